@@ -1,0 +1,64 @@
+/** What is measured on a device, beside what, and what is asked of it. */
+import type { Requirement, Unit } from '../rows.ts';
+
+export type PerftestCommand = 'ib_write_lat' | 'ib_atomic_lat' | 'ib_write_bw';
+
+export interface DeviceRow {
+  readonly id: string;
+  readonly unit: Unit;
+  readonly better: 'lower' | 'higher';
+  /** `verbs` is without a window; the others make theirs on the device. */
+  readonly ours: {
+    readonly program: 'ranks/verbs' | 'ranks/rma' | 'hpcc/random-access';
+    readonly args: readonly string[];
+  };
+  readonly peer?:
+    | { readonly name: 'perftest'; readonly command: PerftestCommand; readonly bytes: number }
+    | { readonly name: 'verbs'; readonly row: string };
+  readonly required?: Requirement;
+  /** Both ranks wait for each other in each iteration. */
+  readonly together: boolean;
+}
+
+function perftest(name: string, ours: string, command: PerftestCommand, unit: 'ns' | 'MB/s', ratio: number): DeviceRow {
+  return {
+    id: `rdma-${name}`,
+    unit,
+    better: unit === 'ns' ? 'lower' : 'higher',
+    ours: { program: 'ranks/verbs', args: [ours] },
+    peer: { name: 'perftest', command, bytes: Number(ours.split('/')[1]) },
+    required: { ratio },
+    together: command === 'ib_write_lat',
+  };
+}
+
+/** A row of bench/ranks/rma.ts and bench/peers/verbs.c. */
+function window(row: string): DeviceRow {
+  return {
+    id: `rdma-${row}`,
+    unit: 'ns',
+    better: 'lower',
+    ours: { program: 'ranks/rma', args: [row] },
+    peer: { name: 'verbs', row },
+    required: { ratio: 0.8 },
+    together: row.startsWith('fence'),
+  };
+}
+
+export const DEVICE_ROWS: readonly DeviceRow[] = [
+  perftest('verbs-write/8', 'write/8', 'ib_write_lat', 'ns', 0.7),
+  perftest('verbs-atomic', 'atomic/8', 'ib_atomic_lat', 'ns', 0.7),
+  perftest('verbs-bandwidth/65536', 'bandwidth/65536', 'ib_write_bw', 'MB/s', 0.9),
+  window('put-flush/8'),
+  window('put-flush/65536'),
+  window('get-flush/8'),
+  window('lock-put-unlock/8'),
+  window('fence-put-fence/8'),
+  {
+    id: 'rdma-gups/aggregated',
+    unit: 'GUP/s',
+    better: 'higher',
+    ours: { program: 'hpcc/random-access', args: ['--variant', 'aggregated', '--words', '2^12'] },
+    together: true,
+  },
+];

@@ -1,0 +1,379 @@
+/** The figures of the dissertation's chapter 5: locks that migrate, several ranks a node. One-sided is `direct`; `two-sided` does not wait for the lock (`lock_defer`), as there. */
+import { runTasks, type WindowInfo } from 'onesided';
+import { type Fabric, loadFabric } from 'onesided/fabrics';
+import { modelledMachine } from '../patterns/machine.ts';
+import { ring } from '../patterns/ring.ts';
+import { taskSharing } from '../patterns/task-sharing.ts';
+import { chargedOn, lu } from '../splash/lu.ts';
+import { fight } from './contention.ts';
+import { type Figure, forEach, LOCK_FILES, POLICIES, type Series, show, sizeName } from './figure.ts';
+import { mean, type PairsOptions, pairs } from './programs.ts';
+
+const NODES = loadFabric('connectx-16-cores');
+const seed = 1;
+/** The same fabric with so many ranks a node. */
+const nodesOf = (ranks: number): Fabric => ({ ...NODES, node: { ...NODES.node, ranks } });
+const EVERY: WindowInfo = { lock: 'hybrid', lock_migration: 'every-request' };
+const SCHEMES: readonly (readonly [string, WindowInfo])[] = [
+  ['two-sided', { lock: 'two-sided', lock_defer: true }],
+  ['one-sided', { lock: 'direct' }],
+  ['hybrid', EVERY],
+];
+/** Where nothing is done under the lock, `two-sided` is waited for: a deferred lock around nothing ends before it was granted. */
+const EMPTY: typeof SCHEMES = [['two-sided', { lock: 'two-sided' }], ...SCHEMES.slice(1)];
+const FILES = [LOCK_FILES['two-sided'], LOCK_FILES['direct'], LOCK_FILES['hybrid']];
+const SAMPLES = 20;
+
+/** Microseconds of a lock and its unlock, the mean of all ranks that take one. */
+async function pairsOf(
+  size: number,
+  options: Pick<PairsOptions, 'info' | 'target' | 'compute' | 'pieces'>,
+): Promise<number> {
+  const whole = { ...options, samples: SAMPLES, warm: 1 };
+  return mean(await runTasks(size, (world) => pairs(world, whole), { fabric: NODES, seed }));
+}
+
+const bySchemes = (
+  run: (info: WindowInfo) => Promise<number[]>,
+  schemes: readonly (readonly [string, WindowInfo])[] = SCHEMES,
+): Promise<Series[]> => forEach(schemes, async ([name, info]) => ({ name, values: await run(info) }));
+
+/** The same for locks around nothing. */
+const byEmpty = (run: (info: WindowInfo) => Promise<number[]>): Promise<Series[]> => bySchemes(run, EMPTY);
+
+const listed = (series: readonly Series[], k: number): string =>
+  series.map(({ name, values }) => `${name} ${show(values[k])}`).join(', ');
+
+interface Factored {
+  readonly milliseconds: number;
+  /** Blocks that were fetched, with a lock each. */
+  readonly locks: number;
+  readonly migrations: number;
+}
+
+const timesOf = (runs: readonly Factored[]): number[] => runs.map(({ milliseconds }) => milliseconds);
+
+/** SPLASH LU on nodes of 8 ranks. */
+async function factor(nodes: number, info: WindowInfo): Promise<Factored> {
+  const options = { n: 2048, block: 128, seed: 1, kernel: 'wasm', lockType: 'exclusive', samples: 1, info } as const;
+  const [result] = await runTasks(8 * nodes, (world) => lu(world, { ...options, ...chargedOn(world, 1) }), {
+    fabric: nodesOf(8),
+    seed,
+  });
+  if (!result.verified) throw new Error(`LU on ${nodes} nodes is wrong: residual ${result.residual}`);
+  return { milliseconds: result.milliseconds[0], locks: result.fetched, migrations: result.migrations };
+}
+
+const LU_NODES = [1, 2, 4, 8];
+
+export const chapter5: readonly Figure[] = [
+  {
+    id: 'D5.1',
+    claim:
+      'hybrid lock: CPU mode for ranks of the node, network mode for the others, the lock manager holds both while the mode changes; exclusion holds throughout',
+    source: 'dissertation figures 5.2–5.4',
+    caption:
+      'How often the mode changes for 100 locks, when 8 ranks on 2 nodes want the same one; 20 random schedules of each policy.',
+    expected:
+      'no exclusive holder beside another one in any schedule; the mode changes with every policy but never, most often with every-request',
+    schemes: [LOCK_FILES['hybrid'], 'src/sync/lock/migration.ts'],
+    async measure() {
+      let violations = 0;
+      const schedules = Array.from({ length: 20 }, (_, i) => i);
+      const changes = await forEach(POLICIES, async (policy) => {
+        let [migrations, taken] = [0, 0];
+        for (const schedule of schedules) {
+          const fought = await fight({
+            ranks: 8,
+            locks: 20,
+            info: { lock: 'hybrid', lock_migration: policy },
+            options: { fabric: nodesOf(4), seed: schedule, order: 'random', faults: { delay: 5 } },
+            isExclusive: (rank, turn) => (rank + turn + schedule) % 4 > 0,
+          });
+          violations += fought.violations;
+          migrations += fought.counts.migrations;
+          taken += fought.taken;
+        }
+        return (100 * migrations) / taken;
+      });
+      const [every, , , never] = changes;
+      return {
+        chart: {
+          kind: 'bars',
+          x: { name: 'policy', places: POLICIES },
+          y: { name: 'changes of mode for 100 locks' },
+          series: [{ name: 'hybrid', values: changes }],
+        },
+        measured: `${violations} violations in ${POLICIES.length * schedules.length} schedules; changes for 100 locks: ${POLICIES.map((policy, i) => `${policy} ${show(changes[i])}`).join(', ')}`,
+        holds:
+          violations === 0 && never === 0 && changes.slice(0, 3).every((n) => n > 0) && every === Math.max(...changes),
+      };
+    },
+  },
+  {
+    id: 'D5.2',
+    claim: 'intra-node lock/unlock: hybrid fastest, one-sided (NIC loopback) slowest',
+    source: 'dissertation figure 5.5',
+    caption: "Lock and unlock of another rank's part on the same node; nobody else wants it.",
+    expected: 'hybrid < two-sided < one-sided',
+    schemes: FILES,
+    async measure() {
+      const series = await byEmpty(async (info) => [await pairsOf(2, { info, target: 1 })]);
+      const [twoSided, oneSided, hybrid] = series.map(({ values }) => values[0]);
+      return {
+        chart: {
+          kind: 'bars',
+          x: { name: 'ranks of one node', places: ['2'] },
+          y: { name: 'lock and unlock (µs)' },
+          series,
+        },
+        measured: `µs: ${listed(series, 0)}`,
+        holds: hybrid < twoSided && twoSided < oneSided,
+      };
+    },
+  },
+  {
+    id: 'D5.3',
+    claim: 'with a computing target: two-sided grows with the computation, the others do not',
+    source: 'dissertation figure 5.6',
+    caption: 'Lock and unlock within a node while the target computes in pieces, by the length of a piece.',
+    expected: 'two-sided at pieces of 100 µs at least 5 times what it is without; the others within 10 %',
+    schemes: FILES,
+    async measure() {
+      const pieces = [0, 10, 25, 50, 100];
+      const series = await byEmpty((info) =>
+        forEach(pieces, (piece) =>
+          pairsOf(2, { info, target: 1, compute: piece, pieces: piece > 0 ? 4 * SAMPLES : 0 }),
+        ),
+      );
+      const [twoSided, oneSided, hybrid] = series.map(({ values }) => values[4] / values[0]);
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'piece of computation (µs)', places: pieces },
+          y: { name: 'lock and unlock (µs)' },
+          series,
+        },
+        measured: `µs: without ${listed(series, 0)}; pieces of 100 µs ${listed(series, 4)}`,
+        holds: twoSided >= 5 && Math.abs(oneSided - 1) < 0.1 && Math.abs(hybrid - 1) < 0.1,
+      };
+    },
+  },
+  {
+    id: 'D5.4',
+    claim: 'every core locking its neighbour: one-sided degrades with cores, two-sided and hybrid do not',
+    source: 'dissertation figure 5.7',
+    caption: 'Every rank of a node locks and unlocks the part of the next one, by the number of ranks.',
+    expected: 'from 2 to 16 cores: one-sided grows by more than a half; two-sided and hybrid by less than a fifth',
+    schemes: FILES,
+    async measure() {
+      const cores = [2, 4, 8, 12, 16];
+      const series = await byEmpty((info) => forEach(cores, (n) => pairsOf(n, { info, target: 'next' })));
+      const [twoSided, oneSided, hybrid] = series.map(({ values }) => values[4] / values[0]);
+      return {
+        chart: { kind: 'lines', x: { name: 'cores', places: cores }, y: { name: 'lock and unlock (µs)' }, series },
+        measured: `µs: 2 cores ${listed(series, 0)}; 16 cores ${listed(series, 4)}`,
+        holds: oneSided > 1.5 && twoSided < 1.2 && hybrid < 1.2,
+      };
+    },
+  },
+  {
+    id: 'D5.5',
+    claim: 'n cores on one lock: hybrid best up to three, two-sided beyond four, one-sided worst',
+    source: 'dissertation figure 5.8',
+    caption: 'Ranks of a node lock and unlock the same part, by the number of those that do.',
+    expected: 'hybrid the fastest with 1, 2 and 3 cores, two-sided with 5 and more; one-sided the slowest everywhere',
+    schemes: FILES,
+    async measure() {
+      const cores = [1, 2, 3, 4, 5, 8, 12, 15];
+      const series = await byEmpty((info) => forEach(cores, (n) => pairsOf(n + 1, { info, target: 0 })));
+      const [twoSided, oneSided, hybrid] = series.map(({ values }) => values);
+      const holds = cores.every(
+        (n, k) =>
+          oneSided[k] >= Math.max(twoSided[k], hybrid[k]) &&
+          (n > 3 || hybrid[k] <= twoSided[k]) &&
+          (n < 5 || twoSided[k] <= hybrid[k]),
+      );
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'cores that want the lock', places: cores },
+          y: { name: 'lock and unlock (µs)' },
+          series,
+        },
+        measured: `µs: 2 cores ${listed(series, 1)}; 5 cores ${listed(series, 4)}; 15 cores ${listed(series, 7)}`,
+        holds,
+        ...(holds
+          ? {}
+          : {
+              note: `the CPU lock here is a line in which each waiter spins on a word of its own: a hand-over costs ${show(hybrid[4] / 5)} µs with 5 cores and ${show(hybrid[7] / 15)} with 15, one by two-sided ${show(twoSided[4] / 5)} and ${show(twoSided[7] / 15)}. The two cross where a hand-over costs more with each core that waits, as with a word that all spin on`,
+            }),
+      };
+    },
+  },
+  {
+    id: 'D5.6',
+    claim: 'ring of lock-put-notify with computation between nodes: one-sided = hybrid, both far below two-sided',
+    source: 'dissertation figure 5.9',
+    caption: 'A message of 1 KiB goes round a ring of 8 nodes that compute in pieces: the time from one to the next.',
+    expected:
+      'at pieces of 50 µs and more: one-sided and hybrid within 10 % of each other, both below two thirds of two-sided',
+    schemes: [...FILES, 'bench/patterns/ring.ts'],
+    async measure() {
+      const pieces = [5, 25, 50, 100, 200];
+      const schemes = SCHEMES.map(
+        ([name, info]) =>
+          [name, name === 'hybrid' ? { lock: 'hybrid', lock_mode: 'network', lock_migration: 'never' } : info] as const,
+      );
+      const series = await forEach(schemes, async ([name, info]) => ({
+        name,
+        values: await forEach(pieces, async (compute) => {
+          const options = { bytes: 1024, compute, rounds: 40, info: info as WindowInfo };
+          const [result] = await runTasks(8, (world) => ring(world, options, modelledMachine(world)), {
+            fabric: nodesOf(1),
+            seed,
+          });
+          if (result.errors > 0) throw new Error(`${name}: ${result.errors} messages were wrong`);
+          return result.hop;
+        }),
+      }));
+      const [twoSided, oneSided, hybrid] = series.map(({ values }) => values);
+      const holds = [2, 3, 4].every(
+        (k) => Math.abs(hybrid[k] / oneSided[k] - 1) < 0.1 && Math.max(hybrid[k], oneSided[k]) < (2 / 3) * twoSided[k],
+      );
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'piece of computation (µs)', places: pieces },
+          y: { name: 'time of a hop (µs)' },
+          series,
+        },
+        measured: `µs: pieces of 50 µs ${listed(series, 2)}; of 200 µs ${listed(series, 4)}`,
+        holds,
+        note: `hybrid stays in network mode. A rank looks for the message between two pieces only, and then the whole epoch of two-sided is served, too: with pieces of 200 µs a hop takes ${[twoSided, oneSided, hybrid].map((times) => show(times[4] / 200)).join(', ')} pieces. How the dissertation's ranks look for it, the text does not say`,
+      };
+    },
+  },
+  {
+    id: 'D5.8',
+    claim: 'leader/worker task sharing, 4 nodes × 16 cores: hybrid best at every size',
+    source: 'dissertation figure 5.11',
+    caption:
+      'A task (lock, put, unlock) that leaders hand to workers of their node and to other leaders; 4 nodes of 16 ranks.',
+    expected: 'hybrid the fastest of the three at every size',
+    schemes: [...FILES, 'bench/patterns/task-sharing.ts'],
+    async measure() {
+      const sizes = [4, 256, 1024, 4096, 16384, 65536];
+      const series = await bySchemes((info) =>
+        forEach(sizes, async (bytes) => {
+          const options = { perNode: 16, tasks: 8, bytes, info };
+          const [result] = await runTasks(64, (world) => taskSharing(world, options, modelledMachine(world)), {
+            fabric: NODES,
+            seed,
+          });
+          if (result.errors > 0) throw new Error(`${result.errors} ranks have not got their tasks`);
+          return result.task;
+        }),
+      );
+      const [twoSided, oneSided, hybrid] = series.map(({ values }) => values);
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'bytes of a task', places: sizes.map(sizeName) },
+          y: { name: 'time of a task (µs)', logarithmic: true },
+          series,
+        },
+        measured: `µs: 4 B ${listed(series, 0)}; 64 KiB ${listed(series, 5)}`,
+        holds: sizes.every((_, k) => hybrid[k] <= Math.min(twoSided[k], oneSided[k])),
+      };
+    },
+  },
+  {
+    id: 'D5.9',
+    claim:
+      'LU on 1×8: hybrid best, no migration; on 2×8…8×8 migrating at every request loses to two-sided, with thousands of migrations',
+    source: 'dissertation figure 5.12, tables 5.1–5.2',
+    caption:
+      'SPLASH LU of 2048 × 2048 in blocks of 128 on nodes of 8 ranks; hybrid locks change their mode at every request.',
+    expected:
+      'one node: hybrid the fastest, no change of mode; 2, 4 and 8 nodes: hybrid slower than two-sided, a thousand changes at least',
+    schemes: [...FILES, 'bench/splash/lu.ts'],
+    async measure() {
+      const runs = await forEach(SCHEMES, ([, info]) => forEach(LU_NODES, (nodes) => factor(nodes, info)));
+      const series = SCHEMES.map(([name], i) => ({ name, values: timesOf(runs[i]) }));
+      const [twoSided, oneSided, hybrid] = series.map(({ values }) => values);
+      const best = hybrid[0] <= Math.min(twoSided[0], oneSided[0]);
+      const migrations = runs[2].map((run) => run.migrations);
+      return {
+        chart: { kind: 'bars', x: { name: 'nodes of 8 ranks', places: LU_NODES }, y: { name: 'time (ms)' }, series },
+        measured: `ms: ${LU_NODES.map((nodes, k) => `${nodes} × 8: ${listed(series, k)}`).join('; ')}; changes of mode ${migrations.join(', ')}`,
+        holds: best && migrations[0] === 0 && [1, 2, 3].every((k) => hybrid[k] > twoSided[k] && migrations[k] >= 1000),
+        note: `the program takes ${runs[2].map(({ locks }) => locks).join(', ')} locks, one for each block that a step needs; the dissertation's took 57,744, 95,984, 129,264 and 206,640 (table 5.1). So ${migrations[3]} changes on 8 nodes are ${show(migrations[3] / 64)} a process, there 256`,
+      };
+    },
+  },
+  {
+    id: 'D5.10',
+    claim: 'a policy with memory (threshold, history, hint) repairs D5.9',
+    source: 'dissertation §5.3.7, left open there',
+    caption: 'SPLASH LU as in the figure before, by when hybrid locks change their mode.',
+    expected: '2, 4 and 8 nodes: history and threshold:4 no slower than every-request, by 1 %',
+    schemes: ['src/sync/lock/migration.ts', LOCK_FILES['hybrid']],
+    async measure() {
+      const series = await forEach(POLICIES, async (name) => ({
+        name,
+        values: timesOf(await forEach(LU_NODES, (nodes) => factor(nodes, { lock: 'hybrid', lock_migration: name }))),
+      }));
+      const [every, threshold, history, never] = series.map(({ values }) => values);
+      const change = (times: readonly number[], k: number): string =>
+        `${(100 * (times[k] / every[k] - 1)).toFixed(0)} %`;
+      return {
+        chart: { kind: 'bars', x: { name: 'nodes of 8 ranks', places: LU_NODES }, y: { name: 'time (ms)' }, series },
+        measured: `ms: ${LU_NODES.map((nodes, k) => `${nodes} × 8: ${listed(series, k)}`).join('; ')}`,
+        holds: [1, 2, 3].every((k) => history[k] <= 1.01 * every[k] && threshold[k] <= 1.01 * every[k]),
+        note: `of every-request's time, on two nodes, where it loses to two-sided (D5.9), history changes ${change(history, 1)}; on four and eight ${change(history, 2)} and ${change(history, 3)}, never ${change(never, 2)} and ${change(never, 3)}. A lock that stays in CPU mode is asked for at its owner, which computes; here that costs more than the few changes`,
+      };
+    },
+  },
+  {
+    id: 'D5.7',
+    claim: 'a few per cent of migrations cost little; many cost',
+    source: 'dissertation figure 5.10',
+    caption:
+      'A lock, held for 5 µs, by a rank of its node and now and then by one of another node, at whose every request the mode changes.',
+    expected:
+      'with changes for at most 5 % of the locks, less than a quarter longer than with none; with 40 % and more, at least twice as long',
+    schemes: [LOCK_FILES['hybrid'], 'src/sync/lock/migration.ts'],
+    async measure() {
+      // Of so many turns the distant rank takes part in one.
+      const turns = [0, 100, 50, 20, 10, 4, 2];
+      const results = await forEach(turns, (every) =>
+        fight({
+          ranks: 2,
+          locks: 400,
+          info: EVERY,
+          options: { fabric: nodesOf(1), seed },
+          isExclusive: () => true,
+          isIn: (rank, turn) => rank === 0 || (every > 0 && turn % every === every - 1),
+          // About as long as a lock of the other rank with its changes of mode.
+          pause: 15,
+        }),
+      );
+      const share = results.map(({ counts, taken }) => (100 * counts.migrations) / taken);
+      const took = results.map((one) => one.took);
+      const few = took.filter((_, i) => share[i] <= 5);
+      const many = took.filter((_, i) => share[i] >= 40);
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'changes of mode for 100 locks', places: share.map((value) => Number(value.toFixed(1))) },
+          y: { name: 'time of a lock (µs)' },
+          series: [{ name: 'hybrid', values: took }],
+        },
+        measured: `changes for 100 locks, and µs a lock: ${share.map((value, i) => `${show(value)}: ${show(took[i])}`).join('; ')}`,
+        holds:
+          few.every((time) => time < 1.25 * took[0]) && many.length > 0 && many.every((time) => time >= 2 * took[0]),
+      };
+    },
+  },
+];

@@ -1,0 +1,412 @@
+/** The figures of the dissertation's chapter 6: fences, one rank a node. */
+import { Assert, type Communicator, Op, runTasks, Window } from 'onesided';
+import { loadFabric } from 'onesided/fabrics';
+import { halo } from '../patterns/halo.ts';
+import { modelledMachine } from '../patterns/machine.ts';
+import { overlap } from '../patterns/overlap.ts';
+import { FENCE_FILES, FENCES, type Fence, type Figure, forEach, type Series, show, sizeName } from './figure.ts';
+import { ASSERTIONS, counted, fences, flooded, mean, type Sent, together } from './programs.ts';
+
+const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
+const RANKS = [2, 4, 8, 16, 32, 64];
+const EPOCHS = 20;
+
+/** Microseconds of an epoch with a fence, the mean of all ranks and `EPOCHS`. @param targetsOf whom a rank puts 16 bytes to in each */
+async function epochs(
+  size: number,
+  fence: Fence,
+  targetsOf: (rank: number) => readonly number[],
+  assert = 0,
+): Promise<number> {
+  const main = (world: Communicator): Promise<number> =>
+    fences(world, { fence, epochs: EPOCHS, warm: 1, assert, targets: targetsOf(world.rank) });
+  return mean(await runTasks(size, main, FABRIC));
+}
+
+async function byRanks(
+  targets: (rank: number, size: number) => readonly number[],
+): Promise<{ series: Series[]; at64: Record<Fence, number> }> {
+  const series = await forEach(FENCES, async (name) => ({
+    name,
+    values: await forEach(RANKS, (size) => epochs(size, name, (rank) => targets(rank, size))),
+  }));
+  const at64 = Object.fromEntries(series.map(({ name, values }) => [name, values[RANKS.length - 1]])) as Record<
+    Fence,
+    number
+  >;
+  return { series, at64 };
+}
+
+const said = (at: Readonly<Record<string, number>>): string =>
+  Object.entries(at)
+    .map(([name, time]) => `${name} ${show(time)}`)
+    .join(', ');
+
+const x = { name: 'processes', places: RANKS };
+const y = { name: 'time of an epoch (µs)', logarithmic: true };
+
+/** The 8 ranks around one on a torus that is as square as can be, without itself; each once. */
+function neighbours(rank: number, size: number): number[] {
+  let rows = Math.floor(Math.sqrt(size));
+  while (size % rows !== 0) rows--;
+  const columns = size / rows;
+  const found = new Set<number>();
+  for (const down of [-1, 0, 1]) {
+    for (const right of [-1, 0, 1]) {
+      const row = (Math.floor(rank / columns) + down + rows) % rows;
+      found.add(row * columns + (((rank % columns) + right + columns) % columns));
+    }
+  }
+  found.delete(rank);
+  return [...found];
+}
+
+const MEMBERS = 16;
+const SEEDS = 20;
+const SCHEDULES = 20;
+const FENCED = 6;
+
+/** Messages overtake each other. */
+async function countedOf(fence: Fence, seed: number): Promise<Sent> {
+  const main = (world: Communicator): Promise<Sent> => counted(world, { fence, seed, epochs: FENCED });
+  return together(
+    await runTasks(MEMBERS, main, { fabric: FABRIC.fabric, seed, order: 'random', faults: { delay: 5 } }),
+  );
+}
+
+/** Rank 0 puts to the last rank, all wait for their own requests, and meet in a barrier; or in a fence. @returns whether the put is there then, and whether later */
+async function putArrives(fence: Fence | undefined, seed: number, placement: number): Promise<readonly boolean[]> {
+  const main = async (world: Communicator): Promise<readonly boolean[]> => {
+    const win = await Window.allocate(world, Int32Array, 1, fence === undefined ? {} : { info: { fence } });
+    const put = (): void => {
+      if (world.rank === 0) win.put(Int32Array.of(42), world.size - 1, 0);
+    };
+    const arrived = (): boolean => win.local[0] === 42;
+    await win.fence();
+    if (fence === undefined) {
+      await win.fence(Assert.NO_SUCCEED);
+      await win.lockAll(Assert.NO_CHECK);
+      put();
+      await win.flushLocalAll();
+      await world.barrier();
+    } else {
+      put();
+      await win.fence(Assert.NO_SUCCEED);
+    }
+    const seen = arrived();
+    await world.compute(2 * placement);
+    const later = arrived();
+    await world.barrier();
+    if (fence === undefined) await win.unlockAll();
+    await win.free();
+    return [seen, later];
+  };
+  const options = { fabric: FABRIC.fabric, seed, order: 'random', faults: { delay: 1, placement } } as const;
+  const found = await runTasks(MEMBERS, main, options);
+  return found[MEMBERS - 1];
+}
+
+/** Table 6.1, microseconds by number of processes. */
+const TABLE_RANKS = [2, 4, 8, 16, 32, 64];
+
+export const chapter6: readonly Figure[] = [
+  {
+    id: 'D6.1',
+    claim: 'four schemes: deferred, immediate-naive, immediate-optimized, remote-notify',
+    source: 'dissertation §6.2–6.3',
+    caption: `What a rank sends in a fence besides its collectives, the mean of ${SEEDS} random schedules of puts among ${MEMBERS} ranks.`,
+    expected:
+      'every put is there after its fence and not before its epoch, in every schedule; for each rank that is put to, a message (deferred), a finish message (immediate-naive, immediate-optimized) or neither (remote-notify); flags to all others with immediate-naive alone',
+    schemes: FENCE_FILES,
+    async measure() {
+      const seeds = Array.from({ length: SEEDS }, (_, seed) => seed);
+      const sent = await forEach(FENCES, async (fence) => {
+        return together(await forEach(seeds, (seed) => countedOf(fence, seed)));
+      });
+      const number = SEEDS * MEMBERS * 2 * FENCED;
+      const must = (name: Fence, puts: number): readonly number[] => [
+        name === 'deferred' ? puts : 0,
+        name === 'immediate-naive' || name === 'immediate-optimized' ? puts : 0,
+        name === 'immediate-naive' ? number * (MEMBERS - 1) : 0,
+        0,
+      ];
+      const found = sent.map(({ messages, finishes, flags, wrong }) => [messages, finishes, flags, wrong]);
+      const kinds = ['messages', 'finish messages', 'flags'];
+      return {
+        chart: {
+          kind: 'bars',
+          x: { name: 'scheme', places: FENCES },
+          y: { name: 'sent by a rank in a fence' },
+          series: kinds.map((name, kind) => ({ name, values: found.map((counts) => counts[kind] / number) })),
+        },
+        measured: FENCES.map((name, i) => {
+          const [messages, finishes, flags, wrong] = found[i];
+          return `${name}, for ${sent[i].puts} puts in ${number} fences: ${messages} messages, ${finishes} finish messages, ${flags} flags, ${wrong} values wrong`;
+        }).join('; '),
+        holds: FENCES.every((name, i) => must(name, sent[i].puts).every((count, k) => count === found[i][k])),
+      };
+    },
+  },
+  {
+    id: 'D6.2',
+    claim: 'waiting for local completion and then a barrier is wrong: a put can arrive after it',
+    source: 'dissertation figure 6.3',
+    caption: `A put is not in memory when ${MEMBERS} ranks have synchronized: in how many of ${SCHEDULES} random schedules.`,
+    expected:
+      'local completion and a barrier: missing in some schedules, and there later in all; the four fences: in none; and in none at all if what is complete is in memory',
+    schemes: [...FENCE_FILES, 'src/providers/modelled/faults.ts'],
+    async measure() {
+      const placements = [0, 10, 20, 40, 80];
+      const seeds = Array.from({ length: SCHEDULES }, (_, seed) => seed);
+      let lost = 0;
+      const missing = async (fence: Fence | undefined, placement: number): Promise<number> => {
+        const runs = await forEach(seeds, (seed) => putArrives(fence, seed, placement));
+        lost += runs.filter(([, later]) => !later).length;
+        return runs.filter(([seen]) => !seen).length;
+      };
+      const inAll = (fence?: Fence): Promise<number[]> => forEach(placements, (placement) => missing(fence, placement));
+      const wrong = await inAll();
+      const four = await forEach(FENCES, inAll);
+      const ofFences = placements.map((_, k) => four.reduce((sum, values) => sum + values[k], 0));
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'a write is in memory after its completion within (µs)', places: placements },
+          y: { name: 'schedules in which the put is missing' },
+          series: [
+            { name: 'local completion, barrier', values: wrong },
+            { name: 'the four fences together', values: ofFences },
+          ],
+        },
+        measured: `missing in ${wrong.join(', ')} of ${SCHEDULES} schedules at ${placements.join(', ')} µs, ${lost} of them for good; with the four fences in ${ofFences.join(', ')} of ${FENCES.length * SCHEDULES}`,
+        holds: wrong[0] === 0 && Math.max(...wrong) > 0 && lost === 0 && ofFences.every((n) => n === 0),
+        note: 'what a completion says of the memory at the other end, InfiniBand leaves open; so does the fabric, with faults.placement',
+      };
+    },
+  },
+  {
+    id: 'D6.3',
+    claim: 'overlap: deferred none; immediate schemes from 16 KiB on, about 90 % beyond 64 KiB',
+    source: 'dissertation figure 6.7',
+    caption: 'Overlap of puts with computation in a fence epoch, by the size of the put; two processes.',
+    expected:
+      'deferred below 10 % at every size; each immediate scheme above 0 % from 16 KiB on and at least 80 % from 128 KiB on',
+    schemes: FENCE_FILES,
+    async measure() {
+      const sizes = [4, 1024, 4096, 16384, 65536, 131072, 262144, 1048576];
+      const series = await forEach(FENCES, async (fence) => ({
+        name: fence,
+        values: await forEach(sizes, async (bytes) => {
+          const options = {
+            side: 'fence',
+            operation: 'put',
+            bytes,
+            operations: 1,
+            samples: 3,
+            compute: 1,
+            info: { fence },
+          } as const;
+          const [result] = await runTasks(2, (world) => overlap(world, options, modelledMachine(world)), FABRIC);
+          return 'overlap' in result ? result.overlap : Number.NaN;
+        }),
+      }));
+      const [deferred, ...immediate] = series;
+      const holds =
+        deferred.values.every((value) => value < 10) &&
+        immediate.every(({ values }) => values.slice(3).every((v) => v > 0) && values.slice(5).every((v) => v >= 80));
+      const at = (k: number): string =>
+        series.map(({ name, values }) => `${name} ${values[k].toFixed(0)} %`).join(', ');
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'bytes of the put', places: sizes.map(sizeName) },
+          y: { name: 'overlap (%)' },
+          series,
+        },
+        measured: `16 KiB: ${at(3)}; 128 KiB: ${at(5)}`,
+        holds,
+      };
+    },
+  },
+  {
+    id: 'D6.4',
+    claim: 'no put: deferred cheapest, naive dearest, optimized slightly below remote-notify',
+    source: 'dissertation figure 6.8',
+    caption: 'Fence without any put, by the number of processes.',
+    expected: 'with 64 processes: deferred < immediate-optimized < remote-notify < immediate-naive',
+    schemes: FENCE_FILES,
+    async measure() {
+      const { series, at64 } = await byRanks(() => []);
+      const holds =
+        at64['deferred'] < at64['immediate-optimized'] &&
+        at64['immediate-optimized'] < at64['remote-notify'] &&
+        at64['remote-notify'] < at64['immediate-naive'];
+      return { chart: { kind: 'lines', x, y, series }, measured: `64 processes, µs: ${said(at64)}`, holds };
+    },
+  },
+  {
+    id: 'D6.5',
+    claim: 'one 16-byte put each: naive worst, remote-notify below optimized',
+    source: 'dissertation figure 6.9',
+    caption: 'An epoch in which every process puts 16 bytes to the next one, by the number of processes.',
+    expected: 'with 64 processes: immediate-naive the slowest of the four, remote-notify below immediate-optimized',
+    schemes: FENCE_FILES,
+    async measure() {
+      const { series, at64 } = await byRanks((rank, size) => [(rank + 1) % size]);
+      const holds =
+        FENCES.every((name) => at64[name] <= at64['immediate-naive']) &&
+        at64['remote-notify'] < at64['immediate-optimized'];
+      return { chart: { kind: 'lines', x, y, series }, measured: `64 processes, µs: ${said(at64)}`, holds };
+    },
+  },
+  {
+    id: 'D6.6',
+    claim: 'puts to 8 neighbours: the gap between remote-notify and optimized widens; deferred still cheapest',
+    source: 'dissertation figure 6.10',
+    caption: 'An epoch in which every process puts 16 bytes to each of its 8 neighbours, by the number of processes.',
+    expected:
+      'with 64 processes: immediate-optimized minus remote-notify is more than with one put each, and deferred is the fastest of the four',
+    schemes: FENCE_FILES,
+    async measure() {
+      const { series, at64 } = await byRanks(neighbours);
+      const gap = at64['immediate-optimized'] - at64['remote-notify'];
+      const one = async (name: Fence): Promise<number> => epochs(64, name, (rank) => [(rank + 1) % 64]);
+      const before = (await one('immediate-optimized')) - (await one('remote-notify'));
+      return {
+        chart: { kind: 'lines', x, y, series },
+        measured: `64 processes, µs: ${said(at64)}; the gap is ${show(gap)}, with one put ${show(before)}`,
+        holds: gap > before && FENCES.every((name) => at64['deferred'] <= at64[name]),
+      };
+    },
+  },
+  {
+    id: 'D6.7',
+    claim: 'halo exchange with computation, 4 and 8 neighbours: remote-notify best, deferred worst',
+    source: 'dissertation figure 6.11',
+    caption:
+      'A step of a halo exchange with 8 neighbours and 200 µs of computation on 64 processes, by the size of a border.',
+    expected:
+      'for 4 and for 8 neighbours, borders from 16 KiB on: remote-notify the fastest of the four (within 1 %), deferred the slowest',
+    schemes: [...FENCE_FILES, 'bench/patterns/halo.ts'],
+    async measure() {
+      const sizes = [1024, 4096, 16384, 32768, 65536];
+      const step = async (neighbours: 4 | 8, fence: Fence, bytes: number): Promise<number> => {
+        const options = { neighbours, bytes, compute: 200, steps: 5, info: { fence } };
+        const [result] = await runTasks(64, (world) => halo(world, options, modelledMachine(world)), FABRIC);
+        if (result.errors > 0) throw new Error(`${fence}: ${result.errors} borders were wrong`);
+        return result.microseconds;
+      };
+      const measured = await forEach([4, 8] as const, (neighbours) =>
+        forEach(FENCES, async (name) => ({
+          name,
+          values: await forEach(sizes, (bytes) => step(neighbours, name, bytes)),
+        })),
+      );
+      const places = [4, 8].flatMap((neighbours, i) =>
+        sizes.map((bytes, k) => ({ neighbours, bytes, times: measured[i].map(({ values }) => values[k]) })),
+      );
+      const wrong = places.filter(({ bytes, times: [deferred, naive, optimized, notify] }) => {
+        const best = notify <= 1.01 * Math.min(deferred, naive, optimized);
+        return bytes >= 16384 && !(best && deferred >= Math.max(naive, optimized, notify));
+      });
+      const { completion, postReceive } = loadFabric(FABRIC.fabric).host;
+      const named = wrong.map(
+        ({ neighbours, bytes, times }) =>
+          `${neighbours} neighbours, ${sizeName(bytes)}: ${FENCES.map((name, i) => `${name} ${times[i].toFixed(1)}`).join(', ')}`,
+      );
+      const at = (series: readonly Series[]): string =>
+        series.map(({ name, values }) => `${name} ${show(values[3])}`).join(', ');
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'bytes of a border', places: sizes.map(sizeName) },
+          y: { name: 'time of a step (µs)' },
+          series: measured[1],
+        },
+        measured: `32 KiB, µs: 4 neighbours: ${at(measured[0])}; 8 neighbours: ${at(measured[1])}`,
+        holds: wrong.length === 0,
+        ...(wrong.length === 0
+          ? {}
+          : {
+              note: `not so at ${named.join('; ')} µs. With immediate-naive a rank takes 63 flags, each with a completion and a new receive: ${show(63 * (completion + postReceive))} µs. In the dissertation's library (MVAPICH2, source) flags are words of memory that the processor looks at`,
+            }),
+      };
+    },
+  },
+  {
+    id: 'D6.8',
+    claim: 'barrier, allreduce and reduce-scatter (256 B) at 2–64 processes: 3.66→44.1, 7.75→51.9, 6.84→33.2 µs',
+    source: 'dissertation table 6.1',
+    caption: 'Collectives among 2 to 64 processes.',
+    expected: 'each of the six numbers within 20 %',
+    schemes: ['src/comm/collectives.ts', 'src/comm/message-barrier.ts', 'fabrics/infinihost-64.json'],
+    async measure() {
+      const collective = (size: number, one: (world: Communicator) => Promise<void>): Promise<number> =>
+        runTasks(
+          size,
+          async (world) => {
+            for (let i = 0; i < 20; i++) await one(world);
+            const began = world.now();
+            for (let i = 0; i < 20; i++) await one(world);
+            return (world.now() - began) / 20;
+          },
+          FABRIC,
+        ).then((times) => Math.max(...times));
+      const kinds: readonly (readonly [string, (world: Communicator) => Promise<void>])[] = [
+        ['barrier', (world) => world.barrier()],
+        ['allreduce', (world) => world.allreduce(new Int32Array(64), new Int32Array(64), Op.SUM)],
+        ['reduce-scatter', (world) => world.reduceScatter(new Int32Array(64), new Int32Array(64 / world.size), Op.SUM)],
+      ];
+      const series = await forEach(kinds, async ([name, one]) => ({
+        name,
+        values: await forEach(TABLE_RANKS, (size) => collective(size, one)),
+      }));
+      const table = [
+        [3.66, 44.1],
+        [7.75, 51.9],
+        [6.84, 33.2],
+      ];
+      const ends = series.map(({ values }) => [values[0], values[values.length - 1]]);
+      const holds = ends.flat().every((value, i) => Math.abs(value / table.flat()[i] - 1) <= 0.2);
+      return {
+        chart: { kind: 'lines', x: { name: 'processes', places: TABLE_RANKS }, y: { name: 'time (µs)' }, series },
+        measured: series.map(({ name }, i) => `${name} ${show(ends[i][0])}→${show(ends[i][1])} µs`).join(', '),
+        holds,
+        note: "the fabric's numbers that no source gives were fitted to this table, once",
+      };
+    },
+  },
+  {
+    id: 'D6.9',
+    claim: 'assertions skip what they allow; receive descriptors never run out (shared receive queue, low watermark)',
+    source: 'dissertation §6.3.3, left open there',
+    caption: 'A fence without any put on 64 processes, by what is asserted.',
+    expected:
+      'for every scheme: with NO_PRECEDE and with NO_SUCCEED no slower than without, with both 0; and 64 × 200 notified puts to one process arrive, each once',
+    schemes: [...FENCE_FILES, 'src/transfer/requests.ts'],
+    async measure() {
+      const series = await forEach(FENCES, async (name) => ({
+        name,
+        values: await forEach(ASSERTIONS, (assert) => epochs(64, name, () => [], assert)),
+      }));
+      const [right] = await runTasks(64, (world) => flooded(world, { puts: 200 }), FABRIC);
+      const holds =
+        right &&
+        series.every(({ values: [all, ends, opens, neither] }) => ends <= all && opens <= all && neither === 0);
+      return {
+        chart: {
+          kind: 'bars',
+          x: { name: 'assertions', places: ['none', 'NO_SUCCEED', 'NO_PRECEDE', 'both'] },
+          y: { name: 'time of a fence (µs)' },
+          series,
+        },
+        measured: series
+          .map(
+            ({ name, values }) => `${name} ${values.map(show).join(' / ')} µs (none / NO_SUCCEED / NO_PRECEDE / both)`,
+          )
+          .join('; '),
+        holds,
+      };
+    },
+  },
+];

@@ -1,0 +1,65 @@
+/** What a figure is: a claim of the papers, a program that measures it on a modelled fabric, a picture, and a verdict. */
+
+export interface Series {
+  readonly name: string;
+  /** By place on the x axis. */
+  readonly values: readonly number[];
+}
+
+export interface Chart {
+  readonly kind: 'lines' | 'bars';
+  readonly x: { readonly name: string; readonly places: readonly (string | number)[] };
+  /** With its unit. */
+  readonly y: { readonly name: string; readonly logarithmic?: boolean };
+  readonly series: readonly Series[];
+}
+
+export interface Outcome {
+  readonly chart: Chart;
+  /** In words, with numbers. */
+  readonly measured: string;
+  readonly holds: boolean;
+  /** What else is to be known: what the model has no number for, why a claim does not hold. */
+  readonly note?: string;
+}
+
+export interface Figure {
+  /** As in the list of claims: `D6.7`. */
+  readonly id: string;
+  readonly claim: string;
+  /** Where the paper shows it. */
+  readonly source: string;
+  readonly caption: string;
+  /** What must come out for the claim to hold, decided before it was measured. */
+  readonly expected: string;
+  /** Files of the schemes that are compared, from the root of the repository. */
+  readonly schemes: readonly string[];
+  readonly measure: () => Promise<Outcome>;
+}
+
+export const FENCES = ['deferred', 'immediate-naive', 'immediate-optimized', 'remote-notify'] as const;
+export type Fence = (typeof FENCES)[number];
+/** When hybrid locks change their mode. */
+export const POLICIES = ['every-request', 'threshold:4', 'history', 'never'] as const;
+export const FENCE_FILES = FENCES.map((name) => `src/sync/fence/${name}.ts`);
+export const LOCK_FILES: Readonly<Record<string, string>> = {
+  'two-sided': 'src/sync/lock/two-sided.ts',
+  direct: 'src/sync/lock/direct.ts',
+  hybrid: 'src/sync/lock/hybrid.ts',
+  remote: 'src/sync/lock/remote.ts',
+};
+
+/** Runs for each of the places, one after the other. */
+export async function forEach<P, R>(places: readonly P[], run: (place: P) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (const place of places) results.push(await run(place));
+  return results;
+}
+
+export function show(value: number): string {
+  return value.toPrecision(3);
+}
+
+export function sizeName(bytes: number): string {
+  return bytes < 1024 ? `${bytes}` : bytes < 2 ** 20 ? `${bytes / 1024}K` : `${bytes / 2 ** 20}M`;
+}

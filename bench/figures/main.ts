@@ -1,0 +1,141 @@
+/**
+ * `npm run figures [-- --only D6.7] [--real] [--json FILE] [--docs FOLDER]`: measures the papers' claims on modelled fabrics, draws a picture of each, and says whether it holds.
+ *
+ * Without `--only` it writes docs/results.md, the pictures, and claims.json; with it, the pictures and what `--json` asks for. The same numbers come out on every machine. With `--real` rows are measured
+ * on real ranks as well, where two cores are enough (real.ts), and docs/results-real.md is written: those numbers are of this machine, and of what else it does. Exit code 0, also where claims do not hold: that is a result.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { orExplain } from '../options.ts';
+import { ROOT } from '../programs.ts';
+import { Progress } from '../progress.ts';
+import { chapter4 } from './chapter-4.ts';
+import { chapter5 } from './chapter-5.ts';
+import { chapter6 } from './chapter-6.ts';
+import type { Figure, Outcome } from './figure.ts';
+import { svgOf } from './plot.ts';
+import { onRealRanks } from './real.ts';
+
+/** A row of claims.json. */
+interface Claim {
+  readonly id: string;
+  readonly claim: string;
+  readonly source: string;
+  readonly measured: string;
+  readonly expected: string;
+  readonly holds: boolean;
+  readonly note: string;
+  /** On real ranks, with `--real`. */
+  readonly real?: string;
+}
+
+const FIGURES = [...chapter4, ...chapter5, ...chapter6];
+
+const { only, real, json, docs } = orExplain(() => {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string' },
+      real: { type: 'boolean', default: false },
+      json: { type: 'string' },
+      docs: { type: 'string', default: join(ROOT, 'docs') },
+    },
+  });
+  if (values.only !== undefined && !FIGURES.some(({ id }) => id === values.only)) {
+    throw new RangeError(`--only is one of ${FIGURES.map(({ id }) => id).join(', ')}, not '${values.only}'`);
+  }
+  return values;
+});
+
+const chosen = FIGURES.filter(({ id }) => only === undefined || id === only);
+const pictures = join(docs, 'figures');
+mkdirSync(pictures, { recursive: true });
+const progress = new Progress('figures', chosen.length, true);
+const found: { readonly figure: Figure; readonly outcome: Outcome; readonly real: string | undefined }[] = [];
+for (const figure of chosen) {
+  const outcome = await figure.measure();
+  found.push({ figure, outcome, real: real ? await onRealRanks(figure.id) : undefined });
+  const caption = `${figure.source}: ${figure.caption}`;
+  writeFileSync(join(pictures, `${figure.id}.svg`), `${svgOf(figure.id, caption, outcome.chart)}\n`);
+  writeFileSync(join(pictures, `${figure.id}.json`), `${JSON.stringify(outcome.chart, null, 1)}\n`);
+  progress.update(found.length);
+}
+progress.stop();
+
+const claims: Claim[] = found.map(({ figure: { id, claim, source, expected }, outcome, real }) => ({
+  id,
+  claim,
+  source,
+  measured: outcome.measured,
+  expected,
+  holds: outcome.holds,
+  note: outcome.note ?? '',
+  ...(real === undefined ? {} : { real }),
+}));
+if (only === undefined) {
+  claims.sort((a, b) => placeOf(a.id) - placeOf(b.id));
+  writeFileSync(join(docs, 'results.md'), page());
+  if (real) writeFileSync(join(docs, 'results-real.md'), pageOfReal());
+  const everywhere = claims.map(({ real: _, ...claim }) => claim);
+  writeFileSync(join(docs, 'claims.json'), `${JSON.stringify(everywhere, null, 1)}\n`);
+}
+if (json !== undefined) writeFileSync(json, `${JSON.stringify(claims, null, 1)}\n`);
+for (const { id, holds, measured, real } of claims)
+  console.log(`${id}: ${verdict(holds)}. ${measured}${real === undefined ? '' : `. On ${real}`}`);
+
+/** Chapter, then number. */
+function placeOf(id: string): number {
+  const [chapter, number] = id.slice(1).split('.').map(Number);
+  return 100 * chapter + number;
+}
+
+function verdict(holds: boolean): string {
+  return holds ? 'holds' : 'does not hold';
+}
+
+function page(): string {
+  const rows = claims.map(
+    ({ id, claim, holds }) => `| [${id}](#${id.toLowerCase().replace('.', '')}) | ${claim} | ${verdict(holds)} |`,
+  );
+  const parts = found.map(({ figure: { id, claim, source, caption, expected, schemes }, outcome }) =>
+    [
+      `## ${id}`,
+      `${source}: ${claim}.`,
+      `![${caption}](figures/${id}.svg)`,
+      caption,
+      `- Expected: ${expected}.`,
+      `- Measured: ${outcome.measured}.`,
+      `- The claim **${verdict(outcome.holds)}**.${outcome.note === undefined ? '' : ` Note: ${outcome.note}.`}`,
+      `- [Data](figures/${id}.json); schemes and programs: ${schemes.map((file) => `[${file}](../${file})`).join(', ')}.`,
+    ]
+      .join('\n\n')
+      .replaceAll('.\n\n- ', '.\n- '),
+  );
+  return `# Results
+
+What the dissertation's chapters 4 to 6 claim, measured on [modelled fabrics](guide/fabrics.md) with one set of numbers for all figures. Written by \`npm run figures\`: do not edit. The same numbers come out on every machine. Some rows are measured [on real ranks](results-real.md), too.
+
+| claim | | |
+| --- | --- | --- |
+${rows.join('\n')}
+
+${parts.join('\n\n')}
+`;
+}
+
+function pageOfReal(): string {
+  const rows = claims.flatMap(({ id, real }) =>
+    real === undefined ? [] : [`| [${id}](results.md#${id.toLowerCase().replace('.', '')}) | ${real} |`],
+  );
+  const [{ model }] = cpus();
+  return `# Results on real ranks
+
+Rows of the [results](results.md) by the same programs on processes of one machine: ${availableParallelism()} cores, ${model}, Node ${process.versions.node}. Written by \`npm run figures -- --real\`: do not edit. An
+emulated network in shared memory is between the ranks. So the schemes do what they do on a fabric, whose counts and orders can be compared; how long a message takes from node to node, and more ranks than cores, are not here.
+
+| claim | measured |
+| --- | --- |
+${rows.join('\n')}
+`;
+}

@@ -1,0 +1,223 @@
+/**
+ * `npm run bench`: our windows beside MPICH and Open MPI, in one run.
+ *
+ *     npm run bench -- [--json FILE] [--filter ID] [--rounds 3] [--quick] [--ranks threads] [--check]
+ *
+ * A row's programs run in turn, ours, MPICH's, Open MPI's, several rounds; what counts is the median of the rounds' medians. The rules
+ * that hold on all sides stand in peers/rma.c. A ratio above 1 always means that we are ahead of the best peer.
+ *
+ *   --filter ID   rows whose id contains this; several with commas
+ *   --quick       one round with few and short samples
+ *   --ranks threads   our ranks are worker threads
+ *   --check       exit code 1 if a row does not reach what is required
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Result as RandomAccessResult } from './hpcc/result.ts';
+import { runHpcc } from './hpcc-peer.ts';
+import { installed, PEERS, type Peer, runMemcpy, runPeer } from './peers.ts';
+import { ProgramError, type Report, ROOT, reportIn, run } from './programs.ts';
+import { type RankProgram, ROWS, type Row } from './rows.ts';
+import type { LuResult } from './splash/lu.ts';
+import { judge, type RowResult, type Summary, summarize } from './statistics.ts';
+import { heading, Status, tableRow } from './table.ts';
+
+const { values } = parseArgs({
+  options: {
+    json: { type: 'string' },
+    filter: { type: 'string', default: '' },
+    rounds: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    ranks: { type: 'string', default: 'processes' },
+    check: { type: 'boolean', default: false },
+  },
+});
+const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
+if (!Number.isInteger(rounds) || rounds < 1)
+  throw new Error(`--rounds is a number of at least 1, not '${values.rounds}'`);
+const filters = values.filter.split(',');
+const rows = ROWS.filter(({ id }) => filters.some((filter) => id.includes(filter)));
+if (rows.length === 0)
+  throw new Error(`no row's id contains '${values.filter}'; rows: ${ROWS.map(({ id }) => id).join(', ')}`);
+
+/** Samples and their milliseconds. */
+const LENGTH = values.quick ? ['3', '10'] : ['5', '20'];
+const IDLE_SECONDS = values.quick ? '1' : '2';
+
+/** Arguments that say how long a program measures. */
+function lengthOf(program: string, args: readonly string[]): readonly string[] {
+  if (program === 'hpcc/random-access') return [];
+  if (program === 'ranks/lu') return ['--samples', LENGTH[0]];
+  if (program.endsWith('footprint')) return args[0] === 'memory' ? [] : [IDLE_SECONDS];
+  return LENGTH;
+}
+
+/** Programs that write their result into a file, and the samples in it. */
+const RESULT_FILES: Readonly<Record<string, (json: string) => readonly number[]>> = {
+  'hpcc/random-access': (json) => [(JSON.parse(json) as RandomAccessResult).gups],
+  'ranks/lu': (json) => (JSON.parse(json) as LuResult).milliseconds,
+};
+
+async function runOurs({ program, args }: RankProgram, ranks: number): Promise<Report> {
+  const launch = [
+    ...[join(ROOT, 'dist/cli/main.js'), 'run', '-n', String(ranks), '--ranks', values.ranks, '--timeout', '100'],
+    join(ROOT, `build/programs/bench/${program}.js`),
+    '--',
+  ];
+  const samplesIn = RESULT_FILES[program];
+  if (samplesIn === undefined) {
+    return reportIn(await run(process.execPath, [...launch, ...args, ...lengthOf(program, args)]));
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'onesided-bench-'));
+  try {
+    const file = join(folder, 'result.json');
+    await run(process.execPath, [...launch, ...args, ...lengthOf(program, args), '--quiet', '--json', file]);
+    return { samples: samplesIn(readFileSync(file, 'utf8')) };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Rounds of samples that were taken once and may be wanted by several rows. */
+const taken = new Map<string, number[][]>();
+const notes = new Map<string, string>();
+const libraries: Record<string, string> = {};
+const absent = PEERS.filter(({ compiler, launcher }) => !installed(compiler) || !installed(launcher));
+const present = PEERS.filter((peer) => !absent.includes(peer));
+const hpcc = installed('hpcc') && installed('mpirun.openmpi');
+const usesFallback = new Set<string>();
+
+async function runRowOnPeer(peer: Peer, row: Row, key: string): Promise<Report | undefined> {
+  const { program, args } = row.peer!;
+  if (program === 'hpcc') return hpcc && peer.name === 'openmpi' ? runHpcc(Number(args[0]), row.ranks) : undefined;
+  const all = [...args, ...lengthOf(program, args)];
+  if (!usesFallback.has(key)) {
+    try {
+      return await runPeer(peer, program, all, row.ranks);
+    } catch (error) {
+      if (!(error instanceof ProgramError) || peer.fallback === undefined) throw error;
+      usesFallback.add(key);
+      notes.set(key, `${peer.name} as installed fails (${error.message}); measured with ${peer.fallback.words}`);
+    }
+  }
+  return runPeer(peer, program, all, row.ranks, peer.fallback!.env);
+}
+
+async function measureRow(row: Row, status: Status, label: string): Promise<RowResult> {
+  const ours: number[][] = [];
+  const memcpy: number[][] = [];
+  const failed = new Map<string, string>();
+  const wanted =
+    row.peer === undefined
+      ? []
+      : row.peer.program === 'hpcc'
+        ? PEERS.filter(({ name }) => name === 'openmpi')
+        : present;
+  const keyOf = (peer: Peer): string => `${peer.name} ${row.peer?.program} ${row.peer?.args.join(' ')} ${row.ranks}`;
+  const already = new Set(wanted.map(keyOf).filter((key) => taken.has(key)));
+
+  for (let round = 1; round <= rounds; round++) {
+    const attempt = async (name: string, work: () => Promise<void>): Promise<void> => {
+      if (failed.has(name)) return;
+      status.show(`${label} ${row.id}: round ${round} of ${rounds}, ${name}`);
+      try {
+        await work();
+      } catch (error) {
+        if (!(error instanceof ProgramError)) throw error;
+        failed.set(name, `${name} failed: ${error.message}`);
+      }
+    };
+    await attempt('onesided', async () => {
+      ours.push([...(await runOurs(row.ours, row.ranks)).samples]);
+    });
+    for (const peer of wanted) {
+      const key = keyOf(peer);
+      if (already.has(key)) continue;
+      await attempt(peer.name, async () => {
+        const report = await runRowOnPeer(peer, row, key);
+        if (report === undefined) return;
+        if (report.library !== undefined) libraries[peer.name] = report.library;
+        taken.set(key, [...(taken.get(key) ?? []), [...report.samples]]);
+      });
+    }
+    if (row.memcpy !== undefined) {
+      await attempt('memcpy', async () => {
+        const report = await runMemcpy([row.memcpy!, ...LENGTH]);
+        if (report !== undefined) memcpy.push([...report.samples]);
+      });
+    }
+  }
+
+  const peers: Record<string, Summary> = {};
+  for (const peer of wanted) {
+    const summary = summarize(taken.get(keyOf(peer)) ?? []);
+    if (summary !== undefined) peers[peer.name] = summary;
+  }
+  const remarks = wanted.map((peer) => notes.get(keyOf(peer))).filter((note) => note !== undefined);
+  const onesided = failed.has('onesided') ? undefined : summarize(ours);
+  if (onesided !== undefined) measured.set(row.id, onesided);
+  return judge(row, {
+    onesided,
+    peers,
+    memcpy: summarize(memcpy),
+    sync: row.sync === undefined ? undefined : measured.get(row.sync),
+    notes: [...failed.values(), ...remarks],
+  });
+}
+
+/** Our medians, by row. */
+const measured = new Map<string, Summary>();
+
+const loadBefore = loadavg()[0];
+const status = new Status(process.stdout);
+const names = PEERS.map(({ name }) => name);
+for (const { name, packages } of absent)
+  status.print(`${name} is not installed, its column stays empty: apt-get install ${packages}`);
+if (!hpcc && rows.some(({ peer }) => peer?.program === 'hpcc')) {
+  status.print('hpcc is not installed, the GUPS rows have no peer: apt-get install hpcc openmpi-bin');
+}
+if (loadBefore > 0.5) {
+  status.print(
+    `the machine is busy (load ${loadBefore.toFixed(1)}): other programs change what is measured, the peers' spinning ranks most of all`,
+  );
+}
+status.print(heading(names));
+const results: RowResult[] = [];
+const begun = performance.now();
+for (const [i, row] of rows.entries()) {
+  const result = await measureRow(row, status, `[${i + 1}/${rows.length}]`);
+  results.push(result);
+  status.print(tableRow(result, names));
+  for (const note of result.notes) status.print(`    ${note}`);
+}
+
+const failures = results.filter(({ ok, onesided }) => ok === false || onesided === undefined);
+const judged = results.filter(({ ok }) => ok !== undefined);
+status.print(
+  `${judged.length - judged.filter(({ ok }) => ok === false).length} of ${judged.length} rows reach what is required` +
+    `${failures.length === 0 ? '' : `; not ${failures.map(({ id }) => id).join(', ')}`} (${Math.round((performance.now() - begun) / 1e3)} s)`,
+);
+if (values.json !== undefined) {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  const machine = {
+    cpu: cpus()[0]?.model ?? 'unknown',
+    cores: availableParallelism(),
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    system: `${type()} ${release()}`,
+    node: process.versions.node,
+    onesided: version,
+    ranks: values.ranks,
+    peers: { ...libraries, ...(hpcc ? { hpcc: 'MPI RandomAccess on Open MPI, in the gups rows' } : {}) },
+    missing: [
+      ...absent.map(({ name, packages }) => ({ name, packages })),
+      ...(hpcc ? [] : [{ name: 'hpcc', packages: 'hpcc openmpi-bin' }]),
+    ],
+    rounds,
+    loadBefore,
+    date: new Date().toISOString(),
+  };
+  writeFileSync(values.json, `${JSON.stringify({ machine, rows: results }, null, 2)}\n`);
+}
+if (values.check && failures.length > 0) process.exitCode = 1;

@@ -1,0 +1,96 @@
+/** The libraries beside which we measure: what is installed, how its programs are compiled, and how they run. */
+import { accessSync, constants, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { type Report, ROOT, reportIn, run } from './programs.ts';
+
+export interface Peer {
+  readonly name: 'mpich' | 'openmpi';
+  readonly compiler: string;
+  readonly launcher: string;
+  /** Debian's packages. */
+  readonly packages: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** Arguments of the launcher. */
+  launch(ranks: number): readonly string[];
+  /** Tried where the defaults fail, and in words. */
+  readonly fallback?: { readonly env: NodeJS.ProcessEnv; readonly words: string };
+}
+
+/**
+ * Both run as they do for somebody who has just installed them. Open MPI refuses root unless told twice, and more ranks than cores unless
+ * told once. Its default for windows, osc/rdma over vader, crashes in a 64-bit compare-and-swap (open-mpi/ompi#7967, #11349);
+ * its osc/sm does not.
+ */
+export const PEERS: readonly Peer[] = [
+  {
+    name: 'mpich',
+    compiler: 'mpicc.mpich',
+    launcher: 'mpiexec.mpich',
+    packages: 'mpich libmpich-dev',
+    env: {},
+    launch: (ranks) => ['-n', String(ranks)],
+  },
+  {
+    name: 'openmpi',
+    compiler: 'mpicc.openmpi',
+    launcher: 'mpirun.openmpi',
+    packages: 'openmpi-bin libopenmpi-dev',
+    env: { OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' },
+    launch: (ranks) => [...(ranks > availableParallelism() ? ['--oversubscribe'] : []), '-n', String(ranks)],
+    fallback: { env: { OMPI_MCA_osc: 'sm' }, words: '--mca osc sm' },
+  },
+];
+
+/** As a distribution compiles programs; those that compute, as one compiles programs that compute. */
+const OPTIMIZATION: Readonly<Record<string, string>> = { lu: '-O3' };
+
+const SOURCES = join(ROOT, 'bench/peers');
+const BINARIES = join(ROOT, 'build/peers');
+
+/** Whether a command is in the path. It is not run: `hpcc` would run all of its benchmarks, whatever it is asked. */
+export function installed(command: string): boolean {
+  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+  return folders.some((folder) => {
+    try {
+      accessSync(join(folder, command), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function modified(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}
+
+/** Compiles a program of bench/peers/ unless that has been done. @returns the binary */
+async function compile(program: string, compiler: string): Promise<string> {
+  mkdirSync(BINARIES, { recursive: true });
+  const binary = join(BINARIES, `${program}.${compiler.split('.').at(-1)}`);
+  const newest = Math.max(...readdirSync(SOURCES).map((name) => modified(join(SOURCES, name))));
+  if (modified(binary) < newest) {
+    const optimization = OPTIMIZATION[program] ?? '-O2';
+    await run(compiler, [optimization, '-o', binary, join(SOURCES, `${program}.c`), '-lm']);
+  }
+  return binary;
+}
+
+/** Runs one row on a peer. */
+export async function runPeer(
+  peer: Peer,
+  program: string,
+  args: readonly string[],
+  ranks: number,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Report> {
+  const binary = await compile(program, peer.compiler);
+  return reportIn(await run(peer.launcher, [...peer.launch(ranks), binary, ...args], { env: { ...peer.env, ...env } }));
+}
+
+/** A plain memcpy, or undefined without a C compiler. */
+export async function runMemcpy(args: readonly string[]): Promise<Report | undefined> {
+  if (!installed('cc')) return undefined;
+  return reportIn(await run(await compile('memcpy', 'cc'), args));
+}

@@ -1,0 +1,38 @@
+/**
+ * `npm run program -- NAME [OPTIONS]`: builds what is missing and runs a program of bench/ranks/ on ranks; `npm run lu` is one of them.
+ *
+ *     npm run program -- lu|halo|ring|task-sharing|overlap [--ranks 2] [--kind processes|threads] [the program's own options]
+ *     npm run program -- NAME --fabric infinihost-64 [--ranks 64] [the program's own options]
+ *
+ * With a fabric the ranks are tasks of one process on a modelled fabric (docs/guide/fabrics.md), and times are virtual.
+ *
+ * What the options are, and what is measured, stands at the beginning of bench/ranks/NAME.ts.
+ */
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { buildWhatIsMissing, root } from './build.mjs';
+import { launch } from './launch.mjs';
+
+/** And how many ranks a program has if nobody says. */
+const PROGRAMS = { lu: '2', halo: '4', ring: '4', 'task-sharing': '4', overlap: '2' };
+
+const [name, ...args] = process.argv.slice(2);
+if (!Object.hasOwn(PROGRAMS, name ?? '')) {
+  console.error(
+    `the program is one of ${Object.keys(PROGRAMS).join(', ')}${name === undefined ? '' : `, not '${name}'`}`,
+  );
+  process.exit(2);
+}
+if (args.includes('--fabric')) {
+  buildWhatIsMissing();
+  const program = join(root, `build/programs/bench/ranks/${name}.js`);
+  process.exit(spawnSync(process.execPath, [program, ...args], { stdio: 'inherit' }).status ?? 1);
+}
+/** Takes an option with its value out of the arguments. */
+function take(option) {
+  const at = args.indexOf(option);
+  return at < 0 ? undefined : args.splice(at, 2)[1];
+}
+const ranks = take('--ranks') ?? PROGRAMS[name];
+const kind = take('--kind');
+launch(`ranks/${name}`, { ranks, ...(kind === undefined ? {} : { kind }), args });

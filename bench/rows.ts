@@ -1,0 +1,159 @@
+/** The benchmark's rows: what is measured, beside what, and what is asked of it. */
+
+export type Unit = 'ns' | 'ms' | 'MB/s' | 'GUP/s' | '%' | 'MiB';
+
+/** A program of ours on our ranks, its arguments without the number of samples. */
+export interface RankProgram {
+  readonly program: 'ranks/rma' | 'ranks/footprint' | 'ranks/lu' | 'hpcc/random-access';
+  readonly args: readonly string[];
+}
+
+/** What a row has to reach. Several are alternatives: one is enough. */
+export interface Requirement {
+  /** Times the best peer. */
+  readonly ratio?: number;
+  /** Times a plain memcpy. */
+  readonly ofMemcpy?: number;
+  /** At most this value, in the row's unit. */
+  readonly below?: number;
+  /** At most so many times the row of the `Sync` form. */
+  readonly timesSync?: number;
+}
+
+export interface Row {
+  readonly id: string;
+  readonly unit: Unit;
+  readonly better: 'lower' | 'higher';
+  readonly ranks: number;
+  readonly ours: RankProgram;
+  /** The peers' program and its first arguments; `hpcc` and the words of its table. Rows with the same peer share what was measured of it. */
+  readonly peer?: { readonly program: 'rma' | 'footprint' | 'lu' | 'hpcc'; readonly args: readonly string[] };
+  /** What bench/peers/memcpy.c is asked for. */
+  readonly memcpy?: string;
+  /** The row of the `Sync` form. */
+  readonly sync?: string;
+  readonly required?: Requirement;
+}
+
+/** The table of the RandomAccess rows. */
+const TABLE_WORDS = 2 ** 24;
+
+function rma(name: string, ranks: number, required?: Requirement, more: Partial<Row> = {}): Row {
+  const bandwidth = name.includes('bandwidth');
+  return {
+    id: name,
+    unit: bandwidth ? 'MB/s' : 'ns',
+    better: bandwidth ? 'higher' : 'lower',
+    ranks,
+    ours: { program: 'ranks/rma', args: [name] },
+    peer: { program: 'rma', args: [name] },
+    ...(required === undefined ? {} : { required }),
+    ...more,
+  };
+}
+
+/** A row that the programs know by another name. */
+function named(id: string, name: string, required: Requirement): Row {
+  return rma(id, 2, required, { ours: { program: 'ranks/rma', args: [name] }, peer: { program: 'rma', args: [name] } });
+}
+
+/** The promise forms of a row, beside the same peers. */
+function awaited(name: string, ranks: number, required?: Requirement): Row {
+  return rma(`${name}-async`, ranks, required, { peer: { program: 'rma', args: [name] }, sync: name });
+}
+
+function bandwidth(direction: 'put' | 'get', bytes: number): Row {
+  const name = `${direction}-bandwidth/${bytes}`;
+  if (bytes <= 8) return rma(name, 2, { ratio: 1 });
+  return rma(name, 2, { ratio: 1, ofMemcpy: 0.9 }, { memcpy: `${direction}/${bytes}` });
+}
+
+function gups(variant: string, required?: Requirement): Row {
+  return {
+    id: `gups/${variant}`,
+    unit: 'GUP/s',
+    better: 'higher',
+    ranks: 2,
+    ours: { program: 'hpcc/random-access', args: ['--variant', variant, '--words', String(TABLE_WORDS)] },
+    peer: { program: 'hpcc', args: [String(TABLE_WORDS)] },
+    ...(required === undefined ? {} : { required }),
+  };
+}
+
+/** SPLASH LU of n × n in blocks of 128. */
+function lu(n: number, required: Requirement): Row {
+  const [size, block] = [String(n), '128'];
+  return {
+    id: `lu/${n}`,
+    unit: 'ms',
+    better: 'lower',
+    ranks: 2,
+    ours: { program: 'ranks/lu', args: ['--n', size, '--block', block] },
+    peer: { program: 'lu', args: [size, block] },
+    required,
+  };
+}
+
+function footprint(id: string, unit: Unit, ranks: number, ours: string, peer: string, required?: Requirement): Row {
+  return {
+    id,
+    unit,
+    better: 'lower',
+    ranks,
+    ours: { program: 'ranks/footprint', args: [ours] },
+    peer: { program: 'footprint', args: [peer] },
+    ...(required === undefined ? {} : { required }),
+  };
+}
+
+export const ROWS: readonly Row[] = [
+  rma('put-flush/8', 2, { ratio: 1.5 }),
+  rma('get-flush/8', 2, { ratio: 1.5 }),
+  rma('fop-flush/8', 2, { ratio: 1 }),
+  rma('cas-flush/8', 2, { ratio: 1 }),
+  rma('acc-flush/8', 2, { ratio: 1 }),
+  rma('acc-flush-double/8', 2),
+  rma('lock-put-unlock/8', 2, { ratio: 1 }),
+  rma('lock-shared-put-unlock/8', 2),
+  rma('fence-put-fence/8', 2, { ratio: 3 }),
+  rma('put-flush/65536', 2, { ratio: 0.95 }),
+  rma('put-flush/1048576', 2, { ratio: 0.95 }),
+  rma('get-flush/65536', 2, { ratio: 0.95 }),
+  rma('get-flush/1048576', 2, { ratio: 0.95 }),
+  ...[8, 65536, 1048576].map((bytes) => bandwidth('put', bytes)),
+  ...[8, 65536, 1048576].map((bytes) => bandwidth('get', bytes)),
+  rma('pscw-put/8', 2, { ratio: 2 }),
+  rma('lockall-put/8', 2, { ratio: 1 }),
+  rma('rput-wait/8', 2, { ratio: 1 }),
+  rma('getacc-flush/8', 2, { ratio: 1 }),
+  named('sync', 'sync/8', { ratio: 1 }),
+  named('acc-flush/65536', 'acc-doubles/65536', { ratio: 1 }),
+  named('getacc-flush/65536', 'getacc-doubles/65536', { ratio: 1 }),
+  rma('acc-contended/2', 2, { ratio: 3 }),
+  rma('acc-contended/4', 4, { ratio: 3 }),
+  rma('put-vector/64x64', 2, { ratio: 2 }),
+  rma('get-vector/128x1024', 2, { ratio: 2 }),
+  rma('put-subarray/512x512', 2, { ratio: 2 }),
+  rma('acc-indexed/1024', 2, { ratio: 2 }),
+  rma('acc-indexed-integer/1024', 2),
+  rma('put-usermemory/8', 2, { ratio: 1 }),
+  rma('put-usermemory/65536', 2, { ratio: 1 }),
+  rma('put-usermemory/1048576', 2, { ratio: 1 }),
+  rma('barrier/2', 2, { ratio: 1 }),
+  rma('barrier/8', 8, { ratio: 1 }),
+  gups('aggregated', { ratio: 4 }),
+  gups('accumulate'),
+  gups('get-modify-put'),
+  gups('fetch-and-add'),
+  lu(2048, { ratio: 1 }),
+  awaited('put-flush/8', 2),
+  awaited('get-flush/8', 2),
+  awaited('lock-put-unlock/8', 2),
+  awaited('fence-put-fence/8', 2, { timesSync: 2 }),
+  awaited('barrier/2', 2),
+  awaited('barrier/8', 8),
+  footprint('idle-parked', '%', 2, 'idle', 'idle', { below: 1 }),
+  footprint('idle-parked-async', '%', 2, 'idle-async', 'idle', { below: 1 }),
+  footprint('memory/2', 'MiB', 2, 'memory', 'memory'),
+  footprint('memory/8', 'MiB', 8, 'memory', 'memory'),
+];

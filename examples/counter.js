@@ -1,0 +1,39 @@
+// @ts-check
+/**
+ * A counter that all ranks share: fetchAndOp adds and gives the value before, in one step that nothing can come between. So every
+ * ticket is drawn exactly once.
+ *
+ *     npx onesided run -n 4 examples/counter.js -- 1000
+ */
+import assert from 'node:assert/strict';
+import { init, Op, Window } from 'onesided';
+
+const TICKETS = Number(process.argv[2] ?? 1000);
+
+const world = await init();
+// The counter is one word of rank 0. The others bring nothing to the window, and may use it all the same.
+const win = await Window.allocate(world, BigInt64Array, world.rank === 0 ? 1 : 0);
+
+const one = BigInt64Array.of(1n);
+const ticket = new BigInt64Array(1);
+const mine = new BigInt64Array(TICKETS);
+
+await win.lockAll(); // a shared lock of every rank: it keeps nobody away, it only opens the window for atomic operations
+for (let i = 0; i < TICKETS; i++) {
+  win.fetchAndOp(one, ticket, 0, 0, Op.SUM);
+  await win.flush(0); // now the result is here
+  mine[i] = ticket[0];
+}
+await win.unlockAll();
+
+const all = new BigInt64Array(TICKETS * world.size);
+await world.allgather(mine, all);
+all.sort();
+assert.ok(
+  all.every((value, i) => value === BigInt(i)),
+  'a ticket is missing, or was drawn twice',
+);
+if (world.rank === 0) console.log(`${world.size} ranks drew ${all.length} tickets, each of them once`);
+
+await win.free();
+await world.finalize();

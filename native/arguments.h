@@ -1,0 +1,56 @@
+// Arguments from JavaScript, checked. Nothing that a caller passes may crash the process, so every value goes through
+// here before it is used. These functions work on bare Node-API values: the calls that they serve cost tens of nanoseconds.
+#pragma once
+
+#include <node_api.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace onesided {
+
+inline constexpr double kMaxSafeInteger = 9007199254740991.0;
+
+// Throw a JavaScript exception with `code` (ERR_ARG, or the name of an errno). The message is formatted like printf's.
+void throwTypeError(napi_env env, const char* format, ...) __attribute__((format(printf, 2, 3), cold));
+void throwRangeError(napi_env env, const char* format, ...) __attribute__((format(printf, 2, 3), cold));
+// Adds ": <what the system says> (<errno's name>)" to the message.
+void throwSystemError(napi_env env, int error, const char* format, ...) __attribute__((format(printf, 3, 4), cold));
+
+const char* errnoName(int error);
+
+// The arguments of one call. `N` is how many it needs; missing ones are `undefined`.
+template <size_t N>
+struct Arguments {
+  size_t count = N;
+  napi_value values[N];
+
+  Arguments(napi_env env, napi_callback_info info) { napi_get_cb_info(env, info, &count, values, nullptr, nullptr); }
+  napi_value operator[](size_t index) const { return values[index]; }
+};
+
+// An integer in [low, high]; otherwise throws and gives false. `high` is at most 2^53 - 1.
+bool readInteger(napi_env env, napi_value value, const char* call, const char* name, double low, double high,
+                 int64_t* result);
+
+// Whether a number from memory that JavaScript writes is an integer in [0, high]. Such memory may change meanwhile: the caller reads it once.
+inline bool whole(double number, double high) { return number >= 0 && number <= high && number == std::trunc(number); }
+
+// Milliseconds: 0 or more, or Infinity.
+bool readTimeout(napi_env env, napi_value value, const char* call, double* milliseconds);
+
+// The bytes behind a typed array (over an ArrayBuffer or a SharedArrayBuffer) or an ArrayBuffer. `type` is −1 for an
+// ArrayBuffer. A detached one has length 0.
+struct Bytes {
+  unsigned char* data = nullptr;
+  size_t length = 0;
+  int type = -1;
+  size_t elements = 0;
+};
+bool readBytes(napi_env env, napi_value value, const char* call, const char* name, Bytes* result);
+
+// The address of a 32-bit word: an Int32Array and an index into it.
+bool readWord(napi_env env, napi_value words, napi_value index, const char* call, int32_t** address);
+
+}  // namespace onesided

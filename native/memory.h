@@ -1,0 +1,15 @@
+// Memory files (memfd) and their mappings as ArrayBuffers.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+
+namespace onesided {
+
+// What keeps the memory behind an ArrayBuffer that `memoryMap` made here mapped, also after `memoryUnmap`; empty for any other ArrayBuffer.
+std::shared_ptr<void> mappingOf(napi_env env, napi_value buffer);
+
+void exportMemory(Napi::Env env, Napi::Object exports);
+
+}  // namespace onesided

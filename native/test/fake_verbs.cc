@@ -1,0 +1,305 @@
+// A libibverbs.so.1 with one device, which is only bookkeeping: what a program of hostile calls (test/native/programs/rdma-hostile.ts) needs to reach all of rdma.cc where there
+// is no device. Its objects are in memory of malloc's, so AddressSanitizer sees wrong ones; it ends the process when something is destroyed while it is in use, or not before its context.
+// Requests complete at once, with an event, and move no bytes but those they send inline, which are read.
+#include <infiniband/verbs.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <new>
+
+#undef ibv_query_port
+#undef ibv_reg_mr
+
+#define API extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+[[noreturn]] void wrong(const char* what) {
+  std::fprintf(stderr, "fake verbs: %s\n", what);
+  std::abort();
+}
+
+struct Context : ibv_context {
+  int objects = 0;
+  int asyncWriter = -1;
+};
+
+struct Channel : ibv_comp_channel {
+  int writer = -1;
+};
+
+struct Cq : ibv_cq {
+  std::deque<ibv_wc> completions;
+  int users = 0;
+  bool armed = false;
+};
+
+struct Srq : ibv_srq {
+  int users = 0;
+};
+
+struct Qp : ibv_qp {
+  ibv_qp_cap cap;
+};
+
+struct Pd : ibv_pd {
+  int users = 0;
+};
+
+Context* of(ibv_context* context) { return static_cast<Context*>(context); }
+
+ibv_device device{};
+ibv_device* devices[] = {&device, nullptr};
+uint32_t numbers = 0;
+int64_t touched = 0;
+
+void complete(ibv_cq* to, uint64_t id, ibv_wc_opcode opcode, uint32_t qp) {
+  auto* cq = static_cast<Cq*>(to);
+  ibv_wc wc{};
+  wc.wr_id = id;
+  wc.opcode = opcode;
+  wc.qp_num = qp;
+  cq->completions.push_back(wc);
+  if (!cq->armed || cq->channel == nullptr) return;
+  cq->armed = false;
+  void* event = cq;
+  (void)!write(static_cast<Channel*>(cq->channel)->writer, &event, sizeof event);
+}
+
+int pollCq(ibv_cq* from, int most, ibv_wc* wc) {
+  auto* cq = static_cast<Cq*>(from);
+  int n = 0;
+  for (; n < most && !cq->completions.empty(); n++) {
+    wc[n] = cq->completions.front();
+    cq->completions.pop_front();
+  }
+  return n;
+}
+
+int reqNotify(ibv_cq* cq, int) {
+  static_cast<Cq*>(cq)->armed = true;
+  return 0;
+}
+
+int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
+  const auto* qp = static_cast<Qp*>(base);
+  for (; wr != nullptr; wr = wr->next) {
+    *bad = wr;
+    if (wr->num_sge < 0 || static_cast<uint32_t>(wr->num_sge) > qp->cap.max_send_sge) return EINVAL;
+    if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
+      if (wr->sg_list->length > qp->cap.max_inline_data) return EINVAL;
+      const auto* bytes = reinterpret_cast<const volatile unsigned char*>(wr->sg_list->addr);
+      for (uint32_t i = 0; i < wr->sg_list->length; i++) touched += bytes[i];
+    }
+    for (int i = 0; i < wr->num_sge; i++) touched += wr->sg_list[i].lkey;
+    if (static_cast<Cq*>(qp->send_cq)->completions.size() > 10000) return ENOMEM;
+    complete(qp->send_cq, wr->wr_id, IBV_WC_RDMA_WRITE, qp->qp_num);
+  }
+  return 0;
+}
+
+int receive(ibv_cq* cq, uint32_t qp, const ibv_recv_wr* wr) {
+  for (int i = 0; i < wr->num_sge; i++) touched += wr->sg_list[i].lkey;
+  if (cq == nullptr) return 0;
+  if (static_cast<Cq*>(cq)->completions.size() > 10000) return ENOMEM;
+  complete(cq, wr->wr_id, IBV_WC_RECV, qp);
+  return 0;
+}
+
+int postReceive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  *bad = wr;
+  return receive(qp->recv_cq, qp->qp_num, wr);
+}
+
+int postShared(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  *bad = wr;
+  return receive(nullptr, 0, wr);
+}
+
+template <typename T>
+T* make(ibv_context* context) {
+  of(context)->objects++;
+  return new T();
+}
+
+template <typename T, typename Base>
+int destroy(Base* object) {
+  of(object->context)->objects--;
+  delete static_cast<T*>(object);
+  return 0;
+}
+
+}  // namespace
+
+API ibv_device** ibv_get_device_list(int* count) {
+  *count = 1;
+  std::strcpy(device.name, "fake0");
+  return devices;
+}
+API void ibv_free_device_list(ibv_device**) {}
+API const char* ibv_get_device_name(ibv_device* which) { return which->name; }
+API __be64 ibv_get_device_guid(ibv_device*) { return 0; }
+
+API ibv_context* ibv_open_device(ibv_device*) {
+  auto* context = new Context();
+  context->device = &device;
+  context->ops.poll_cq = pollCq;
+  context->ops.req_notify_cq = reqNotify;
+  context->ops.post_send = postSend;
+  context->ops.post_recv = postReceive;
+  context->ops.post_srq_recv = postShared;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) wrong("no pipe");
+  context->async_fd = ends[0];
+  context->asyncWriter = ends[1];
+  return context;
+}
+API int ibv_close_device(ibv_context* context) {
+  if (of(context)->objects != 0) wrong("a context is closed before what was made from it");
+  close(context->async_fd);
+  close(of(context)->asyncWriter);
+  delete of(context);
+  return 0;
+}
+API int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
+  std::memset(attr, 0, sizeof *attr);
+  attr->phys_port_cnt = 1;
+  attr->max_sge = 32;
+  return 0;
+}
+API int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* compatible) {
+  auto* attr = reinterpret_cast<ibv_port_attr*>(compatible);
+  attr->state = IBV_PORT_ACTIVE;
+  attr->active_mtu = IBV_MTU_1024;
+  attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+  attr->max_msg_sz = 1 << 30;
+  attr->gid_tbl_len = 2;
+  return 0;
+}
+API int ibv_query_gid(ibv_context*, uint8_t, int index, ibv_gid* gid) {
+  if (index > 1) {
+    errno = EINVAL;
+    return -1;
+  }
+  std::memset(gid, index + 1, sizeof *gid);
+  return 0;
+}
+
+API ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  auto* pd = make<Pd>(context);
+  pd->context = context;
+  return pd;
+}
+API int ibv_dealloc_pd(ibv_pd* pd) { return static_cast<Pd*>(pd)->users > 0 ? EBUSY : destroy<Pd>(pd); }
+
+API ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int) {
+  auto* mr = make<ibv_mr>(pd->context);
+  mr->context = pd->context;
+  mr->pd = pd;
+  mr->addr = address;
+  mr->length = length;
+  mr->lkey = mr->rkey = ++numbers;
+  static_cast<Pd*>(pd)->users++;
+  return mr;
+}
+API int ibv_dereg_mr(ibv_mr* mr) {
+  // As a device may until now: the memory must still be there.
+  for (size_t i = 0; i < mr->length; i++) touched += static_cast<const volatile unsigned char*>(mr->addr)[i];
+  static_cast<Pd*>(mr->pd)->users--;
+  return destroy<ibv_mr>(mr);
+}
+
+API ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  auto* channel = make<Channel>(context);
+  channel->context = context;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) wrong("no pipe");
+  channel->fd = ends[0];
+  channel->writer = ends[1];
+  return channel;
+}
+API int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  close(channel->fd);
+  close(static_cast<Channel*>(channel)->writer);
+  return destroy<Channel>(channel);
+}
+
+API ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void*, ibv_comp_channel* channel, int) {
+  if (cqe > 100000) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  auto* cq = make<Cq>(context);
+  cq->context = context;
+  cq->channel = channel;
+  cq->cqe = cqe;
+  return cq;
+}
+API int ibv_destroy_cq(ibv_cq* cq) { return static_cast<Cq*>(cq)->users > 0 ? EBUSY : destroy<Cq>(cq); }
+API int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
+  void* event;
+  if (read(channel->fd, &event, sizeof event) != sizeof event) return -1;
+  *cq = static_cast<Cq*>(event);
+  *context = nullptr;
+  return 0;
+}
+API void ibv_ack_cq_events(ibv_cq* cq, unsigned int) { touched += cq->cqe; }
+
+API ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr*) {
+  auto* srq = make<Srq>(pd->context);
+  srq->context = pd->context;
+  srq->pd = pd;
+  static_cast<Pd*>(pd)->users++;
+  return srq;
+}
+API int ibv_modify_srq(ibv_srq*, ibv_srq_attr*, int) { return 0; }
+API int ibv_destroy_srq(ibv_srq* srq) {
+  if (static_cast<Srq*>(srq)->users > 0) return EBUSY;
+  static_cast<Pd*>(srq->pd)->users--;
+  return destroy<Srq>(srq);
+}
+
+API ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
+  if (attr->cap.max_send_sge > 32 || attr->cap.max_send_wr > 100000) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  auto* qp = make<Qp>(pd->context);
+  qp->context = pd->context;
+  qp->pd = pd;
+  qp->send_cq = attr->send_cq;
+  qp->recv_cq = attr->recv_cq;
+  qp->srq = attr->srq;
+  qp->qp_num = ++numbers;
+  qp->cap = attr->cap;
+  static_cast<Pd*>(pd)->users++;
+  static_cast<Cq*>(qp->send_cq)->users++;
+  static_cast<Cq*>(qp->recv_cq)->users++;
+  if (qp->srq != nullptr) static_cast<Srq*>(qp->srq)->users++;
+  return qp;
+}
+API int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int) {
+  qp->state = attr->qp_state;
+  return 0;
+}
+API int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr*) {
+  attr->qp_state = qp->state;
+  return 0;
+}
+API int ibv_destroy_qp(ibv_qp* qp) {
+  static_cast<Pd*>(qp->pd)->users--;
+  static_cast<Cq*>(qp->send_cq)->users--;
+  static_cast<Cq*>(qp->recv_cq)->users--;
+  if (qp->srq != nullptr) static_cast<Srq*>(qp->srq)->users--;
+  return destroy<Qp>(qp);
+}
+
+API int ibv_get_async_event(ibv_context*, ibv_async_event*) { return -1; }
+API void ibv_ack_async_event(ibv_async_event*) {}

@@ -1,0 +1,47 @@
+// libibverbs, opened when it is first asked for, so that the addon loads where it is not installed. Only what the library exports as symbols is
+// listed; ibv_post_send, ibv_poll_cq and the like are inline functions of its header, which go through the device's own table.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+// The header makes macros of these, which name other symbols.
+#undef ibv_query_port
+#undef ibv_reg_mr
+
+namespace onesided {
+
+struct VerbsLibrary {
+  ibv_device** (*get_device_list)(int*);
+  void (*free_device_list)(ibv_device**);
+  const char* (*get_device_name)(ibv_device*);
+  __be64 (*get_device_guid)(ibv_device*);
+  ibv_context* (*open_device)(ibv_device*);
+  int (*close_device)(ibv_context*);
+  int (*query_device)(ibv_context*, ibv_device_attr*);
+  int (*query_port)(ibv_context*, uint8_t, _compat_ibv_port_attr*);
+  int (*query_gid)(ibv_context*, uint8_t, int, ibv_gid*);
+  ibv_pd* (*alloc_pd)(ibv_context*);
+  int (*dealloc_pd)(ibv_pd*);
+  ibv_mr* (*reg_mr)(ibv_pd*, void*, size_t, int);
+  int (*dereg_mr)(ibv_mr*);
+  ibv_comp_channel* (*create_comp_channel)(ibv_context*);
+  int (*destroy_comp_channel)(ibv_comp_channel*);
+  ibv_cq* (*create_cq)(ibv_context*, int, void*, ibv_comp_channel*, int);
+  int (*destroy_cq)(ibv_cq*);
+  int (*get_cq_event)(ibv_comp_channel*, ibv_cq**, void**);
+  void (*ack_cq_events)(ibv_cq*, unsigned int);
+  ibv_srq* (*create_srq)(ibv_pd*, ibv_srq_init_attr*);
+  int (*modify_srq)(ibv_srq*, ibv_srq_attr*, int);
+  int (*destroy_srq)(ibv_srq*);
+  ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*);
+  int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int);
+  int (*query_qp)(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*);
+  int (*destroy_qp)(ibv_qp*);
+  int (*get_async_event)(ibv_context*, ibv_async_event*);
+  void (*ack_async_event)(ibv_async_event*);
+
+  // The library, or nullptr and why not. Opened once, and never closed.
+  static const VerbsLibrary* open(const char** reason);
+};
+
+}  // namespace onesided

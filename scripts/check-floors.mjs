@@ -1,0 +1,66 @@
+/**
+ * Checks that imports only go downwards (docs/architecture.md). Imports of types count too, except in programs.
+ *
+ *     node scripts/check-floors.mjs
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const ground = ['errors.ts', 'native.ts', 'memory-model.ts', 'version.ts'];
+/** Each folder of src/, and what it may import besides itself. From the ground up. */
+const FLOORS = {
+  datatype: ground,
+  verbs: ground,
+  providers: [...ground, 'verbs'],
+  trace: ground,
+  comm: [...ground, 'datatype', 'verbs', 'providers', 'trace'],
+  transfer: [...ground, 'datatype', 'verbs', 'comm'],
+  sync: [...ground, 'datatype', 'verbs', 'comm', 'transfer'],
+  window: [...ground, 'datatype', 'verbs', 'comm', 'transfer', 'sync', 'trace'],
+  structures: [...ground, 'datatype', 'comm', 'window'],
+  launcher: [...ground, 'providers', 'comm', 'trace'],
+  cli: [...ground, 'providers', 'launcher', 'trace', 'index.ts'],
+};
+/** What the package exports: may import every floor, and is imported by programs only. */
+const ENTRIES = ['index.ts', 'structures/index.ts', 'verbs/index.ts', 'fabrics/index.ts'];
+/** Folders that see the package as its users do, by its name; types they may take from anywhere. */
+const PROGRAMS = ['bench', 'examples', 'test/ranks'];
+
+const wrong = [];
+for (const file of sources('src')) {
+  const [folder] = file.split('/');
+  if (ENTRIES.includes(file)) continue;
+  for (const target of imports(join('src', file))) {
+    const to = relative('src', target).split(sep);
+    if (to[0] === '..') wrong.push(`src/${file} imports ${target}, which is not in src/`);
+    else if (to[0] !== folder && !(FLOORS[folder] ?? []).includes(to[0])) {
+      wrong.push(`src/${file} imports ${target}: ${folder} stands on ${(FLOORS[folder] ?? ['nothing']).join(', ')}`);
+    }
+  }
+}
+for (const folder of PROGRAMS) {
+  for (const file of sources(folder)) {
+    for (const target of imports(join(folder, file), /\bimport type\b[^;]*;|\btypeof import\([^)]*\)/g)) {
+      if (!/^(src|dist)\b/.test(target)) continue;
+      wrong.push(
+        `${folder}/${file} imports ${target}: programs import 'onesided', 'onesided/sync', 'onesided/verbs' or 'onesided/fabrics'`,
+      );
+    }
+  }
+}
+for (const line of wrong) console.error(line);
+if (wrong.length > 0) process.exit(1);
+
+function sources(folder) {
+  const names = readdirSync(join(root, folder), { recursive: true });
+  return names.filter((name) => /\.(ts|js|mjs)$/.test(name)).map((name) => name.split(sep).join('/'));
+}
+
+/** The files that a file imports by a path, relative to the root. @param except what does not count */
+function imports(file, except = /$^/) {
+  const text = readFileSync(join(root, file), 'utf8').replace(except, '');
+  const paths = text.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']*)'/g);
+  return [...paths].map(([, path]) => join(dirname(file), path));
+}

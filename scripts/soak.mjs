@@ -1,0 +1,74 @@
+/**
+ * Runs random programs with ever new seeds, on ranks of every kind and number, until the time is over or one fails.
+ *
+ *     npm run test:soak -- --minutes 30 [--seed N]
+ *
+ * Prints the seed of each round, and the command that repeats the one that failed. Needs `npm run build`, as the npm script does it.
+ */
+import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const { values } = parseArgs({ options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string' } } });
+const minutes = Number(values.minutes);
+if (!(minutes > 0)) throw new Error(`--minutes must be a number above 0, not ${values.minutes}`);
+let seed = values.seed === undefined ? randomInt(1_000_000_000) : Number(values.seed);
+if (!Number.isSafeInteger(seed)) throw new Error(`--seed must be a whole number, not ${values.seed}`);
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+/** Rank programs that draw what they do from `--seed`, and how much of it a round is. */
+const PROGRAMS = [
+  ['window-random', '--programs=20'],
+  ['window-random', '--programs=20'],
+  ['window-transfer'],
+  ['sync-contention'],
+  ['window-datatypes'],
+  ['window-float-accumulate'],
+  ['window-dynamic'],
+  ['window-user-memory'],
+  ['structures'],
+];
+const KINDS = [
+  ['processes', 2],
+  ['threads', 3],
+  ['processes', 4],
+  ['processes', 3],
+  ['threads', 2],
+  ['processes', 7],
+  ['threads', 5],
+];
+
+const end = Date.now() + minutes * 60_000;
+const started = Date.now();
+let rounds = 0;
+while (Date.now() < end) {
+  const [program, ...args] = PROGRAMS[rounds % PROGRAMS.length];
+  const [kind, size] = KINDS[rounds % KINDS.length];
+  const command = [
+    ...['dist/cli/main.js', 'run', '-n', String(size), '--ranks', kind, '--timeout', '120'],
+    ...[`build/programs/test/ranks/${program}.js`, '--', `--seed=${seed}`, ...args],
+  ];
+  const { code, output } = await run(command);
+  if (code !== 0) {
+    console.error(`${output}\nround ${rounds + 1} failed with exit code ${code}; again:\nnode ${command.join(' ')}`);
+    process.exit(1);
+  }
+  rounds++;
+  const elapsed = ((Date.now() - started) / 60_000).toFixed(1);
+  const line = `${elapsed} of ${minutes} minutes, ${rounds} rounds passed, seed ${seed} (${program}, ${size} ${kind})`;
+  if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K${line}`);
+  else console.log(line);
+  seed++;
+}
+console.log(`${process.stdout.isTTY ? '\n' : ''}${rounds} rounds passed, none failed`);
+
+function run(args) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code: code ?? signal, output }));
+  });
+}

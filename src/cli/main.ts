@@ -1,0 +1,56 @@
+#!/usr/bin/env node
+/** The `onesided` command. */
+import { RmaError } from '../errors.ts';
+import { version } from '../version.ts';
+import { build } from './build.ts';
+import { type Command, HelpRequest, UsageError } from './command.ts';
+import { info } from './info.ts';
+import { perf } from './perf.ts';
+import { run } from './run.ts';
+import { trace } from './trace.ts';
+
+const COMMANDS: Readonly<Record<string, Command>> = { run, trace, info, perf, build };
+
+const OVERVIEW = `Usage: onesided <command> [options]
+
+${Object.entries(COMMANDS)
+  .map(([name, { summary }]) => `  ${name.padEnd(8)}${summary}`)
+  .join('\n')}
+
+  onesided <command> --help    options of a command
+  onesided --version           version of this package`;
+
+async function main(args: string[]): Promise<number> {
+  const [name, ...rest] = args;
+  if (name === undefined) throw new UsageError('no command given');
+  if (name === '--help' || name === '-h') return print(OVERVIEW);
+  if (name === '--version' || name === '-v') return print(version());
+  if (!Object.hasOwn(COMMANDS, name)) {
+    throw new UsageError(name.startsWith('-') ? `Unknown option '${name}'` : `'${name}' is not a command of onesided`);
+  }
+  const command = COMMANDS[name];
+  try {
+    return await command.run(rest);
+  } catch (error) {
+    if (error instanceof HelpRequest) return print(command.usage);
+    throw error;
+  }
+}
+
+function print(text: string): number {
+  process.stdout.write(`${text}\n`);
+  return 0;
+}
+
+const args = process.argv.slice(2);
+try {
+  // Not process.exit: output that is still under way to a pipe would be lost.
+  process.exitCode = await main(args);
+} catch (error) {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const usage = error instanceof UsageError || code === 'ERR_ARG';
+  if (!usage && !(error instanceof RmaError)) throw error;
+  const command = args[0] !== undefined && Object.hasOwn(COMMANDS, args[0]) ? `onesided ${args[0]}` : 'onesided';
+  process.stderr.write(`${command}: ${message}\n${usage ? `Try "${command} --help".\n` : ''}`);
+  process.exitCode = usage ? 2 : 1;
+}

@@ -1,0 +1,137 @@
+/** `onesided run`: starts the ranks of a job and sees them to their end. */
+import { closeSync, existsSync, openSync, unlinkSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { show } from '../errors.ts';
+import { type JobResult, type LaunchOptions, MAX_RANKS } from '../launcher/job.ts';
+import { loadNative, nativeStatus } from '../native.ts';
+import { readEvents, type TraceRequest, traceFromEnvironment } from '../trace/request.ts';
+import { type Command, readOptions, UsageError } from './command.ts';
+
+const OPTIONS = {
+  ranks: { type: 'string' },
+  n: { type: 'string', short: 'n' },
+  provider: { type: 'string' },
+  timeout: { type: 'string' },
+  grace: { type: 'string' },
+  'no-prefix': { type: 'boolean' },
+  trace: { type: 'string' },
+  'trace-events': { type: 'string' },
+} as const;
+
+export const run: Command = {
+  summary: 'run a program on N ranks',
+  usage: `Usage: onesided run -n N [options] script [-- args]
+
+Runs "node script args" as N ranks of one job. What stands after the script is passed on to it.
+
+  -n N, -np N            number of ranks, 1 to ${MAX_RANKS}
+  --ranks processes      every rank is a process (default; needs the native addon)
+  --ranks threads        every rank is a worker thread of one process (no addon needed, no standard input)
+  --provider emulator    what connects the ranks: shared memory (default),
+  --provider rdma-core   or an RDMA device, which ONESIDED_DEVICE=name[:port[:gid]] chooses (processes only)
+  --timeout S            ends the job after S seconds, exit code 124
+  --grace S              seconds that the others have to end after a rank failed (default 2)
+  --no-prefix            no "[rank] " before each line; processes write directly to this terminal
+  --trace FILE           records the run; FILE opens in https://ui.perfetto.dev and in "onesided trace"
+  --trace-events N       events that are kept of each rank, the last ones (default: 65536, fewer with many ranks)
+
+The first rank that fails ends the job, and its exit code is the job's: 128 + the signal's number for a signal.
+SIGINT, SIGTERM and SIGHUP are passed on to the ranks; the second one kills them.`,
+
+  async run(args) {
+    const { options, kind } = read(args);
+    if (kind === undefined && loadNative() === undefined) {
+      process.stderr.write(
+        `onesided: the native addon is not available (${nativeStatus().reason}), so the ranks are threads; "onesided build" builds it\n`,
+      );
+      return report(await startThreads(options));
+    }
+    return report(await (kind === 'threads' ? startThreads : startProcesses)(options));
+  },
+};
+
+// Each loads what it needs when it is needed: the command starts sooner.
+async function startProcesses(options: LaunchOptions): Promise<JobResult> {
+  const { runProcesses } = await import('../launcher/processes.ts');
+  return runProcesses(options);
+}
+
+async function startThreads(options: LaunchOptions): Promise<JobResult> {
+  const { runThreads } = await import('../launcher/threads.ts');
+  return runThreads(options);
+}
+
+function report({ exitCode, failure, traceNote }: JobResult): number {
+  if (traceNote !== undefined) process.stderr.write(`onesided: ${traceNote}\n`);
+  if (failure !== undefined && failure.message !== '') process.stderr.write(`onesided: ${failure.message}\n`);
+  return exitCode;
+}
+
+function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'threads' | undefined } {
+  const known = args.map((argument) => (argument === '-np' ? '-n' : argument));
+  // The first positional argument is the script; what follows is not for us, so it is not even parsed.
+  const { tokens } = parseArgs({ args: known, options: OPTIONS, strict: false, allowPositionals: true, tokens: true });
+  const at = tokens.find((token) => token.kind === 'positional')?.index ?? args.length;
+  const { values } = readOptions(known.slice(0, at), OPTIONS);
+  if (at === args.length) throw new UsageError('no script given');
+  const rest = args.slice(at + 1);
+  if (rest[0] === '--') rest.shift();
+  if (values.n === undefined) throw new UsageError('say how many ranks with -n N');
+  const { ranks, provider = 'emulator' } = values;
+  if (ranks !== undefined && ranks !== 'processes' && ranks !== 'threads')
+    throw new UsageError(`--ranks is processes or threads, not ${show(ranks)}`);
+  if (provider !== 'emulator' && provider !== 'rdma-core')
+    throw new UsageError(`--provider is emulator or rdma-core, not ${show(provider)}`);
+  if (provider === 'rdma-core' && ranks === 'threads') throw new UsageError('--provider rdma-core is for processes');
+  const size = count(values.n);
+  const options: LaunchOptions = {
+    size,
+    script: args[at],
+    ...(provider !== 'emulator' && { env: { ...process.env, ONESIDED_PROVIDER: provider } }),
+    args: rest,
+    execArgv: process.execArgv,
+    timeout: seconds('--timeout', values.timeout, false),
+    grace: seconds('--grace', values.grace, true),
+    trace: traceOf(values.trace, values['trace-events'], size),
+    output: values['no-prefix'] === true ? 'direct' : {},
+    signals: true,
+  };
+  return { options, kind: ranks };
+}
+
+/** What `--trace` asks for, or the environment. */
+function traceOf(file: string | undefined, events: string | undefined, size: number): TraceRequest | undefined {
+  const env = { ...process.env, ...(file !== undefined && { ONESIDED_TRACE: file }) };
+  const asked = traceFromEnvironment(env, size);
+  if (asked === undefined && (file !== undefined || events !== undefined))
+    throw new UsageError(file === undefined ? '--trace-events needs --trace FILE' : '--trace needs the name of a file');
+  const trace = asked && (events === undefined ? asked : { ...asked, events: readEvents('--trace-events', events) });
+  if (trace !== undefined) checkWritable(trace.file);
+  return trace;
+}
+
+/** Now, and not when the job has run. A file that is there stays as it is. */
+function checkWritable(file: string): void {
+  const there = existsSync(file);
+  try {
+    closeSync(openSync(file, 'a'));
+  } catch (error) {
+    throw new UsageError(`the trace cannot be written: ${(error as Error).message}`);
+  }
+  if (!there) unlinkSync(file);
+}
+
+function count(text: string): number {
+  const n = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(n >= 1 && n <= MAX_RANKS))
+    throw new UsageError(`-n is a whole number of ranks from 1 to ${MAX_RANKS}, not ${show(text)}`);
+  return n;
+}
+
+function seconds(option: string, text: string | undefined, zero: boolean): number | undefined {
+  if (text === undefined) return undefined;
+  const value = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value > 0 || (zero && value === 0)))
+    throw new UsageError(`${option} is a number of seconds, not ${show(text)}`);
+  return value;
+}

@@ -1,0 +1,101 @@
+/** `onesided trace`: what a recorded run has, and a fence or a lock of it as a picture. */
+import { writeFileSync } from 'node:fs';
+import { show } from '../errors.ts';
+import { readTrace } from '../trace/file.ts';
+import { drawPage, drawSvg } from '../trace/picture.ts';
+import { MOST_RANKS, sceneOf, windowsOf } from '../trace/scene.ts';
+import { type Command, readOptions, UsageError } from './command.ts';
+
+const OPTIONS = {
+  window: { type: 'string' },
+  fence: { type: 'string' },
+  lock: { type: 'string' },
+  epoch: { type: 'string' },
+  ranks: { type: 'string' },
+  output: { type: 'string', short: 'o' },
+} as const;
+
+export const trace: Command = {
+  summary: 'shows a recorded run: its windows, a fence or a lock as a picture',
+  usage: `Usage: onesided trace list FILE
+       onesided trace draw FILE [options]
+
+FILE is what "onesided run --trace FILE" has written. The whole of it opens in https://ui.perfetto.dev.
+
+list shows the windows of the run, and how many fences, locks and epochs each had.
+
+draw writes a page with a message-sequence picture of one of them:
+  --window W     the window, by its name (default: the first that has what is asked for)
+  --fence N      the N-th fence, and the epoch that it ends (default: the second)
+  --lock N       the N-th lock that was got on the window, by any rank, and who stood in line for it
+  --epoch N      the N-th epoch of start, complete, post, wait
+  --ranks LIST   the ranks that are shown, such as 0-3,8 (default: all that take part, at most ${MOST_RANKS})
+  -o FILE        where the page goes (default: sequence.html); a name that ends in .svg gets the picture alone`,
+
+  run(args) {
+    const { values, positionals } = readOptions(args, OPTIONS);
+    const [what, file, ...rest] = positionals;
+    if (what !== 'list' && what !== 'draw') {
+      throw new UsageError(what === undefined ? 'say list or draw' : `trace can list and draw, not ${show(what)}`);
+    }
+    if (file === undefined) throw new UsageError('which trace? Give its file');
+    if (rest.length > 0) throw new UsageError(`unexpected argument '${rest[0]}'`);
+    const asked = Object.keys(values);
+    if (what === 'list' && asked.length > 0) throw new UsageError(`--${asked[0]} is for draw`);
+    const chosen = ['fence', 'lock', 'epoch'].filter((option) => asked.includes(option));
+    if (chosen.length > 1) throw new UsageError(`--${chosen[0]} or --${chosen[1]}, not both`);
+    const ranks = values.ranks === undefined ? undefined : rankList(values.ranks);
+    const recorded = readTrace(file);
+    if (what === 'list') {
+      process.stdout.write(list(recorded));
+      return 0;
+    }
+    const missing = ranks?.find((rank) => rank >= recorded.ranks);
+    if (missing !== undefined)
+      throw new UsageError(`--ranks: the run had ranks 0 to ${recorded.ranks - 1}, no ${missing}`);
+    const scene = sceneOf(recorded, {
+      window: values.window,
+      fence: number('--fence', values.fence),
+      lock: number('--lock', values.lock),
+      epoch: number('--epoch', values.epoch),
+      ranks,
+    });
+    const output = values.output ?? 'sequence.html';
+    try {
+      writeFileSync(output, output.endsWith('.svg') ? drawSvg(scene) : drawPage(scene));
+    } catch (error) {
+      throw new UsageError(`the picture cannot be written: ${(error as Error).message}`);
+    }
+    process.stdout.write(`${output}: ${scene.title}\n`);
+    return 0;
+  },
+};
+
+function list(recorded: ReturnType<typeof readTrace>): string {
+  const { program, ranks, spans } = recorded;
+  const windows = windowsOf(recorded);
+  const head = `${program}, ${ranks} rank${ranks === 1 ? '' : 's'}, ${spans.length} spans\n`;
+  if (windows.length === 0) return `${head}no windows\n`;
+  const row = (cells: readonly (string | number)[]): string =>
+    cells.map((cell, i) => (i === 0 ? String(cell).padEnd(20) : String(cell).padStart(8))).join('');
+  const rows = windows.map(({ name, fences, locks, epochs }) => row([name, fences, locks, epochs]));
+  return `${head}${[row(['window', 'fences', 'locks', 'epochs']), ...rows].join('\n')}\n`;
+}
+
+function number(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new UsageError(`${option} is a number from 1 on, not ${show(text)}`);
+}
+
+/** The ranks of `0-3,8`. */
+function rankList(text: string): number[] {
+  const ranks = text.split(',').flatMap((range) => {
+    const match = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(range);
+    if (match === null) throw new UsageError(`--ranks is a list such as 0-3,8, not ${show(text)}`);
+    const first = Number(match[1]);
+    return Array.from({ length: Math.max(0, Number(match[2] ?? first) - first + 1) }, (_, i) => first + i);
+  });
+  if (ranks.length >= 1 && ranks.length <= MOST_RANKS && new Set(ranks).size === ranks.length) return ranks;
+  throw new UsageError(`--ranks is a list of 1 to ${MOST_RANKS} ranks, each once, not ${show(text)}`);
+}

@@ -1,0 +1,23 @@
+/** A world of one: a program that nobody launched. It has windows like any other; its only target is itself. */
+import { availableParallelism } from 'node:os';
+import { createLocalFabric } from '../../providers/emulator/local-fabric.ts';
+import type { Membership } from '../job.ts';
+import { controlBytes, viewControl } from './control.ts';
+import { openContext } from './provider.ts';
+import { recordAlone } from './tracing.ts';
+
+export function joinAlone(): Membership {
+  const control = viewControl(new SharedArrayBuffer(controlBytes(1)), 1);
+  return {
+    rank: 0,
+    size: 1,
+    control,
+    context: openContext(createLocalFabric(1)[0]),
+    cores: availableParallelism(),
+    describe: () => 'this process',
+    alive: () => true,
+    watched: true,
+    recorder: recordAlone(),
+    leave: () => {},
+  };
+}

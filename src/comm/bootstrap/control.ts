@@ -1,0 +1,156 @@
+/**
+ * The control memory of a job on one host: a few words a rank, shared by all ranks and the launcher.
+ *
+ * Processes inherit it as a memory file (`ONESIDED_CONTROL_FD`), worker threads get it as a `SharedArrayBuffer`. It holds who is
+ * there, who failed first, the fabric's table (bells, descriptors), and the numbers that two ranks need to connect.
+ *
+ * Writers: the header's FAILED is set once, by compare-and-swap, by whoever learns of a failure first (the launcher, or a
+ * waiting rank that finds a peer gone), after FAIL_KIND and FAIL_VALUE of that rank's own slot were written. A rank's slot is written
+ * by that rank, except FAIL_KIND and FAIL_VALUE. Everything is read and written with `Atomics`.
+ */
+import type { Native } from '../../native.ts';
+import { ROW_WORDS } from '../../providers/emulator/bells.ts';
+import { ringBytes } from '../../trace/ring.ts';
+
+/** The most ranks of a job. */
+export const MAX_RANKS = 4096;
+
+const CONTROL_MAGIC = 0x4f4e4553;
+/** Raised whenever a word changes its meaning: ranks of another layout are refused. */
+export const CONTROL_LAYOUT = 1;
+
+/** Indices of the header's 32-bit words. */
+export const Header = Object.freeze({
+  MAGIC: 0,
+  LAYOUT: 1,
+  SIZE: 2,
+  /** 0, or 1 + the rank that failed first. */
+  FAILED: 3,
+  /** Named jobs: ranks given out so far. */
+  NEXT_RANK: 4,
+  /** Ranks that have joined. */
+  JOINED: 5,
+  /** Ranks that have finalized. */
+  FINALIZED: 6,
+  /** Records of each rank's ring, which follow in the file; 0: the job is not traced. */
+  TRACE_EVENTS: 7,
+});
+const HEADER_WORDS = 64;
+/** Pages have at most so many bytes. */
+const PAGE = 65536;
+
+/** Words of a rank's slot. */
+export const Slot = Object.freeze({
+  PID: 0,
+  /** One of {@link RankState}. */
+  STATE: 1,
+  /** When the process started (clock ticks since boot, /proc/PID/stat field 22), to tell a reused PID: two halves. */
+  START_LO: 2,
+  START_HI: 3,
+  /** One of {@link FailKind}. */
+  FAIL_KIND: 4,
+  /** Exit code or signal number. */
+  FAIL_VALUE: 5,
+  /** Raised by a peer that published its queue pair for this rank: "look at the connection table". */
+  CONNECT_BELL: 6,
+});
+const SLOT_WORDS = 16;
+
+export const RankState = Object.freeze({ ABSENT: 0, JOINED: 1, FINALIZED: 2 });
+
+/** Why a rank counts as failed. */
+export const FailKind = Object.freeze({
+  NONE: 0,
+  /** The process exited with a non-zero code. */
+  EXIT_CODE: 1,
+  /** The process was killed by a signal. */
+  SIGNAL: 2,
+  /** It exited with code 0, but others may still wait for it: no `finalize()`. */
+  NO_FINALIZE: 3,
+  /** A peer found its process gone. */
+  VANISHED: 4,
+  /** The launcher is gone. */
+  LAUNCHER_GONE: 5,
+  /** Its `init` ended with an error. */
+  GAVE_UP: 6,
+  /** A peer's device gets no answer from it; the value is that peer's rank. */
+  UNREACHABLE: 7,
+});
+
+/** Views of one control memory. */
+export interface Control {
+  readonly size: number;
+  readonly header: Int32Array;
+  /** `slots[rank * slotWords + Slot.X]`. */
+  readonly slots: Int32Array;
+  readonly slotWords: number;
+  /** The fabric's table, one row a rank; its contents belong to the fabric. */
+  readonly fabric: Int32Array;
+  /** `connections[from * size + to]`: 0, or `from`'s queue pair for `to`: number × 2 + (1 if ready to receive). */
+  readonly connections: Int32Array;
+}
+
+export function controlBytes(size: number, connected = true): number {
+  return 4 * (HEADER_WORDS + size * SLOT_WORDS + (connected ? size * (ROW_WORDS + size) : 0));
+}
+
+/** @param connected whether ranks find fabric and connections in it, and not elsewhere */
+export function viewControl(buffer: ArrayBufferLike, size: number, connected = true): Control {
+  let at = 0;
+  const take = (words: number): Int32Array => {
+    const view = new Int32Array(buffer, at, words);
+    at += 4 * words;
+    return view;
+  };
+  return {
+    size,
+    header: take(HEADER_WORDS),
+    // Rows of 128 bytes stay on cache lines of their own: HEADER_WORDS and SLOT_WORDS are multiples of 16 words.
+    slots: take(size * SLOT_WORDS),
+    slotWords: SLOT_WORDS,
+    fabric: take(connected ? size * ROW_WORDS : 0),
+    connections: take(connected ? size * size : 0),
+  };
+}
+
+/** Where a rank's ring begins in the file of the control memory, in a job that is traced; with `rank` = `size`, where the last one ends. */
+export function ringPlace(rank: number, size: number, events: number): number {
+  return Math.ceil(controlBytes(size) / PAGE) * PAGE + rank * ringBytes(events);
+}
+
+/** Whether this is control memory, of whatever version and number of ranks. */
+export function isControl(buffer: ArrayBufferLike): boolean {
+  return buffer.byteLength >= 4 * HEADER_WORDS && new Int32Array(buffer, 0, 1)[Header.MAGIC] === CONTROL_MAGIC;
+}
+
+/**
+ * Control memory in a file of this process, which ranks inherit or open.
+ * @param traceEvents of the rings behind it, in which the ranks record; 0: none
+ */
+export function createControl(native: Native, size: number, traceEvents: number): { control: Control; fd: number } {
+  const fd = native.memoryCreate('onesided-control');
+  native.memoryResize(fd, traceEvents === 0 ? controlBytes(size) : ringPlace(size, size, traceEvents));
+  const control = viewControl(native.memoryMap(fd, 0, controlBytes(size)), size);
+  Atomics.store(control.header, Header.TRACE_EVENTS, traceEvents);
+  formatControl(control);
+  return { control, fd };
+}
+
+/** Writes the header of fresh (zeroed) control memory. */
+export function formatControl(control: Control): void {
+  Atomics.store(control.header, Header.LAYOUT, CONTROL_LAYOUT);
+  Atomics.store(control.header, Header.SIZE, control.size);
+  Atomics.store(control.header, Header.MAGIC, CONTROL_MAGIC);
+}
+
+/**
+ * Declares a rank failed. Only the first failure of a job is kept as *the* failure.
+ * @returns whether this was the first
+ */
+export function declareFailed(control: Control, rank: number, kind: number, value: number): boolean {
+  const slot = rank * control.slotWords;
+  if (Atomics.compareExchange(control.slots, slot + Slot.FAIL_KIND, FailKind.NONE, kind) === FailKind.NONE) {
+    Atomics.store(control.slots, slot + Slot.FAIL_VALUE, value);
+  }
+  return Atomics.compareExchange(control.header, Header.FAILED, 0, rank + 1) === 0;
+}

@@ -1,0 +1,209 @@
+/**
+ * No process manager: every rank is told its rank, the size, and where rank 0 listens, by variables of the environment (containers, Kubernetes, a shell loop).
+ *
+ * Rank 0 listens, the others connect, each sends its card, and when all have come rank 0 sends everybody all cards. The connections are TLS with a pre-shared key made of
+ * the job's secret: both ends prove that they know it, and nobody else reads or writes what passes. A stranger does not get beyond the handshake.
+ */
+import { connect, createServer, type Server, type TLSSocket } from 'node:tls';
+import { RmaError, show } from '../../../errors.ts';
+import { clientOptions, parseObject, readLines, Strangers, serverOptions } from '../secure.ts';
+import { type Patience, type ProcessManager, readNumber, removeVariables } from './manager.ts';
+
+/** Between two attempts to reach rank 0, which may not listen yet. */
+const RETRY_MS = 50;
+const SECRET_CHARACTERS = 16;
+/** A line with a card, or with all of them, is not longer for each rank. */
+const LINE_CHARACTERS = 2048;
+/** Connections, beside the ranks', that have shown nothing yet. */
+const MOST_STRANGERS = 128;
+
+interface Hello {
+  readonly rank: number;
+  readonly size: number;
+  readonly card: string;
+}
+
+type Reply = { readonly cards: string[] } | { readonly refused: string };
+
+/** The ranks that the environment tells of, if any. */
+export function findAddress(): ProcessManager | undefined {
+  const { ONESIDED_ROOT_ADDRESS: address, ONESIDED_SECRET: secret } = process.env;
+  if (address === undefined) {
+    if (process.env['ONESIDED_SIZE'] === undefined) return undefined;
+    throw new RmaError(
+      'ERR_COMM',
+      'init: ONESIDED_SIZE is set without ONESIDED_ROOT_ADDRESS (host:port, where rank 0 listens); unset it to run alone',
+    );
+  }
+  const rank = readNumber('ONESIDED_RANK');
+  const size = readNumber('ONESIDED_SIZE');
+  if (!(rank < size)) {
+    const { ONESIDED_RANK, ONESIDED_SIZE } = process.env;
+    throw new RmaError(
+      'ERR_COMM',
+      `init: with ONESIDED_ROOT_ADDRESS, ONESIDED_RANK (${ONESIDED_RANK}) and ONESIDED_SIZE (${ONESIDED_SIZE}) must name a rank of a job`,
+    );
+  }
+  if (secret === undefined || secret.length < SECRET_CHARACTERS) {
+    throw new RmaError(
+      'ERR_COMM',
+      `init: with ONESIDED_ROOT_ADDRESS, ONESIDED_SECRET must be a text of at least ${SECRET_CHARACTERS} characters that only this job's ranks know (openssl rand -hex 16)`,
+    );
+  }
+  const { host, port } = readAddress(address);
+  return {
+    rank,
+    size,
+    name: rank === 0 ? `its port ${port}` : `rank 0 at ${address}`,
+    exchange: (card, patience) => {
+      const hello: Hello = { rank, size, card };
+      if (rank === 0) return gather(host, port, secret, hello, patience);
+      return send(host, port, secret, hello, patience);
+    },
+    forget: () => removeVariables('ONESIDED_RANK', 'ONESIDED_SIZE', 'ONESIDED_ROOT_ADDRESS', 'ONESIDED_SECRET'),
+  };
+}
+
+/** `host:port` or `[address]:port`. */
+function readAddress(address: string): { host: string; port: number } {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address) ?? [];
+  const port = Number(digits);
+  if (digits !== undefined && port > 0 && port < 65_536) return { host: bracketed ?? plain, port };
+  throw new RmaError('ERR_COMM', `init: ONESIDED_ROOT_ADDRESS must be host:port, not ${show(address)}`);
+}
+
+/** Rank 0: waits for all the others. */
+function gather(host: string, port: number, secret: string, own: Hello, { signal }: Patience): Promise<string[]> {
+  const { size } = own;
+  const cards = new Array<string | undefined>(size);
+  const members = new Map<number, TLSSocket>();
+  return new Promise<string[]>((resolve, reject) => {
+    const server: Server = createServer(serverOptions(secret));
+    const strangers = new Strangers(server, size + MOST_STRANGERS);
+    const end = (reply: Reply): void => {
+      for (const socket of members.values()) socket.end(`${JSON.stringify(reply)}\n`);
+      strangers.close();
+      server.close();
+      signal.removeEventListener('abort', onAbort);
+      if ('cards' in reply) resolve(reply.cards);
+      else reject(signal.aborted ? signal.reason : new RmaError('ERR_COMM', `init: ${reply.refused}`));
+    };
+    const onAbort = (): void => end({ refused: 'rank 0 gave up waiting for the others' });
+    const enter = (socket: TLSSocket, hello: Hello): void => {
+      const { rank } = hello;
+      const refusal = refusalOf(hello, size, members);
+      if (refusal !== undefined) {
+        socket.end(`${JSON.stringify({ refused: refusal } satisfies Reply)}\n`);
+        return;
+      }
+      members.set(rank, socket);
+      strangers.accept(socket);
+      cards[rank] = hello.card;
+      socket.once('close', () => {
+        if (members.size < size - 1) {
+          members.delete(rank);
+          end({ refused: `rank ${rank} left before all ${size} ranks had come` });
+        }
+      });
+      if (members.size === size - 1) end({ cards: cards as string[] });
+    };
+    server.on('secureConnection', (socket) => {
+      socket.on('error', () => socket.destroy());
+      readLines(socket, LINE_CHARACTERS, (line) => {
+        const hello = parseObject<Hello>(line);
+        if (hello === undefined) socket.destroy();
+        else enter(socket, hello);
+      });
+    });
+    server.on('error', (cause: Error) => {
+      signal.removeEventListener('abort', onAbort);
+      reject(new RmaError('ERR_COMM', `init: rank 0 cannot listen at port ${port}: ${cause.message}`, { cause }));
+    });
+    cards[0] = own.card;
+    if (size === 1) {
+      resolve(cards as string[]);
+      return;
+    }
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    // The others' name for this host may be none of its own (a service's, a gateway's): it only says whether they are on this host.
+    server.listen(port, isLoopback(host) ? host : undefined);
+  });
+}
+
+/** Any other rank: sends its card, waits for all. */
+async function send(host: string, port: number, secret: string, own: Hello, { signal }: Patience): Promise<string[]> {
+  for (;;) {
+    const reply = await attempt(host, port, secret, own, signal);
+    if (reply === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      continue;
+    }
+    if ('refused' in reply) throw new RmaError('ERR_COMM', `init: ${reply.refused}`);
+    if (Array.isArray(reply.cards) && reply.cards.length === own.size) return reply.cards;
+    throw new RmaError('ERR_COMM', `init: what listens at ${host}:${port} is not rank 0 of a job`);
+  }
+}
+
+/** One connection. Resolves to nothing if nobody listens there yet. */
+function attempt(
+  host: string,
+  port: number,
+  secret: string,
+  own: Hello,
+  signal: AbortSignal,
+): Promise<Reply | undefined> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    let connected = false;
+    let secure = false;
+    const socket = connect(clientOptions(host, port, secret));
+    const finish = (settle: () => void): void => {
+      signal.removeEventListener('abort', onAbort);
+      socket.destroy();
+      settle();
+    };
+    const onAbort = (): void => finish(() => reject(signal.reason));
+    signal.addEventListener('abort', onAbort, { once: true });
+    const where = `${host}:${port}`;
+    const failed = (cause?: Error): void => {
+      if (!connected) finish(() => resolve(undefined));
+      else {
+        const what = secure
+          ? `rank 0 at ${where} ended before all ranks had come`
+          : `what listens at ${where} does not know this job's ONESIDED_SECRET, or is not rank 0 of a job`;
+        finish(() => reject(new RmaError('ERR_COMM', `init: ${what}`, { cause })));
+      }
+    };
+    socket.on('connect', () => {
+      connected = true;
+    });
+    socket.on('secureConnect', () => {
+      secure = true;
+      socket.write(`${JSON.stringify(own)}\n`);
+    });
+    socket.on('error', failed);
+    socket.on('close', () => failed());
+    readLines(socket, LINE_CHARACTERS * own.size, (line) => {
+      const reply = parseObject<Reply>(line);
+      if (reply === undefined) failed();
+      else finish(() => resolve(reply));
+    });
+  });
+}
+
+/** Why this rank cannot come in, if so. Others are not disturbed by it. */
+function refusalOf({ rank, size: theirs, card }: Hello, size: number, members: Map<number, unknown>) {
+  if (theirs !== size) return `rank ${rank} has ONESIDED_SIZE=${theirs}, rank 0 has ${size}`;
+  if (!Number.isInteger(rank) || rank <= 0 || rank >= size) return `there is no rank ${rank} to come`;
+  if (members.has(rank)) return `rank ${rank} has come already: two processes have the same ONESIDED_RANK`;
+  if (typeof card !== 'string') return `rank ${rank} brings no card`;
+  return undefined;
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\./.test(host);
+}

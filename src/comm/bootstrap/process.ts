@@ -1,0 +1,116 @@
+/** Ranks that are processes: joined through control memory that the launcher, or the first rank of a named job, has made. */
+import { closeSync, fstatSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { RmaError } from '../../errors.ts';
+import type { Native } from '../../native.ts';
+import type { Membership } from '../job.ts';
+import { CONTROL_LAYOUT, controlBytes, Header, isControl, Slot, viewControl } from './control.ts';
+import { openProcessContext } from './provider.ts';
+import { recordProcess } from './tracing.ts';
+
+/** The bit of a task's flags (/proc/PID/stat, field 9) that is set before anything of the process is torn down: `PF_EXITING`. */
+const EXITING = 0x4;
+
+/**
+ * When a process started, in clock ticks since boot, or −1 if there is none, or it is dead and only not yet collected, or about to be: its
+ * descriptors vanish a moment before it becomes a zombie, and whoever finds them gone asks here whether it lives.
+ */
+export function startTimeOf(pid: number): number {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  } catch {
+    return -1;
+  }
+  // The name (field 2) may contain anything, so the fields are counted from the last parenthesis.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const gone = fields[0] === 'Z' || fields[0] === 'X' || (Number(fields[6]) & EXITING) !== 0;
+  return gone ? -1 : Number(fields[19]);
+}
+
+/**
+ * Joins as `rank`.
+ * @param fd the control memory's descriptor; it is closed
+ * @param watched whether a launcher watches the ranks
+ * @param cores that the ranks have together
+ */
+export function joinProcesses(
+  native: Native,
+  fd: number,
+  rank: number,
+  size: number,
+  watched: boolean,
+  cores = availableParallelism(),
+): Membership {
+  const bytes = controlBytes(size);
+  const notOurs = (cause?: unknown): RmaError =>
+    new RmaError(
+      'ERR_COMM',
+      `init: descriptor ${fd} is not the control memory of a job (any more): "onesided run" hands it down to a rank, of which one thread calls init()`,
+      { cause },
+    );
+  // If another thread of this process is the rank, it has closed the descriptor, and the number may by now be that of any file.
+  let found: number;
+  let memory: ArrayBuffer;
+  try {
+    found = fstatSync(fd).size;
+    memory = native.memoryMap(fd, 0, Math.min(found, bytes));
+  } catch (cause) {
+    throw notOurs(cause);
+  }
+  if (!isControl(memory)) {
+    native.memoryUnmap(memory);
+    throw notOurs();
+  }
+  if (found < bytes) {
+    throw new RmaError(
+      'ERR_VERSION',
+      `init: the control memory has ${found} bytes, ${size} ranks need ${bytes}: the launcher is another version`,
+    );
+  }
+  const control = viewControl(memory, size);
+  const layout = Atomics.load(control.header, Header.LAYOUT);
+  if (layout !== CONTROL_LAYOUT) {
+    throw new RmaError(
+      'ERR_VERSION',
+      `init: the job's control memory has layout ${layout}, this library layout ${CONTROL_LAYOUT}: launcher and ranks must use one version of onesided`,
+    );
+  }
+  const slot = rank * control.slotWords;
+  const holder = Atomics.compareExchange(control.slots, slot + Slot.PID, 0, process.pid);
+  if (holder !== 0) {
+    throw new RmaError(
+      'ERR_COMM',
+      `init: rank ${rank} was already taken by process ${holder}; a rank is one process that calls init() once`,
+    );
+  }
+  const recorder = recordProcess(native, control, fd, rank, watched);
+  // Not before: if another thread of this process is the rank, the number may be that of a file of its own by now.
+  closeSync(fd);
+  const started = startTimeOf(process.pid);
+  Atomics.store(control.slots, slot + Slot.START_LO, started | 0);
+  Atomics.store(control.slots, slot + Slot.START_HI, Math.floor(started / 2 ** 32));
+  const context = openProcessContext(native, control.fabric, rank, size);
+  const pidOf = (other: number): number => Atomics.load(control.slots, other * control.slotWords + Slot.PID);
+  return {
+    rank,
+    size,
+    control,
+    context,
+    cores,
+    schedYield: () => native.schedYield(),
+    describe: (other) => `process ${pidOf(other)}`,
+    alive: (other) => {
+      const pid = pidOf(other);
+      // It has not come yet.
+      if (pid === 0) return true;
+      const began = startTimeOf(pid);
+      const noted = Atomics.load(control.slots, other * control.slotWords + Slot.START_LO);
+      // A rank notes its number before its start.
+      return began >= 0 && (noted === 0 || noted === (began | 0));
+    },
+    watched,
+    recorder,
+    leave: () => {},
+  };
+}

@@ -1,0 +1,43 @@
+/** Ranks that are worker threads of one process, started by the launcher. They need no addon. */
+import { availableParallelism } from 'node:os';
+import type { MessagePort } from 'node:worker_threads';
+import { RmaError } from '../../errors.ts';
+import { openThreadFabric } from '../../providers/emulator/thread-fabric.ts';
+import { monotonicClock } from '../../trace/clock.ts';
+import { Recorder } from '../../trace/recorder.ts';
+import type { Membership } from '../job.ts';
+import { Slot, viewControl } from './control.ts';
+import { openContext } from './provider.ts';
+
+/** What the launcher puts into a rank's `workerData.onesided`. */
+export interface ThreadInvitation {
+  readonly control: SharedArrayBuffer;
+  readonly rank: number;
+  readonly size: number;
+  readonly broker: MessagePort;
+  /** The rank's ring, and its records, if the job is traced. */
+  readonly trace?: { readonly ring: SharedArrayBuffer; readonly events: number } | undefined;
+  /** Milliseconds. */
+  readonly timeout?: number;
+}
+
+export function joinThreads(invitation: ThreadInvitation): Membership {
+  const { rank, size, broker, trace } = invitation;
+  const control = viewControl(invitation.control, size);
+  if (Atomics.compareExchange(control.slots, rank * control.slotWords + Slot.PID, 0, process.pid) !== 0) {
+    throw new RmaError('ERR_COMM', `init: rank ${rank} was already taken; a rank is one thread that calls init() once`);
+  }
+  const context = openContext(openThreadFabric(control.fabric, rank, size, broker));
+  return {
+    rank,
+    size,
+    control,
+    context,
+    cores: availableParallelism(),
+    describe: (other) => `thread of process ${process.pid}, worker ${other}`,
+    alive: () => true,
+    watched: true,
+    recorder: trace && new Recorder(rank, monotonicClock(), trace.ring, 0, trace.events),
+    leave: () => {},
+  };
+}

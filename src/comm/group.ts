@@ -1,0 +1,101 @@
+/** Groups of ranks (MPI 4.1, section 7.3): ordered sets, local, immutable. */
+import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
+
+/** Special ranks. */
+export const Rank = Object.freeze({
+  /** A target of this rank makes a communication call do nothing (`MPI_PROC_NULL`). */
+  NULL: -1,
+  /** What `group.rank` is when the caller is not in the group (`MPI_UNDEFINED`). */
+  UNDEFINED: -2,
+});
+
+export class Group {
+  /** Ranks in the job's world, by rank in this group. */
+  readonly worldRanks: readonly number[];
+  /** The caller's rank in this group, or `Rank.UNDEFINED`. */
+  readonly rank: number;
+  #self: number;
+
+  /** @internal Groups come from `communicator.group` and from each other. */
+  constructor(worldRanks: readonly number[], self: number) {
+    // A frozen list is shared: in a job of very many tasks, each has a group of all.
+    this.worldRanks = Object.isFrozen(worldRanks) ? worldRanks : Object.freeze([...worldRanks]);
+    this.#self = self;
+    const rank = worldRanks[self] === self ? self : worldRanks.indexOf(self);
+    this.rank = rank < 0 ? Rank.UNDEFINED : rank;
+  }
+
+  /** @internal Whether `value` is a group; runs no code of the caller's. */
+  static is(value: unknown): value is Group {
+    return typeof value === 'object' && value !== null && #self in value;
+  }
+
+  get size(): number {
+    return this.worldRanks.length;
+  }
+
+  /** The members with these ranks, in this order (`MPI_Group_incl`). */
+  include(ranks: readonly number[]): Group {
+    return this.#make(this.#pick('include', ranks));
+  }
+
+  /** All members but these (`MPI_Group_excl`). */
+  exclude(ranks: readonly number[]): Group {
+    const out = new Set(this.#pick('exclude', ranks));
+    return this.#make(this.worldRanks.filter((rank) => !out.has(rank)));
+  }
+
+  /** This group's members, then the other's that are not in this one. */
+  union(other: Group): Group {
+    return this.#make([...new Set([...this.worldRanks, ...asGroup('union', other).worldRanks])]);
+  }
+
+  /** The members of both, in this group's order. */
+  intersection(other: Group): Group {
+    const theirs = new Set(asGroup('intersection', other).worldRanks);
+    return this.#make(this.worldRanks.filter((rank) => theirs.has(rank)));
+  }
+
+  /** This group's members that are not in the other. */
+  difference(other: Group): Group {
+    const theirs = new Set(asGroup('difference', other).worldRanks);
+    return this.#make(this.worldRanks.filter((rank) => !theirs.has(rank)));
+  }
+
+  /** Ranks of this group as ranks in `other`; `Rank.UNDEFINED` where a member is not in it (`MPI_Group_translate_ranks`). */
+  translate(ranks: readonly number[], other: Group): number[] {
+    const theirs = asGroup('translate', other).worldRanks;
+    return this.#pick('translate', ranks).map((world) => {
+      const rank = theirs.indexOf(world);
+      return rank < 0 ? Rank.UNDEFINED : rank;
+    });
+  }
+
+  /** Whether both have the same members in the same order (`MPI_IDENT`). */
+  equals(other: Group): boolean {
+    const theirs = asGroup('equals', other).worldRanks;
+    return theirs.length === this.size && this.worldRanks.every((rank, i) => rank === theirs[i]);
+  }
+
+  #make(worldRanks: readonly number[]): Group {
+    return new Group(worldRanks, this.#self);
+  }
+
+  #pick(call: string, ranks: readonly number[]): number[] {
+    const list = readList(`group.${call}`, 'the list of ranks', ranks) as number[];
+    const picked = list.map((rank) => {
+      if (!Number.isInteger(rank) || rank < 0 || rank >= this.size) {
+        throw argumentRangeError(`group.${call}: ${show(rank)} is no rank of a group of ${this.size}`, 'ERR_RANK');
+      }
+      return this.worldRanks[rank];
+    });
+    if (new Set(picked).size < picked.length)
+      throw new RmaError('ERR_RANK', `group.${call}: a rank stands twice in [${list}]`);
+    return picked;
+  }
+}
+
+function asGroup(call: string, value: unknown): Group {
+  if (Group.is(value)) return value;
+  throw argumentTypeError(`group.${call}: a Group is expected, not ${show(value)}`, 'ERR_GROUP');
+}

@@ -1,0 +1,159 @@
+/** `init`: joins the job that started this process or thread, joins one by name, or makes a world of one. */
+import { constants } from 'node:os';
+import { isMainThread, workerData } from 'node:worker_threads';
+import { argumentTypeError, RmaError, reading } from '../errors.ts';
+import { loadNative, type Native, nativeStatus } from '../native.ts';
+import { joinAlone } from './bootstrap/alone.ts';
+import { MAX_RANKS } from './bootstrap/control.ts';
+import { joinLaunched } from './bootstrap/launched.ts';
+import { findAddress } from './bootstrap/managers/address.ts';
+import type { Patience, ProcessManager } from './bootstrap/managers/manager.ts';
+import { findPmi } from './bootstrap/managers/pmi.ts';
+import { findPmix, inPmix } from './bootstrap/managers/pmix.ts';
+import { checkNamedJob, joinNamed } from './bootstrap/named.ts';
+import { joinProcesses } from './bootstrap/process.ts';
+import { joinThreads, type ThreadInvitation } from './bootstrap/thread.ts';
+import { Communicator } from './communicator.ts';
+import { Job, type Membership } from './job.ts';
+import { readWait } from './operation.ts';
+
+export interface InitOptions {
+  /** Joins the job of this name, which processes of the same user can meet in; needs `size`. */
+  readonly job?: string;
+  /** The number of ranks of a named job. */
+  readonly size?: number;
+  /** The job's default deadline for everything that waits, in milliseconds; 0 or absent: none. */
+  readonly timeout?: number;
+  /** Ends the wait for the other ranks. */
+  readonly signal?: AbortSignal;
+}
+
+const { SIGKILL } = constants.signals;
+
+let world: Promise<Communicator> | undefined;
+
+/**
+ * Joins the job, and resolves to its world when all ranks have joined. Called again, it gives the same world.
+ *
+ * - Started by `onesided run`: the job of the launcher, as a process or a worker thread.
+ * - Started by `mpiexec`, `srun` or `mpirun` (PMI-1, PMI-2, PMIx): their job. Likewise with `ONESIDED_RANK`, `ONESIDED_SIZE`, `ONESIDED_ROOT_ADDRESS` and
+ *   `ONESIDED_SECRET` in the environment.
+ * - With `{ job, size }`: the job of that name; ranks are given out in the order of coming.
+ * - Otherwise: a world of one.
+ *
+ * Errors: `ERR_PROVIDER_UNAVAILABLE` (no addon where processes need one), `ERR_VERSION`, `ERR_COMM` (the rank is taken, the job is full),
+ * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+ */
+export function init(options: InitOptions = {}): Promise<Communicator> {
+  let read: InitOptions;
+  try {
+    read = readInit(options);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  world ??= join(read).catch((error: unknown) => {
+    world = undefined;
+    throw error;
+  });
+  return world;
+}
+
+/** The options, read once and checked: also of a call that finds the job already joined. */
+function readInit(options: InitOptions): InitOptions {
+  const wait = readWait('init', options);
+  const { job, size } = reading('init', 'the options', () => ({ job: options.job, size: options.size }));
+  if (job !== undefined) checkNamedJob(job, size);
+  else if (size !== undefined) throw argumentTypeError('init: size belongs to a named job; give { job, size }');
+  return { ...wait, ...(job !== undefined && { job }), ...(size !== undefined && { size }) } as InitOptions;
+}
+
+async function join(options: InitOptions): Promise<Communicator> {
+  const { timeout = defaultTimeout() } = options;
+  const { membership, complete } = await enterJob(options, timeout);
+  const job = new Job(membership, timeout === 0 ? Number.POSITIVE_INFINITY : timeout);
+  try {
+    return await Communicator.world(job, { signal: options.signal });
+  } catch (error) {
+    job.giveUp();
+    throw error;
+  } finally {
+    complete();
+  }
+}
+
+/** A membership, and what to call when all ranks are there. */
+interface Entry {
+  readonly membership: Membership;
+  complete(): void;
+}
+
+/** @param timeout milliseconds; 0: none */
+async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
+  const nothing = (): void => {};
+  if (options.job !== undefined) return joinNamed(needNative(), options.job, options.size!);
+  const invitation = (workerData as { onesided?: ThreadInvitation } | null)?.onesided;
+  if (!isMainThread && invitation !== undefined) return { membership: joinThreads(invitation), complete: nothing };
+  const fd = process.env['ONESIDED_CONTROL_FD'];
+  if (fd !== undefined) return { membership: joinLauncher(needNative(), Number(fd)), complete: nothing };
+  const manager = findAddress() ?? findPmi() ?? (inPmix() ? findPmix(needNative()) : undefined);
+  if (manager === undefined) return { membership: joinAlone(), complete: nothing };
+  const { patience, stop } = patienceOf(manager, options, timeout);
+  try {
+    return await joinLaunched(needNative(), manager, patience);
+  } finally {
+    stop();
+  }
+}
+
+/** Started by `onesided run`. */
+function joinLauncher(native: Native, fd: number): Membership {
+  const rank = Number(process.env['ONESIDED_RANK']);
+  const size = Number(process.env['ONESIDED_SIZE']);
+  if (!Number.isInteger(rank) || !Number.isInteger(size) || rank < 0 || rank >= size || size > MAX_RANKS) {
+    throw new RmaError('ERR_COMM', `init: ONESIDED_RANK=${rank} and ONESIDED_SIZE=${size} do not name a rank of a job`);
+  }
+  const membership = joinProcesses(native, fd, rank, size, true);
+  native.parentDeathSignal(SIGKILL);
+  // Programs that this one starts are not ranks of this job.
+  for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_RANK', 'ONESIDED_SIZE']) delete process.env[name];
+  return membership;
+}
+
+/** A signal that ends the wait for the other ranks when the caller's does, or when time is up. */
+function patienceOf(
+  { rank, size, name }: ProcessManager,
+  { signal }: InitOptions,
+  timeout: number,
+): { patience: Patience; stop(): void } {
+  const controller = new AbortController();
+  const late = (): void =>
+    controller.abort(
+      new RmaError(
+        'ERR_RMA_TIMEOUT',
+        `init: rank ${rank} of ${size} has not heard of all the others from ${name} within ${timeout} ms`,
+      ),
+    );
+  const timer = timeout === 0 ? undefined : setTimeout(late, timeout);
+  const onAbort = (): void => controller.abort(signal!.reason);
+  if (signal?.aborted) onAbort();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  const stop = (): void => {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  };
+  return { patience: { signal: controller.signal }, stop };
+}
+
+function needNative(): Native {
+  const native = loadNative();
+  if (native !== undefined) return native;
+  throw new RmaError(
+    'ERR_PROVIDER_UNAVAILABLE',
+    `init: ranks that are processes need the native addon, which is not available (${nativeStatus().reason}); build it with "npx onesided build", or run the ranks as threads: "onesided run --ranks threads"`,
+  );
+}
+
+function defaultTimeout(): number {
+  const seconds = Number(process.env['ONESIDED_TIMEOUT'] ?? 0);
+  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0;
+}

@@ -1,0 +1,326 @@
+/**
+ * A job as one of its ranks sees it: who the ranks are, the device context, control messages, waiting, and failures.
+ */
+import { LostConnectionError, RankFailedError, RmaError } from '../errors.ts';
+import type { Recorder } from '../trace/recorder.ts';
+import type { Context } from '../verbs/device.ts';
+import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
+import { Blocks } from './blocks.ts';
+import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './bootstrap/control.ts';
+import { type MessageMemory, Messenger, type Rendezvous } from './messages.ts';
+import { Origins } from './origins.ts';
+import { type Liveness, Progress, type ProgressOptions, type Waiting } from './progress.ts';
+import { TracedProgress } from './traced.ts';
+
+/** How long an error of the device may be found without the failure that explains it. */
+const EXPLAIN_WITHIN_MS = 500;
+
+/** What a bootstrap (launched processes, threads, a named job, alone) provides. */
+export interface Membership {
+  readonly rank: number;
+  readonly size: number;
+  readonly control: Control;
+  readonly context: Context;
+  /** For messages: `process 1234`, `thread 3`. */
+  describe(rank: number): string;
+  /** Whether the rank's process still runs; `true` where only the launcher can know. */
+  alive(rank: number): boolean;
+  /** Whether a launcher watches the ranks: it knows better than their peers how one ended. */
+  readonly watched: boolean;
+  /** Whether ranks may be on other hosts, where nobody here sees whether they live. */
+  readonly distant?: boolean;
+  /** Gives processor time to others, where that can be asked for. */
+  schedYield?: (() => void) | undefined;
+  /** Ranks that share this host's cores. */
+  readonly cores: number;
+  /** Records this rank's run, if the job is traced. */
+  readonly recorder?: Recorder | undefined;
+  /** Where ranks are tasks, in virtual time. */
+  readonly tasks?: TaskTime;
+  /** Lets go of everything; called once. */
+  leave(): void;
+}
+
+/** What is different where ranks are tasks of one process, and time is virtual. */
+export interface TaskTime {
+  /** Virtual microseconds, by this rank's processor. */
+  now(): number;
+  /** Passes virtual time on this rank's processor. */
+  compute(microseconds: number): Promise<void>;
+  makeProgress(liveness: Liveness, poll: () => void, timeoutMs: number): Waiting;
+  /** Has all other ranks look whether something has changed. */
+  wakeAll(): void;
+  readonly rendezvous: Rendezvous;
+  readonly messageMemory: MessageMemory;
+  readonly meetings: Meetings;
+}
+
+/** Where ranks of one process find what the others have made for a window, so that connections need not be made before they are used. */
+export interface Meetings {
+  /** @param space the same number at all ranks for one thing, and for no other */
+  offer(space: number, rank: number, what: object): void;
+  find(space: number, rank: number): object | undefined;
+  withdraw(space: number, rank: number): void;
+}
+
+/** How long the launcher has to say how a rank ended before its peers say that it is gone. */
+const WATCHER_MS = 300;
+
+export class Job {
+  readonly rank: number;
+  readonly size: number;
+  readonly context: Context;
+  readonly pd: ProtectionDomain;
+  readonly origins: Origins;
+  readonly messenger: Messenger;
+  readonly blocks: Blocks;
+  readonly progress: Waiting;
+  /** Absent where time is that of the clock. */
+  readonly tasks: TaskTime | undefined;
+  readonly oversubscribed: boolean;
+  readonly recorder: Recorder | undefined;
+  /** Library memory by its buffer, so that `Window.create` recognizes it. */
+  readonly libraryMemory = new WeakMap<ArrayBufferLike, Memory>();
+  #finalized = false;
+  #membership: Membership;
+  #failure: RankFailedError | undefined;
+  /** Errors that no failure was found behind: what is lost says the same each time. */
+  readonly #unexplained = new WeakSet<RmaError>();
+  /** When a rank was first found gone. */
+  #missed = new Map<number, number>();
+
+  constructor(membership: Membership, timeoutMs: number) {
+    const { rank, size, context, control, recorder, tasks } = membership;
+    this.#membership = membership;
+    this.tasks = tasks;
+    this.rank = rank;
+    this.size = size;
+    this.recorder = recorder;
+    this.context = context;
+    this.pd = context.allocPd();
+    this.blocks = new Blocks(context, this.pd);
+    this.origins = new Origins(context, this.pd);
+    this.oversubscribed = size > membership.cores;
+    const messages = recorder?.channel('message', '', size);
+    const rendezvous = tasks?.rendezvous ?? rendezvousOver(control, context, rank);
+    this.messenger = new Messenger(context, this.pd, rank, size, rendezvous, tasks?.messageMemory, messages);
+    const liveness: Liveness = {
+      failure: () => this.failure(),
+      inspectPeers: () => this.#inspectPeers(),
+      explain: (error) => this.explain(error),
+    };
+    const poll = (): void => this.messenger.poll();
+    const options: ProgressOptions = {
+      timeout: timeoutMs,
+      oversubscribed: this.oversubscribed,
+      schedYield: membership.schedYield,
+      expectsCalls: () => !context.capabilities.loadStore && !this.messenger.isComplete,
+    };
+    if (tasks !== undefined) this.progress = tasks.makeProgress(liveness, poll, timeoutMs);
+    else if (recorder === undefined) this.progress = new Progress(context, liveness, poll, options);
+    else this.progress = new TracedProgress(recorder, context, liveness, poll, options);
+    Atomics.store(control.slots, rank * control.slotWords + Slot.STATE, RankState.JOINED);
+    if (Atomics.add(control.header, Header.JOINED, 1) + 1 === size) this.#wakeOthers();
+  }
+
+  #wakeOthers(): void {
+    if (this.tasks !== undefined) this.tasks.wakeAll();
+    else for (let other = 0; other < this.size; other++) if (other !== this.rank) this.context.wake(other);
+  }
+
+  /** Refuses a call that would block this thread, on which all other ranks run. */
+  refuseSync(call: string): void {
+    if (this.tasks === undefined) return;
+    throw new RmaError(
+      'ERR_RMA_WOULD_DEADLOCK',
+      `${call}Sync: the ranks are tasks of one thread, and none of them goes on while one blocks it; await ${call}()`,
+    );
+  }
+
+  get finalized(): boolean {
+    return this.#finalized;
+  }
+
+  /** Whether all ranks have joined. */
+  get complete(): boolean {
+    return Atomics.load(this.#membership.control.header, Header.JOINED) >= this.size;
+  }
+
+  /** Memory from the library: other ranks may access it once it is part of a window. */
+  allocateMemory(bytes: number): Memory {
+    const memory = this.context.allocateMemory(bytes);
+    this.libraryMemory.set(memory.buffer, memory);
+    return memory;
+  }
+
+  /** The failure of another rank, if there is one; or this one's, if the others say that it has failed: then they have gone on without it. */
+  failure(): RmaError | undefined {
+    const failed = Atomics.load(this.#membership.control.header, Header.FAILED);
+    if (failed === 0 || (failed === this.rank + 1 && !this.#isGivenUp())) return undefined;
+    this.#failure ??= new RankFailedError(failed - 1, this.#describeFailure(failed - 1));
+    return this.#failure;
+  }
+
+  /** The same, after a look at the processes of all ranks: for who waits in another way than `progress` does. Some system calls a rank. */
+  findFailure(): RmaError | undefined {
+    this.#inspectPeers();
+    return this.failure();
+  }
+
+  /**
+   * The failure of a rank, if that is what is behind an error of the device; else the error itself. Memory and connections of a rank can be
+   * gone before its end is known to whoever watches it, so this waits a moment for the news.
+   *
+   * A rank on another host whose device does not answer any more has failed as far as this one is concerned, whatever has become of it: its host, the network, or what ends here.
+   * If nothing better is known soon, this rank says so.
+   *
+   * A message of the wrong size can come of a failure, too: a rank that has learnt of it ends its collective call and goes on to the next one,
+   * whose messages a rank that has not takes for those of the first. The failure is known then.
+   */
+  explain(error: unknown): unknown {
+    if (!(error instanceof RmaError) || this.size === 1 || this.#finalized) return error;
+    if (error.code === 'ERR_TRUNCATE') return this.failure() ?? error;
+    if (error.code !== 'ERR_VERBS') return error;
+    // In virtual time nothing is learnt later than it happens.
+    if (this.tasks !== undefined || this.#unexplained.has(error)) return this.failure() ?? error;
+    const { parking } = this.context;
+    const deadline = performance.now() + EXPLAIN_WITHIN_MS;
+    for (;;) {
+      const token = parking.arm();
+      try {
+        this.#inspectPeers();
+        const failure = this.failure();
+        if (failure !== undefined) return failure;
+        const left = deadline - performance.now();
+        if (left <= 0) {
+          this.#unexplained.add(error);
+          return this.#unreachable(error) ?? error;
+        }
+        parking.sleepSync(token, Math.min(left, 20));
+      } finally {
+        parking.disarm();
+      }
+    }
+  }
+
+  /** The failure of the rank that a connection was lost with, if nothing else can tell whether it lives. */
+  #unreachable(error: RmaError): RmaError | undefined {
+    if (!(error instanceof LostConnectionError) || !this.#membership.distant) return undefined;
+    // A request can fail before the port that it was to leave by is known to be down.
+    const trouble = error.unreachable ? undefined : this.context.trouble?.();
+    if (!error.unreachable && trouble === undefined) return undefined;
+    const { control } = this.#membership;
+    // What was still under way to one that has left in agreement was not needed any more.
+    if (Atomics.load(control.slots, error.rank * control.slotWords + Slot.STATE) === RankState.FINALIZED)
+      return undefined;
+    declareFailed(control, error.rank, FailKind.UNREACHABLE, this.rank);
+    const why = trouble === undefined ? error.message : `${error.message} (${trouble})`;
+    this.#failure = new RankFailedError(error.rank, `${this.#describeFailure(error.rank)}; ${why}`, { cause: error });
+    return this.#failure;
+  }
+
+  /** Whether the others have declared this rank failed. */
+  #isGivenUp(): boolean {
+    const { slots, slotWords } = this.#membership.control;
+    const kind = Atomics.load(slots, this.rank * slotWords + Slot.FAIL_KIND);
+    return kind === FailKind.UNREACHABLE || kind === FailKind.VANISHED;
+  }
+
+  /** Ends what `init` has begun and not completed: the others are told that this rank will not come. */
+  giveUp(): void {
+    declareFailed(this.#membership.control, this.rank, FailKind.GAVE_UP, 0);
+    this.#wakeOthers();
+    this.finalize(false);
+  }
+
+  /**
+   * Leaves the job.
+   * @param agreed no other rank needs this one any more. Otherwise it leaves others behind, who are to be told when it ends: it does not
+   * count as finalized
+   */
+  finalize(agreed: boolean): void {
+    if (this.#finalized) return;
+    this.#finalized = true;
+    this.progress.close();
+    const { control } = this.#membership;
+    if (agreed) {
+      Atomics.store(control.slots, this.rank * control.slotWords + Slot.STATE, RankState.FINALIZED);
+      Atomics.add(control.header, Header.FINALIZED, 1);
+    }
+    // Tasks that have agreed wait for nothing any more.
+    if (this.tasks === undefined || !agreed) this.#wakeOthers();
+    this.messenger.close();
+    this.blocks.close();
+    this.context.close();
+    this.#membership.leave();
+  }
+
+  #describeFailure(rank: number): string {
+    const { control } = this.#membership;
+    const slot = rank * control.slotWords;
+    const value = Atomics.load(control.slots, slot + Slot.FAIL_VALUE);
+    const itself = rank === this.rank ? ', this one' : '';
+    const who = `rank ${rank} (${this.#membership.describe(rank)}${itself})`;
+    switch (Atomics.load(control.slots, slot + Slot.FAIL_KIND)) {
+      case FailKind.EXIT_CODE:
+        return `${who} exited with code ${value}`;
+      case FailKind.SIGNAL:
+        return `${who} was killed by signal ${value}`;
+      case FailKind.NO_FINALIZE:
+        return `${who} ended without finalize() while other ranks still wait for it`;
+      case FailKind.GAVE_UP:
+        return `${who} gave up waiting in init()`;
+      case FailKind.LAUNCHER_GONE:
+        return `the launcher of the job is gone`;
+      case FailKind.UNREACHABLE:
+        return `${who} is not reached by rank ${value} any more: its host or its device is gone, or the network between them`;
+      default:
+        return `${who} is gone`;
+    }
+  }
+
+  /** Whether the rank has been found gone for that long. */
+  #missedFor(rank: number, ms: number): boolean {
+    const now = performance.now();
+    const since = this.#missed.get(rank) ?? now;
+    this.#missed.set(rank, since);
+    return now - since >= ms;
+  }
+
+  #inspectPeers(): void {
+    const { control } = this.#membership;
+    for (let rank = 0; rank < this.size; rank++) {
+      const state = Atomics.load(control.slots, rank * control.slotWords + Slot.STATE);
+      if (rank === this.rank || state === RankState.FINALIZED || this.#membership.alive(rank)) continue;
+      // It may have finalized and exited between the two looks.
+      if (Atomics.load(control.slots, rank * control.slotWords + Slot.STATE) === RankState.FINALIZED) continue;
+      if (this.#membership.watched && !this.#missedFor(rank, WATCHER_MS)) continue;
+      if (declareFailed(control, rank, FailKind.VANISHED, 0)) {
+        for (let other = 0; other < this.size; other++) this.context.wake(other);
+      }
+    }
+  }
+}
+
+const NOBODY: readonly number[] = [];
+
+function rendezvousOver(control: Control, context: Context, self: number): Rendezvous {
+  const { connections, slots, slotWords, size } = control;
+  return {
+    publish(peer, qpNumber, ready) {
+      Atomics.store(connections, self * size + peer, qpNumber * 2 + (ready ? 1 : 0));
+      Atomics.store(slots, peer * slotWords + Slot.CONNECT_BELL, 1);
+      context.wake(peer);
+    },
+    lookUp(peer) {
+      const word = Atomics.load(connections, peer * size + self);
+      return word === 0 ? undefined : { qpNumber: word >>> 1, ready: (word & 1) === 1 };
+    },
+    hasLeft: (peer) => Atomics.load(slots, peer * slotWords + Slot.STATE) === RankState.FINALIZED,
+    callers() {
+      const bell = self * slotWords + Slot.CONNECT_BELL;
+      if (Atomics.load(slots, bell) === 0) return NOBODY;
+      return Atomics.exchange(slots, bell, 0) === 0 ? NOBODY : Array.from({ length: size }, (_, peer) => peer);
+    },
+  };
+}

@@ -1,0 +1,311 @@
+/**
+ * Control messages between the ranks of a job, on reliable-connected queue pairs with one shared receive queue.
+ *
+ * A message is cut into chunks of at most `chunk` bytes, each one SEND into a receive posted by the target. Chunks of one
+ * sender arrive in order (a reliable connection keeps it), so a message is put together without sequence numbers. A queue pair is made
+ * when two ranks first talk. Memory: `receives + sends` chunks a rank, one queue pair a peer that was talked to.
+ *
+ * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the order of
+ * the sends. A message that nobody waits for yet is kept.
+ */
+import type { LostConnectionError } from '../errors.ts';
+import type { Channel } from '../trace/recorder.ts';
+import type { CompletionQueue } from '../verbs/completion-queue.ts';
+import { WcOpcode, WcStatus } from '../verbs/completion-queue.ts';
+import type { Context, ProcessorTime } from '../verbs/device.ts';
+import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
+import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
+import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
+import { lostConnection } from './lost-connection.ts';
+
+const HEADER_BYTES = 16;
+const MEMORY: MessageMemory = { chunk: 8192, receives: 64, sends: 32 };
+const RECEIVE_ID = 2 ** 40;
+
+/** How two ranks learn each other's queue pair numbers before they are connected. */
+export interface Rendezvous {
+  /** Publishes this rank's queue pair for `peer`, and whether it can receive; wakes the peer. */
+  publish(peer: number, qpNumber: number, ready: boolean): void;
+  /** What the peer has published for this rank: `undefined` if nothing yet. */
+  lookUp(peer: number): { qpNumber: number; ready: boolean } | undefined;
+  /** The peers that may have published since the last call. */
+  callers(): Iterable<number>;
+  /** Whether the peer has left in agreement with all: it needs nothing any more, and its connection may end as it likes. */
+  hasLeft(peer: number): boolean;
+}
+
+/** How much memory a rank has for messages. */
+export interface MessageMemory {
+  /** Bytes of one chunk, with its header. */
+  readonly chunk: number;
+  readonly receives: number;
+  readonly sends: number;
+}
+
+interface Connection {
+  readonly peer: number;
+  readonly qp: QueuePair;
+  /** 1: waits for the peer's number; 2: can receive, waits for the peer to; 3: can send. */
+  stage: 1 | 2 | 3;
+  /** Chunks that wait for a free send slot or for the connection, oldest first. */
+  readonly backlog: Uint8Array[];
+}
+
+/** A message on its way in from one source. */
+interface Partial {
+  readonly context: number;
+  readonly bytes: Uint8Array;
+  filled: number;
+}
+
+export class Messenger {
+  readonly rank: number;
+  readonly size: number;
+  #rendezvous: Rendezvous;
+  #pd: ProtectionDomain;
+  #cq: CompletionQueue;
+  #srq: SharedReceiveQueue;
+  #region: MemoryRegion;
+  #bytes: Uint8Array;
+  readonly #memory: MessageMemory;
+  readonly #processor: ProcessorTime | undefined;
+  readonly #connections = new Map<number, Connection>();
+  readonly #partial = new Map<number, Partial>();
+  #sourceByQp = new Map<number, number>();
+  #freeSends: number[] = [];
+  /** Complete messages: key = context × size + source. */
+  #inbox = new Map<number, Uint8Array[]>();
+  /** Who takes messages of a communicator as they arrive. */
+  readonly #listeners = new Map<number, (source: number, message: Uint8Array) => void>();
+  #unsent = 0;
+  #connected = 0;
+  readonly #context: Context;
+  /** The first connection that was lost: from then on every `poll` says so. */
+  #lost: LostConnectionError | undefined;
+  readonly #trace: Channel | undefined;
+
+  /** @param trace where messages are recorded, in a job that is traced */
+  constructor(
+    context: Context,
+    pd: ProtectionDomain,
+    rank: number,
+    size: number,
+    rendezvous: Rendezvous,
+    memory: MessageMemory = MEMORY,
+    trace?: Channel,
+  ) {
+    const { chunk, receives, sends } = memory;
+    const bytes = (receives + sends) * chunk;
+    this.#memory = memory;
+    this.#processor = context.processor;
+    this.#context = context;
+    this.#trace = trace;
+    this.rank = rank;
+    this.size = size;
+    this.#rendezvous = rendezvous;
+    this.#pd = pd;
+    this.#cq = context.createCq(2 * (receives + sends));
+    this.#srq = pd.createSharedReceiveQueue({ maxWr: receives });
+    this.#region = pd.registerMemory(context.allocateMemory(bytes), 0, bytes, Access.LOCAL_WRITE);
+    this.#bytes = new Uint8Array(this.#region.memory.buffer);
+    for (let i = 0; i < receives; i++) this.#postReceive(i);
+    for (let i = 0; i < sends; i++) this.#freeSends.push(receives + i);
+    this.#cq.reqNotify();
+  }
+
+  /** Starts a message; `payload` is copied before this returns. `context` names the communicator. */
+  send(target: number, context: number, payload: Uint8Array): void {
+    if (target === this.rank) {
+      this.#deliver(context, target, payload.slice());
+      return;
+    }
+    const connection = this.#connect(target);
+    this.#trace?.sent(target, payload.length);
+    this.#processor?.copy(payload.length);
+    const most = this.#memory.chunk - HEADER_BYTES;
+    let at = 0;
+    do {
+      const length = Math.min(most, payload.length - at);
+      const chunk = new Uint8Array(HEADER_BYTES + length);
+      const header = new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4);
+      header[0] = context;
+      header[1] = payload.length;
+      header[2] = at;
+      header[3] = this.rank;
+      chunk.set(payload.subarray(at, at + length), HEADER_BYTES);
+      connection.backlog.push(chunk);
+      this.#unsent++;
+      at += length;
+    } while (at < payload.length);
+    this.#push(connection);
+  }
+
+  /** Takes the next complete message from `source`, if it is there. */
+  receive(source: number, context: number): Uint8Array | undefined {
+    const queue = this.#inbox.get(context * this.size + source);
+    const message = queue?.shift();
+    if (queue?.length === 0) this.#inbox.delete(context * this.size + source);
+    return message;
+  }
+
+  /**
+   * Hands messages of `context` to `listener` as they arrive, and those that have arrived before. It may send, but neither wait nor poll.
+   * @returns ends it
+   */
+  listen(context: number, listener: (source: number, message: Uint8Array) => void): () => void {
+    this.#listeners.set(context, listener);
+    for (let source = 0; source < this.size; source++) {
+      for (;;) {
+        const message = this.receive(source, context);
+        if (message === undefined) break;
+        listener(source, message);
+      }
+    }
+    return () => void this.#listeners.delete(context);
+  }
+
+  /** Whether there is a connection with every other rank. */
+  get isComplete(): boolean {
+    return this.#connected === this.size - 1;
+  }
+
+  /** Whether everything sent has left this rank. */
+  get drained(): boolean {
+    return this.#unsent === 0 && this.#freeSends.length === this.#memory.sends;
+  }
+
+  /** Brings in what has arrived and sends what can be sent. Allocation only where messages are. Errors: a {@link LostConnectionError}, in every call after the first. */
+  poll(): void {
+    for (const peer of this.#rendezvous.callers()) this.#answer(peer);
+    for (;;) {
+      const n = this.#cq.poll(16);
+      if (n === 0) break;
+      for (let i = 0; i < n; i++) this.#complete(i);
+    }
+    if (this.#unsent > 0) for (const connection of this.#connections.values()) this.#push(connection);
+    this.#cq.reqNotify();
+    if (this.#lost !== undefined) throw this.#lost;
+  }
+
+  close(): void {
+    for (const { qp } of this.#connections.values()) qp.destroy();
+    this.#srq.destroy();
+    this.#cq.destroy();
+    this.#region.deregister();
+    this.#region.memory.free();
+  }
+
+  #complete(i: number): void {
+    const { wrId, status, opcode, byteLen, qpNum } = this.#cq.wc;
+    const id = wrId[i];
+    const slot = id - RECEIVE_ID;
+    if (status[i] !== WcStatus.SUCCESS) this.#lose(this.#sourceByQp.get(qpNum[i])!, status[i]);
+    else if (opcode[i] === WcOpcode.RECV) this.#take(slot, byteLen[i]);
+    if (id >= RECEIVE_ID) this.#postReceive(slot);
+    else this.#freeSends.push(id);
+  }
+
+  #lose(peer: number, status: number): void {
+    if (this.#rendezvous.hasLeft(peer)) return;
+    this.#lost ??= lostConnection(this.#context, peer, status, 'a control message');
+  }
+
+  #take(slot: number, length: number): void {
+    const at = slot * this.#memory.chunk;
+    const header = new Uint32Array(this.#bytes.buffer, at, HEADER_BYTES / 4);
+    const [context, total, offset, source] = header;
+    if (offset === 0) this.#partial.set(source, { context, bytes: new Uint8Array(total), filled: 0 });
+    const message = this.#partial.get(source)!;
+    this.#processor?.copy(length - HEADER_BYTES);
+    message.bytes.set(this.#bytes.subarray(at + HEADER_BYTES, at + length), offset);
+    message.filled += length - HEADER_BYTES;
+    if (message.filled === message.bytes.length) {
+      this.#partial.delete(source);
+      this.#trace?.seen(source, message.bytes.length);
+      this.#deliver(message.context, source, message.bytes);
+    }
+  }
+
+  #deliver(context: number, source: number, message: Uint8Array): void {
+    const listener = this.#listeners.get(context);
+    if (listener !== undefined) {
+      listener(source, message);
+      return;
+    }
+    const key = context * this.size + source;
+    const queue = this.#inbox.get(key);
+    if (queue) queue.push(message);
+    else this.#inbox.set(key, [message]);
+  }
+
+  #postReceive(slot: number): void {
+    const { chunk } = this.#memory;
+    this.#srq.postRecv(RECEIVE_ID + slot, this.#region.lkey, this.#region.address + slot * chunk, chunk);
+  }
+
+  #push(connection: Connection): void {
+    if (connection.stage !== 3) this.#advanceConnection(connection);
+    if (connection.stage !== 3 || connection.backlog.length === 0 || this.#freeSends.length === 0) return;
+    const { qp, backlog } = connection;
+    const { chunk: room } = this.#memory;
+    qp.wrStart();
+    while (backlog.length > 0 && this.#freeSends.length > 0) {
+      const chunk = backlog.shift()!;
+      const slot = this.#freeSends.pop()!;
+      this.#unsent--;
+      this.#bytes.set(chunk, slot * room);
+      qp.wrSend(slot, SendFlag.SIGNALED);
+      qp.wrSetSge(this.#region.lkey, this.#region.address + slot * room, chunk.length);
+    }
+    qp.wrComplete();
+  }
+
+  #connect(peer: number): Connection {
+    const existing = this.#connections.get(peer);
+    if (existing) return existing;
+    const qp = this.#pd.createQueuePair({
+      sendCq: this.#cq,
+      recvCq: this.#cq,
+      srq: this.#srq,
+      maxSendWr: this.#memory.sends,
+      maxSendSge: 1,
+    });
+    qp.modify({ state: QpState.INIT, access: 0 });
+    const connection: Connection = { peer, qp, stage: 1, backlog: [] };
+    this.#connections.set(peer, connection);
+    this.#sourceByQp.set(qp.number, peer);
+    this.#rendezvous.publish(peer, qp.number, false);
+    this.#advanceConnection(connection);
+    return connection;
+  }
+
+  /** Both sides publish their number, become ready to receive, say so, and send only when the other side has said so. */
+  #advanceConnection(connection: Connection): void {
+    const { peer } = connection;
+    const theirs = this.#rendezvous.lookUp(peer);
+    if (theirs === undefined) return;
+    if (connection.stage === 1) {
+      connection.qp.modify({
+        state: QpState.RTR,
+        dest: { lid: peer, qpNumber: theirs.qpNumber },
+        minRnrTimerMs: 0.01,
+        maxDestRdAtomic: 1,
+      });
+      connection.qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: 1 });
+      connection.stage = 2;
+      this.#rendezvous.publish(peer, connection.qp.number, true);
+    }
+    if (!theirs.ready) return;
+    connection.stage = 3;
+    this.#connected++;
+  }
+
+  /** A peer may have published something. */
+  #answer(peer: number): void {
+    if (peer === this.rank) return;
+    const connection = this.#connections.get(peer);
+    if (connection === undefined) {
+      if (this.#rendezvous.lookUp(peer) !== undefined) this.#connect(peer);
+    } else if (connection.stage !== 3) this.#advanceConnection(connection);
+  }
+}

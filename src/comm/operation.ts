@@ -1,0 +1,76 @@
+/**
+ * An operation that waits, written once for both forms.
+ *
+ * `advance` does what can be done now and says whether the operation is complete; it never blocks. The `Sync` form of a call
+ * advances in a loop and then sleeps in the kernel, the promise form sleeps on the event loop (see `progress.ts`).
+ */
+import { argumentRangeError, argumentTypeError, reading, show } from '../errors.ts';
+
+export interface Operation {
+  advance(): boolean;
+  /** What is waited for, for error messages: `barrier of 4 ranks (waiting for rank 2)`. */
+  describe(): string;
+  /** Called when the wait ends early (deadline, abort, failed rank): leaves nothing behind that could act later. */
+  abandon?(): void;
+  /** Whether it must be looked at again soon, because nobody rings when it can go on; or after how many milliseconds. */
+  isPolling?(): boolean | number;
+}
+
+/** Written as a generator: `yield` means "nothing more can be done now". Its return value is the operation's result. */
+export class GeneratorOperation<T> implements Operation {
+  #generator: Generator<void, T>;
+  #description: string;
+  result!: T;
+
+  constructor(generator: Generator<void, T>, description: string) {
+    this.#generator = generator;
+    this.#description = description;
+  }
+
+  advance(): boolean {
+    const step = this.#generator.next();
+    if (!step.done) return false;
+    this.result = step.value;
+    return true;
+  }
+
+  describe(): string {
+    return this.#description;
+  }
+
+  abandon(): void {
+    this.#generator.return(undefined as T);
+  }
+}
+
+/** What every promise form takes as its last argument. */
+export interface WaitOptions {
+  /** Ends the wait with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds until the wait ends with `ERR_RMA_TIMEOUT`; 0 or absent: the job's default deadline. */
+  readonly timeout?: number | undefined;
+}
+
+/**
+ * The options of a call that waits, read once, before the call begins anything: what the caller's object says later, or says by throwing, does
+ * not matter.
+ */
+export function readWait(call: string, options: WaitOptions | undefined): WaitOptions | undefined {
+  if (options === undefined) return undefined;
+  if (typeof options !== 'object' || options === null) {
+    throw argumentTypeError(`${call}: options must be { signal, timeout }, not ${show(options)}`);
+  }
+  const { signal, timeout } = reading(call, 'signal and timeout of the options', () => {
+    const read = { signal: options.signal, timeout: options.timeout };
+    if (read.signal === undefined || read.signal instanceof AbortSignal) void read.signal?.aborted;
+    else throw argumentTypeError(`signal must be an AbortSignal, not ${show(read.signal)}`);
+    return read;
+  });
+  if (timeout !== undefined && typeof timeout !== 'number') {
+    throw argumentTypeError(`${call}: timeout must be a number of milliseconds, not ${show(timeout)}`);
+  }
+  if (timeout !== undefined && !(timeout >= 0)) {
+    throw argumentRangeError(`${call}: timeout must be at least 0 milliseconds, not ${show(timeout)}`);
+  }
+  return { signal, timeout };
+}

@@ -1,0 +1,397 @@
+/**
+ * How a rank waits: spin briefly, then sleep until somebody rings.
+ *
+ * A wait ends in one of three ways: the operation is complete, an error (a rank of the job failed, the caller aborted), or a
+ * deadline. The order of steps around a sleep is the parking protocol's (`verbs/device.ts`, Parking): announce, look again, sleep.
+ * Whoever completes our operation stores first and then looks for the announcement; both are sequentially consistent, so at least one of the two sees
+ * the other, and no wake-up is lost. As a second line of defence no sleep is longer than `LIVENESS_MS`.
+ */
+import { RmaError } from '../errors.ts';
+import type { Context } from '../verbs/device.ts';
+import type { Operation, WaitOptions } from './operation.ts';
+
+/** Bound of one sleep; after each, the peers' processes are looked at. A dead peer is noticed within twice this. */
+const LIVENESS_MS = 400;
+/** Bound of a sleep while something is waited for that rings no bell: a receive that a peer is to post, a lock that is asked for again and again. */
+const RETRY_MS = 1;
+/** Bound of a sleep while ranks may want to connect that cannot wake this one. */
+const CALL_MS = 10;
+/**
+ * With more ranks than cores: times that the `Sync` form hands its core to another rank before it sleeps (a tenth of it
+ * otherwise, for cores that other programs use). A switch by
+ * `sched_yield` costs about a microsecond, a sleep and its wake-up several. But each yield also gives up the rest of a time slice, in the
+ * scheduler's account: after a thousand of them a rank is so far behind that the others run for seconds before it does.
+ */
+const YIELDS = 60;
+/** Looks at the operation before the promise form goes to the event loop: a few microseconds. */
+const ASYNC_SPIN = 500;
+/**
+ * Milliseconds that a rank looks again and again before it sleeps in the kernel (the promise form: in turns of the event loop), if it has a core of its own. Waking
+ * a sleeping rank takes up to 0.1 ms. Who waits for it must be patient for longer than that: else it falls asleep
+ * too, the two wake each other at every step, and never get out of it.
+ */
+const PATIENCE_MS = 0.3;
+/** Looks between two looks at the clock. */
+const BATCH = 200;
+/** Turns of the event loop before an awaiting rank that shares its core sleeps. */
+const LOOP_TURNS = 4;
+
+/** A sleep of at most so many milliseconds may have been none. */
+const AT_ONCE_MS = 0.5;
+
+/** Every promise form that need not wait returns this one. */
+export const DONE: Promise<void> = Promise.resolve();
+
+export interface Liveness {
+  /** The error to end a wait with if a rank of the job has failed (set by whoever noticed). Cheap: one load. */
+  failure(): RmaError | undefined;
+  /** Looks whether all peers still live; declares the failure of one that does not. A few system calls a peer. */
+  inspectPeers(): void;
+  /** The failure of a rank, if that is what is behind an error of the device: its memory could not be reached, a connection broke. */
+  explain(error: unknown): unknown;
+}
+
+export interface ProgressOptions {
+  /** Milliseconds until a wait without a deadline of its own ends; `Infinity`: none. */
+  readonly timeout: number;
+  readonly oversubscribed: boolean;
+  readonly schedYield?: (() => void) | undefined;
+  /** Whether a rank may want to connect to this one, and cannot wake it. */
+  expectsCalls(): boolean;
+}
+
+interface Pending {
+  readonly operation: Operation;
+  readonly deadline: number;
+  readonly timeoutMs: number;
+  resolve(): void;
+  reject(error: unknown): void;
+  unsubscribe(): void;
+}
+
+/** What drives operations: `Progress`, or, in virtual time, `VirtualProgress`. */
+export type Waiting = Pick<Progress, keyof Progress>;
+
+export class Progress {
+  /** Looks at an operation before the `Sync` form sleeps; small when there are more ranks than cores, where spinning starves others. */
+  readonly spin: number;
+  #context: Context;
+  #liveness: Liveness;
+  /** Brings messages in and pending sends out, and serves others; called whenever a rank is about to sleep. Gives the milliseconds until something is due. */
+  #poll: () => number;
+  #defaultTimeout: number;
+  #pending = new Set<Pending>();
+  #running = false;
+  #yield: (() => void) | undefined;
+  #yields: number;
+  #patience: number;
+  #lastInspection = 0;
+  #longestNap: () => number;
+  readonly #servers = new Set<() => number>();
+  /** Those that are called in the background, too. */
+  readonly #background = new Set<() => number>();
+  #serving = false;
+
+  constructor(context: Context, liveness: Liveness, poll: () => void, options: ProgressOptions) {
+    this.#context = context;
+    this.#liveness = liveness;
+    this.#poll = () => {
+      poll();
+      let due = Number.POSITIVE_INFINITY;
+      if (this.#servers.size > 0) for (const serve of this.#servers) due = Math.min(due, serve());
+      return due;
+    };
+    this.#defaultTimeout = options.timeout;
+    this.spin = options.oversubscribed ? 1 : BATCH;
+    this.#patience = options.oversubscribed ? 0 : PATIENCE_MS;
+    this.#longestNap = () => (options.expectsCalls() ? CALL_MS : LIVENESS_MS);
+    this.#yield = options.schedYield;
+    this.#yields = options.schedYield === undefined ? 0 : options.oversubscribed ? YIELDS : YIELDS / 10;
+  }
+
+  /** Milliseconds of the clock that waits go by. */
+  now(): number {
+    return performance.now();
+  }
+
+  /**
+   * Calls `serve` whenever this rank is about to sleep in a wait, whatever that waits for. It gives the milliseconds after which it wants to be called again,
+   * though nobody rings, or `Infinity`.
+   * @param background also while it waits for nothing, when somebody has rung: what other ranks ask of it is done when it is in the library or its event loop
+   * turns. That does not keep the event loop alive.
+   * @returns ends it
+   */
+  serve(serve: () => number, background: boolean): () => void {
+    this.#servers.add(serve);
+    if (background) {
+      this.#background.add(serve);
+      if (!this.#serving) void this.#serveInBackground();
+    }
+    return () => {
+      this.#servers.delete(serve);
+      this.#background.delete(serve);
+    };
+  }
+
+  /** A second sleeper beside those that wait: it takes part in the same protocol. */
+  async #serveInBackground(): Promise<void> {
+    const { parking } = this.#context;
+    this.#serving = true;
+    while (this.#background.size > 0) {
+      const token = parking.arm();
+      try {
+        const due = this.#poll();
+        const began = performance.now();
+        await parking.sleep(token, Math.min(due, this.#nap(false)), true);
+        await eventLoopTurn(began, true);
+      } catch {
+        // A rank or a connection is gone: the next wait says so.
+        break;
+      } finally {
+        parking.disarm();
+      }
+    }
+    this.#serving = false;
+  }
+
+  /** One look at an operation, outside a wait. If it fails because a rank is gone, the error says so. */
+  look(operation: Operation): boolean {
+    try {
+      return operation.advance();
+    } catch (error) {
+      throw this.#liveness.explain(error);
+    }
+  }
+
+  /** The `Sync` form: returns when `operation` is complete. */
+  waitSync(operation: Operation, options?: WaitOptions): void {
+    if (options?.signal?.aborted) {
+      operation.abandon?.();
+      throw options.signal.reason;
+    }
+    try {
+      for (let i = 0; i < this.spin; i++) if (operation.advance()) return;
+    } catch (error) {
+      operation.abandon?.();
+      throw this.#liveness.explain(error);
+    }
+    this.#sleepUntil(operation, options);
+  }
+
+  #sleepUntil(operation: Operation, options: WaitOptions | undefined): void {
+    const timeoutMs = this.#timeoutOf(options);
+    const start = performance.now();
+    const deadline = start + timeoutMs;
+    const parking = this.#context.parking;
+    try {
+      while (performance.now() - start < this.#patience) {
+        for (let i = 0; i < BATCH; i++) if (operation.advance()) return;
+      }
+      for (let i = 0; i < this.#yields; i++) {
+        this.#yield!();
+        if (operation.advance()) return;
+      }
+      for (;;) {
+        const token = parking.arm();
+        try {
+          const due = this.#poll();
+          if (operation.advance()) return;
+          const failure = this.#liveness.failure();
+          if (failure !== undefined) throw failure;
+          const left = deadline - performance.now();
+          if (left <= 0) throw this.#timeoutError(operation, timeoutMs);
+          parking.sleepSync(token, Math.min(left, due, this.#nap(operation.isPolling?.() ?? false)));
+        } finally {
+          parking.disarm();
+        }
+        for (let i = 0; i < 8; i++) if (operation.advance()) return;
+        this.#inspect();
+      }
+    } catch (error) {
+      operation.abandon?.();
+      throw this.#liveness.explain(error);
+    }
+  }
+
+  /** The promise form. Resolves on the spot (the shared {@link DONE}) when a short spin suffices. */
+  wait(operation: Operation, options?: WaitOptions): Promise<void> {
+    try {
+      if (options?.signal?.aborted) throw options.signal.reason;
+      const spin = Math.min(this.spin, ASYNC_SPIN);
+      for (let i = 0; i < spin; i++) if (operation.advance()) return DONE;
+      const timeoutMs = this.#timeoutOf(options);
+      return this.#park(operation, timeoutMs, options?.signal);
+    } catch (error) {
+      operation.abandon?.();
+      return Promise.reject(this.#liveness.explain(error));
+    }
+  }
+
+  #park(operation: Operation, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        this.#pending.delete(pending);
+        operation.abandon?.();
+        reject(signal!.reason);
+      };
+      signal?.addEventListener('abort', onAbort, { once: true });
+      const pending: Pending = {
+        operation,
+        timeoutMs,
+        deadline: performance.now() + timeoutMs,
+        resolve,
+        reject,
+        unsubscribe: () => signal?.removeEventListener('abort', onAbort),
+      };
+      this.#pending.add(pending);
+      if (!this.#running) {
+        this.#running = true;
+        void this.#run();
+      }
+    });
+  }
+
+  /** Settles what is complete, failed or late. Returns the milliseconds until the next deadline. */
+  #sweep(): number {
+    let nearest = Number.POSITIVE_INFINITY;
+    const failure = this.#liveness.failure();
+    const now = performance.now();
+    for (const pending of this.#pending) {
+      const { operation } = pending;
+      let error: unknown;
+      try {
+        if (operation.advance()) {
+          this.#pending.delete(pending);
+          pending.unsubscribe();
+          pending.resolve();
+          continue;
+        }
+        if (failure !== undefined) error = failure;
+        else if (pending.deadline <= now) error = this.#timeoutError(operation, pending.timeoutMs);
+      } catch (thrown) {
+        error = this.#liveness.explain(thrown);
+      }
+      if (error !== undefined) {
+        this.#pending.delete(pending);
+        pending.unsubscribe();
+        operation.abandon?.();
+        pending.reject(error);
+      } else if (pending.deadline - now < nearest) nearest = pending.deadline - now;
+    }
+    return nearest;
+  }
+
+  /** One loop serves all promises that wait in this rank. */
+  async #run(): Promise<void> {
+    const parking = this.#context.parking;
+    let turns = 0;
+    let since = performance.now();
+    while (this.#pending.size > 0) {
+      const before = this.#pending.size;
+      this.#look();
+      if (this.#pending.size < before) {
+        turns = 0;
+        since = performance.now();
+      }
+      if (this.#pending.size === 0) break;
+      if (turns++ < LOOP_TURNS || performance.now() - since < this.#patience) {
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        continue;
+      }
+      const token = parking.arm();
+      try {
+        const nearest = this.#look();
+        if (this.#pending.size > 0) {
+          const began = performance.now();
+          await parking.sleep(token, Math.min(nearest, this.#nap(this.#isPolling())));
+          await eventLoopTurn(began, false);
+        }
+      } finally {
+        parking.disarm();
+      }
+      this.#inspect();
+    }
+    this.#running = false;
+  }
+
+  /** Brings in what has arrived and settles what that completes. Returns the milliseconds until the next deadline, or until something else is due. */
+  #look(): number {
+    let due = Number.POSITIVE_INFINITY;
+    try {
+      due = this.#poll();
+    } catch (error) {
+      this.#failAll(error);
+    }
+    return Math.min(due, this.#sweep());
+  }
+
+  /** Ends every wait that is pending: the job is left, and nothing comes any more. */
+  close(): void {
+    for (const pending of this.#pending) {
+      pending.unsubscribe();
+      const what = pending.operation.describe();
+      pending.operation.abandon?.();
+      pending.reject(new RmaError('ERR_COMM', `${what} was under way when finalize() ended the job`));
+    }
+    this.#pending.clear();
+    this.#servers.clear();
+    this.#background.clear();
+  }
+
+  #failAll(thrown: unknown): void {
+    const error = this.#liveness.explain(thrown);
+    for (const pending of this.#pending) {
+      pending.unsubscribe();
+      pending.operation.abandon?.();
+      pending.reject(error);
+    }
+    this.#pending.clear();
+  }
+
+  #inspect(): void {
+    const now = performance.now();
+    if (now - this.#lastInspection < LIVENESS_MS) return;
+    this.#lastInspection = now;
+    this.#liveness.inspectPeers();
+  }
+
+  /** What the most impatient of those that wait says. */
+  #isPolling(): boolean | number {
+    let soonest: boolean | number = false;
+    for (const { operation } of this.#pending) {
+      const polling = operation.isPolling?.() ?? false;
+      if (polling === true) return true;
+      if (typeof polling === 'number') soonest = Math.min(polling, soonest === false ? polling : soonest);
+    }
+    return soonest;
+  }
+
+  #nap(polling: boolean | number): number {
+    if (polling === true || this.#context.pendingRetry) return RETRY_MS;
+    return polling === false ? this.#longestNap() : Math.min(polling, this.#longestNap());
+  }
+
+  #timeoutOf(options: WaitOptions | undefined): number {
+    const timeout = options?.timeout ?? 0;
+    return timeout > 0 ? timeout : this.#defaultTimeout;
+  }
+
+  #timeoutError(operation: Operation, timeoutMs: number): RmaError {
+    return new RmaError(
+      'ERR_RMA_TIMEOUT',
+      `${operation.describe()} did not complete within ${timeoutMs} ms; if the other ranks may need longer, raise the timeout`,
+    );
+  }
+}
+
+/**
+ * A sleep that ends at once (somebody has rung; often that is this rank itself, by a request whose answer is there) has not let the event loop turn. Who asks again and
+ * again would keep the program's timers and signals from ever being heard.
+ */
+function eventLoopTurn(since: number, background: boolean): Promise<void> | undefined {
+  if (performance.now() - since > AT_ONCE_MS) return undefined;
+  return new Promise((resolve) => {
+    const turn = setImmediate(resolve);
+    if (background) turn.unref();
+  });
+}

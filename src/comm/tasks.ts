@@ -1,0 +1,391 @@
+/**
+ * `runTasks`: ranks that are tasks of this thread, on a modelled fabric, in virtual time.
+ *
+ * Each rank has a device of its own (`ModelledContext`) and joins a job like any other rank; from there on nothing knows what it is. What ranks share besides the fabric, to find each other before they are connected, changes in
+ * events only, like everything else that two tasks can see (simulator.ts).
+ */
+import { argumentRangeError, argumentTypeError, RankFailedError, RmaError, reading, show } from '../errors.ts';
+import { type ModelledContext, ModelledFabric } from '../providers/modelled/context.ts';
+import type { Fabric } from '../providers/modelled/description.ts';
+import { loadFabric } from '../providers/modelled/fabrics.ts';
+import { type FaultOptions, Faults } from '../providers/modelled/faults.ts';
+import { type Cpu, Simulator } from '../providers/modelled/simulator.ts';
+import { writeTrace } from '../trace/chrome.ts';
+import { type Recorder, recordInMemory } from '../trace/recorder.ts';
+import { defaultEvents, type Recording } from '../trace/ring.ts';
+import {
+  type Control,
+  controlBytes,
+  declareFailed,
+  FailKind,
+  formatControl,
+  RankState,
+  Slot,
+  viewControl,
+} from './bootstrap/control.ts';
+import { Communicator } from './communicator.ts';
+import { Job, type Meetings, type Membership, type TaskTime } from './job.ts';
+import type { MessageMemory, Rendezvous } from './messages.ts';
+import { recordWait } from './traced.ts';
+import { resumeAt, VirtualProgress } from './virtual-progress.ts';
+
+export type { FaultOptions };
+
+export interface TaskOptions {
+  /** The name of a fabric of this package, or of a file that describes one, or the description itself (`onesided/fabrics`). */
+  readonly fabric: string | Fabric;
+  /** Whatever is random is drawn from it: the same seed gives the same run. 1 if absent. */
+  readonly seed?: number;
+  readonly faults?: FaultOptions;
+  /** `'ranks'`: what happens at one time happens in the order of the ranks. `'random'`: in an order drawn from the seed, for finding what depends on it. */
+  readonly order?: 'ranks' | 'random';
+  /** The default deadline of everything that waits, in virtual milliseconds; 0 or absent: none. */
+  readonly timeout?: number;
+  /** Records the run: where its trace goes (docs/guide/traces.md), in virtual time. A file that is there is replaced. It is written however the run ends. */
+  readonly trace?: string;
+}
+
+/** The most ranks: the order of events of one time has room for so many. */
+const MOST_TASKS = 65_536;
+/** Bytes that all ranks together have for messages under way, about. */
+const MESSAGE_BYTES = 2 ** 29;
+
+/**
+ * Runs `main` on `size` ranks, and resolves to what each of them returned, by rank, when all are done. A rank that returns leaves the job, as by `finalize`.
+ *
+ * Errors: `ERR_ARG` (the fabric's description), `TypeError`, `RangeError`; `ERR_RMA_WOULD_DEADLOCK`, at once, when no rank can go on, with who waits for what; what a rank has thrown: the others are told that it
+ * has failed, and this rejects with it when they have ended too. A rank that died by `faults.deaths` returns `undefined`.
+ *
+ * Cost: some microseconds of real time for each message.
+ */
+export async function runTasks<T>(
+  size: number,
+  main: (world: Communicator) => T | Promise<T>,
+  options: TaskOptions,
+): Promise<T[]> {
+  const call = 'runTasks';
+  if (typeof size !== 'number')
+    throw argumentTypeError(`${call}: the number of ranks must be a number, not ${show(size)}`);
+  if (!Number.isInteger(size) || size < 1 || size > MOST_TASKS) {
+    throw argumentRangeError(`${call}: the number of ranks must be 1 … ${MOST_TASKS}, not ${show(size)}`);
+  }
+  if (typeof main !== 'function')
+    throw argumentTypeError(`${call}: the ranks' program must be a function, not ${show(main)}`);
+  if (typeof options !== 'object' || options === null) {
+    throw argumentTypeError(`${call}: options must be { fabric, seed, … }, not ${show(options)}`);
+  }
+  const {
+    fabric,
+    seed = 1,
+    faults,
+    order = 'ranks',
+    timeout = 0,
+    trace,
+  } = reading(call, 'the options', () => ({ ...options }));
+  if (!Number.isSafeInteger(seed) || seed < 0) {
+    throw argumentRangeError(`${call}: seed must be an integer from 0 to 2^53 − 1, not ${show(seed)}`);
+  }
+  if (order !== 'ranks' && order !== 'random') {
+    throw argumentTypeError(`${call}: order must be 'ranks' or 'random', not ${show(order)}`);
+  }
+  if (typeof timeout !== 'number' || !(timeout >= 0)) {
+    throw argumentRangeError(`${call}: timeout must be at least 0 milliseconds, not ${show(timeout)}`);
+  }
+  if (trace !== undefined && (typeof trace !== 'string' || trace === '')) {
+    throw argumentTypeError(`${call}: trace must be the name of a file, not ${show(trace)}`);
+  }
+  const described = typeof fabric === 'string' ? loadFabric(fabric) : fabric;
+  if (typeof described?.adapter !== 'object') {
+    throw argumentTypeError(`${call}: fabric must be a name, or come from onesided/fabrics, not ${show(fabric)}`);
+  }
+  const recordings = trace === undefined ? undefined : new Recordings();
+  const chosen = new Faults(call, faults, size, seed);
+  const run = new Run<T>(size, described, seed, chosen, order === 'random', timeout, recordings);
+  try {
+    return await run.run(main);
+  } finally {
+    if (trace !== undefined) {
+      const title = `${size} tasks on ${described.name}, seed ${seed}`;
+      writeTrace(trace, recordings!.take(), { title, clock: 'virtual time' });
+    }
+  }
+}
+
+/** What the ranks of a run that is traced record. */
+class Recordings {
+  readonly #ranks: (() => Recording)[] = [];
+
+  recorderOf(rank: number, size: number, cpu: Cpu): Recorder {
+    const { recorder, recording } = recordInMemory(rank, () => 1000 * cpu.time, defaultEvents(size));
+    this.#ranks[rank] = recording;
+    return recorder;
+  }
+
+  take(): Recording[] {
+    return this.#ranks.map((recording) => recording());
+  }
+}
+
+/** What a rank has published for others that it wants to connect to. */
+interface Published {
+  readonly qpNumber: number;
+  readonly ready: boolean;
+}
+
+const NOBODY: readonly number[] = [];
+
+class Run<T> {
+  readonly #size: number;
+  readonly #simulator: Simulator;
+  readonly #contexts: ModelledContext[];
+  readonly #progresses: (VirtualProgress | undefined)[] = [];
+  readonly #jobs: Job[];
+  readonly #control: Control;
+  readonly #faults: Faults;
+  readonly #done: boolean[];
+  readonly #results: T[];
+  #left: number;
+  /** What the first rank to fail has thrown. */
+  #error: { readonly error: unknown; readonly told: boolean; readonly time: number; readonly rank: number } | undefined;
+  #resolve!: (results: T[]) => void;
+  #reject!: (error: unknown) => void;
+  readonly #meetings = new Map<string, object>();
+  /** By who published: for whom. */
+  readonly #published: (Map<number, Published> | undefined)[];
+  /** By rank: who has published something for it. */
+  readonly #callers: (number[] | undefined)[];
+  readonly #recordings: Recordings | undefined;
+
+  constructor(
+    size: number,
+    fabric: Fabric,
+    seed: number,
+    faults: Faults,
+    shuffled: boolean,
+    timeoutMs: number,
+    recordings: Recordings | undefined,
+  ) {
+    this.#size = size;
+    this.#recordings = recordings;
+    this.#left = size;
+    this.#faults = faults;
+    this.#simulator = new Simulator(size, seed, shuffled);
+    this.#done = new Array<boolean>(size).fill(false);
+    this.#results = new Array<T>(size);
+    this.#published = new Array<undefined>(size).fill(undefined);
+    this.#callers = new Array<undefined>(size).fill(undefined);
+    const words = viewControl(new ArrayBuffer(controlBytes(size, false)), size, false);
+    formatControl(words);
+    this.#control = words;
+    const shared = new ModelledFabric(fabric, this.#simulator, faults, size);
+    const deadline = timeoutMs === 0 ? Number.POSITIVE_INFINITY : timeoutMs;
+    const meetings: Meetings = {
+      offer: (space, rank, what) => void this.#meetings.set(`${space}:${rank}`, what),
+      find: (space, rank) => this.#meetings.get(`${space}:${rank}`),
+      withdraw: (space, rank) => void this.#meetings.delete(`${space}:${rank}`),
+    };
+    this.#contexts = Array.from({ length: size }, (_, rank) => shared.open(rank));
+    this.#jobs = this.#contexts.map(
+      (context, rank) => new Job(this.#membership(context, rank, meetings, fabric.host.lookAgain), deadline),
+    );
+  }
+
+  run(main: (world: Communicator) => T | Promise<T>): Promise<T[]> {
+    const simulator = this.#simulator;
+    const onExit = (): void => this.#stop(this.#outsideError());
+    process.once('beforeExit', onExit);
+    const finished = new Promise<T[]>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    simulator.observer = {
+      idle: () => this.#idle(),
+      stuck: () => this.#stop(this.#deadlock()),
+      failed: (error) => this.#stop(error),
+    };
+    for (const { rank, time } of this.#faults.deaths) {
+      simulator.underWay++;
+      simulator.at(time, rank, {
+        happen: () => {
+          simulator.underWay--;
+          this.#die(rank);
+        },
+      });
+    }
+    simulator.outside = this.#size;
+    for (let rank = 0; rank < this.#size; rank++) void this.#runTask(rank, main);
+    return finished.finally(() => process.removeListener('beforeExit', onExit));
+  }
+
+  async #runTask(rank: number, main: (world: Communicator) => T | Promise<T>): Promise<void> {
+    try {
+      const world = await Communicator.world(this.#jobs[rank], {});
+      this.#results[rank] = await main(world);
+      await world.finalize();
+    } catch (error) {
+      this.#note(error, rank);
+      this.#tellFailure(rank, FailKind.NO_FINALIZE);
+    }
+    this.#end(rank);
+  }
+
+  /** What a rank throws because another has failed says less than what that one has thrown. Of ranks that fail at one time, the lowest counts: not whichever microtask came first. */
+  #note(error: unknown, rank: number): void {
+    const { time } = this.#contexts[rank].cpu;
+    const told = error instanceof RankFailedError;
+    const before = this.#error;
+    if (before !== undefined) {
+      if (before.told !== told ? told : before.time < time || (before.time === time && before.rank < rank)) return;
+    }
+    this.#error = { error, told, time, rank };
+  }
+
+  #end(rank: number): void {
+    if (this.#done[rank]) return;
+    this.#done[rank] = true;
+    // One that died may have been waiting.
+    if (!this.#contexts[rank].cpu.isWaiting) this.#simulator.outside--;
+    if (--this.#left > 0) return;
+    this.#simulator.stop();
+    if (this.#error === undefined) this.#resolve(this.#results);
+    else this.#reject(this.#error.error);
+  }
+
+  /** A rank has failed: the others learn of it, in an event. */
+  #tellFailure(rank: number, kind: number): void {
+    this.#simulator.at(this.#contexts[rank].cpu.time, rank, {
+      happen: () => {
+        declareFailed(this.#control, rank, kind, 0);
+        this.#wakeAll();
+      },
+    });
+  }
+
+  /** The rank does nothing any more, and its device answers nobody. */
+  #die(rank: number): void {
+    if (this.#done[rank]) return;
+    this.#contexts[rank].cpu.dead = true;
+    this.#end(rank);
+    this.#tellFailure(rank, FailKind.VANISHED);
+  }
+
+  #wakeAll(): void {
+    for (const { cpu } of this.#contexts) cpu.ring();
+  }
+
+  /** Nothing is left to happen. Either nobody can go on any more, or some task waits for something that is not on the fabric. */
+  #idle(): void {
+    if (this.#left === 0) return;
+    if (this.#simulator.outside === 0) this.#stop(this.#error?.error ?? this.#deadlock());
+  }
+
+  #stop(error: unknown): void {
+    if (this.#left === 0) return;
+    this.#left = 0;
+    this.#simulator.stop();
+    this.#reject(error);
+  }
+
+  #waitsOf(rank: number): readonly string[] {
+    return this.#progresses[rank]?.waits ?? [];
+  }
+
+  #deadlock(): RmaError {
+    const who: string[] = [];
+    let more = 0;
+    for (let rank = 0; rank < this.#size; rank++) {
+      if (this.#done[rank]) continue;
+      if (who.length === 20) more++;
+      else who.push(`rank ${rank} waits in ${this.#waitsOf(rank).join(' and in ')}`);
+    }
+    return new RmaError(
+      'ERR_RMA_WOULD_DEADLOCK',
+      `deadlock at ${this.#simulator.now} microseconds, nobody can go on: ${who.join('; ')}${more > 0 ? `; and ${more} more ranks` : ''}`,
+    );
+  }
+
+  #outsideError(): RmaError {
+    const who = [...this.#done.keys()].filter((rank) => !this.#done[rank] && !this.#contexts[rank].cpu.isWaiting);
+    return new RmaError(
+      'ERR_RMA_WOULD_DEADLOCK',
+      `rank ${who.slice(0, 20).join(', ')} waits for something that is not on the fabric, and that nothing in this process will bring about`,
+    );
+  }
+
+  #membership(context: ModelledContext, rank: number, meetings: Meetings, lookAgain: number): Membership {
+    const simulator = this.#simulator;
+    const { cpu } = context;
+    const recorder = this.#recordings?.recorderOf(rank, this.#size, cpu);
+    const tasks: TaskTime = {
+      now: () => cpu.time,
+      compute: (microseconds) => {
+        cpu.spend(microseconds);
+        cpu.beginWait();
+        return new Promise((resolve) => resumeAt(simulator, cpu, resolve));
+      },
+      makeProgress: (liveness, poll, timeoutMs) => {
+        const progress = new VirtualProgress(simulator, cpu, liveness, poll, timeoutMs, lookAgain);
+        this.#progresses[rank] = progress;
+        if (recorder !== undefined) {
+          const wait = progress.wait.bind(progress);
+          progress.wait = (operation, options) => recordWait(recorder, operation, () => wait(operation, options));
+        }
+        return progress;
+      },
+      wakeAll: () => {
+        simulator.at(cpu.time, rank, { happen: () => this.#wakeAll() });
+      },
+      rendezvous: this.#rendezvous(context, rank),
+      messageMemory: messageMemory(this.#size),
+      meetings,
+    };
+    return {
+      rank,
+      size: this.#size,
+      control: this.#control,
+      context,
+      cores: 0,
+      tasks,
+      recorder,
+      describe: () => 'a task of this thread',
+      alive: () => true,
+      watched: true,
+      leave: () => {},
+    };
+  }
+
+  /** What a rank publishes is there for its peer after an event, so that it does not matter which of two tasks of one time runs first. */
+  #rendezvous({ cpu }: ModelledContext, rank: number): Rendezvous {
+    return {
+      publish: (peer, qpNumber, ready) => {
+        this.#simulator.at(cpu.time, rank, {
+          happen: () => {
+            const mine = (this.#published[rank] ??= new Map());
+            mine.set(peer, { qpNumber, ready });
+            const callers = (this.#callers[peer] ??= []);
+            callers.push(rank);
+            this.#contexts[peer].cpu.ring();
+          },
+        });
+      },
+      lookUp: (peer) => this.#published[peer]?.get(rank),
+      hasLeft: (peer) => {
+        const { slots, slotWords } = this.#control;
+        return Atomics.load(slots, peer * slotWords + Slot.STATE) === RankState.FINALIZED;
+      },
+      callers: () => {
+        const callers = this.#callers[rank];
+        if (callers === undefined) return NOBODY;
+        this.#callers[rank] = undefined;
+        return callers;
+      },
+    };
+  }
+}
+
+/** With very many ranks chunks are smaller, so that all of them fit. */
+function messageMemory(size: number): MessageMemory {
+  const [receives, sends] = [64, 32];
+  const most = 2 ** Math.floor(Math.log2(MESSAGE_BYTES / size / (receives + sends)));
+  return { chunk: Math.max(256, Math.min(8192, most)), receives, sends };
+}

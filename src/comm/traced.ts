@@ -1,0 +1,96 @@
+/** How the calls of a communicator, its barrier, and whatever waits, record themselves in a job that is traced. */
+
+import { type CallRecord, recordCalls } from '../trace/calls.ts';
+import type { Channel, Recorder } from '../trace/recorder.ts';
+import type { Context } from '../verbs/device.ts';
+import type { Signals } from './barrier.ts';
+import type { Operation, WaitOptions } from './operation.ts';
+import { DONE, type Liveness, Progress, type ProgressOptions } from './progress.ts';
+
+/** Waits that record what they wait for. What is complete at the first look is no wait. */
+export class TracedProgress extends Progress {
+  readonly #recorder: Recorder;
+
+  constructor(recorder: Recorder, context: Context, liveness: Liveness, poll: () => void, options: ProgressOptions) {
+    super(context, liveness, poll, options);
+    this.#recorder = recorder;
+  }
+
+  override waitSync(operation: Operation, options?: WaitOptions): void {
+    if (options?.signal?.aborted || !this.looked(operation)) {
+      const span = this.#recorder.begin('wait', operation.describe());
+      try {
+        super.waitSync(operation, options);
+      } catch (error) {
+        this.#recorder.end(span, error);
+        throw error;
+      }
+      this.#recorder.end(span);
+    }
+  }
+
+  override wait(operation: Operation, options?: WaitOptions): Promise<void> {
+    return recordWait(this.#recorder, operation, () => super.wait(operation, options));
+  }
+
+  /** One look, which ends the wait if it fails. */
+  private looked(operation: Operation): boolean {
+    try {
+      return this.look(operation);
+    } catch (error) {
+      operation.abandon?.();
+      throw error;
+    }
+  }
+}
+
+/** Records the promise form of a wait. */
+export function recordWait(recorder: Recorder, operation: Operation, wait: () => Promise<void>): Promise<void> {
+  const since = recorder.now();
+  const promise = wait();
+  if (promise === DONE) return promise;
+  const span = recorder.begin('wait', operation.describe(), { since });
+  return promise.then(
+    () => recorder.end(span),
+    (error: unknown) => {
+      recorder.end(span, error);
+      throw error;
+    },
+  );
+}
+
+/** What a barrier tells and sees, as messages between ranks of the world. */
+export function recordSignals(channel: Channel, worldRanks: readonly number[]): Signals {
+  return {
+    sent: (rank) => channel.sent(worldRanks[rank], 0),
+    seen: (rank) => channel.seen(worldRanks[rank], 0),
+    released: (rank, count) => channel.released(worldRanks[rank], count),
+    sawRelease: (count) => channel.sawRelease(count),
+  };
+}
+
+const NOTHING_MORE: CallRecord = {};
+const COLLECTIVES = [
+  'barrier',
+  'broadcast',
+  'allreduce',
+  'reduceScatter',
+  'allgather',
+  'alltoall',
+  'alltoallv',
+  'split',
+  'finalize',
+];
+
+/** Gives a communicator methods that record its calls. @param scope its id, and its name after a bar */
+export function traceCommunicator(
+  communicator: object,
+  recorder: Recorder,
+  scope: string,
+  worldRanks: readonly number[],
+): void {
+  const withPeer: CallRecord = { details: (args) => ({ peer: worldRanks[args[1] as number] ?? -1 }) };
+  const calls: Record<string, CallRecord> = { send: withPeer, receive: withPeer };
+  for (const name of COLLECTIVES) calls[name] = NOTHING_MORE;
+  recordCalls(communicator, recorder, recorder.text(scope), calls, DONE);
+}

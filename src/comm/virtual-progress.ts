@@ -1,0 +1,268 @@
+/**
+ * How a task of a modelled fabric waits: it does nothing until something has changed at its rank, and then its operations are advanced by the simulator, at virtual times.
+ *
+ * The operations are those that processes and threads wait for, and nothing of them is different; but nobody spins, sleeps, or looks at the clock. What wakes a rank is a completion in one of its queues, an
+ * asynchronous event, a rank that wants to connect, or a failure. Operations that ask again and again (`isPolling`) are advanced every `lookAgain` microseconds as well, or when they say.
+ * Deadlines are virtual milliseconds.
+ *
+ * What serves others in the background (`serve`) is called when something has come for the rank, whether or not it waits: while it computes it is busy, so that is when it has computed. It ends no wait and begins none, so it
+ * keeps no deadlock from being told.
+ */
+import { RmaError } from '../errors.ts';
+import type { Cpu, Simulator, Watcher } from '../providers/modelled/simulator.ts';
+import type { Operation, WaitOptions } from './operation.ts';
+import { DONE, type Liveness, type Waiting } from './progress.ts';
+
+interface Pending {
+  readonly operation: Operation;
+  readonly since: number;
+  resolve(): void;
+  reject(error: unknown): void;
+  /** No signal and no deadline ends it any more. */
+  release(): void;
+}
+
+const nothing = (): void => {};
+
+export class VirtualProgress implements Waiting, Watcher {
+  /** To look twice at the same time changes nothing. */
+  readonly spin = 1;
+  readonly #simulator: Simulator;
+  readonly #cpu: Cpu;
+  readonly #liveness: Liveness;
+  readonly #poll: () => void;
+  readonly #timeoutMs: number;
+  readonly #lookAgain: number;
+  readonly #pending = new Set<Pending>();
+  readonly #servers = new Set<() => number>();
+  /** Those that are called in the background, too. */
+  readonly #background = new Set<() => number>();
+  /** A server goes on after a while, whatever comes. */
+  #serverIsDue = false;
+  #looking = false;
+  #closed = false;
+
+  /** @param lookAgain microseconds from one look of an operation that asks again and again to the next */
+  constructor(
+    simulator: Simulator,
+    cpu: Cpu,
+    liveness: Liveness,
+    poll: () => void,
+    timeoutMs: number,
+    lookAgain: number,
+  ) {
+    this.#simulator = simulator;
+    this.#cpu = cpu;
+    this.#liveness = liveness;
+    this.#poll = poll;
+    this.#timeoutMs = timeoutMs;
+    this.#lookAgain = lookAgain;
+  }
+
+  /** What is waited for, in the words of the calls, oldest first. */
+  get waits(): readonly string[] {
+    return [...this.#pending].map(({ operation }) => operation.describe());
+  }
+
+  /** Virtual milliseconds. */
+  now(): number {
+    return this.#cpu.time / 1000;
+  }
+
+  serve(serve: () => number, background: boolean): () => void {
+    this.#servers.add(serve);
+    if (background) {
+      this.#background.add(serve);
+      this.#cpu.watcher = this;
+    }
+    return () => {
+      this.#servers.delete(serve);
+      this.#background.delete(serve);
+      this.#watchWhileNeeded();
+    };
+  }
+
+  look(operation: Operation): boolean {
+    try {
+      return operation.advance();
+    } catch (error) {
+      throw this.#liveness.explain(error);
+    }
+  }
+
+  waitSync(operation: Operation): never {
+    throw new RmaError(
+      'ERR_RMA_WOULD_DEADLOCK',
+      `${operation.describe()}: the ranks are tasks of one thread, and none of them goes on while one blocks it; call the form that returns a promise`,
+    );
+  }
+
+  wait(operation: Operation, options?: WaitOptions): Promise<void> {
+    try {
+      if (options?.signal?.aborted) throw options.signal.reason;
+      if (operation.advance()) return DONE;
+      const failure = this.#liveness.failure();
+      if (failure !== undefined) throw failure;
+    } catch (error) {
+      operation.abandon?.();
+      return Promise.reject(this.#liveness.explain(error));
+    }
+    return this.#park(operation, options);
+  }
+
+  #park(operation: Operation, options: WaitOptions | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const signal = options?.signal;
+      const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.#timeoutMs;
+      let release = nothing;
+      const pending: Pending = { operation, since: this.#cpu.time, resolve, reject, release: () => release() };
+      if (signal !== undefined) {
+        const onAbort = (): void => this.#end(pending, signal.reason);
+        signal.addEventListener('abort', onAbort, { once: true });
+        release = () => signal.removeEventListener('abort', onAbort);
+      }
+      if (timeoutMs < Number.POSITIVE_INFINITY) this.#setDeadline(pending, timeoutMs);
+      this.#pending.add(pending);
+      this.#cpu.beginWait();
+      this.#cpu.watcher = this;
+      this.#lookLater(this.#untilLook(operation));
+      this.#cpu.asking = this.#onlyAsks();
+    });
+  }
+
+  /** Microseconds after which an operation is to be advanced though nothing has come. */
+  #untilLook(operation: Operation): number {
+    const polling = operation.isPolling?.() ?? false;
+    return polling === false ? Number.POSITIVE_INFINITY : polling === true ? this.#lookAgain : 1000 * polling;
+  }
+
+  /** Nobody looks more often than every `lookAgain`: what is due now is found then. */
+  #lookLater(microseconds: number): void {
+    if (microseconds < Number.POSITIVE_INFINITY) this.#cpu.ringAfter(Math.max(this.#lookAgain, microseconds));
+  }
+
+  /** Whether all that this rank does at present is to ask again and again. */
+  #onlyAsks(): boolean {
+    if (this.#pending.size === 0) return this.#serverIsDue;
+    for (const { operation } of this.#pending)
+      if (this.#untilLook(operation) === Number.POSITIVE_INFINITY) return false;
+    return true;
+  }
+
+  #watchWhileNeeded(): void {
+    if (this.#pending.size === 0 && (this.#background.size === 0 || this.#closed)) this.#cpu.watcher = undefined;
+  }
+
+  #setDeadline(pending: Pending, timeoutMs: number): void {
+    const simulator = this.#simulator;
+    simulator.underWay++;
+    simulator.at(this.#cpu.time + 1000 * timeoutMs, this.#cpu.rank, {
+      happen: () => {
+        simulator.underWay--;
+        if (!this.#pending.has(pending)) return;
+        this.#end(
+          pending,
+          new RmaError(
+            'ERR_RMA_TIMEOUT',
+            `${pending.operation.describe()} did not complete within ${timeoutMs} ms; if the other ranks may need longer, raise the timeout`,
+          ),
+        );
+      },
+    });
+  }
+
+  /** Something may have changed: serves others, and settles what is complete or failed. */
+  notice(): void {
+    if (this.#looking) {
+      this.#cpu.ring();
+      return;
+    }
+    this.#looking = true;
+    let due = Number.POSITIVE_INFINITY;
+    try {
+      this.#poll();
+      due = this.#serve();
+      // What completes may let another one go on.
+      while (this.#sweep());
+    } catch (error) {
+      // Who waits for nothing is told by its next wait.
+      for (const pending of [...this.#pending]) this.#end(pending, this.#liveness.explain(error));
+    } finally {
+      this.#looking = false;
+    }
+    this.#serverIsDue = due < Number.POSITIVE_INFINITY;
+    this.#cpu.asking = this.#onlyAsks();
+    for (const { operation } of this.#pending) due = Math.min(due, this.#untilLook(operation));
+    this.#lookLater(due);
+    if (due < Number.POSITIVE_INFINITY) this.#simulator.askedInVain();
+  }
+
+  /** @returns microseconds after which a server is to be called again though nothing has come */
+  #serve(): number {
+    let due = Number.POSITIVE_INFINITY;
+    // A server that comes back by itself asks whether something has changed, whatever else this rank waits for.
+    if (this.#serverIsDue) this.#cpu.asking = true;
+    for (const serve of this.#pending.size > 0 ? this.#servers : this.#background) due = Math.min(due, serve());
+    return 1000 * due;
+  }
+
+  /** @returns whether some wait has ended */
+  #sweep(): boolean {
+    let ended = false;
+    const failure = this.#liveness.failure();
+    for (const pending of this.#pending) {
+      try {
+        if (pending.operation.advance()) this.#settle(pending, pending.resolve);
+        else if (failure === undefined) continue;
+        else this.#end(pending, failure);
+      } catch (error) {
+        this.#end(pending, this.#liveness.explain(error));
+      }
+      ended = true;
+    }
+    return ended && this.#pending.size > 0;
+  }
+
+  #end(pending: Pending, error: unknown): void {
+    // What is done to leave may let time pass: it is not to be advanced meanwhile.
+    this.#pending.delete(pending);
+    pending.operation.abandon?.();
+    this.#settle(pending, () => pending.reject(error));
+  }
+
+  /** The task goes on when this rank's processor has done what it has been given to do. */
+  #settle(pending: Pending, go: () => void): void {
+    this.#pending.delete(pending);
+    pending.release();
+    this.#watchWhileNeeded();
+    const simulator = this.#simulator;
+    simulator.gotOn();
+    resumeAt(simulator, this.#cpu, go);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#servers.clear();
+    this.#background.clear();
+    this.#watchWhileNeeded();
+    for (const pending of [...this.#pending]) {
+      const what = pending.operation.describe();
+      this.#end(pending, new RmaError('ERR_COMM', `${what} was under way when finalize() ended the job`));
+    }
+  }
+}
+
+/** Ends a wait of a rank's task, at the time of its processor. */
+export function resumeAt(simulator: Simulator, cpu: Cpu, go: () => void): void {
+  simulator.underWay++;
+  simulator.at(cpu.time, cpu.rank, {
+    happen: () => {
+      simulator.underWay--;
+      if (cpu.dead) return;
+      simulator.resume(() => {
+        cpu.endWait();
+        go();
+      });
+    },
+  });
+}

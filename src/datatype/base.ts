@@ -1,0 +1,152 @@
+/** The base types, and the typed arrays that hold them. */
+import { argumentTypeError, show } from '../errors.ts';
+import { OpCode, TypeCode } from './codes.ts';
+
+/** Any typed array that can be an origin, a result or a reduction operand. */
+export type TypedArray =
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Float64Array;
+
+export interface TypedArrayConstructor<T extends TypedArray = TypedArray> {
+  readonly BYTES_PER_ELEMENT: number;
+  readonly name: string;
+  new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): T;
+}
+
+/** Bytes from one element to the next by `TypeCode`: as in C, pairs end with padding if they must. */
+export const TYPE_SIZES = [1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 1, 8, 16, 16, 8, 8] as const;
+/** Names by `TypeCode`. */
+export const TYPE_NAMES = [
+  'INT8',
+  'UINT8',
+  'INT16',
+  'UINT16',
+  'INT32',
+  'UINT32',
+  'INT64',
+  'UINT64',
+  'FLOAT32',
+  'FLOAT64',
+  'BYTE',
+  'FLOAT_INT',
+  'DOUBLE_INT',
+  'LONG_INT',
+  'SHORT_INT',
+  'TWO_INT',
+] as const;
+
+/** Bytes of data of an element by `TypeCode`: without padding. */
+export const DATA_SIZES = [1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 1, 8, 12, 12, 6, 8] as const;
+/** What the address of an element is a multiple of, by `TypeCode`. */
+export const ALIGNMENTS = [1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 1, 4, 8, 8, 4, 4] as const;
+
+/** Of pairs, by `TypeCode`: the type of the value, and where the index is. */
+export const PAIR_PARTS: Readonly<Record<number, readonly [value: number, indexAt: number]>> = {
+  [TypeCode.FLOAT_INT]: [TypeCode.FLOAT32, 4],
+  [TypeCode.DOUBLE_INT]: [TypeCode.FLOAT64, 8],
+  [TypeCode.LONG_INT]: [TypeCode.INT64, 8],
+  [TypeCode.SHORT_INT]: [TypeCode.INT16, 4],
+  [TypeCode.TWO_INT]: [TypeCode.INT32, 4],
+};
+
+const CODE_BY_TAG: Readonly<Record<string, number>> = {
+  Int8Array: TypeCode.INT8,
+  Uint8Array: TypeCode.UINT8,
+  Uint8ClampedArray: TypeCode.UINT8,
+  Int16Array: TypeCode.INT16,
+  Uint16Array: TypeCode.UINT16,
+  Int32Array: TypeCode.INT32,
+  Uint32Array: TypeCode.UINT32,
+  BigInt64Array: TypeCode.INT64,
+  BigUint64Array: TypeCode.UINT64,
+  Float32Array: TypeCode.FLOAT32,
+  Float64Array: TypeCode.FLOAT64,
+};
+
+/** By `TypeCode`. */
+const ARRAYS: readonly TypedArrayConstructor[] = [
+  Int8Array,
+  Uint8Array,
+  Int16Array,
+  Uint16Array,
+  Int32Array,
+  Uint32Array,
+  BigInt64Array,
+  BigUint64Array,
+  Float32Array,
+  Float64Array,
+  Uint8Array,
+];
+
+const CONSTRUCTORS: ReadonlySet<unknown> = new Set<unknown>([...ARRAYS, Uint8ClampedArray]);
+
+/** The typed array of elements of a `TypeCode` that is no pair. */
+export function arrayOf(code: number): TypedArrayConstructor {
+  return ARRAYS[code];
+}
+
+const tagOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)!.get!;
+
+/**
+ * The `TypeCode` of a typed array, or −1 for anything else (a `DataView` too). Not fooled by prototypes, works across realms.
+ */
+export function typeCodeOf(value: unknown): number {
+  const tag = tagOf.call(value) as string | undefined;
+  if (tag === undefined) return -1;
+  return CODE_BY_TAG[tag] ?? -1;
+}
+
+/** Whether `value` is one of the eleven typed-array constructors. */
+export function isTypedArrayConstructor(value: unknown): value is TypedArrayConstructor {
+  return CONSTRUCTORS.has(value);
+}
+
+/** Whether MPI allows an operation on a base type (MPI 4.1, 6.9.2): bits for integers and bytes, arithmetic for numbers. */
+export function opAllowed(op: number, type: number): boolean {
+  if (op === OpCode.REPLACE || op === OpCode.NO_OP) return true;
+  if (type >= TypeCode.FLOAT_INT || op >= OpCode.MINLOC) return type >= TypeCode.FLOAT_INT && op >= OpCode.MINLOC;
+  const bitwise = op === OpCode.BAND || op === OpCode.BOR || op === OpCode.BXOR;
+  if (type === TypeCode.BYTE) return bitwise;
+  if (type === TypeCode.FLOAT32 || type === TypeCode.FLOAT64) return !bitwise && op <= OpCode.MAX;
+  return true;
+}
+
+const keysOf = Object.getPrototypeOf(Uint8Array.prototype).keys as (this: TypedArray) => unknown;
+
+/** The `TypeCode` of a buffer argument; throws for anything that is not a typed array with memory behind it. */
+export function checkBuffer(call: string, name: string, buffer: TypedArray): number {
+  const code = typeCodeOf(buffer);
+  if (code < 0)
+    throw argumentTypeError(`${call}: ${name} must be a typed array or Buffer, not ${show(buffer)}`, 'ERR_BUFFER');
+  if (buffer.length === 0 && isGone(buffer)) {
+    throw argumentTypeError(
+      `${call}: ${name} is detached, or lies outside its buffer, which was made smaller`,
+      'ERR_BUFFER',
+    );
+  }
+  return code;
+}
+
+/** Every method of typed arrays looks whether the array still has its memory; this one does nothing else. */
+function isGone(buffer: TypedArray): boolean {
+  try {
+    keysOf.call(buffer);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** The bytes of an array, as another view of the same memory. */
+export function bytesOf(array: TypedArray): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}

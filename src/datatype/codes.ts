@@ -1,0 +1,36 @@
+/** Numbers of base types and operations, the same in TypeScript and in native/. */
+export const TypeCode = Object.freeze({
+  INT8: 0,
+  UINT8: 1,
+  INT16: 2,
+  UINT16: 3,
+  INT32: 4,
+  UINT32: 5,
+  INT64: 6,
+  UINT64: 7,
+  FLOAT32: 8,
+  FLOAT64: 9,
+  BYTE: 10,
+  FLOAT_INT: 11,
+  DOUBLE_INT: 12,
+  LONG_INT: 13,
+  SHORT_INT: 14,
+  TWO_INT: 15,
+});
+
+export const OpCode = Object.freeze({
+  SUM: 0,
+  PROD: 1,
+  MIN: 2,
+  MAX: 3,
+  LAND: 4,
+  LOR: 5,
+  LXOR: 6,
+  BAND: 7,
+  BOR: 8,
+  BXOR: 9,
+  REPLACE: 10,
+  NO_OP: 11,
+  MINLOC: 12,
+  MAXLOC: 13,
+});

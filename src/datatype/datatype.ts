@@ -1,0 +1,708 @@
+/**
+ * Datatypes: where the elements of a buffer lie, relative to a starting point, and of which base types they are (MPI 4.1, chapter 5).
+ *
+ * A datatype is flattened when it is made, into runs of bytes and a signature, and never looked at as a tree again.
+ */
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import {
+  ALIGNMENTS,
+  bytesOf,
+  checkBuffer,
+  DATA_SIZES,
+  TYPE_NAMES,
+  TYPE_SIZES,
+  type TypedArray,
+  typeCodeOf,
+} from './base.ts';
+import { TypeCode } from './codes.ts';
+import { copyPlaces, type Places } from './copy.ts';
+import { type Distribution, ownedBlocks } from './distribution.ts';
+import { type Field, fieldsOf, type Viewer, viewerOf } from './record.ts';
+import { MOST_BLOCKS, MOST_RUNS, Runs, TooLarge } from './runs.ts';
+import { MIXED, Signature } from './signature.ts';
+
+/** Elements of a slab of short displacement lists. */
+const SLAB = 1 << 14;
+let slab = new Int32Array(0);
+let slabUsed = 0;
+
+/**
+ * A copy. Short ones are cut from a slab, which lives as long as one of them: a program that makes a datatype for each transfer pays for the
+ * copy, and not seven times as much for a backing store each (512 displacements: 90 ns and 620 ns).
+ */
+function copyOf(displacements: Int32Array): Int32Array {
+  const n = displacements.length;
+  if (n > SLAB / 16) return displacements.slice();
+  if (slabUsed + n > slab.length) {
+    slab = new Int32Array(SLAB);
+    slabUsed = 0;
+  }
+  const copy = slab.subarray(slabUsed, slabUsed + n);
+  copy.set(displacements);
+  slabUsed += n;
+  return copy;
+}
+
+/** Longest description: one of a type nested a thousand times stays readable. */
+const MOST_WORDS = 160;
+
+/** How the fields of a record are seen by a program: `Datatype.struct`. */
+export type Fields = Readonly<Record<string, Datatype>>;
+type ValueOf<T> = T extends Datatype<infer V> ? V : never;
+/** What `Datatype.struct({ x: Datatype.FLOAT64, … }).view(…)` gives: `{ x: number, … }`. */
+export type RecordOf<F extends Fields> = { -readonly [K in keyof F]: ValueOf<F[K]> };
+
+/** Order of the elements of an array: the last index varies fastest (C), or the first (Fortran). */
+export type Order = 'C' | 'F';
+
+declare const VALUE: unique symbol;
+
+/** @typeParam V what an instance is to JavaScript: a number, a bigint, a record */
+export class Datatype<V = unknown> {
+  /** For the type checker only. */
+  declare readonly [VALUE]?: V;
+  /** Only what the constructor has made has it. */
+  readonly #made = true;
+  /** @internal */
+  readonly runs: Runs;
+  /** @internal */
+  readonly signature: Signature;
+  /** @internal Bytes from the starting point to where an instance begins and ends, as the next one sees it. */
+  readonly bounds: readonly [lower: number, upper: number];
+  readonly #description: string;
+  #viewer: Viewer | undefined;
+  /** @internal Of a record. */
+  readonly fields: readonly Field[] | undefined;
+
+  private constructor(
+    runs: Runs,
+    signature: Signature,
+    bounds: readonly [lower: number, upper: number],
+    description: string,
+    fields?: readonly Field[],
+  ) {
+    this.runs = runs;
+    this.signature = signature;
+    this.bounds = bounds;
+    this.#description = description;
+    this.fields = fields;
+  }
+
+  static readonly INT8 = Datatype.#named<number>(TypeCode.INT8);
+  static readonly UINT8 = Datatype.#named<number>(TypeCode.UINT8);
+  static readonly INT16 = Datatype.#named<number>(TypeCode.INT16);
+  static readonly UINT16 = Datatype.#named<number>(TypeCode.UINT16);
+  static readonly INT32 = Datatype.#named<number>(TypeCode.INT32);
+  static readonly UINT32 = Datatype.#named<number>(TypeCode.UINT32);
+  static readonly INT64 = Datatype.#named<bigint>(TypeCode.INT64);
+  static readonly UINT64 = Datatype.#named<bigint>(TypeCode.UINT64);
+  static readonly FLOAT32 = Datatype.#named<number>(TypeCode.FLOAT32);
+  static readonly FLOAT64 = Datatype.#named<number>(TypeCode.FLOAT64);
+  static readonly BYTE = Datatype.#named<number>(TypeCode.BYTE);
+  /** Pairs of a value and an INT32 index, for `Op.MINLOC` and `Op.MAXLOC` (MPI 4.1, 6.9.4), laid out as C does. FLOAT32 and INT32: 8 bytes. */
+  static readonly FLOAT_INT = Datatype.#named<{ value: number; index: number }>(TypeCode.FLOAT_INT);
+  /** FLOAT64 and INT32: 12 bytes, and 4 of padding. */
+  static readonly DOUBLE_INT = Datatype.#named<{ value: number; index: number }>(TypeCode.DOUBLE_INT);
+  /** INT64 and INT32: 12 bytes, and 4 of padding. */
+  static readonly LONG_INT = Datatype.#named<{ value: bigint; index: number }>(TypeCode.LONG_INT);
+  /** INT16, 2 bytes of padding, and INT32. */
+  static readonly SHORT_INT = Datatype.#named<{ value: number; index: number }>(TypeCode.SHORT_INT);
+  /** Two INT32 (MPI's `MPI_2INT`): 8 bytes. */
+  static readonly TWO_INT = Datatype.#named<{ value: number; index: number }>(TypeCode.TWO_INT);
+
+  /** @internal Whether `value` is a datatype; runs no code of the caller's. */
+  static is(value: unknown): value is Datatype {
+    return typeof value === 'object' && value !== null && #made in value;
+  }
+
+  /** @internal The `TypeCode` of all elements, or `MIXED`. */
+  get base(): number {
+    return this.signature.base;
+  }
+
+  /** Base elements of an instance. */
+  get elements(): number {
+    return this.signature.elements;
+  }
+
+  /** Bytes of data of an instance (`MPI_Type_size`). */
+  get size(): number {
+    return this.runs.bytes;
+  }
+
+  /** Where an instance begins, in bytes from the starting point (`MPI_Type_get_extent`). */
+  get lb(): number {
+    return this.bounds[0];
+  }
+
+  /** Where it ends. */
+  get ub(): number {
+    return this.bounds[1];
+  }
+
+  /** Bytes from one instance to the next. */
+  get extent(): number {
+    return this.bounds[1] - this.bounds[0];
+  }
+
+  /** The first byte of data (`MPI_Type_get_true_extent`). */
+  get trueLb(): number {
+    return this.runs.low;
+  }
+
+  /** From the first byte of data to the last. */
+  get trueExtent(): number {
+    return this.runs.high - this.runs.low;
+  }
+
+  /** In words, at most some 160 characters. */
+  toString(): string {
+    return this.#description;
+  }
+
+  /**
+   * Whether both mean the same: the same elements at the same places in the same order, and the same bounds. However they were made.
+   * Cost: proportional to the runs.
+   */
+  equals(other: Datatype): boolean {
+    checkType('equals', other);
+    if (other === this) return true;
+    if (this.lb !== other.lb || this.ub !== other.ub || this.size !== other.size) return false;
+    return this.signature.equals(other.signature) && this.runs.equals(other.runs);
+  }
+
+  /**
+   * `count` instances in `memory`, copied together without gaps (`MPI_Pack`): `count * size` bytes.
+   * Errors: `ERR_BUFFER` (memory that is too short or detached).
+   */
+  pack(memory: TypedArray, count = 1): Uint8Array {
+    const [bytes, places] = this.#within('pack', 'memory', memory, count);
+    const packed = new Uint8Array(places.bytes);
+    copyPlaces(places, bytes, 0, consecutive(places.bytes), packed, 0, undefined);
+    return packed;
+  }
+
+  /** The reverse of `pack`: puts `count * size` bytes back to their places in `memory`, and changes nothing between them. Errors: as `pack`, `ERR_TRUNCATE`. */
+  unpack(packed: TypedArray, memory: TypedArray, count = 1): void {
+    checkBuffer('unpack', 'packed', packed);
+    const [bytes, places] = this.#within('unpack', 'memory', memory, count);
+    if (packed.byteLength !== places.bytes) {
+      throw new RmaError(
+        'ERR_TRUNCATE',
+        `unpack: ${count} × ${this} are ${places.bytes} bytes, packed has ${packed.byteLength}`,
+      );
+    }
+    // A copy: the two may be parts of one buffer.
+    const source = bytesOf(packed).slice();
+    copyPlaces(consecutive(places.bytes), source, 0, places, bytes, 0, undefined);
+  }
+
+  #within(call: string, name: string, memory: TypedArray, count: number): [Uint8Array, Places] {
+    checkBuffer(call, name, memory);
+    checkCount(call, 'count', count);
+    const { bytes, low, high } = this.span(call, count);
+    if (low < 0 || high > memory.byteLength) {
+      throw argumentRangeError(
+        `${call}: ${count} × ${this} lie at bytes ${low} … ${high - 1}, ${name} has ${memory.byteLength}`,
+        'ERR_BUFFER',
+      );
+    }
+    return [bytesOf(memory), { bytes, runs: this.runs, count, stride: this.extent }];
+  }
+
+  /** @internal Of `count` instances: bytes of data, and the lowest byte and one past the highest. */
+  span(call: string, count: number): { bytes: number; low: number; high: number } {
+    const { runs, extent } = this;
+    const bytes = count * runs.bytes;
+    if (bytes === 0) return { bytes, low: 0, high: 0 };
+    const shift = (count - 1) * extent;
+    const low = runs.low + Math.min(0, shift);
+    const high = runs.high + Math.max(0, shift);
+    if (!Number.isSafeInteger(bytes) || !Number.isSafeInteger(low) || !Number.isSafeInteger(high)) {
+      throw argumentRangeError(`${call}: ${count} × ${this} is out of range`);
+    }
+    return { bytes, low, high };
+  }
+
+  /**
+   * Instance `index` of a record type (or of a pair: `value` and `index`) in `memory`, as an object with the fields of `Datatype.struct`. It reads and writes the memory when its
+   * fields are read and written: plain loads and stores, with no byte copied before.
+   * Errors: `ERR_TYPE` (no record), `ERR_BUFFER` (beyond the memory), `RangeError` (a field that is an array, in memory that is not aligned to it).
+   */
+  view(memory: TypedArray | ArrayBufferLike, index = 0): V {
+    this.#viewer ??= viewerOf(this);
+    if (this.#viewer === undefined) {
+      throw new RmaError(
+        'ERR_TYPE',
+        `view: ${this} has no named fields; make it by Datatype.struct({ name: type, … })`,
+      );
+    }
+    const shared = typeof SharedArrayBuffer !== 'undefined' && memory instanceof SharedArrayBuffer;
+    const whole = shared || memory instanceof ArrayBuffer;
+    if (!whole) checkBuffer('view', 'memory', memory as TypedArray);
+    const buffer = whole ? (memory as ArrayBufferLike) : (memory as TypedArray).buffer;
+    const offset = whole ? 0 : (memory as TypedArray).byteOffset;
+    if (!Number.isSafeInteger(index) || index < 0) {
+      throw argumentRangeError(`view: the index must be a whole number of at least 0, not ${show(index)}`);
+    }
+    if ((index + 1) * this.extent > memory.byteLength) {
+      throw argumentRangeError(
+        `view: instance ${index} of ${this} lies at bytes ${index * this.extent} … ${(index + 1) * this.extent - 1}, memory has ${memory.byteLength}`,
+        'ERR_BUFFER',
+      );
+    }
+    return this.#viewer(buffer, offset + index * this.extent) as V;
+  }
+
+  /** `count` instances, one after the other. */
+  static contiguous(count: number, type: Datatype): Datatype<TypedArray> {
+    checkType('contiguous', type);
+    checkCount('contiguous', 'count', count);
+    return Datatype.#regular('contiguous', type, 1, 0, count, `contiguous(${count}, ${type})`) as Datatype<TypedArray>;
+  }
+
+  /** `count` blocks of `blockLength` instances; blocks begin `stride` instances apart, which may be negative. */
+  static vector(count: number, blockLength: number, stride: number, type: Datatype): Datatype {
+    checkType('vector', type);
+    checkBlocks('vector', count, blockLength, stride);
+    const words = `vector(${count}, ${blockLength}, ${stride}, ${type})`;
+    return Datatype.#regular('vector', type, count, stride * type.extent, blockLength, words);
+  }
+
+  /** As `vector`, with the stride in bytes. */
+  static hvector(count: number, blockLength: number, stride: number, type: Datatype): Datatype {
+    checkType('hvector', type);
+    checkBlocks('hvector', count, blockLength, stride);
+    const words = `hvector(${count}, ${blockLength}, ${stride} bytes, ${type})`;
+    return Datatype.#regular('hvector', type, count, stride, blockLength, words);
+  }
+
+  /** Blocks of `blockLengths[i]` instances at `displacements[i]`, counted in instances. */
+  static indexed(blockLengths: ArrayLike<number>, displacements: ArrayLike<number>, type: Datatype): Datatype {
+    return Datatype.#indexed('indexed', blockLengths, displacements, type, true);
+  }
+
+  /** As `indexed`, with displacements in bytes. */
+  static hindexed(blockLengths: ArrayLike<number>, displacements: ArrayLike<number>, type: Datatype): Datatype {
+    return Datatype.#indexed('hindexed', blockLengths, displacements, type, false);
+  }
+
+  /**
+   * Blocks of `blockLength` instances at `displacements`, counted in instances. The displacements are copied.
+   * Cost: proportional to their number; no allocation but the copy if they are an `Int32Array` and `type` a base type.
+   */
+  static indexedBlock(blockLength: number, displacements: ArrayLike<number>, type: Datatype): Datatype {
+    const call = 'indexedBlock';
+    checkType(call, type);
+    checkCount(call, 'blockLength', blockLength);
+    const { size } = type;
+    const contiguous = type.runs.isDense && type.lb === 0 && type.extent === size;
+    if (isInt32Array(displacements) && contiguous && type.base !== MIXED) {
+      return sized(call, `indexedBlock of ${displacements.length}`, (words) => {
+        const runs = Runs.blocks(copyOf(displacements), size, blockLength * size);
+        const signature = Signature.of(type.base, runs.count * blockLength * type.elements);
+        return new Datatype(runs, signature, [runs.low, runs.high], words);
+      });
+    }
+    return Datatype.#indexedBlock(call, blockLength, displacements, type, true);
+  }
+
+  /** As `indexedBlock`, with displacements in bytes. */
+  static hindexedBlock(blockLength: number, displacements: ArrayLike<number>, type: Datatype): Datatype {
+    checkType('hindexedBlock', type);
+    checkCount('hindexedBlock', 'blockLength', blockLength);
+    return Datatype.#indexedBlock('hindexedBlock', blockLength, displacements, type, false);
+  }
+
+  /**
+   * A record of named fields, laid out as a C compiler does it: in order, each aligned to its type, padded at the end so that instances can follow
+   * each other. `view` reads and writes instances.
+   *
+   *     const Particle = Datatype.struct({ x: Datatype.FLOAT64, y: Datatype.FLOAT64, tag: Datatype.INT32 });
+   *     Particle.view(win.local, 3).tag = 7;
+   */
+  static struct<const F extends Fields>(fields: F): Datatype<RecordOf<F>>;
+  /**
+   * `blockLengths[i]` instances of `types[i]` at `displacements[i]`, in bytes (`MPI_Type_create_struct`). The extent is padded to the alignment of the
+   * strictest base type, as in C; `resized` makes another.
+   */
+  static struct(
+    blockLengths: ArrayLike<number>,
+    displacements: ArrayLike<number>,
+    types: readonly Datatype[],
+  ): Datatype;
+  static struct(
+    first: Fields | ArrayLike<number>,
+    displacements?: ArrayLike<number>,
+    types?: readonly Datatype[],
+  ): Datatype {
+    if (displacements === undefined && types === undefined && typeof first === 'object' && first !== null) {
+      return Datatype.#record(first as Fields);
+    }
+    const lengths = integersOf('struct', 'blockLengths', first as ArrayLike<number>);
+    const places = integersOf('struct', 'displacements', displacements as ArrayLike<number>);
+    checkLengths('struct', lengths);
+    if (!Array.isArray(types)) {
+      throw argumentTypeError(`Datatype.struct: types must be an array of datatypes, not ${show(types)}`, 'ERR_TYPE');
+    }
+    const list = reading('Datatype.struct', 'types', () => Array.from(types));
+    for (const type of list) checkType('struct', type);
+    if (lengths.length !== places.length || lengths.length !== list.length) {
+      throw argumentRangeError(
+        `Datatype.struct: ${lengths.length} blockLengths, ${places.length} displacements and ${list.length} types; there must be as many of each`,
+      );
+    }
+    return Datatype.#struct(lengths, places, list, `struct of ${list.length} blocks`);
+  }
+
+  /**
+   * The part `starts` … `starts + subsizes` of an array of `sizes` instances; its extent is the whole array's, so that instances are arrays that
+   * follow each other (`MPI_Type_create_subarray`).
+   * @param order whether the last index varies fastest (`'C'`, the default) or the first
+   */
+  static subarray(
+    sizes: ArrayLike<number>,
+    subsizes: ArrayLike<number>,
+    starts: ArrayLike<number>,
+    type: Datatype,
+    order: Order = 'C',
+  ): Datatype {
+    const call = 'subarray';
+    checkType(call, type);
+    checkOrder(call, order);
+    const all = integersOf(call, 'sizes', sizes);
+    const some = integersOf(call, 'subsizes', subsizes);
+    const begins = integersOf(call, 'starts', starts);
+    if (all.length === 0 || some.length !== all.length || begins.length !== all.length) {
+      throw argumentRangeError(
+        `Datatype.subarray: ${all.length} sizes, ${some.length} subsizes and ${begins.length} starts; there must be as many of each, and one at least`,
+      );
+    }
+    for (let d = 0; d < all.length; d++) {
+      if (all[d] >= 1 && some[d] >= 1 && begins[d] >= 0 && begins[d] + some[d] <= all[d]) continue;
+      throw argumentRangeError(
+        `Datatype.subarray: in dimension ${d}, ${some[d]} from ${begins[d]} on are not within ${all[d]}; sizes and subsizes are at least 1`,
+      );
+    }
+    const words = `subarray([${some}] of [${all}] at [${begins}], ${type})`;
+    const blocks = some.map((length, d) => [[begins[d], length]] as const);
+    return Datatype.#arrayPart(call, all, blocks, type, order, words);
+  }
+
+  /**
+   * The part of process `rank` of a global array of `gsizes` instances that is distributed over a grid of `psizes` processes
+   * (`MPI_Type_create_darray`).
+   * @param distribs for each dimension `'block'`, `'cyclic'` or `'none'`
+   * @param dargs for each dimension the size of its blocks, or `'default'`
+   */
+  static darray(
+    size: number,
+    rank: number,
+    gsizes: ArrayLike<number>,
+    distribs: readonly Distribution[],
+    dargs: readonly (number | 'default')[],
+    psizes: ArrayLike<number>,
+    type: Datatype,
+    order: Order = 'C',
+  ): Datatype {
+    const call = 'darray';
+    checkType(call, type);
+    checkOrder(call, order);
+    const all = integersOf(call, 'gsizes', gsizes);
+    const grid = integersOf(call, 'psizes', psizes);
+    const blocks = sized(call, `darray of [${all}]`, () => ownedBlocks(size, rank, all, distribs, dargs, grid));
+    const words = `darray(part ${rank} of ${size}, [${all}] on a grid of [${grid}], ${type})`;
+    return Datatype.#arrayPart(call, all, blocks, type, order, words);
+  }
+
+  /** The same elements with another beginning and extent, in bytes: where the next instance goes (`MPI_Type_create_resized`). */
+  static resized<V>(type: Datatype<V>, lowerBound: number, extent: number): Datatype<V> {
+    checkType('resized', type);
+    checkInteger('resized', 'lowerBound', lowerBound);
+    checkInteger('resized', 'extent', extent);
+    return sized('resized', `resized(${type}, ${lowerBound}, ${extent})`, (words) =>
+      bounded(new Datatype<V>(type.runs, type.signature, [lowerBound, lowerBound + extent], words, type.fields)),
+    );
+  }
+
+  /** The same again: another object that means the same. */
+  static dup<V>(type: Datatype<V>): Datatype<V> {
+    checkType('dup', type);
+    return new Datatype<V>(type.runs, type.signature, type.bounds, String(type), type.fields);
+  }
+
+  static #named<V>(code: number): Datatype<V> {
+    const runs =
+      code === TypeCode.SHORT_INT
+        ? Runs.joined([
+            [Runs.dense(2), 0],
+            [Runs.dense(4), 4],
+          ])
+        : Runs.dense(DATA_SIZES[code]);
+    return new Datatype<V>(runs, Signature.of(code, 1), [0, TYPE_SIZES[code]], TYPE_NAMES[code]);
+  }
+
+  /** @internal The base type of this code. */
+  static ofCode(code: number): Datatype {
+    return NAMED[code];
+  }
+
+  /** `count` blocks of `blockLength` instances, `stride` bytes apart. */
+  static #regular(
+    call: string,
+    type: Datatype,
+    count: number,
+    stride: number,
+    blockLength: number,
+    description: string,
+  ): Datatype {
+    return sized(call, description, (words) => {
+      const runs = type.runs.repeat(blockLength, type.extent).repeat(count, stride);
+      const bounds = spread(spread(type.bounds, blockLength, type.extent), blockLength === 0 ? 0 : count, stride);
+      return bounded(new Datatype(runs, type.signature.times(count * blockLength), bounds, words));
+    });
+  }
+
+  static #indexed(
+    call: string,
+    blockLengths: ArrayLike<number>,
+    displacements: ArrayLike<number>,
+    type: Datatype,
+    inInstances: boolean,
+  ): Datatype {
+    checkType(call, type);
+    const lengths = integersOf(call, 'blockLengths', blockLengths);
+    const places = integersOf(call, 'displacements', displacements);
+    checkLengths(call, lengths);
+    if (lengths.length !== places.length) {
+      throw argumentRangeError(
+        `Datatype.${call}: ${lengths.length} blockLengths and ${places.length} displacements; there must be as many of each`,
+      );
+    }
+    const words = `${call} of ${lengths.length} blocks of ${type}`;
+    return Datatype.#placed(call, (i) => lengths[i], places, type, inInstances, words);
+  }
+
+  static #indexedBlock(
+    call: string,
+    blockLength: number,
+    displacements: ArrayLike<number>,
+    type: Datatype,
+    inInstances: boolean,
+  ): Datatype {
+    const places = integersOf(call, 'displacements', displacements);
+    const words = `${call} of ${places.length} × ${blockLength} ${type}`;
+    return Datatype.#placed(call, () => blockLength, places, type, inInstances, words);
+  }
+
+  /** Blocks of `lengthOf(i)` instances at `places[i]`. */
+  static #placed(
+    call: string,
+    lengthOf: (block: number) => number,
+    places: readonly number[],
+    type: Datatype,
+    inInstances: boolean,
+    description: string,
+  ): Datatype {
+    return sized(call, description, (words) => {
+      const unit = inInstances ? type.extent : 1;
+      const pieces: [Runs, number][] = [];
+      let bounds: readonly [number, number] | undefined;
+      let instances = 0;
+      let block: Runs = Runs.none;
+      let blockLength = 0;
+      for (const [i, place] of places.entries()) {
+        const length = lengthOf(i);
+        if (length === 0) continue;
+        if (length !== blockLength) block = type.runs.repeat(length, type.extent);
+        blockLength = length;
+        const offset = place * unit;
+        if (!Number.isSafeInteger(offset)) throw new TooLarge('a displacement is beyond 2^53 − 1 bytes');
+        pieces.push([block, offset]);
+        bounds = united(bounds, spread(type.bounds, length, type.extent), offset);
+        instances += length;
+      }
+      return bounded(new Datatype(Runs.joined(pieces), type.signature.times(instances), bounds ?? [0, 0], words));
+    });
+  }
+
+  static #record(given: Fields): Datatype {
+    const fields = fieldsOf(given, checkType);
+    const types = fields.map(({ type }) => type as Datatype);
+    const words = `struct { ${fields.map(({ name, type }) => `${name}: ${type}`).join(', ')} }`;
+    const places = fields.map(({ offset }) => offset);
+    return Datatype.#struct(new Array<number>(types.length).fill(1), places, types, words, fields);
+  }
+
+  static #struct(
+    lengths: readonly number[],
+    places: readonly number[],
+    types: readonly Datatype[],
+    description: string,
+    fields?: readonly Field[],
+  ): Datatype {
+    return sized('struct', description, (words) => {
+      const pieces: [Runs, number][] = [];
+      const signatures: Signature[] = [];
+      let bounds: readonly [number, number] | undefined;
+      let alignment = 1;
+      for (const [i, type] of types.entries()) {
+        if (lengths[i] === 0) continue;
+        pieces.push([type.runs.repeat(lengths[i], type.extent), places[i]]);
+        signatures.push(type.signature.times(lengths[i]));
+        bounds = united(bounds, spread(type.bounds, lengths[i], type.extent), places[i]);
+        alignment = Math.max(alignment, alignmentOf(type));
+      }
+      const [lower, upper] = bounds ?? [0, 0];
+      const extent = Math.ceil((upper - lower) / alignment) * alignment;
+      const signature = Signature.joined(signatures);
+      if (signature === undefined) throw new TooLarge('its base types alternate more than 2^20 times');
+      return bounded(new Datatype(Runs.joined(pieces), signature, [lower, lower + extent], words, fields));
+    });
+  }
+
+  /** The blocks `[start, length]` of each dimension, out of arrays of `sizes` instances. */
+  static #arrayPart(
+    call: string,
+    sizes: readonly number[],
+    blocks: readonly (readonly (readonly [start: number, length: number])[])[],
+    type: Datatype,
+    order: Order,
+    description: string,
+  ): Datatype {
+    return sized(call, description, (words) => {
+      let { runs } = type;
+      let stride = type.extent;
+      let instances = 1;
+      for (let i = 0; i < sizes.length; i++) {
+        const d = order === 'C' ? sizes.length - 1 - i : i;
+        const pieces = blocks[d].map(([start, length]) => [runs.repeat(length, stride), start * stride] as const);
+        instances *= blocks[d].reduce((sum, [, length]) => sum + length, 0);
+        runs = Runs.joined(pieces);
+        stride *= sizes[d];
+        if (!Number.isSafeInteger(stride)) throw new TooLarge('the whole array is beyond 2^53 − 1 bytes');
+      }
+      return bounded(new Datatype(runs, type.signature.times(instances), [0, stride], words));
+    });
+  }
+}
+
+const NAMED: readonly Datatype[] = [
+  Datatype.INT8,
+  Datatype.UINT8,
+  Datatype.INT16,
+  Datatype.UINT16,
+  Datatype.INT32,
+  Datatype.UINT32,
+  Datatype.INT64,
+  Datatype.UINT64,
+  Datatype.FLOAT32,
+  Datatype.FLOAT64,
+  Datatype.BYTE,
+  Datatype.FLOAT_INT,
+  Datatype.DOUBLE_INT,
+  Datatype.LONG_INT,
+  Datatype.SHORT_INT,
+  Datatype.TWO_INT,
+];
+
+function consecutive(bytes: number): Places {
+  return { bytes, runs: undefined, count: 1, stride: 0 };
+}
+
+/** @internal What the address of an instance must be a multiple of, as in C: that of its strictest base type. */
+export function alignmentOf(type: Datatype): number {
+  return type.signature.codes.reduce((most, code) => Math.max(most, ALIGNMENTS[code]), 1);
+}
+
+/** Bounds of `count` instances, `stride` bytes apart. */
+function spread(bounds: readonly [number, number], count: number, stride: number): readonly [number, number] {
+  if (count === 0) return [0, 0];
+  const shift = (count - 1) * stride;
+  return [bounds[0] + Math.min(0, shift), bounds[1] + Math.max(0, shift)];
+}
+
+/** Bounds of what has `bounds` and of what lies at `offset` and has `more`. */
+function united(
+  bounds: readonly [number, number] | undefined,
+  more: readonly [number, number],
+  offset: number,
+): readonly [number, number] {
+  const [lower, upper] = [more[0] + offset, more[1] + offset];
+  return bounds === undefined ? [lower, upper] : [Math.min(bounds[0], lower), Math.max(bounds[1], upper)];
+}
+
+/** A datatype whose numbers are all exact. */
+function bounded<T extends Datatype>(type: T): T {
+  const { lb, ub, extent, elements } = type;
+  if ([lb, ub, extent, elements].every(Number.isSafeInteger)) return type;
+  throw new TooLarge('its bounds or its elements are beyond 2^53 − 1');
+}
+
+/** What `make` gives for the description, which is cut if it is long; too large a datatype is an error in words. */
+function sized<T>(call: string, description: string, make: (words: string) => T): T {
+  const words = description.length > MOST_WORDS ? `${description.slice(0, MOST_WORDS)}…` : description;
+  try {
+    return make(words);
+  } catch (error) {
+    if (!(error instanceof TooLarge)) throw error;
+    throw new RmaError('ERR_TYPE', `Datatype.${call}: ${words} is too large: ${error.message}`);
+  }
+}
+
+/** Whether `value` is an `Int32Array` with memory behind it, of no more entries than a datatype can have. */
+function isInt32Array(value: unknown): value is Int32Array {
+  if (!ArrayBuffer.isView(value) || typeCodeOf(value) !== TypeCode.INT32) return false;
+  const { length } = value as Int32Array;
+  return length > 0 && length <= MOST_BLOCKS;
+}
+
+/** A copy of a list of integers, which may be any object with a length: its own code may run. */
+function integersOf(call: string, name: string, list: ArrayLike<number>): number[] {
+  if (list === null || typeof list !== 'object') {
+    throw argumentTypeError(`Datatype.${call}: ${name} must be an array of integers, not ${show(list)}`);
+  }
+  const integers = reading(`Datatype.${call}`, name, () => {
+    const { length } = list;
+    if (!Number.isSafeInteger(length) || length < 0 || length > MOST_RUNS) {
+      throw new RangeError(`its length is ${show(length)}, not one from 0 to 2^24`);
+    }
+    if (length === 0 && ArrayBuffer.isView(list)) checkBuffer(`Datatype.${call}`, name, list as Int32Array);
+    return Array.from({ length }, (_, i) => list[i]);
+  });
+  for (const integer of integers) checkInteger(call, `each of ${name}`, integer);
+  return integers;
+}
+
+function checkInteger(call: string, name: string, value: number): void {
+  if (Number.isSafeInteger(value)) return;
+  throw argumentTypeError(`Datatype.${call}: ${name} must be an integer, not ${show(value)}`);
+}
+
+function checkLengths(call: string, lengths: readonly number[]): void {
+  for (const length of lengths) checkCount(call, 'each of blockLengths', length);
+}
+
+function checkType(call: string, type: unknown): asserts type is Datatype {
+  if (!Datatype.is(type))
+    throw argumentTypeError(`Datatype.${call}: type must be a Datatype, not ${show(type)}`, 'ERR_TYPE');
+}
+
+function checkOrder(call: string, order: unknown): void {
+  if (order === 'C' || order === 'F') return;
+  throw argumentTypeError(`Datatype.${call}: order must be 'C' or 'F', not ${show(order)}`);
+}
+
+function checkBlocks(call: string, count: number, blockLength: number, stride: number): void {
+  checkCount(call, 'count', count);
+  checkCount(call, 'blockLength', blockLength);
+  checkInteger(call, 'stride', stride);
+}
+
+function checkCount(call: string, name: string, count: number): void {
+  if (typeof count !== 'number')
+    throw argumentTypeError(`Datatype.${call}: ${name} must be a number, not ${show(count)}`);
+  if (!Number.isSafeInteger(count) || count < 0 || count > 2 ** 31 - 1) {
+    throw argumentRangeError(`Datatype.${call}: ${name} must be 0 … 2^31 − 1, not ${show(count)}`);
+  }
+}

@@ -1,0 +1,381 @@
+/** Origin, result and target of one call, checked: which elements, of what types, where. */
+
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { ALIGNMENTS, checkBuffer, DATA_SIZES, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
+import { TypeCode } from './codes.ts';
+import { forEachRun, type Places } from './copy.ts';
+import { alignmentOf, Datatype } from './datatype.ts';
+import { Runs } from './runs.ts';
+import { MIXED, Signature } from './signature.ts';
+
+/** `count` instances of a datatype. */
+export interface Layout {
+  readonly type: Datatype;
+  readonly count?: number;
+}
+
+/** Where elements lie that are not simply one after the other. */
+export interface TransferLayout {
+  readonly origin?: Layout;
+  readonly target?: Layout;
+}
+
+/** The same for calls that fetch what was at the target before. */
+export interface FetchLayout extends TransferLayout {
+  readonly result?: Layout;
+}
+
+/** A side of a call: `count` instances of `type`, or, without a type, `elements` consecutive ones of a base type. */
+export interface Side extends Places {
+  readonly type: Datatype | undefined;
+  readonly elements: number;
+  /** `TypeCode` of the elements, or `MIXED`. */
+  readonly base: number;
+  /** Bytes of an element in memory; 1 if they are mixed. */
+  readonly elementSize: number;
+  /** Bytes from the starting point to the first and past the last byte that is touched. */
+  readonly low: number;
+  readonly high: number;
+}
+
+function plainSide(base: number, elementSize: number, elements: number): Side {
+  const bytes = elements * elementSize;
+  return {
+    type: undefined,
+    runs: undefined,
+    count: 1,
+    stride: 0,
+    elements,
+    base,
+    elementSize,
+    low: 0,
+    high: bytes,
+    bytes,
+  };
+}
+
+function described(call: string, side: string, layout: Layout): Side {
+  if (typeof layout !== 'object' || layout === null) {
+    throw argumentTypeError(
+      `${call}: the ${side} layout must be { type: Datatype, count }, not ${show(layout)}`,
+      'ERR_TYPE',
+    );
+  }
+  const [type, count = 1] = reading(call, `the ${side} layout`, () => [layout.type, layout.count] as const);
+  if (!Datatype.is(type)) {
+    throw argumentTypeError(`${call}: the ${side} layout's type must be a Datatype, not ${show(type)}`, 'ERR_TYPE');
+  }
+  if (typeof count !== 'number')
+    throw argumentTypeError(`${call}: the ${side} layout's count must be a number, not ${show(count)}`);
+  if (!Number.isSafeInteger(count) || count < 0) {
+    throw argumentRangeError(`${call}: the ${side} layout's count must be a whole number, not ${show(count)}`);
+  }
+  return sideOf(call, type, count);
+}
+
+function sideOf(call: string, type: Datatype, count: number): Side {
+  const { runs, base, extent } = type;
+  const { bytes, low, high } = type.span(call, count);
+  const elements = bytes === 0 ? 0 : count * type.elements;
+  const elementSize = base === MIXED ? 1 : TYPE_SIZES[base];
+  // Elements one after the other, whatever they are made of; with a type if a base element has padding.
+  const dense = runs.isDense && (count === 1 || extent === runs.bytes);
+  if (bytes === 0 || (dense && base !== MIXED && elementSize === DATA_SIZES[base])) {
+    return plainSide(base, elementSize, elements);
+  }
+  return { type, runs: dense ? undefined : runs, count, stride: extent, elements, base, elementSize, low, high, bytes };
+}
+
+/** Both sides of a call on `origin`; checks that they hold the same elements and that the origin's lie within the buffer. */
+export function checkSides(
+  call: string,
+  origin: TypedArray,
+  layout: TransferLayout | undefined,
+): { from: Side; to: Side } {
+  const code = checkBuffer(call, 'origin', origin);
+  if (layout === undefined) {
+    const plain = plainSide(code, origin.BYTES_PER_ELEMENT, origin.length);
+    return { from: plain, to: plain };
+  }
+  if (typeof layout !== 'object' || layout === null) {
+    throw argumentTypeError(`${call}: the layout must be { origin, target }, not ${show(layout)}`);
+  }
+  const known = last.find(code, origin, layout);
+  if (known !== undefined) return known;
+  const [origins, targets] = reading(call, 'the layout', () => [layout.origin, layout.target] as const);
+  const from = bufferSide(call, 'origin', origin, code, origins);
+  const sides = { from, to: targetSide(call, from, targets, 'origin gives') };
+  if (origins === undefined) last.keep(code, origin, sides);
+  return sides;
+}
+
+/**
+ * The sides of the last call whose origin had no layout. Programs repeat the same transfer; to describe and compare its sides again takes longer than to
+ * copy some kilobytes.
+ */
+const last = {
+  code: -1,
+  length: 0,
+  type: undefined as Datatype | undefined,
+  count: 0,
+  sides: undefined as { from: Side; to: Side } | undefined,
+
+  find(code: number, origin: TypedArray, layout: TransferLayout): { from: Side; to: Side } | undefined {
+    if (code !== this.code || origin.length !== this.length) return undefined;
+    try {
+      const { origin: origins, target } = layout;
+      if (origins !== undefined || target === undefined) return undefined;
+      const { type, count = 1 } = target;
+      return type === this.type && count === this.count ? this.sides : undefined;
+    } catch {
+      return undefined; // found and said in the longer way
+    }
+  },
+
+  keep(code: number, origin: TypedArray, sides: { from: Side; to: Side }): void {
+    this.code = code;
+    this.length = origin.length;
+    this.type = sides.to.type;
+    this.count = sides.to.count;
+    this.sides = sides.to.type === undefined ? undefined : sides;
+  },
+};
+
+/**
+ * The sides of a call that fetches. Without an origin (`NO_OP`), the target's elements are the result's.
+ * @param origin `undefined`: nothing is taken from it
+ */
+export function checkFetch(
+  call: string,
+  origin: TypedArray | undefined,
+  result: TypedArray,
+  layout: FetchLayout | undefined,
+): { from: Side; to: Side; into: Side } {
+  const code = checkBuffer(call, 'result', result);
+  if (layout !== undefined && (typeof layout !== 'object' || layout === null)) {
+    throw argumentTypeError(`${call}: the layout must be { origin, result, target }, not ${show(layout)}`);
+  }
+  const [origins, results, targets] =
+    layout === undefined
+      ? []
+      : reading(call, 'the layout', () => [layout.origin, layout.result, layout.target] as const);
+  if (origin === undefined) {
+    // A target layout says of what type the elements are, a result without a layout is of bytes then.
+    if (results === undefined && targets !== undefined) {
+      const to = described(call, 'target', targets);
+      const into = packedSide(call, result, code, to);
+      return { from: into, to, into };
+    }
+    const into = bufferSide(call, 'result', result, code, results);
+    return { from: into, to: targetSide(call, into, targets, 'result takes'), into };
+  }
+  const from = bufferSide(call, 'origin', origin, checkBuffer(call, 'origin', origin), origins);
+  const to = targetSide(call, from, targets, 'origin gives');
+  if (results === undefined) return { from, to, into: packedSide(call, result, code, to) };
+  const into = bufferSide(call, 'result', result, code, results);
+  if (!sameSignature(into, to)) {
+    throw new RmaError('ERR_TYPE', `${call}: ${wordsOf(to)} are fetched, the result layout takes ${wordsOf(into)}`);
+  }
+  return { from, to, into };
+}
+
+/** The side of a buffer: its layout if it has one, which must fit its elements and its length. */
+function bufferSide(call: string, name: string, buffer: TypedArray, code: number, layout: Layout | undefined): Side {
+  if (layout === undefined) return plainSide(code, buffer.BYTES_PER_ELEMENT, buffer.length);
+  const side = described(call, name, layout);
+  if (side.elements === 0) return plainSide(code, buffer.BYTES_PER_ELEMENT, 0);
+  // Bytes hold anything; other arrays hold what they are of, or are taken as bytes.
+  if (code !== TypeCode.UINT8 && side.base !== code && side.base !== TypeCode.BYTE) {
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: the ${name} is an array of ${TYPE_NAMES[code]}, its layout says ${nameOf(side)}; other types need a Uint8Array or Buffer`,
+    );
+  }
+  if (side.low < 0 || side.high > buffer.byteLength) {
+    throw argumentRangeError(
+      `${call}: the ${name} layout touches bytes ${side.low} … ${side.high - 1} of ${name === 'origin' ? 'an origin' : 'a result'} of ${buffer.byteLength} bytes`,
+      'ERR_BUFFER',
+    );
+  }
+  return side;
+}
+
+/**
+ * The side of the target: its layout, or the elements of `from` one after the other. Elements of several types, and pairs with padding, have no
+ * obvious order without gaps; without a layout they lie at the target as they do in `from`.
+ */
+function targetSide(call: string, from: Side, layout: Layout | undefined, does: string): Side {
+  if (layout === undefined) {
+    if (from.base === MIXED || DATA_SIZES[from.base] !== from.elementSize) return from;
+    return from.type === undefined ? from : plainSide(from.base, from.elementSize, from.elements);
+  }
+  const to = described(call, 'target', layout);
+  if (!sameSignature(from, to)) {
+    throw new RmaError('ERR_TYPE', `${call}: the ${does} ${wordsOf(from)}, the target layout takes ${wordsOf(to)}`);
+  }
+  return to.elements === 0 ? from : to;
+}
+
+/** A result without layout: room for just the elements of `to`, one after the other, padding included. */
+function packedSide(call: string, result: TypedArray, code: number, to: Side): Side {
+  if (code !== to.base && code !== TypeCode.UINT8 && to.base !== TypeCode.BYTE && to.elements > 0) {
+    throw new RmaError('ERR_TYPE', `${call}: the result is of ${TYPE_NAMES[code]}, the target of ${nameOf(to)}`);
+  }
+  if (to.base === MIXED && to.elements > 0) {
+    throw new RmaError('ERR_TYPE', `${call}: is for elements of one base type; the target layout has several`);
+  }
+  const bytes = to.elements * to.elementSize;
+  if (result.byteLength !== bytes) {
+    throw argumentRangeError(
+      `${call}: the result has ${result.byteLength} bytes, ${wordsOf(to)} are fetched (${bytes} bytes)`,
+      'ERR_BUFFER',
+    );
+  }
+  return to.elements === 0 ? plainSide(code, 1, 0) : inOrder(call, to);
+}
+
+function sameSignature(a: Side, b: Side): boolean {
+  if (a.elements !== b.elements) return false;
+  if (a.base !== MIXED || b.base !== MIXED || a.elements === 0) return a.elements === 0 || a.base === b.base;
+  return signatureOf(a).equals(signatureOf(b));
+}
+
+function signatureOf({ type, count, base, elements }: Side): Signature {
+  return type === undefined ? Signature.of(base, elements) : type.signature.times(count);
+}
+
+function nameOf({ base }: Side): string {
+  return base === MIXED ? 'several base types' : TYPE_NAMES[base];
+}
+
+function wordsOf(side: Side): string {
+  const { type, count, elements } = side;
+  return side.base === MIXED && type !== undefined
+    ? `${count} × ${type}`
+    : `${elements} elements of ${TYPE_NAMES[side.base] ?? 'no type'}`;
+}
+
+/**
+ * Whether a byte is written twice by a side that is written to: MPI calls it an error (4.1, 12.3.1), since it is open what remains.
+ * Cost: nothing for sides that are regular or ascending.
+ */
+export function isOverlapping(side: Side): boolean {
+  const { runs, count, stride } = side;
+  if (runs === undefined || side.bytes === 0) return false;
+  if (runs.overlapping) return true;
+  return count > 1 && Math.abs(stride) < runs.high - runs.low && interleaves(runs, count, stride);
+}
+
+/** Instances whose spans overlap: their runs are laid out as one datatype, which then knows. */
+function interleaves(runs: Runs, count: number, stride: number): boolean {
+  return runs.repeat(count, stride).overlapping;
+}
+
+/** What every element's address must be a multiple of for atomic access, and the largest power of two up to 16 that they all are multiples of. */
+export function alignment(side: Side): { readonly needed: number; readonly offsets: number } {
+  const { type, count, stride, base } = side;
+  if (base === MIXED) return { needed: type === undefined ? 1 : alignmentOf(type), offsets: 16 };
+  const needed = ALIGNMENTS[base];
+  if (type === undefined) return { needed, offsets: 16 };
+  let bits = 16;
+  // Runs begin with elements, and have whole ones; not so those of pairs with padding.
+  if (DATA_SIZES[base] === TYPE_SIZES[base]) bits = type.runs.granularity | (count > 1 ? stride | 0 : 0);
+  else for (const offset of elementOffsets(side)) bits |= offset | 0;
+  return { needed, offsets: bits & -bits };
+}
+
+/** As many elements as a side has, one after the other, as far apart as in an array. */
+export function inOrder(call: string, { base, elements }: Side): Side {
+  return sideOf(call, Datatype.ofCode(base), elements);
+}
+
+/**
+ * Elements of one base type at byte offsets, in that order: a side as it was described by somebody else. Without offsets, one after the other.
+ * @param offsets kept, not copied
+ */
+export function sideAt(base: number, elements: number, offsets: Int32Array | undefined): Side {
+  const type = Datatype.ofCode(base);
+  if (offsets === undefined) return sideOf('', type, elements);
+  const runs = Runs.blocks(offsets, 1, DATA_SIZES[base]);
+  const { bytes, low, high } = runs;
+  return { type, runs, count: 1, stride: 0, elements, base, elementSize: TYPE_SIZES[base], low, high, bytes };
+}
+
+/** The byte offset of each element of a side of one base type, in order. */
+export function elementOffsets(side: Side): Float64Array {
+  const offsets = new Float64Array(side.elements);
+  // Runs are made of whole elements or, if those have a gap within, of parts of them.
+  const data = DATA_SIZES[side.base] ?? 1;
+  let at = 0;
+  let missing = 0;
+  forEachRun(side, (byteOffset, bytes) => {
+    let b = missing;
+    for (; b < bytes; b += data) offsets[at++] = byteOffset + b;
+    missing = b - bytes;
+  });
+  return offsets;
+}
+
+/**
+ * The sides of a transfer, cut into elements of one base type (or single bytes, if there are several): where each begins on the sides.
+ * @param into a third side
+ */
+export function piecesOf(
+  call: string,
+  from: Side,
+  to: Side,
+  into: Side | undefined,
+): readonly (readonly [from: number, to: number, side: Side, into: number])[] {
+  const whole = to.base !== MIXED && from.base !== MIXED;
+  const side = whole ? sideOf(call, Datatype.ofCode(to.base), 1) : plainSide(TypeCode.BYTE, 1, 1);
+  const [sources, targets, sinks] = [from, to, into].map((s) => s && (whole ? elementOffsets(s) : byteOffsets(s)));
+  return Array.from(targets!, (there, i) => [sources![i], there, side, sinks?.[i] ?? 0] as const);
+}
+
+function byteOffsets(side: Side): Float64Array {
+  const offsets = new Float64Array(side.bytes);
+  let at = 0;
+  forEachRun(side, (byteOffset, bytes) => {
+    for (let b = 0; b < bytes; b++) offsets[at++] = byteOffset + b;
+  });
+  return offsets;
+}
+
+/** Calls `segment(fromOffset, toOffset, bytes)` for each stretch that is consecutive on both sides, in order. */
+export function forEachSegment(
+  from: Side,
+  to: Side,
+  segment: (fromOffset: number, toOffset: number, bytes: number) => void,
+): void {
+  let at = 0;
+  if (from.runs === undefined) {
+    forEachRun(to, (offset, bytes) => {
+      segment(at, offset, bytes);
+      at += bytes;
+    });
+    return;
+  }
+  if (to.runs === undefined) {
+    forEachRun(from, (offset, bytes) => {
+      segment(offset, at, bytes);
+      at += bytes;
+    });
+    return;
+  }
+  const runs: { offset: number; bytes: number }[] = [];
+  forEachRun(to, (offset, bytes) => void runs.push({ offset, bytes }));
+  let run = 0;
+  let used = 0;
+  forEachRun(from, (offset, bytes) => {
+    for (let done = 0; done < bytes; ) {
+      const n = Math.min(bytes - done, runs[run].bytes - used);
+      segment(offset + done, runs[run].offset + used, n);
+      done += n;
+      used += n;
+      if (used === runs[run].bytes) {
+        run++;
+        used = 0;
+      }
+    }
+  });
+}

@@ -1,0 +1,150 @@
+/** Records: the fields of `Datatype.struct({ name: type, … })`, and objects that read and write them in memory. */
+import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { ALIGNMENTS, arrayOf, PAIR_PARTS, type TypedArray } from './base.ts';
+import { TypeCode } from './codes.ts';
+import type { Runs } from './runs.ts';
+import { readScalar, type Scalar, writeScalar } from './scalars.ts';
+import type { Signature } from './signature.ts';
+
+/** What this needs to know of the type of a field. */
+interface FieldType {
+  readonly runs: Runs;
+  readonly signature: Signature;
+  readonly base: number;
+  readonly elements: number;
+  readonly extent: number;
+  readonly fields: readonly Field[] | undefined;
+  toString(): string;
+}
+
+export interface Field {
+  readonly name: string;
+  readonly type: FieldType;
+  /** In bytes. */
+  readonly offset: number;
+}
+
+/** Makes an object that reads and writes an instance in memory. */
+export type Viewer = (memory: ArrayBufferLike, byteOffset: number) => object;
+
+/** The names that an object does not keep in the order in which they were written: JavaScript moves integers to the front. */
+const INTEGER = /^(0|[1-9]\d*)$/;
+
+/** The fields at the places that a C compiler gives them. Errors: `TypeError` (`ERR_TYPE`, `ERR_ARG`). */
+export function fieldsOf(given: object, checkType: (call: string, type: unknown) => void): readonly Field[] {
+  const entries = reading('Datatype.struct', 'the fields', () => Object.entries(given) as [string, FieldType][]);
+  let end = 0;
+  return entries.map(([name, type]) => {
+    if (INTEGER.test(name)) {
+      throw argumentTypeError(
+        `Datatype.struct: a field named ${show(name)} would change its place; names must not be whole numbers`,
+      );
+    }
+    checkType('struct', type);
+    const alignment = type.signature.codes.reduce((most, code) => Math.max(most, ALIGNMENTS[code]), 1);
+    const offset = Math.ceil(end / alignment) * alignment;
+    end = offset + type.extent;
+    return { name, type, offset };
+  });
+}
+
+/** Reads and writes one value at `at`. */
+interface Accessor {
+  read(data: DataView, at: number): unknown;
+  write(data: DataView, at: number, value: unknown): void;
+}
+
+interface Part {
+  readonly name: string;
+  readonly offset: number;
+  readonly accessor: Accessor;
+}
+
+/** For a record or a pair; `undefined` for other types. */
+export function viewerOf(type: FieldType): Viewer | undefined {
+  const { fields, base } = type;
+  if (fields !== undefined) {
+    return partsViewer(fields.map(({ name, offset, type }) => ({ name, offset, accessor: accessorOf(name, type) })));
+  }
+  if (type.elements !== 1 || !(base in PAIR_PARTS)) return undefined;
+  const [value, indexAt] = PAIR_PARTS[base];
+  return partsViewer([
+    { name: 'value', offset: 0, accessor: scalarAccessor(value) },
+    { name: 'index', offset: indexAt, accessor: scalarAccessor(TypeCode.INT32) },
+  ]);
+}
+
+/** One class a type, so that the parts are at fixed places for the compiler too. */
+function partsViewer(parts: readonly Part[]): Viewer {
+  class View {
+    readonly #data: DataView;
+
+    constructor(memory: ArrayBufferLike, byteOffset: number) {
+      this.#data = new DataView(memory, byteOffset);
+    }
+
+    static {
+      for (const { name, offset, accessor } of parts) {
+        Object.defineProperty(View.prototype, name, {
+          get(this: View) {
+            return accessor.read(this.#data, offset);
+          },
+          set(this: View, value: unknown) {
+            accessor.write(this.#data, offset, value);
+          },
+        });
+      }
+      // What prints the values, and `JSON.stringify`, see them as they are now.
+      Object.defineProperty(View.prototype, 'toJSON', {
+        value(this: View) {
+          return Object.fromEntries(
+            parts.map(({ name, offset, accessor }) => [name, accessor.read(this.#data, offset)]),
+          );
+        },
+      });
+    }
+  }
+  return (memory, byteOffset) => new View(memory, byteOffset);
+}
+
+function accessorOf(name: string, type: FieldType): Accessor {
+  const viewer = viewerOf(type);
+  if (viewer !== undefined) {
+    const read = (data: DataView, at: number): object => viewer(data.buffer, data.byteOffset + at);
+    return { read, write: (data, at, value) => void Object.assign(read(data, at), plain(value)) };
+  }
+  const { base } = type;
+  if (base >= 0 && base <= TypeCode.BYTE && type.runs.isDense) {
+    return type.elements === 1 ? scalarAccessor(base) : arrayAccessor(base, type.elements);
+  }
+  const refuse = (): never => {
+    throw new RmaError(
+      'ERR_TYPE',
+      `view: field ${show(name)} is ${type}; views have fields of base types, of arrays of them one after the other, of pairs and records`,
+    );
+  };
+  return { read: refuse, write: refuse };
+}
+
+/** The values of a record: of a view, or of any object that has them. */
+function plain(value: unknown): object {
+  if (typeof value !== 'object' || value === null) {
+    throw argumentTypeError(`view: a record can be assigned an object with its fields, not ${show(value)}`);
+  }
+  const { toJSON } = value as { toJSON?: () => object };
+  return typeof toJSON === 'function' ? toJSON.call(value) : value;
+}
+
+/** A typed array over the elements themselves. */
+function arrayAccessor(base: number, length: number): Accessor {
+  const Elements = arrayOf(base);
+  const read = (data: DataView, at: number): TypedArray => new Elements(data.buffer, data.byteOffset + at, length);
+  return { read, write: (data, at, value) => (read(data, at) as Uint8Array).set(value as ArrayLike<number>) };
+}
+
+function scalarAccessor(code: number): Accessor {
+  return {
+    read: (data, at) => readScalar(data, code, at),
+    write: (data, at, value) => writeScalar(data, code, at, value as Scalar),
+  };
+}

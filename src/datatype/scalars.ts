@@ -1,0 +1,74 @@
+/** Single elements at byte offsets of an array of whatever type, aligned or not. */
+import type { TypedArray } from '../datatype/base.ts';
+import { TypeCode } from '../datatype/codes.ts';
+
+/** What an element is to JavaScript. */
+export type Scalar = number | bigint;
+
+/** An array as its bytes. */
+export type Place = DataView;
+
+export function placeOf(array: TypedArray): Place {
+  return new DataView(array.buffer, array.byteOffset, array.byteLength);
+}
+
+const LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+
+export function readScalar(place: Place, type: number, at: number): Scalar {
+  switch (type) {
+    case TypeCode.INT8:
+      return place.getInt8(at);
+    case TypeCode.INT16:
+      return place.getInt16(at, LITTLE_ENDIAN);
+    case TypeCode.UINT16:
+      return place.getUint16(at, LITTLE_ENDIAN);
+    case TypeCode.INT32:
+      return place.getInt32(at, LITTLE_ENDIAN);
+    case TypeCode.UINT32:
+      return place.getUint32(at, LITTLE_ENDIAN);
+    case TypeCode.INT64:
+      return place.getBigInt64(at, LITTLE_ENDIAN);
+    case TypeCode.UINT64:
+      return place.getBigUint64(at, LITTLE_ENDIAN);
+    case TypeCode.FLOAT32:
+      return place.getFloat32(at, LITTLE_ENDIAN);
+    case TypeCode.FLOAT64:
+      return place.getFloat64(at, LITTLE_ENDIAN);
+    default:
+      return place.getUint8(at);
+  }
+}
+
+export function writeScalar(place: Place, type: number, at: number, value: Scalar): void {
+  switch (type) {
+    case TypeCode.INT8:
+      place.setInt8(at, value as number);
+      break;
+    case TypeCode.INT16:
+      place.setInt16(at, value as number, LITTLE_ENDIAN);
+      break;
+    case TypeCode.UINT16:
+      place.setUint16(at, value as number, LITTLE_ENDIAN);
+      break;
+    case TypeCode.INT32:
+      place.setInt32(at, value as number, LITTLE_ENDIAN);
+      break;
+    case TypeCode.UINT32:
+      place.setUint32(at, value as number, LITTLE_ENDIAN);
+      break;
+    case TypeCode.INT64:
+      place.setBigInt64(at, value as bigint, LITTLE_ENDIAN);
+      break;
+    case TypeCode.UINT64:
+      place.setBigUint64(at, value as bigint, LITTLE_ENDIAN);
+      break;
+    case TypeCode.FLOAT32:
+      place.setFloat32(at, value as number, LITTLE_ENDIAN);
+      break;
+    case TypeCode.FLOAT64:
+      place.setFloat64(at, value as number, LITTLE_ENDIAN);
+      break;
+    default:
+      place.setUint8(at, value as number);
+  }
+}

@@ -1,0 +1,21 @@
+/** `onesided`: windows, epochs and one-sided communication between ranks. */
+export { Communicator } from './comm/communicator.ts';
+export { Group, Rank } from './comm/group.ts';
+export { type InitOptions, init } from './comm/init.ts';
+export type { WaitOptions } from './comm/operation.ts';
+export { type FaultOptions, runTasks, type TaskOptions } from './comm/tasks.ts';
+export type { TypedArray, TypedArrayConstructor } from './datatype/base.ts';
+export { Datatype, type Fields, type Order, type RecordOf } from './datatype/datatype.ts';
+export type { Distribution } from './datatype/distribution.ts';
+export type { FetchLayout, Layout, TransferLayout } from './datatype/layout.ts';
+export { Op } from './datatype/op.ts';
+export { type ErrorCode, RankFailedError, RmaError } from './errors.ts';
+export type { FenceStatistics } from './sync/fence/scheme.ts';
+export { Lock, type LockStatistics } from './sync/lock/scheme.ts';
+export { Assert } from './window/assert.ts';
+export type { Flavor, WindowOptions } from './window/create.ts';
+export type { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './window/epoch-objects.ts';
+export type { WindowInfo, WindowInfoInForce } from './window/info.ts';
+export type { ProgressBy, WindowCall } from './window/progress.ts';
+export { Request } from './window/request.ts';
+export { Window, type WindowStatistics } from './window/window.ts';

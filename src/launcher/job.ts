@@ -1,0 +1,97 @@
+/** What starting a job takes and gives, whatever its ranks are. */
+import { MAX_RANKS } from '../comm/bootstrap/control.ts';
+import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
+import { writeTrace } from '../trace/chrome.ts';
+import type { TraceRequest } from '../trace/request.ts';
+import type { Recording } from '../trace/ring.ts';
+import type { Destination } from './line-merger.ts';
+
+export { MAX_RANKS };
+
+/** How to start a job. */
+export interface LaunchOptions {
+  /** Ranks: 1 … {@link MAX_RANKS}. */
+  readonly size: number;
+  /** The program of every rank: a path, taken from the current directory. */
+  readonly script: string;
+  readonly args?: readonly string[];
+  /** Options for Node itself, before the script. */
+  readonly execArgv?: readonly string[];
+  /** Default: this process's environment. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Seconds until the job is ended; default: none. */
+  readonly timeout?: number | undefined;
+  /** Seconds that the others have to end by themselves after a rank failed; default 2. */
+  readonly grace?: number | undefined;
+  /**
+   * Where the output of the ranks goes. Default: this process's stdout and stderr, each line prefixed by the rank. `'direct'`: processes write to
+   * this process's stdout and stderr themselves, so that a terminal is a terminal to them.
+   */
+  readonly output?: 'direct' | Output;
+  /** Records the run: where the trace is written when the job has ended, however it ends. */
+  readonly trace?: TraceRequest | undefined;
+  /** Whether SIGINT, SIGTERM and SIGHUP (and SIGTSTP, SIGCONT) that this process receives are passed on to the ranks; default no. */
+  readonly signals?: boolean;
+}
+
+export interface Output {
+  readonly stdout?: Destination;
+  readonly stderr?: Destination;
+  /** `[rank] ` before each line; default yes. */
+  readonly prefix?: boolean;
+}
+
+/** How a job ended. */
+export interface JobResult {
+  /** 0, or: the code of the rank that failed first; 128 + the signal's number; 124 after a timeout. */
+  readonly exitCode: number;
+  /** Absent if the job ended well. */
+  readonly failure?: JobFailure;
+  /** For people: where the trace is, or why it could not be written. */
+  readonly traceNote?: string;
+}
+
+export interface JobFailure {
+  readonly kind: 'exit-code' | 'signal' | 'no-finalize' | 'timeout' | 'interrupted' | 'output' | 'start';
+  /** The rank that failed first, where one did. */
+  readonly rank?: number;
+  /** One line for people: which rank, and why. Empty if there is nothing to say (the reader of the output is gone). */
+  readonly message: string;
+}
+
+/** Throws a `TypeError` or `RangeError` with code `ERR_ARG` that names the option and its value. */
+export function checkLaunch(options: LaunchOptions): void {
+  const { size, script, timeout, grace } = options;
+  if (!Number.isInteger(size)) throw argumentTypeError(`the number of ranks must be an integer, not ${show(size)}`);
+  if (size < 1 || size > MAX_RANKS)
+    throw argumentRangeError(`the number of ranks must be 1 to ${MAX_RANKS}, not ${size}`);
+  if (typeof script !== 'string' || script === '')
+    throw argumentTypeError(`the script must be a path, not ${show(script)}`);
+  if (timeout !== undefined && !(timeout > 0))
+    throw argumentRangeError(`the timeout must be more than 0 seconds, not ${show(timeout)}`);
+  if (grace !== undefined && !(grace >= 0))
+    throw argumentRangeError(`the grace must be at least 0 seconds, not ${show(grace)}`);
+}
+
+/** What every rank finds in its environment; the caller adds `ONESIDED_RANK`. A job inside a rank is a job of its own. */
+export function environmentOfRanks({ env = process.env, size, timeout }: LaunchOptions): NodeJS.ProcessEnv {
+  const own: NodeJS.ProcessEnv = { ...env, ONESIDED_SIZE: String(size) };
+  for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_TRACE', 'ONESIDED_TRACE_EVENTS']) delete own[name];
+  if (timeout !== undefined) own['ONESIDED_TIMEOUT'] = String(timeout);
+  return own;
+}
+
+/** Writes the trace of a job that has ended, if one was asked for. Without it a job that ended well has not. */
+export function withTrace(
+  result: JobResult,
+  { trace, script }: LaunchOptions,
+  recordings: (events: number) => readonly Recording[],
+): JobResult {
+  if (trace === undefined) return result;
+  try {
+    return { ...result, traceNote: writeTrace(trace.file, recordings(trace.events), { title: script }) };
+  } catch (error) {
+    const traceNote = `the trace could not be written: ${(error as Error).message}`;
+    return { ...result, exitCode: result.exitCode || 1, traceNote };
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Ranks that are processes of this host.
+ *
+ * Each rank is a Node process that inherits the job's control memory as descriptor 3 and learns its number from the environment. It
+ * leads a session of its own: so a signal reaches it once and not twice (from the terminal and from here), and what it has
+ * started and left behind can be ended with it. Nothing of a job has a name in the file system.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { closeSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { createControl } from '../comm/bootstrap/control.ts';
+import { readRings } from '../comm/bootstrap/tracing.ts';
+import { RmaError } from '../errors.ts';
+import { loadNative, nativeStatus } from '../native.ts';
+import { wakeAll } from '../providers/emulator/bells.ts';
+import { startGuardian } from './guardian.ts';
+import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, withTrace } from './job.ts';
+import { JobOutput } from './job-output.ts';
+import { resolveScript } from './script.ts';
+import { passSignalsOn } from './signals.ts';
+import { Supervisor } from './supervisor.ts';
+
+/** The descriptor under which a rank finds the control memory. */
+const CONTROL_FD = 3;
+/** Milliseconds for which output is still awaited after the last rank has ended: something else may hold its end of the pipe. */
+const OUTPUT_WITHIN = 1000;
+
+/**
+ * Runs a job of process ranks to its end.
+ *
+ * Resolves when no rank is left and their output is written. Rejects with `ERR_ARG` (a wrong option) or
+ * `ERR_PROVIDER_UNAVAILABLE` (no addon) before anything was started.
+ */
+export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
+  checkLaunch(options);
+  const { size, args = [], execArgv = [] } = options;
+  const script = resolveScript(options.script, execArgv, options.env);
+  const native = loadNative();
+  if (native === undefined) {
+    throw new RmaError(
+      'ERR_PROVIDER_UNAVAILABLE',
+      `ranks that are processes need the native addon, which is not available (${nativeStatus().reason}); ` +
+        'build it with "npx onesided build", or use --ranks threads',
+    );
+  }
+  const { fd, control } = createControl(native, size, options.trace?.events ?? 0);
+  const children: (ChildProcess | undefined)[] = new Array(size).fill(undefined);
+  const guardian = startGuardian();
+  const supervisor = new Supervisor(
+    control,
+    {
+      signal: (rank, signal) => signalGroup(children[rank]?.pid, signal),
+      describe: (rank) => `pid ${children[rank]?.pid}`,
+    },
+    () => wakeAll(control.fabric, size, native),
+    options,
+  );
+  const output = new JobOutput(size, options.output, (exitCode, failure) => supervisor.abort(exitCode, failure));
+  const stopPassingOn = options.signals === true ? passSignalsOn(supervisor) : () => {};
+  /** Groups in which something is left although their rank has ended. */
+  const leftovers = new Set<number>();
+  try {
+    const env = environmentOfRanks(options);
+    const stream = output.direct ? 'inherit' : 'pipe';
+    const unstarted = (from: number): void => {
+      for (let rank = from; rank < size; rank++) supervisor.ended(rank, { code: 0 });
+    };
+    const failedToStart = (rank: number, error: Error): void => {
+      supervisor.abort(1, { kind: 'start', rank, message: `rank ${rank} could not be started: ${error.message}` });
+      unstarted(rank);
+    };
+    for (let rank = 0; rank < size; rank++) {
+      let child: ChildProcess;
+      try {
+        child = guardian.spawn(process.execPath, [...execArgv, script, ...args], {
+          env: { ...env, ONESIDED_RANK: String(rank), ONESIDED_CONTROL_FD: String(CONTROL_FD) },
+          stdio: [rank === 0 ? 'inherit' : 'ignore', stream, stream, fd],
+        });
+      } catch (error) {
+        failedToStart(rank, error as Error);
+        break;
+      }
+      const { pid } = child;
+      if (pid === undefined) {
+        child.once('error', (error) => failedToStart(rank, error));
+        break;
+      }
+      children[rank] = child;
+      output.connect(rank, child.stdout, child.stderr);
+      child.on('error', () => {});
+      child.on('exit', (code, signal) => {
+        if (signalGroup(pid, 0)) leftovers.add(pid);
+        else guardian.gone(pid);
+        supervisor.ended(rank, signal === null ? { code: code ?? 0 } : { code: 0, signal });
+      });
+      // A start takes a millisecond or two; with many ranks, signals and failures must get their turn in between.
+      await nextTurn();
+      if (supervisor.concluded) {
+        unstarted(rank + 1);
+        break;
+      }
+    }
+    const result = await supervisor.done;
+    for (const pid of leftovers) {
+      signalGroup(pid, 'SIGKILL');
+      guardian.gone(pid);
+    }
+    await output.drained(OUTPUT_WITHIN);
+    return withTrace(result, options, (events) => readRings(fd, size, events));
+  } finally {
+    stopPassingOn();
+    output.close();
+    guardian.close();
+    closeSync(fd);
+  }
+}
+
+/** Sends a signal to a rank and to what it has started in its group. @returns whether there was anything to send it to */
+function signalGroup(pid: number | undefined, signal: NodeJS.Signals | 0): boolean {
+  if (pid === undefined) return false;
+  try {
+    return process.kill(-pid, signal);
+  } catch {
+    return false;
+  }
+}

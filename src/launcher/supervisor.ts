@@ -1,0 +1,277 @@
+/**
+ * Watches the ranks of one job, of whatever kind, and decides how the job ends: the first failure ends it.
+ *
+ * A rank that exits with a code other than 0, or by a signal, is declared failed in the control memory and everybody is woken, so
+ * that whoever waits for it gets `ERR_RMA_RANK_FAILED`. The others have a time of grace to end by themselves, then they are asked to
+ * (SIGTERM), and a second later killed.
+ *
+ * A rank that exits with 0 and has not finalized is declared failed as well, because others may wait for it for ever; but that
+ * alone does not end the job: only if another rank that had joined then fails is the missing `finalize()` reported as the cause.
+ *
+ * Peers may notice a death before this process does, fail of it, and be collected first or in the same turn of the event loop.
+ * Therefore the verdict is left until the turn is over, and the rank that FAILED in the control memory names is given a moment to be collected.
+ */
+import { constants } from 'node:os';
+import { type Control, declareFailed, FailKind, Header, RankState, Slot } from '../comm/bootstrap/control.ts';
+import type { JobFailure, JobResult } from './job.ts';
+
+/** How one rank ended. */
+export interface Ending {
+  readonly code: number;
+  readonly signal?: NodeJS.Signals;
+}
+
+/** What a supervisor can do to ranks. */
+export interface Ranks {
+  /** Processes: sends the signal. Threads: terminates the worker, whatever the signal. */
+  signal(rank: number, signal: NodeJS.Signals): void;
+  /** For messages: `pid 1234`, `thread 3`. */
+  describe(rank: number): string;
+}
+
+/** Milliseconds between SIGTERM and SIGKILL. */
+const KILL_AFTER = 1000;
+/** Milliseconds that a rank which peers found gone has until its own end is known here. */
+const COLLECT_WITHIN = 500;
+/** Ranks named in a message; the rest are counted. */
+const NAMED_RANKS = 8;
+
+export class Supervisor {
+  /** Settles when every rank has ended. */
+  readonly done: Promise<JobResult>;
+  readonly #control: Control;
+  readonly #wake: () => void;
+  readonly #ranks: Ranks;
+  readonly #graceMs: number;
+  readonly #endings: (Ending | undefined)[];
+  readonly #failing: number[] = [];
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #running: number;
+  #judging = false;
+  #patience: 'none' | 'waiting' | 'over' = 'none';
+  #stopping = false;
+  /** Ranks that were running when the time of grace was over. */
+  readonly #told = new Set<number>();
+  #verdict:
+    | { readonly exitCode: number; readonly failure: JobFailure; readonly named: number[] | undefined }
+    | undefined;
+  #finish!: (result: JobResult) => void;
+
+  /** @param wake wakes every rank that sleeps, after the control memory has changed */
+  constructor(
+    control: Control,
+    ranks: Ranks,
+    wake: () => void,
+    options: { grace?: number | undefined; timeout?: number | undefined },
+  ) {
+    const { size } = control;
+    this.#control = control;
+    this.#ranks = ranks;
+    this.#wake = wake;
+    this.#graceMs = (options.grace ?? 2) * 1000;
+    this.#endings = new Array<Ending | undefined>(size).fill(undefined);
+    this.#running = size;
+    this.done = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
+    if (options.timeout !== undefined) this.#after(options.timeout * 1000, () => this.#timedOut(options.timeout!));
+  }
+
+  /** Whether it is decided that the job fails: no more ranks are to be started. */
+  get concluded(): boolean {
+    return this.#verdict !== undefined;
+  }
+
+  /** To be called once for each rank, when it has ended. */
+  ended(rank: number, ending: Ending): void {
+    if (this.#endings[rank] !== undefined) return;
+    this.#endings[rank] = ending;
+    this.#running--;
+    const { signal, code } = ending;
+    if (signal !== undefined) this.#declare(rank, FailKind.SIGNAL, constants.signals[signal]);
+    else if (code !== 0) this.#declare(rank, FailKind.EXIT_CODE, code);
+    else if (this.#state(rank) !== RankState.FINALIZED) this.#declare(rank, FailKind.NO_FINALIZE, 0);
+    if (failed(ending)) {
+      this.#failing.push(rank);
+      // After an interruption nobody is to blame, but whoever stays although others are gone is stopped all the same.
+      if (this.#verdict !== undefined) this.#stopAfter(this.#graceMs);
+    }
+    if (this.#failing.length > 0 || this.#running === 0) this.#judgeSoon();
+  }
+
+  /** This process was told to stop: passes the signal on; the second time kills. */
+  interrupt(signal: NodeJS.Signals): void {
+    if (this.#verdict?.failure.kind === 'interrupted') {
+      this.#signalAll('SIGKILL');
+      return;
+    }
+    const running = this.#running;
+    this.#conclude(128 + constants.signals[signal], {
+      kind: 'interrupted',
+      message: `interrupted by ${signal} while ${running === 1 ? '1 rank was' : `${running} ranks were`} running`,
+    });
+    this.#signalAll(signal);
+  }
+
+  /** Something other than a rank makes the job impossible: everybody is stopped, at once. */
+  abort(exitCode: number, failure: JobFailure): void {
+    this.#conclude(exitCode, failure);
+    this.#stop();
+  }
+
+  /** Sends a signal that is not to end the job (SIGSTOP, SIGCONT). */
+  forward(signal: NodeJS.Signals): void {
+    this.#signalAll(signal);
+  }
+
+  #timedOut(seconds: number): void {
+    const running = this.#stillRunning();
+    const named = running
+      .slice(0, NAMED_RANKS)
+      .map((rank) => `rank ${rank} (${this.#ranks.describe(rank)}, ${this.#stateInWords(rank)})`);
+    if (running.length > NAMED_RANKS) named.push(`${running.length - NAMED_RANKS} more`);
+    this.#conclude(124, {
+      kind: 'timeout',
+      message: `the job did not end within ${seconds} s (--timeout); still running: ${named.join(', ')}`,
+    });
+    this.#stop();
+  }
+
+  #judgeSoon(): void {
+    if (this.#judging) return;
+    this.#judging = true;
+    setImmediate(() => {
+      this.#judging = false;
+      this.#judge();
+    });
+  }
+
+  #judge(): void {
+    if (this.#verdict === undefined && this.#failing.length > 0) {
+      const blamed = Atomics.load(this.#control.header, Header.FAILED) - 1;
+      if (blamed >= 0 && this.#endings[blamed] === undefined && this.#patience !== 'over') {
+        if (this.#patience === 'none') {
+          this.#patience = 'waiting';
+          this.#after(COLLECT_WITHIN, () => {
+            this.#patience = 'over';
+            this.#judge();
+          });
+        }
+        return;
+      }
+      this.#blame(this.#failing[0], blamed);
+    }
+    if (this.#running === 0) this.#end();
+  }
+
+  /** `first` was the first that was seen to fail; `declared` is the one that the control memory names, or −1. */
+  #blame(first: number, declared: number): void {
+    const cause = this.#endings[declared];
+    const ending = this.#endings[first]!;
+    if (cause === undefined || declared === first) this.#blameEnding(first, ending);
+    else if (failed(cause)) this.#blameEnding(declared, cause);
+    else if (ending.signal === undefined && this.#state(first) === RankState.JOINED) {
+      const missing = this.#state(declared) === RankState.ABSENT ? 'init()' : 'finalize()';
+      const message =
+        `rank ${declared} exited with code 0 without calling ${missing} (${this.#ranks.describe(declared)}); ` +
+        `rank ${first} then exited with code ${ending.code}`;
+      this.#conclude(ending.code, { kind: 'no-finalize', rank: declared, message }, [declared, first]);
+    } else this.#blameEnding(first, ending);
+    this.#stopAfter(this.#graceMs);
+  }
+
+  #blameEnding(rank: number, { code, signal }: Ending): void {
+    const who = this.#ranks.describe(rank);
+    if (signal === undefined) {
+      this.#conclude(code, { kind: 'exit-code', rank, message: `rank ${rank} exited with code ${code} (${who})` }, [
+        rank,
+      ]);
+    } else {
+      const message = `rank ${rank} was killed by ${signal} (${who})`;
+      this.#conclude(128 + constants.signals[signal], { kind: 'signal', rank, message }, [rank]);
+    }
+  }
+
+  /** Says how many ranks besides the `named` ones the failure took with it: they failed after it, or were told to end. */
+  #othersInWords(...named: number[]): string {
+    const others = [...this.#endings.keys()].filter(
+      (rank) => !named.includes(rank) && (this.#told.has(rank) || failed(this.#endings[rank]!)),
+    ).length;
+    const all = others === this.#control.size - named.length;
+    if (others === 0) return '';
+    if (others === 1) return all ? '; the other rank was stopped' : '; 1 other rank was stopped';
+    return all ? `; the other ${others} ranks were stopped` : `; ${others} other ranks were stopped`;
+  }
+
+  /** Fixes how the job ends; only the first call counts. @param named the ranks that the message names as failed */
+  #conclude(exitCode: number, failure: JobFailure, named?: number[]): void {
+    this.#verdict ??= { exitCode, failure, named };
+  }
+
+  #stopAfter(graceMs: number): void {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#after(graceMs, () => this.#stop());
+  }
+
+  #stop(): void {
+    this.#stopping = true;
+    for (const rank of this.#stillRunning()) this.#told.add(rank);
+    this.#signalAll('SIGTERM');
+    this.#after(KILL_AFTER, () => this.#signalAll('SIGKILL'));
+  }
+
+  #signalAll(signal: NodeJS.Signals): void {
+    for (const rank of this.#stillRunning()) this.#ranks.signal(rank, signal);
+  }
+
+  #stillRunning(): number[] {
+    return [...this.#endings.keys()].filter((rank) => this.#endings[rank] === undefined);
+  }
+
+  #end(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+    if (this.#verdict === undefined) this.#finish({ exitCode: 0 });
+    else {
+      const { exitCode, failure, named } = this.#verdict;
+      const message = failure.message + (named === undefined ? '' : this.#othersInWords(...named));
+      this.#finish({ exitCode, failure: { ...failure, message } });
+    }
+  }
+
+  #declare(rank: number, kind: number, value: number): void {
+    if (this.#running === 0) return;
+    declareFailed(this.#control, rank, kind, value);
+    this.#wake();
+  }
+
+  #state(rank: number): number {
+    return Atomics.load(this.#control.slots, rank * this.#control.slotWords + Slot.STATE);
+  }
+
+  #stateInWords(rank: number): string {
+    switch (this.#state(rank)) {
+      case RankState.JOINED:
+        return 'joined, not finalized';
+      case RankState.FINALIZED:
+        return 'finalized';
+      default:
+        return 'has not called init';
+    }
+  }
+
+  #after(milliseconds: number, action: () => void): void {
+    // Longer delays than a timer can count are no deadline.
+    if (milliseconds > 2 ** 31 - 1) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      action();
+    }, milliseconds);
+    this.#timers.add(timer);
+  }
+}
+
+function failed(ending: Ending): boolean {
+  return ending.signal !== undefined || ending.code !== 0;
+}

@@ -1,0 +1,93 @@
+/**
+ * Ranks that are worker threads of this process. They need no addon: everything they share is a `SharedArrayBuffer`.
+ *
+ * `process.exit` in a worker ends that rank only. A thread gets no signals and has no standard input; where a process would be
+ * sent SIGTERM or SIGKILL, a thread is terminated, also in the midst of an endless loop. Options for Node itself are this process's.
+ */
+import { inspect } from 'node:util';
+import { Worker } from 'node:worker_threads';
+import { controlBytes, formatControl, viewControl } from '../comm/bootstrap/control.ts';
+import type { ThreadInvitation } from '../comm/bootstrap/thread.ts';
+import { wakeAll } from '../providers/emulator/bells.ts';
+import { Broker } from '../providers/emulator/thread-fabric.ts';
+import { readRing, ringBytes } from '../trace/ring.ts';
+import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, withTrace } from './job.ts';
+import { JobOutput } from './job-output.ts';
+import { resolveScript } from './script.ts';
+import { passSignalsOn } from './signals.ts';
+import { Supervisor } from './supervisor.ts';
+
+/** Milliseconds for which output is still awaited after the last rank has ended. */
+const OUTPUT_WITHIN = 1000;
+
+/**
+ * Runs a job of thread ranks to its end. This thread's event loop must stay free meanwhile: it serves the ranks' memory to each other.
+ *
+ * Resolves when no rank is left and their output is written. Rejects with `ERR_ARG` (a wrong option) before anything was started.
+ */
+export async function runThreads(options: LaunchOptions): Promise<JobResult> {
+  checkLaunch(options);
+  const { size, args = [], trace } = options;
+  const script = resolveScript(options.script, process.execArgv);
+  const memory = new SharedArrayBuffer(controlBytes(size));
+  const control = viewControl(memory, size);
+  formatControl(control);
+  const broker = new Broker();
+  const rings: SharedArrayBuffer[] = [];
+  const workers: Worker[] = [];
+  /** A worker that has ended does not know its number any more. */
+  const threadIds: number[] = [];
+  const supervisor = new Supervisor(
+    control,
+    {
+      signal: (rank, signal) => {
+        if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') void workers[rank]?.terminate();
+      },
+      describe: (rank) => `thread ${threadIds[rank]}`,
+    },
+    () => wakeAll(control.fabric, size, undefined),
+    options,
+  );
+  const output = new JobOutput(size, options.output, (exitCode, failure) => supervisor.abort(exitCode, failure));
+  const stopPassingOn = options.signals === true ? passSignalsOn(supervisor) : () => {};
+  try {
+    const env = environmentOfRanks(options);
+    for (let rank = 0; rank < size; rank++) {
+      const port = broker.connect(rank);
+      if (trace !== undefined) rings.push(new SharedArrayBuffer(ringBytes(trace.events)));
+      const invitation: ThreadInvitation = {
+        control: memory,
+        rank,
+        size,
+        broker: port,
+        trace: trace && { ring: rings[rank], events: trace.events },
+      };
+      const worker = new Worker(script, {
+        argv: [...args],
+        env: { ...env, ONESIDED_RANK: String(rank) },
+        workerData: { onesided: invitation },
+        transferList: [port],
+        stdout: true,
+        stderr: true,
+        name: `rank ${rank}`,
+      });
+      workers.push(worker);
+      threadIds.push(worker.threadId);
+      output.connect(rank, worker.stdout, worker.stderr);
+      // Followed by 'exit' with code 1. A process would have printed this itself.
+      worker.on('error', (error) => output.print(rank, `Uncaught ${inspect(error)}`));
+      worker.on('exit', (code) => {
+        broker.disconnect(rank);
+        supervisor.ended(rank, { code });
+      });
+    }
+    const result = await supervisor.done;
+    await output.drained(OUTPUT_WITHIN);
+    return withTrace(result, options, () =>
+      rings.map((ring, rank) => readRing(rank, ring.byteLength, (bytes) => new Uint8Array(ring).slice(0, bytes))),
+    );
+  } finally {
+    stopPassingOn();
+    output.close();
+  }
+}

@@ -1,0 +1,348 @@
+/**
+ * The addon: what it offers, and where it is found.
+ *
+ * It maps memory, waits in the kernel and does bulk work worth a call; everything else is TypeScript. It needs Linux, and no
+ * RDMA library. Without it ranks can only be worker threads, so loading it never throws: {@link nativeStatus} says why it is missing.
+ * Every argument is checked in C++: wrong ones throw a `TypeError` or `RangeError` with code `ERR_ARG`, a refusal of the operating
+ * system an `Error` whose code is the errno's name.
+ */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** What ended a wait on a futex. Any wait may also end early, with `WOKEN`. */
+export const FutexResult = Object.freeze({
+  WOKEN: 0,
+  /** The word did not hold the expected value. */
+  CHANGED: 1,
+  TIMED_OUT: 2,
+});
+
+/** A futex wait that leaves the event loop free: a thread of its own waits, started by the first `begin`. */
+export interface Parker {
+  /**
+   * Starts a sleep while `words[index] === expected`; the constructor's callback gets its `FutexResult`. Keeps the event loop alive and
+   * `words` from being collected until then. Throws `EBUSY` if a sleep is pending.
+   * @param timeoutMs 0 or more, or `Infinity`
+   * @param keepAlive false: the event loop may end before the sleep does
+   */
+  begin(words: Int32Array, index: number, expected: number, timeoutMs: number, keepAlive?: boolean): void;
+  /** Ends the pending sleep without calling back. @returns whether there was one */
+  interrupt(): boolean;
+  /** Stops the thread. Idempotent; also done when the environment (worker, process) ends. */
+  close(): void;
+}
+
+/**
+ * A thread that serves other ranks' requests on private memory, without V8: see native/server.cc. It sleeps in the kernel while there are none, and
+ * does not keep the event loop alive.
+ */
+export interface Server {
+  /** Serves these bytes from now on, and pins them: they stay where they are even if their buffer is detached. @returns a number for `remove` */
+  add(memory: NativeBytes): number;
+  /** When it returns, nothing there is touched any more. */
+  remove(number: number): void;
+  /** Ends the thread and lets go of all memory. Idempotent. */
+  close(): void;
+}
+
+/** A port of an RDMA device. */
+export interface RdmaPort {
+  readonly port: number;
+  /** `ACTIVE`, `DOWN`, …: the end of `IBV_PORT_…`. */
+  readonly state: string;
+  readonly linkLayer: 'Ethernet' | 'InfiniBand';
+  readonly lid: number;
+  /** Bytes. */
+  readonly activeMtu: number;
+  readonly maxMessageBytes: number;
+  /** @property type `RoCE v2`, `IB/RoCE v1`, or what else the kernel says */
+  readonly gids: readonly { readonly index: number; readonly gid: string; readonly type: string }[];
+}
+
+/** The limits of a device: `ibv_device_attr`'s. */
+export interface RdmaLimits {
+  readonly maxQp: number;
+  readonly maxQpWr: number;
+  readonly maxSge: number;
+  readonly maxCq: number;
+  readonly maxCqe: number;
+  readonly maxMr: number;
+  readonly maxMrSize: number;
+  readonly maxPd: number;
+  readonly maxSrq: number;
+  readonly maxSrqWr: number;
+  readonly maxSrqSge: number;
+  readonly maxQpInitRdAtom: number;
+  readonly maxQpRdAtom: number;
+  /** `IBV_ATOMIC_NONE`, `_HCA` or `_GLOB`. */
+  readonly atomics: number;
+}
+
+export interface RdmaDevice {
+  readonly name: string;
+  readonly transport: string;
+  /** The file that it is opened by. */
+  readonly file: string;
+  /** Why it could not be opened. */
+  readonly refused?: string;
+  /** The errno of that: `EACCES`. */
+  readonly refusedCode?: string;
+  readonly firmware?: string;
+  readonly limits?: RdmaLimits;
+  readonly ports?: readonly RdmaPort[];
+}
+
+/** An open device: native/rdma.cc, whose comments give the arguments. Objects are named by numbers. Errors of the library are errors with the errno's name. */
+export interface RdmaContext {
+  describe(): RdmaLimits & {
+    readonly gid: string;
+    readonly lid: number;
+    /** An `ibv_mtu`. */
+    readonly mtu: number;
+    readonly portState: string;
+    readonly ethernet: boolean;
+    readonly maxMsgSize: number;
+  };
+  /** Of its port, now: `ACTIVE`, `DOWN`, … */
+  portState(): string;
+  allocPd(): number;
+  deallocPd(pd: number): void;
+  regMr(pd: number, memory: NativeBytes, offset: number, length: number, access: number): [number, number, number];
+  deregMr(mr: number): void;
+  createCq(cqe: number): [number, number];
+  destroyCq(cq: number): void;
+  /** Functions of the data path, for one queue: `words` say what they are to do, and what they have done (native/rdma.cc). */
+  poller(cq: number, words: Uint32Array): () => void;
+  sender(qp: number, ring: Uint8Array, slotBytes: number, words: Uint32Array): () => void;
+  receiver(shared: boolean, queue: number, entries: Float64Array, words: Uint32Array): () => void;
+  reqNotifyCq(cq: number, solicitedOnly: boolean): boolean;
+  createSrq(pd: number, maxWr: number, maxSge: number): [number, number, number];
+  armSrq(srq: number, limit: number): void;
+  destroySrq(srq: number): void;
+  createQp(
+    pd: number,
+    sendCq: number,
+    recvCq: number,
+    srq: number,
+    sendWr: number,
+    recvWr: number,
+    sendSge: number,
+    recvSge: number,
+    inlineBytes: number,
+    signalAll: boolean,
+  ): [number, number, number, number];
+  modifyQp(qp: number, state: number, access: number, ...attributes: (number | string | undefined)[]): void;
+  queryQp(qp: number): number;
+  destroyQp(qp: number): void;
+  asyncEvent(): [number, number] | undefined;
+  wait(milliseconds: number): void;
+  beginWait(milliseconds: number): number;
+  takeEvents(): number;
+  interrupt(release: boolean): void;
+  close(): void;
+}
+
+/** A typed array, over an `ArrayBuffer` or a `SharedArrayBuffer`, or an `ArrayBuffer`. (No `DataView`, and no `SharedArrayBuffer` itself.) */
+export type NativeBytes = ArrayBufferView | ArrayBuffer;
+
+export interface Native {
+  readonly pageBytes: number;
+  /** The most bytes that `memoryMap` maps at once: 4 GiB on Node 20, 2^53 − 1 later. */
+  readonly maxMapBytes: number;
+
+  /** Makes an empty memory file (memfd): owner only, closed on exec, never shrinks. @returns its descriptor */
+  memoryCreate(name: string): number;
+  /** Grows a memory file; the new bytes are zero and take no memory until touched. */
+  memoryResize(fd: number, bytes: number): void;
+  /** Maps a part of a memory file that `memoryCreate` made here or elsewhere. `byteOffset` is a multiple of `pageBytes`. */
+  memoryMap(fd: number, byteOffset: number, bytes: number): ArrayBuffer;
+  /** Unmaps now and detaches `buffer`; without it that happens when `buffer` is collected. Idempotent. */
+  memoryUnmap(buffer: ArrayBuffer): void;
+  /** Gives the memory of a range back; it reads as zeros then, in every mapping. */
+  memoryPunch(fd: number, byteOffset: number, bytes: number): void;
+
+  /** Blocks this thread while `words[index] === expected`, for at most `timeoutMs` (0 or more, or `Infinity`). @returns a `FutexResult` */
+  futexWait(words: Int32Array, index: number, expected: number, timeoutMs: number): number;
+  /** Wakes up to `count` sleepers on the word, in all processes that map it. @returns how many */
+  futexWake(words: Int32Array, index: number, count: number): number;
+  readonly Parker: new (callback: (result: number) => void) => Parker;
+
+  schedYield(): void;
+  /** Enters this process among those that `membarrier` reaches. @returns whether the kernel can do it */
+  membarrierRegister(): boolean;
+  /** Every core that runs a registered process passes a full memory barrier before this returns. A microsecond or two. */
+  membarrier(): void;
+  /**
+   * Has the kernel send `signal` to this process when the thread that started it ends (0: not any more): start ranks from a
+   * thread that lives as long as the launcher. Not sent if that thread is already gone.
+   * @returns the parent's PID, to be compared with the launcher's
+   */
+  parentDeathSignal(signal: number): number;
+
+  /** The address of the first byte in this process. It does not change until the memory is given back. */
+  addressOf(memory: NativeBytes): number;
+  /** Lets other processes of this user attach to this one where the kernel asks for that (Yama). */
+  allowAttach(): void;
+  /**
+   * Copies `bytes` bytes at `address` of process `pid` (which may be this one) into `memory`, at `offset`: one system call, about 0.5 µs and 0.1 ns a byte.
+   * Throws `ESRCH` (no such process), `EPERM` (it may not be attached to), `EFAULT` (no memory there; some of it may have been copied).
+   */
+  processRead(pid: number, address: number, memory: NativeBytes, offset: number, bytes: number): void;
+  /** The other way round. */
+  processWrite(pid: number, address: number, memory: NativeBytes, offset: number, bytes: number): void;
+  /**
+   * The same for `count` pieces, in order: `segments` holds three numbers for each: the offset in `memory`, that from `address` (it may be negative), and the
+   * bytes. One system call for 256.
+   */
+  processReadSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
+  processWriteSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
+  /** @param words a line of 32 words and `slots` slots, as in src/transfer/server.ts: shared with whoever asks */
+  readonly Server: new (
+    words: Int32Array,
+    slots: number,
+  ) => Server;
+
+  /**
+   * `target[i] = target[i] op origin[i]`, each element with one hardware atomic: exact against every other process that
+   * updates the same elements with atomics, here or in JavaScript. Everything is checked before anything is written.
+   *
+   * Integers wrap as two's complement. `MIN` and `MAX` of floats are NaN if either is. Logical operations give 1 or 0.
+   * About 5 ns an element (uncontended) and 100 ns a call.
+   * @param op an `OpCode`
+   * @param type a `TypeCode`; `op` must be defined on it
+   * @param targetByte offset in the view `target`; the element must be aligned to its size
+   * @param originByte offset in the view `origin`. Nothing is read by `NO_OP`.
+   * @param count elements
+   * @param result gets the previous values, if given
+   */
+  accumulate(
+    op: number,
+    type: number,
+    target: NativeBytes,
+    targetByte: number,
+    origin: NativeBytes,
+    originByte: number,
+    count: number,
+    result?: NativeBytes,
+  ): void;
+  /**
+   * `target[displacements[i]] = target[displacements[i]] op origin[i]`, atomically as in `accumulate`; displacements count elements from
+   * `targetByte`. All are checked before anything is written: a `RangeError` with the `index` of the first that is wrong.
+   * @param count how many of the displacements (default: all)
+   * @param limit they must be less than this (default: the elements in `target`)
+   */
+  accumulateIndexed(
+    op: number,
+    type: number,
+    target: NativeBytes,
+    targetByte: number,
+    displacements: Int32Array,
+    origin: NativeBytes,
+    count?: number,
+    limit?: number,
+  ): void;
+  /**
+   * `accumulate` of any type and layout: `BulkKernels` in transfer/accumulate.ts. Offsets are an `Int32Array` in elements, a `Float64Array` in bytes, or
+   * absent for elements one after the other. Floating-point numbers and pairs are updated under the stripes of transfer/stripes.ts.
+   * @returns how many elements are done: not all if a stripe could not be had for some milliseconds
+   */
+  accumulateAt(
+    op: number,
+    type: number,
+    target: NativeBytes,
+    targetByte: number,
+    targets: Int32Array | Float64Array | undefined,
+    origin: NativeBytes | undefined,
+    sources: Int32Array | Float64Array | undefined,
+    result: NativeBytes | undefined,
+    sinks: Int32Array | Float64Array | undefined,
+    count: number,
+    stripes: Int32Array,
+    base: number,
+    me: number,
+  ): number;
+  /** Why there is no libpmix, if so. */
+  pmixReason(): string | undefined;
+  /** Connects to the PMIx server that the environment names, through libpmix: once in a process. Throws `ENOTCONN` with the library's reason. */
+  pmixInit(): { rank: number; size: number };
+  /** What each of `size` ranks has given as its card. Collective; ends the connection. Rejects with the library's reason. */
+  pmixExchange(prefix: string, card: string, size: number): Promise<string[]>;
+  /** Why there is no `rdmaDevices`: what was missing when the addon was built. */
+  readonly rdmaReason?: string;
+  /** All RDMA devices of this machine. Throws `ENOENT` where libibverbs is not installed. */
+  readonly rdmaDevices?: () => RdmaDevice[];
+  readonly RdmaContext?: new (
+    device: string,
+    port: number,
+    gidIndex: number,
+    callback: (generation: number) => void,
+  ) => RdmaContext;
+  /** Consecutive elements under stripes, as `accumulatePlan` says: `BulkKernels` in transfer/accumulate.ts. */
+  accumulateRun(
+    target: NativeBytes,
+    origin: NativeBytes | undefined,
+    stripes: Int32Array,
+    result: NativeBytes | undefined,
+  ): number;
+  readonly accumulatePlan: Float64Array;
+  /** Blocks in nested loops, as `copyPlan` says: `CopyKernels` in datatype/copy.ts. */
+  copyNest(to: NativeBytes, from: NativeBytes): void;
+  readonly copyPlan: Float64Array;
+  /** Blocks at places of a list: `CopyKernels` in datatype/copy.ts. A `RangeError` comes after those that were before the wrong one. */
+  copyBlocks(
+    to: NativeBytes,
+    toAt: number,
+    from: NativeBytes,
+    fromAt: number,
+    starts: Int32Array,
+    unit: number,
+    block: number,
+    gather: boolean,
+  ): void;
+}
+
+export interface NativeStatus {
+  readonly loaded: boolean;
+  readonly path?: string;
+  /** Why it is not loaded. */
+  readonly reason?: string;
+}
+
+/** Where the addon may be, in the order of looking. From src/ and from dist/ alike, the package is one folder up. */
+function nativeCandidates(): string[] {
+  const places = ['build/native/Release', `prebuilds/${process.platform}-${process.arch}`];
+  return places.map((place) => fileURLToPath(new URL(`../${place}/onesided.node`, import.meta.url)));
+}
+
+let native: Native | undefined;
+let status: NativeStatus | undefined;
+
+/** The addon, or `undefined` where there is none. Looked for once. */
+export function loadNative(): Native | undefined {
+  status ??= load();
+  return native;
+}
+
+/** Whether the addon is loaded (it is, if possible), from where, or why not. */
+export function nativeStatus(): NativeStatus {
+  return (status ??= load());
+}
+
+function load(): NativeStatus {
+  if (process.env['ONESIDED_NO_ADDON'] === '1') return { loaded: false, reason: 'switched off by ONESIDED_NO_ADDON=1' };
+  if (process.platform !== 'linux') return { loaded: false, reason: `it needs Linux, this is ${process.platform}` };
+  const require = createRequire(import.meta.url);
+  const candidates = nativeCandidates();
+  let reason = `it has not been built; none of these exists: ${candidates.join(', ')}`;
+  for (const path of candidates) {
+    if (!existsSync(path)) continue;
+    try {
+      native = require(path) as Native;
+      return { loaded: true, path };
+    } catch (error) {
+      reason = `${path} does not load: ${(error as Error).message}`;
+    }
+  }
+  return { loaded: false, reason };
+}

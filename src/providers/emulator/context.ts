@@ -1,0 +1,457 @@
+/**
+ * The direct emulator: a device whose adapter is the processor of whoever posts a request.
+ *
+ * The initiator's thread carries out every access at once, on memory that it maps. What a peer must reach (regions, queue pairs,
+ * receives, completions) lies in memory of the fabric and is found from the root that each context publishes; the rest is
+ * private to the context's thread. So it works the same between contexts of one thread, threads and processes.
+ */
+
+import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { checkInteger, checkRoom } from '../../verbs/checks.ts';
+import type { AsyncEvent, Capabilities, Context, Neighbours, Parking } from '../../verbs/device.ts';
+import type { Memory, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
+import { QpState } from '../../verbs/queue-pair.ts';
+import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
+import { EmulatedCompletionQueue, ownCompletionQueue } from './completion-queue.ts';
+import type { Allocation, Fabric } from './fabric.ts';
+import { CAPABILITIES, DEVICE } from './limits.ts';
+import type { Mapping } from './mapping.ts';
+import { AddressSpace, EmulatedMemory } from './memory.ts';
+import { EmulatedRegion } from './memory-region.ts';
+import { Peer } from './peer.ts';
+import { EmulatedProtectionDomain } from './protection-domain.ts';
+import { MAX_QP, QpField, QpField64, QpNumbers } from './qp-table.ts';
+import { EmulatedQueuePair } from './queue-pair.ts';
+import { ReceiveRing, receiveRingBytes } from './receive-ring.ts';
+import { ROOT_BYTES, Root } from './root.ts';
+import { EmulatedSharedReceiveQueue } from './shared-receive-queue.ts';
+
+/** What a device lacks that the emulator has. */
+const AS_DEVICE = { ...CAPABILITIES, loadStore: false, atomicsAgree: false, immediateCompletion: false };
+
+/**
+ * Opens the emulated device of one member of a fabric. The context closes the fabric when it is closed.
+ * @param nodeSize for tests: so many members, one after the other, say that they are a node of their own (`Context.near`)
+ */
+export function openEmulator(fabric: Fabric, nodeSize?: number): Context {
+  return new EmulatedContext(fabric, CAPABILITIES, undefined, nodeSize);
+}
+
+/**
+ * The same, but it claims no more than a device across a network can do, and does no more: for tests of what runs on such devices.
+ * @param ranksAHost how many members, in the order of their lids, are neighbours
+ */
+export function openEmulatorAsDevice(fabric: Fabric, ranksAHost: number): Context {
+  return new EmulatedContext(
+    fabric,
+    AS_DEVICE,
+    ranksAHost > 1 ? new PretendedNeighbours(fabric, ranksAHost) : undefined,
+  );
+}
+
+class PretendedNeighbours implements Neighbours {
+  readonly #fabric: Fabric;
+  readonly #ranksAHost: number;
+
+  constructor(fabric: Fabric, ranksAHost: number) {
+    this.#fabric = fabric;
+    this.#ranksAHost = ranksAHost;
+  }
+
+  has(lid: number): boolean {
+    return Math.floor(lid / this.#ranksAHost) === Math.floor(this.#fabric.lid / this.#ranksAHost);
+  }
+
+  handleOf(memory: Memory): number {
+    return (memory as EmulatedMemory).allocation?.handle ?? 0;
+  }
+
+  map(lid: number, handle: number, byteLength: number): RemotePointer {
+    const { buffer, release } = this.#fabric.attach(lid, handle, byteLength);
+    return { buffer, offset: 0, release };
+  }
+}
+
+export class EmulatedContext implements Context {
+  readonly device = DEVICE;
+  readonly capabilities: Capabilities;
+  readonly lid: number;
+  readonly parking: Parking;
+  readonly neighbours: Neighbours | undefined;
+  readonly fabric: Fabric;
+  readonly root: Root;
+  readonly #addresses = new AddressSpace();
+  readonly #peers: (Peer | undefined)[];
+  /** This context's own memory by handle. */
+  readonly #ownMemory = new Map<number, Mapping>();
+  readonly #regions = new Map<number, EmulatedRegion>();
+  readonly #cqs = new Set<EmulatedCompletionQueue>();
+  readonly #srqs = new Set<EmulatedSharedReceiveQueue>();
+  readonly #queuePairs = new Set<EmulatedQueuePair>();
+  readonly #qpNumbers = new QpNumbers();
+  /** Queue pairs whose head waits for a receive. */
+  readonly #blocked = new Set<EmulatedQueuePair>();
+  readonly #events: AsyncEvent[] = [];
+  #pds = 0;
+  #lastPd = 0;
+  /** The value of the root's ATTENTION when everything was last seen to. */
+  #attended = 0;
+  #progressing = false;
+  #closed = false;
+
+  readonly #nodeSize: number;
+
+  constructor(
+    fabric: Fabric,
+    capabilities: Capabilities,
+    neighbours?: Neighbours,
+    nodeSize = Number.POSITIVE_INFINITY,
+  ) {
+    this.#nodeSize = nodeSize;
+    this.fabric = fabric;
+    this.neighbours = neighbours;
+    this.capabilities = capabilities;
+    this.lid = fabric.lid;
+    this.parking = fabric.parking;
+    this.#peers = new Array(fabric.size).fill(undefined);
+    const allocation = fabric.allocate(ROOT_BYTES);
+    this.root = new Root(allocation.buffer);
+    this.root.open();
+    fabric.publishRoot(allocation);
+  }
+
+  get pendingRetry(): boolean {
+    return this.#blocked.size > 0;
+  }
+
+  wake(lid: number): void {
+    if (this.capabilities.loadStore) this.fabric.wake(lid);
+  }
+
+  near(lid: number): boolean {
+    if (lid === this.lid) return true;
+    return this.capabilities.loadStore && Math.floor(lid / this.#nodeSize) === Math.floor(this.lid / this.#nodeSize);
+  }
+
+  allocateMemory(bytes: number): Memory {
+    this.#mustBeOpen('allocate memory');
+    checkInteger('allocate memory', 'the number of bytes', bytes, 1, DEVICE.maxMrSize);
+    return this.#libraryMemory(this.allocate(bytes));
+  }
+
+  /** Memory that peers can attach. */
+  #libraryMemory(allocation: Allocation): EmulatedMemory {
+    const memory = new EmulatedMemory(
+      this.fabric,
+      this.#addresses.take(allocation.byteLength),
+      allocation.buffer,
+      allocation,
+      (freed) => this.#ownMemory.delete(freed.allocation!.handle),
+    );
+    this.#ownMemory.set(allocation.handle, memory.mapping);
+    return memory;
+  }
+
+  adoptMemory(buffer: ArrayBufferLike): Memory {
+    this.#mustBeOpen('adopt memory');
+    if (!(buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer)) {
+      throw argumentTypeError(`adopt memory: an ArrayBuffer or SharedArrayBuffer is needed, not ${show(buffer)}`);
+    }
+    return new EmulatedMemory(this.fabric, this.#addresses.take(buffer.byteLength), buffer, undefined, () => {});
+  }
+
+  exposeMemory(buffer: ArrayBufferLike): Memory | undefined {
+    this.#mustBeOpen('expose memory');
+    const allocation = this.fabric.adopt?.(buffer);
+    return allocation && this.#libraryMemory(allocation);
+  }
+
+  allocPd(): ProtectionDomain {
+    this.#mustBeOpen('allocate a protection domain');
+    checkRoom('allocate a protection domain', 'protection domains', this.#pds, DEVICE.maxPd);
+    this.#pds++;
+    this.#lastPd = (this.#lastPd + 1) | 0;
+    return new EmulatedProtectionDomain(this, this.#lastPd);
+  }
+
+  createCq(cqe: number): EmulatedCompletionQueue {
+    const call = 'create a completion queue';
+    this.#mustBeOpen(call);
+    checkInteger(call, 'cqe', cqe, 1, DEVICE.maxCqe);
+    checkRoom(call, 'completion queues', this.#cqs.size, DEVICE.maxCq);
+    const cq = new EmulatedCompletionQueue(this, cqe);
+    this.#cqs.add(cq);
+    return cq;
+  }
+
+  remotePointer(lid: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer {
+    const call = 'remote pointer';
+    this.#mustBeOpen(call);
+    if (!this.capabilities.loadStore) throw new RmaError('ERR_VERBS', `${call}: not on a device`);
+    const peer = this.peer(lid);
+    if (peer === undefined) throw new RmaError('ERR_VERBS', `${call}: no device is open at lid ${show(lid)}`);
+    // A number beyond 32 bits is not the key that its low bits are.
+    const region = rkey === rkey >>> 0 ? peer.region(rkey) : undefined;
+    if (region === undefined) {
+      throw new RmaError(
+        'ERR_VERBS',
+        `${call}: key ${show(rkey)} names no memory region of the device at lid ${lid} (any more)`,
+      );
+    }
+    if (
+      !Number.isSafeInteger(remoteAddress) ||
+      !Number.isSafeInteger(length) ||
+      length < 0 ||
+      !region.contains(remoteAddress, length)
+    ) {
+      throw new RmaError(
+        'ERR_VERBS',
+        `${call}: ${show(length)} bytes at ${show(remoteAddress)} are not all in the region of ${region.length} bytes at ${region.address} at lid ${lid}`,
+      );
+    }
+    if ((region.access & access) !== access) {
+      throw new RmaError(
+        'ERR_VERBS',
+        `${call}: rights ${show(access)} are wanted, and the region at lid ${lid} gives ${region.access}`,
+      );
+    }
+    const { attached } = region;
+    attached.users++;
+    let held = true;
+    return {
+      buffer: region.mapping.buffer,
+      offset: remoteAddress + region.shift,
+      release: () => {
+        if (!held) return;
+        held = false;
+        if (this.#closed) return;
+        peer.detach(attached);
+        peer.forget(rkey);
+      },
+    };
+  }
+
+  pollAsyncEvent(): AsyncEvent | undefined {
+    if (!this.#closed) this.progress();
+    return this.#events.shift();
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.root.close();
+    for (const qp of this.#queuePairs) qp.destroy();
+    for (const srq of this.#srqs) srq.destroy();
+    for (const cq of this.#cqs) cq.destroy();
+    for (const region of this.#regions.values()) region.deregister();
+    this.#closed = true;
+    for (const peer of this.#peers) peer?.close();
+    this.#peers.fill(undefined);
+    this.#ownMemory.clear();
+    this.fabric.close();
+  }
+
+  // ---- for the objects made from this context ---------------------------------------------------------------------------
+
+  allocate(bytes: number): Allocation {
+    return this.fabric.allocate(bytes);
+  }
+
+  /** The device at `lid`, if one is open there. */
+  peer(lid: number): Peer | undefined {
+    const known = this.#peers[lid];
+    if (known?.root.isOpen) return known;
+    const peer = Peer.open(this.fabric, lid, this.#ownMemory);
+    if (peer === undefined) return undefined;
+    known?.close();
+    this.#peers[lid] = peer;
+    return peer;
+  }
+
+  region(lkey: number): EmulatedRegion | undefined {
+    return this.#regions.get(lkey);
+  }
+
+  register(
+    pd: EmulatedProtectionDomain,
+    memory: EmulatedMemory,
+    offset: number,
+    length: number,
+    access: number,
+  ): EmulatedRegion {
+    const key = this.root.regions.publish({
+      access,
+      pd: pd.number,
+      address: memory.address + offset,
+      length,
+      handle: memory.allocation?.handle ?? -1,
+      memoryBytes: memory.byteLength,
+      offset,
+    });
+    const region = new EmulatedRegion(memory, offset, length, access, pd.number, key, () => {
+      this.root.regions.revoke(key);
+      this.#regions.delete(key);
+      memory.regions--;
+      pd.children--;
+    });
+    this.#regions.set(key, region);
+    memory.regions++;
+    pd.children++;
+    return region;
+  }
+
+  createSrq(pd: EmulatedProtectionDomain, maxWr: number, maxSge: number): EmulatedSharedReceiveQueue {
+    checkRoom('create a shared receive queue', 'shared receive queues', this.#srqs.size, DEVICE.maxSrq);
+    const srq = new EmulatedSharedReceiveQueue(this, pd.number, maxWr, maxSge, () => {
+      this.#srqs.delete(srq);
+      pd.children--;
+      this.fabric.free(srq.allocation);
+    });
+    this.#srqs.add(srq);
+    pd.children++;
+    return srq;
+  }
+
+  createQueuePair(pd: EmulatedProtectionDomain, init: QueuePairInit): EmulatedQueuePair {
+    const call = 'create a queue pair';
+    const { maxSendWr = 64, maxRecvWr = 64, maxSendSge = 1, maxRecvSge = 1, maxInlineData = 64 } = init;
+    checkInteger(call, 'maxSendWr', maxSendWr, 1, DEVICE.maxQpWr);
+    checkInteger(call, 'maxRecvWr', maxRecvWr, 1, DEVICE.maxQpWr);
+    checkInteger(call, 'maxSendSge', maxSendSge, 1, DEVICE.maxSge);
+    checkInteger(call, 'maxRecvSge', maxRecvSge, 1, DEVICE.maxSge);
+    checkInteger(call, 'maxInlineData', maxInlineData, 0, DEVICE.maxInlineData);
+    const sendCq = ownCompletionQueue(call, 'sendCq', init.sendCq, this.#cqs);
+    const recvCq = ownCompletionQueue(call, 'recvCq', init.recvCq, this.#cqs);
+    const srq = init.srq as EmulatedSharedReceiveQueue | undefined;
+    if (srq !== undefined && (!this.#srqs.has(srq) || srq.pd !== pd.number)) {
+      throw new RmaError(
+        'ERR_VERBS',
+        `${call}: srq must be a shared receive queue of the same protection domain (EINVAL)`,
+      );
+    }
+    const number = this.#qpNumbers.take();
+    if (number === 0) checkRoom(call, 'queue pairs', MAX_QP, MAX_QP);
+
+    const recvWr = srq?.maxWr ?? 2 ** Math.ceil(Math.log2(maxRecvWr));
+    const recvSge = srq?.maxSge ?? maxRecvSge;
+    const own = srq === undefined ? this.allocate(receiveRingBytes(recvWr, recvSge)) : undefined;
+    this.#writeRow(number, pd.number, recvWr, recvSge, srq, own ?? srq!.allocation, recvCq);
+    sendCq.users++;
+    recvCq.users++;
+    if (srq !== undefined) srq.users++;
+    pd.children++;
+    const qp = new EmulatedQueuePair(this, {
+      number,
+      pd: pd.number,
+      sendCq,
+      recvCq,
+      srq,
+      receives: own && new ReceiveRing(own.buffer, recvWr, recvSge),
+      requests: new WorkRequestRing(maxSendWr, maxSendSge, maxInlineData),
+      signalAll: init.signalAll ?? false,
+      release: () => {
+        this.#queuePairs.delete(qp);
+        this.#qpNumbers.giveBack(number);
+        sendCq.users--;
+        recvCq.users--;
+        if (srq !== undefined) srq.users--;
+        pd.children--;
+        if (own !== undefined) this.fabric.free(own);
+      },
+    });
+    this.#queuePairs.add(qp);
+    return qp;
+  }
+
+  forgetCq(cq: EmulatedCompletionQueue): void {
+    this.#cqs.delete(cq);
+    this.fabric.free(cq.allocation);
+  }
+
+  forgetPd(): void {
+    this.#pds--;
+  }
+
+  raise(event: AsyncEvent): void {
+    this.#events.push(event);
+  }
+
+  block(qp: EmulatedQueuePair): void {
+    this.#blocked.add(qp);
+  }
+
+  unblock(qp: EmulatedQueuePair): void {
+    this.#blocked.delete(qp);
+  }
+
+  /** Has the next `progress` look at everything. */
+  callOwnAttention(): void {
+    this.root.callAttention();
+  }
+
+  /** What every poll does besides: sees to what peers have changed here, and tries waiting requests again. Two loads when there is nothing. */
+  progress(): void {
+    if (this.root.attention !== this.#attended || this.#blocked.size > 0) this.#catchUp();
+  }
+
+  #catchUp(): void {
+    // Flushing completes, and completing may call for attention: what comes up meanwhile is seen to by the next poll.
+    if (this.#progressing) return;
+    this.#progressing = true;
+    try {
+      const { attention } = this.root;
+      if (attention !== this.#attended) {
+        this.#attended = attention;
+        for (const srq of this.#srqs) {
+          if (srq.ring.takeLimitReached()) this.raise({ type: 'SRQ_LIMIT_REACHED', srq });
+        }
+        for (const cq of this.#cqs) if (cq.noticeOverrun()) this.#overrun(cq);
+        for (const qp of this.#queuePairs) qp.attend();
+      }
+      for (const qp of this.#blocked) qp.run();
+    } finally {
+      this.#progressing = false;
+    }
+  }
+
+  /** Completions were lost, and with them what the queue pairs promise. */
+  #overrun(cq: EmulatedCompletionQueue): void {
+    this.raise({ type: 'CQ_ERR', cq });
+    for (const qp of this.#queuePairs) {
+      if ((qp.sendCq !== cq && qp.recvCq !== cq) || qp.state === QpState.RESET || qp.state === QpState.ERR) continue;
+      this.raise({ type: 'QP_FATAL', qpNumber: qp.number });
+      qp.toError();
+    }
+  }
+
+  /** Publishes a queue pair in the table: its fields, then its state, then its number. */
+  #writeRow(
+    number: number,
+    pd: number,
+    recvWr: number,
+    recvSge: number,
+    srq: EmulatedSharedReceiveQueue | undefined,
+    receives: Allocation,
+    recvCq: EmulatedCompletionQueue,
+  ): void {
+    const { words, doubles } = this.root.queuePairs;
+    const row = this.root.queuePairs.row(number);
+    words[row + QpField.PD] = pd;
+    words[row + QpField.ACCESS] = 0;
+    words[row + QpField.DEST_NUMBER] = 0;
+    words[row + QpField.SHARED] = srq === undefined ? 0 : 1;
+    words[row + QpField.RECV_WR] = recvWr;
+    words[row + QpField.RECV_SGE] = recvSge;
+    words[row + QpField.CQE] = recvCq.capacity;
+    words[row + QpField.EVENTS] = 0;
+    doubles[row / 2 + QpField64.RECV_HANDLE] = receives.handle;
+    doubles[row / 2 + QpField64.RECV_BYTES] = receives.byteLength;
+    doubles[row / 2 + QpField64.CQ_HANDLE] = recvCq.allocation.handle;
+    doubles[row / 2 + QpField64.CQ_BYTES] = recvCq.allocation.byteLength;
+    Atomics.store(words, row + QpField.STATE, QpState.RESET);
+    Atomics.store(words, row + QpField.NUMBER, number);
+  }
+
+  #mustBeOpen(call: string): void {
+    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the context was closed`);
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * The fabric of several contexts in one thread: a world of one, and tests of two ends in one process.
+ *
+ * Everything happens in one thread, so a member that blocks in `sleepSync` can be woken by nobody and sleeps until its timeout; members
+ * that await `sleep` are woken by whoever runs meanwhile. Memory is `SharedArrayBuffer`s, as it is between threads.
+ */
+import { argumentRangeError, RmaError, show } from '../../errors.ts';
+import type { Parking } from '../../verbs/device.ts';
+import type { Allocation, Attachment, Fabric } from './fabric.ts';
+
+/** What the members of one local fabric share. */
+interface Shared {
+  readonly memory: Map<number, SharedArrayBuffer>[];
+  readonly roots: ({ readonly handle: number; readonly byteLength: number } | undefined)[];
+  readonly parkings: LocalParking[];
+}
+
+/** Makes a fabric of `size` members, all in this thread. */
+export function createLocalFabric(size: number): Fabric[] {
+  const shared: Shared = {
+    memory: Array.from({ length: size }, () => new Map()),
+    roots: new Array(size).fill(undefined),
+    parkings: Array.from({ length: size }, () => new LocalParking()),
+  };
+  return Array.from({ length: size }, (_, lid) => new LocalFabric(shared, lid));
+}
+
+class LocalFabric implements Fabric {
+  readonly lid: number;
+  readonly size: number;
+  readonly parking: LocalParking;
+  readonly #shared: Shared;
+  readonly #own: Map<number, SharedArrayBuffer>;
+  #nextHandle = 1;
+  #closed = false;
+
+  constructor(shared: Shared, lid: number) {
+    this.#shared = shared;
+    this.#own = shared.memory[lid];
+    this.lid = lid;
+    this.size = shared.memory.length;
+    this.parking = shared.parkings[lid];
+  }
+
+  allocate(byteLength: number): Allocation {
+    this.#mustBeOpen('allocate');
+    if (!Number.isInteger(byteLength) || byteLength < 1) {
+      throw argumentRangeError(`allocate: a number of bytes of at least 1 is needed, not ${show(byteLength)}`);
+    }
+    let buffer: SharedArrayBuffer;
+    try {
+      buffer = new SharedArrayBuffer(byteLength);
+    } catch (cause) {
+      throw new RmaError('ERR_VERBS', `allocate: no memory of ${byteLength} bytes: ${(cause as Error).message}`, {
+        cause,
+      });
+    }
+    const handle = this.#nextHandle++;
+    this.#own.set(handle, buffer);
+    return { buffer, handle, byteLength };
+  }
+
+  free(allocation: Allocation): void {
+    this.#own.delete(allocation.handle);
+  }
+
+  attach(lid: number, handle: number, byteLength: number): Attachment {
+    this.#mustBeOpen('attach');
+    const buffer = this.#shared.memory[lid]?.get(handle);
+    if (buffer === undefined || buffer.byteLength !== byteLength) {
+      throw new RmaError(
+        'ERR_VERBS',
+        `attach: member ${show(lid)} has no memory ${show(handle)} of ${show(byteLength)} bytes (any more)`,
+      );
+    }
+    return { buffer, release: () => {} };
+  }
+
+  publishRoot(allocation: Allocation): void {
+    this.#mustBeOpen('publishRoot');
+    this.#shared.roots[this.lid] = { handle: allocation.handle, byteLength: allocation.byteLength };
+  }
+
+  root(lid: number): { readonly handle: number; readonly byteLength: number } | undefined {
+    return this.#shared.roots[lid];
+  }
+
+  wake(lid: number): void {
+    this.#shared.parkings[lid].ring();
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#own.clear();
+    this.#shared.roots[this.lid] = undefined;
+    this.parking.ring();
+  }
+
+  #mustBeOpen(call: string): void {
+    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: this fabric is closed`);
+  }
+}
+
+/** A word that nobody changes: waiting on it is sleeping. */
+const QUIET = new Int32Array(new SharedArrayBuffer(4));
+/** The longest time that a timer of the event loop takes: 2^31 − 1 ms. */
+const MAX_TIMER_MS = 0x7fffffff;
+
+/** One thread, so the bell is a plain number and the sleepers a plain set. */
+export class LocalParking implements Parking {
+  readonly seesPlainStores = false;
+  #bell = 0;
+  #asleep = new Set<() => void>();
+
+  arm(): number {
+    return this.#bell;
+  }
+
+  disarm(): void {}
+
+  sleepSync(token: number, timeoutMs: number): void {
+    if (this.#bell === token) Atomics.wait(QUIET, 0, 0, timeoutMs);
+  }
+
+  sleep(token: number, timeoutMs: number): Promise<void> {
+    if (this.#bell !== token || timeoutMs <= 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.#asleep.delete(wake);
+        resolve();
+      };
+      // The timer also keeps the event loop alive; at its longest it wakes early, which a sleep may do.
+      const timer = setTimeout(wake, Math.min(timeoutMs, MAX_TIMER_MS));
+      this.#asleep.add(wake);
+    });
+  }
+
+  ring(): void {
+    this.#bell = (this.#bell + 1) | 0;
+    for (const wake of this.#asleep) wake();
+  }
+}

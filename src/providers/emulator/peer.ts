@@ -1,0 +1,162 @@
+/**
+ * Another context as an initiator sees it: its root, and what was mapped of its memory.
+ *
+ * A piece of the peer's memory is mapped once, however many regions, rings and pointers lie in it, and unmapped when the last of
+ * them is gone. What was resolved from a key is kept, and dropped when the key is found revoked.
+ */
+import type { Attachment, Fabric } from './fabric.ts';
+import { Mapping } from './mapping.ts';
+import type { RegionEntry } from './region-table.ts';
+import { Root } from './root.ts';
+
+/** A piece of the peer's memory, mapped here, and how many use it. */
+export interface Attached {
+  readonly mapping: Mapping;
+  readonly handle: number;
+  readonly attachment: Attachment | undefined;
+  users: number;
+}
+
+/** A region of the peer, as the data path wants it. */
+export class RemoteRegion {
+  readonly key: number;
+  readonly address: number;
+  readonly length: number;
+  readonly access: number;
+  readonly pd: number;
+  readonly mapping: Mapping;
+  readonly attached: Attached;
+  /** An address plus this is a place in `mapping`. */
+  readonly shift: number;
+
+  constructor(entry: RegionEntry, attached: Attached) {
+    this.key = entry.key;
+    this.address = entry.address;
+    this.length = entry.length;
+    this.access = entry.access;
+    this.pd = entry.pd;
+    this.attached = attached;
+    this.mapping = attached.mapping;
+    this.shift = entry.offset - entry.address;
+  }
+
+  /** Whether `length` bytes at `address` lie in the region, whatever the numbers are. */
+  contains(address: number, length: number): boolean {
+    const at = address - this.address;
+    return at >= 0 && length <= this.length && at <= this.length - length;
+  }
+}
+
+export class Peer {
+  readonly lid: number;
+  readonly root: Root;
+  readonly #fabric: Fabric;
+  readonly #rootAttachment: Attachment;
+  /** This context's own memory by handle: a queue pair that is connected to its own context needs no second mapping. */
+  readonly #own: ReadonlyMap<number, Mapping> | undefined;
+  readonly #attached = new Map<number, Attached>();
+  readonly #regions = new Map<number, RemoteRegion>();
+
+  /** `undefined` if no device is open there. */
+  static open(fabric: Fabric, lid: number, own: ReadonlyMap<number, Mapping>): Peer | undefined {
+    if (!Number.isInteger(lid) || lid < 0 || lid >= fabric.size) return undefined;
+    const found = fabric.root(lid);
+    if (found === undefined) return undefined;
+    let attachment: Attachment;
+    try {
+      attachment = fabric.attach(lid, found.handle, found.byteLength);
+    } catch {
+      // The member closed its device between the two steps.
+      return undefined;
+    }
+    const root = new Root(attachment.buffer);
+    if (root.isValid) return new Peer(fabric, lid, root, attachment, lid === fabric.lid ? own : undefined);
+    attachment.release();
+    return undefined;
+  }
+
+  private constructor(
+    fabric: Fabric,
+    lid: number,
+    root: Root,
+    attachment: Attachment,
+    own: ReadonlyMap<number, Mapping> | undefined,
+  ) {
+    this.#fabric = fabric;
+    this.lid = lid;
+    this.root = root;
+    this.#rootAttachment = attachment;
+    this.#own = own;
+  }
+
+  /** The region that a key names, as long as it does. Mapped at first use. */
+  region(key: number): RemoteRegion | undefined {
+    const known = this.#regions.get(key);
+    if (known !== undefined && this.root.regions.holds(key)) return known;
+    this.#dropRevoked();
+    const entry = this.root.regions.find(key);
+    if (entry === undefined || entry.handle < 0) return undefined;
+    const attached = this.attach(entry.handle, entry.memoryBytes);
+    if (attached === undefined) return undefined;
+    const region = new RemoteRegion(entry, attached);
+    this.#regions.set(key, region);
+    return region;
+  }
+
+  /** Maps memory of the peer, or counts one more user of what is mapped; `undefined` if it is gone. */
+  attach(handle: number, byteLength: number): Attached | undefined {
+    let attached = this.#attached.get(handle);
+    if (attached === undefined) {
+      const own = this.#own?.get(handle);
+      if (own !== undefined) attached = { mapping: own, handle, attachment: undefined, users: 0 };
+      else {
+        let attachment: Attachment;
+        try {
+          attachment = this.#fabric.attach(this.lid, handle, byteLength);
+        } catch {
+          return undefined;
+        }
+        attached = { mapping: new Mapping(attachment.buffer), handle, attachment, users: 0 };
+      }
+      this.#attached.set(handle, attached);
+    }
+    attached.users++;
+    return attached;
+  }
+
+  /** The end of one use. */
+  detach(attached: Attached): void {
+    if (--attached.users > 0) return;
+    this.#attached.delete(attached.handle);
+    attached.attachment?.release();
+  }
+
+  /** Unmaps what a key names if nobody else uses it: its next use, if there is one, maps it again. */
+  forget(key: number): void {
+    const region = this.#regions.get(key);
+    if (region === undefined || region.attached.users > 1) return;
+    this.#regions.delete(key);
+    this.detach(region.attached);
+  }
+
+  /** Tells the owner that something of its must be seen to. */
+  callAttention(): void {
+    this.root.callAttention();
+    this.#fabric.wake(this.lid);
+  }
+
+  close(): void {
+    for (const { attachment } of this.#attached.values()) attachment?.release();
+    this.#attached.clear();
+    this.#regions.clear();
+    this.#rootAttachment.release();
+  }
+
+  #dropRevoked(): void {
+    for (const [key, region] of this.#regions) {
+      if (this.root.regions.holds(key)) continue;
+      this.#regions.delete(key);
+      this.detach(region.attached);
+    }
+  }
+}

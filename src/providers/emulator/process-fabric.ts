@@ -1,0 +1,132 @@
+/** The fabric of ranks that are processes of one user on one host: each has a heap that the others can map, found in its row of the table. */
+import { availableParallelism } from 'node:os';
+import { RmaError, show } from '../../errors.ts';
+import type { Native, Parker } from '../../native.ts';
+import { ProcessHeap } from '../process-heap.ts';
+import { BellParking, type BellWaiter, EVERYONE, loadRoot, Row, ring, rowOf, storeRoot } from './bells.ts';
+import type { Allocation, Attachment, Fabric } from './fabric.ts';
+
+/**
+ * Joins the fabric as member `lid`.
+ * @param fabricTable `size` rows of shared memory, zero at first (`Control.fabric`)
+ */
+export function openProcessFabric(native: Native, fabricTable: Int32Array, lid: number, size: number): Fabric {
+  return new ProcessFabric(native, fabricTable, lid, size);
+}
+
+class ProcessFabric implements Fabric {
+  readonly lid: number;
+  readonly size: number;
+  readonly parking: BellParking;
+  readonly #native: Native;
+  readonly #table: Int32Array;
+  readonly #waiter: FutexWaiter;
+  readonly #heap: ProcessHeap;
+  #closed = false;
+
+  constructor(native: Native, table: Int32Array, lid: number, size: number) {
+    this.#native = native;
+    this.#table = table;
+    this.lid = lid;
+    this.size = size;
+    this.#waiter = new FutexWaiter(native, table);
+    // With more members than cores they sleep often, and no store is so urgent as to be plain.
+    const everyCore =
+      size <= availableParallelism() && native.membarrierRegister() ? () => native.membarrier() : undefined;
+    this.parking = new BellParking(table, lid, this.#waiter, everyCore);
+    this.#heap = new ProcessHeap(native, `onesided-heap-${lid}`);
+    const { pid, fd, key } = this.#heap.address;
+    const row = rowOf(lid);
+    Atomics.store(table, row + Row.PID, pid);
+    Atomics.store(table, row + Row.HEAP_FD, fd);
+    Atomics.store(table, row + Row.HEAP_KEY, key);
+    Atomics.store(table, row + Row.READY, 1);
+  }
+
+  allocate(byteLength: number): Allocation {
+    this.#mustBeOpen('allocate');
+    return this.#heap.allocate(byteLength);
+  }
+
+  free(allocation: Allocation): void {
+    if (!this.#closed) this.#heap.free(allocation);
+  }
+
+  attach(lid: number, handle: number, byteLength: number): Attachment {
+    this.#mustBeOpen('attach');
+    if (!Number.isInteger(lid) || lid < 0 || lid >= this.size) {
+      throw new RmaError('ERR_VERBS', `attach: there is no member ${show(lid)}; the fabric has ${this.size}`);
+    }
+    const row = rowOf(lid);
+    if (Atomics.load(this.#table, row + Row.READY) !== 1) {
+      throw new RmaError('ERR_VERBS', `attach: member ${lid} has not opened its fabric, or has closed it`);
+    }
+    const load = (field: number): number => Atomics.load(this.#table, row + field);
+    const peer = { pid: load(Row.PID), fd: load(Row.HEAP_FD), key: load(Row.HEAP_KEY) };
+    return this.#heap.attach(lid, peer, handle, byteLength);
+  }
+
+  publishRoot(allocation: Allocation): void {
+    this.#mustBeOpen('publishRoot');
+    storeRoot(this.#table, this.lid, allocation.handle, allocation.byteLength);
+  }
+
+  root(lid: number): { readonly handle: number; readonly byteLength: number } | undefined {
+    return loadRoot(this.#table, lid);
+  }
+
+  wake(lid: number): void {
+    ring(this.#table, lid, this.#wakeWord);
+  }
+
+  readonly #wakeWord = (index: number): void => {
+    this.#native.futexWake(this.#table, index, EVERYONE);
+  };
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    const row = rowOf(this.lid);
+    Atomics.store(this.#table, row + Row.READY, 0);
+    Atomics.store(this.#table, row + Row.ROOT_READY, 0);
+    this.#heap.close();
+    this.parking.close();
+    this.#waiter.close();
+  }
+
+  #mustBeOpen(call: string): void {
+    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: this fabric is closed`);
+  }
+}
+
+/** Sleeps with futexes; the parker's thread starts with the first asynchronous sleep. */
+class FutexWaiter implements BellWaiter {
+  readonly #native: Native;
+  readonly #table: Int32Array;
+  #parker: Parker | undefined;
+  #woken: (() => void) | undefined;
+
+  constructor(native: Native, table: Int32Array) {
+    this.#native = native;
+    this.#table = table;
+  }
+
+  waitSync(bell: number, token: number, timeoutMs: number): void {
+    this.#native.futexWait(this.#table, bell, token, timeoutMs);
+  }
+
+  wait(bell: number, token: number, woken: () => void, keepAlive: boolean): void {
+    this.#parker ??= new this.#native.Parker(() => this.#woken?.());
+    this.#woken = woken;
+    this.#parker.begin(this.#table, bell, token, Number.POSITIVE_INFINITY, keepAlive);
+  }
+
+  interrupt(): void {
+    this.#parker?.interrupt();
+  }
+
+  close(): void {
+    this.#parker?.close();
+    this.#parker = undefined;
+  }
+}

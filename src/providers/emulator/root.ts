@@ -1,0 +1,65 @@
+/**
+ * The root of a context: the shared memory where peers find its queue pairs and memory regions.
+ *
+ *     byte 0       header: MAGIC, LAYOUT, OPEN; on a line of its own ATTENTION
+ *     byte 4096    the queue pair table
+ *     then         the region table
+ *
+ * ATTENTION is counted up by a peer that has changed something that the owner must see to: moved a queue pair to ERR, passed a
+ * watermark, overrun a completion queue. What it was stands with the object concerned, so nothing is lost when many come at once;
+ * the owner looks at ATTENTION whenever it polls, which costs a load.
+ */
+import { loadAcquire } from '../../memory-model.ts';
+import { QP_TABLE_BYTES, QpTable } from './qp-table.ts';
+import { REGION_TABLE_BYTES, RegionTable } from './region-table.ts';
+
+const MAGIC = 0x746f6f72;
+/** Raised whenever anything in the memory that contexts share changes its place or meaning. */
+const LAYOUT = 2;
+const HEADER_BYTES = 4096;
+export const ROOT_BYTES = HEADER_BYTES + QP_TABLE_BYTES + REGION_TABLE_BYTES;
+
+const HeaderWord = Object.freeze({ MAGIC: 0, LAYOUT: 1, OPEN: 2, ATTENTION: 32 });
+
+export class Root {
+  readonly queuePairs: QpTable;
+  readonly regions: RegionTable;
+  readonly #words: Int32Array;
+
+  constructor(buffer: ArrayBufferLike) {
+    this.#words = new Int32Array(buffer, 0, HEADER_BYTES / 4);
+    this.queuePairs = new QpTable(buffer, HEADER_BYTES);
+    this.regions = new RegionTable(buffer, HEADER_BYTES + QP_TABLE_BYTES);
+  }
+
+  /** Owner: everything is in place; peers may look. */
+  open(): void {
+    const words = this.#words;
+    Atomics.store(words, HeaderWord.LAYOUT, LAYOUT);
+    Atomics.store(words, HeaderWord.MAGIC, MAGIC);
+    Atomics.store(words, HeaderWord.OPEN, 1);
+  }
+
+  close(): void {
+    Atomics.store(this.#words, HeaderWord.OPEN, 0);
+  }
+
+  get isOpen(): boolean {
+    return Atomics.load(this.#words, HeaderWord.OPEN) === 1;
+  }
+
+  /** Whether this is a root of this layout. */
+  get isValid(): boolean {
+    const words = this.#words;
+    return Atomics.load(words, HeaderWord.MAGIC) === MAGIC && Atomics.load(words, HeaderWord.LAYOUT) === LAYOUT;
+  }
+
+  /** Owner: changes when something must be seen to. */
+  get attention(): number {
+    return loadAcquire(this.#words, HeaderWord.ATTENTION);
+  }
+
+  callAttention(): void {
+    Atomics.add(this.#words, HeaderWord.ATTENTION, 1);
+  }
+}

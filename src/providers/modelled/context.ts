@@ -1,0 +1,320 @@
+/**
+ * The emulator's second form: devices of a modelled fabric, in virtual time.
+ *
+ * All devices of a fabric live in one thread, and find each other through `ModelledFabric`. A request becomes events (queue-pair.ts): it departs, comes to the other adapter, is carried out there, and completes; each at the time that the
+ * fabric's description and what else goes on give it (network.ts). Data move when the request is carried out, so what a rank finds in its memory is what had arrived by its time.
+ */
+import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { checkInteger, checkRoom } from '../../verbs/checks.ts';
+import type { CompletionQueue } from '../../verbs/completion-queue.ts';
+import type { AsyncEvent, Capabilities, Context, DeviceAttributes, ProcessorTime } from '../../verbs/device.ts';
+import type { Memory, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
+import { QpState } from '../../verbs/queue-pair.ts';
+import { ModelledCompletionQueue } from './completion-queue.ts';
+import type { Fabric } from './description.ts';
+import type { Faults } from './faults.ts';
+import { CAPABILITIES, deviceOf, MOST } from './limits.ts';
+import { ModelledMemory, ModelledProtectionDomain, type ModelledRegion, PAGE } from './memory.ts';
+import { Network } from './network.ts';
+import { ModelledParking } from './parking.ts';
+import { ModelledQueuePair, Transit } from './queue-pair.ts';
+import { Random } from './random.ts';
+import type { ModelledSharedReceiveQueue } from './receive-queue.ts';
+import { Cpu, type Simulator } from './simulator.ts';
+
+/** What the devices of one fabric share. */
+export class ModelledFabric {
+  readonly fabric: Fabric;
+  readonly simulator: Simulator;
+  readonly network: Network;
+  readonly faults: Faults;
+  readonly contexts: (ModelledContext | undefined)[];
+  readonly device: DeviceAttributes;
+  readonly #transits: Transit[] = [];
+
+  constructor(fabric: Fabric, simulator: Simulator, faults: Faults, ranks: number) {
+    this.fabric = fabric;
+    this.simulator = simulator;
+    this.network = new Network(fabric, ranks);
+    this.faults = faults;
+    this.contexts = new Array<undefined>(ranks).fill(undefined);
+    this.device = deviceOf(fabric);
+  }
+
+  open(lid: number): ModelledContext {
+    const context = new ModelledContext(this, lid);
+    this.contexts[lid] = context;
+    return context;
+  }
+
+  /** Transits are used again: a simulation makes millions. */
+  takeTransit(asking: boolean): Transit {
+    const transit = this.#transits.pop() ?? new Transit(this);
+    transit.counted = !asking;
+    if (!asking) this.simulator.underWay++;
+    return transit;
+  }
+
+  giveBack(transit: Transit): void {
+    if (transit.counted) this.simulator.underWay--;
+    this.#transits.push(transit);
+  }
+}
+
+export class ModelledContext implements Context {
+  readonly device: DeviceAttributes;
+  readonly capabilities: Capabilities = CAPABILITIES;
+  readonly lid: number;
+  readonly parking: ModelledParking;
+  readonly neighbours = undefined;
+  readonly cpu: Cpu;
+  readonly processor: ProcessorTime;
+  /** The adapter tries again by itself. */
+  readonly pendingRetry = false;
+  readonly shared: ModelledFabric;
+  readonly fabric: Fabric;
+  readonly simulator: Simulator;
+  readonly regions = new Map<number, ModelledRegion>();
+  readonly cqs = new Set<ModelledCompletionQueue>();
+  readonly srqs = new Set<ModelledSharedReceiveQueue>();
+  readonly queuePairs = new Map<number, ModelledQueuePair>();
+  /** Whether some request has ever found no receive here: until then, posting one need not tell anybody. */
+  hasRefused = false;
+  /** Connections that messages have come from often enough to be looked at before all others. */
+  polled = 0;
+  /** Data of writes that are complete and not in memory yet, in the order of their coming. */
+  readonly #unplaced = new Set<() => void>();
+  readonly #random: Random;
+  readonly #events: AsyncEvent[] = [];
+  #nextAddress: number;
+  #lastQp = 0;
+  #pds = 0;
+  /** Something that a task has done at this time, before whatever it does now, takes place. */
+  #touching = false;
+  #closed = false;
+
+  constructor(shared: ModelledFabric, lid: number) {
+    const { simulator, fabric } = shared;
+    this.shared = shared;
+    this.fabric = fabric;
+    this.simulator = simulator;
+    this.lid = lid;
+    this.device = shared.device;
+    this.cpu = new Cpu(simulator, lid);
+    this.parking = new ModelledParking(simulator);
+    this.#random = new Random(simulator.seed, 16 + lid);
+    this.#nextAddress = ((this.#random.bits() >>> 4) + 2 ** 20) * PAGE;
+    const { cpu } = this;
+    const { host, node } = fabric;
+    this.processor = {
+      spend: (microseconds) => cpu.spend(microseconds),
+      copy: (bytes) => cpu.spend(bytes * host.copy),
+      combine: (bytes) => cpu.spend(bytes * host.combine),
+      reduction: () => cpu.spend(host.reduction),
+      atomic: () => cpu.spend(node.atomic),
+      get inOrder() {
+        return simulator.inEvent;
+      },
+      touch: (access) => {
+        if (simulator.inEvent) access();
+        else simulator.at(cpu.time, lid, { happen: () => this.#touch(access) });
+      },
+      letPass: () => simulator.letPass(),
+    };
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Whether the memory of a rank is that of this one's node. */
+  near(lid: number): boolean {
+    const { network } = this.shared;
+    return network.nodeOf(lid) === network.nodeOf(this.lid);
+  }
+
+  /** A rank of this node, which waits for a line of memory, has it after as long as an atomic instruction takes. */
+  wake(lid: number): void {
+    if (!this.near(lid)) return;
+    const { simulator, cpu, fabric, shared } = this;
+    // The task that gave back what others wait for may have been given work to do since: that does not delay them.
+    const when = this.#touching ? simulator.now : cpu.time;
+    simulator.at(when + fabric.node.atomic, this.lid, { happen: () => shared.contexts[lid]?.cpu.ring() });
+  }
+
+  #touch(access: () => void): void {
+    if (this.cpu.dead) return;
+    this.#touching = true;
+    try {
+      access();
+    } finally {
+      this.#touching = false;
+    }
+    this.cpu.ring();
+  }
+
+  allocateMemory(bytes: number): Memory {
+    this.#mustBeOpen('allocate memory');
+    checkInteger('allocate memory', 'the number of bytes', bytes, 1, this.device.maxMrSize);
+    let buffer: ArrayBuffer;
+    try {
+      buffer = new ArrayBuffer(bytes);
+    } catch (cause) {
+      throw new RmaError('ERR_VERBS', `allocate memory: no memory of ${bytes} bytes (ENOMEM)`, { cause });
+    }
+    return new ModelledMemory(this, this.#takeAddress(bytes), buffer, true);
+  }
+
+  adoptMemory(buffer: ArrayBufferLike): Memory {
+    this.#mustBeOpen('adopt memory');
+    if (!(buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer)) {
+      throw argumentTypeError(`adopt memory: an ArrayBuffer or SharedArrayBuffer is needed, not ${show(buffer)}`);
+    }
+    return new ModelledMemory(this, this.#takeAddress(buffer.byteLength), buffer, false);
+  }
+
+  exposeMemory(): undefined {
+    return undefined;
+  }
+
+  allocPd(): ModelledProtectionDomain {
+    this.#mustBeOpen('allocate a protection domain');
+    checkRoom('allocate a protection domain', 'protection domains', this.#pds, this.device.maxPd);
+    this.#pds++;
+    return new ModelledProtectionDomain(this);
+  }
+
+  createCq(cqe: number): ModelledCompletionQueue {
+    const call = 'create a completion queue';
+    this.#mustBeOpen(call);
+    checkInteger(call, 'cqe', cqe, 1, this.device.maxCqe);
+    checkRoom(call, 'completion queues', this.cqs.size, this.device.maxCq);
+    const cq = new ModelledCompletionQueue(this, cqe);
+    this.cqs.add(cq);
+    return cq;
+  }
+
+  remotePointer(): RemotePointer {
+    throw new RmaError('ERR_VERBS', `remote pointer: ${this.device.name} does not map remote memory`);
+  }
+
+  pollAsyncEvent(): AsyncEvent | undefined {
+    return this.#events.shift();
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    for (const qp of this.queuePairs.values()) qp.destroy();
+    this.#closed = true;
+    for (const srq of this.srqs) srq.destroy();
+    for (const cq of this.cqs) cq.destroy();
+    this.regions.clear();
+    this.shared.contexts[this.lid] = undefined;
+  }
+
+  // ---- for the objects made from this context ---------------------------------------------------------------------------
+
+  newKey(): number {
+    let key: number;
+    do key = this.#random.bits();
+    while (key === 0 || this.regions.has(key));
+    return key;
+  }
+
+  /** Has the data of a write come into memory at a time, unless something has asked for them before. */
+  placeAt(time: number, region: ModelledRegion, place: () => void): void {
+    const put = (): void => {
+      if (!this.#unplaced.delete(put) || this.regions.get(region.rkey) !== region) return;
+      place();
+      this.simulator.changed();
+    };
+    this.#unplaced.add(put);
+    this.simulator.at(time, this.lid, { happen: put });
+  }
+
+  /** The adapter reads what it has been given, wherever that is. */
+  placeAll(): void {
+    for (const put of this.#unplaced) put();
+  }
+
+  forgetRegion(region: ModelledRegion): void {
+    this.regions.delete(region.rkey);
+  }
+
+  forgetPd(): void {
+    this.#pds--;
+  }
+
+  createQueuePair(pd: ModelledProtectionDomain, init: QueuePairInit): ModelledQueuePair {
+    const call = 'create a queue pair';
+    this.#mustBeOpen(call);
+    const { device } = this;
+    const { maxSendWr = 64, maxRecvWr = 64, maxSendSge = 1, maxRecvSge = 1 } = init;
+    const { maxInlineData = Math.min(64, device.maxInlineData) } = init;
+    checkInteger(call, 'maxSendWr', maxSendWr, 1, device.maxQpWr);
+    checkInteger(call, 'maxRecvWr', maxRecvWr, 1, device.maxQpWr);
+    checkInteger(call, 'maxSendSge', maxSendSge, 1, device.maxSge);
+    checkInteger(call, 'maxRecvSge', maxRecvSge, 1, device.maxSge);
+    checkInteger(call, 'maxInlineData', maxInlineData, 0, device.maxInlineData);
+    const sendCq = this.#ownCq(call, 'sendCq', init.sendCq);
+    const recvCq = this.#ownCq(call, 'recvCq', init.recvCq);
+    const srq = init.srq as ModelledSharedReceiveQueue | undefined;
+    if (srq !== undefined && (!this.srqs.has(srq) || srq.pd !== pd)) {
+      throw new RmaError(
+        'ERR_VERBS',
+        `${call}: srq must be a shared receive queue of the same protection domain (EINVAL)`,
+      );
+    }
+    checkRoom(call, 'queue pairs', this.queuePairs.size, MOST);
+    do this.#lastQp = (this.#lastQp % (2 ** 24 - 1)) + 1;
+    while (this.queuePairs.has(this.#lastQp));
+    const qp = new ModelledQueuePair(this, this.#lastQp, pd, sendCq, recvCq, srq, {
+      maxSendWr,
+      maxRecvWr,
+      maxSendSge,
+      maxRecvSge,
+      maxInlineData,
+      signalAll: init.signalAll ?? false,
+    });
+    this.queuePairs.set(qp.number, qp);
+    sendCq.users++;
+    recvCq.users++;
+    if (srq !== undefined) srq.users++;
+    pd.children++;
+    return qp;
+  }
+
+  raise(event: AsyncEvent): void {
+    this.#events.push(event);
+    this.parking.ring();
+    this.cpu.ring();
+  }
+
+  /** Completions were lost, and with them what the queue pairs promise. */
+  overrun(cq: ModelledCompletionQueue): void {
+    this.raise({ type: 'CQ_ERR', cq });
+    for (const qp of this.queuePairs.values()) {
+      if ((qp.sendCq !== cq && qp.recvCq !== cq) || qp.state === QpState.RESET || qp.state === QpState.ERR) continue;
+      this.raise({ type: 'QP_FATAL', qpNumber: qp.number });
+      qp.toError();
+    }
+  }
+
+  #takeAddress(bytes: number): number {
+    const address = this.#nextAddress;
+    this.#nextAddress += (Math.ceil(bytes / PAGE) + 1) * PAGE;
+    return address;
+  }
+
+  #ownCq(call: string, name: string, cq: CompletionQueue): ModelledCompletionQueue {
+    if (this.cqs.has(cq as ModelledCompletionQueue)) return cq as ModelledCompletionQueue;
+    throw new RmaError(
+      'ERR_VERBS',
+      `${call}: ${name} must be a completion queue of this context, not ${show(cq)} (EINVAL)`,
+    );
+  }
+
+  #mustBeOpen(call: string): void {
+    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the device's context was closed`);
+  }
+}

@@ -1,0 +1,39 @@
+/** What a modelled device can do besides what its fabric says: numbers that no experiment depends on. */
+import type { Capabilities, DeviceAttributes } from '../../verbs/device.ts';
+import { MAX_MESSAGE_BYTES } from '../../verbs/work-request-ring.ts';
+import type { Fabric } from './description.ts';
+
+/** Of each kind of object. Numbers of queue pairs have 24 bits. */
+export const MOST = 2 ** 20;
+const MAX_QP_WR = 16_384;
+export const MAX_SRQ_WR = 32_768;
+
+/** A device across a network claims no more. Its keys are random, but drawn from a seed. */
+export const CAPABILITIES: Capabilities = Object.freeze({
+  loadStore: false,
+  atomicsAgree: false,
+  immediateCompletion: false,
+  remoteUserMemory: true,
+  randomKeys: false,
+  faultEvents: true,
+});
+
+export function deviceOf({ adapter, name }: Fabric): DeviceAttributes {
+  return Object.freeze({
+    name,
+    maxQp: MOST,
+    maxQpWr: MAX_QP_WR,
+    maxSge: adapter.maxSge,
+    maxCq: MOST,
+    maxCqe: 2 ** 22,
+    maxMr: MOST,
+    maxMrSize: Number.MAX_SAFE_INTEGER,
+    maxPd: 32_768,
+    maxSrq: MOST,
+    maxSrqWr: MAX_SRQ_WR,
+    maxSrqSge: adapter.maxSge,
+    maxInlineData: adapter.inline,
+    maxQpInitRdAtom: adapter.maxReads,
+    maxMsgSize: Math.min(adapter.maxMessage, MAX_MESSAGE_BYTES),
+  });
+}

@@ -1,0 +1,160 @@
+/**
+ * How long a message takes from adapter to adapter, and what it has to wait for on its way.
+ *
+ *     memory → bus → adapter (send) → link out → leaf (→ uplink → spine → leaf) → link in → adapter (receive) → bus → memory
+ *
+ * Every part is a resource that one message has at a time, in the order in which messages come to it; what is kept of it is the time from which it is free. A message is reserved its way in two steps, each an event: at the sender
+ * (`depart`), and when its first packet comes to the receiver (`arrive`), so that messages of several senders queue up there in the order of their coming.
+ *
+ * Adapters and switches go round their connections packet by packet. So a message of one packet does not wait for the whole of longer ones, but for a packet of theirs, and they are delayed by it (`Parts`).
+ *
+ * A packet is stored by each adapter before it is passed on; the rest of a longer message follows at the pace of the slowest part (`tailGap`). So a message of n bytes that meets no other takes
+ *
+ *     send + fetch + p·readGap + (latency + hops·switch + p·outGap) + receive + p·writeGap + (n − p)·max(gaps),   p = min(n, packet)
+ */
+import type { Fabric } from './description.ts';
+
+/** Parts of one kind, and from when on each is free. */
+class Parts {
+  readonly #free: Float64Array;
+  /** The same, if only messages of one packet are looked at. */
+  readonly #freeOfShort: Float64Array;
+  /** How long a packet of a longer message takes. */
+  readonly #packetTime: number;
+
+  constructor(count: number, packetTime: number) {
+    this.#free = new Float64Array(count);
+    this.#freeOfShort = new Float64Array(count);
+    this.#packetTime = packetTime;
+  }
+
+  /** From when on it is worth while to ask for a part. */
+  freeFor(part: number, isShort: boolean): number {
+    return isShort ? Math.min(this.#free[part], this.#freeOfShort[part]) : this.#free[part];
+  }
+
+  /** When a message that comes at `when` gets the part. */
+  startOf(part: number, when: number, isShort: boolean): number {
+    const start = Math.max(when, this.#free[part]);
+    return isShort ? Math.min(start, Math.max(when + this.#packetTime, this.#freeOfShort[part])) : start;
+  }
+
+  take(part: number, start: number, time: number, isShort: boolean): void {
+    this.#free[part] = Math.max(this.#free[part], start) + time;
+    if (isShort) this.#freeOfShort[part] = start + time;
+  }
+
+  /** @returns when it gets the part, and has it for `time` */
+  reserve(part: number, when: number, time: number, isShort: boolean): number {
+    const start = this.startOf(part, when, isShort);
+    this.take(part, start, time, isShort);
+    return start;
+  }
+}
+
+export class Network {
+  readonly fabric: Fabric;
+  readonly #ranksOfNode: number;
+  /** Of each node: its adapter, sending and receiving, and its bus, where there is one for both ways. */
+  readonly #sending: Parts;
+  readonly #receiving: Parts;
+  readonly #bus: Parts | undefined;
+  /** From when on each node's adapter can carry out an atomic. */
+  readonly #atomics: Float64Array;
+  /** Uplinks of the leaves, up and down. */
+  readonly #up: Parts;
+  readonly #down: Parts;
+  readonly #tailGap: number;
+  readonly #outGap: number;
+  readonly #inGap: number;
+
+  constructor(fabric: Fabric, ranks: number) {
+    this.fabric = fabric;
+    this.#ranksOfNode = fabric.node.ranks;
+    const nodes = Math.ceil(ranks / fabric.node.ranks);
+    const leaves = Math.ceil(nodes / fabric.switch.leafPorts);
+    const { adapter, bus, link } = fabric;
+    this.#outGap = Math.max(bus.readGap, link.outGap);
+    this.#inGap = Math.max(bus.writeGap, link.inGap);
+    this.#tailGap = Math.max(this.#outGap, this.#inGap);
+    const { packet } = adapter;
+    this.#sending = new Parts(nodes, packet * this.#outGap);
+    this.#receiving = new Parts(nodes, packet * this.#inGap);
+    this.#bus = bus.shared === 1 ? new Parts(nodes, packet * Math.max(bus.readGap, bus.writeGap)) : undefined;
+    this.#atomics = new Float64Array(nodes);
+    this.#up = new Parts(leaves * fabric.switch.uplinks, packet * link.outGap);
+    this.#down = new Parts(leaves * fabric.switch.uplinks, packet * link.outGap);
+  }
+
+  nodeOf(rank: number): number {
+    return Math.floor(rank / this.#ranksOfNode);
+  }
+
+  /** Until when the adapter of a rank is busy sending what it was given. */
+  freeToSend(rank: number, bytes: number): number {
+    return this.#sending.freeFor(this.nodeOf(rank), this.isShort(bytes));
+  }
+
+  /** Whether a message is one packet. */
+  isShort(bytes: number): boolean {
+    return bytes <= this.fabric.adapter.packet;
+  }
+
+  /**
+   * Reserves a message its way out of the sender. @returns when its first packet has come to the receiving adapter
+   * @param entries that are gathered from memory; 0: the data lies in the request
+   */
+  depart(now: number, from: number, to: number, bytes: number, entries: number): number {
+    const { adapter, bus, link, switch: tree } = this.fabric;
+    const source = this.nodeOf(from);
+    const target = this.nodeOf(to);
+    const first = Math.min(bytes, adapter.packet);
+    const isShort = this.isShort(bytes);
+    let start = this.#sending.startOf(source, now, isShort);
+    if (this.#bus !== undefined) start = this.#bus.reserve(source, start, bytes * bus.readGap, isShort);
+    const more = entries > 1 ? (entries - 1) * adapter.entry : 0;
+    this.#sending.take(source, start, adapter.send + more + bytes * this.#outGap, isShort);
+    const out = start + adapter.send + more + (entries > 0 ? bus.fetch : 0) + first * bus.readGap;
+    if (source === target) return out + adapter.loopback;
+    const sourceLeaf = Math.floor(source / tree.leafPorts);
+    const targetLeaf = Math.floor(target / tree.leafPorts);
+    const leaf = out + link.latency + first * link.outGap + tree.latency;
+    if (sourceLeaf === targetLeaf) return leaf;
+    // The way is chosen by the target, as by a subnet manager's tables.
+    const way = target % tree.uplinks;
+    const time = bytes * link.outGap;
+    const up = this.#up.reserve(sourceLeaf * tree.uplinks + way, leaf, time, isShort);
+    const down = this.#down.reserve(targetLeaf * tree.uplinks + way, up + tree.latency, time, isShort);
+    return down + tree.latency;
+  }
+
+  /** Reserves a message whose first packet has come its way into the receiver. @returns when its last byte is in memory */
+  arrive(now: number, to: number, bytes: number): number {
+    const { adapter, bus } = this.fabric;
+    const target = this.nodeOf(to);
+    const first = Math.min(bytes, adapter.packet);
+    const isShort = this.isShort(bytes);
+    let start = this.#receiving.startOf(target, now, isShort);
+    if (this.#bus !== undefined) start = this.#bus.reserve(target, start, bytes * bus.writeGap, isShort);
+    this.#receiving.take(target, start, adapter.receive + bytes * this.#inGap, isShort);
+    return start + adapter.receive + first * bus.writeGap + (bytes - first) * this.#tailGap;
+  }
+
+  /** Reserves an atomic its turn at the adapter of a rank. @returns when it has been carried out */
+  atomic(now: number, rank: number): number {
+    const node = this.nodeOf(rank);
+    const done = Math.max(now, this.#atomics[node]) + this.fabric.adapter.atomic;
+    this.#atomics[node] = done;
+    return done;
+  }
+
+  /** How long it takes until a rank's adapter knows that another's has taken in a request. */
+  acknowledgement(from: number, to: number): number {
+    const { adapter, link, switch: tree } = this.fabric;
+    const source = this.nodeOf(from);
+    const target = this.nodeOf(to);
+    if (source === target) return adapter.acknowledge + adapter.loopback;
+    const sameLeaf = Math.floor(source / tree.leafPorts) === Math.floor(target / tree.leafPorts);
+    return adapter.acknowledge + link.latency + (sameLeaf ? 1 : 3) * tree.latency;
+  }
+}

@@ -1,0 +1,22 @@
+/**
+ * Where a context of a modelled fabric sleeps that no task of the fabric uses: in a program that drives queue pairs itself. Tasks wait otherwise (`Cpu`), without it.
+ *
+ * What is to happen on the fabric happens meanwhile, as fast as it can: virtual time goes on as far as there are events. The longest time to sleep is one of the real clock.
+ */
+import type { Parking } from '../../verbs/device.ts';
+import { LocalParking } from '../emulator/local-fabric.ts';
+import type { Simulator } from './simulator.ts';
+
+export class ModelledParking extends LocalParking implements Parking {
+  readonly #simulator: Simulator;
+
+  constructor(simulator: Simulator) {
+    super();
+    this.#simulator = simulator;
+  }
+
+  override sleepSync(token: number, timeoutMs: number): void {
+    this.#simulator.drain(() => this.arm() !== token);
+    super.sleepSync(token, timeoutMs);
+  }
+}

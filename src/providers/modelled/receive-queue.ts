@@ -1,0 +1,243 @@
+/**
+ * Posted receives: a queue pair's own, or shared by several. Who posts is the owner's task; who takes are requests that arrive, which are events.
+ *
+ * A request that found no receive waits in `waiters`. Posting does not touch them: it makes an event, so that it does not matter in which order tasks of one time run.
+ */
+import { RmaError, show } from '../../errors.ts';
+import { checkInteger } from '../../verbs/checks.ts';
+import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
+import type { ModelledContext } from './context.ts';
+import type { FabricEvent } from './event-queue.ts';
+import type { ModelledProtectionDomain } from './memory.ts';
+
+/** Somebody whose request waits for a receive. */
+export interface Waiter {
+  receivePosted(): void;
+}
+
+const FIRST_SLOTS = 8;
+
+export class ReceiveQueue implements FabricEvent {
+  readonly capacity: number;
+  readonly maxSge: number;
+  readonly #context: ModelledContext;
+  readonly #waiters = new Set<Waiter>();
+  #ringing = false;
+  // Receives `#head … #tail`, by their count modulo the number of slots, a power of two that grows to `capacity`.
+  #slots: number;
+  #head = 0;
+  #tail = 0;
+  #building = 0;
+  #wrIds: Float64Array;
+  #counts: Uint16Array;
+  #addresses: Float64Array;
+  #lengths: Uint32Array;
+  #lkeys: Uint32Array;
+  /** The receive that `take` has taken. */
+  wrId = 0;
+  numSge = 0;
+  #taken = 0;
+
+  constructor(context: ModelledContext, maxWr: number, maxSge: number) {
+    this.#context = context;
+    this.capacity = 2 ** Math.ceil(Math.log2(maxWr));
+    this.maxSge = maxSge;
+    this.#slots = Math.min(FIRST_SLOTS, this.capacity);
+    this.#wrIds = new Float64Array(this.#slots);
+    this.#counts = new Uint16Array(this.#slots);
+    this.#addresses = new Float64Array(this.#slots * maxSge);
+    this.#lengths = new Uint32Array(this.#slots * maxSge);
+    this.#lkeys = new Uint32Array(this.#slots * maxSge);
+  }
+
+  get posted(): number {
+    return this.#tail - this.#head;
+  }
+
+  addSge(lkey: number, address: number, length: number): void {
+    const refuse = (why: string): never => {
+      this.#building = 0;
+      throw new RmaError('ERR_VERBS', `post receive: ${why}`);
+    };
+    if (this.posted >= this.capacity) {
+      refuse(`the receive queue has places for ${this.capacity} receives and is full (ENOMEM)`);
+    }
+    if (this.#building >= this.maxSge) {
+      refuse(`a receive of this queue may have ${this.maxSge} scatter entries (EINVAL)`);
+    }
+    if (length >>> 0 !== length || !Number.isSafeInteger(address) || address < 0) {
+      refuse(`${show(length)} bytes at ${show(address)} are no piece of memory (EINVAL)`);
+    }
+    if (this.posted >= this.#slots) this.#grow();
+    const i = (this.#tail & (this.#slots - 1)) * this.maxSge + this.#building++;
+    this.#addresses[i] = address;
+    this.#lengths[i] = length;
+    this.#lkeys[i] = lkey;
+  }
+
+  post(wrId: number, lkey: number, address: number, length: number): void {
+    if (!Number.isSafeInteger(wrId) || wrId < 0) {
+      this.#building = 0;
+      checkInteger('post receive', 'wrId', wrId, 0, Number.MAX_SAFE_INTEGER);
+    }
+    this.addSge(lkey, address, length);
+    const slot = this.#tail & (this.#slots - 1);
+    this.#wrIds[slot] = wrId;
+    this.#counts[slot] = this.#building;
+    this.#building = 0;
+    this.#tail++;
+    const { cpu } = this.#context;
+    cpu.spend(this.#context.fabric.host.postReceive);
+    this.ring();
+  }
+
+  /** Takes the oldest receive; `false` if there is none. */
+  take(): boolean {
+    if (this.#head === this.#tail) return false;
+    this.#taken = this.#head++ & (this.#slots - 1);
+    this.wrId = this.#wrIds[this.#taken];
+    this.numSge = this.#counts[this.#taken];
+    return true;
+  }
+
+  /** Entry `i` of the receive that was taken. */
+  address(i: number): number {
+    return this.#addresses[this.#taken * this.maxSge + i];
+  }
+
+  length(i: number): number {
+    return this.#lengths[this.#taken * this.maxSge + i];
+  }
+
+  lkey(i: number): number {
+    return this.#lkeys[this.#taken * this.maxSge + i];
+  }
+
+  /** Forgets all receives. */
+  clear(): void {
+    this.#building = 0;
+    this.#head = this.#tail;
+  }
+
+  wait(waiter: Waiter): void {
+    this.#waiters.add(waiter);
+  }
+
+  cancel(waiter: Waiter): void {
+    this.#waiters.delete(waiter);
+  }
+
+  /** Tells who waits that they may try again: a receive was posted, or there will be none. */
+  ring(): void {
+    if (this.#ringing) return;
+    const { cpu, simulator, lid } = this.#context;
+    if (!this.#context.hasRefused) return;
+    this.#ringing = true;
+    simulator.at(cpu.time, lid, this);
+  }
+
+  happen(): void {
+    this.#ringing = false;
+    const waiting = [...this.#waiters];
+    this.#waiters.clear();
+    for (const waiter of waiting) waiter.receivePosted();
+  }
+
+  #grow(): void {
+    const before = this.#slots;
+    const { maxSge } = this;
+    const [wrIds, counts, addresses, lengths, lkeys] = [
+      this.#wrIds,
+      this.#counts,
+      this.#addresses,
+      this.#lengths,
+      this.#lkeys,
+    ];
+    this.#slots = 2 * before;
+    this.#wrIds = new Float64Array(this.#slots);
+    this.#counts = new Uint16Array(this.#slots);
+    this.#addresses = new Float64Array(this.#slots * maxSge);
+    this.#lengths = new Uint32Array(this.#slots * maxSge);
+    this.#lkeys = new Uint32Array(this.#slots * maxSge);
+    for (let count = this.#head; count < this.#tail; count++) {
+      const from = count & (before - 1);
+      const to = count & (this.#slots - 1);
+      this.#wrIds[to] = wrIds[from];
+      this.#counts[to] = counts[from];
+      for (let i = 0; i < maxSge; i++) {
+        this.#addresses[to * maxSge + i] = addresses[from * maxSge + i];
+        this.#lengths[to * maxSge + i] = lengths[from * maxSge + i];
+        this.#lkeys[to * maxSge + i] = lkeys[from * maxSge + i];
+      }
+    }
+  }
+}
+
+export class ModelledSharedReceiveQueue implements SharedReceiveQueue {
+  readonly maxWr: number;
+  readonly maxSge: number;
+  readonly pd: ModelledProtectionDomain;
+  readonly receives: ReceiveQueue;
+  /** Queue pairs that receive from it. */
+  users = 0;
+  readonly #context: ModelledContext;
+  #limit = 0;
+  #destroyed = false;
+
+  constructor(context: ModelledContext, pd: ModelledProtectionDomain, maxWr: number, maxSge: number) {
+    this.#context = context;
+    this.pd = pd;
+    this.receives = new ReceiveQueue(context, maxWr, maxSge);
+    this.maxWr = this.receives.capacity;
+    this.maxSge = maxSge;
+  }
+
+  postRecv(wrId: number, lkey: number, address: number, length: number): void {
+    this.#mustLive('post receive');
+    this.receives.post(wrId, lkey, address, length);
+  }
+
+  addRecvSge(lkey: number, address: number, length: number): void {
+    this.#mustLive('post receive');
+    this.receives.addSge(lkey, address, length);
+  }
+
+  get posted(): number {
+    return this.#destroyed ? 0 : this.receives.posted;
+  }
+
+  arm(limit: number): void {
+    this.#mustLive('arm the limit');
+    checkInteger('arm the limit', 'the limit', limit, 0, this.maxWr);
+    this.#limit = limit;
+    this.noticeLimit();
+  }
+
+  /** Raises the event if fewer receives are left than the limit says. */
+  noticeLimit(): void {
+    if (this.receives.posted >= this.#limit) return;
+    this.#limit = 0;
+    this.#context.raise({ type: 'SRQ_LIMIT_REACHED', srq: this });
+  }
+
+  destroy(): void {
+    if (this.#destroyed) return;
+    if (this.users > 0) {
+      throw new RmaError(
+        'ERR_VERBS',
+        `destroy a shared receive queue: ${this.users} queue pairs receive from it; destroy them first (EBUSY)`,
+      );
+    }
+    this.#destroyed = true;
+    this.#context.srqs.delete(this);
+    this.pd.children--;
+  }
+
+  get isDestroyed(): boolean {
+    return this.#destroyed;
+  }
+
+  #mustLive(call: string): void {
+    if (this.#destroyed) throw new RmaError('ERR_VERBS', `${call}: the shared receive queue was destroyed`);
+  }
+}

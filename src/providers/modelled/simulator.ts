@@ -1,0 +1,283 @@
+/**
+ * Virtual time: what happens on a modelled fabric, in order, and the tasks that it wakes.
+ *
+ * Time is a number of microseconds that goes from event to event. All events of one time take place before a task that one of them has woken goes on.
+ *
+ * **Tasks and the order of their steps.** A task is JavaScript of the caller's, between two waits. The simulator must not let time go on before every task that runs has come to its
+ * next wait, or it could post something in the past. It cannot see that from the waits that are pending, since a task may wait for several things at once, or for promises that
+ * have nothing to do with the fabric. But the platform says it exactly: a callback of `setImmediate` runs when no microtask is left. So the loop resolves the waits that are over, takes one such turn of the event loop,
+ * and goes on. That is a microsecond for each time at which waits end, not for each event: operations are advanced by the loop itself (`Watcher.notice`), without promises, until they are complete.
+ *
+ * **Why the same seed gives the same run, whatever the version of the engine.** Tasks that are woken at one time run between each other in an order that depends on how many microtasks their
+ * `await`s take. So nothing may depend on that order. A task touches nothing of the simulator's or of another task's; all it does is put events into the queue, and an event's place there is its time,
+ * then the rank that made it, then its number among those of that rank (`order`). A rank's own steps are in the order of its program. So the queue gives the same events in
+ * the same order, however the tasks were interleaved; links, adapters and memories change in events only. There is no clock and no random number but the seeded ones.
+ *
+ * **Processors.** The steps of a rank take no time by themselves. What costs its processor time says so (`Cpu.spend`), which puts the rank's own clock ahead of the fabric's: what it posts next, it posts at that time.
+ * A rank whose clock is ahead is busy: what arrives for it is looked at when its clock is reached.
+ */
+import { RmaError } from '../../errors.ts';
+import { EventQueue, type FabricEvent } from './event-queue.ts';
+import { Random } from './random.ts';
+
+/** Events between two turns of the event loop, if no task is woken: so long a simulation does not keep signals and timers of the process from being seen to. */
+const TURN = 200_000;
+/** Looks of each rank in vain, while nothing is under way that could change what is looked at, after which it will not change any more: many more than the answer to a request takes. */
+const MOST_IN_VAIN = 20_000;
+/** Events that a call may let pass before it must have its answer. */
+const MOST_PASSES = 1_000_000;
+/** Events of a rank that its number in `order` has room for, and, above them, the ranks. */
+const RANK_EVENTS = 2 ** 37;
+
+/** What a simulator tells whoever runs tasks on it. */
+export interface Observer {
+  /** Nothing is left to happen, and no task goes on. */
+  idle(): void;
+  /** All that happens is that ranks ask again and again for what nobody will change. */
+  stuck(): void;
+  /** An event has thrown. */
+  failed(error: unknown): void;
+}
+
+export class Simulator {
+  /** Virtual microseconds. */
+  now = 0;
+  /** Events that have taken place. */
+  happened = 0;
+  observer: Observer | undefined;
+  /** What will change something by itself: messages of ranks that do not only ask whether something has changed, tasks that compute, deadlines. */
+  underWay = 0;
+  /** Tasks that wait for nothing on the fabric: they run, or wait for something else. Time goes on for them too, but not before each has had a turn of the event loop. */
+  outside = 0;
+  readonly seed: number;
+  readonly #queue = new EventQueue();
+  /** Tasks' waits that are over, to be resolved before time goes on. */
+  #over: (() => void)[] = [];
+  #scheduled = false;
+  #running = false;
+  #stopped = false;
+  #askedInVain = 0;
+  #passed = 0;
+  #depth = 0;
+  /** 0, or what the order of ranks at one time is mixed from. */
+  readonly #shuffle: number;
+  readonly #made: Float64Array;
+
+  /** @param shuffle events of one time come in random order, instead of that of the ranks */
+  constructor(ranks: number, seed: number, shuffle: boolean) {
+    this.seed = seed;
+    this.#made = new Float64Array(ranks);
+    this.#shuffle = shuffle ? new Random(seed, 1).bits() | 1 : 0;
+  }
+
+  /** @param rank who makes the event */
+  at(time: number, rank: number, event: FabricEvent): void {
+    const count = this.#made[rank]++;
+    // Events of one rank and time keep their order when ranks are shuffled.
+    const when = time < this.now ? this.now : time;
+    const place = this.#shuffle === 0 ? rank : this.#placeOf(when, rank);
+    this.#queue.push(when, place * RANK_EVENTS + count, event);
+    if (!this.#scheduled && !this.#running) this.#schedule();
+  }
+
+  /** A task goes on at the present time, once all events of it have taken place. */
+  resume(go: () => void): void {
+    this.#over.push(go);
+    if (!this.#scheduled && !this.#running) this.#schedule();
+  }
+
+  /** A rank has asked in vain, and will ask again. */
+  askedInVain(): void {
+    if (this.underWay > 0) this.#askedInVain = 0;
+    else if (++this.#askedInVain > MOST_IN_VAIN * this.#made.length) {
+      this.#askedInVain = 0;
+      this.observer?.stuck();
+    }
+  }
+
+  /** Memory somewhere is not what it was: who asks may find something. */
+  changed(): void {
+    this.#askedInVain = 0;
+  }
+
+  /** A wait is over: some rank gets on. */
+  gotOn(): void {
+    this.#askedInVain = 0;
+    this.#passed = 0;
+  }
+
+  /** Nothing more happens. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** Lets the next thing happen, in this call. Throws when the caller asks on and on, and nobody will answer. */
+  letPass(): void {
+    const empty = this.#queue.size === 0;
+    this.#passed += empty ? MOST_PASSES / MOST_IN_VAIN : 1;
+    if (this.#passed > MOST_PASSES) {
+      this.#passed = 0;
+      throw new RmaError(
+        'ERR_RMA_WOULD_DEADLOCK',
+        'a request is waited for by a call that must not return before, and nobody can answer it',
+      );
+    }
+    if (!empty) this.#step();
+  }
+
+  /** Lets everything happen that can without a task's doing, in this call, until `enough` says so. For contexts that no tasks use. */
+  drain(enough: () => boolean): void {
+    while (this.#queue.size > 0 && !enough()) this.#step();
+  }
+
+  /**
+   * A rank's place in an order of the ranks that is another one at each time. Each step maps 16 bits to 16 bits one to one, so no two ranks get the same place.
+   * It does not depend on the order of the calls.
+   */
+  #placeOf(time: number, rank: number): number {
+    bits[0] = time;
+    const salt = Math.imul(words[0] ^ Math.imul(words[1], 0x9e3779b1) ^ this.#shuffle, 0x21f0aaad);
+    let x = (rank ^ (salt >>> 16)) & 0xffff;
+    x = Math.imul(x, 0x6a45) & 0xffff;
+    x ^= x >>> 7;
+    x = Math.imul(x ^ (salt & 0xffff), 0x9e3b) & 0xffff;
+    return x ^ (x >>> 9);
+  }
+
+  #schedule(): void {
+    if (this.#stopped) return;
+    this.#scheduled = true;
+    setImmediate(this.#run);
+  }
+
+  #step(): void {
+    const queue = this.#queue;
+    this.now = queue.time;
+    this.happened++;
+    this.#depth++;
+    try {
+      queue.pop().happen();
+    } finally {
+      this.#depth--;
+    }
+  }
+
+  /** Whether an event is taking place, and not a task's step. */
+  get inEvent(): boolean {
+    return this.#depth > 0;
+  }
+
+  readonly #run = (): void => {
+    this.#scheduled = false;
+    this.#running = true;
+    const queue = this.#queue;
+    let turned = true;
+    try {
+      for (let events = 0; queue.size > 0 && events < TURN && !this.#stopped; events++) {
+        if (queue.time > this.now && (this.#over.length > 0 || (this.outside > 0 && !turned))) break;
+        turned = false;
+        this.#step();
+      }
+    } catch (error) {
+      this.#running = false;
+      if (this.observer === undefined) throw error;
+      this.observer.failed(error);
+      return;
+    }
+    this.#running = false;
+    const over = this.#over;
+    if (over.length > 0) {
+      this.#over = [];
+      for (const go of over) go();
+    } else if (queue.size === 0) {
+      if (!this.#stopped) this.observer?.idle();
+      return;
+    }
+    if (!this.#scheduled) this.#schedule();
+  };
+}
+
+const bits = new Float64Array(1);
+const words = new Int32Array(bits.buffer);
+
+/** One wait of a rank: looked at when something has happened that it may be waiting for. */
+export interface Watcher {
+  /** Does what can be done now. The rank's processor is free. */
+  notice(): void;
+}
+
+/** The processor of one rank. */
+export class Cpu implements FabricEvent {
+  readonly rank: number;
+  readonly #simulator: Simulator;
+  /** Until then it is busy. */
+  #clock = 0;
+  #looking = false;
+  /** Whoever waits here. */
+  watcher: Watcher | undefined;
+  /** The rank has died: nothing happens here any more. */
+  dead = false;
+  /** All that it does at present is to ask again and again whether something has changed. */
+  asking = false;
+  #waits = 0;
+  /** When it looks again though nothing may have changed. */
+  #again = Number.POSITIVE_INFINITY;
+
+  constructor(simulator: Simulator, rank: number) {
+    this.#simulator = simulator;
+    this.rank = rank;
+  }
+
+  /** The rank's own time. */
+  get time(): number {
+    const { now } = this.#simulator;
+    return this.#clock > now ? this.#clock : now;
+  }
+
+  /** Passes processor time. */
+  spend(microseconds: number): void {
+    this.#clock = this.time + microseconds;
+  }
+
+  /** Something has changed that this rank may be waiting for. It looks as soon as it is not busy, once for whatever has changed by then. */
+  ring(): void {
+    if (this.#looking || this.watcher === undefined || this.dead) return;
+    this.#looking = true;
+    this.#simulator.at(this.time, this.rank, this);
+  }
+
+  /** The rank's task waits for one thing more. */
+  beginWait(): void {
+    if (this.#waits++ === 0) this.#simulator.outside--;
+  }
+
+  endWait(): void {
+    if (--this.#waits === 0) this.#simulator.outside++;
+  }
+
+  get isWaiting(): boolean {
+    return this.#waits > 0;
+  }
+
+  /** Has it look again after a while, though nothing may have changed. Of several such times the first counts: when it has looked, it is asked again. */
+  ringAfter(microseconds: number): void {
+    const when = this.time + microseconds;
+    if (when >= this.#again) return;
+    this.#again = when;
+    this.#simulator.at(when, this.rank, {
+      happen: () => {
+        if (this.#again !== when) return;
+        this.#again = Number.POSITIVE_INFINITY;
+        this.ring();
+      },
+    });
+  }
+
+  happen(): void {
+    this.#looking = false;
+    if (this.dead) return;
+    // It was given work since.
+    if (this.#clock > this.#simulator.now) this.ring();
+    else this.watcher?.notice();
+  }
+}

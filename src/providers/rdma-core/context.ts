@@ -1,0 +1,406 @@
+/**
+ * A real RDMA device, through libibverbs.
+ *
+ * It implements the same interface as the emulator, nearly one call for one; what devices differ in, or find out late, is made the same here.
+ * Everything is used by one thread. Peers are known by their place in a list (`lid`): what a queue pair needs to be connected to one.
+ */
+import { closeSync } from 'node:fs';
+import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { loadNative, type Native, type RdmaContext } from '../../native.ts';
+import { checkInteger } from '../../verbs/checks.ts';
+import type { CompletionQueue } from '../../verbs/completion-queue.ts';
+import type { AsyncEvent, Capabilities, Context, DeviceAttributes, Neighbours } from '../../verbs/device.ts';
+import type { Memory, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
+import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
+import { RdmaCompletionQueue } from './completion-queue.ts';
+import type { RdmaEndpoint } from './devices.ts';
+import { RdmaMemory, RdmaProtectionDomain } from './memory.ts';
+import type { NeighbourHeap } from './neighbours.ts';
+import { RdmaParking } from './parking.ts';
+import { RdmaQueuePair } from './queue-pair.ts';
+import { ReceiveSlots } from './receive-slots.ts';
+import type { RdmaSharedReceiveQueue } from './shared-receive-queue.ts';
+import { verb } from './verb.ts';
+
+/** Where a device can be reached. */
+export interface RdmaAddress {
+  readonly gid: string;
+  /** Its local identifier in an InfiniBand subnet; 0 on Ethernet. */
+  readonly lid: number;
+  /** An `ibv_mtu`: 1 for 256 bytes, 5 for 4096. */
+  readonly mtu: number;
+}
+
+const CAPABILITIES: Capabilities = Object.freeze({
+  loadStore: false,
+  atomicsAgree: false,
+  immediateCompletion: false,
+  remoteUserMemory: true,
+  randomKeys: false,
+  faultEvents: false,
+});
+
+/**
+ * What one object may ask for at most, however much the device would take: rings are allocated in full. A send queue of this size with this many entries
+ * takes 9 MiB here, and as much again in the device's driver.
+ */
+const MOST_WR = 16_384;
+const MOST_SGE = 30;
+const MOST_CQE = 2 ** 22;
+
+/** Bytes that a request can carry inline where the device says no limit: what common ones take. */
+const INLINE = 64;
+
+/** `ibv_event_type`. */
+const EVENTS: Readonly<Record<number, AsyncEvent['type']>> = {
+  0: 'CQ_ERR',
+  1: 'QP_FATAL',
+  2: 'QP_REQ_ERR',
+  3: 'QP_ACCESS_ERR',
+  8: 'DEVICE_FATAL',
+  14: 'SRQ_ERR',
+  15: 'SRQ_LIMIT_REACHED',
+  16: 'QP_LAST_WQE_REACHED',
+};
+
+/**
+ * Opens a device.
+ * @param peers the addresses of all, in the order of their lids; may be filled later, before queue pairs are connected
+ * @param heap where memory is taken from that neighbours can map
+ * Errors: `ERR_PROVIDER_UNAVAILABLE`.
+ */
+export function openRdma(
+  endpoint: RdmaEndpoint,
+  lid: number,
+  peers: readonly RdmaAddress[],
+  heap?: NeighbourHeap,
+): RdmaCoreContext {
+  const native = loadNative();
+  if (native?.RdmaContext === undefined) {
+    throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `provider rdma-core: ${native?.rdmaReason ?? 'there is no addon'}`);
+  }
+  return new RdmaCoreContext(native, endpoint, lid, peers, heap);
+}
+
+export class RdmaCoreContext implements Context {
+  readonly device: DeviceAttributes;
+  readonly capabilities = CAPABILITIES;
+  readonly lid: number;
+  readonly port: number;
+  readonly parking: RdmaParking;
+  readonly pendingRetry = false;
+  readonly neighbours: Neighbours | undefined;
+  readonly peers: readonly RdmaAddress[];
+  readonly own: RdmaAddress;
+  readonly cqs = new Map<number, RdmaCompletionQueue>();
+  readonly srqs = new Map<number, RdmaSharedReceiveQueue>();
+  /** By the numbers that peers know them by. */
+  readonly queuePairs = new Map<number, RdmaQueuePair>();
+  readonly #native: Native;
+  readonly #heap: NeighbourHeap | undefined;
+  readonly #device: RdmaContext;
+  readonly #senders = new Map<number, RdmaQueuePair>();
+  readonly #receivers = new Map<number, ReceiveSlots>();
+  readonly #events: AsyncEvent[] = [];
+  #nothing: RdmaMemory | undefined;
+  /** The device has failed: nothing that was made from this context is of use any more. */
+  #broken: RmaError | undefined;
+  #owners = 0;
+  #closed = false;
+
+  constructor(
+    native: Native,
+    endpoint: RdmaEndpoint,
+    lid: number,
+    peers: readonly RdmaAddress[],
+    heap: NeighbourHeap | undefined,
+  ) {
+    const { device, port, gidIndex } = endpoint;
+    this.#native = native;
+    this.#heap = heap;
+    this.neighbours = heap;
+    try {
+      this.#device = new native.RdmaContext!(device, port, gidIndex, () => {
+        if (!this.#closed) this.parking.woken();
+      });
+    } catch (cause) {
+      throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `provider rdma-core: ${(cause as Error).message}`, { cause });
+    }
+    const limits = this.#device.describe();
+    this.own = { gid: limits.gid, lid: limits.lid, mtu: limits.mtu };
+    this.lid = lid;
+    this.port = port;
+    this.peers = peers;
+    this.parking = new RdmaParking(
+      this.#device,
+      () => this.#takeAsyncEvents(),
+      () => {
+        for (const cq of this.cqs.values()) cq.notify();
+      },
+    );
+    this.device = Object.freeze({
+      name: device,
+      maxQp: limits.maxQp,
+      maxQpWr: Math.min(limits.maxQpWr, MOST_WR),
+      maxSge: Math.min(limits.maxSge, MOST_SGE),
+      maxCq: limits.maxCq,
+      maxCqe: Math.min(limits.maxCqe, MOST_CQE),
+      maxMr: limits.maxMr,
+      maxMrSize: limits.maxMrSize,
+      maxPd: limits.maxPd,
+      maxSrq: limits.maxSrq,
+      maxSrqWr: Math.min(limits.maxSrqWr, MOST_WR),
+      maxSrqSge: Math.min(limits.maxSrqSge, MOST_SGE),
+      maxInlineData: INLINE,
+      maxQpInitRdAtom: Math.min(limits.maxQpInitRdAtom, limits.maxQpRdAtom, 255),
+      maxMsgSize: limits.maxMsgSize,
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Other ranks are woken by what completes at them. */
+  wake(lid: number): void {
+    if (lid === this.lid) this.parking.note();
+  }
+
+  allocateMemory(bytes: number): Memory {
+    const call = 'allocate memory';
+    this.mustBeOpen(call);
+    checkInteger(call, 'the number of bytes', bytes, 1, this.device.maxMrSize);
+    const native = this.#native;
+    const whole = Math.ceil(bytes / native.pageBytes) * native.pageBytes;
+    if (this.#heap !== undefined) return this.#heap.allocate(whole);
+    const buffer = verb(call, () => {
+      const fd = native.memoryCreate('onesided-rdma');
+      try {
+        native.memoryResize(fd, whole);
+        return native.memoryMap(fd, 0, whole);
+      } finally {
+        closeSync(fd);
+      }
+    });
+    return new RdmaMemory(native, buffer, () => native.memoryUnmap(buffer));
+  }
+
+  adoptMemory(buffer: ArrayBufferLike): Memory {
+    this.mustBeOpen('adopt memory');
+    if (!(buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer)) {
+      throw argumentTypeError(`adopt memory: an ArrayBuffer or SharedArrayBuffer is needed, not ${show(buffer)}`);
+    }
+    return new RdmaMemory(this.#native, buffer, undefined);
+  }
+
+  exposeMemory(): undefined {
+    return undefined;
+  }
+
+  allocPd(): ProtectionDomain {
+    this.mustBeOpen('allocate a protection domain');
+    return new RdmaProtectionDomain(this, this.#device);
+  }
+
+  createCq(cqe: number): CompletionQueue {
+    const call = 'create a completion queue';
+    this.mustBeOpen(call);
+    checkInteger(call, 'cqe', cqe, 1, this.device.maxCqe);
+    if (this.#broken !== undefined) throw this.#broken;
+    const cq = new RdmaCompletionQueue(this, this.#device, cqe);
+    this.cqs.set(cq.number, cq);
+    return cq;
+  }
+
+  createQueuePair(pd: RdmaProtectionDomain, init: QueuePairInit): RdmaQueuePair {
+    const call = 'create a queue pair';
+    const { device } = this;
+    const { maxSendWr = 64, maxRecvWr = 64, maxSendSge = 1, maxRecvSge = 1, maxInlineData = INLINE } = init;
+    checkInteger(call, 'maxSendWr', maxSendWr, 1, device.maxQpWr);
+    checkInteger(call, 'maxRecvWr', maxRecvWr, 1, device.maxQpWr);
+    checkInteger(call, 'maxSendSge', maxSendSge, 1, device.maxSge);
+    checkInteger(call, 'maxRecvSge', maxRecvSge, 1, device.maxSge);
+    checkInteger(call, 'maxInlineData', maxInlineData, 0, device.maxInlineData);
+    const sendCq = this.#ownCq(call, 'sendCq', init.sendCq);
+    const recvCq = this.#ownCq(call, 'recvCq', init.recvCq);
+    const srq = init.srq as RdmaSharedReceiveQueue | undefined;
+    if (srq !== undefined && (this.srqs.get(srq.number) !== srq || srq.pd !== pd)) {
+      throw new RmaError(
+        'ERR_VERBS',
+        `${call}: srq must be a shared receive queue of the same protection domain (EINVAL)`,
+      );
+    }
+    const requests = new WorkRequestRing(maxSendWr, maxSendSge, maxInlineData, device.maxMsgSize);
+    const recvWr = Math.min(2 ** Math.ceil(Math.log2(maxRecvWr)), device.maxQpWr);
+    const [handle, number] = verb(call, () =>
+      this.#device.createQp(
+        pd.number,
+        sendCq.number,
+        recvCq.number,
+        srq?.number ?? -1,
+        Math.min(requests.capacity, device.maxQpWr),
+        recvWr,
+        maxSendSge,
+        maxRecvSge,
+        maxInlineData,
+        init.signalAll ?? false,
+      ),
+    );
+    const receives = srq === undefined ? new ReceiveSlots(this.#device, false, handle, recvWr, maxRecvSge) : undefined;
+    const qp = new RdmaQueuePair(this, this.#device, {
+      ...{ pd, handle, number, sendCq, recvCq, srq, receives, requests },
+    });
+    sendCq.users++;
+    recvCq.users++;
+    if (srq !== undefined) srq.users++;
+    pd.children++;
+    this.queuePairs.set(number, qp);
+    return qp;
+  }
+
+  remotePointer(): RemotePointer {
+    throw new RmaError('ERR_VERBS', `remote pointer: ${this.device.name} does not map remote memory`);
+  }
+
+  pollAsyncEvent(): AsyncEvent | undefined {
+    if (!this.#closed) this.#takeAsyncEvents();
+    return this.#events.shift();
+  }
+
+  trouble(): string | undefined {
+    if (this.#broken !== undefined || this.#closed) return this.#broken?.message;
+    const { name } = this.device;
+    try {
+      const state = this.#device.portState();
+      return state === 'ACTIVE' ? undefined : `port ${this.port} of ${name} is ${state}`;
+    } catch (error) {
+      return `${name} does not say how its port ${this.port} is: ${(error as Error).message}`;
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.parking.close();
+    this.#device.close();
+    this.#heap?.close();
+    this.#senders.clear();
+    this.#receivers.clear();
+  }
+
+  // ---- for the objects made from this context ---------------------------------------------------------------------------
+
+  mustBeOpen(call: string): void {
+    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the device's context was closed`);
+  }
+
+  /** Gives something back. A device that has failed refuses it, and has nothing any more. */
+  giveBack(call: string, run: () => void): void {
+    try {
+      verb(call, run);
+    } catch (error) {
+      if (this.#broken === undefined) throw error;
+    }
+  }
+
+  raise(event: AsyncEvent): void {
+    this.#events.push(event);
+    this.parking.note();
+  }
+
+  /** A number that was never given out before, for what completions name a queue by. */
+  #newOwner(): number {
+    this.#owners = (this.#owners + 1) & 0x7fffffff;
+    return this.#owners;
+  }
+
+  addSender(qp: RdmaQueuePair): number {
+    const owner = this.#newOwner();
+    this.#senders.set(owner, qp);
+    return owner;
+  }
+
+  dropSender(owner: number): void {
+    this.#senders.delete(owner);
+  }
+
+  sender(owner: number): RdmaQueuePair | undefined {
+    return this.#senders.get(owner);
+  }
+
+  addReceiver(slots: ReceiveSlots): number {
+    const owner = this.#newOwner();
+    this.#receivers.set(owner, slots);
+    return owner;
+  }
+
+  dropReceiver(owner: number): void {
+    this.#receivers.delete(owner);
+  }
+
+  receiver(owner: number): ReceiveSlots | undefined {
+    return this.#receivers.get(owner);
+  }
+
+  /** Memory that nobody may access, for regions of no bytes, which devices do not make. */
+  nothing(): RdmaMemory {
+    this.#nothing ??= this.allocateMemory(1) as RdmaMemory;
+    return this.#nothing;
+  }
+
+  /** A receive of this queue pair has failed. */
+  failed(number: number): void {
+    this.queuePairs.get(number)?.fail();
+  }
+
+  #ownCq(call: string, name: string, cq: CompletionQueue): RdmaCompletionQueue {
+    if (cq instanceof RdmaCompletionQueue && this.cqs.get(cq.number) === cq) return cq;
+    throw new RmaError(
+      'ERR_VERBS',
+      `${call}: ${name} must be a completion queue of this context, not ${show(cq)} (EINVAL)`,
+    );
+  }
+
+  #takeAsyncEvents(): void {
+    for (;;) {
+      const event = verb('get an asynchronous event', () => this.#device.asyncEvent());
+      if (event === undefined) break;
+      this.#note(...event);
+    }
+  }
+
+  #note(code: number, concerned: number): void {
+    const type = EVENTS[code];
+    if (type === undefined) return;
+    if (type === 'CQ_ERR') {
+      const cq = this.cqs.get(concerned);
+      if (cq !== undefined) {
+        cq.overrun();
+        this.#events.push({ type, cq });
+      }
+    } else if (type === 'SRQ_ERR' || type === 'SRQ_LIMIT_REACHED') {
+      const srq = this.srqs.get(concerned);
+      if (srq === undefined) return;
+      this.#events.push({ type, srq });
+      // What was posted there is lost: whoever waits for it would wait for ever.
+      if (type === 'SRQ_ERR') this.#break('a shared receive queue of device', type);
+    } else if (type === 'DEVICE_FATAL') {
+      this.#events.push({ type });
+      this.#break('device', type);
+    } else {
+      const qp = this.queuePairs.get(concerned);
+      if (qp === undefined || (type === 'QP_LAST_WQE_REACHED' && qp.saidLast)) return;
+      if (type === 'QP_LAST_WQE_REACHED') qp.saidLast = true;
+      this.#events.push({ type, qpNumber: concerned });
+    }
+  }
+
+  /** Every completion queue refuses from now on: so whoever waits for anything of this device gets the error. */
+  #break(what: string, type: string): void {
+    this.#broken ??= new RmaError(
+      'ERR_VERBS',
+      `${what} ${this.device.name} has failed (${type}) and nothing comes from it any more; see the kernel's log (dmesg), and start the job again`,
+    );
+    for (const cq of this.cqs.values()) cq.refusal ??= this.#broken;
+  }
+}

@@ -1,0 +1,51 @@
+/** Memory for a device that ranks of the same host can map, too. */
+import type { Native } from '../../native.ts';
+import type { Neighbours } from '../../verbs/device.ts';
+import type { Memory, RemotePointer } from '../../verbs/memory.ts';
+import { type HeapAddress, ProcessHeap } from '../process-heap.ts';
+import { RdmaMemory } from './memory.ts';
+
+export class NeighbourHeap implements Neighbours {
+  readonly #native: Native;
+  readonly #heap: ProcessHeap;
+  readonly #handles = new WeakMap<Memory, number>();
+  #peers: readonly (HeapAddress | undefined)[] = [];
+
+  constructor(native: Native) {
+    this.#native = native;
+    this.#heap = new ProcessHeap(native, 'onesided-rdma');
+  }
+
+  get address(): HeapAddress {
+    return this.#heap.address;
+  }
+
+  /** @param peers where the heaps of the neighbours are, by their lids */
+  meet(peers: readonly (HeapAddress | undefined)[]): void {
+    this.#peers = peers;
+  }
+
+  allocate(bytes: number): RdmaMemory {
+    const allocation = this.#heap.allocate(bytes);
+    const memory = new RdmaMemory(this.#native, allocation.buffer, () => this.#heap.free(allocation));
+    this.#handles.set(memory, allocation.handle);
+    return memory;
+  }
+
+  has(lid: number): boolean {
+    return this.#peers[lid] !== undefined;
+  }
+
+  handleOf(memory: Memory): number {
+    return this.#handles.get(memory) ?? 0;
+  }
+
+  map(lid: number, handle: number, byteLength: number): RemotePointer {
+    const { buffer, release } = this.#heap.attach(lid, this.#peers[lid]!, handle, byteLength);
+    return { buffer, offset: 0, release };
+  }
+
+  close(): void {
+    this.#heap.close();
+  }
+}

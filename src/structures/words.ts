@@ -1,0 +1,164 @@
+/** Shared 32-bit words at one rank, through a window: what the structures keep their state in. */
+import type { Communicator } from '../comm/communicator.ts';
+import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
+import { Op } from '../datatype/op.ts';
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { Window } from '../window/window.ts';
+
+/** Where a structure lives. */
+export interface PlaceOptions extends WaitOptions {
+  /** The rank in whose memory it is; 0 if absent. All ranks give the same. */
+  readonly owner?: number;
+  /** For error messages. */
+  readonly name?: string;
+}
+
+/** Of one structure that `agree` compares. */
+const MOST_NUMBERS = 4;
+
+export interface Place {
+  readonly owner: number;
+  readonly name: string;
+  readonly wait: WaitOptions | undefined;
+}
+
+/** The options of a structure, read once and checked. */
+export function readPlace(call: string, comm: Communicator, options: PlaceOptions | undefined): Place {
+  const wait = readWait(call, options);
+  const { owner = 0, name = call.slice(0, call.indexOf('.')) } = reading(call, 'owner and name of the options', () => {
+    return { owner: options?.owner, name: options?.name };
+  });
+  if (typeof name !== 'string') throw argumentTypeError(`${call}: name must be a string, not ${show(name)}`);
+  if (typeof owner !== 'number') {
+    throw argumentTypeError(`${call}: owner must be a rank, not ${show(owner)}`, 'ERR_RANK');
+  }
+  if (!Number.isInteger(owner) || owner < 0 || owner >= comm.size) {
+    throw argumentRangeError(`${call}: owner ${show(owner)} is no rank of ${comm.size}`, 'ERR_RANK');
+  }
+  return { owner, name, wait };
+}
+
+/**
+ * Collective: reads the arguments, and makes sure that all ranks have given the same. A rank whose arguments are refused makes the call fail everywhere.
+ * @param read throws if an argument is wrong; gives the place, and what else has to be the same, by name
+ */
+export async function agree(
+  call: string,
+  comm: Communicator,
+  read: () => { place: Place; shape: Readonly<Record<string, number>> },
+): Promise<Place> {
+  let mine: ReturnType<typeof read> | undefined;
+  let refusal: unknown;
+  try {
+    mine = read();
+  } catch (error) {
+    refusal = error;
+  }
+  const names = ['owner', ...Object.keys(mine?.shape ?? {})];
+  const given = mine === undefined ? [] : [mine.place.owner, ...Object.values(mine.shape)];
+  // The first number: how many are compared; 0 if they are refused.
+  const numbers = new Float64Array(1 + MOST_NUMBERS);
+  numbers.set([given.length, ...given]);
+  const all = new Float64Array(numbers.length * comm.size);
+  await comm.allgather(numbers, all, mine?.place.wait);
+  if (mine === undefined) throw refusal;
+  for (let rank = 0; rank < comm.size; rank++) {
+    const theirs = all.subarray(rank * numbers.length, (rank + 1) * numbers.length);
+    if (theirs[0] === 0) throw new RmaError('ERR_ARG', `${call}: the arguments of rank ${rank} were refused`);
+    const i = numbers.findIndex((number, index) => number !== theirs[index]);
+    if (i < 0) continue;
+    const what = i === 0 ? 'another kind of structure' : `${names[i - 1]} ${theirs[i]}, this rank ${numbers[i]}`;
+    throw new RmaError('ERR_ARG', `${call}: all ranks must give the same, but rank ${rank} has given ${what}`);
+  }
+  return mine.place;
+}
+
+/** The least power of two that is not below `n`: positions that wrap around at 2^32 then map evenly to places. */
+export function ringLength(n: number): number {
+  return n <= 1 ? 1 : 2 ** (32 - Math.clz32(n - 1));
+}
+
+/**
+ * Words of a window, in one `lockAll` epoch from beginning to end. Each call is one atomic operation at the owner, complete when it returns; all
+ * ranks see all of them in one order (they are atomic accumulates, each flushed: on memory of this machine, sequentially consistent instructions).
+ */
+export class Words {
+  readonly comm: Communicator;
+  readonly owner: number;
+  readonly name: string;
+  readonly #window: Window<Int32Array>;
+  readonly #origin = new Int32Array(1);
+  readonly #compare = new Int32Array(1);
+  readonly #result = new Int32Array(1);
+
+  /** Collective: words at the owner, `initial` gives their values there. */
+  static async create(comm: Communicator, place: Place, initial: Int32Array): Promise<Words> {
+    const { owner, name, wait } = place;
+    const length = comm.rank === owner ? initial.length : 0;
+    const window = await Window.allocate(comm, Int32Array, length, { ...wait, name });
+    if (comm.rank === owner) window.local.set(initial);
+    window.lockAllSync();
+    window.sync();
+    await comm.barrier(wait); // nobody is to find them without their values
+    return new Words(comm, place, window);
+  }
+
+  private constructor(comm: Communicator, place: Place, window: Window<Int32Array>) {
+    this.comm = comm;
+    this.owner = place.owner;
+    this.name = place.name;
+    this.#window = window;
+  }
+
+  add(word: number, by: number): number {
+    return this.#fetch(word, by, Op.SUM);
+  }
+
+  or(word: number, bits: number): number {
+    return this.#fetch(word, bits, Op.BOR);
+  }
+
+  load(word: number): number {
+    return this.#fetch(word, 0, Op.NO_OP);
+  }
+
+  /** Stores, and gives what was there before. */
+  exchange(word: number, value: number): number {
+    return this.#fetch(word, value, Op.REPLACE);
+  }
+
+  /** The word before; it is `to` now if that was `from`. */
+  compareAndSwap(word: number, from: number, to: number): number {
+    this.#compare[0] = from;
+    this.#origin[0] = to;
+    this.#window.compareAndSwap(this.#origin, this.#compare, this.#result, this.owner, word);
+    this.#window.flushSync(this.owner);
+    return this.#result[0];
+  }
+
+  #fetch(word: number, value: number, op: Op): number {
+    this.#origin[0] = value;
+    this.#window.fetchAndOp(this.#origin, this.#result, this.owner, word, op);
+    this.#window.flushSync(this.owner);
+    return this.#result[0];
+  }
+
+  wait(operation: Operation, options: WaitOptions | undefined): Promise<void> {
+    return this.comm.job.progress.wait(operation, options);
+  }
+
+  waitSync(operation: Operation, options: WaitOptions | undefined): void {
+    this.comm.job.progress.waitSync(operation, options);
+  }
+
+  /** Lets a rank that sleeps look again at what it waits for. */
+  wake(rank: number): void {
+    this.comm.job.context.wake(this.comm.group.worldRanks[rank]);
+  }
+
+  /** Collective. */
+  async free(options: WaitOptions | undefined): Promise<void> {
+    this.#window.unlockAllSync();
+    await this.#window.free(options);
+  }
+}

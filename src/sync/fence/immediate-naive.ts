@@ -1,0 +1,27 @@
+/**
+ * The immediate fence as it was at first (dissertation §6.3.1): like immediate-optimized.ts, but instead of the barrier every rank posts a flag to every other one, and waits
+ * for all of theirs: p − 1 messages a rank at once, where a barrier has ⌈log2 p⌉ after each other. It is here to be compared with.
+ *
+ * Flags are counted for each source: with `NO_PRECEDE` a fast rank can be a fence ahead, and its second flag must not stand for that of a slow one. It cannot
+ * be two ahead: for its second fence it needs this rank's flag.
+ */
+import { FenceByFinish } from './by-finish.ts';
+
+export class ImmediateNaiveFence extends FenceByFinish {
+  /** Fences that have posted flags. */
+  #posted = 0;
+
+  protected *steps(precedes: boolean, succeeds: boolean): Generator<void, void> {
+    if (precedes) yield* this.finish();
+    if (!succeeds) return;
+    const { rank, size } = this.comm;
+    const { flags } = this.requests;
+    this.#posted = (this.#posted + 1) | 0;
+    for (let i = 1; i < size; i++) this.requests.flag((rank + i) % size);
+    this.statistics.flags += size - 1;
+    const missing = (): number => flags.findIndex((n, source) => source !== rank && ((n - this.#posted) | 0) < 0);
+    yield* this.until(() => missing() < 0, 'waiting for the flags of the other ranks');
+    // The connection must have taken them: the program may compute or end now.
+    yield* this.completeOwn();
+  }
+}

@@ -1,0 +1,47 @@
+/** What fences of several steps have in common: each is a generator among the collectives of the communicator, and goes on after a wait that ended early. */
+import type { Communicator } from '../../comm/communicator.ts';
+import type { Operation } from '../../comm/operation.ts';
+import { type FenceScheme, noFences } from './scheme.ts';
+
+export abstract class StepwiseFence implements FenceScheme {
+  readonly statistics = noFences();
+  protected readonly comm: Communicator;
+  /** What it waits for, for messages. */
+  protected step = '';
+  readonly #description: string;
+  #under: Operation | undefined;
+
+  constructor(comm: Communicator, description: string) {
+    this.comm = comm;
+    this.#description = description;
+  }
+
+  begin(precedes: boolean, succeeds: boolean): void {
+    if (this.#under !== undefined) return;
+    this.statistics.fences++;
+    if (!this.isNeeded(precedes, succeeds)) return;
+    this.step = 'waiting for its turn among the collectives';
+    this.#under = this.comm.begin(this.steps(precedes, succeeds), `fence of ${this.#description}`);
+  }
+
+  advance(): boolean {
+    if (this.#under === undefined) return true;
+    if (!this.#under.advance()) return false;
+    this.#under = undefined;
+    return true;
+  }
+
+  describe(): string {
+    return `fence of ${this.#description} (${this.step})`;
+  }
+
+  /** The fence goes on when it is called again. */
+  abstract abandon(): void;
+
+  /** Whether there is anything to do at all, by what is asserted. */
+  protected isNeeded(precedes: boolean, succeeds: boolean): boolean {
+    return precedes || succeeds;
+  }
+
+  protected abstract steps(precedes: boolean, succeeds: boolean): Generator<void, void>;
+}

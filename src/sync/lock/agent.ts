@@ -1,0 +1,464 @@
+/**
+ * Locks by messages: the agent at each target that gives out the lock of its rank's part, and the side of the origins that ask. It does so whenever its rank waits in the library,
+ * now and then in its calls on the window that do not wait, and when its event loop turns; a rank that computes on and on serves nobody meanwhile.
+ *
+ *   LOCK sequence, exclusive, attempt, news    ->   GRANT sequence, how      or, to an attempt, REFUSAL sequence
+ *   UNLOCK sequence                                 also of a lock that was asked for and is no longer wanted
+ *   OPERATIONS id, what is queued              ->   DONE id, what was fetched    or FAILURE id, code and message
+ *
+ * The line. Requests stand in one line in the order of their arrival. The agent serves its head: it takes the lock itself (its `Gate`: nothing where all go through the agent;
+ * the lock word where others also take the lock by other ways), grants it, and gives it back when all that it was granted to have unlocked. Behind a shared head come those
+ * shared requests that follow it directly, also such as arrive while it is held, until `Gate.batch` have been let in. So nobody in the line is overtaken by a request of another
+ * kind, nobody waits for more than those before it and their batch, and an exclusive holder is alone: it is the only one that was granted anything since the gate was taken.
+ *
+ * Leaving. Messages of one origin arrive in order, so an UNLOCK finds its request in the line (it leaves it), or the lock granted (it is over), or, where the lock was handed over
+ * for good (`Grant.HANDED`), nothing: then the origin gives it back by itself, also if the grant comes after it has stopped waiting.
+ *
+ * Operations of an origin are carried out when they arrive, unless it waits in the line: then when it is granted the lock. An origin whose epoch has no lock (`NO_CHECK`)
+ * does not stand there.
+ */
+import type { OwnChannel } from '../../comm/communicator.ts';
+import type { Operation } from '../../comm/operation.ts';
+import { RmaError } from '../../errors.ts';
+import { MESSAGE_HEADER, type OperationQueue, type QueuedOperations } from '../../transfer/operation-queue.ts';
+import type { OperationServer } from '../../transfer/operation-server.ts';
+import type { ProcessorTime } from '../../verbs/device.ts';
+import type { Attempt, LockCounts } from './scheme.ts';
+
+const Message = Object.freeze({
+  LOCK: 1,
+  GRANT: 2,
+  REFUSAL: 3,
+  UNLOCK: 4,
+  OPERATIONS: 5,
+  DONE: 6,
+  FAILURE: 7,
+});
+
+/** Calls that do not wait, from one look at messages to the next; a power of two. */
+const TURNS = 16;
+
+/** Words of a LOCK. */
+const LOCK_WORDS = 5;
+
+/** How a lock that was granted is given back: by a message to the agent, or by the origin itself. */
+export const Grant = Object.freeze({ BY_AGENT: 0, HANDED: 1 });
+
+/** A request as the agent has it. */
+export interface LockRequest {
+  readonly origin: number;
+  readonly exclusive: boolean;
+  /** It does not wait: it is granted at once or refused. */
+  readonly attempt: boolean;
+}
+
+interface Waiting extends LockRequest {
+  readonly sequence: number;
+  /** Messages with operations that wait for the grant. */
+  readonly operations: Uint8Array[];
+}
+
+/** What the agent must hold while it has granted the lock. */
+export interface Gate {
+  /** How many shared holders are let in before it is given back in between. */
+  readonly batch: number;
+  /** A request has arrived. @param news what its origin has said with it */
+  note?(request: LockRequest, news: number): void;
+  /** Takes it for a request. @returns how that is granted; `undefined` if it was an attempt, and is refused */
+  take(request: LockRequest): Generator<void, number | undefined>;
+  /** Gives it back. @param how what `take` has returned; `HANDED` if it was taken for a request that is gone. @param full the batch was: others are to have a turn */
+  give(request: LockRequest, how: number, full: boolean): Generator<void, void>;
+  /** Milliseconds after which it goes on though nobody rings. */
+  readonly due?: number;
+  /** What it does takes place in the order of virtual time (`ProcessorTime.inOrder`), and so does all that it is asked for. */
+  readonly processor?: ProcessorTime | undefined;
+}
+
+/** The gate where all go through the agent. */
+export const NO_GATE: Gate = {
+  batch: Number.POSITIVE_INFINITY,
+  // biome-ignore lint/correctness/useYield: nothing is waited for
+  *take() {
+    return Grant.BY_AGENT;
+  },
+  *give() {},
+};
+
+/** A request as its origin has it. */
+export class Ask {
+  state: 'waiting' | 'granted' | 'refused' | 'left' = 'waiting';
+  /** One of `Grant`, once it is granted. */
+  how: number = Grant.BY_AGENT;
+  readonly target: number;
+  readonly sequence: number;
+
+  constructor(target: number, sequence: number) {
+    this.target = target;
+    this.sequence = sequence;
+  }
+}
+
+export class LockAgent {
+  readonly #counts: LockCounts;
+  readonly #channel: OwnChannel;
+  readonly #gate: Gate;
+  readonly #server: OperationServer | undefined;
+  readonly #poll: () => void;
+  readonly #stop: () => void;
+  /** What was granted and is given back by the origin itself though it no longer wants it. */
+  readonly #handedTooLate: (target: number) => void;
+
+  // The agent's side.
+  readonly #line: Waiting[] = [];
+  readonly #holders = new Map<string, Waiting>();
+  /** Messages that have come in a task's step: they are taken in order. */
+  readonly #early: { readonly source: number; readonly message: Uint8Array }[] = [];
+  readonly #work: Generator<void, void>;
+  #working = false;
+  #again = false;
+  #turns = 0;
+  #closed = false;
+  /** Shared requests may still join the holders; how many have. */
+  #admitting = false;
+  #admitted = 0;
+
+  // The origins' side.
+  readonly #asks = new Map<number, Ask>();
+  #lastSequence = 0;
+  /** Messages with operations that were not answered, by target, oldest first. */
+  readonly #unanswered: { readonly id: number; readonly queued: QueuedOperations }[][];
+  readonly #queue: OperationQueue | undefined;
+  #lastId = 0;
+  #failure: RmaError | undefined;
+
+  /**
+   * @param channel nothing else goes through it
+   * @param counts what it sends and gives out is counted there
+   * @param poll brings messages in
+   * @param queue what this rank has issued in passive epochs, and @param server what carries out that of others; both or none
+   */
+  constructor(
+    channel: OwnChannel,
+    gate: Gate,
+    counts: LockCounts,
+    poll: () => void,
+    handedTooLate: (target: number) => void,
+    queue?: OperationQueue,
+    server?: OperationServer,
+  ) {
+    this.#channel = channel;
+    this.#gate = gate;
+    this.#counts = counts;
+    this.#poll = poll;
+    this.#handedTooLate = handedTooLate;
+    this.#queue = queue;
+    this.#server = server;
+    this.#unanswered = Array.from({ length: channel.size }, () => []);
+    this.#work = this.#serve();
+    this.#stop = channel.listen((source, message) => this.#take(source, message));
+  }
+
+  /** Brings messages in and goes on with what waits. @returns milliseconds after which it has something to do that nobody rings for */
+  advance(): number {
+    this.#poll();
+    this.kick();
+    return this.#gate.due ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** For calls that may never wait: does `advance` now and then, so that a rank which only makes such calls serves others, too. */
+  turn(): void {
+    this.#turns = (this.#turns + 1) & (TURNS - 1);
+    if (this.#turns === 0 && !this.#closed) this.advance();
+  }
+
+  /** Goes on with what waits. Something of this rank's own may have made it possible. */
+  kick(): void {
+    if (this.#working) {
+      this.#again = true;
+      return;
+    }
+    if (this.#gate.processor?.inOrder === false) {
+      // Then it is called again.
+      this.#gate.processor.touch(() => {});
+      return;
+    }
+    this.#takeEarly();
+    this.#working = true;
+    try {
+      do {
+        this.#again = false;
+        this.#work.next();
+      } while (this.#again);
+    } finally {
+      this.#working = false;
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#stop();
+  }
+
+  // ---- origin ---------------------------------------------------------------------------------------------------------
+
+  /** @param news a number for the gate at the target */
+  ask(target: number, exclusive: boolean, attempt: boolean, news = 0): Ask {
+    this.#lastSequence = (this.#lastSequence + 1) | 0;
+    const ask = new Ask(target, this.#lastSequence);
+    this.#asks.set(ask.sequence, ask);
+    this.#send(target, Int32Array.of(Message.LOCK, ask.sequence, exclusive ? 1 : 0, attempt ? 1 : 0, news));
+    return ask;
+  }
+
+  /** Gives back what was granted by the agent, or leaves the line. */
+  unlock(ask: Ask): void {
+    if (ask.state === 'left' || ask.state === 'refused') return;
+    const waits = ask.state === 'waiting';
+    ask.state = 'left';
+    if (!waits) this.#asks.delete(ask.sequence);
+    this.#send(ask.target, Int32Array.of(Message.UNLOCK, ask.sequence));
+  }
+
+  /** Asks, and waits for the grant, of which it tells. Abandoned, it leaves the line. */
+  acquire(target: number, exclusive: boolean, onGrant: (ask: Ask) => void): Operation {
+    const ask = this.ask(target, exclusive, false);
+    return {
+      advance: () => {
+        if (ask.state === 'waiting') this.advance();
+        if (ask.state !== 'granted') return false;
+        onGrant(ask);
+        return true;
+      },
+      describe: () => `lock of rank ${target} (waiting for its agent, which serves when that rank is in the library)`,
+      abandon: () => this.unlock(ask),
+    };
+  }
+
+  /** Complete when all that was queued for `rank`, or for all ranks, has been carried out there, and what it fetches is here. */
+  flush(rank?: number): Operation {
+    const ranks = rank === undefined ? this.#unanswered.map((_, r) => r) : [rank];
+    return {
+      advance: () => {
+        for (const r of ranks) this.deliver(r);
+        this.advance();
+        this.#throwFailure();
+        return ranks.every((r) => this.#unanswered[r].length === 0);
+      },
+      describe: () =>
+        `operations at rank ${ranks.filter((r) => this.#unanswered[r].length > 0).join(', ')} (waiting for its agent, which serves when that rank is in the library)`,
+    };
+  }
+
+  /** The same for what has been issued so far. */
+  soFar(rank: number): Operation {
+    this.deliver(rank);
+    const last = this.#lastId;
+    const unanswered = this.#unanswered[rank];
+    return {
+      advance: () => {
+        this.advance();
+        this.#throwFailure();
+        return unanswered.length === 0 || unanswered[0].id > last;
+      },
+      describe: () => `a request to rank ${rank}`,
+    };
+  }
+
+  /** Sends what is queued for `rank`. It is carried out when this rank has the lock. */
+  deliver(rank: number): void {
+    const queue = this.#queue!;
+    if (!queue.has(rank)) return;
+    const queued = queue.take(rank);
+    const id = ++this.#lastId;
+    this.#unanswered[rank].push({ id, queued });
+    new Int32Array(queued.message.buffer).set([Message.OPERATIONS, id]);
+    this.#counts.operations++;
+    this.#channel.send(rank, queued.message);
+  }
+
+  #throwFailure(): void {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure;
+  }
+
+  // ---- messages -------------------------------------------------------------------------------------------------------
+
+  #send(target: number, words: Int32Array): void {
+    this.#counts.messages++;
+    this.#channel.send(target, new Uint8Array(words.buffer));
+  }
+
+  #take(source: number, message: Uint8Array): void {
+    if (this.#gate.processor?.inOrder === false) this.#early.push({ source, message });
+    else {
+      this.#takeEarly();
+      this.#takeNow(source, message);
+    }
+    this.kick();
+  }
+
+  #takeEarly(): void {
+    if (this.#early.length > 0) for (const { source, message } of this.#early.splice(0)) this.#takeNow(source, message);
+  }
+
+  #takeNow(source: number, message: Uint8Array): void {
+    // Messages have buffers of their own, from the first byte on.
+    const words = new Int32Array(message.buffer, message.byteOffset, Math.min(LOCK_WORDS, message.length >> 2));
+    const [what, number] = words;
+    switch (what) {
+      case Message.LOCK:
+        this.#asked(source, number, words);
+        break;
+      case Message.UNLOCK:
+        this.#unlocked(source, number);
+        break;
+      case Message.OPERATIONS: {
+        const waiting = this.#line.find(({ origin }) => origin === source);
+        if (waiting !== undefined) waiting.operations.push(message);
+        else this.#carryOut(source, message);
+        break;
+      }
+      case Message.GRANT:
+        this.#granted(number, words[2]);
+        break;
+      case Message.REFUSAL: {
+        const ask = this.#asks.get(number);
+        this.#asks.delete(number);
+        if (ask?.state === 'waiting') ask.state = 'refused';
+        break;
+      }
+      default:
+        this.#answered(source, number, what === Message.FAILURE, message.subarray(MESSAGE_HEADER));
+    }
+  }
+
+  #asked(origin: number, sequence: number, words: Int32Array): void {
+    const request = { origin, exclusive: words[2] !== 0, attempt: words[3] !== 0, sequence, operations: [] };
+    this.#gate.note?.(request, words[4]);
+    const joins = !request.exclusive && this.#admitting;
+    if (request.attempt && (this.#line.length > 0 || (this.#holders.size > 0 && !joins))) this.#refuse(request);
+    else this.#line.push(request);
+  }
+
+  #unlocked(origin: number, sequence: number): void {
+    const key = keyOf(origin, sequence);
+    if (this.#holders.delete(key)) return;
+    const at = this.#line.findIndex((waiting) => waiting.origin === origin && waiting.sequence === sequence);
+    // An answer, so that the origin can forget it.
+    if (at >= 0) this.#refuse(this.#line.splice(at, 1)[0]);
+  }
+
+  #granted(sequence: number, how: number): void {
+    const ask = this.#asks.get(sequence);
+    if (ask === undefined) return;
+    if (ask.state === 'left') {
+      this.#asks.delete(sequence);
+      if (how === Grant.HANDED) this.#handedTooLate(ask.target);
+      return;
+    }
+    ask.state = 'granted';
+    ask.how = how;
+    if (how === Grant.HANDED) this.#asks.delete(sequence);
+  }
+
+  #answered(source: number, id: number, failed: boolean, answer: Uint8Array): void {
+    const first = this.#unanswered[source].shift();
+    if (first?.id !== id) throw new RmaError('ERR_VERBS', `the agent of rank ${source} has answered out of turn`);
+    if (!failed) {
+      first.queued.take(answer);
+      return;
+    }
+    const [code, text] = new TextDecoder().decode(answer).split('\n');
+    this.#failure ??= new RmaError(code as 'ERR_BUFFER', `rank ${source} could not carry out what was issued: ${text}`);
+  }
+
+  // ---- agent ----------------------------------------------------------------------------------------------------------
+
+  #refuse({ origin, sequence }: Waiting): void {
+    this.#send(origin, Int32Array.of(Message.REFUSAL, sequence));
+  }
+
+  #grant(request: Waiting, how: number): void {
+    const { origin, sequence, operations } = request;
+    this.#counts.grants++;
+    if (how === Grant.BY_AGENT) this.#holders.set(keyOf(origin, sequence), request);
+    this.#send(origin, Int32Array.of(Message.GRANT, sequence, how));
+    for (const message of operations) this.#carryOut(origin, message);
+  }
+
+  *#serve(): Generator<void, void> {
+    const line = this.#line;
+    for (;;) {
+      while (line.length === 0) yield;
+      const head = line[0];
+      const how = yield* this.#gate.take(head);
+      const stays = line[0] === head;
+      if (how === undefined) {
+        if (stays) this.#refuse(line.shift()!);
+        continue;
+      }
+      if (!stays) {
+        yield* this.#gate.give(head, how, false);
+        continue;
+      }
+      line.shift();
+      this.#admitting = !head.exclusive && how === Grant.BY_AGENT;
+      this.#admitted = 1;
+      this.#grant(head, how);
+      if (how === Grant.HANDED) continue;
+      for (;;) {
+        while (this.#admitting && line.length > 0 && !line[0].exclusive) {
+          this.#grant(line.shift()!, how);
+          this.#admitting = ++this.#admitted < this.#gate.batch;
+        }
+        if (this.#holders.size === 0) break;
+        yield;
+      }
+      this.#admitting = false;
+      yield* this.#gate.give(head, how, this.#admitted >= this.#gate.batch);
+    }
+  }
+
+  #carryOut(origin: number, message: Uint8Array): void {
+    const id = new Int32Array(message.buffer, message.byteOffset, 2)[1];
+    let what: number = Message.DONE;
+    let answer: Uint8Array;
+    try {
+      answer = this.#server!.serve(message);
+    } catch (error) {
+      what = Message.FAILURE;
+      const { code = 'ERR_BUFFER', message: text } = error as RmaError;
+      answer = new TextEncoder().encode(`${code}\n${text}`);
+    }
+    const reply = new Uint8Array(MESSAGE_HEADER + answer.length);
+    new Int32Array(reply.buffer, 0, 2).set([what, id]);
+    reply.set(answer, MESSAGE_HEADER);
+    this.#counts.operations++;
+    this.#channel.send(origin, reply);
+  }
+}
+
+function keyOf(origin: number, sequence: number): string {
+  return `${origin}:${sequence}`;
+}
+
+/** An attempt at a shared lock by message: refused at once if the lock is not free. */
+export function attemptByAgent(agent: LockAgent, target: number, onGrant: (ask: Ask) => void): Attempt {
+  const ask = agent.ask(target, false, true);
+  const attempt = {
+    acquired: undefined as boolean | undefined,
+    advance: () => {
+      if (ask.state === 'waiting') agent.advance();
+      if (ask.state === 'waiting') return false;
+      if (attempt.acquired === undefined) {
+        attempt.acquired = ask.state === 'granted';
+        if (attempt.acquired) onGrant(ask);
+      }
+      return true;
+    },
+    describe: () => `lock of rank ${target} (waiting for its agent, which serves when that rank is in the library)`,
+    abandon: () => agent.unlock(ask),
+  };
+  return attempt;
+}

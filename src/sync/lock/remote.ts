@@ -1,0 +1,238 @@
+/**
+ * A fair reader-writer lock on 64-bit words that only a device's atomics touch, without an agent at the target: `QueueLock` (queue.ts) by requests.
+ *
+ *   WORD     0 free; EXCLUSIVE + rank; or the number of those that share it. QUEUED is added while somebody stands in line.
+ *   NEXT     the next ticket
+ *   SERVING  the ticket at the head of the line
+ *   SLOTS    ticket modulo their number: 0, or ticket + 1 of one that was given up
+ *
+ * Acquire: compare-and-swap on WORD, one round trip if the lock is free. Otherwise a ticket; who has it asks for SERVING until it is at the head, says so by QUEUED, which
+ * keeps newcomers from passing, and then asks until the lock is free for it. So locks are granted in the order of the tickets, to readers and writers alike. Who has acquired
+ * as head moves SERVING on. Who waits asks again and again; nobody is woken, since memory at a target rings no bell.
+ *
+ * Giving up a ticket: its slot is marked, then SERVING is looked at. Who moves SERVING on to a ticket looks at its slot after that. All are atomics on the device, so at least one of
+ * the two sees the other; both take the mark away by compare-and-swap before they move SERVING on, so only one does.
+ *
+ * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires reads after its own compare-and-swap was answered.
+ */
+import type { Operation } from '../../comm/operation.ts';
+import type { RemoteWord, RequestTransfer } from '../../transfer/requests.ts';
+import type { Attempt, TargetLock } from './scheme.ts';
+
+const WORD = 0;
+const NEXT = 1;
+const SERVING = 2;
+const SLOTS = 8;
+
+const EXCLUSIVE = 1 << 30;
+const QUEUED = 1 << 29;
+
+/** 64-bit words that the lock of one target takes, for `size` origins. */
+export function remoteLockWords(size: number): number {
+  return SLOTS + 2 ** Math.ceil(Math.log2(size));
+}
+
+/** How far an acquisition has come. */
+interface Line {
+  ticket: number | undefined;
+  /** The request that may give it the lock has not been answered, or has given it, and the line moves on. */
+  deciding: boolean;
+}
+
+export class RemoteLock implements TargetLock {
+  readonly #requests: RequestTransfer;
+  readonly #rank: number;
+  readonly #target: number;
+  readonly #slotMask: number;
+  readonly #word: (index: number) => RemoteWord;
+  /** A ticket that this rank has given up and that may still stand in line. */
+  #givenUp: number | undefined;
+
+  /** @param word the target's lock words */
+  constructor(
+    requests: RequestTransfer,
+    rank: number,
+    target: number,
+    size: number,
+    word: (index: number) => RemoteWord,
+  ) {
+    this.#requests = requests;
+    this.#rank = rank;
+    this.#target = target;
+    this.#slotMask = remoteLockWords(size) - SLOTS - 1;
+    this.#word = word;
+  }
+
+  /** Never without waiting: the word is at the target. */
+  tryAcquire(): boolean {
+    return false;
+  }
+
+  acquire(exclusive: boolean): Operation {
+    const line: Line = { ticket: undefined, deciding: false };
+    const steps = this.#acquire(exclusive, line);
+    let done = false;
+    const step = (): boolean => {
+      done = steps.next().done === true;
+      return done;
+    };
+    return {
+      // A free lock is there after one request: its answer is looked for before anything else.
+      advance: () => {
+        if (done || step()) return true;
+        this.#requests.pollCompletions();
+        if (step()) return true;
+        this.#requests.poll();
+        return false;
+      },
+      describe: () => `lock of rank ${this.#target}`,
+      abandon: () => {
+        if (!done) this.#finish(this.#giveUp(steps, line, exclusive));
+      },
+      isPolling: () => true,
+    };
+  }
+
+  attempt(exclusive: boolean): Attempt {
+    const steps = this.#try(exclusive);
+    const attempt = {
+      acquired: undefined as boolean | undefined,
+      advance: () => {
+        this.#requests.poll();
+        if (attempt.acquired === undefined) {
+          const step = steps.next();
+          if (step.done) attempt.acquired = step.value;
+        }
+        return attempt.acquired !== undefined;
+      },
+      describe: () => `lock of rank ${this.#target}`,
+      abandon: () => this.#finish(this.#giveBack(steps, exclusive)),
+      isPolling: () => true,
+    };
+    return attempt;
+  }
+
+  release(exclusive: boolean): void {
+    this.#add(WORD, exclusive ? -(EXCLUSIVE | this.#rank) : -1);
+  }
+
+  /** At once: if it were left for later, others could wait for this rank while it waits for them. */
+  #finish(steps: Generator<void, void>): void {
+    try {
+      this.#requests.finish(steps);
+    } catch {
+      // A rank or a connection is gone: every later wait says so.
+    }
+  }
+
+  /** @returns whether it has the lock */
+  *#try(exclusive: boolean): Generator<void, boolean> {
+    if (exclusive) return (yield* this.#swap(WORD, 0, EXCLUSIVE | this.#rank)) === 0;
+    let seen = 0;
+    for (;;) {
+      const found = yield* this.#swap(WORD, seen, seen + 1);
+      if (found === seen) return true;
+      if ((found & (EXCLUSIVE | QUEUED)) !== 0) return false;
+      seen = found;
+    }
+  }
+
+  *#acquire(exclusive: boolean, line: Line): Generator<void, void> {
+    if (yield* this.#try(exclusive)) return;
+    const ticket = yield* this.#enterLine();
+    line.ticket = ticket;
+    while ((yield* this.#get(SERVING)) !== ticket) yield;
+    for (;;) {
+      const found = yield* this.#get(WORD);
+      if ((found & QUEUED) === 0) {
+        yield* this.#swap(WORD, found, found | QUEUED);
+        continue;
+      }
+      const held = found & ~QUEUED;
+      if (exclusive ? held !== 0 : (held & EXCLUSIVE) !== 0) {
+        yield;
+        continue;
+      }
+      const others = (yield* this.#get(NEXT)) !== (ticket + 1) >>> 0;
+      // Whoever takes a ticket after that marks the word again when it comes to the head, so taking the mark away here loses nobody.
+      const mine = (exclusive ? EXCLUSIVE | this.#rank : held + 1) | (others ? QUEUED : 0);
+      line.deciding = true;
+      if ((yield* this.#swap(WORD, found, mine)) === found) {
+        yield* this.#moveOn();
+        return;
+      }
+      line.deciding = false;
+    }
+  }
+
+  /** A ticket: the one that was given up last, if it still stands in line, so that a rank never has more than one there. */
+  *#enterLine(): Generator<void, number> {
+    const ticket = this.#givenUp;
+    if (ticket !== undefined) {
+      const mark = (ticket + 1) >>> 0;
+      const before = yield* this.#swap(this.#slot(ticket), mark, 0);
+      this.#givenUp = undefined;
+      if (before === mark) return ticket;
+    }
+    return yield* this.#get(NEXT, 1);
+  }
+
+  /** SERVING goes on by one, and past those that have given up. */
+  *#moveOn(): Generator<void, void> {
+    for (;;) {
+      const serving = ((yield* this.#get(SERVING, 1)) + 1) >>> 0;
+      const mark = (serving + 1) >>> 0;
+      if ((yield* this.#swap(this.#slot(serving), mark, 0)) !== mark) return;
+    }
+  }
+
+  *#giveBack(steps: Generator<void, boolean>, exclusive: boolean): Generator<void, void> {
+    if (yield* steps) this.release(exclusive);
+  }
+
+  /** Brings an acquisition that nobody waits for any more to an end without the lock. */
+  *#giveUp(steps: Generator<void, void>, line: Line, exclusive: boolean): Generator<void, void> {
+    // A request that may give it the lock, or a ticket, is perhaps on its way: what it does is known when it is answered.
+    while (line.ticket === undefined || line.deciding) {
+      if (steps.next().done) {
+        this.release(exclusive);
+        return;
+      }
+      yield;
+    }
+    const { ticket } = line;
+    const mark = (ticket + 1) >>> 0;
+    this.#givenUp = ticket;
+    yield* this.#swap(this.#slot(ticket), 0, mark);
+    if ((yield* this.#get(SERVING)) !== ticket) return;
+    if ((yield* this.#swap(this.#slot(ticket), mark, 0)) === mark) yield* this.#moveOn();
+  }
+
+  #slot(ticket: number): number {
+    return SLOTS + (ticket & this.#slotMask);
+  }
+
+  /** What was there. */
+  *#swap(word: number, compare: number, swap: number): Generator<void, number> {
+    let found = -1;
+    this.#requests.compareSwap(this.#word(word), compare, 0, swap, 0, (lo) => {
+      found = lo;
+    });
+    while (found < 0) yield;
+    return found;
+  }
+
+  /** What was there, before `add` was added. */
+  *#get(word: number, add = 0): Generator<void, number> {
+    let found = -1;
+    this.#requests.fetchAdd(this.#word(word), add, 0, (lo) => {
+      found = lo;
+    });
+    while (found < 0) yield;
+    return found;
+  }
+
+  #add(word: number, value: number): void {
+    this.#requests.fetchAdd(this.#word(word), value, value < 0 ? -1 : 0);
+  }
+}

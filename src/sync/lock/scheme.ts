@@ -1,0 +1,50 @@
+/** What every passive-target lock scheme offers a window. */
+import type { Operation } from '../../comm/operation.ts';
+
+/** Lock types (`MPI_LOCK_SHARED`, `MPI_LOCK_EXCLUSIVE`). */
+export const Lock = Object.freeze({ SHARED: 1, EXCLUSIVE: 2 });
+
+/** An acquisition that does not wait in line. When it is complete, `acquired` says whether it has the lock. Abandoned, it does not keep it. */
+export interface Attempt extends Operation {
+  readonly acquired: boolean | undefined;
+}
+
+/** The lock of one target in one window, as seen from one origin. */
+export interface TargetLock {
+  /** Tries to acquire without waiting. */
+  tryAcquire(exclusive: boolean): boolean;
+  /**
+   * The same where the answer takes a while: then `tryAcquire` may not succeed though the lock is free. Those of windows that cannot be dynamic are asked for shared ones
+   * only.
+   */
+  attempt?(exclusive: boolean): Attempt;
+  /** Asks for the lock and does not wait for it: what is done under it waits instead. @returns false if it has done nothing, and the caller is to wait */
+  defer?(exclusive: boolean): boolean;
+  /** Waits in line. Abandoned, it leaves the line. */
+  acquire(exclusive: boolean): Operation;
+  /** Everything this origin has written before is visible to the next holder. */
+  release(exclusive: boolean): void;
+}
+
+/** Counts of a window's locks at one rank, since the window was made. Locks without agent that are loads and stores count nothing. */
+export interface LockStatistics {
+  /** Messages about locks that this rank has sent, as an origin and as an agent. */
+  readonly messages: number;
+  /** Messages with operations of passive epochs, and answers to them (`two-sided`). */
+  readonly operations: number;
+  /** Compare-and-swaps on lock words that this rank has asked for (`direct`, `hybrid`). */
+  readonly swaps: number;
+  /** Of those, the ones that found the lock taken. */
+  readonly misses: number;
+  /** Locks of this rank's part that its agent has given out. */
+  readonly grants: number;
+  /** How often the lock of this rank's part has changed between CPU and network mode (`hybrid`). */
+  readonly migrations: number;
+}
+
+/** The same while it counts. */
+export type LockCounts = { -readonly [K in keyof LockStatistics]: number };
+
+export function noLocks(): LockCounts {
+  return { messages: 0, operations: 0, swaps: 0, misses: 0, grants: 0, migrations: 0 };
+}

@@ -1,0 +1,61 @@
+/**
+ * The lock by messages (dissertation §4.3, "two-sided"): the agent at the target gives it out, and carries out the epoch's operations, which are queued at the origin until
+ * its unlock, flush or notified put. See agent.ts for the line and why nobody starves.
+ *
+ * Mutual exclusion: the agent grants an exclusive lock only when nobody else holds one, and it alone carries out what is issued under locks.
+ *
+ * Deferred (hint `lock_defer`, as in the dissertation): `lock` asks and does not wait; what is queued is sent at the unlock and carried out after the grant. So a short epoch
+ * costs one round trip, and the wait for a lock that somebody else holds is the unlock's. MPI allows it: a lock only promises what is seen through the window.
+ * Not so for a rank's own part, which it may load and store at once, and where the caller has given a deadline or a signal, which are about the lock.
+ */
+import type { Operation } from '../../comm/operation.ts';
+import { type Ask, attemptByAgent, type LockAgent } from './agent.ts';
+import type { Attempt, TargetLock } from './scheme.ts';
+
+export class TwoSidedLock implements TargetLock {
+  readonly #agent: LockAgent;
+  readonly #target: number;
+  readonly #own: boolean;
+  readonly #defers: boolean;
+  #held: Ask | undefined;
+
+  constructor(agent: LockAgent, target: number, own: boolean, defers: boolean) {
+    this.#agent = agent;
+    this.#target = target;
+    this.#own = own;
+    this.#defers = defers;
+  }
+
+  /** Of another rank's part never without waiting. */
+  tryAcquire(exclusive: boolean): boolean {
+    if (!this.#own) return false;
+    // Messages to oneself arrive at once, and the agent has nothing to wait for.
+    const ask = this.#agent.ask(this.#target, exclusive, true);
+    if (ask.state !== 'granted') return false;
+    this.#held = ask;
+    return true;
+  }
+
+  attempt(): Attempt {
+    return attemptByAgent(this.#agent, this.#target, (ask) => {
+      this.#held = ask;
+    });
+  }
+
+  defer(exclusive: boolean): boolean {
+    if (!this.#defers || this.#own) return false;
+    this.#held = this.#agent.ask(this.#target, exclusive, false);
+    return true;
+  }
+
+  acquire(exclusive: boolean): Operation {
+    return this.#agent.acquire(this.#target, exclusive, (ask) => {
+      this.#held = ask;
+    });
+  }
+
+  release(): void {
+    this.#agent.unlock(this.#held!);
+    this.#held = undefined;
+  }
+}

@@ -1,0 +1,368 @@
+/**
+ * What a message-sequence picture shows of a trace: one fence of a window with the epoch that it ends, one lock with all that stood in line for it, or one round of start, complete, post and
+ * wait.
+ */
+import { RmaError } from '../errors.ts';
+import type { Trace, TraceSpan } from './file.ts';
+
+export interface Choice {
+  /** Its name, or its id; the first window of the trace that has what is asked for, if absent. */
+  readonly window?: string | undefined;
+  readonly fence?: number | undefined;
+  /** By when it was got, over all ranks, from 1. */
+  readonly lock?: number | undefined;
+  readonly epoch?: number | undefined;
+  /** Ranks to be shown; the first ones, if absent. */
+  readonly ranks?: readonly number[] | undefined;
+}
+
+export interface Box {
+  readonly rank: number;
+  readonly kind: 'epoch' | 'call' | 'wait';
+  readonly label: string;
+  /** All that is known of it. */
+  readonly detail: string;
+  readonly start: number;
+  readonly end: number;
+  readonly unfinished: boolean;
+}
+
+export type ArrowKind = 'put' | 'get' | 'update' | 'message' | 'signal' | 'lock' | 'notification';
+
+export interface SceneArrow {
+  readonly kind: ArrowKind;
+  readonly from: number;
+  readonly to: number;
+  /** Nanoseconds. */
+  readonly sent: number;
+  readonly arrived: number;
+  /** At the rank whose doing it is; empty where its kind says all. */
+  readonly label: string;
+  /** Whether it is `to` whose doing it is (a get). */
+  readonly labelAtEnd: boolean;
+}
+
+export interface Scene {
+  readonly title: string;
+  readonly program: string;
+  readonly ranks: readonly number[];
+  /** Ranks of the job that are not shown. */
+  readonly hidden: number;
+  readonly start: number;
+  readonly end: number;
+  readonly boxes: readonly Box[];
+  readonly arrows: readonly SceneArrow[];
+}
+
+/** Lanes that fit beside each other. */
+export const MOST_RANKS = 16;
+/** Calls of one kind to one target, one right after the other, that become one arrow. */
+const RUN = 4;
+
+/** The windows of a trace, and what there is to be drawn of each. */
+export interface WindowSummary {
+  readonly id: string;
+  readonly name: string;
+  readonly fences: number;
+  readonly locks: number;
+  readonly epochs: number;
+}
+
+export function windowsOf({ spans }: Trace): WindowSummary[] {
+  const windows = new Map<string, { name: string; fences: number; locks: number; epochs: number }>();
+  for (const span of spans) {
+    const { window, windowId, fence, epoch } = span.args;
+    if (typeof windowId !== 'string' || typeof window !== 'string') continue;
+    let found = windows.get(windowId);
+    if (found === undefined) {
+      found = { name: window, fences: 0, locks: 0, epochs: 0 };
+      windows.set(windowId, found);
+    }
+    if (isFence(span)) found.fences = Math.max(found.fences, Number(fence));
+    if (isLock(span)) found.locks++;
+    if (isRound(span)) found.epochs = Math.max(found.epochs, Number(epoch));
+  }
+  return [...windows].map(([id, counts]) => ({ id, ...counts }));
+}
+
+function isFence({ category, name }: TraceSpan): boolean {
+  return category === 'call' && name === 'fence';
+}
+
+function isLock({ category, name }: TraceSpan): boolean {
+  return category === 'epoch' && (name === 'exclusive lock' || name === 'shared lock');
+}
+
+function isRound({ category, name }: TraceSpan): boolean {
+  return category === 'epoch' && (name === 'access epoch' || name === 'exposure epoch');
+}
+
+/** Throws `ERR_ARG` if the trace does not have it. */
+export function sceneOf(trace: Trace, choice: Choice): Scene {
+  const window = chooseWindow(trace, choice);
+  const { fence, lock, epoch } = numbersOf(window, choice);
+  const own = trace.spans.filter(({ args }) => args['windowId'] === window.id);
+  if (fence !== undefined) return fenceScene(trace, window, own, fence, choice);
+  if (lock !== undefined) return lockScene(trace, window, own, lock, choice);
+  return roundScene(trace, window, own, epoch!, choice);
+}
+
+function chooseWindow(trace: Trace, { window, fence, lock, epoch }: Choice): WindowSummary {
+  const windows = windowsOf(trace);
+  const has = (found: WindowSummary): boolean => {
+    if (fence !== undefined) return found.fences > 0;
+    if (lock !== undefined) return found.locks > 0;
+    if (epoch !== undefined) return found.epochs > 0;
+    return found.fences + found.locks + found.epochs > 0;
+  };
+  const found =
+    windows.find(({ id, name }) => id === window || name === window) ??
+    (window === undefined ? windows.find(has) : undefined);
+  if (found !== undefined) return found;
+  const names = windows.map(({ name }) => name).join(', ');
+  throw new RmaError(
+    'ERR_ARG',
+    window === undefined
+      ? 'the trace has no window with that; "onesided trace list FILE" shows what it has'
+      : `the trace has no window ${JSON.stringify(window)}; it has ${names || 'none'}`,
+  );
+}
+
+/** Which one: if none is named, the first fence that ends an epoch, else the first lock, else the first round. */
+function numbersOf(window: WindowSummary, { fence, lock, epoch }: Choice): Pick<Choice, 'fence' | 'lock' | 'epoch'> {
+  for (const [what, number, most] of [
+    ['fences', fence, window.fences],
+    ['locks', lock, window.locks],
+    ['epochs of start and post', epoch, window.epochs],
+  ] as const) {
+    if (number === undefined || (number >= 1 && number <= most)) continue;
+    const kept = most === 0 ? `no ${what}` : `${what} 1 to ${most}`;
+    throw new RmaError('ERR_ARG', `window ${window.name} has ${kept} in this trace, not ${number}`);
+  }
+  if (fence !== undefined || lock !== undefined || epoch !== undefined) return { fence, lock, epoch };
+  if (window.fences > 0) return { fence: Math.min(2, window.fences) };
+  return window.locks > 0 ? { lock: 1 } : { epoch: 1 };
+}
+
+/** The part of each rank's time that is shown. */
+type Shown = ReadonlyMap<number, { readonly start: number; readonly end: number }>;
+
+function fenceScene(
+  trace: Trace,
+  window: WindowSummary,
+  own: readonly TraceSpan[],
+  fence: number,
+  choice: Choice,
+): Scene {
+  const shown = new Map<number, { start: number; end: number }>();
+  for (const span of own) {
+    if (isFence(span) && span.args['fence'] === fence) shown.set(span.rank, { start: span.start, end: span.end });
+  }
+  if (shown.size === 0)
+    throw new RmaError('ERR_ARG', `fence ${fence} of window ${window.name} is no longer in the trace`);
+  for (const span of own) {
+    const time = shown.get(span.rank);
+    if (span.name === 'fence epoch' && span.args['fence'] === fence - 1 && time !== undefined) time.start = span.start;
+  }
+  return assemble(trace, window, `Fence ${fence} of window ${window.name}`, shown, choice, () => true);
+}
+
+function lockScene(
+  trace: Trace,
+  window: WindowSummary,
+  own: readonly TraceSpan[],
+  lock: number,
+  choice: Choice,
+): Scene {
+  const epoch = own.filter(isLock).sort((a, b) => a.start - b.start)[lock - 1];
+  const target = epoch.args['target'];
+  const opening = openerOf(own, epoch, 'lock');
+  const start = opening?.start ?? epoch.start;
+  const title = `Lock ${lock} of window ${window.name}: rank ${epoch.rank} holds rank ${target}'s part`;
+  const concerns = ({ name, args }: TraceSpan): boolean => args['target'] === target || /lockAll/i.test(name);
+  const shown = new Map<number, { start: number; end: number }>();
+  for (const span of own) {
+    const overlaps = span.start < epoch.end && span.end > start && concerns(span);
+    if (overlaps || span.rank === target) shown.set(span.rank, { start, end: epoch.end });
+  }
+  return assemble(trace, window, title, shown, choice, concerns);
+}
+
+function roundScene(
+  trace: Trace,
+  window: WindowSummary,
+  own: readonly TraceSpan[],
+  epoch: number,
+  choice: Choice,
+): Scene {
+  const shown = new Map<number, { start: number; end: number }>();
+  for (const span of own) {
+    if (!isRound(span) || span.args['epoch'] !== epoch) continue;
+    const opening = openerOf(own, span, span.name === 'access epoch' ? 'start' : 'post');
+    const start = opening?.start ?? span.start;
+    const before = shown.get(span.rank);
+    shown.set(span.rank, {
+      start: Math.min(start, before?.start ?? start),
+      end: Math.max(span.end, before?.end ?? span.end),
+    });
+  }
+  return assemble(
+    trace,
+    window,
+    `Epoch ${epoch} of window ${window.name} (start, complete, post, wait)`,
+    shown,
+    choice,
+    () => true,
+  );
+}
+
+/** The call that opened an epoch: the last of that name before it, at the same rank. */
+function openerOf(own: readonly TraceSpan[], epoch: TraceSpan, name: string): TraceSpan | undefined {
+  const before = own.filter(
+    ({ rank, category, name: other, end, args }) =>
+      rank === epoch.rank &&
+      category === 'call' &&
+      other === name &&
+      end <= epoch.start &&
+      args['target'] === epoch.args['target'],
+  );
+  return before.at(-1);
+}
+
+function assemble(
+  trace: Trace,
+  window: WindowSummary,
+  title: string,
+  shown: Shown,
+  { ranks }: Choice,
+  concerns: (span: TraceSpan) => boolean,
+): Scene {
+  const start = Math.min(...[...shown.values()].map((time) => time.start));
+  const end = Math.max(...[...shown.values()].map((time) => time.end));
+  const all = Array.from({ length: trace.ranks }, (_, rank) => rank);
+  const lanes = (ranks ?? all.filter((rank) => shown.has(rank))).slice(0, MOST_RANKS);
+  const within = ({ rank, start, end }: TraceSpan): boolean => {
+    const time = shown.get(rank);
+    return (
+      time !== undefined &&
+      lanes.includes(rank) &&
+      start <= time.end &&
+      end >= time.start &&
+      (start < time.end || start === end)
+    );
+  };
+  const calls = trace.spans.filter(
+    (span) => span.category === 'call' && span.args['windowId'] === window.id && within(span) && concerns(span),
+  );
+  /** Waits and messages bear no window: they belong to the call that they are made in. */
+  const inCall = ({ rank, start, end }: TraceSpan): boolean =>
+    calls.some((call) => call.rank === rank && call.start <= start && end <= call.end);
+  const boxes: Box[] = [];
+  for (const span of trace.spans) {
+    const { rank, category, args } = span;
+    if (category !== 'epoch' && category !== 'call' && category !== 'wait') continue;
+    const mine = category === 'wait' ? inCall(span) : args['windowId'] === window.id && concerns(span);
+    if (!mine || !within(span) || span.end === span.start) continue;
+    // The next epoch begins where the picture ends.
+    const cut = { start: Math.max(start, span.start), end: Math.min(end, span.end) };
+    if (cut.end <= cut.start) continue;
+    const unfinished = args['unfinished'] === true;
+    boxes.push({ rank, kind: category, label: labelOf(span), detail: detailOf(span, start), ...cut, unfinished });
+  }
+  const arrows: SceneArrow[] = [];
+  for (const { name, from, to } of trace.arrows) {
+    if (!lanes.includes(from.rank) || !lanes.includes(to.rank)) continue;
+    const kind = kindOf(name);
+    const ends = [from, to].filter(({ category }) => category !== 'memory');
+    const mine = ends.every(
+      (span) => (span.args['windowId'] === window.id || inCall(span)) && within(span) && concerns(span),
+    );
+    if (!mine || (kind === 'message' && !ends.some(inCall))) continue;
+    const labelAtEnd = kind === 'get';
+    const label = arrowLabel(name, labelAtEnd ? to : from, labelAtEnd ? from.rank : to.rank);
+    arrows.push({
+      kind,
+      from: from.rank,
+      to: to.rank,
+      sent: from.start,
+      arrived: Math.max(from.start, to.end),
+      label,
+      labelAtEnd,
+    });
+  }
+  const hidden = trace.ranks - lanes.length;
+  return { title, program: trace.program, ranks: lanes, hidden, start, end, boxes, arrows: collapse(arrows) };
+}
+
+function labelOf({ category, name, args, start, end }: TraceSpan): string {
+  const took = `${microseconds(end - start)} µs`;
+  if (category === 'wait') return took;
+  if (args['error'] !== undefined) return `${name}: ${args['error']}`;
+  if (args['unfinished'] === true) return `${name}, unfinished`;
+  const target = args['target'] === undefined ? '' : `(${args['target']})`;
+  return category === 'epoch' ? name : `${name}${target}, ${took}`;
+}
+
+function detailOf({ rank, name, args, start, end }: TraceSpan, origin: number): string {
+  const times = `from ${microseconds(start - origin)} to ${microseconds(end - origin)} µs`;
+  const more = ['error', 'unfinished'].filter((key) => args[key] !== undefined).map((key) => `, ${key} ${args[key]}`);
+  return `rank ${rank}: ${name}, ${times}${more.join('')}`;
+}
+
+export function microseconds(ns: number): string {
+  const us = ns / 1000;
+  return us >= 100 ? us.toFixed(0) : us >= 10 ? us.toFixed(1) : us.toFixed(2);
+}
+
+function kindOf(name: string): ArrowKind {
+  if (name === 'get' || name === 'rget') return 'get';
+  if (name === 'put' || name === 'rput' || name === 'putNotify') return 'put';
+  if (name === 'message' || name === 'request') return 'message';
+  if (name === 'barrier' || name === 'post' || name === 'complete') return 'signal';
+  return name === 'lock' || name === 'notification' ? name : 'update';
+}
+
+function arrowLabel(name: string, { args }: TraceSpan, peer: number): string {
+  switch (kindOf(name)) {
+    case 'put':
+    case 'get':
+    case 'update':
+      return `${name} ${peer}: ${args['bytes']} B at ${args['disp']}`;
+    case 'message':
+      return name === 'message' ? `${args['bytes']} B` : '';
+    default:
+      return '';
+  }
+}
+
+/** Many calls of one kind in a row, of one rank to another, are one arrow with a number. */
+function collapse(arrows: readonly SceneArrow[]): SceneArrow[] {
+  const byOrigin = new Map<string, SceneArrow[]>();
+  for (const arrow of [...arrows].sort((a, b) => a.sent - b.sent)) {
+    const key = `${arrow.labelAtEnd ? arrow.to : arrow.from}`;
+    byOrigin.set(key, [...(byOrigin.get(key) ?? []), arrow]);
+  }
+  const result: SceneArrow[] = [];
+  for (const own of byOrigin.values()) {
+    for (let i = 0; i < own.length; ) {
+      const { kind, from, to, label } = own[i];
+      const [what] = label.split(':');
+      let j = i;
+      while (
+        j < own.length &&
+        own[j].kind === kind &&
+        own[j].from === from &&
+        own[j].to === to &&
+        own[j].label.split(':')[0] === what
+      )
+        j++;
+      const many = (kind === 'put' || kind === 'get' || kind === 'update') && j - i >= RUN;
+      if (many) {
+        const bytes = own.slice(i, j).reduce((sum, arrow) => sum + Number(/: (\d+) B/.exec(arrow.label)?.[1] ?? 0), 0);
+        result.push({ ...own[i], arrived: own[j - 1].arrived, label: `${j - i} × ${what}: ${bytes} B` });
+      } else result.push(...own.slice(i, j));
+      i = j;
+    }
+  }
+  return result;
+}

@@ -1,0 +1,63 @@
+/**
+ * Atomic updates of single integers by this processor, for every operation.
+ *
+ * All accumulates of integers on a window, from whatever rank and by whatever path (here or in native code), are hardware atomics on
+ * the element itself, so they are atomic towards each other. What the hardware has as an instruction is one; the rest
+ * reads, combines, and compares-and-swaps until nobody came between. 64-bit elements pass through `BigInt`, which costs
+ * an allocation of 24 bytes each: bulk goes through native code.
+ */
+import { combineBigInt, combineInteger } from '../datatype/arithmetic.ts';
+import { OpCode } from '../datatype/codes.ts';
+
+type IntegerArray = Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array;
+
+/** Applies `op` to one element and returns what was there. */
+export function updateInteger(view: IntegerArray, index: number, op: number, value: number): number {
+  switch (op) {
+    case OpCode.SUM:
+      return Atomics.add(view, index, value);
+    case OpCode.BAND:
+      return Atomics.and(view, index, value);
+    case OpCode.BOR:
+      return Atomics.or(view, index, value);
+    case OpCode.BXOR:
+      return Atomics.xor(view, index, value);
+    case OpCode.REPLACE:
+      return Atomics.exchange(view, index, value);
+    case OpCode.NO_OP:
+      return Atomics.load(view, index);
+    default: {
+      let seen = Atomics.load(view, index);
+      for (;;) {
+        const found = Atomics.compareExchange(view, index, seen, combineInteger(op, seen, value));
+        if (found === seen) return seen;
+        seen = found;
+      }
+    }
+  }
+}
+
+export function updateBigInt(view: BigInt64Array | BigUint64Array, index: number, op: number, value: bigint): bigint {
+  switch (op) {
+    case OpCode.SUM:
+      return Atomics.add(view as BigInt64Array, index, value);
+    case OpCode.BAND:
+      return Atomics.and(view as BigInt64Array, index, value);
+    case OpCode.BOR:
+      return Atomics.or(view as BigInt64Array, index, value);
+    case OpCode.BXOR:
+      return Atomics.xor(view as BigInt64Array, index, value);
+    case OpCode.REPLACE:
+      return Atomics.exchange(view as BigInt64Array, index, value);
+    case OpCode.NO_OP:
+      return Atomics.load(view as BigInt64Array, index);
+    default: {
+      let seen = Atomics.load(view as BigInt64Array, index);
+      for (;;) {
+        const found = Atomics.compareExchange(view as BigInt64Array, index, seen, combineBigInt(op, seen, value));
+        if (found === seen) return seen;
+        seen = found;
+      }
+    }
+  }
+}

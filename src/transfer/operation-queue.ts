@@ -1,0 +1,196 @@
+/**
+ * Operations that are not carried out when they are issued, but sent to the target as one message and carried out there, in the order of the calls, by the target's
+ * processor: what the deferred fence and the two-sided lock do (dissertation §4.3, §6.2). operation-server.ts is the other end.
+ *
+ * What is written is copied when it is queued, so origins of puts and accumulates may be used again at once; what is fetched comes with the answer.
+ *
+ * A message is a header of 8 bytes, which whoever sends it may use, and then for each operation, all numbers in the byte order of the machine:
+ *
+ *   64 bits   kind | base type << 8 | operation << 16, a 32-bit word, and the number of elements (of places, for PUT and GET), another one
+ *   64 bits   the byte of the target's part that the places are counted from
+ *   places    pairs of 64-bit numbers (start, bytes) for PUT and GET; for ACCUMULATE and FETCH 32-bit offsets of elements, or none if they are one after the other
+ *   payload   for all but GET and SIGNAL
+ *
+ * Each of the last two begins at a multiple of 8.
+ */
+import { bytesOf, type TypedArray } from '../datatype/base.ts';
+import { TypeCode } from '../datatype/codes.ts';
+import { type CopyKernels, copyPlaces, forEachRun, type Places } from '../datatype/copy.ts';
+import { elementOffsets, type Side, sideAt } from '../datatype/layout.ts';
+import type { Fetch } from './request-updates.ts';
+
+export const Kind = Object.freeze({ PUT: 1, GET: 2, ACCUMULATE: 3, FETCH: 4, SWAP: 5, SIGNAL: 6 });
+/** With ACCUMULATE and FETCH: offsets of elements follow. */
+export const SCATTERED = 1 << 24;
+/** Bytes of a message before its first operation. */
+export const MESSAGE_HEADER = 8;
+/** Bytes of an operation before its places. */
+export const OPERATION_HEADER = 16;
+
+const FURTHEST = 2 ** 31 - 1;
+
+/** Where an answer's next bytes go. @returns how many it has taken */
+type Sink = (answer: Uint8Array, at: number) => number;
+
+/** What is queued for one target. */
+interface Line {
+  readonly pieces: Uint8Array[];
+  bytes: number;
+  readonly sinks: Sink[];
+}
+
+/** A message, and what is to be done with the answer to it. */
+export interface QueuedOperations {
+  readonly message: Uint8Array;
+  /** Whether something is fetched. */
+  readonly fetches: boolean;
+  /** Puts what was fetched to its places. */
+  take(answer: Uint8Array): void;
+}
+
+export class OperationQueue {
+  readonly #lines: (Line | undefined)[];
+  readonly #kernels: CopyKernels | undefined;
+
+  constructor(size: number, kernels: CopyKernels | undefined) {
+    this.#lines = new Array<undefined>(size).fill(undefined);
+    this.#kernels = kernels;
+  }
+
+  /** Whether something is queued for a rank. */
+  has(rank: number): boolean {
+    return this.#lines[rank] !== undefined;
+  }
+
+  put(origin: TypedArray, from: Side, rank: number, at: number, to: Side): void {
+    const line = this.#lineOf(rank);
+    this.#addPlaces(line, Kind.PUT, at, to);
+    this.#addPayload(line, this.#packed(origin, from, dense(from.bytes)));
+  }
+
+  get(origin: TypedArray, from: Side, rank: number, at: number, to: Side): void {
+    const line = this.#lineOf(rank);
+    this.#addPlaces(line, Kind.GET, at, to);
+    line.sinks.push(this.#sinkOf(origin, from, dense(from.bytes)));
+  }
+
+  /** Origin and result may be arrays of bytes. */
+  accumulate(
+    origin: TypedArray,
+    from: Side,
+    rank: number,
+    at: number,
+    to: Side,
+    op: number,
+    fetch: Fetch | undefined,
+  ): void {
+    const line = this.#lineOf(rank);
+    const { base, elements } = to;
+    const inOrder = sideAt(base, elements, undefined);
+    const scattered = to.type !== undefined;
+    const kind = (fetch === undefined ? Kind.ACCUMULATE : Kind.FETCH) | (base << 8) | (op << 16);
+    if (scattered && Math.max(-to.low, to.high) > FURTHEST) {
+      // Offsets of 32 bits would not do: element by element.
+      const sources = elementOffsets(from);
+      const sinks = fetch && elementOffsets(fetch.side);
+      const one = sideAt(base, 1, undefined);
+      for (const [i, offset] of elementOffsets(to).entries()) {
+        this.#addHeader(line, kind, 1, at + offset);
+        this.#addPayload(line, this.#packed(bytesOf(origin).subarray(sources[i]), one, one));
+        if (fetch) line.sinks.push(this.#sinkOf(bytesOf(fetch.result).subarray(sinks![i]), one, one));
+      }
+      return;
+    }
+    this.#addHeader(line, scattered ? kind | SCATTERED : kind, elements, at);
+    if (scattered) this.#addPayload(line, bytesOf(Int32Array.from(elementOffsets(to))));
+    this.#addPayload(line, this.#packed(origin, from, inOrder));
+    if (fetch) line.sinks.push(this.#sinkOf(fetch.result, fetch.side, inOrder));
+  }
+
+  compareAndSwap(
+    origin: TypedArray,
+    compare: TypedArray,
+    result: TypedArray,
+    rank: number,
+    at: number,
+    base: number,
+  ): void {
+    const line = this.#lineOf(rank);
+    this.#addHeader(line, Kind.SWAP | (base << 8), 1, at);
+    this.#addPayload(line, bytesOf(compare).slice());
+    this.#addPayload(line, bytesOf(origin).slice());
+    const one = dense(result.byteLength);
+    line.sinks.push(this.#sinkOf(result, one, one));
+  }
+
+  /** Raises the target's count of notifications. */
+  signal(rank: number): void {
+    this.#addHeader(this.#lineOf(rank), Kind.SIGNAL | (TypeCode.BYTE << 8), 0, 0);
+  }
+
+  /** Takes all that is queued for a rank. Its first `MESSAGE_HEADER` bytes are 0. */
+  take(rank: number): QueuedOperations {
+    const { pieces, bytes, sinks } = this.#lines[rank] ?? { pieces: [], bytes: MESSAGE_HEADER, sinks: [] };
+    this.#lines[rank] = undefined;
+    const message = new Uint8Array(bytes);
+    let at = MESSAGE_HEADER;
+    for (const piece of pieces) {
+      message.set(piece, at);
+      at += aligned(piece.length);
+    }
+    return {
+      message,
+      fetches: sinks.length > 0,
+      take(answer) {
+        let next = 0;
+        for (const sink of sinks) next += aligned(sink(answer, next));
+      },
+    };
+  }
+
+  #lineOf(rank: number): Line {
+    this.#lines[rank] ??= { pieces: [], bytes: MESSAGE_HEADER, sinks: [] };
+    return this.#lines[rank];
+  }
+
+  #addHeader(line: Line, kind: number, elements: number, at: number): void {
+    const header = new Float64Array(2);
+    new Uint32Array(header.buffer).set([kind, elements]);
+    header[1] = at;
+    this.#addPayload(line, bytesOf(header));
+  }
+
+  #addPlaces(line: Line, kind: number, at: number, to: Side): void {
+    const places: number[] = [];
+    forEachRun(to, (start, bytes) => void places.push(start, bytes));
+    this.#addHeader(line, kind | (TypeCode.BYTE << 8), places.length / 2, at);
+    this.#addPayload(line, bytesOf(Float64Array.from(places)));
+  }
+
+  #addPayload(line: Line, payload: Uint8Array): void {
+    line.pieces.push(payload);
+    line.bytes += aligned(payload.length);
+  }
+
+  #packed(origin: TypedArray, from: Places, to: Places & { readonly high: number }): Uint8Array {
+    const packed = new Uint8Array(to.high);
+    copyPlaces(from, origin, 0, to, packed, 0, this.#kernels);
+    return packed;
+  }
+
+  #sinkOf(result: TypedArray, into: Places, packed: Places & { readonly high: number }): Sink {
+    return (answer, at) => {
+      copyPlaces(packed, answer, at, into, result, 0, this.#kernels);
+      return packed.high;
+    };
+  }
+}
+
+function dense(bytes: number): Places & { readonly high: number } {
+  return { bytes, runs: undefined, count: 1, stride: 0, high: bytes };
+}
+
+/** The next multiple of 8. */
+export function aligned(bytes: number): number {
+  return Math.ceil(bytes / 8) * 8;
+}

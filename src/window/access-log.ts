@@ -1,0 +1,84 @@
+/**
+ * For debugging (`ONESIDED_DEBUG=conflicts`): what this rank has accessed in each target's part and not completed there, to find accesses whose outcome MPI leaves undefined
+ * because they overlap in one epoch (MPI 4.1, 12.7): a put with anything, a get with whatever writes, accumulates of different basic types.
+ *
+ * It sees this rank's calls. What other ranks do at the same time it cannot see, nor loads and stores. It costs some microseconds a call and memory for
+ * each until it is complete, and closes the short ways; so it is asked for.
+ */
+import { forEachRun } from '../datatype/copy.ts';
+import type { Side } from '../datatype/layout.ts';
+import { RmaError } from '../errors.ts';
+
+export const LOG_ACCESSES = (process.env['ONESIDED_DEBUG'] ?? '').split(',').includes('conflicts');
+
+/** Accesses are found by the pages they touch. */
+const PAGE = 4096;
+
+type Kind = 'put' | 'get' | 'accumulate';
+
+interface Access {
+  readonly call: string;
+  readonly kind: Kind;
+  /** `TypeCode` of the elements. */
+  readonly base: number;
+  /** Bytes `low` … `high − 1` of the part. */
+  readonly low: number;
+  readonly high: number;
+}
+
+export class AccessLog {
+  /** By target, then by page. */
+  #open = new Map<number, Map<number, Access[]>>();
+
+  /** Whether anything is not complete. */
+  get pending(): boolean {
+    return this.#open.size > 0;
+  }
+
+  /**
+   * An access to `side` from byte `at` of a target's part on. Nothing is noted if it is refused.
+   * @param where the call and the window, for the message
+   * Errors: `ERR_RMA_CONFLICT`.
+   */
+  note(call: string, kind: Kind, where: string, target: number, at: number, side: Side): void {
+    const pages = this.#open.get(target) ?? new Map<number, Access[]>();
+    const mine: Access[] = [];
+    forEachRun(side, (offset, bytes) => {
+      mine.push({ call, kind, base: side.base, low: at + offset, high: at + offset + bytes });
+    });
+    for (const access of mine) {
+      for (const page of pagesOf(access)) {
+        const other = pages.get(page)?.find((earlier) => conflicts(earlier, access));
+        if (other === undefined) continue;
+        throw new RmaError(
+          'ERR_RMA_CONFLICT',
+          `${where}: bytes ${Math.max(access.low, other.low)} … ${Math.min(access.high, other.high) - 1} of the part of rank ${target} are those of an earlier ${other.call} that is not complete, and the outcome of both together is not defined; complete that one first, by flush(${target}) or the end of the epoch`,
+        );
+      }
+    }
+    this.#open.set(target, pages);
+    for (const access of mine) {
+      for (const page of pagesOf(access)) {
+        const list = pages.get(page);
+        if (list === undefined) pages.set(page, [access]);
+        else list.push(access);
+      }
+    }
+  }
+
+  /** What was accessed at a target is complete there; without one, at all targets. */
+  completed(target: number | undefined): void {
+    if (target === undefined) this.#open.clear();
+    else this.#open.delete(target);
+  }
+}
+
+function conflicts(a: Access, b: Access): boolean {
+  if (a.low >= b.high || b.low >= a.high) return false;
+  if (a.kind === 'get' && b.kind === 'get') return false;
+  return a.kind !== 'accumulate' || b.kind !== 'accumulate' || a.base !== b.base;
+}
+
+function* pagesOf({ low, high }: Access): Generator<number> {
+  for (let page = Math.floor(low / PAGE); page * PAGE < high; page++) yield page;
+}

@@ -1,0 +1,393 @@
+/** Active target synchronization of a window: fence, and start/complete/post/wait (MPI 4.1, 12.5.1 and 12.5.2). */
+import { Group } from '../comm/group.ts';
+import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
+import { DONE } from '../comm/progress.ts';
+import { argumentTypeError, RmaError, show } from '../errors.ts';
+import type { FenceScheme } from '../sync/fence/scheme.ts';
+import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
+import type { RequestTransfer } from '../transfer/requests.ts';
+import { Assert, checkAssert } from './assert.ts';
+import type { WindowParts } from './create.ts';
+import { type Epochs, FENCE, INTERRUPTED, INTERRUPTED_COMPLETE, LOCK_ALL } from './epochs.ts';
+import { STARTED } from './target.ts';
+
+/** Looks at a fence before the wait that can sleep. */
+const SPIN = 2000;
+/** The same for the promise form: some microseconds, as long as a rank that awaits may be behind. */
+const ASYNC_SPIN = 1500;
+
+const FENCE_ASSERTIONS = Assert.NO_STORE | Assert.NO_PUT | Assert.NO_PRECEDE | Assert.NO_SUCCEED;
+
+export class ActiveTarget {
+  #epochs: Epochs;
+  #fence: FenceScheme;
+  #spin: number;
+  #asyncSpin: number;
+  #general: GeneralActiveTarget;
+  #requests: RequestTransfer | undefined;
+  /** A promise waits for the end of the exposure epoch. */
+  #waiting = false;
+  /** The groups that start and post saw last, and their members as ranks of the window: programs use the same ones again and again. */
+  #lastStarted: Members | undefined;
+  #lastPosted: Members | undefined;
+
+  constructor(parts: WindowParts, epochs: Epochs) {
+    this.#epochs = epochs;
+    this.#fence = parts.fence;
+    // A wait that is traced begins where it can be recorded.
+    this.#spin = parts.comm.traits.central || parts.comm.job.recorder !== undefined ? 1 : SPIN;
+    this.#asyncSpin = Math.min(this.#spin, ASYNC_SPIN);
+    this.#general = parts.general;
+    this.#requests = parts.requests;
+  }
+
+  // ---- fence ----------------------------------------------------------------------------------------------------------
+
+  fence(assert: number, options: WaitOptions | undefined): Promise<void> {
+    let wait: WaitOptions | undefined;
+    try {
+      wait = readWait('fence', options);
+      this.#begin(assert);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    if (wait === undefined) {
+      try {
+        if (this.#spun(this.#asyncSpin, assert)) return DONE;
+      } catch (error) {
+        return Promise.reject(this.#interrupted(error));
+      }
+    }
+    return this.#finish(assert, wait);
+  }
+
+  fenceSync(assert: number, options: WaitOptions | undefined): void {
+    this.#epochs.comm.job.refuseSync('fence');
+    const wait = readWait('fence', options);
+    this.#begin(assert);
+    try {
+      if (this.#spun(this.#spin, assert)) return;
+      this.#epochs.comm.job.progress.waitSync(this.#fence, wait);
+    } catch (error) {
+      throw this.#interrupted(error);
+    }
+    this.#end(assert);
+  }
+
+  #begin(assert: number): void {
+    const epochs = this.#epochs;
+    if (assert !== 0) checkAssert('fence', assert, FENCE_ASSERTIONS);
+    const passive = epochs.held + epochs.waiting > 0 || epochs.open === LOCK_ALL;
+    const general = epochs.started !== undefined || epochs.exposed !== undefined;
+    if (epochs.freed || epochs.busy !== undefined || passive || general) this.#refuse();
+    if ((assert & Assert.NO_PRECEDE) !== 0 && epochs.used && epochs.open === FENCE) {
+      throw new RmaError(
+        'ERR_ASSERT',
+        `fence of ${epochs.what}: NO_PRECEDE was asserted, but something was issued since the last fence`,
+      );
+    }
+    try {
+      this.#fence.begin((assert & Assert.NO_PRECEDE) === 0, (assert & Assert.NO_SUCCEED) === 0);
+    } catch (error) {
+      throw epochs.comm.job.explain(error);
+    }
+    epochs.busy = 'fence';
+    epochs.open = 0;
+  }
+
+  #spun(looks: number, assert: number): boolean {
+    const fence = this.#fence;
+    for (let i = 0; i < looks; i++) {
+      if (!fence.advance()) continue;
+      this.#end(assert);
+      return true;
+    }
+    return false;
+  }
+
+  #end(assert: number): void {
+    const epochs = this.#epochs;
+    epochs.busy = undefined;
+    epochs.dirty = false;
+    epochs.used = false;
+    epochs.accesses?.completed(undefined);
+    epochs.open = (assert & Assert.NO_SUCCEED) === 0 ? FENCE : 0;
+    epochs.noteOpening();
+  }
+
+  async #finish(assert: number, options: WaitOptions | undefined): Promise<void> {
+    try {
+      await this.#epochs.comm.job.progress.wait(this.#fence, options);
+    } catch (error) {
+      throw this.#interrupted(error);
+    }
+    this.#end(assert);
+  }
+
+  /** @param what goes on when it is called again */
+  #interrupted(error: unknown, what = INTERRUPTED): unknown {
+    this.#epochs.busy = what;
+    return this.#epochs.comm.job.explain(error);
+  }
+
+  /** Refuses, unless the fence is one that ended early: it goes on. */
+  #refuse(): void {
+    const epochs = this.#epochs;
+    if (epochs.busy === INTERRUPTED) {
+      epochs.checkAlive('fence');
+      return;
+    }
+    epochs.checkUsable('fence');
+    throw epochs.tooEarly('fence');
+  }
+
+  // ---- start and complete ---------------------------------------------------------------------------------------------
+
+  start(group: Group, assert: number, options: WaitOptions | undefined): Promise<void> {
+    try {
+      const wait = readWait('start', options);
+      const targets = this.#beginStart(group, assert);
+      if (this.#started(targets, wait === undefined ? this.#asyncSpin : 1)) return DONE;
+      return this.#finishStart(targets, wait);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  startSync(group: Group, assert: number, options: WaitOptions | undefined): void {
+    this.#epochs.comm.job.refuseSync('start');
+    const wait = readWait('start', options);
+    const targets = this.#beginStart(group, assert);
+    if (this.#started(targets, this.#spin)) return;
+    this.#epochs.comm.job.progress.waitSync(this.#general.start(targets), wait);
+    this.#opened(targets);
+  }
+
+  #beginStart(group: Group, assert: number): readonly number[] {
+    const epochs = this.#epochs;
+    if (assert !== 0) checkAssert('start', assert, Assert.NO_CHECK);
+    epochs.checkUsable('start');
+    if (epochs.accessing) throw epochs.tooEarly('start');
+    if (this.#lastStarted === undefined || group !== this.#lastStarted.group)
+      this.#lastStarted = this.#members('start', group);
+    const targets = this.#lastStarted.ranks;
+    const unchecked = (assert & Assert.NO_CHECK) !== 0;
+    if (unchecked && this.#general.seesPostsAtOnce && !this.#started(targets, 1)) {
+      throw new RmaError(
+        'ERR_ASSERT',
+        `start of ${epochs.what}: NO_CHECK was asserted, but not all of rank ${targets.join(', ')} have posted yet`,
+      );
+    }
+    return targets;
+  }
+
+  /** Looks so many times whether all have posted; opens the epoch if so. */
+  #started(targets: readonly number[], looks: number): boolean {
+    if (this.#epochs.started !== undefined) return true;
+    try {
+      while (!this.#general.tryStart(targets)) if (--looks <= 0) return false;
+    } catch (error) {
+      throw this.#epochs.comm.job.explain(error);
+    }
+    this.#opened(targets);
+    return true;
+  }
+
+  #opened(targets: readonly number[]): void {
+    const epochs = this.#epochs;
+    epochs.open = 0;
+    epochs.used = false;
+    epochs.started = targets;
+    for (let i = 0; i < targets.length; i++) epochs.targets[targets[i]].held = STARTED;
+    epochs.noteOpening();
+  }
+
+  async #finishStart(targets: readonly number[], options: WaitOptions | undefined): Promise<void> {
+    const epochs = this.#epochs;
+    epochs.busy = 'start';
+    try {
+      await epochs.comm.job.progress.wait(this.#general.start(targets), options);
+    } finally {
+      epochs.busy = undefined;
+    }
+    this.#opened(targets);
+  }
+
+  complete(options: WaitOptions | undefined): Promise<void> {
+    try {
+      const wait = readWait('complete', options);
+      const targets = this.#checkComplete();
+      if (this.#requests !== undefined) return this.#finishComplete(this.#requests, targets, wait);
+      this.#completed(targets);
+      return DONE;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  completeSync(options: WaitOptions | undefined): void {
+    this.#epochs.comm.job.refuseSync('complete');
+    const wait = readWait('complete', options);
+    const targets = this.#checkComplete();
+    if (this.#requests !== undefined) {
+      try {
+        this.#epochs.comm.job.progress.waitSync(this.#completing(this.#requests, targets), wait);
+      } catch (error) {
+        throw this.#interrupted(error, INTERRUPTED_COMPLETE);
+      }
+    }
+    this.#completed(targets);
+  }
+
+  #checkComplete(): readonly number[] {
+    const epochs = this.#epochs;
+    if (epochs.busy === INTERRUPTED_COMPLETE) epochs.checkAlive('complete');
+    else epochs.checkUsable('complete');
+    if (epochs.started !== undefined) return epochs.started;
+    throw new RmaError('ERR_RMA_SYNC', `complete of ${epochs.what}: ${epochs.describe()}; start() opens what it ends`);
+  }
+
+  async #finishComplete(
+    requests: RequestTransfer,
+    targets: readonly number[],
+    options: WaitOptions | undefined,
+  ): Promise<void> {
+    try {
+      await this.#epochs.comm.job.progress.wait(this.#completing(requests, targets), options);
+    } catch (error) {
+      throw this.#interrupted(error, INTERRUPTED_COMPLETE);
+    }
+    this.#completed(targets);
+  }
+
+  /** Closes the epoch: nothing more is issued in it, since its targets may be told from now on. */
+  #completing(requests: RequestTransfer, targets: readonly number[]): Operation {
+    const epochs = this.#epochs;
+    epochs.busy = 'complete';
+    for (let i = 0; i < targets.length; i++) epochs.targets[targets[i]].held = 0;
+    return this.#general.completing?.(targets) ?? requests.flush();
+  }
+
+  #completed(targets: readonly number[]): void {
+    const epochs = this.#epochs;
+    try {
+      this.#general.complete(targets);
+    } catch (error) {
+      throw epochs.comm.job.explain(error);
+    }
+    for (let i = 0; i < targets.length; i++) epochs.targets[targets[i]].held = 0;
+    epochs.busy = undefined;
+    epochs.started = undefined;
+    epochs.used = false;
+    epochs.accesses?.completed(undefined);
+  }
+
+  // ---- post and wait --------------------------------------------------------------------------------------------------
+
+  post(group: Group, assert: number): void {
+    const epochs = this.#epochs;
+    if (assert !== 0) checkAssert('post', assert, Assert.NO_CHECK | Assert.NO_STORE | Assert.NO_PUT);
+    epochs.checkUsable('post');
+    if (epochs.exposed !== undefined) {
+      throw new RmaError(
+        'ERR_RMA_SYNC',
+        `post of ${epochs.what}: its part is exposed to rank ${epochs.exposed.join(', ')} already; call wait() first`,
+      );
+    }
+    if (epochs.open === FENCE && epochs.used) throw epochs.tooEarly('post');
+    if (this.#lastPosted === undefined || group !== this.#lastPosted.group)
+      this.#lastPosted = this.#members('post', group);
+    const origins = this.#lastPosted.ranks;
+    try {
+      this.#general.post(origins);
+    } catch (error) {
+      throw epochs.comm.job.explain(error);
+    }
+    epochs.open &= ~FENCE;
+    epochs.exposed = origins;
+    epochs.noteOpening();
+  }
+
+  wait(options: WaitOptions | undefined): Promise<void> {
+    try {
+      const wait = readWait('wait', options);
+      const origins = this.#checkWait('wait');
+      if (this.#ended(origins, wait === undefined ? this.#asyncSpin : 1)) return DONE;
+      return this.#finishWait(origins, wait);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  waitSync(options: WaitOptions | undefined): void {
+    this.#epochs.comm.job.refuseSync('wait');
+    const wait = readWait('wait', options);
+    const origins = this.#checkWait('wait');
+    if (this.#ended(origins, this.#spin)) return;
+    this.#epochs.comm.job.progress.waitSync(this.#general.wait(origins), wait);
+    this.#epochs.exposed = undefined;
+  }
+
+  test(): boolean {
+    return this.#ended(this.#checkWait('test'), 1);
+  }
+
+  #checkWait(call: string): readonly number[] {
+    const epochs = this.#epochs;
+    epochs.checkAlive(call);
+    if (this.#waiting) {
+      throw new RmaError('ERR_RMA_SYNC', `${call} on ${epochs.what}: a wait is under way; await it first`);
+    }
+    if (epochs.exposed !== undefined) return epochs.exposed;
+    throw new RmaError(
+      'ERR_RMA_SYNC',
+      `${call} of ${epochs.what}: no exposure epoch is open; post() opens what it ends`,
+    );
+  }
+
+  #ended(origins: readonly number[], looks: number): boolean {
+    try {
+      while (!this.#general.tryWait(origins)) if (--looks <= 0) return false;
+    } catch (error) {
+      throw this.#epochs.comm.job.explain(error);
+    }
+    this.#epochs.exposed = undefined;
+    return true;
+  }
+
+  async #finishWait(origins: readonly number[], options: WaitOptions | undefined): Promise<void> {
+    this.#waiting = true;
+    try {
+      await this.#epochs.comm.job.progress.wait(this.#general.wait(origins), options);
+    } finally {
+      this.#waiting = false;
+    }
+    this.#epochs.exposed = undefined;
+  }
+
+  /** The members of a group as ranks of the window. */
+  #members(call: string, group: Group): Members {
+    const { what, group: all } = this.#epochs;
+    if (!Group.is(group)) {
+      throw argumentTypeError(
+        `${call} of ${what}: the group must be a Group, such as win.group.include([0]) gives, not ${show(group)}`,
+        'ERR_GROUP',
+      );
+    }
+    const ranks = group.worldRanks.map((member) => all.worldRanks.indexOf(member));
+    const stranger = ranks.indexOf(-1);
+    if (stranger >= 0) {
+      throw new RmaError(
+        'ERR_GROUP',
+        `${call} of ${what}: rank ${group.worldRanks[stranger]} of the world is not one of the window's ranks`,
+      );
+    }
+    return { group, ranks };
+  }
+}
+
+/** A group, and its members as ranks of the window. */
+interface Members {
+  readonly group: Group;
+  readonly ranks: readonly number[];
+}

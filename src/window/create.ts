@@ -1,0 +1,829 @@
+/** Making a window: what each rank offers is exchanged, and the schemes are chosen, once. */
+
+import { barrierWords, makeBarrier } from '../comm/barrier.ts';
+import type { Block } from '../comm/blocks.ts';
+import { PLACE_NUMBERS } from '../comm/blocks.ts';
+import { Communicator, checkLength, type OwnChannel } from '../comm/communicator.ts';
+import type { Job, Meetings } from '../comm/job.ts';
+import { MessageBarrier } from '../comm/message-barrier.ts';
+import { type GeneratorOperation, readWait, type WaitOptions } from '../comm/operation.ts';
+import { checkBuffer, isTypedArrayConstructor, type TypedArray, type TypedArrayConstructor } from '../datatype/base.ts';
+import type { CopyKernels } from '../datatype/copy.ts';
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { loadNative } from '../native.ts';
+import { QueueLock, queueLockWords } from '../sync/lock/queue.ts';
+import { remoteLockWords } from '../sync/lock/remote.ts';
+import { SyncByRequests } from '../sync/pscw/by-requests.ts';
+import { Counters, counterWords } from '../sync/pscw/counters.ts';
+import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
+import type { BulkKernels } from '../transfer/accumulate.ts';
+import { OperationServer } from '../transfer/operation-server.ts';
+import { RemotePart } from '../transfer/remote-part.ts';
+import { RequestUpdates } from '../transfer/request-updates.ts';
+import { type Meeting, type RemoteWord, RequestTransfer } from '../transfer/requests.ts';
+import { STRIPE_WORDS, STRIPES, Stripes } from '../transfer/stripes.ts';
+import { readOwner, SHARE_NUMBERS, type Share, shareMemory, UserMemory } from '../transfer/user-memory.ts';
+import { ALL_ACCESS } from '../verbs/checks.ts';
+import type { Memory, MemoryRegion, RemotePointer } from '../verbs/memory.ts';
+import { Attachments, type Directory } from './attachments.ts';
+import { type Hints, numberOf, readInfo, type WindowInfo } from './info.ts';
+import { directoryWords, RemoteDirectory } from './remote-directory.ts';
+import {
+  firstLockWord,
+  locksByRequests,
+  makeSchemes,
+  movesByRequests,
+  nodeWords,
+  openChannels,
+  type Schemes,
+  setUpNode,
+} from './schemes.ts';
+import { ATTACHMENT_WORDS, SharedDirectory } from './shared-directory.ts';
+import { LOADS, MIXED_WAYS, REQUESTS, Target, type Way } from './target.ts';
+import { requestTrace } from './traced.ts';
+
+export interface WindowOptions extends WaitOptions {
+  readonly info?: WindowInfo;
+  /** Bytes that a displacement of one stands for at this rank; the element size if absent. */
+  readonly dispUnit?: number;
+  /** For error messages; all ranks should give the same. */
+  readonly name?: string;
+}
+
+/** How a window's memory came about (`MPI_WIN_CREATE_FLAVOR`). */
+export type Flavor = 'create' | 'allocate' | 'shared' | 'dynamic';
+
+/** Everything that making a window has found out. */
+export interface WindowParts extends Omit<Schemes, 'release'> {
+  readonly comm: Communicator;
+  readonly name: string;
+  readonly flavor: Flavor;
+  readonly local: TypedArray;
+  readonly dispUnit: number;
+  readonly hints: Hints;
+  readonly targets: readonly Target[];
+  /** The word of a rank that `putNotify` raises; index 0. */
+  signalWord(rank: number): Int32Array;
+  /** Start, complete, post and wait. */
+  readonly general: GeneralActiveTarget;
+  /** Maps a target's memory. */
+  map(rank: number): RemotePart;
+  /** The locks of a rank's part for accumulates. */
+  /** Absent where accumulates are requests. */
+  makeStripes(rank: number): Stripes | undefined;
+  /** Work requests of this window, whatever they are for. */
+  readonly wire: RequestTransfer | undefined;
+  /** The same if they move the bytes of put and get; absent where those are loads and stores. */
+  readonly requests: RequestTransfer | undefined;
+  /** Accumulates by requests; absent where the processors do them. */
+  readonly updates: RequestUpdates | undefined;
+  /** What is attached where, in a dynamic window: displacements are addresses there. */
+  readonly attachments: Attachments | undefined;
+  /** The way to ranks whose memory is not the library's; it comes before the others. Absent if there are none. */
+  readonly userMemory: UserMemory | undefined;
+  readonly kernels: (BulkKernels & CopyKernels) | undefined;
+  /** Names the window in traces, the same at all ranks. */
+  readonly trace: string;
+  /** Gives memory, regions and mappings back. */
+  release(): void;
+}
+
+/** A window that the ranks are agreeing on. */
+export interface WindowInTheMaking {
+  readonly operation: GeneratorOperation<WindowParts>;
+  readonly options: WaitOptions;
+}
+
+/** What this rank brings in. */
+interface Offer {
+  /** This rank's part; where the first rank allocates for all, an empty array of the right type until it has. */
+  readonly local: TypedArray;
+  readonly memory: Memory | undefined;
+  /** Its part is memory of its own, which nobody can map. */
+  readonly share?: Share;
+  /** Elements of a part that the first rank is to allocate. */
+  readonly wanted?: number;
+  readonly dispUnit: number;
+  readonly hints: Hints;
+  /** Gives back what was made for the window. */
+  readonly discard: () => void;
+}
+
+/** Numbers that a rank tells the others: whether it refuses, then what a target is. */
+const REFUSED = 0;
+const BYTES = 1;
+const DISP_UNIT = 2;
+const RKEY = 3;
+const ADDRESS = 4;
+const SCHEME = 5;
+const ELEMENT = 6;
+const PLACE = 7;
+const SHARE = PLACE + PLACE_NUMBERS;
+const SPACE = SHARE + SHARE_NUMBERS;
+/** What names the memory to neighbours, how long that is, and where in it the part begins. */
+const HANDLE = SPACE + 1;
+const HANDLE_BYTES = HANDLE + 1;
+const HANDLE_OFFSET = HANDLE_BYTES + 1;
+/** Where the words are that only the device's atomics touch: key and address. */
+const WORDS = HANDLE_OFFSET + 1;
+const NUMBERS = WORDS + 2;
+
+let windowsMade = 0;
+
+/** Refuses a call that would block a thread on which other ranks run. */
+export function refuseSync(comm: Communicator, call: string): void {
+  if (Communicator.is(comm)) comm.job.refuseSync(call);
+}
+
+/** Begins `Window.allocate`. Throws only for what is wrong with the communicator: a refused argument ends the collective at all ranks. */
+export function beginAllocate(
+  comm: Communicator,
+  type: TypedArrayConstructor,
+  length: number,
+  options: WindowOptions | undefined,
+): WindowInTheMaking {
+  const call = 'Window.allocate';
+  return beginWindow(comm, call, 'allocate', options, (given) => offerAllocation(comm, call, type, length, given));
+}
+
+/** Begins `Window.allocateShared`. */
+export function beginAllocateShared(
+  comm: Communicator,
+  type: TypedArrayConstructor,
+  length: number,
+  options: WindowOptions | undefined,
+): WindowInTheMaking {
+  const call = 'Window.allocateShared';
+  return beginWindow(comm, call, 'shared', options, (given) => {
+    if (!comm.job.context.capabilities.loadStore) {
+      throw new RmaError(
+        'ERR_RMA_SHARED',
+        `${call}: the ranks reach each other through a device, and none can load and store another one's memory; use Window.allocate`,
+      );
+    }
+    const offer = offerAllocation(comm, call, type, length, given);
+    if (offer.hints.fence !== 'immediate') {
+      throw new RmaError(
+        'ERR_INFO_VALUE',
+        `${call}: fence "${offer.hints.fence}" is for windows that are accessed by requests; a shared window is loaded and stored`,
+      );
+    }
+    return offer;
+  });
+}
+
+/** Begins `Window.create`. */
+export function beginCreate(
+  comm: Communicator,
+  memory: TypedArray,
+  options: WindowOptions | undefined,
+): WindowInTheMaking {
+  const call = 'Window.create';
+  return beginWindow(comm, call, 'create', options, (given) => {
+    checkBuffer(call, 'memory', memory);
+    const common = checkOptions(comm, call, given, memory.BYTES_PER_ELEMENT);
+    if (memory.byteLength === 0) return { ...common, local: memory, memory: undefined, discard: () => {} };
+    const owner = comm.job.libraryMemory.get(memory.buffer);
+    if (owner !== undefined) return { ...common, local: memory, memory: owner, discard: () => {} };
+    return { ...common, local: memory, ...offerOwnMemory(comm, call, memory, common.hints) };
+  });
+}
+
+/** Begins `Window.createDynamic`. */
+export function beginCreateDynamic(comm: Communicator, options: WindowOptions | undefined): WindowInTheMaking {
+  const call = 'Window.createDynamic';
+  return beginWindow(comm, call, 'dynamic', options, (given) => {
+    if (given.dispUnit !== undefined && given.dispUnit !== 1) {
+      throw argumentRangeError(
+        `${call}: displacements are addresses, so dispUnit is 1, not ${show(given.dispUnit)}`,
+        'ERR_DISP',
+      );
+    }
+    if (comm.job.tasks !== undefined) {
+      throw new RmaError(
+        'ERR_PROVIDER_UNAVAILABLE',
+        `${call}: dynamic windows are not on modelled fabrics in this version; use Window.create`,
+      );
+    }
+    const common = checkOptions(comm, call, given, 1);
+    const local = new Uint8Array(new ArrayBuffer(0));
+    const { loadStore } = comm.job.context.capabilities;
+    const { fence, lock } = common.hints;
+    for (const [key, value] of [
+      ['fence', fence === 'immediate' || (!loadStore && fence !== 'deferred') ? undefined : fence],
+      ['lock', lock === 'queue' ? undefined : lock],
+    ]) {
+      if (value === undefined) continue;
+      throw new RmaError(
+        'ERR_INFO_VALUE',
+        `${call}: ${key} "${value}" is for windows whose memory is known when they are made`,
+      );
+    }
+    if (!loadStore) return { ...common, local, memory: undefined, discard: () => {} };
+    const native = loadNative();
+    const share = native && shareMemory(comm.job, native, undefined);
+    return { ...common, local, memory: undefined, discard: () => share?.withdraw(), ...(share && { share }) };
+  });
+}
+
+/**
+ * Memory that others can map, or, where there is no mapping, reach by requests, for `attach`; `undefined` if they cannot map it. The caller has checked that it
+ * is an array. Errors: `ERR_BUFFER`.
+ */
+export function reachable(
+  comm: Communicator,
+  call: string,
+  memory: TypedArray,
+): { readonly memory: Memory; readonly discard: () => void } | undefined {
+  const known = comm.job.libraryMemory.get(memory.buffer);
+  if (known !== undefined) return { memory: known, discard: () => {} };
+  refuseResizable(call, memory);
+  const { context } = comm.job;
+  const exposed = context.exposeMemory(memory.buffer);
+  if (exposed !== undefined) return { memory: exposed, discard: () => exposed.free() };
+  return context.capabilities.loadStore ? undefined : adopted(comm, call, memory);
+}
+
+/** Memory of the program's own, where others reach it by requests. */
+function adopted(
+  comm: Communicator,
+  call: string,
+  memory: TypedArray,
+): { readonly memory: Memory; readonly discard: () => void } {
+  const { context } = comm.job;
+  if (!context.capabilities.remoteUserMemory) {
+    throw new RmaError(
+      'ERR_BUFFER',
+      `${call}: this device reaches memory from the library only; take memory from comm.allocMem, or Window.allocate`,
+    );
+  }
+  const own = context.adoptMemory(memory.buffer);
+  return { memory: own, discard: () => own.free() };
+}
+
+function refuseResizable(call: string, memory: TypedArray): void {
+  const buffer = memory.buffer as ArrayBufferLike & { readonly resizable?: boolean; readonly growable?: boolean };
+  if (!buffer.resizable && !buffer.growable) return;
+  throw new RmaError(
+    'ERR_BUFFER',
+    `${call}: the ${buffer.growable ? 'Shared' : ''}ArrayBuffer is resizable, and could change its memory while others access it; take one of fixed length`,
+  );
+}
+
+/** Memory that is not the library's: the best way to it that there is. */
+function offerOwnMemory(
+  comm: Communicator,
+  call: string,
+  memory: TypedArray,
+  hints: Hints,
+): Pick<Offer, 'memory' | 'share' | 'discard'> {
+  const { context } = comm.job;
+  if (!context.capabilities.loadStore) {
+    refuseResizable(call, memory);
+    return adopted(comm, call, memory);
+  }
+  const exposed = reachable(comm, call, memory);
+  if (exposed !== undefined) return exposed;
+  const native = loadNative();
+  if (native !== undefined) {
+    const share = shareMemory(comm.job, native, memory);
+    return { memory: undefined, share, discard: () => share.withdraw() };
+  }
+  if (comm.size === 1 && hints.fence === 'immediate') return { memory: undefined, discard: () => {} };
+  throw new RmaError(
+    'ERR_BUFFER',
+    `${call}: without the native addon (see "onesided info") other threads cannot reach a plain ArrayBuffer; take a SharedArrayBuffer of fixed length, memory from comm.allocMem, or Window.allocate`,
+  );
+}
+
+/** Memory for this rank's part; none yet for one that the first rank allocates. */
+function offerAllocation(
+  comm: Communicator,
+  call: string,
+  type: TypedArrayConstructor,
+  length: number,
+  given: WindowOptions,
+): Offer {
+  if (!isTypedArrayConstructor(type)) {
+    throw argumentTypeError(
+      `${call}: the element type must be a typed-array constructor, not ${show(type)}`,
+      'ERR_TYPE',
+    );
+  }
+  checkLength(call, length);
+  const common = checkOptions(comm, call, given, type.BYTES_PER_ELEMENT);
+  const bytes = length * type.BYTES_PER_ELEMENT;
+  if (!Number.isSafeInteger(bytes)) throw argumentRangeError(`${call}: ${length} elements are too many`, 'ERR_SIZE');
+  const empty = { ...common, local: new type(new ArrayBuffer(0)), memory: undefined, discard: () => {} };
+  if (call === 'Window.allocateShared' && !common.hints.nonContiguous) return { ...empty, wanted: length };
+  if (bytes === 0) return empty;
+  const memory = allocate(comm, call, bytes);
+  return { ...common, local: new type(memory.buffer, 0, length), memory, discard: () => giveBack(comm, memory) };
+}
+
+function allocate(comm: Communicator, call: string, bytes: number): Memory {
+  try {
+    return comm.job.allocateMemory(bytes);
+  } catch (cause) {
+    throw new RmaError('ERR_SIZE', `${call}: ${bytes} bytes of shared memory could not be had`, { cause });
+  }
+}
+
+function giveBack(comm: Communicator, memory: Memory): void {
+  comm.job.libraryMemory.delete(memory.buffer);
+  memory.free();
+}
+
+/** The options, read once. */
+function readOptions(call: string, options: WindowOptions | undefined): WindowOptions {
+  if (options === undefined) return {};
+  const wait = readWait(call, options);
+  const { info, dispUnit, name } = reading(call, 'the options', () => ({
+    info: options.info,
+    dispUnit: options.dispUnit,
+    name: options.name,
+  }));
+  if (name !== undefined && typeof name !== 'string') {
+    throw argumentTypeError(`${call}: name must be a string, not ${show(name)}`);
+  }
+  return {
+    ...wait,
+    ...(info !== undefined && { info }),
+    ...(dispUnit !== undefined && { dispUnit }),
+    ...(name && { name }),
+  };
+}
+
+function checkOptions(
+  comm: Communicator,
+  call: string,
+  options: WindowOptions,
+  elementSize: number,
+): { dispUnit: number; hints: Hints } {
+  const { dispUnit = elementSize } = options;
+  if (typeof dispUnit !== 'number')
+    throw argumentTypeError(`${call}: dispUnit must be a number, not ${show(dispUnit)}`, 'ERR_DISP');
+  if (!Number.isInteger(dispUnit) || dispUnit < 1 || dispUnit > 2 ** 31 - 1) {
+    throw argumentRangeError(`${call}: dispUnit must be 1 … 2^31 − 1 bytes, not ${show(dispUnit)}`, 'ERR_DISP');
+  }
+  return {
+    dispUnit,
+    hints: readInfo(call, options.info, comm.job.context.capabilities.immediateCompletion, comm.size),
+  };
+}
+
+function beginWindow(
+  comm: Communicator,
+  call: string,
+  flavor: Flavor,
+  options: WindowOptions | undefined,
+  makeOffer: (given: WindowOptions) => Offer,
+): WindowInTheMaking {
+  if (!Communicator.is(comm)) {
+    throw argumentTypeError(
+      `${call}: the first argument must be a communicator, such as init() gives, not ${show(comm)}`,
+      'ERR_COMM',
+    );
+  }
+  const refusal = comm.refusal(call);
+  if (refusal !== undefined) throw refusal;
+  let given: WindowOptions = {};
+  let offer: Offer | undefined;
+  let wrong: unknown;
+  try {
+    given = readOptions(call, options);
+    offer = makeOffer(given);
+  } catch (error) {
+    wrong = error;
+  }
+  const name = given.name ?? `#${++windowsMade}`;
+  return {
+    operation: comm.begin(meet(comm, call, flavor, name, offer, wrong), call),
+    options: offer === undefined ? {} : { signal: given.signal, timeout: given.timeout },
+  };
+}
+
+/** The collective part. A rank that refuses says so, so that nobody waits for it. */
+function* meet(
+  comm: Communicator,
+  call: string,
+  flavor: Flavor,
+  name: string,
+  offer: Offer | undefined,
+  wrong: unknown,
+): Generator<void, WindowParts> {
+  const { job, size } = comm;
+  const lids = comm.group.worldRanks;
+  const locks = barrierWords(size);
+  // Counters stand on cache lines of their own.
+  const counters = Math.ceil((locks + queueLockWords(size)) / 32) * 32;
+  const signal = counters + counterWords(size);
+  const stripes = Math.ceil((signal + 1) / 32) * 32;
+  const table = stripes + STRIPE_WORDS;
+  const node = flavor === 'dynamic' ? table + ATTACHMENT_WORDS : table;
+  const words = node + (offer === undefined ? 0 : nodeWords(offer.hints, size));
+  const { loadStore } = job.context.capabilities;
+  const { neighbours } = job.context;
+  const mine = new Float64Array(NUMBERS);
+  let region: MemoryRegion | undefined;
+  let block: Block | undefined;
+  let atomics: Block | undefined;
+  if (offer === undefined) mine[REFUSED] = 1;
+  else {
+    if (!loadStore) atomics = allocateWords(job, remoteWords(size, flavor));
+    else if (locksByRequests(offer.hints, true)) atomics = allocateWords(job, remoteLockWords(size));
+    block = loadStore ? job.blocks.allocate(words) : atomics!;
+    // Nobody knows where they are yet.
+    if (loadStore) setUpNode(offer.hints, block.words.subarray(node, words));
+    if (atomics !== undefined) atomics.words[0] = firstLockWord(offer.hints, size);
+    mine[WORDS] = atomics?.place[0] ?? 0;
+    mine[WORDS + 1] = atomics?.place[1] ?? 0;
+    if (offer.memory !== undefined) {
+      region = job.pd.registerMemory(offer.memory, offer.local.byteOffset, offer.local.byteLength, ALL_ACCESS);
+    }
+    mine[BYTES] = (offer.wanted ?? offer.local.length) * offer.local.BYTES_PER_ELEMENT;
+    mine[DISP_UNIT] = offer.dispUnit;
+    mine[RKEY] = region?.rkey ?? 0;
+    mine[ADDRESS] = region?.address ?? 0;
+    mine[SCHEME] = numberOf(offer.hints);
+    mine[ELEMENT] = offer.local.BYTES_PER_ELEMENT;
+    mine.set(block.place, PLACE);
+    mine[SPACE] = comm.lastSpace;
+    if (neighbours !== undefined && offer.memory !== undefined) {
+      mine[HANDLE] = neighbours.handleOf(offer.memory);
+      mine[HANDLE_BYTES] = offer.memory.byteLength;
+      mine[HANDLE_OFFSET] = offer.local.byteOffset;
+    }
+    if (offer.share !== undefined) mine.set(offer.share.numbers, SHARE);
+  }
+  let onDiscard: (() => void) | undefined;
+  const discard = (): void => {
+    onDiscard?.();
+    region?.deregister();
+    if (atomics !== block) atomics?.free();
+    block?.free();
+    offer?.discard();
+  };
+  const all = yield* comm.exchange(mine);
+  const of = (rank: number, what: number): number => all[NUMBERS * rank + what];
+  const refused = indexWhere(size, (rank) => of(rank, REFUSED) !== 0);
+  const broken = refused < 0 ? brokenPromise(call, size, of, offer?.hints) : undefined;
+  if (offer === undefined || block === undefined || refused >= 0 || broken !== undefined) {
+    discard();
+    throw (
+      wrong ??
+      broken ??
+      new RmaError(
+        'ERR_WIN',
+        `${call}: no window was made, because the arguments of rank ${refused} were refused there`,
+      )
+    );
+  }
+
+  const blockOf = (rank: number): Int32Array =>
+    rank === comm.rank
+      ? block.words
+      : job.blocks.map(lids[rank], all.subarray(NUMBERS * rank + PLACE, NUMBERS * (rank + 1)), words);
+  // All at once, before anything else is waited for: so they have the same numbers at all ranks.
+  let space = ranksOf(size).reduce((max, rank) => Math.max(max, of(rank, SPACE)), 0);
+  const openChannel = (): OwnChannel => {
+    const channel = comm.openChannel(space);
+    space = channel.space;
+    return channel;
+  };
+  const trace = comm.traceId();
+  const barrier = loadStore
+    ? makeBarrier(job.context, comm.rank, lids, comm.traits, blockOf, comm.signals(trace))
+    : new MessageBarrier(openChannel());
+  const channels = openChannels(offer.hints, openChannel);
+  const posts = loadStore ? undefined : openChannel();
+  const description = `window ${name}`;
+
+  let wire: RequestTransfer | undefined;
+  let updates: RequestUpdates | undefined;
+  /** A word of a rank that only the device's atomics touch. */
+  const remoteWord = (rank: number, index: number): RemoteWord => ({
+    rank,
+    rkey: of(rank, WORDS),
+    address: of(rank, WORDS + 1) + 8 * index,
+  });
+  const ownNode = loadStore ? undefined : new Int32Array(nodeWords(offer.hints, size));
+  if (ownNode !== undefined) {
+    setUpNode(offer.hints, ownNode);
+    if (channels.agent !== undefined) job.tasks?.meetings.offer(channels.agent.space, lids[comm.rank], ownNode);
+  }
+  /** Those of another rank where ranks are tasks, and on one node. */
+  const nodeOf = (rank: number): Int32Array => {
+    if (ownNode === undefined) return blockOf(rank).subarray(node, words);
+    if (rank === comm.rank || job.tasks === undefined) return ownNode;
+    return job.tasks.meetings.find(channels.agent!.space, lids[rank]) as Int32Array;
+  };
+  const byRequests = movesByRequests(offer.hints, loadStore);
+  if (byRequests || locksByRequests(offer.hints, loadStore)) {
+    const transfer = new RequestTransfer(
+      job.context,
+      job.pd,
+      job.origins,
+      size,
+      offer.hints.fence === 'remote-notify',
+      requestTrace(comm, trace),
+    );
+    wire = transfer;
+    if (region !== undefined && offer.local.byteOffset === 0) transfer.lendPart(offer.local.buffer, region);
+    const regions = Array.from({ length: size }, (_, rank) => ({ rkey: of(rank, RKEY), address: of(rank, ADDRESS) }));
+    if (job.tasks !== undefined) transfer.connectLater(meetingOf(comm, space, job.tasks.meetings), lids, regions);
+    else {
+      const numbers = yield* comm.exchange(
+        Float64Array.from({ length: size }, (_, rank) => transfer.queuePairFor(rank)),
+      );
+      const mineAt = Float64Array.from({ length: size }, (_, rank) => numbers[size * rank + comm.rank]);
+      transfer.connect(lids, mineAt, regions);
+    }
+    if (!loadStore) {
+      const stripe = (rank: number, i: number): RemoteWord => remoteWord(rank, remoteLockWords(size) + i);
+      updates = new RequestUpdates(job.context, wire, comm.rank, regions, stripe, loadNative());
+    }
+    yield* comm.farewell();
+  }
+  const requests = byRequests ? wire : undefined;
+  const general =
+    posts !== undefined
+      ? new SyncByRequests(posts, wire!)
+      : new Counters(job.context, comm.rank, lids, comm.traits.plainFlags, (rank) =>
+          blockOf(rank).subarray(counters, signal),
+        );
+
+  const { hints, dispUnit, share } = offer;
+  const owners = lids.map((lid, rank) => {
+    // This rank's own part is loaded and stored, unless everything goes by requests.
+    if (rank === comm.rank && requests === undefined) return undefined;
+    const numbers = all.subarray(NUMBERS * rank + SHARE, NUMBERS * (rank + 1));
+    return readOwner(job, lid, numbers, rank === comm.rank ? share : undefined);
+  });
+  const stripesOf = (rank: number, base: number): Stripes =>
+    new Stripes(blockOf(rank).subarray(stripes, table), base, job);
+  const makeDirectory = (): Directory => {
+    if (loadStore) return new SharedDirectory(comm, (rank) => blockOf(rank).subarray(table, node), stripesOf);
+    const first = remoteWords(size, undefined);
+    return new RemoteDirectory(comm, requests!, block.words.subarray(2 * first), (rank, index) =>
+      remoteWord(rank, first + index),
+    );
+  };
+  const attachments = flavor === 'dynamic' ? new Attachments(comm, description, share, makeDirectory()) : undefined;
+  const native = loadNative();
+  const userMemory =
+    native !== undefined && owners.some((owner) => owner !== undefined)
+      ? new UserMemory(job, native, owners)
+      : undefined;
+  const sizes = Array.from({ length: size }, (_, rank) => of(rank, BYTES));
+  const pointers: RemotePointer[] = [];
+  let { local } = offer;
+  const isNeighbour = (rank: number): boolean => neighbours?.has(lids[rank]) === true && of(rank, HANDLE) !== 0;
+  let partOf = (rank: number): RemotePart => {
+    if (rank === comm.rank) return new RemotePart(local.buffer, local.byteOffset, sizes[rank]);
+    if (of(rank, SHARE) !== 0) {
+      throw new RmaError(
+        'ERR_RMA_SHARED',
+        `${description}: the part of rank ${rank} is memory of its own, which cannot be loaded and stored by others; use put and get, or memory from comm.allocMem at that rank`,
+      );
+    }
+    if (isNeighbour(rank)) {
+      const { buffer, offset, release } = neighbours!.map(lids[rank], of(rank, HANDLE), of(rank, HANDLE_BYTES));
+      pointers.push({ buffer, offset, release });
+      return new RemotePart(buffer, offset + of(rank, HANDLE_OFFSET), sizes[rank]);
+    }
+    if (!loadStore) {
+      throw new RmaError(
+        'ERR_RMA_SHARED',
+        `${description}: the part of rank ${rank} is behind a device, and cannot be loaded and stored by others; use put and get`,
+      );
+    }
+    const pointer = job.context.remotePointer(lids[rank], of(rank, RKEY), of(rank, ADDRESS), sizes[rank], ALL_ACCESS);
+    pointers.push(pointer);
+    return new RemotePart(pointer.buffer, pointer.offset, sizes[rank]);
+  };
+  const wayTo = (rank: number): Way => (requests === undefined ? LOADS : isNeighbour(rank) ? MIXED_WAYS : REQUESTS);
+  if (offer.wanted !== undefined && sizes.some((bytes) => bytes > 0)) {
+    let first: FirstRanksMemory;
+    try {
+      first = yield* allocateByFirst(comm, call, sizes);
+    } catch (error) {
+      discard();
+      throw error;
+    }
+    onDiscard = first.discard;
+    partOf = (rank) => first.part(rank, pointers);
+    if (sizes[comm.rank] > 0) {
+      const part = partOf(comm.rank);
+      const type = local.constructor as TypedArrayConstructor;
+      local = new type(part.buffer, part.u8.byteOffset + part.skew, offer.wanted);
+    }
+  }
+  const kernels = loadNative();
+  const signalWord = (rank: number): Int32Array => blockOf(rank).subarray(signal, signal + 1);
+  const map = (rank: number): RemotePart => {
+    if (sizes[rank] === 0) return new RemotePart(new ArrayBuffer(0), 0, 0);
+    if (rank !== comm.rank) return partOf(rank);
+    if (local.length === 0) throw goneError(description);
+    return new RemotePart(local.buffer, local.byteOffset, sizes[rank]);
+  };
+  // Others reach memory of this rank's own through its thread, which has stripes for all of it.
+  const makeStripes = (rank: number): Stripes =>
+    rank === comm.rank && share?.stripes !== undefined ? share.stripes : stripesOf(rank, 0);
+  let ownPart: RemotePart | undefined;
+  let ownStripes: Stripes | undefined;
+  const server = new OperationServer(
+    () => {
+      if (ownPart === undefined || ownPart.u8.length < sizes[comm.rank]) ownPart = map(comm.rank);
+      return ownPart;
+    },
+    () => {
+      // By requests nobody else touches a part by its processor's instructions.
+      ownStripes ??= loadStore ? makeStripes(comm.rank) : new Stripes(new Int32Array(STRIPE_WORDS), 0, job);
+      return ownStripes;
+    },
+    kernels,
+    () => {
+      if (requests === undefined) Atomics.add(signalWord(comm.rank), 0, 1);
+      else requests.addSignal();
+    },
+  );
+  const { release: releaseSchemes, ...schemes } = makeSchemes({
+    comm,
+    hints,
+    description,
+    barrier,
+    channels,
+    kernels,
+    wire,
+    server,
+    queueLock: (rank) => new QueueLock(blockOf(rank).subarray(locks, counters), comm.rank, lids, job.context),
+    remoteWord,
+    nodeWords: nodeOf,
+  });
+  return {
+    ...schemes,
+    comm,
+    name,
+    flavor,
+    local,
+    dispUnit,
+    hints,
+    general,
+    signalWord,
+    wire,
+    requests,
+    updates,
+    attachments,
+    userMemory,
+    kernels,
+    trace,
+    targets: sizes.map((bytes, rank) => new Target(rank, bytes, of(rank, DISP_UNIT), wayTo(rank))),
+    map,
+    makeStripes: (rank) => (loadStore ? makeStripes(rank) : undefined),
+    release() {
+      releaseSchemes();
+      if (channels.agent !== undefined) job.tasks?.meetings.withdraw(channels.agent.space, lids[comm.rank]);
+      attachments?.release();
+      wire?.close();
+      for (const pointer of pointers) pointer.release();
+      discard();
+    },
+  };
+}
+
+/** @param space a space of messages that is the window's at all its ranks, and no other's that has one of them */
+function meetingOf(comm: Communicator, space: number, meetings: Meetings): Meeting {
+  const lids = comm.group.worldRanks;
+  return {
+    rank: comm.rank,
+    offer: (transfer) => meetings.offer(space, lids[comm.rank], transfer),
+    find: (rank) => meetings.find(space, lids[rank]) as RequestTransfer | undefined,
+    withdraw: () => meetings.withdraw(space, lids[comm.rank]),
+  };
+}
+
+/** What the ranks' numbers say against each other, or against what was promised by hints. The same at all ranks. */
+function brokenPromise(
+  call: string,
+  size: number,
+  of: (rank: number, what: number) => number,
+  hints: Hints | undefined,
+): RmaError | undefined {
+  const differs = (what: number): number => indexWhere(size, (rank) => of(rank, what) !== of(0, what));
+  const hinted = differs(SCHEME);
+  if (hinted >= 0) {
+    return new RmaError(
+      'ERR_INFO_VALUE',
+      `${call}: rank ${hinted} gives other hints than rank 0; all must give the same`,
+    );
+  }
+  if (call === 'Window.allocateShared' && !hints?.nonContiguous) {
+    let at = 0;
+    for (let rank = 0; rank < size; rank++) {
+      if (of(rank, BYTES) > 0 && at % of(rank, ELEMENT) !== 0) {
+        return new RmaError(
+          'ERR_SIZE',
+          `${call}: the part of rank ${rank} would begin at byte ${at}, which is no multiple of its ${of(rank, ELEMENT)}-byte elements; choose other lengths, or the hint alloc_shared_noncontig`,
+        );
+      }
+      at += of(rank, BYTES);
+    }
+  }
+  for (const [promised, hint, what, unit] of [
+    [hints?.sameSize, 'same_size', BYTES, 'bytes'],
+    [hints?.sameDispUnit, 'same_disp_unit', DISP_UNIT, 'bytes a displacement'],
+  ] as const) {
+    const rank = differs(what);
+    if (!promised || rank < 0) continue;
+    return new RmaError(
+      'ERR_INFO_VALUE',
+      `${call}: ${hint} was promised, but rank 0 has ${of(0, what)} ${unit} and rank ${rank} ${of(rank, what)}`,
+    );
+  }
+  return undefined;
+}
+
+/** Memory that the first rank has allocated for all, one part right behind the other. */
+interface FirstRanksMemory {
+  /** The part of a rank, mapped. @param pointers gets what is to be given back */
+  part(rank: number, pointers: RemotePointer[]): RemotePart;
+  discard(): void;
+}
+
+function* allocateByFirst(
+  comm: Communicator,
+  call: string,
+  sizes: readonly number[],
+): Generator<void, FirstRanksMemory> {
+  const { job } = comm;
+  const offsets = sizes.map((_, rank) => sizes.slice(0, rank).reduce((sum, bytes) => sum + bytes, 0));
+  const total = offsets[sizes.length - 1] + sizes[sizes.length - 1];
+  let memory: Memory | undefined;
+  let region: MemoryRegion | undefined;
+  let failure: unknown;
+  if (comm.rank === 0) {
+    try {
+      memory = allocate(comm, call, total);
+      region = job.pd.registerMemory(memory, 0, total, ALL_ACCESS);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  const discard = (): void => {
+    region?.deregister();
+    if (memory !== undefined) giveBack(comm, memory);
+  };
+  const told = yield* comm.exchange(Float64Array.of(region?.rkey ?? -1, region?.address ?? 0));
+  const [rkey, address] = told;
+  if (rkey < 0) {
+    discard();
+    throw failure ?? new RmaError('ERR_SIZE', `${call}: rank 0 could not allocate ${total} bytes of shared memory`);
+  }
+  return {
+    part(rank, pointers) {
+      if (memory !== undefined) return new RemotePart(memory.buffer, offsets[rank], sizes[rank]);
+      const lid = comm.group.worldRanks[0];
+      const pointer = job.context.remotePointer(lid, rkey, address + offsets[rank], sizes[rank], ALL_ACCESS);
+      pointers.push(pointer);
+      return new RemotePart(pointer.buffer, pointer.offset, sizes[rank]);
+    },
+    discard,
+  };
+}
+
+/** For the rank itself, once its buffer is detached. */
+export function goneError(window: string): RmaError {
+  return new RmaError(
+    'ERR_BUFFER',
+    `${window}: this rank's own part was detached (its ArrayBuffer was transferred); other ranks still access its memory as it was`,
+  );
+}
+
+/** 64-bit words of a rank: those that only the device's atomics touch, its lock and the stripes of its part; behind them the directory of a dynamic window. */
+function remoteWords(size: number, flavor: Flavor | undefined): number {
+  return remoteLockWords(size) + STRIPES + (flavor === 'dynamic' ? directoryWords(size) : 0);
+}
+
+/** A block of such words, in the form of one that is shared. */
+function allocateWords(job: Job, words: number): Block {
+  const memory = job.context.allocateMemory(8 * words);
+  const region = job.pd.registerMemory(memory, 0, 8 * words, ALL_ACCESS);
+  return {
+    words: new Int32Array(memory.buffer, 0, 2 * words),
+    place: [region.rkey, region.address, 8 * words, 0],
+    free() {
+      region.deregister();
+      memory.free();
+    },
+  };
+}
+
+function ranksOf(size: number): number[] {
+  return Array.from({ length: size }, (_, rank) => rank);
+}
+
+function indexWhere(size: number, holds: (rank: number) => boolean): number {
+  for (let rank = 0; rank < size; rank++) if (holds(rank)) return rank;
+  return -1;
+}

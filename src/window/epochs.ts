@@ -1,0 +1,201 @@
+/** Which epochs are open on a window at this rank, what they allow, and the words for it where something is not allowed. */
+import type { Communicator } from '../comm/communicator.ts';
+import { type Group, Rank } from '../comm/group.ts';
+import type { Side } from '../datatype/layout.ts';
+import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
+import { memoryFence } from '../transfer/remote-part.ts';
+import { AccessLog, LOG_ACCESSES } from './access-log.ts';
+import { goneError, type WindowParts } from './create.ts';
+import { LOCKED, type Target } from './target.ts';
+
+/** `Epochs.open`: epochs that open all targets at once. */
+export const FENCE = 1;
+export const LOCK_ALL = 2;
+
+/** What `Epochs.busy` says when the wait of a fence or of a complete ended early: each goes on when it is called again. */
+export const INTERRUPTED = 'fence whose wait ended early';
+export const INTERRUPTED_COMPLETE = 'complete whose wait ended early';
+const REMEDIES: Readonly<Record<string, string>> = {
+  [INTERRUPTED]: 'call fence again',
+  [INTERRUPTED_COMPLETE]: 'call complete again',
+};
+
+/** For debugging: error messages about an epoch that was left open say where that was. Takes some microseconds an epoch. */
+const NOTE_OPENINGS = (process.env['ONESIDED_DEBUG'] ?? '').split(',').includes('epochs');
+
+export class Epochs {
+  readonly comm: Communicator;
+  readonly group: Group;
+  name: string;
+  /** Emptied when the window is freed, which closes the short way. */
+  targets: readonly Target[];
+  /** `FENCE`, `LOCK_ALL`, or 0; single targets are opened by `Target.held`. */
+  open = 0;
+  /** Something was issued in the epoch that the last fence opened. */
+  used = false;
+  /** Plain stores were made that no fence instruction has followed. */
+  dirty = false;
+  /** Targets of the access epoch that `start` has opened, or is about to. */
+  started: readonly number[] | undefined;
+  /** Origins of the exposure epoch that `post` has opened. */
+  exposed: readonly number[] | undefined;
+  /** Targets whose lock this rank holds. */
+  held = 0;
+  /** Locks of `Rank.NULL`: they open an epoch in which nothing can be accessed, and that is no error. */
+  nullLocks = 0;
+  /** Locks that are being waited for. */
+  waiting = 0;
+  /** The synchronization call that is under way: nothing may be issued meanwhile. */
+  busy: string | undefined;
+  freed = false;
+  /** For debugging only. */
+  readonly accesses = LOG_ACCESSES ? new AccessLog() : undefined;
+  /** Where the last epoch was opened, if that is noted. */
+  #openedAt: string | undefined;
+  #map: (rank: number) => void;
+
+  constructor(parts: WindowParts) {
+    this.comm = parts.comm;
+    this.group = parts.comm.group;
+    this.name = parts.name;
+    this.targets = parts.targets;
+    const queues = parts.deferred !== undefined || parts.passive !== undefined;
+    const short = this.accesses === undefined && !queues;
+    this.#map = (rank) => {
+      const part = parts.map(rank);
+      parts.targets[rank].map(part, parts.makeStripes(rank), parts.kernels, short, rank === parts.comm.rank);
+    };
+  }
+
+  /** The window, in messages. */
+  get what(): string {
+    return `window ${this.name}`;
+  }
+
+  describe(): string {
+    if (this.busy !== undefined) return `a ${this.busy} is under way`;
+    if (this.open === LOCK_ALL) return 'a lockAll epoch is open';
+    if (this.waiting > 0) return `this rank waits for the lock of rank ${this.#ranks((t) => t.waiting)}`;
+    if (this.held > 0) return `this rank holds the lock of rank ${this.#ranks((t) => (t.held & LOCKED) !== 0)}`;
+    if (this.started !== undefined) return `an access epoch to rank ${this.started.join(', ')} is open (start)`;
+    if (this.exposed !== undefined) return `an exposure epoch to rank ${this.exposed.join(', ')} is open (post)`;
+    if (this.open === FENCE) return this.used ? 'a fence epoch has operations in it' : 'a fence epoch is open';
+    return 'no epoch is open';
+  }
+
+  #ranks(holds: (t: Target) => boolean): string {
+    return this.targets
+      .filter(holds)
+      .map((t) => t.rank)
+      .join(', ');
+  }
+
+  /** Whether an access epoch is open that a synchronization call has to end. */
+  get accessing(): boolean {
+    return (
+      this.held + this.waiting > 0 ||
+      this.open === LOCK_ALL ||
+      this.started !== undefined ||
+      (this.open === FENCE && this.used)
+    );
+  }
+
+  /** Why `call`, which comes outside of all epochs, is too early; or undefined. */
+  refusalOfOpen(call: string): RmaError | undefined {
+    return this.accessing || this.exposed !== undefined ? this.tooEarly(call) : undefined;
+  }
+
+  tooEarly(call: string, remedy = 'end that epoch first'): RmaError {
+    return new RmaError('ERR_RMA_SYNC', `${call} of ${this.what}: ${this.describe()}; ${remedy}${this.#opened()}`);
+  }
+
+  /** Notes where an epoch is opened, if the program is run so. Called when it is. */
+  noteOpening(): void {
+    if (NOTE_OPENINGS) this.#openedAt = new Error().stack;
+  }
+
+  #opened(): string {
+    if (!NOTE_OPENINGS) return ' (set ONESIDED_DEBUG=epochs to see where it was opened)';
+    // The first line is the error's, the next two are the library's.
+    const frames = (this.#openedAt ?? '').split('\n').slice(1);
+    return `\nThe epoch was opened\n${frames.join('\n')}`;
+  }
+
+  /** Refuses on a freed window, and in a job that has ended or lost a rank. */
+  checkAlive(call: string): void {
+    if (this.freed) throw new RmaError('ERR_WIN', `${call}: ${this.what} was freed`);
+    const refusal = this.comm.refusal(call);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  /** The same, and while a synchronization call is under way. */
+  checkUsable(call: string): void {
+    this.checkAlive(call);
+    if (this.busy === undefined) return;
+    const remedy = REMEDIES[this.busy] ?? 'await it first';
+    throw new RmaError('ERR_RMA_SYNC', `${call} on ${this.what}: a ${this.busy} is under way; ${remedy}`);
+  }
+
+  target(call: string, target: number): Target {
+    const t = typeof target === 'number' ? this.targets[target] : undefined;
+    if (t !== undefined) return t;
+    const message = `${call} on ${this.what}: ${show(target)} is no rank of its group (0 … ${this.group.size - 1}, or Rank.NULL)`;
+    throw typeof target === 'number' ? argumentRangeError(message, 'ERR_RANK') : argumentTypeError(message, 'ERR_RANK');
+  }
+
+  /** The target, if the caller may access it now; `undefined` for `Rank.NULL`. */
+  access(call: string, target: number): Target | undefined {
+    if (target === Rank.NULL) {
+      const none = this.open === 0 && this.held === 0 && this.nullLocks === 0 && this.started === undefined;
+      if (none) this.#refuseAccess(call, target);
+      return undefined;
+    }
+    const t = this.target(call, target);
+    if ((this.open | t.held) === 0) this.#refuseAccess(call, target);
+    return t;
+  }
+
+  #refuseAccess(call: string, target: number): never {
+    throw new RmaError(
+      'ERR_RMA_SYNC',
+      `${call} to rank ${target} in ${this.what}: no epoch gives access to it (${this.describe()}); call fence(), start(group), lock(${target}, …) or lockAll() first`,
+    );
+  }
+
+  /** Maps the target's memory, unless it is mapped. Refuses if it is this rank's own and no longer there. */
+  map(t: Target): void {
+    if (t.mapped) {
+      if (t.part.u8.length < t.byteLength) throw goneError(this.what);
+      return;
+    }
+    this.attempt(() => this.#map(t.rank));
+  }
+
+  /** Runs what uses other ranks' memory or connections. If it fails because a process is gone, the error says so. */
+  attempt<T>(body: () => T): T {
+    try {
+      return body();
+    } catch (error) {
+      throw this.comm.job.explain(error);
+    }
+  }
+
+  /** Orders our stores before our next loads, if there were any. @param call `flush` and `flushAll` complete accesses, of `target` or of all */
+  settle(call: string, target: Target | undefined): void {
+    if (!this.dirty) return;
+    this.dirty = false;
+    memoryFence();
+    if (this.accesses === undefined) return;
+    if (call === 'flushAll') this.accesses.completed(undefined);
+    else if (call === 'flush' && target !== undefined) this.accesses.completed(target.rank);
+    this.dirty = this.accesses.pending;
+  }
+
+  /** An access that was checked is about to be made. */
+  note(call: string, kind: 'put' | 'get' | 'accumulate', t: Target, at: number, to: Side): void {
+    this.used = true;
+    if (this.accesses === undefined) return;
+    this.accesses.note(call, kind, `${call} to rank ${t.rank} in ${this.what}`, t.rank, at, to);
+    this.dirty = true;
+  }
+}

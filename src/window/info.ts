@@ -1,0 +1,219 @@
+/** Info hints: which schemes a window uses, and MPI's own keys (MPI 4.1, 12.2.1). */
+import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { FEW } from '../sync/fence/notify-all.ts';
+import { isMigration, MIGRATIONS } from '../sync/lock/migration.ts';
+
+/** The fence schemes of this version, by their place in the exchange that all ranks compare. */
+export const FENCE_SCHEMES = [
+  'immediate',
+  'remote-notify',
+  'deferred',
+  'immediate-naive',
+  'immediate-optimized',
+  'notify-all',
+] as const;
+export type FenceSchemeName = (typeof FENCE_SCHEMES)[number];
+
+/** The lock schemes, likewise. */
+export const LOCK_SCHEMES = ['queue', 'remote', 'two-sided', 'direct', 'hybrid'] as const;
+export type LockSchemeName = (typeof LOCK_SCHEMES)[number];
+
+const LOCK_MODES = ['cpu', 'network'] as const;
+
+/** Hints for a window; all ranks must give the same. */
+export interface WindowInfo {
+  /**
+   * `immediate`: complete when issued, so a barrier suffices; `remote-notify`: writes with immediate, counted at the target; `immediate-optimized`: writes, and a finish message to
+   * each target; `immediate-naive`: the same with flags to everybody instead of a barrier; `deferred`: queued, sent and carried out in the closing fence; `notify-all`: one
+   * notification to each rank, behind the puts.
+   */
+  readonly fence?: FenceSchemeName;
+  /**
+   * `queue`: first come, first served, without agent, in the target's memory; by requests where memory cannot be shared; `remote`: the same, always by requests; `two-sided`: an agent at the target,
+   * which also carries out what is issued under it; `direct`: compare-and-swap by the network, shared locks by an agent; `hybrid`: processors' atomics for ranks of the target's
+   * node, the network's for the others.
+   */
+  readonly lock?: LockSchemeName;
+  /** `hybrid`: the mode in which locks begin. */
+  readonly lock_mode?: (typeof LOCK_MODES)[number];
+  /** `hybrid`: when the mode changes: `every-request`, `threshold:N`, `history`, `never`. */
+  readonly lock_migration?: 'every-request' | 'history' | 'never' | `threshold:${number}`;
+  /** `two-sided`: `lock` does not wait for the lock; what waits is the unlock or the flush. */
+  readonly lock_defer?: boolean | 'true' | 'false';
+  /** No rank will lock this window: no lock is made, and `lock` is refused. */
+  readonly no_locks?: boolean | 'true' | 'false';
+  /** All parts are of one size. Checked. */
+  readonly same_size?: boolean | 'true' | 'false';
+  /** All ranks count displacements in the same unit. Checked. */
+  readonly same_disp_unit?: boolean | 'true' | 'false';
+  /** For shared windows: each rank's part may lie for itself, instead of right behind that of the rank before. */
+  readonly alloc_shared_noncontig?: boolean | 'true' | 'false';
+  /** Which accumulates must not overtake each other: `none`, or some of `rar,raw,war,waw`. None ever does here. */
+  readonly accumulate_ordering?: string;
+  /** Which operations may be mixed on one element at a time. Any may here. */
+  readonly accumulate_ops?: 'same_op' | 'same_op_no_op';
+  /** Bytes that should be updated under one lock. Elements are updated one by one here, whatever it says. */
+  readonly mpi_accumulate_granularity?: number | string;
+}
+
+/** The hints of a window as they are in force (`MPI_Win_get_info`). */
+export type WindowInfoInForce = { readonly [K in keyof Required<WindowInfo>]: string };
+
+export interface Hints {
+  fence: FenceSchemeName;
+  lock: LockSchemeName;
+  lockMode: (typeof LOCK_MODES)[number];
+  lockMigration: string;
+  lockDefer: boolean;
+  noLocks: boolean;
+  sameSize: boolean;
+  sameDispUnit: boolean;
+  nonContiguous: boolean;
+  ordering: string;
+  ops: string;
+  granularity: string;
+}
+
+/** Keys with two values, and where they stand in {@link Hints}. */
+const BOOLEANS = {
+  lock_defer: 'lockDefer',
+  no_locks: 'noLocks',
+  same_size: 'sameSize',
+  same_disp_unit: 'sameDispUnit',
+  alloc_shared_noncontig: 'nonContiguous',
+} as const;
+/** What cannot be changed any more once the window is made. */
+const FIXED = [
+  'fence',
+  'lock',
+  'lock_mode',
+  'lock_migration',
+  'lock_defer',
+  'no_locks',
+  'same_size',
+  'same_disp_unit',
+  'alloc_shared_noncontig',
+] as const;
+const ORDERINGS = ['none', 'rar', 'raw', 'war', 'waw'];
+const OPS = ['same_op', 'same_op_no_op'];
+
+/** Checks the hints for a window that is made, and fills in what was not said. */
+export function readInfo(
+  call: string,
+  info: WindowInfo | undefined,
+  immediateCompletion: boolean,
+  size: number,
+): Hints {
+  const byRequests = size <= FEW ? 'notify-all' : 'remote-notify';
+  const hints: Hints = {
+    fence: immediateCompletion ? 'immediate' : byRequests,
+    lock: 'queue',
+    lockMode: 'cpu',
+    lockMigration: 'history',
+    lockDefer: false,
+    noLocks: false,
+    sameSize: false,
+    sameDispUnit: false,
+    nonContiguous: false,
+    ordering: 'rar,raw,war,waw',
+    ops: 'same_op_no_op',
+    granularity: '0',
+  };
+  apply(call, hints, info, immediateCompletion);
+  return hints;
+}
+
+/** Changes hints of a window that exists. */
+export function changeInfo(call: string, hints: Hints, info: WindowInfo): void {
+  const changed = { ...hints };
+  apply(call, changed, info, true);
+  const before = showInfo(hints);
+  const after = showInfo(changed);
+  const fixed = FIXED.find((key) => before[key] !== after[key]);
+  if (fixed !== undefined) {
+    throw new RmaError(
+      'ERR_INFO_VALUE',
+      `${call}: ${fixed} is ${before[fixed]} since the window was made, and cannot become ${after[fixed]} any more`,
+    );
+  }
+  Object.assign(hints, changed);
+}
+
+export function showInfo(hints: Hints): WindowInfoInForce {
+  return {
+    fence: hints.fence,
+    lock: hints.lock,
+    lock_mode: hints.lockMode,
+    lock_migration: hints.lockMigration,
+    lock_defer: String(hints.lockDefer),
+    no_locks: String(hints.noLocks),
+    same_size: String(hints.sameSize),
+    same_disp_unit: String(hints.sameDispUnit),
+    alloc_shared_noncontig: String(hints.nonContiguous),
+    accumulate_ordering: hints.ordering,
+    accumulate_ops: hints.ops,
+    mpi_accumulate_granularity: hints.granularity,
+  };
+}
+
+/** Hints that all ranks must give alike, as one number. */
+export function numberOf(hints: Hints): number {
+  const bits = [hints.noLocks, hints.sameSize, hints.sameDispUnit, hints.nonContiguous, hints.lockDefer];
+  const [kind, limit = 0] = hints.lockMigration.split(':');
+  let number = MIGRATIONS.findIndex((name) => name.startsWith(kind)) + MIGRATIONS.length * Number(limit);
+  number = LOCK_MODES.length * number + LOCK_MODES.indexOf(hints.lockMode);
+  number = LOCK_SCHEMES.length * number + LOCK_SCHEMES.indexOf(hints.lock);
+  number = FENCE_SCHEMES.length * number + FENCE_SCHEMES.indexOf(hints.fence);
+  return bits.reduce((sum, bit) => 2 * sum + (bit ? 1 : 0), number);
+}
+
+function apply(call: string, hints: Hints, info: WindowInfo | undefined, immediateCompletion: boolean): void {
+  if (info === undefined) return;
+  if (typeof info !== 'object' || info === null)
+    throw argumentTypeError(`${call}: info must be an object, not ${show(info)}`);
+  for (const [key, value] of reading(call, 'info', () => Object.entries(info))) {
+    if (value === undefined) continue;
+    if (key === 'fence') {
+      if (!FENCE_SCHEMES.includes(value as FenceSchemeName)) refuse(call, key, value, FENCE_SCHEMES);
+      if (value === 'immediate' && !immediateCompletion) {
+        throw new RmaError(
+          'ERR_INFO_VALUE',
+          `${call}: fence "immediate" needs a provider whose requests are complete when issued`,
+        );
+      }
+      hints.fence = value as FenceSchemeName;
+    } else if (key === 'lock') {
+      if (!LOCK_SCHEMES.includes(value as LockSchemeName)) refuse(call, key, value, LOCK_SCHEMES);
+      hints.lock = value as LockSchemeName;
+    } else if (key === 'lock_mode') {
+      if (!LOCK_MODES.includes(value as 'cpu')) refuse(call, key, value, LOCK_MODES);
+      hints.lockMode = value as 'cpu';
+    } else if (key === 'lock_migration') {
+      if (!isMigration(value)) refuse(call, key, value, [...MIGRATIONS.slice(0, -1), 'never (N is 1 … 999999999)']);
+      hints.lockMigration = value;
+    } else if (Object.hasOwn(BOOLEANS, key)) {
+      if (![true, false, 'true', 'false'].includes(value as boolean)) refuse(call, key, value, ['true', 'false']);
+      hints[BOOLEANS[key as keyof typeof BOOLEANS]] = value === true || value === 'true';
+    } else if (key === 'accumulate_ordering') {
+      const parts = typeof value === 'string' ? value.split(',') : [''];
+      if (!parts.every((part) => ORDERINGS.includes(part))) refuse(call, key, value, ORDERINGS);
+      hints.ordering = value as string;
+    } else if (key === 'accumulate_ops') {
+      if (!OPS.includes(value as string)) refuse(call, key, value, OPS);
+      hints.ops = value as string;
+    } else if (key === 'mpi_accumulate_granularity') {
+      const text = typeof value === 'number' || typeof value === 'string';
+      if (!text || !(Number(value) >= 0)) refuse(call, key, value, ['a number of bytes']);
+      hints.granularity = String(value);
+    } else {
+      throw new RmaError('ERR_INFO_KEY', `${call}: there is no hint ${show(key)}; see WindowInfo for those there are`);
+    }
+  }
+}
+
+function refuse(call: string, key: string, value: unknown, allowed: readonly string[]): never {
+  throw new RmaError(
+    'ERR_INFO_VALUE',
+    `${call}: hint ${key} cannot be ${show(value)}; it is one of ${allowed.join(', ')}`,
+  );
+}

@@ -1,0 +1,508 @@
+/**
+ * The long way of the communication calls: every layout, every type, every check with its message (MPI 4.1, 12.3). Nothing is
+ * written before all checks have passed.
+ */
+import { bytesOf, checkBuffer, opAllowed, TYPE_NAMES, type TypedArray } from '../datatype/base.ts';
+import { TypeCode } from '../datatype/codes.ts';
+import { copyPlaces } from '../datatype/copy.ts';
+import {
+  alignment,
+  checkFetch,
+  checkSides,
+  type FetchLayout,
+  isOverlapping,
+  piecesOf,
+  type Side,
+  type TransferLayout,
+} from '../datatype/layout.ts';
+import { isOp, Op } from '../datatype/op.ts';
+import { MIXED } from '../datatype/signature.ts';
+import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
+import { accumulateElements } from '../transfer/accumulate.ts';
+import type { OperationQueue } from '../transfer/operation-queue.ts';
+import type { RemotePart } from '../transfer/remote-part.ts';
+import type { RemoteRegion } from '../transfer/requests.ts';
+import type { Stripes } from '../transfer/stripes.ts';
+import type { UserMemory } from '../transfer/user-memory.ts';
+import type { Attached } from './attachments.ts';
+import type { WindowParts } from './create.ts';
+import { type Epochs, FENCE, LOCK_ALL } from './epochs.ts';
+import { LOCKED, REQUESTS, type Target } from './target.ts';
+
+/** The way to the target's memory. */
+interface Reach {
+  /** Where it is loaded and stored. */
+  readonly part: RemotePart;
+  /** Where in the views of `part`; by user memory, the address; by requests, as aligned as the address. */
+  readonly place: number;
+  readonly stripes: Stripes | undefined;
+  readonly userMemory: UserMemory | undefined;
+  /** Where requests reach it, if that is not the target's part. */
+  readonly region?: RemoteRegion | undefined;
+  /** The memory itself and the displacement of its first byte, if it is this rank's. */
+  readonly memory: { readonly memory: TypedArray; readonly address: number } | undefined;
+}
+
+/** Elements that are one after the other on all sides: where they begin in the origin, at the target and in the result. */
+type Piece = readonly [origin: number, target: number, side: Side, result: number];
+
+export class LongWay {
+  #parts: WindowParts;
+  #epochs: Epochs;
+
+  /** Everything goes by requests, at once, and nobody notes the accesses. */
+  readonly #plain: boolean;
+
+  constructor(parts: WindowParts, epochs: Epochs) {
+    this.#parts = parts;
+    this.#epochs = epochs;
+    const { requests, userMemory, attachments, deferred, passive } = parts;
+    const all =
+      userMemory === undefined && attachments === undefined && deferred === undefined && passive === undefined;
+    this.#plain = requests !== undefined && all && epochs.accesses === undefined;
+  }
+
+  /** Where operations of the open epoch wait for the target to carry them out; `undefined` if they leave at once. */
+  queueFor(t: Target): OperationQueue | undefined {
+    const { deferred, passive } = this.#parts;
+    if (deferred === undefined && passive === undefined) return undefined;
+    const { open } = this.#epochs;
+    if (open === FENCE) return deferred;
+    return open === LOCK_ALL || (t.held & LOCKED) !== 0 ? passive?.queue : undefined;
+  }
+
+  put(origin: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
+    const epochs = this.#epochs;
+    epochs.checkUsable('put');
+    if (this.#plain && layout === undefined && this.#putPlain(origin, target, disp)) return;
+    const { from, to } = checkSides('put', origin, layout);
+    refuseTwice('put', 'target', to);
+    const t = epochs.access('put', target);
+    if (t === undefined) return;
+    const at = this.#range('put', t, disp, to);
+    if (from.elements === 0) return;
+    const pieces = this.#piecesOf('put', t, at, from, to);
+    if (pieces === undefined) this.#put(origin, from, t, at, to);
+    else for (const [here, there, side] of pieces) this.#put(bytesOf(origin).subarray(here), side, t, at + there, side);
+  }
+
+  /**
+   * All of an array, by one request. It decides nothing: what it does not take on (it then returns false and has done nothing) goes on in the long way, which also writes the error
+   * messages. To this rank's own part, the long way looks for overlaps.
+   */
+  #putPlain(origin: TypedArray, target: number, disp: number): boolean {
+    const epochs = this.#epochs;
+    const t = this.#plainTarget(origin, target, disp);
+    if (t === undefined) return false;
+    try {
+      const fenced = epochs.open === FENCE;
+      if (!this.#parts.requests!.putPlain(origin, t.rank, disp * t.dispUnit, fenced)) return false;
+    } catch (error) {
+      throw epochs.comm.job.explain(error);
+    }
+    epochs.used = true;
+    return true;
+  }
+
+  #getPlain(origin: TypedArray, target: number, disp: number): boolean {
+    const epochs = this.#epochs;
+    const t = this.#plainTarget(origin, target, disp);
+    if (t === undefined) return false;
+    try {
+      if (!this.#parts.requests!.getPlain(origin, t.rank, disp * t.dispUnit)) return false;
+    } catch (error) {
+      throw epochs.comm.job.explain(error);
+    }
+    epochs.used = true;
+    return true;
+  }
+
+  /** The target, if the caller may access it, and all of `origin` has its place there. */
+  #plainTarget(origin: TypedArray, target: number, disp: number): Target | undefined {
+    const epochs = this.#epochs;
+    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
+    if (t === undefined || (epochs.open | t.held) === 0 || t.rank === epochs.comm.rank) return undefined;
+    if (t.way !== REQUESTS) return undefined;
+    if (!isPlain(origin) || !Number.isSafeInteger(disp) || disp < 0) return undefined;
+    const bytes = origin.byteLength;
+    const within = bytes > 0 && disp * t.dispUnit + bytes <= t.byteLength;
+    return within ? t : undefined;
+  }
+
+  #put(origin: TypedArray, from: Side, t: Target, at: number, to: Side): void {
+    const epochs = this.#epochs;
+    const { part, place, userMemory, region, memory } = this.#reach('put', t, at, to, t.way === REQUESTS);
+    this.#refuseOverlap('put', origin, from, t, at, to, memory);
+    epochs.note('put', 'put', t, at, to);
+    const { requests, kernels } = this.#parts;
+    const queue = this.queueFor(t);
+    if (queue !== undefined) {
+      queue.put(origin, from, t.rank, at, to);
+      return;
+    }
+    if (userMemory !== undefined) {
+      epochs.attempt(() => userMemory.put(bytesOf(origin), from, t.rank, place, to));
+      return;
+    }
+    if (requests !== undefined && t.way === REQUESTS) {
+      epochs.attempt(() => requests.put(bytesOf(origin), from, t.rank, at, to, epochs.open === FENCE, region));
+      return;
+    }
+    copyPlaces(from, origin, 0, to, part.u8, place, kernels);
+    epochs.dirty = true;
+  }
+
+  get(origin: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
+    const epochs = this.#epochs;
+    epochs.checkUsable('get');
+    if (this.#plain && layout === undefined && this.#getPlain(origin, target, disp)) return;
+    const { from, to } = checkSides('get', origin, layout);
+    refuseTwice('get', 'origin', from);
+    const t = epochs.access('get', target);
+    if (t === undefined) return;
+    const at = this.#range('get', t, disp, to);
+    if (from.elements === 0) return;
+    const pieces = this.#piecesOf('get', t, at, from, to);
+    if (pieces === undefined) this.#get(origin, from, t, at, to);
+    else for (const [here, there, side] of pieces) this.#get(bytesOf(origin).subarray(here), side, t, at + there, side);
+  }
+
+  #get(origin: TypedArray, from: Side, t: Target, at: number, to: Side): void {
+    const epochs = this.#epochs;
+    const { part, place, userMemory, region, memory } = this.#reach('get', t, at, to, t.way === REQUESTS);
+    this.#refuseOverlap('get', origin, from, t, at, to, memory);
+    epochs.note('get', 'get', t, at, to);
+    const { requests, kernels } = this.#parts;
+    const queue = this.queueFor(t);
+    if (queue !== undefined) {
+      queue.get(origin, from, t.rank, at, to);
+      return;
+    }
+    if (userMemory !== undefined) {
+      epochs.attempt(() => userMemory.get(bytesOf(origin), from, t.rank, place, to));
+      return;
+    }
+    if (requests !== undefined && t.way === REQUESTS) {
+      epochs.attempt(() => requests.get(bytesOf(origin), from, t.rank, at, to, region));
+      return;
+    }
+    copyPlaces(to, part.u8, place, from, origin, 0, kernels);
+  }
+
+  accumulate(
+    call: string,
+    origin: TypedArray,
+    target: number,
+    disp: number,
+    op: Op,
+    layout: TransferLayout | undefined,
+  ): void {
+    this.#epochs.checkUsable(call);
+    const { from, to } = checkSides(call, origin, layout);
+    this.#update(call, origin, from, target, disp, to, op, undefined);
+  }
+
+  getAccumulate(
+    call: string,
+    origin: TypedArray | null,
+    result: TypedArray,
+    target: number,
+    disp: number,
+    op: Op,
+    layout: FetchLayout | undefined,
+  ): void {
+    this.#epochs.checkUsable(call);
+    // NO_OP takes nothing from the origin.
+    const given = op === Op.NO_OP ? undefined : (origin as TypedArray);
+    if (given !== undefined || op !== Op.NO_OP) checkBuffer(call, 'origin', given as TypedArray);
+    const { from, to, into } = checkFetch(call, given, result, layout);
+    refuseTwice(call, 'result', into);
+    if (given !== undefined && overlap(given, from.low, from.high, result, into.low, into.high)) {
+      throw argumentRangeError(`${call}: result overlaps origin`, 'ERR_BUFFER');
+    }
+    this.#update(call, given ?? result, from, target, disp, to, op, { result, side: into });
+  }
+
+  /** @param fetch where what was there before goes */
+  #update(
+    call: string,
+    origin: TypedArray,
+    from: Side,
+    target: number,
+    disp: number,
+    to: Side,
+    op: Op,
+    fetch: { readonly result: TypedArray; readonly side: Side } | undefined,
+  ): void {
+    const epochs = this.#epochs;
+    checkOp(call, op, to);
+    const t = epochs.access(call, target);
+    if (t === undefined) return;
+    const at = this.#range(call, t, disp, to);
+    if (from.elements === 0) return;
+    const pieces = this.#piecesOf(call, t, at, from, to, fetch?.side);
+    if (pieces === undefined) {
+      this.#updateOne(call, origin, from, t, at, to, op, fetch);
+      return;
+    }
+    for (const [here, there, side, into] of pieces) {
+      const result = fetch && { result: bytesOf(fetch.result).subarray(into), side };
+      this.#updateOne(call, bytesOf(origin).subarray(here), side, t, at + there, side, op, result);
+    }
+  }
+
+  #updateOne(
+    call: string,
+    origin: TypedArray,
+    from: Side,
+    t: Target,
+    at: number,
+    to: Side,
+    op: Op,
+    fetch: { readonly result: TypedArray; readonly side: Side } | undefined,
+  ): void {
+    const epochs = this.#epochs;
+    const { updates } = this.#parts;
+    const { part, place, stripes, userMemory, region, memory } = this.#reach(call, t, at, to, updates !== undefined);
+    this.#refuseUnaligned(call, t, at, place, to);
+    this.#refuseOverlap(call, origin, from, t, at, to, memory);
+    if (fetch !== undefined) this.#refuseOverlap(call, fetch.result, fetch.side, t, at, to, memory, 'result');
+    epochs.note(call, 'accumulate', t, at, to);
+    const queue = this.queueFor(t);
+    if (queue !== undefined) {
+      queue.accumulate(origin, from, t.rank, at, to, op.code, fetch);
+      return;
+    }
+    if (userMemory !== undefined) {
+      const bytes = fetch === undefined ? undefined : bytesOf(fetch.result);
+      epochs.attempt(() =>
+        userMemory.accumulate(bytesOf(origin), from, t.rank, place, to, op.code, bytes, fetch?.side),
+      );
+      return;
+    }
+    if (updates !== undefined) {
+      epochs.attempt(() => updates.accumulate(origin, from, t.rank, at, to, op.code, fetch, region));
+      return;
+    }
+    const { kernels } = this.#parts;
+    const [sink, into] = [fetch?.result, fetch?.side];
+    epochs.attempt(() => accumulateElements(part, place, to, origin, from, op.code, sink, into, stripes!, kernels));
+  }
+
+  /** The caller has checked the buffers (`checkSingles`). */
+  compareAndSwap(origin: TypedArray, compare: TypedArray, result: TypedArray, target: number, disp: number): void {
+    const call = 'compareAndSwap';
+    const epochs = this.#epochs;
+    const { to } = checkSides(call, origin, undefined);
+    if (to.base === TypeCode.FLOAT32 || to.base === TypeCode.FLOAT64) {
+      throw new RmaError('ERR_TYPE', `${call}: is for integers and bytes, not ${TYPE_NAMES[to.base]}`);
+    }
+    const t = epochs.access(call, target);
+    if (t === undefined) return;
+    const at = this.#range(call, t, disp, to);
+    const { updates } = this.#parts;
+    const { part, place, userMemory, region, memory } = this.#reach(call, t, at, to, updates !== undefined);
+    this.#refuseUnaligned(call, t, at, place, to);
+    for (const [name, buffer] of Object.entries({ origin, compare, result })) {
+      this.#refuseOverlap(call, buffer, to, t, at, to, memory, name);
+    }
+    epochs.note(call, 'accumulate', t, at, to);
+    const queue = this.queueFor(t);
+    if (queue !== undefined) {
+      queue.compareAndSwap(origin, compare, result, t.rank, at, to.base);
+      return;
+    }
+    if (userMemory !== undefined) {
+      epochs.attempt(() => userMemory.compareAndSwap(origin, compare, result, t.rank, place, to.base));
+      return;
+    }
+    if (updates !== undefined) {
+      epochs.attempt(() => updates.compareAndSwap(origin, compare, result, t.rank, at, to, region));
+      return;
+    }
+    const view = part.view(to.base) as Int32Array;
+    result[0] = Atomics.compareExchange(view, place / to.elementSize, compare[0] as number, origin[0] as number);
+  }
+
+  /**
+   * In a dynamic window, a layout may reach over several of the target's regions (MPI 4.1, 12.2.4: displacements are addresses). Then it is done element by
+   * element, each within one region; all are looked for before a byte moves. `undefined` if it is within one region, as everywhere else.
+   */
+  #piecesOf(call: string, t: Target, at: number, from: Side, to: Side, into?: Side): readonly Piece[] | undefined {
+    const { attachments } = this.#parts;
+    if (attachments === undefined || to.runs === undefined) return undefined;
+    const epochs = this.#epochs;
+    const where = `${call} to rank ${t.rank} in ${epochs.what}`;
+    if (epochs.attempt(() => attachments.has(t.rank, at + to.low, at + to.high))) return undefined;
+    const pieces = piecesOf(call, from, to, into);
+    for (const [, there, side] of pieces) {
+      epochs.attempt(() => attachments.find(where, t.rank, at + there + side.low, at + there + side.high));
+    }
+    return pieces;
+  }
+
+  /** In a dynamic window, what is attached at a displacement; undefined in others. */
+  attachedAt(call: string, target: number, disp: number): Attached | undefined {
+    const { attachments } = this.#parts;
+    if (attachments === undefined) return undefined;
+    const epochs = this.#epochs;
+    const t = epochs.target(call, target);
+    const at = this.#range(call, t, disp, { low: 0, high: 1 });
+    const where = `${call} of rank ${target} in ${epochs.what}`;
+    return epochs.attempt(() => attachments.find(where, target, at, at + 1));
+  }
+
+  /** The byte offset of `disp` in the target's part; all of `to` lies within the part. */
+  #range(call: string, t: Target, disp: number, to: Pick<Side, 'low' | 'high'>): number {
+    const where = (): string => `${call} to rank ${t.rank} in ${this.#epochs.what}`;
+    if (typeof disp !== 'number') {
+      throw argumentTypeError(`${where()}: the displacement must be a number, not ${show(disp)}`, 'ERR_DISP');
+    }
+    if (!Number.isSafeInteger(disp) || disp < 0) {
+      throw argumentRangeError(
+        `${where()}: the displacement must be a whole number of at least 0, not ${show(disp)}`,
+        'ERR_DISP',
+      );
+    }
+    const at = disp * t.dispUnit;
+    // In a dynamic window, what is attached there says more.
+    if (
+      this.#parts.attachments !== undefined &&
+      Number.isSafeInteger(at + to.low) &&
+      Number.isSafeInteger(at + to.high)
+    ) {
+      return at;
+    }
+    if (!Number.isSafeInteger(at) || at + to.low < 0 || at + to.high > t.byteLength) {
+      throw new RmaError(
+        'ERR_RMA_RANGE',
+        `${where()}: bytes ${at + to.low} … ${at + to.high - 1} are not all within its part of ${t.byteLength} bytes (displacement ${disp}, unit ${t.dispUnit})`,
+      );
+    }
+    return at;
+  }
+
+  /**
+   * The way to byte `at` of the target's part, from which on all of `to` is accessed. Not mapped if it is accessed by requests.
+   * @param byRequests whether there are requests for what the caller does
+   */
+  #reach(call: string, t: Target, at: number, to: Side, byRequests: boolean): Reach {
+    const epochs = this.#epochs;
+    const { attachments, userMemory, requests, updates, local } = this.#parts;
+    if (attachments !== undefined) {
+      const where = `${call} to rank ${t.rank} in ${epochs.what}`;
+      const found = epochs.attempt(() => attachments.find(where, t.rank, at + to.low, at + to.high));
+      const { part, stripes, region, address, memory } = found;
+      const own = memory && { memory, address };
+      if (region !== undefined) {
+        const place = at + region.address;
+        return { part: t.part, place, stripes: undefined, userMemory: undefined, region, memory: own };
+      }
+      if (part === undefined) return { part: t.part, place: at, stripes, userMemory, memory: undefined };
+      return { part, place: at - address + part.skew, stripes, userMemory: undefined, memory: own };
+    }
+    const memory = t.rank === epochs.comm.rank ? { memory: local, address: 0 } : undefined;
+    if (userMemory?.reaches(t.rank)) {
+      return { part: t.part, place: userMemory.baseOf(t.rank) + at, stripes: undefined, userMemory, memory };
+    }
+    if (byRequests && requests !== undefined) {
+      const place = at + (updates?.skewOf(t.rank) ?? 0);
+      return { part: t.part, place, stripes: undefined, userMemory: undefined, memory };
+    }
+    epochs.map(t);
+    return { part: t.part, place: at + t.part.skew, stripes: t.stripes, userMemory: undefined, memory };
+  }
+
+  #refuseUnaligned(call: string, t: Target, at: number, place: number, to: Side): void {
+    const { needed, offsets } = alignment(to);
+    if (place % needed === 0 && offsets % needed === 0) return;
+    const where = `${call} to rank ${t.rank} in ${this.#epochs.what}`;
+    throw new RmaError(
+      'ERR_DISP',
+      place % needed === 0
+        ? `${where}: the target layout has elements that are not aligned to ${TYPE_NAMES[to.base]} (${needed} bytes); atomic access needs it`
+        : `${where}: byte ${at} of its part is not aligned to ${TYPE_NAMES[to.base]} (${needed} bytes); atomic access needs it`,
+    );
+  }
+
+  /** Origin and target in the same memory must not overlap (MPI 4.1, 12.3): seen where the target is this rank's own part. */
+  #refuseOverlap(
+    call: string,
+    origin: TypedArray,
+    from: Side,
+    t: Target,
+    at: number,
+    to: Side,
+    own: Reach['memory'],
+    name = 'origin',
+  ): void {
+    if (own === undefined) return;
+    const start = at - own.address;
+    if (!overlap(origin, from.low, from.high, own.memory, start + to.low, start + to.high)) return;
+    throw new RmaError(
+      'ERR_RMA_CONFLICT',
+      `${call} to rank ${t.rank} in ${this.#epochs.what}: the ${name} overlaps the target bytes ${at + to.low} … ${at + to.high - 1}`,
+    );
+  }
+}
+
+/** The common types. A proxy passes `instanceof`, but is no view. */
+function isPlain(origin: TypedArray): boolean {
+  return (
+    ArrayBuffer.isView(origin) &&
+    (origin instanceof Float64Array ||
+      origin instanceof Uint8Array ||
+      origin instanceof Int32Array ||
+      origin instanceof BigInt64Array)
+  );
+}
+
+function checkOp(call: string, op: Op, to: Side): void {
+  if (!isOp(op)) throw argumentTypeError(`${call}: the operation must be one of Op's, not ${show(op)}`, 'ERR_OP');
+  if (to.base === MIXED) {
+    if (to.elements === 0) return;
+    throw new RmaError('ERR_TYPE', `${call}: is for elements of one base type; ${to.type} has several`);
+  }
+  if (!opAllowed(op.code, to.base)) {
+    throw new RmaError('ERR_OP', `${call}: ${op} is not defined on ${TYPE_NAMES[to.base]}`);
+  }
+}
+
+/** What is written must not be written twice (MPI 4.1, 12.3.1): it is open what would remain. */
+function refuseTwice(call: string, name: string, side: Side): void {
+  if (!isOverlapping(side)) return;
+  throw new RmaError(
+    'ERR_RMA_CONFLICT',
+    `${call}: the ${name} layout, ${side.count} × ${side.type}, has bytes that are written twice; it is open which of them would remain`,
+  );
+}
+
+/** All arguments are arrays of one element of one type, and the result overlaps none of the others. */
+export function checkSingles(call: string, buffers: Record<string, TypedArray>): void {
+  let code = -1;
+  for (const [name, buffer] of Object.entries(buffers)) {
+    const found = checkBuffer(call, name, buffer);
+    if (buffer.length !== 1) {
+      throw argumentRangeError(`${call}: ${name} must have one element, not ${buffer.length}`, 'ERR_BUFFER');
+    }
+    if (code >= 0 && found !== code) {
+      throw new RmaError(
+        'ERR_TYPE',
+        `${call}: ${name} is of ${TYPE_NAMES[found]}, origin of ${TYPE_NAMES[code]}; they must be of one type`,
+      );
+    }
+    code = found;
+  }
+  const { result } = buffers as { result: TypedArray };
+  for (const [name, buffer] of Object.entries(buffers)) {
+    if (name !== 'result' && overlap(buffer, 0, buffer.byteLength, result, 0, result.byteLength)) {
+      throw argumentRangeError(`${call}: result overlaps ${name}`, 'ERR_BUFFER');
+    }
+  }
+}
+
+function overlap(a: TypedArray, aLow: number, aHigh: number, b: TypedArray, bLow: number, bHigh: number): boolean {
+  return (
+    a.buffer === b.buffer && a.byteOffset + aLow < b.byteOffset + bHigh && b.byteOffset + bLow < a.byteOffset + aHigh
+  );
+}

@@ -1,0 +1,494 @@
+/** Passive target synchronization of a window: locks and flushes (MPI 4.1, 12.5.3 and 12.5.4). */
+import { Rank } from '../comm/group.ts';
+import type { Job } from '../comm/job.ts';
+import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
+import { DONE, type Waiting } from '../comm/progress.ts';
+import { RmaError, show } from '../errors.ts';
+import { type Attempt, Lock, type TargetLock } from '../sync/lock/scheme.ts';
+import { memoryFence } from '../transfer/remote-part.ts';
+import { Assert, checkAssert } from './assert.ts';
+import type { WindowParts } from './create.ts';
+import { type Epochs, FENCE, LOCK_ALL } from './epochs.ts';
+import { LOCKED, type Target, UNCHECKED } from './target.ts';
+
+/** Completes operations, here and at the target. */
+interface Completion {
+  flush(rank?: number): Operation;
+  /** One look, without an operation of its own: whether all is complete. */
+  tryFlush?(rank: number | undefined): boolean;
+  endHolding?(): void;
+}
+
+/**
+ * Milliseconds for which the release of a lock can be under way after its unlock has returned and its holder has told of it: requests of different connections
+ * overtake each other, by as much as it takes to send one again.
+ */
+const RELEASE_MS = 200;
+
+export class PassiveTarget {
+  #epochs: Epochs;
+  #job: Job;
+  #progress: Waiting;
+  /** What completes operations that are not complete when they are issued. */
+  #requests: Completion | undefined;
+  #makeLock: (rank: number) => TargetLock | undefined;
+  readonly #serve: (() => void) | undefined;
+  /** The `lockAll` epoch was opened with `NO_CHECK`: no lock is held. */
+  #uncheckedAll = false;
+
+  constructor(parts: WindowParts, epochs: Epochs) {
+    this.#epochs = epochs;
+    this.#job = parts.comm.job;
+    this.#progress = parts.comm.job.progress;
+    this.#requests = parts.passive?.agent ?? parts.requests;
+    this.#makeLock = parts.makeLock;
+    this.#serve = parts.serve;
+  }
+
+  // ---- lock -----------------------------------------------------------------------------------------------------------
+
+  lock(target: number, type: number, assert: number, options: WaitOptions | undefined): Promise<void> {
+    try {
+      const wait = readWait('lock', options);
+      const t = this.#checkLock(target, type, assert);
+      if (t === undefined || this.#tryLock(t, type, assert) || this.#deferLock(t, type, wait)) return DONE;
+      return this.#finishLock(t, type, wait);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  lockSync(target: number, type: number, assert: number, options: WaitOptions | undefined): void {
+    this.#job.refuseSync('lock');
+    const wait = readWait('lock', options);
+    const t = this.#checkLock(target, type, assert);
+    if (t === undefined || this.#tryLock(t, type, assert) || this.#deferLock(t, type, wait)) return;
+    this.#progress.waitSync(t.lock!.acquire(type === Lock.EXCLUSIVE), wait);
+    this.#locked(t, type);
+  }
+
+  #tryLock(t: Target, type: number, assert: number): boolean {
+    if ((assert & Assert.NO_CHECK) !== 0) {
+      this.#locked(t, type | UNCHECKED);
+      return true;
+    }
+    if (!this.#tryAcquire(t.lock!, type === Lock.EXCLUSIVE)) return false;
+    this.#locked(t, type);
+    return true;
+  }
+
+  #tryAcquire(lock: TargetLock, exclusive: boolean): boolean {
+    try {
+      return lock.tryAcquire(exclusive);
+    } catch (error) {
+      throw this.#job.explain(error);
+    }
+  }
+
+  /** A deadline or a signal is for the lock, so it is waited for. */
+  #deferLock(t: Target, type: number, wait: WaitOptions | undefined): boolean {
+    if (wait !== undefined || t.lock!.defer?.(type === Lock.EXCLUSIVE) !== true) return false;
+    this.#locked(t, type);
+    return true;
+  }
+
+  #locked(t: Target, held: number): void {
+    t.held = held;
+    this.#epochs.held++;
+    this.#epochs.open = 0;
+    this.#epochs.noteOpening();
+  }
+
+  async #finishLock(t: Target, type: number, options: WaitOptions | undefined): Promise<void> {
+    t.waiting = true;
+    this.#epochs.waiting++;
+    try {
+      await this.#progress.wait(t.lock!.acquire(type === Lock.EXCLUSIVE), options);
+      this.#locked(t, type);
+    } finally {
+      t.waiting = false;
+      this.#epochs.waiting--;
+    }
+  }
+
+  #checkLock(target: number, type: number, assert: number): Target | undefined {
+    const epochs = this.#epochs;
+    if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
+    if (assert !== 0) checkAssert('lock', assert, Assert.NO_CHECK);
+    if (type !== Lock.SHARED && type !== Lock.EXCLUSIVE) {
+      throw new RmaError(
+        'ERR_LOCKTYPE',
+        `lock of ${epochs.what}: the type is Lock.SHARED or Lock.EXCLUSIVE, not ${show(type)}`,
+      );
+    }
+    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
+    const free = epochs.busy === undefined && epochs.started === undefined;
+    if (t !== undefined && (epochs.open | t.held) === 0 && free && !t.waiting && t.lock !== undefined) return t;
+    return this.#checkLockSlowly(target);
+  }
+
+  #checkLockSlowly(target: number): Target | undefined {
+    const epochs = this.#epochs;
+    epochs.checkUsable('lock');
+    if (target === Rank.NULL) {
+      epochs.nullLocks++;
+      return undefined;
+    }
+    const t = epochs.target('lock', target);
+    const refused = (why: string): RmaError =>
+      new RmaError('ERR_RMA_SYNC', `lock of rank ${target} in ${epochs.what}: ${why}`);
+    if (t.waiting) throw refused('this rank waits for it already; a rank locks a target once at a time');
+    if ((t.held & LOCKED) !== 0) throw refused('this rank holds it already; a rank locks a target once at a time');
+    if (epochs.started !== undefined) throw refused(`${epochs.describe()}; call complete() first`);
+    if (epochs.open === LOCK_ALL) throw refused('a lockAll epoch is open');
+    if (epochs.open === FENCE && epochs.used) {
+      throw refused('operations of a fence epoch are not complete; call fence(Assert.NO_SUCCEED) first');
+    }
+    this.#lockOf(t);
+    return t;
+  }
+
+  #lockOf(t: Target): TargetLock {
+    t.lock ??= this.#epochs.attempt(() => this.#makeLock(t.rank));
+    if (t.lock === undefined) {
+      throw new RmaError(
+        'ERR_RMA_SYNC',
+        `lock of rank ${t.rank} in ${this.#epochs.what}: the window was made with the hint no_locks`,
+      );
+    }
+    return t.lock;
+  }
+
+  /** Takes the lock of this rank's own part if nobody holds it, without waiting for other ranks. Errors: of a device. */
+  acquireAtOnce(lock: TargetLock): boolean {
+    const deadline = performance.now() + RELEASE_MS;
+    do {
+      const attempt = lock.attempt?.(true);
+      if (attempt === undefined) return this.#tryAcquire(lock, true);
+      while (!this.#progress.look(attempt));
+      if (attempt.acquired) return true;
+    } while (performance.now() < deadline);
+    return false;
+  }
+
+  // ---- unlock ---------------------------------------------------------------------------------------------------------
+
+  unlock(target: number, options: WaitOptions | undefined): Promise<void> {
+    try {
+      const wait = readWait('unlock', options);
+      const t = this.#checkUnlock(target);
+      if (t === undefined) return DONE;
+      if (this.#requests !== undefined) return this.#flushAndUnlock(t, wait);
+      this.#unlock(t);
+      return DONE;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  unlockSync(target: number, options: WaitOptions | undefined): void {
+    this.#job.refuseSync('unlock');
+    const wait = readWait('unlock', options);
+    const t = this.#checkUnlock(target);
+    if (t === undefined) return;
+    this.#flushRequests(t.rank, wait);
+    this.#unlock(t);
+  }
+
+  #checkUnlock(target: number): Target | undefined {
+    const epochs = this.#epochs;
+    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
+    if (t !== undefined && (t.held & LOCKED) !== 0 && epochs.busy === undefined) return t;
+    epochs.checkUsable('unlock');
+    if (target === Rank.NULL) {
+      if (epochs.nullLocks > 0) epochs.nullLocks--;
+      return undefined;
+    }
+    epochs.target('unlock', target);
+    throw new RmaError('ERR_RMA_SYNC', `unlock of rank ${target} in ${epochs.what}: this rank does not hold its lock`);
+  }
+
+  /** The epoch is closed while the unlock waits: nothing more is issued in it, and nobody unlocks it twice. */
+  async #flushAndUnlock(t: Target, options: WaitOptions | undefined): Promise<void> {
+    const { held } = t;
+    t.held = 0;
+    t.waiting = true;
+    this.#epochs.waiting++;
+    try {
+      await this.#flushed('unlock', t, options);
+    } finally {
+      t.held = held;
+      t.waiting = false;
+      this.#epochs.waiting--;
+    }
+    this.#unlock(t);
+  }
+
+  #unlock(t: Target): void {
+    const { held } = t;
+    t.held = 0;
+    this.#epochs.held--;
+    this.#epochs.used = false;
+    this.#epochs.accesses?.completed(t.rank);
+    // The release is itself an atomic read-modify-write: our stores are visible before the lock is seen free. Without a lock, it is a fence.
+    if ((held & UNCHECKED) === 0) this.#release(t.lock!, held === Lock.EXCLUSIVE);
+    else memoryFence();
+  }
+
+  #release(lock: TargetLock, exclusive: boolean): void {
+    try {
+      lock.release(exclusive);
+    } catch (error) {
+      throw this.#job.explain(error);
+    }
+  }
+
+  // ---- lockAll --------------------------------------------------------------------------------------------------------
+
+  lockAll(assert: number, options: WaitOptions | undefined): Promise<void> {
+    try {
+      const wait = readWait('lockAll', options);
+      this.#checkLockAll(assert);
+      if (this.#uncheckedAll || this.#tryAll()) {
+        this.#lockedAll();
+        return DONE;
+      }
+      return this.#finishLockAll(wait);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  lockAllSync(assert: number, options: WaitOptions | undefined): void {
+    this.#job.refuseSync('lockAll');
+    const wait = readWait('lockAll', options);
+    this.#checkLockAll(assert);
+    if (!this.#uncheckedAll && !this.#tryAll()) this.#progress.waitSync(this.#acquireAll(), wait);
+    this.#lockedAll();
+  }
+
+  #lockedAll(): void {
+    this.#epochs.open = LOCK_ALL;
+    this.#epochs.noteOpening();
+  }
+
+  async #finishLockAll(options: WaitOptions | undefined): Promise<void> {
+    this.#epochs.busy = 'lockAll';
+    try {
+      await this.#progress.wait(this.#acquireAll(), options);
+      this.#lockedAll();
+    } finally {
+      this.#epochs.busy = undefined;
+    }
+  }
+
+  #checkLockAll(assert: number): void {
+    const epochs = this.#epochs;
+    if (assert !== 0) checkAssert('lockAll', assert, Assert.NO_CHECK);
+    epochs.checkUsable('lockAll');
+    if (epochs.accessing) throw epochs.tooEarly('lockAll');
+    const { targets } = epochs;
+    for (let i = 0; i < targets.length; i++) if (targets[i].lock === undefined) this.#lockOf(targets[i]);
+    this.#uncheckedAll = (assert & Assert.NO_CHECK) !== 0;
+  }
+
+  /** Takes all locks if all can be had at once, else none. */
+  #tryAll(): boolean {
+    const { targets } = this.#epochs;
+    for (let i = 0; i < targets.length; i++) {
+      if (this.#tryAcquire(targets[i].lock!, false)) continue;
+      while (--i >= 0) this.#release(targets[i].lock!, false);
+      return false;
+    }
+    return true;
+  }
+
+  /** While it waits for one rank's lock it holds none of the others. */
+  #acquireAll(): Operation {
+    const { targets, what } = this.#epochs;
+    const have = new Set<Target>();
+    let waiting: { target: Target; operation: Operation } | undefined;
+    let trying: { target: Target; operation: Attempt } | undefined;
+    const letGo = (): void => {
+      for (const t of have) t.lock!.release(false);
+      have.clear();
+    };
+    const wait = (target: Target): void => {
+      letGo();
+      waiting = { target, operation: target.lock!.acquire(false) };
+    };
+    return {
+      advance: () => {
+        for (;;) {
+          if (waiting !== undefined) {
+            if (!waiting.operation.advance()) return false;
+            have.add(waiting.target);
+            waiting = undefined;
+          }
+          if (trying !== undefined) {
+            const { target, operation } = trying;
+            if (!operation.advance()) return false;
+            trying = undefined;
+            if (operation.acquired) have.add(target);
+            else wait(target);
+            continue;
+          }
+          const refused = targets.find((t) => !have.has(t) && !(t.lock!.tryAcquire(false) && have.add(t)));
+          if (refused === undefined) return true;
+          const operation = refused.lock!.attempt?.(false);
+          if (operation === undefined) wait(refused);
+          else trying = { target: refused, operation };
+        }
+      },
+      describe: () =>
+        `lockAll of ${what}${waiting ? ` (waiting for rank ${waiting.target.rank}: ${waiting.operation.describe()})` : ''}`,
+      abandon: () => {
+        (waiting ?? trying)?.operation.abandon?.();
+        letGo();
+      },
+      isPolling: () => (waiting ?? trying)?.operation.isPolling?.() ?? false,
+    };
+  }
+
+  unlockAll(options: WaitOptions | undefined): Promise<void> {
+    try {
+      const wait = readWait('unlockAll', options);
+      this.#checkUnlockAll();
+      if (this.#requests !== undefined) return this.#flushAndUnlockAll(wait);
+      this.#unlockAll();
+      return DONE;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  unlockAllSync(options: WaitOptions | undefined): void {
+    this.#job.refuseSync('unlockAll');
+    const wait = readWait('unlockAll', options);
+    this.#checkUnlockAll();
+    this.#flushRequests(undefined, wait);
+    this.#unlockAll();
+  }
+
+  #checkUnlockAll(): void {
+    this.#epochs.checkUsable('unlockAll');
+    if (this.#epochs.open !== LOCK_ALL) {
+      throw new RmaError('ERR_RMA_SYNC', `unlockAll of ${this.#epochs.what}: no lockAll epoch is open`);
+    }
+  }
+
+  async #flushAndUnlockAll(options: WaitOptions | undefined): Promise<void> {
+    const epochs = this.#epochs;
+    epochs.open = 0;
+    epochs.busy = 'unlockAll';
+    try {
+      await this.#flushed('unlockAll', undefined, options);
+    } finally {
+      epochs.open = LOCK_ALL;
+      epochs.busy = undefined;
+    }
+    this.#unlockAll();
+  }
+
+  #unlockAll(): void {
+    this.#epochs.open = 0;
+    this.#epochs.used = false;
+    this.#epochs.accesses?.completed(undefined);
+    // A release is itself an atomic read-modify-write; where there are none, a fence orders our stores.
+    const { targets } = this.#epochs;
+    if (this.#uncheckedAll) memoryFence();
+    else for (let i = 0; i < targets.length; i++) this.#release(targets[i].lock!, false);
+  }
+
+  // ---- flush ----------------------------------------------------------------------------------------------------------
+
+  flush(call: string, target: number, options: WaitOptions | undefined): Promise<void> {
+    try {
+      const wait = readWait(call, options);
+      const t = this.#checkFlush(call, target);
+      if (this.#requests !== undefined && t !== undefined) return this.#flushed(call, t, wait);
+      this.#epochs.settle(call, t);
+      return DONE;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  flushSync(call: string, target: number, options: WaitOptions | undefined): void {
+    this.#job.refuseSync(call);
+    const wait = readWait(call, options);
+    const t = this.#checkFlush(call, target);
+    if (t !== undefined) this.#flushRequests(t.rank, wait);
+    this.#epochs.settle(call, t);
+  }
+
+  flushAll(call: string, options: WaitOptions | undefined): Promise<void> {
+    try {
+      const wait = readWait(call, options);
+      this.#checkFlushAll(call);
+      if (this.#requests !== undefined) return this.#flushed(call, undefined, wait);
+      this.#epochs.settle(call, undefined);
+      return DONE;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  flushAllSync(call: string, options: WaitOptions | undefined): void {
+    this.#job.refuseSync(call);
+    const wait = readWait(call, options);
+    this.#checkFlushAll(call);
+    this.#flushRequests(undefined, wait);
+    this.#epochs.settle(call, undefined);
+  }
+
+  /** Waits until nothing is outstanding to `rank`, or, without it, to any. */
+  #flushRequests(rank: number | undefined, wait: WaitOptions | undefined): void {
+    const requests = this.#requests;
+    if (requests === undefined) return;
+    if (wait === undefined && requests.tryFlush !== undefined) {
+      try {
+        if (requests.tryFlush(rank)) return;
+      } catch (error) {
+        requests.endHolding?.();
+        throw this.#epochs.comm.job.explain(error);
+      }
+    }
+    this.#progress.waitSync(requests.flush(rank), wait);
+  }
+
+  #checkFlush(call: string, target: number): Target | undefined {
+    const epochs = this.#epochs;
+    if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
+    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
+    if (t !== undefined && (epochs.open === LOCK_ALL || (t.held & LOCKED) !== 0) && epochs.busy === undefined) return t;
+    epochs.checkUsable(call);
+    if (target === Rank.NULL) return undefined;
+    epochs.target(call, target);
+    throw this.#noPassiveEpoch(`${call} of rank ${target} in`);
+  }
+
+  /** Refuses what needs a passive epoch to the target. */
+  check(call: string, target: number): void {
+    this.#checkFlush(call, target);
+  }
+
+  #checkFlushAll(call: string): void {
+    if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
+    this.#epochs.checkUsable(call);
+    if (this.#epochs.open !== LOCK_ALL && this.#epochs.held === 0) throw this.#noPassiveEpoch(`${call} of`);
+  }
+
+  #noPassiveEpoch(call: string): RmaError {
+    const { what } = this.#epochs;
+    return new RmaError(
+      'ERR_RMA_SYNC',
+      `${call} ${what}: needs a passive epoch (lock or lockAll); ${this.#epochs.describe()}`,
+    );
+  }
+
+  async #flushed(call: string, t: Target | undefined, options: WaitOptions | undefined): Promise<void> {
+    await this.#progress.wait(this.#requests!.flush(t?.rank), options);
+    this.#epochs.settle(call, t);
+  }
+}

@@ -1,0 +1,144 @@
+/** Requests: what the calls that begin with `r` return (MPI 4.1, 12.3.5). */
+import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
+import { DONE, type Waiting } from '../comm/progress.ts';
+import { argumentRangeError, argumentTypeError, readList, show } from '../errors.ts';
+
+/**
+ * One communication call, to be waited for by itself. It is complete when its origin may be used again and its result is there; for put and
+ * accumulate that says nothing about the target: that is what `waitRemote` and `testRemote` are for, or a flush.
+ */
+export class Request {
+  #progress: Waiting | undefined;
+  /** Once complete, it stays so; several may wait for it. */
+  #operation: Operation | undefined;
+
+  /** @internal Without an operation it is complete from the start, here and at the target. */
+  constructor(progress?: Waiting, operation?: Operation) {
+    this.#progress = progress;
+    this.#operation = operation;
+  }
+
+  /** @internal Whether `value` is a request; runs no code of the caller's. */
+  static is(value: unknown): value is Request {
+    return typeof value === 'object' && value !== null && #operation in value;
+  }
+
+  /** Complete here. After a deadline or an abort the request is still under way: wait again. Errors: `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`. */
+  wait(options?: WaitOptions): Promise<void> {
+    try {
+      const wait = readWait('wait', options);
+      return this.#operation === undefined ? DONE : this.#progress!.wait(this.#operation, wait);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  waitSync(options?: WaitOptions): void {
+    const wait = readWait('wait', options);
+    if (this.#operation === undefined) return;
+    this.#progress!.waitSync(this.#operation, wait);
+    this.#operation = undefined;
+  }
+
+  /** Whether it is complete here. Never waits. */
+  test(): boolean {
+    if (this.#operation === undefined) return true;
+    if (!this.#progress!.look(this.#operation)) return false;
+    this.#operation = undefined;
+    return true;
+  }
+
+  /** @internal `Operation.isPolling` of what it stands for. */
+  get isPolling(): boolean {
+    return this.#operation?.isPolling?.() === true;
+  }
+
+  /**
+   * Complete here and at the target: the data can be seen by whoever may load or get it there. The providers of this version tell of both
+   * at once.
+   */
+  waitRemote(options?: WaitOptions): Promise<void> {
+    return this.wait(options);
+  }
+
+  waitRemoteSync(options?: WaitOptions): void {
+    this.waitSync(options);
+  }
+
+  testRemote(): boolean {
+    return this.test();
+  }
+
+  /** Complete when all are (`MPI_Waitall`). */
+  static async waitAll(requests: readonly Request[], options?: WaitOptions): Promise<void> {
+    const { all, wait } = readRequests('Request.waitAll', requests, options);
+    await Promise.all(all.map((request) => request.wait(wait)));
+  }
+
+  static waitAllSync(requests: readonly Request[], options?: WaitOptions): void {
+    const { all, wait } = readRequests('Request.waitAll', requests, options);
+    for (const request of all) request.waitSync(wait);
+  }
+
+  /** Waits until one is complete (`MPI_Waitany`). @returns its place in the list */
+  static async waitAny(requests: readonly Request[], options?: WaitOptions): Promise<number> {
+    const { all, wait } = readRequests('Request.waitAny', requests, options);
+    const any = new AnyOf('Request.waitAny', all);
+    if (!any.advance()) await all[0].#progress!.wait(any, wait);
+    return any.found;
+  }
+
+  static waitAnySync(requests: readonly Request[], options?: WaitOptions): number {
+    const { all, wait } = readRequests('Request.waitAny', requests, options);
+    const any = new AnyOf('Request.waitAny', all);
+    if (!any.advance()) all[0].#progress!.waitSync(any, wait);
+    return any.found;
+  }
+
+  /** Whether all are complete (`MPI_Testall`). */
+  static testAll(requests: readonly Request[]): boolean {
+    const { all } = readRequests('Request.testAll', requests, undefined);
+    return all.filter((request) => !request.test()).length === 0;
+  }
+}
+
+/** The request of a call that is complete when it is issued. There is nothing to tell one from another. */
+export const COMPLETE = new Request();
+
+class AnyOf implements Operation {
+  found = -1;
+  readonly #call: string;
+  readonly #requests: readonly Request[];
+
+  constructor(call: string, requests: readonly Request[]) {
+    if (requests.length === 0) throw argumentRangeError(`${call}: the list of requests is empty`);
+    this.#call = call;
+    this.#requests = requests;
+  }
+
+  advance(): boolean {
+    this.found = this.#requests.findIndex((request) => request.test());
+    return this.found >= 0;
+  }
+
+  describe(): string {
+    return `${this.#call} of ${this.#requests.length} requests`;
+  }
+
+  isPolling(): boolean {
+    return this.#requests.some((request) => request.isPolling);
+  }
+}
+
+function readRequests(
+  call: string,
+  requests: readonly Request[],
+  options: WaitOptions | undefined,
+): { all: readonly Request[]; wait: WaitOptions | undefined } {
+  const wait = readWait(call, options);
+  const all = readList(call, 'the list of requests', requests);
+  for (const request of all) {
+    if (!Request.is(request)) throw argumentTypeError(`${call}: ${show(request)} is not a Request`);
+  }
+  return { all: all as Request[], wait };
+}

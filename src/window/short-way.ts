@@ -1,0 +1,194 @@
+/**
+ * The short way of the communication calls: a mapped target, consecutive elements of a common type. It checks everything that the
+ * long way checks, and allocates nothing. It decides nothing: what it does not take on (it then returns false and has touched nothing)
+ * goes to the long way, which also writes the error messages. The caller has seen to the epoch.
+ *
+ * One branch an element type, so that each copy sees one kind of array only; the most frequent type comes first, in a function small
+ * enough to be inlined. `Target.shortLimit` bounds the displacement so that all
+ * offsets are 31-bit integers.
+ */
+import type { TypedArray } from '../datatype/base.ts';
+import { OpCode } from '../datatype/codes.ts';
+import { isOp, type Op } from '../datatype/op.ts';
+import { accumulateDoubles, NATIVE_FROM, updateFloat } from '../transfer/accumulate.ts';
+import { updateBigInt, updateInteger } from '../transfer/atomic.ts';
+import {
+  loadF64,
+  loadI32,
+  loadI64,
+  loadU8,
+  loadU64,
+  type RemotePart,
+  storeF64,
+  storeI32,
+  storeI64,
+  storeU8,
+  storeU64,
+} from '../transfer/remote-part.ts';
+import type { Target } from './target.ts';
+
+/** Whether a buffer lies in the memory of the target, which can only be this rank's own part: the long way looks whether they overlap. */
+function aliases(t: Target, buffer: TypedArray): boolean {
+  return t.own !== undefined && buffer.buffer === t.own;
+}
+
+/** Whether the displacement is one that the short way can take. @param limit `Target.shortLimit` or `shortUpdates` */
+function within(limit: number, disp: number): boolean {
+  return typeof disp === 'number' && (disp | 0) === disp && disp >= 0 && disp <= limit;
+}
+
+export function shortPut(t: Target, origin: TypedArray, disp: number): boolean {
+  // A proxy passes `instanceof`, but is no view.
+  if (!within(t.shortLimit, disp) || !ArrayBuffer.isView(origin)) return false;
+  const at = Math.imul(disp, t.dispUnit) + t.skew;
+  const n = origin.length;
+  if (n === 0 || aliases(t, origin)) return false;
+  const { part } = t;
+  if (origin instanceof Float64Array) {
+    if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
+    storeF64(part.f64, at >> 3, origin);
+    return true;
+  }
+  return shortPutOther(part, origin, at, n);
+}
+
+function shortPutOther(part: RemotePart, origin: TypedArray, at: number, n: number): boolean {
+  if (origin instanceof Uint8Array) {
+    if (at + n > part.u8.length) return false;
+    storeU8(part.u8, at, origin);
+  } else if (origin instanceof Int32Array) {
+    if ((at & 3) !== 0 || (at >> 2) + n > part.i32.length) return false;
+    storeI32(part.i32, at >> 2, origin);
+  } else if (origin instanceof BigInt64Array) {
+    if ((at & 7) !== 0 || (at >> 3) + n > part.i64.length) return false;
+    storeI64(part.i64, at >> 3, origin);
+  } else if (origin instanceof BigUint64Array) {
+    if ((at & 7) !== 0 || (at >> 3) + n > part.u64.length) return false;
+    storeU64(part.u64, at >> 3, origin);
+  } else return false;
+  return true;
+}
+
+export function shortGet(t: Target, origin: TypedArray, disp: number): boolean {
+  if (!within(t.shortLimit, disp) || !ArrayBuffer.isView(origin)) return false;
+  const at = Math.imul(disp, t.dispUnit) + t.skew;
+  const n = origin.length;
+  if (n === 0 || aliases(t, origin)) return false;
+  const { part } = t;
+  if (origin instanceof Float64Array) {
+    if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
+    loadF64(part.f64, at >> 3, origin);
+    return true;
+  }
+  return shortGetOther(part, origin, at, n);
+}
+
+function shortGetOther(part: RemotePart, origin: TypedArray, at: number, n: number): boolean {
+  if (origin instanceof Uint8Array) {
+    if (at + n > part.u8.length) return false;
+    loadU8(part.u8, at, origin);
+  } else if (origin instanceof Int32Array) {
+    if ((at & 3) !== 0 || (at >> 2) + n > part.i32.length) return false;
+    loadI32(part.i32, at >> 2, origin);
+  } else if (origin instanceof BigInt64Array) {
+    if ((at & 7) !== 0 || (at >> 3) + n > part.i64.length) return false;
+    loadI64(part.i64, at >> 3, origin);
+  } else if (origin instanceof BigUint64Array) {
+    if ((at & 7) !== 0 || (at >> 3) + n > part.u64.length) return false;
+    loadU64(part.u64, at >> 3, origin);
+  } else return false;
+  return true;
+}
+
+/** One element. */
+export function shortAccumulate(t: Target, origin: TypedArray, disp: number, op: Op): boolean {
+  if (!within(t.shortUpdates, disp) || !ArrayBuffer.isView(origin) || !isOp(op)) return false;
+  if (origin.length !== 1) return shortAccumulateDoubles(t, origin, undefined, disp, op);
+  // Those are for pairs.
+  if (aliases(t, origin) || op.code >= OpCode.MINLOC) return false;
+  const at = Math.imul(disp, t.dispUnit) + t.skew;
+  const { part } = t;
+  if (origin instanceof BigInt64Array) {
+    if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
+    updateBigInt(part.i64, at >> 3, op.code, origin[0]);
+  } else if (origin instanceof BigUint64Array) {
+    if ((at & 7) !== 0 || at >> 3 >= part.u64.length) return false;
+    updateBigInt(part.u64, at >> 3, op.code, origin[0]);
+  } else if (origin instanceof Float64Array) {
+    if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
+    if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
+    updateFloat(part.f64, at >> 3, at - t.skew, op.code, origin[0], t.stripes!);
+  } else if (origin instanceof Int32Array) {
+    if ((at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
+    updateInteger(part.i32, at >> 2, op.code, origin[0]);
+  } else return false;
+  return true;
+}
+
+/** Many doubles, by one call into native code. */
+function shortAccumulateDoubles(
+  t: Target,
+  origin: TypedArray,
+  result: TypedArray | undefined,
+  disp: number,
+  op: Op,
+): boolean {
+  const { kernels, part } = t;
+  const { code } = op;
+  const n = origin.length;
+  if (kernels === undefined || n < NATIVE_FROM || !(origin instanceof Float64Array) || aliases(t, origin)) return false;
+  if (result !== undefined && (!(result instanceof Float64Array) || result.length !== n || aliases(t, result)))
+    return false;
+  if (code > OpCode.MAX && code !== OpCode.REPLACE) return false;
+  const at = Math.imul(disp, t.dispUnit) + t.skew;
+  if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
+  accumulateDoubles(part, at, origin, code, result as Float64Array | undefined, t.stripes!, kernels);
+  return true;
+}
+
+/** The buffers are known to be typed arrays of one type that do not overlap. */
+export function shortGetAccumulate(t: Target, origin: TypedArray, result: TypedArray, disp: number, op: Op): boolean {
+  if (origin.length === 1) return shortFetchAndOp(t, origin, result, disp, op);
+  return within(t.shortUpdates, disp) && isOp(op) && shortAccumulateDoubles(t, origin, result, disp, op);
+}
+
+/** The buffers are known to be typed arrays of one element that do not overlap. */
+export function shortFetchAndOp(t: Target, origin: TypedArray, result: TypedArray, disp: number, op: Op): boolean {
+  if (!within(t.shortUpdates, disp) || !isOp(op) || origin.length !== 1 || result.length !== 1) return false;
+  if (aliases(t, origin) || aliases(t, result) || op.code >= OpCode.MINLOC) return false;
+  const at = Math.imul(disp, t.dispUnit) + t.skew;
+  const { part } = t;
+  if (origin instanceof BigInt64Array && result instanceof BigInt64Array) {
+    if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
+    result[0] = updateBigInt(part.i64, at >> 3, op.code, origin[0]);
+  } else if (origin instanceof BigUint64Array && result instanceof BigUint64Array) {
+    if ((at & 7) !== 0 || at >> 3 >= part.u64.length) return false;
+    result[0] = updateBigInt(part.u64, at >> 3, op.code, origin[0]);
+  } else if (origin instanceof Int32Array && result instanceof Int32Array) {
+    if ((at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
+    result[0] = updateInteger(part.i32, at >> 2, op.code, origin[0]);
+  } else if (origin instanceof Float64Array && result instanceof Float64Array) {
+    if ((at & 7) !== 0 || at >> 3 >= part.f64.length) return false;
+    if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
+    result[0] = updateFloat(part.f64, at >> 3, at - t.skew, op.code, origin[0], t.stripes!);
+  } else return false;
+  return true;
+}
+
+/** The buffers are known to be typed arrays of one element, of which the result overlaps none. */
+export function shortCompareAndSwap(
+  t: Target,
+  origin: TypedArray,
+  compare: TypedArray,
+  result: TypedArray,
+  disp: number,
+): boolean {
+  if (!within(t.shortUpdates, disp) || origin.length !== 1 || compare.length !== 1 || result.length !== 1) return false;
+  if (aliases(t, origin) || aliases(t, compare) || aliases(t, result)) return false;
+  if (!(origin instanceof BigInt64Array && compare instanceof BigInt64Array && result instanceof BigInt64Array))
+    return false;
+  const at = Math.imul(disp, t.dispUnit) + t.skew;
+  if ((at & 7) !== 0 || at >> 3 >= t.part.i64.length) return false;
+  result[0] = Atomics.compareExchange(t.part.i64, at >> 3, compare[0], origin[0]);
+  return true;
+}

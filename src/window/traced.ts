@@ -1,0 +1,313 @@
+/**
+ * How a window records itself in a job that is traced: its calls, what they move, the epochs that they open and end, and what its schemes tell other ranks.
+ *
+ * A window of such a job gets methods of its own (trace/calls.ts), and its schemes come in recording ones. Nothing of it exists in other jobs.
+ */
+import type { Communicator } from '../comm/communicator.ts';
+import type { Operation } from '../comm/operation.ts';
+import { DONE } from '../comm/progress.ts';
+import type { Attempt, TargetLock } from '../sync/lock/scheme.ts';
+import { Lock } from '../sync/lock/scheme.ts';
+import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
+import { type CallRecord, override, recordCalls } from '../trace/calls.ts';
+import type { Channel, Recorder } from '../trace/recorder.ts';
+import type { RequestTrace } from '../transfer/requests.ts';
+import { Assert } from './assert.ts';
+import type { WindowParts } from './create.ts';
+import { LOADS, MIXED_WAYS } from './target.ts';
+
+/** Where the arguments of a communication call say what it moves, to whom, and where to. */
+interface Arguments {
+  readonly data: number;
+  readonly target: number;
+  readonly disp: number;
+  readonly layout?: number;
+}
+
+const OPERATIONS: Readonly<Record<string, Arguments>> = {
+  put: { data: 0, target: 1, disp: 2, layout: 3 },
+  get: { data: 0, target: 1, disp: 2, layout: 3 },
+  accumulate: { data: 0, target: 1, disp: 2, layout: 4 },
+  getAccumulate: { data: 1, target: 2, disp: 3, layout: 5 },
+  fetchAndOp: { data: 0, target: 2, disp: 3 },
+  compareAndSwap: { data: 0, target: 3, disp: 4 },
+  putNotify: { data: 0, target: 1, disp: 2, layout: 3 },
+  rput: { data: 0, target: 1, disp: 2, layout: 3 },
+  rget: { data: 0, target: 1, disp: 2, layout: 3 },
+  raccumulate: { data: 0, target: 1, disp: 2, layout: 4 },
+  rgetAccumulate: { data: 1, target: 2, disp: 3, layout: 5 },
+};
+
+/** The schemes of a window, recording ones if the job is traced. */
+export function tracedSchemes(parts: WindowParts): WindowParts {
+  const { comm, trace } = parts;
+  const { recorder } = comm.job;
+  if (recorder === undefined) return parts;
+  const ranks = comm.group.worldRanks;
+  const scope = recorder.text(`${trace}|${parts.name}`);
+  const channel = (name: string): Channel => recorder.channel(name, trace, comm.job.size);
+  return {
+    ...parts,
+    general: new RecordedSync(parts.general, channel('post'), channel('complete'), ranks),
+    makeLock(rank) {
+      const lock = parts.makeLock(rank);
+      return lock && new RecordedLock(lock, recorder, scope, ranks[rank]);
+    },
+  };
+}
+
+/** Who records the requests of a window that is accessed by requests, in a job that is traced. @param id the window's */
+export function requestTrace(comm: Communicator, id: string): RequestTrace | undefined {
+  const { recorder, size } = comm.job;
+  if (recorder === undefined) return undefined;
+  const ranks = comm.group.worldRanks;
+  const channel = recorder.channel('request', id, size);
+  return { posted: (rank) => channel.sent(ranks[rank], 0), completed: (rank) => channel.completed(ranks[rank]) };
+}
+
+/** Start/complete/post/wait: a post is told to each origin and seen by its start, a complete to each target and seen by its wait. */
+class RecordedSync implements GeneralActiveTarget {
+  readonly #scheme: GeneralActiveTarget;
+  readonly #posts: Channel;
+  readonly #completes: Channel;
+  readonly #ranks: readonly number[];
+  readonly completing?: (targets: readonly number[]) => Operation;
+  /** Targets of which it is recorded that they were told, or are about to be. */
+  #completing: readonly number[] | undefined;
+
+  constructor(scheme: GeneralActiveTarget, posts: Channel, completes: Channel, ranks: readonly number[]) {
+    this.#scheme = scheme;
+    this.#posts = posts;
+    this.#completes = completes;
+    this.#ranks = ranks;
+    if (scheme.completing === undefined) return;
+    this.completing = (targets) => {
+      this.#told(targets);
+      return scheme.completing!(targets);
+    };
+  }
+
+  get seesPostsAtOnce(): boolean {
+    return this.#scheme.seesPostsAtOnce;
+  }
+
+  post(origins: readonly number[]): void {
+    for (const origin of origins) this.#posts.sent(this.#ranks[origin], 0);
+    this.#scheme.post(origins);
+  }
+
+  tryStart(targets: readonly number[]): boolean {
+    return this.#scheme.tryStart(targets) && this.#saw(this.#posts, targets);
+  }
+
+  start(targets: readonly number[]): Operation {
+    return this.#recorded(this.#scheme.start(targets), this.#posts, targets);
+  }
+
+  complete(targets: readonly number[]): void {
+    this.#told(targets);
+    this.#completing = undefined;
+    this.#scheme.complete(targets);
+  }
+
+  #told(targets: readonly number[]): void {
+    if (this.#completing === targets) return;
+    this.#completing = targets;
+    for (const target of targets) this.#completes.sent(this.#ranks[target], 0);
+  }
+
+  tryWait(origins: readonly number[]): boolean {
+    return this.#scheme.tryWait(origins) && this.#saw(this.#completes, origins);
+  }
+
+  wait(origins: readonly number[]): Operation {
+    return this.#recorded(this.#scheme.wait(origins), this.#completes, origins);
+  }
+
+  #recorded(operation: Operation, channel: Channel, peers: readonly number[]): Operation {
+    return {
+      advance: () => operation.advance() && this.#saw(channel, peers),
+      describe: () => operation.describe(),
+      abandon: () => operation.abandon?.(),
+      isPolling: () => operation.isPolling?.() === true,
+    };
+  }
+
+  #saw(channel: Channel, peers: readonly number[]): true {
+    for (const peer of peers) channel.seen(this.#ranks[peer], 0);
+    return true;
+  }
+}
+
+/** A lock tells nobody in particular that it is free: who got it from whom is found out when the records of all ranks are there. */
+class RecordedLock implements TargetLock {
+  readonly #lock: TargetLock;
+  readonly #recorder: Recorder;
+  readonly #scope: number;
+  /** Whose part it locks: a rank of the world. */
+  readonly #owner: number;
+  readonly attempt?: (exclusive: boolean) => Attempt;
+
+  constructor(lock: TargetLock, recorder: Recorder, scope: number, owner: number) {
+    this.#lock = lock;
+    this.#recorder = recorder;
+    this.#scope = scope;
+    this.#owner = owner;
+    if (lock.attempt !== undefined) this.attempt = (exclusive) => lock.attempt!(exclusive);
+  }
+
+  tryAcquire(exclusive: boolean): boolean {
+    if (!this.#lock.tryAcquire(exclusive)) return false;
+    this.#recorder.acquired(this.#scope, this.#owner, exclusive, false);
+    return true;
+  }
+
+  acquire(exclusive: boolean): Operation {
+    const operation = this.#lock.acquire(exclusive);
+    return {
+      advance: () => {
+        if (!operation.advance()) return false;
+        this.#recorder.acquired(this.#scope, this.#owner, exclusive, true);
+        return true;
+      },
+      describe: () => operation.describe().replace(/^lock(?! of)/, `lock of rank ${this.#owner}`),
+      abandon: () => operation.abandon?.(),
+      isPolling: () => operation.isPolling?.() === true,
+    };
+  }
+
+  release(exclusive: boolean): void {
+    this.#recorder.released(this.#scope, this.#owner, exclusive);
+    this.#lock.release(exclusive);
+  }
+}
+
+/** Gives a window methods that record, if the job is traced. */
+export function traceWindow(window: object, parts: WindowParts): void {
+  const { comm, trace } = parts;
+  const { recorder } = comm.job;
+  if (recorder === undefined) return;
+  const scope = recorder.text(`${trace}|${parts.name}`);
+  const ranks = comm.group.worldRanks;
+  const worldRank = (rank: unknown): number => ranks[rank as number] ?? -1;
+  recordOperations(window, parts, recorder, scope, worldRank);
+  recordCalls(window, recorder, scope, callsOf(recorder, scope, worldRank), DONE);
+}
+
+/**
+ * The calls that synchronize, and the epochs that they open and end. An epoch begins when the call that opens it has succeeded, and ends after the one that
+ * ends it.
+ */
+function callsOf(
+  recorder: Recorder,
+  scope: number,
+  worldRank: (rank: unknown) => number,
+): Readonly<Record<string, CallRecord>> {
+  const epochs = new Map<string, number>();
+  const counts = new Map<string, number>();
+  const next = (kind: string): number => {
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    return count;
+  };
+  const end = (epoch: string): void => {
+    const span = epochs.get(epoch);
+    if (span !== undefined) recorder.end(span);
+    epochs.delete(epoch);
+  };
+  /** Whatever is opened ends the epoch of a fence, in which nothing was issued. */
+  const open = (epoch: string, name: string, place: number, peer = -1): void => {
+    if (epoch !== 'exposure') end('fence');
+    epochs.set(epoch, recorder.begin('epoch', name, { scope, place, peer }));
+  };
+  const toTarget: CallRecord = { details: ([target]) => ({ peer: worldRank(target) }) };
+  let fences = 0;
+  let waits = 0;
+  return {
+    fence: {
+      details: () => ({ place: fences + 1 }),
+      after: ([assert = 0]) => {
+        fences++;
+        end('fence');
+        if (((assert as number) & Assert.NO_SUCCEED) === 0) open('fence', 'fence epoch', fences);
+      },
+    },
+    start: { after: () => open('access', 'access epoch', next('access')) },
+    complete: { after: () => end('access') },
+    post: {
+      after: () => {
+        end('fence');
+        open('exposure', 'exposure epoch', next('exposure'));
+      },
+    },
+    wait: { after: () => end('exposure') },
+    test: { polls: true, after: () => end('exposure') },
+    lock: {
+      details: ([target, type]) => ({ peer: worldRank(target), place: type === Lock.EXCLUSIVE ? 1 : 0 }),
+      after: ([target, type]) => {
+        const peer = worldRank(target);
+        if (peer >= 0)
+          open(`lock ${peer}`, type === Lock.EXCLUSIVE ? 'exclusive lock' : 'shared lock', next('lock'), peer);
+      },
+    },
+    unlock: { ...toTarget, after: ([target]) => end(`lock ${worldRank(target)}`) },
+    lockAll: { after: () => open('lockAll', 'lockAll epoch', next('lock')) },
+    unlockAll: { after: () => end('lockAll') },
+    flush: toTarget,
+    flushLocal: toTarget,
+    flushAll: {},
+    flushLocalAll: {},
+    waitNotify: { details: () => ({ place: ++waits }), after: ([count = 1]) => recorder.took(scope, count as number) },
+    testNotify: { polls: true, after: ([count = 1]) => recorder.took(scope, count as number) },
+    free: { before: () => end('fence') },
+  };
+}
+
+function recordOperations(
+  window: object,
+  parts: WindowParts,
+  recorder: Recorder,
+  scope: number,
+  worldRank: (rank: unknown) => number,
+): void {
+  /** Some calls are made of others, which are not recorded again. */
+  let inside = false;
+  for (const [name, at] of Object.entries(OPERATIONS)) {
+    const original = (window as Record<string, (...args: unknown[]) => unknown>)[name];
+    const number = recorder.text(name);
+    const updates = !/(^r?(put|get)$|Notify)/.test(name);
+    override(window, name, (...args) => {
+      if (inside) return original.apply(window, args);
+      const peer = worldRank(args[at.target]);
+      const bytes = bytesOf(args, at);
+      const disp = args[at.disp];
+      const way = parts.targets[args[at.target] as number]?.way;
+      const done = way === LOADS || (way === MIXED_WAYS && !updates);
+      inside = true;
+      const since = recorder.now();
+      if (name === 'putNotify' && peer >= 0) recorder.notified(scope, peer);
+      try {
+        const result = original.apply(window, args);
+        recorder.operation(number, scope, peer, bytes, typeof disp === 'number' ? disp : 0, since, done);
+        return result;
+      } catch (error) {
+        recorder.end(recorder.begin('call', name, { scope, peer, since }), error);
+        throw error;
+      } finally {
+        inside = false;
+      }
+    });
+  }
+}
+
+/** Bytes of data that a call moves, as far as its arguments say so: they have not been checked yet. */
+function bytesOf(args: readonly unknown[], at: Arguments): number {
+  const layout = at.layout === undefined ? undefined : (args[at.layout] as SomeLayout);
+  const side = layout?.target ?? layout?.result ?? layout?.origin;
+  if (typeof side?.type?.size === 'number') return side.type.size * (side.count ?? 1);
+  const data = args[at.data];
+  return ArrayBuffer.isView(data) ? data.byteLength : 0;
+}
+
+type SomeSide = { readonly type?: { readonly size?: unknown }; readonly count?: number } | undefined;
+type SomeLayout = { readonly origin?: SomeSide; readonly target?: SomeSide; readonly result?: SomeSide } | undefined;

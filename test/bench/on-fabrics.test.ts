@@ -1,0 +1,109 @@
+/** The programs of chapters 4 to 6 on modelled fabrics: the same programs as on real ranks, and their results are right. */
+import { runTasks, type WindowInfo } from 'onesided';
+import { describe, expect, it } from 'vitest';
+import { halo } from '../../bench/patterns/halo.ts';
+import { modelledMachine } from '../../bench/patterns/machine.ts';
+import { readModelled } from '../../bench/patterns/modelled.ts';
+import { overlap } from '../../bench/patterns/overlap.ts';
+import { ring } from '../../bench/patterns/ring.ts';
+import { taskSharing } from '../../bench/patterns/task-sharing.ts';
+import { chargedOn, lu } from '../../bench/splash/lu.ts';
+
+const NODES = { fabric: 'infinihost-64' };
+const LOCKS: readonly WindowInfo[] = [
+  { lock: 'remote' },
+  { lock: 'two-sided' },
+  { lock: 'direct' },
+  { lock: 'hybrid' },
+];
+const FENCES: readonly WindowInfo[] = [
+  { fence: 'deferred' },
+  { fence: 'immediate-naive' },
+  { fence: 'immediate-optimized' },
+  { fence: 'remote-notify' },
+];
+const nameOf = (info: WindowInfo): string => Object.values(info).join(' ');
+
+describe.each(FENCES.map((info) => [nameOf(info), info] as const))('fence %s', (_, info) => {
+  it('brings every border to every neighbour', async () => {
+    const options = { neighbours: 8, bytes: 2048, compute: 50, steps: 10, info } as const;
+    const [result] = await runTasks(9, (world) => halo(world, options, modelledMachine(world)), NODES);
+    expect(result.errors).toBe(0);
+    expect(result.microseconds).toBeGreaterThan(50);
+  });
+
+  it('overlaps as its scheme allows', async () => {
+    const options = {
+      side: 'fence',
+      operation: 'put',
+      bytes: 2 ** 18,
+      operations: 1,
+      samples: 3,
+      compute: 1,
+      info,
+    } as const;
+    const [result] = await runTasks(2, (world) => overlap(world, options, modelledMachine(world)), NODES);
+    if (result.side === 'receiver') throw new Error('the other side was asked for');
+    expect(result.errors).toBe(0);
+    if (info.fence === 'deferred') expect(result.overlap).toBeLessThan(20);
+    else expect(result.overlap).toBeGreaterThan(80);
+  });
+});
+
+describe.each(LOCKS.map((info) => [nameOf(info), info] as const))('lock %s', (_, info) => {
+  it('factors a matrix, with the same bits as on any other ranks', async () => {
+    const options = { n: 200, block: 32, seed: 1, kernel: 'wasm', lockType: 'exclusive', samples: 1, info } as const;
+    const [result] = await runTasks(6, (world) => lu(world, { ...options, ...chargedOn(world, 1) }), NODES);
+    const [alone] = await runTasks(1, (world) => lu(world, { ...options, ...chargedOn(world, 1) }), NODES);
+    expect(result.verified).toBe(true);
+    expect(result.digest).toBe(alone.digest);
+    // Arithmetic of one rank takes what it is charged: 2/3 n³ operations and a little more at blocks' edges, at one a nanosecond.
+    expect(alone.breakdown.compute).toBeGreaterThan((2 * 200 ** 3) / 3 / 1e6);
+    expect(alone.breakdown.compute).toBeLessThan((2 * 208 ** 3) / 3 / 1e6 + 1);
+  });
+
+  it('sends a message round a ring', async () => {
+    const options = { bytes: 64, compute: 10, rounds: 3, info } as const;
+    const [result] = await runTasks(5, (world) => ring(world, options, modelledMachine(world)), NODES);
+    expect(result.errors).toBe(0);
+    expect(result.hop).toBeGreaterThan(0);
+  });
+
+  it('hands out tasks within and between nodes', async () => {
+    const options = { perNode: 16, tasks: 4, bytes: 1024, info } as const;
+    const [result] = await runTasks(32, (world) => taskSharing(world, options, modelledMachine(world)), {
+      fabric: 'connectx-16-cores',
+    });
+    expect(result.errors).toBe(0);
+    expect(result.nodes).toBe(2);
+  });
+
+  it('gives a computing target what it needs', async () => {
+    const options = {
+      side: 'receiver',
+      operation: 'get',
+      bytes: 64,
+      operations: 1,
+      samples: 1,
+      compute: 2000,
+      info,
+    } as const;
+    const [result] = await runTasks(4, (world) => overlap(world, options, modelledMachine(world)), NODES);
+    if (result.side !== 'receiver') throw new Error('the receiver was asked for');
+    expect(result).toMatchObject({ errors: 0, origins: 3 });
+    expect(Math.abs(result.alone - 2000)).toBeLessThan(10);
+  });
+});
+
+describe('options', () => {
+  it('of a fabric are read, and refused without one', () => {
+    expect(readModelled({ fabric: 'infinihost-64', ranks: '5' })).toEqual({
+      fabric: 'infinihost-64',
+      ranks: 5,
+      seed: 1,
+    });
+    expect(readModelled({})).toBeUndefined();
+    expect(() => readModelled({ ranks: '5' })).toThrow(/--ranks is for ranks on a modelled fabric/);
+    expect(() => readModelled({ fabric: 'x', seed: 'y' })).toThrow(/--seed is a whole number/);
+  });
+});

@@ -1,0 +1,283 @@
+/** Copies of the control memory of ranks on several hosts become alike, however what they say to each other is delayed, and whoever ends meanwhile. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  type Control,
+  controlBytes,
+  FailKind,
+  formatControl,
+  Header,
+  RankState,
+  Slot,
+  viewControl,
+} from '../../src/comm/bootstrap/control.ts';
+import { ControlCopy, type Message } from '../../src/comm/bootstrap/control-copy.ts';
+
+function makeControl(size: number): Control {
+  const control = viewControl(new SharedArrayBuffer(controlBytes(size)), size);
+  formatControl(control);
+  return control;
+}
+
+const stateOf = ({ slots, slotWords }: Control, rank: number): number => slots[rank * slotWords + Slot.STATE];
+const failKindOf = ({ slots, slotWords }: Control, rank: number): number => slots[rank * slotWords + Slot.FAIL_KIND];
+
+/** Ranks and the connections between them, on which everything takes as long as the test likes. */
+class Network {
+  readonly size: number;
+  readonly controls: Control[];
+  readonly copies: ControlCopy[];
+  /** What is under way, by sender and receiver; `hello` comes before all else of a member. */
+  readonly #wires = new Map<string, (Message | 'hello')[]>();
+  /** Members whose connection is there. */
+  readonly connected = new Set<number>();
+  readonly dead = new Set<number>();
+  /** Members that have said hello. */
+  readonly #met = new Set<number>();
+
+  constructor(size: number) {
+    this.size = size;
+    this.controls = Array.from({ length: size }, () => makeControl(size));
+    this.copies = this.controls.map(
+      (control, rank) => new ControlCopy(control, rank, (to, message) => this.wire(rank, to).push(message)),
+    );
+  }
+
+  wire(from: number, to: number): (Message | 'hello')[] {
+    const name = `${from} ${to}`;
+    if (!this.#wires.has(name)) this.#wires.set(name, []);
+    return this.#wires.get(name)!;
+  }
+
+  connect(member: number): void {
+    if (member === 0 || this.dead.has(member) || this.dead.has(0) || this.connected.has(member)) return;
+    if (this.copies[member].isFinalized(member)) return;
+    this.connected.add(member);
+    this.wire(member, 0).push('hello');
+    this.copies[member].meet(0);
+  }
+
+  /** What a rank itself writes. */
+  join(rank: number): void {
+    const { header, slots, slotWords } = this.controls[rank];
+    if (stateOf(this.controls[rank], rank) !== RankState.ABSENT || this.dead.has(rank)) return;
+    slots[rank * slotWords + Slot.PID] = 1000 + rank;
+    slots[rank * slotWords + Slot.STATE] = RankState.JOINED;
+    header[Header.JOINED]++;
+  }
+
+  publish(rank: number, peer: number, number: number): void {
+    if (rank !== peer && !this.dead.has(rank)) this.controls[rank].connections[rank * this.size + peer] = number;
+  }
+
+  finalize(rank: number): void {
+    const { header, slots, slotWords } = this.controls[rank];
+    if (stateOf(this.controls[rank], rank) !== RankState.JOINED || this.dead.has(rank)) return;
+    slots[rank * slotWords + Slot.STATE] = RankState.FINALIZED;
+    header[Header.FINALIZED]++;
+  }
+
+  look(rank: number): void {
+    if (!this.dead.has(rank)) this.copies[rank].look();
+  }
+
+  deliver(from: number, to: number): boolean {
+    const message = this.wire(from, to).shift();
+    if (message === undefined) return false;
+    if (this.dead.has(to)) return true;
+    if (message !== 'hello') this.copies[to].receive(from, message);
+    else if (this.copies[0].mayCome(from)) {
+      this.#met.add(from);
+      this.copies[0].meet(from);
+    }
+    return true;
+  }
+
+  /** The rank's process ends. What it has said may have come, or be lost with the connection. */
+  die(rank: number, comes: boolean): void {
+    if (this.dead.has(rank)) return;
+    const others = rank === 0 ? [...this.connected] : this.connected.has(rank) ? [0] : [];
+    this.dead.add(rank);
+    for (const other of others) {
+      while (comes && this.deliver(rank, other));
+      this.wire(rank, other).length = 0;
+      this.wire(other, rank).length = 0;
+      const knows = rank === 0 || this.#met.has(rank);
+      if (knows && !this.dead.has(other)) this.copies[other].lost(rank);
+    }
+  }
+
+  /** Everybody has connected, and everything has come. */
+  settle(): void {
+    for (let member = 1; member < this.size; member++) this.connect(member);
+    for (let moved = true; moved; ) {
+      moved = false;
+      for (let rank = 0; rank < this.size; rank++) this.look(rank);
+      for (let from = 0; from < this.size; from++) {
+        for (let to = 0; to < this.size; to++) while (this.deliver(from, to)) moved = true;
+      }
+    }
+  }
+
+  get living(): number[] {
+    return this.controls.map((_, rank) => rank).filter((rank) => !this.dead.has(rank));
+  }
+}
+
+/** A rank, another one, and what happens. */
+const happening = (size: number) => {
+  const rank = fc.integer({ min: 0, max: size - 1 });
+  return fc.record({
+    what: fc.constantFrom('connect', 'join', 'join', 'publish', 'look', 'look', 'deliver', 'deliver', 'deliver'),
+    rank,
+    other: rank,
+    number: fc.integer({ min: 1, max: 2 ** 24 }),
+  });
+};
+
+type Happening = ReturnType<typeof happening> extends fc.Arbitrary<infer T> ? T : never;
+
+function happen(network: Network, { what, rank, other, number }: Happening): void {
+  if (what === 'connect') network.connect(rank);
+  else if (what === 'join') network.join(rank);
+  else if (what === 'publish') network.publish(rank, other, number);
+  else if (what === 'look') network.look(rank);
+  else network.deliver(rank, other);
+}
+
+const SIZE = 4;
+
+describe('copies of the control memory', () => {
+  test('are alike when everything has come, in whatever order it was said and came', () => {
+    fc.assert(
+      fc.property(fc.array(happening(SIZE), { maxLength: 120 }), (happenings) => {
+        const network = new Network(SIZE);
+        for (const one of happenings) happen(network, one);
+        network.settle();
+        const { controls } = network;
+        for (const [mine, control] of controls.entries()) {
+          expect(control.header[Header.FAILED]).toBe(0);
+          for (const [rank, its] of controls.entries()) {
+            expect(stateOf(control, rank)).toBe(stateOf(its, rank));
+            expect(control.slots[rank * control.slotWords]).toBe(its.slots[rank * control.slotWords]);
+            // The row of whoever is connected to this one.
+            expect(control.connections[rank * SIZE + mine]).toBe(its.connections[rank * SIZE + mine]);
+          }
+          const joined = controls.filter((its, rank) => stateOf(its, rank) !== RankState.ABSENT).length;
+          expect(control.header[Header.JOINED]).toBe(joined);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('tell all of the end of a rank that had not left, whenever it came, and of nothing else', () => {
+    const end = fc.record({ at: fc.nat(120), rank: fc.integer({ min: 0, max: SIZE - 1 }), comes: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(happening(SIZE), { maxLength: 120 }), end, (happenings, { at, rank, comes }) => {
+        const network = new Network(SIZE);
+        for (const one of happenings.slice(0, at)) happen(network, one);
+        const known = rank === 0 ? [...network.connected] : network.connected.has(rank) ? [0] : [];
+        network.die(rank, comes);
+        for (const one of happenings.slice(at)) happen(network, one);
+        network.settle();
+        // Of one that has never come, the hub learns by the deadline; of a hub that they have never reached, the others by their own.
+        if (rank !== 0) network.copies[0].expectAll();
+        network.settle();
+        for (const living of network.living) {
+          const { header } = network.controls[living];
+          const learns = rank !== 0 || known.includes(living);
+          expect(header[Header.FAILED]).toBe(learns ? rank + 1 : 0);
+          if (learns) expect(failKindOf(network.controls[living], rank)).toBe(FailKind.VANISHED);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('tell who comes late what has failed before', () => {
+    const network = new Network(4);
+    network.connect(1);
+    network.join(1);
+    network.look(1);
+    network.die(1, true);
+    network.connect(3);
+    network.deliver(3, 0);
+    while (network.deliver(0, 3));
+    expect(network.controls[3].header[Header.FAILED]).toBe(2);
+    expect(stateOf(network.controls[3], 1)).toBe(RankState.JOINED);
+  });
+
+  test('find no failure where ranks leave one after the other, rank 0 first or last', () => {
+    for (const order of [
+      [0, 1, 2, 3],
+      [3, 1, 2, 0],
+    ]) {
+      const network = new Network(4);
+      for (let rank = 0; rank < 4; rank++) network.join(rank);
+      network.settle();
+      for (const rank of order) {
+        network.finalize(rank);
+        network.look(rank);
+        network.die(rank, true);
+        for (const control of network.living.map((living) => network.controls[living])) {
+          expect(control.header[Header.FAILED]).toBe(0);
+        }
+      }
+    }
+  });
+
+  test('do not believe a member what it says of others, nor garbage', () => {
+    const garbage = fc.record(
+      {
+        from: fc.oneof(fc.integer({ min: -2, max: SIZE }), fc.constant('1'), fc.constant(null), fc.double()),
+        state: fc.oneof(fc.integer({ min: -1, max: 4 }), fc.constant('2'), fc.constant({})),
+        pid: fc.oneof(fc.integer(), fc.constant('x'), fc.double()),
+        to: fc.oneof(fc.integer({ min: -2, max: SIZE }), fc.constant([])),
+        connection: fc.oneof(fc.integer(), fc.constant('7'), fc.double()),
+        failed: fc.oneof(fc.integer({ min: SIZE, max: SIZE + 9 }), fc.constant('0'), fc.constant(-1), fc.constant(0.5)),
+        kind: fc.anything(),
+        value: fc.anything(),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(fc.array(garbage, { maxLength: 30 }), (messages) => {
+        const network = new Network(SIZE);
+        for (let rank = 0; rank < SIZE; rank++) network.join(rank);
+        network.publish(2, 1, 77);
+        network.settle();
+        const liar = 3;
+        for (const message of messages) network.wire(liar, 0).push(message as Message);
+        network.settle();
+        for (const rank of [0, 1, 2]) {
+          const control = network.controls[rank];
+          expect(control.header[Header.FAILED]).toBe(0);
+          expect(control.header[Header.JOINED]).toBe(SIZE);
+          for (const other of [0, 1, 2]) expect(stateOf(control, other)).toBe(RankState.JOINED);
+          expect(control.connections[2 * SIZE + 1]).toBe(77);
+          // What it says of itself goes forward only, and is counted once.
+          expect([RankState.JOINED, RankState.FINALIZED]).toContain(stateOf(control, liar));
+          expect(control.header[Header.FINALIZED]).toBe(stateOf(control, liar) === RankState.FINALIZED ? 1 : 0);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('let nobody come twice, nor after it has failed or left', () => {
+    const network = new Network(3);
+    for (const rank of [0, 1, 2]) network.join(rank);
+    const [hub] = network.copies;
+    for (const nobody of [0, 3, -1, 1.5, '1', null, undefined, [1], {}]) expect(hub.mayCome(nobody)).toBe(false);
+    expect(hub.mayCome(1)).toBe(true);
+    network.settle();
+    expect(hub.mayCome(1)).toBe(false);
+    network.die(1, true);
+    expect(hub.mayCome(1)).toBe(false);
+    network.finalize(2);
+    network.settle();
+    network.die(2, true);
+    expect(hub.mayCome(2)).toBe(false);
+  });
+});

@@ -1,0 +1,354 @@
+/** Ranks that find each other through a process manager, here one of the test's own, which can be wrong in every way; and through an address. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { loadNative } from '../../src/native.ts';
+import { endMembers, failuresOf, follow, type Member, PROGRAM } from '../robustness/members.ts';
+import { freePort } from '../support/ports.ts';
+
+afterEach(endMembers);
+
+function start(
+  environment: Record<string, string>,
+  how = 'work',
+  timeout = 0,
+): { member: Member; child: ChildProcess } {
+  const child = spawn(process.execPath, [PROGRAM, `--how=${how}`, `--timeout=${timeout}`], {
+    stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
+    env: { ...process.env, ...environment },
+  });
+  return { member: follow(child), child };
+}
+
+async function expectWork(members: readonly Member[]): Promise<void> {
+  await Promise.all(members.map(({ said }) => said('done')));
+  const all = members.map(({ lines }) => lines.find(({ rank }) => rank !== undefined)!);
+  expect(all.map(({ rank }) => rank).sort()).toEqual(members.map((_, rank) => rank));
+  expect(all.map(({ size }) => size)).toEqual(members.map(() => members.length));
+  expect(await Promise.all(members.map(({ ended }) => ended))).toEqual(members.map(() => ({ code: 0, signal: null })));
+}
+
+/** What is sent instead of an answer; nothing: the connection ends. */
+type Tamper = (answer: string, request: string) => string | undefined;
+
+/** What a manager does with a request: answers it (to one rank or, at a fence, to all). */
+class Pmi {
+  readonly members: Member[] = [];
+  readonly requests: string[] = [];
+  #sockets: Socket[] = [];
+  #version: 1 | 2;
+  #values = new Map<string, string>();
+  #waiting: Socket[] = [];
+  #tamper: Tamper;
+
+  constructor(size: number, version: 1 | 2, tamper: Tamper = (answer) => answer, timeout = 0) {
+    this.#version = version;
+    this.#tamper = tamper;
+    for (let rank = 0; rank < size; rank++) {
+      const { member, child } = start(
+        {
+          PMI_FD: '3',
+          PMI_RANK: String(rank),
+          PMI_SIZE: String(size),
+          ...(version === 2 && { PMI_JOBID: 'job' }),
+        },
+        'work',
+        timeout,
+      );
+      this.members.push(member);
+      const socket = child.stdio[3] as unknown as Socket;
+      this.#sockets.push(socket);
+      let text = '';
+      socket.on('error', () => {});
+      socket.on('data', (bytes: Buffer) => {
+        text += bytes.toString('latin1');
+        for (;;) {
+          const line = /^cmd=[^\n]*\n/.exec(text)?.[0] ?? this.#frame(text);
+          if (line === undefined) break;
+          text = text.slice(line.length);
+          this.#serve(socket, line.replace(/^ *\d+/, '').trim());
+        }
+      });
+    }
+  }
+
+  #frame(text: string): string | undefined {
+    const length = Number(text.slice(0, 6));
+    return text.length >= 6 && text.length >= 6 + length ? text.slice(0, 6 + length) : undefined;
+  }
+
+  #send(socket: Socket, answer: string, request: string): void {
+    const sent = this.#tamper(answer, request);
+    if (sent === undefined) socket.end();
+    else if (sent.endsWith('\n') || this.#version === 1) socket.write(sent.endsWith('\n') ? sent : `${sent}\n`);
+    // In two pieces: a message may come in any.
+    else {
+      const frame = `${String(sent.length).padStart(6)}${sent}`;
+      socket.write(frame.slice(0, 9));
+      setTimeout(() => socket.write(frame.slice(9)), 1);
+    }
+  }
+
+  #serve(socket: Socket, request: string): void {
+    this.requests.push(request);
+    const words = request.split(request.includes(';') ? ';' : ' ');
+    const fields = new Map(words.map((word) => [word.split('=')[0], word.slice(word.indexOf('=') + 1)]));
+    const command = fields.get('cmd')!;
+    if (/put$/.test(command)) this.#values.set(fields.get('key')!, fields.get('value')!);
+    const answer = this.#answer(command, this.#values.get(fields.get('key') ?? ''));
+    if (!/barrier|fence/.test(command)) {
+      this.#send(socket, answer, request);
+      return;
+    }
+    this.#waiting.push(socket);
+    if (this.#waiting.length < this.#sockets.length) return;
+    for (const waiting of this.#waiting.splice(0)) this.#send(waiting, answer, request);
+  }
+
+  #answer(command: string, value: string | undefined): string {
+    switch (command) {
+      case 'init':
+        return `cmd=response_to_init pmi_version=${this.#version} pmi_subversion=0 rc=0\n`;
+      case 'get_my_kvsname':
+        return 'cmd=my_kvsname kvsname=space';
+      case 'put':
+        return 'cmd=put_result rc=0 msg=success';
+      case 'barrier_in':
+        return 'cmd=barrier_out';
+      case 'get':
+        return `cmd=get_result rc=0 msg=success value=${value}`;
+      case 'finalize':
+        return this.#version === 1 ? 'cmd=finalize_ack' : 'cmd=finalize-response;rc=0;';
+      case 'fullinit':
+        return 'cmd=fullinit-response;pmi-version=2;pmi-subversion=0;rank=0;size=1;rc=0;';
+      case 'kvs-put':
+      case 'kvs-fence':
+        return `cmd=${command}-response;rc=0;`;
+      case 'kvs-get':
+        return `cmd=kvs-get-response;${value === undefined ? 'found=FALSE' : `found=TRUE;value=${value}`};rc=0;`;
+      default:
+        throw new Error(`not PMI: ${command}`);
+    }
+  }
+}
+
+/** The answer with its card changed. */
+function doctor(answer: string, change: (card: Record<string, unknown>) => void): string {
+  return answer.replace(/value=([\w-]+)/, (_, text: string) => {
+    const card = JSON.parse(Buffer.from(text, 'base64url').toString()) as Record<string, unknown>;
+    change(card);
+    return `value=${Buffer.from(JSON.stringify(card)).toString('base64url')}`;
+  });
+}
+
+describe.skipIf(loadNative() === undefined)('a rank and its process manager', () => {
+  it.each([1, 2] as const)('meet by PMI-%i', async (version) => {
+    const manager = new Pmi(3, version);
+    await expectWork(manager.members);
+    expect(manager.requests.filter((request) => request.includes('finalize'))).toHaveLength(3);
+  });
+
+  const WRONG: [string, string, RegExp, Tamper][] = [
+    ['ends the connection', 'ERR_COMM', /ended its connection/, (a, r) => (/barrier|fence/.test(r) ? undefined : a)],
+    ['refuses', 'ERR_COMM', /rc=-1/, (a, r) => (/put/.test(r) ? a.replace('rc=0', 'rc=-1') : a)],
+    ['talks of something else', 'ERR_COMM', /was due/, (a, r) => (/put/.test(r) ? 'cmd=singinit rc=0;' : a)],
+    ['talks without end', 'ERR_COMM', /not PMI|was due/, (a, r) => (/put/.test(r) ? `99999${'x'.repeat(200_000)}` : a)],
+    ['talks binary', 'ERR_COMM', /not PMI|was due/, (a, r) => (/put/.test(r) ? '\0\xff\n\n\n\n' : a)],
+    [
+      'has no card of a rank',
+      'ERR_COMM',
+      /does not run onesided|not written/,
+      (a, r) => (/get.*-0/.test(r) ? a.replace(/value=\w+/, '') : a),
+    ],
+    [
+      'has something else of a rank',
+      'ERR_COMM',
+      /not written by onesided/,
+      (a, r) => (/get.*-0/.test(r) ? a.replace(/value=\w+/, 'value=42') : a),
+    ],
+    [
+      'knows ranks of another version',
+      'ERR_VERSION',
+      /rank 0 runs onesided 9\.9\.9, rank 1 runs \d/,
+      (a, r) => (/get.*-0/.test(r) ? doctor(a, (card) => (card['version'] = '9.9.9')) : a),
+    ],
+    [
+      'knows ranks of another host',
+      'ERR_PROVIDER_UNAVAILABLE',
+      /rank 0 \(on far\) and rank 1/,
+      (a, r) => (/get.*-0/.test(r) ? doctor(a, (card) => Object.assign(card, { place: 'far', host: 'far' })) : a),
+    ],
+    [
+      'knows a rank that is gone',
+      'ERR_COMM',
+      /is gone/,
+      (a, r) => (/get.*-0/.test(r) ? doctor(a, (card) => (card['pid'] = 999_999_999)) : a),
+    ],
+    [
+      'knows another file of a rank',
+      'ERR_COMM',
+      /not the control memory/,
+      (a, r) => (/get.*-0/.test(r) ? doctor(a, (card) => (card['fd'] = 0)) : a),
+    ],
+  ];
+  const cases = WRONG.flatMap(([what, code, message, tamper]) =>
+    ([1, 2] as const).map((version) => ({ what, code, message, tamper, version })),
+  );
+  it.each(cases)('that $what, by PMI-$version: $code', async ({ code, message, tamper, version }) => {
+    // Rank 0 would wait for the others, who have failed.
+    const { members } = new Pmi(2, version, tamper, 20_000);
+    const [failure] = await failuresOf(members.slice(1));
+    expect(failure.message).toMatch(message);
+    expect(failure.code).toBe(code);
+  });
+
+  it('that never lets them meet: a timeout', async () => {
+    const { members } = new Pmi(1, 1, (answer, request) => (/barrier/.test(request) ? '' : answer), 300);
+    const [failure] = await failuresOf(members);
+    expect(failure.code).toMatch(/ERR_RMA_TIMEOUT|ERR_COMM/);
+  });
+
+  it.each([
+    [{ PMI_FD: '3', PMI_RANK: '2', PMI_SIZE: '2' }, /PMI_RANK=2 and PMI_SIZE=2/],
+    [{ PMI_FD: '3', PMI_RANK: '0' }, /PMI_RANK=0 and PMI_SIZE=undefined/],
+    [{ PMI_FD: '1000', PMI_RANK: '0', PMI_SIZE: '2' }, /PMI_FD=1000 is no connection/],
+    [{ PMI_FD: 'x', PMI_RANK: '0', PMI_SIZE: '2' }, /PMI_FD=x is no connection/],
+    [{ PMIX_NAMESPACE: 'none' }, /PMIx|libpmix/],
+    [{ ONESIDED_SIZE: '2' }, /without ONESIDED_ROOT_ADDRESS/],
+  ])('with %o in the environment: an error that says what is wrong', async (environment, message) => {
+    const [failure] = await failuresOf([start(environment as Record<string, string>).member]);
+    expect(failure.message).toMatch(message);
+    expect(failure.code).toBe('ERR_COMM');
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('ranks that were told an address', () => {
+  const SECRET = 'correct horse battery staple';
+
+  function rankOf(
+    port: number,
+    rank: number | string,
+    size: number | string,
+    how = 'work',
+    secret = SECRET,
+    timeout = 0,
+  ) {
+    const environment = {
+      ONESIDED_RANK: String(rank),
+      ONESIDED_SIZE: String(size),
+      ONESIDED_ROOT_ADDRESS: `127.0.0.1:${port}`,
+      ONESIDED_SECRET: secret,
+    };
+    return start(environment, how, timeout).member;
+  }
+
+  it.each([[[0, 1, 2, 3]], [[3, 1, 2, 0]], [[0]]])('meet, started in the order %o', async (order) => {
+    const port = await freePort();
+    const members: Member[] = [];
+    for (const rank of order) {
+      members.push(rankOf(port, rank, order.length));
+      await sleep(100);
+    }
+    await expectWork(members);
+  });
+
+  it('let strangers wait outside, who cannot keep them from meeting or ending', async () => {
+    const port = await freePort();
+    const members = [rankOf(port, 0, 2)];
+    const strangers: Socket[] = [];
+    const knock = (text: string): Promise<void> =>
+      new Promise((resolve) => {
+        const socket = connect(port, '127.0.0.1');
+        socket.on('error', () => setTimeout(() => resolve(knock(text)), 20));
+        socket.on('connect', () => {
+          socket.removeAllListeners('error').on('error', () => {});
+          strangers.push(socket);
+          if (text !== '') socket.write(text);
+          resolve();
+        });
+      });
+    await Promise.all(
+      ['', '', 'GET / HTTP/1.1\r\n\r\n', '{"rank":1,"size":2,"card":"x"}\n', '\x16\x03\x01\xff'].map(knock),
+    );
+    const heard = strangers.map((socket) => {
+      const bytes: Buffer[] = [];
+      socket.on('data', (piece: Buffer) => bytes.push(piece));
+      return bytes;
+    });
+    const [failure] = await failuresOf([rankOf(port, 1, 2, 'work', 'another secret of some length')]);
+    expect(failure.message).toMatch(/does not know this job's ONESIDED_SECRET/);
+    members.push(rankOf(port, 1, 2));
+    await expectWork(members);
+    // At most an alert of TLS.
+    for (const bytes of heard) expect(Buffer.concat(bytes).length).toBeLessThan(20);
+    for (const socket of strangers) socket.destroy();
+  });
+
+  /** Of several processes that are the same rank, the one that is turned away, and the one that is not. */
+  async function turnedAway(members: readonly Member[]): Promise<{ message: string; other: Member }> {
+    const first = members.map((member, i) => member.said('code').then(({ message }) => ({ message: message!, i })));
+    const { message, i } = await Promise.race(first);
+    return { message, other: members[1 - i] };
+  }
+
+  it('turn away a rank that has come already, does not exist, or thinks of another size', async () => {
+    const port = await freePort();
+    const zero = rankOf(port, 0, 3);
+    const { message, other: one } = await turnedAway([rankOf(port, 1, 3), rankOf(port, 1, 3)]);
+    expect(message).toMatch(/rank 1 has come already/);
+    const [stranger] = await failuresOf([rankOf(port, 2, 4)]);
+    expect(stranger.message).toMatch(/ONESIDED_SIZE=4, rank 0 has 3/);
+    await expectWork([zero, one, rankOf(port, 2, 3)]);
+  });
+
+  it('are told when one of them leaves before all have come', async () => {
+    const port = await freePort();
+    const zero = rankOf(port, 0, 4);
+    const { other: one } = await turnedAway([rankOf(port, 1, 4), rankOf(port, 1, 4)]);
+    const { other: two } = await turnedAway([rankOf(port, 2, 4), rankOf(port, 2, 4)]);
+    two.child.kill('SIGKILL');
+    for (const failure of await failuresOf([zero, one]))
+      expect(failure.message).toMatch(/rank 2 left before all 4 ranks had come/);
+  });
+
+  it('wait no longer than they may', async () => {
+    const port = await freePort();
+    for (const rank of [0, 1]) {
+      const [failure] = await failuresOf([rankOf(port, rank, 2, 'work', SECRET, 300)]);
+      expect(failure.code).toBe('ERR_RMA_TIMEOUT');
+      expect(failure.message).toMatch(
+        rank === 0 ? /its port \d+ within 300 ms/ : /rank 0 at 127.0.0.1:\d+ within 300 ms/,
+      );
+    }
+  });
+
+  it('learn when one of them is killed', async () => {
+    const port = await freePort();
+    const members = [0, 1, 2].map((rank) => rankOf(port, rank, 3, 'loop'));
+    await Promise.all(members.map(({ said }) => said('working')));
+    members[1].child.kill('SIGKILL');
+    for (const failure of await failuresOf([members[0], members[2]])) {
+      expect(failure.code).toBe('ERR_RMA_RANK_FAILED');
+      expect(failure.message).toContain('rank 1 ');
+    }
+  });
+
+  it.each([
+    [{ ONESIDED_ROOT_ADDRESS: 'nowhere' }, /host:port, not "nowhere"/],
+    [{ ONESIDED_ROOT_ADDRESS: 'host:99999' }, /host:port/],
+    [{ ONESIDED_SECRET: 'short' }, /at least 16 characters/],
+    [{ ONESIDED_RANK: '2' }, /ONESIDED_RANK \(2\) and ONESIDED_SIZE \(2\)/],
+    [{ ONESIDED_RANK: '-1' }, /must name a rank/],
+  ])('with %o: an error that says what is wrong', async (wrong, message) => {
+    const right = {
+      ONESIDED_RANK: '0',
+      ONESIDED_SIZE: '2',
+      ONESIDED_ROOT_ADDRESS: '127.0.0.1:1',
+      ONESIDED_SECRET: SECRET,
+    };
+    const [failure] = await failuresOf([start({ ...right, ...wrong } as Record<string, string>).member]);
+    expect(failure.message).toMatch(message);
+    expect(failure.code).toBe('ERR_COMM');
+  });
+});

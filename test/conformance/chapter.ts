@@ -1,0 +1,147 @@
+/**
+ * Turns a chapter's requirements into tests. One job for each kind and number of ranks puts all of them on trial; each is a test of its own,
+ * so that one that fails hides no other. The results are kept for `npm run conformance`, which writes docs/conformance.md from them.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { chapters } from '../ranks/conformance/chapters.ts';
+import type { Requirement } from '../ranks/conformance/requirement.ts';
+import { RANK_KINDS, type RankKind, runRanks, seedOfRun } from '../support/ranks.ts';
+
+/** Ranks of one sort, on which chapters are put on trial. */
+export interface Ranks {
+  /** For the names of tests and results. */
+  readonly name: string;
+  readonly kind: RankKind;
+  readonly sizes: readonly number[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const SIZES = [2, 3, 4, 7];
+const ALL_RANKS: readonly Ranks[] = [
+  ...RANK_KINDS.map((kind) => ({ name: kind, kind, sizes: SIZES })),
+  // The ways that windows take on a device across a network.
+  ...RANK_KINDS.filter((kind) => kind === 'processes').map((kind) => ({
+    name: 'requests',
+    kind,
+    sizes: [2, 3],
+    env: { ONESIDED_DEBUG: 'requests' },
+  })),
+  // The same, and neighbours besides: as if on two hosts.
+  ...RANK_KINDS.filter((kind) => kind === 'processes').map((kind) => ({
+    name: 'neighbours',
+    kind,
+    sizes: [4],
+    env: { ONESIDED_DEBUG: 'requests,neighbours' },
+  })),
+];
+/** What the library says of what is not to be had on a device. */
+const NOT_ON_DEVICES =
+  /none can load and store another one's|is behind a device|reaches memory from the library only|needs a provider whose requests/;
+const FOLDER =
+  process.env['ONESIDED_TEST_RESULTS'] ?? fileURLToPath(new URL('../../build/conformance/', import.meta.url));
+/** Jobs that end early are begun again after the requirement that ended them. */
+const MOST_JOBS = 6;
+
+/** A line that a rank has written about a requirement. */
+interface Line {
+  readonly number: number;
+  readonly error?: string;
+}
+
+type Outcome = 'passed' | 'unavailable' | { readonly error: string };
+
+function linesOf(file: string): Line[] {
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line.endsWith('}'))
+    .map((line) => JSON.parse(line) as Line);
+}
+
+/** What came of each requirement that applies to so many ranks, by its number. */
+async function putOnTrial(chapter: string, { name, kind, env }: Ranks, size: number): Promise<Map<number, Outcome>> {
+  const asked = [...chapters[chapter].entries()].flatMap(([number, { run, from }]) =>
+    run === undefined || size < from ? [] : [number],
+  );
+  const outcomes = new Map<number, Outcome>();
+  mkdirSync(FOLDER, { recursive: true });
+  let after = -1;
+  for (let job = 0; job < MOST_JOBS && outcomes.size < asked.length; job++) {
+    const results = `${FOLDER}${chapter}-${name}-${size}.ranks`;
+    const files = Array.from({ length: size }, (_, rank) => `${results}.${rank}`);
+    for (const file of files) rmSync(file, { force: true });
+    const args = [`--chapter=${chapter}`, `--results=${results}`, `--after=${after}`, `--seed=${seedOfRun()}`];
+    let ending = 'a rank ended without a word';
+    try {
+      await runRanks('conformance', { kind, size, args, timeout: 100, ...(env && { env }) });
+    } catch (error) {
+      ending = (error as Error).message;
+    }
+    const ranks = files.map(linesOf);
+    for (const file of files) rmSync(file, { force: true });
+    for (const number of asked) {
+      if (number <= after) continue;
+      const lines = ranks.map((rank) => rank.find((line) => line.number === number));
+      // A rank that has only waited in vain for another says the least.
+      const complaint = lines.findIndex((line) => line?.error?.startsWith('ERR_RMA_TIMEOUT') === false);
+      const wrong = complaint >= 0 ? complaint : lines.findIndex((line) => line?.error !== undefined);
+      if (lines.some((line) => NOT_ON_DEVICES.test(line?.error ?? ''))) outcomes.set(number, 'unavailable');
+      else if (wrong >= 0) outcomes.set(number, { error: `rank ${wrong}: ${lines[wrong]!.error}` });
+      else if (lines.every((line) => line !== undefined)) outcomes.set(number, 'passed');
+      else {
+        outcomes.set(number, { error: `the job ended here: ${ending}` });
+        after = number;
+        break;
+      }
+    }
+  }
+  return outcomes;
+}
+
+/** The tests of a chapter, by kind and number of ranks. */
+export function testChapter(chapter: string, sorts = ALL_RANKS): void {
+  const requirements = chapters[chapter];
+  const sections: [string, [number, Requirement][]][] = [];
+  for (const [number, requirement] of requirements.entries()) {
+    if (requirement.run === undefined) continue;
+    const { section } = requirement;
+    if (sections.at(-1)?.[0] !== section) sections.push([section, []]);
+    sections.at(-1)![1].push([number, requirement]);
+  }
+  for (const sort of sorts) {
+    const { name } = sort;
+    for (const size of sort.sizes) {
+      describe(`on ${size} ranks as ${name}`, () => {
+        let outcomes = new Map<number, Outcome>();
+        beforeAll(async () => {
+          outcomes = await putOnTrial(chapter, sort, size);
+        }, 300_000);
+        afterAll(() => {
+          const rows = requirements.map(({ section, says, like, run, why }, number) => {
+            const outcome = outcomes.get(number);
+            const result = typeof outcome === 'object' ? outcome.error : outcome;
+            return { section, says, like, tested: run !== undefined, why, result };
+          });
+          const page = { chapter, kind: name, size, rows };
+          writeFileSync(`${FOLDER}${chapter}-${name}-${size}.json`, `${JSON.stringify(page, undefined, 1)}\n`);
+        });
+        for (const [section, members] of sections) {
+          for (const [number, { says, from }] of members) {
+            if (size < from) continue;
+            test(`MPI 4.1, ${section}: ${says}`, ({ skip }) => {
+              const outcome = outcomes.get(number);
+              if (outcome === 'unavailable') skip('not on devices');
+              if (outcome === 'passed') return;
+              throw new Error(
+                (outcome as { error: string } | undefined)?.error ??
+                  'was not put on trial: earlier requirements have ended too many jobs',
+              );
+            });
+          }
+        }
+      });
+    }
+  }
+}

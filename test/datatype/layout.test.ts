@@ -1,0 +1,152 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { checkBuffer, type TypedArray, typeCodeOf } from '../../src/datatype/base.ts';
+import { copyPlaces } from '../../src/datatype/copy.ts';
+import { Datatype } from '../../src/datatype/datatype.ts';
+import { checkSides, elementOffsets, forEachSegment, type Layout, type Side } from '../../src/datatype/layout.ts';
+import { noBuffers } from '../ranks/support/hostile.ts';
+import { seedOfRun } from '../support/ranks.ts';
+
+const MOST = 24;
+
+/** A layout of so many elements, and where they are. */
+interface Laid {
+  readonly layout: Layout | undefined;
+  readonly offsets: readonly number[];
+}
+
+const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
+
+/** Layouts of `n` INT16 elements without an element below 0. */
+function layouts(n: number): fc.Arbitrary<Laid> {
+  const divisors = range(n + 1).filter((d) => d > 0 && n % d === 0);
+  const type = Datatype.INT16;
+  if (n === 0)
+    return fc.constantFrom<Laid>({ layout: undefined, offsets: [] }, { layout: { type, count: 0 }, offsets: [] });
+  return fc.oneof(
+    fc.constant<Laid>({ layout: undefined, offsets: range(n) }),
+    fc
+      .constantFrom(...divisors)
+      .map(
+        (block): Laid => ({ layout: { type: Datatype.contiguous(block, type), count: n / block }, offsets: range(n) }),
+      ),
+    fc.tuple(fc.constantFrom(...divisors), fc.integer({ min: 0, max: 3 })).map(([block, gap]): Laid => {
+      const stride = block + gap;
+      return {
+        layout: { type: Datatype.vector(n / block, block, stride, type) },
+        offsets: range(n / block).flatMap((b) => range(block).map((i) => b * stride + i)),
+      };
+    }),
+    fc
+      .tuple(fc.constantFrom(...divisors), fc.array(fc.integer({ min: 0, max: 60 }), { minLength: n, maxLength: n }))
+      .map(([block, places]): Laid => {
+        const starts = places.slice(0, n / block);
+        return {
+          layout: { type: Datatype.indexedBlock(block, starts, type), count: 1 },
+          offsets: starts.flatMap((start) => range(block).map((i) => start + i)),
+        };
+      }),
+    // Several instances of a datatype, which lie one extent apart.
+    fc.constantFrom(...divisors).map((count): Laid => {
+      const each = range(n / count).map((i) => 2 * i);
+      const extent = each[each.length - 1] + 1;
+      return {
+        layout: { type: Datatype.indexedBlock(1, each, type), count },
+        offsets: range(count).flatMap((c) => each.map((offset) => c * extent + offset)),
+      };
+    }),
+  );
+}
+
+const pairs = fc.nat({ max: MOST }).chain((n) => fc.tuple(layouts(n), layouts(n)));
+
+function sidesOf(from: Laid, to: Laid, origin: Int16Array): { from: Side; to: Side } {
+  return checkSides('put', origin, {
+    ...(from.layout && { origin: from.layout }),
+    ...(to.layout && { target: to.layout }),
+  });
+}
+
+function originFor(from: Laid): Int16Array {
+  const length = from.layout === undefined ? from.offsets.length : 1 + Math.max(-1, ...from.offsets);
+  return Int16Array.from({ length }, (_, i) => 1000 + i);
+}
+
+describe('two sides of a transfer', () => {
+  test('each knows where its elements are, and the lowest and highest byte', () => {
+    const property = fc.property(pairs, ([a, b]) => {
+      const { from, to } = sidesOf(a, b, originFor(a));
+      for (const [side, { offsets }] of [
+        [from, a],
+        [to, b],
+      ] as const) {
+        expect([...elementOffsets(side)]).toEqual(offsets.map((offset) => 2 * offset));
+        expect(side.elements).toBe(offsets.length);
+        if (offsets.length > 0)
+          expect([side.low, side.high]).toEqual([2 * Math.min(...offsets), 2 * Math.max(...offsets) + 2]);
+      }
+    });
+    fc.assert(property, { numRuns: 600, seed: seedOfRun() });
+  });
+
+  test('copyPlaces moves element i of the one to element i of the other, and nothing else', () => {
+    const property = fc.property(pairs, fc.nat({ max: 7 }), fc.nat({ max: 7 }), ([a, b], sourceAt, sinkAt) => {
+      const origin = originFor(a);
+      const { from, to } = sidesOf(a, b, origin);
+      const bytes = new Uint8Array(origin.buffer);
+      const source = new Uint8Array(sourceAt + bytes.length);
+      source.set(bytes, sourceAt);
+      const sink = new Uint8Array(sinkAt + to.high + 5).fill(0xee);
+      const expected = sink.slice();
+      for (const [i, offset] of b.offsets.entries()) {
+        const at = 2 * a.offsets[i];
+        expected.set(bytes.subarray(at, at + 2), sinkAt + 2 * offset);
+      }
+      copyPlaces(from, source, sourceAt, to, sink, sinkAt, undefined);
+      expect([...sink]).toEqual([...expected]);
+    });
+    fc.assert(property, { numRuns: 1000, seed: seedOfRun() });
+  });
+
+  test('forEachSegment gives the same bytes in stretches that are consecutive on both sides', () => {
+    const property = fc.property(pairs, ([a, b]) => {
+      const { from, to } = sidesOf(a, b, originFor(a));
+      const moved: [number, number][] = [];
+      forEachSegment(from, to, (fromOffset, toOffset, length) => {
+        expect(length).toBeGreaterThan(0);
+        for (let i = 0; i < length; i++) moved.push([fromOffset + i, toOffset + i]);
+      });
+      expect(moved).toEqual(
+        a.offsets.flatMap((offset, i) => [0, 1].map((byte) => [2 * offset + byte, 2 * b.offsets[i] + byte])),
+      );
+    });
+    fc.assert(property, { numRuns: 1000, seed: seedOfRun() });
+  });
+
+  test('an origin that is a byte too short is refused, one that is just long enough is not', () => {
+    const property = fc.property(pairs, ([a, b]) => {
+      fc.pre(a.layout !== undefined && a.offsets.length > 0);
+      const origin = originFor(a);
+      expect(() => sidesOf(a, b, origin)).not.toThrow();
+      expect(() => sidesOf(a, b, origin.subarray(0, origin.length - 1))).toThrow(/origin of/);
+    });
+    fc.assert(property, { numRuns: 300, seed: seedOfRun() });
+  });
+});
+
+describe('buffers', () => {
+  test('are told by what they are, not by what they look like', () => {
+    for (const [name, value] of noBuffers(Float64Array.of(1, 2))) {
+      expect(() => checkBuffer('put', 'origin', value as TypedArray), name).toThrow(
+        expect.objectContaining({ code: 'ERR_BUFFER' }),
+      );
+    }
+    class Own extends Float32Array {}
+    expect(typeCodeOf(new Own(1))).toBe(typeCodeOf(new Float32Array(1)));
+    expect(typeCodeOf(Buffer.alloc(1))).toBe(typeCodeOf(new Uint8Array(1)));
+    expect(typeCodeOf(Object.setPrototypeOf(new Int32Array(1), Float64Array.prototype))).toBe(
+      typeCodeOf(new Int32Array(1)),
+    );
+    expect(() => checkBuffer('put', 'origin', new Int8Array(0))).not.toThrow();
+  });
+});

@@ -1,0 +1,42 @@
+/** What messages wait for on a modelled fabric, where they meet others. */
+import { describe, expect, test } from 'vitest';
+import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
+import { Network } from '../../src/providers/modelled/network.ts';
+
+const LONG = 2 ** 20;
+
+describe('a message of one packet', () => {
+  const fabric = loadFabric('infinihost-64');
+  const packet = fabric.adapter.packet * fabric.link.outGap;
+  /** When a message of `bytes` from rank 0 comes to rank 1, with and without a long one before it. */
+  const arrivals = (bytes: number): readonly [alone: number, behind: number] => {
+    const [quiet, busy] = [new Network(fabric, 2), new Network(fabric, 2)];
+    busy.depart(0, 0, 1, LONG, 1);
+    return [quiet.depart(0, 0, 1, bytes, 0), busy.depart(0, 0, 1, bytes, 0)];
+  };
+
+  test('waits for a packet of a longer one, not for all of it', () => {
+    const [alone, behind] = arrivals(16);
+    expect(behind - alone).toBeCloseTo(packet);
+  });
+
+  test('waits for others of one packet', () => {
+    const network = new Network(fabric, 2);
+    const [first, second] = [network.depart(0, 0, 1, 16, 0), network.depart(0, 0, 1, 16, 0)];
+    expect(second - first).toBeCloseTo(fabric.adapter.send + 16 * fabric.link.outGap);
+  });
+
+  test('delays a longer one', () => {
+    const network = new Network(fabric, 2);
+    const alone = network.freeToSend(0, LONG);
+    network.depart(0, 0, 1, LONG, 1);
+    const long = network.freeToSend(0, LONG) - alone;
+    network.depart(0, 0, 1, 16, 0);
+    expect(network.freeToSend(0, LONG) - alone).toBeGreaterThan(long);
+  });
+
+  test('that is two packets waits for all of a longer one', () => {
+    const [alone, behind] = arrivals(2 * fabric.adapter.packet);
+    expect(behind - alone).toBeGreaterThan(LONG * fabric.link.outGap);
+  });
+});

@@ -1,0 +1,163 @@
+import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { addon, mappedWords } from '../support/addon.ts';
+import { runProgram } from '../support/children.ts';
+
+const native = addon();
+const PAGE = native.pageBytes;
+
+function file(bytes: number): number {
+  const fd = native.memoryCreate('onesided-memory-test');
+  native.memoryResize(fd, bytes);
+  return fd;
+}
+
+function mappingsOf(name: string): number {
+  return readFileSync('/proc/self/maps', 'latin1').split(name).length - 1;
+}
+
+describe('memory files', () => {
+  it('are for their owner only, closed on exec, and have no name in the file system', () => {
+    const shmBefore = readdirSync('/dev/shm');
+    const fd = file(PAGE);
+    expect(fstatSync(fd).mode & 0o777).toBe(0o600);
+    expect(fstatSync(fd).nlink).toBe(0);
+    const flags = /flags:\s+(\d+)/.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1];
+    expect(Number.parseInt(flags ?? '0', 8) & 0o2000000).not.toBe(0);
+    expect(readdirSync('/dev/shm')).toEqual(shmBefore);
+    closeSync(fd);
+  });
+
+  it('grow, and do not shrink under a mapping', () => {
+    const fd = file(PAGE);
+    native.memoryResize(fd, 3 * PAGE);
+    expect(fstatSync(fd).size).toBe(3 * PAGE);
+    expect(() => native.memoryResize(fd, PAGE)).toThrow(expect.objectContaining({ code: 'EPERM' }));
+    closeSync(fd);
+  });
+
+  it('are what two processes map and count in, exactly', async () => {
+    const { fd, table } = mappedWords(1024);
+    const child = runProgram(new URL('./programs/map-fd3.ts', import.meta.url), ['200000'], [fd]);
+    let own = 0;
+    let ended = false;
+    void child.then(() => (ended = true));
+    while (!ended) {
+      for (let i = 0; i < 1000; i++) Atomics.add(table, 0, 1);
+      own += 1000;
+      await new Promise(setImmediate);
+    }
+    const { code, stderr } = await child;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(Atomics.load(table, 0)).toBe(200_000 + own);
+    expect(Atomics.load(table, 1)).toBeGreaterThan(0);
+    closeSync(fd);
+  });
+
+  it('read as zeros after a hole was punched, and give their memory back', () => {
+    const fd = file(16 * PAGE);
+    const bytes = new Uint8Array(native.memoryMap(fd, 0, 16 * PAGE)).fill(7);
+    const full = fstatSync(fd).blocks;
+    native.memoryPunch(fd, 4 * PAGE, 8 * PAGE);
+    expect(fstatSync(fd).blocks).toBe(full / 2);
+    expect(bytes[4 * PAGE - 1]).toBe(7);
+    expect(bytes.subarray(4 * PAGE, 12 * PAGE).every((byte) => byte === 0)).toBe(true);
+    expect(bytes[12 * PAGE]).toBe(7);
+    closeSync(fd);
+  });
+});
+
+describe('memoryMap', () => {
+  it('maps any page of the file, and lives on when the descriptor is closed', () => {
+    const fd = file(4 * PAGE);
+    const whole = new Uint8Array(native.memoryMap(fd, 0, 4 * PAGE));
+    const part = new Uint8Array(native.memoryMap(fd, 2 * PAGE, 100));
+    closeSync(fd);
+    part[99] = 42;
+    expect(part.length).toBe(100);
+    expect(whole[2 * PAGE + 99]).toBe(42);
+  });
+
+  it('refuses what lies beyond the end by one byte, and offsets within a page', () => {
+    const fd = file(2 * PAGE);
+    for (const [offset, bytes] of [
+      [0, 2 * PAGE + 1],
+      [PAGE, PAGE + 1],
+      [2 * PAGE, 1],
+      [1, 1],
+      [PAGE - 1, 1],
+      [-PAGE, 1],
+      [0, 0],
+      [0, 1.5],
+      [0, Number.NaN],
+      [2 ** 52, 2 ** 52],
+    ]) {
+      expect(() => native.memoryMap(fd, offset, bytes), `${bytes} bytes at ${offset}`).toThrow(
+        expect.objectContaining({ code: 'ERR_ARG' }),
+      );
+    }
+    closeSync(fd);
+  });
+
+  it('refuses descriptors that are not memory files: others could shrink under the mapping', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'onesided-'));
+    const fd = openSync(join(folder, 'ordinary'), 'w+');
+    try {
+      expect(() => native.memoryMap(fd, 0, 1)).toThrow(/not a memory file/);
+      expect(() => native.memoryResize(fd, 1)).toThrow(/not a memory file/);
+      expect(() => native.memoryPunch(fd, 0, 1)).toThrow(/not a memory file/);
+      expect(() => native.memoryMap(987_654, 0, 1)).toThrow(expect.objectContaining({ code: 'EBADF' }));
+      expect(fstatSync(fd).size).toBe(0);
+    } finally {
+      closeSync(fd);
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe('memoryUnmap', () => {
+  it('unmaps at once, detaches, and may be called again', () => {
+    const fd = native.memoryCreate('onesided-unmap-test');
+    native.memoryResize(fd, PAGE);
+    const buffer = native.memoryMap(fd, 0, PAGE);
+    const view = new Uint8Array(buffer);
+    expect(mappingsOf('onesided-unmap-test')).toBe(1);
+    native.memoryUnmap(buffer);
+    expect(mappingsOf('onesided-unmap-test')).toBe(0);
+    expect(buffer.byteLength).toBe(0);
+    expect(view[0]).toBeUndefined();
+    native.memoryUnmap(buffer);
+    // The address is free for the next mapping, which the first one's finalizer must leave alone.
+    const again = new Uint8Array(native.memoryMap(fd, 0, PAGE));
+    again[0] = 5;
+    expect(mappingsOf('onesided-unmap-test')).toBe(1);
+    closeSync(fd);
+  });
+
+  it('refuses buffers that were not mapped', () => {
+    for (const other of [new ArrayBuffer(8), new SharedArrayBuffer(8), new Uint8Array(8), {}, undefined, 7]) {
+      expect(() => native.memoryUnmap(other as ArrayBuffer)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    }
+  });
+
+  it('is done by the garbage collector for who forgets it', async () => {
+    const program = new URL('./programs/collect.ts', import.meta.url);
+    const { code, stdout, stderr } = await runProgram(program, [], [], ['--expose-gc']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual({ before: 64, after: 0 });
+  });
+
+  it('and memoryMap leave nothing behind in 10,000 rounds', () => {
+    const fd = native.memoryCreate('onesided-rounds-test');
+    native.memoryResize(fd, 16 * PAGE);
+    for (let i = 0; i < 10_000; i++) {
+      const buffer = native.memoryMap(fd, (i % 16) * PAGE, PAGE);
+      new Uint8Array(buffer)[0] = i;
+      native.memoryUnmap(buffer);
+    }
+    expect(mappingsOf('onesided-rounds-test')).toBe(0);
+    closeSync(fd);
+  });
+});

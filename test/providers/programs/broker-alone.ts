@@ -1,0 +1,7 @@
+/** A process with a broker and ports, without the addon: it must end by itself. */
+import { Broker } from '../../../src/providers/emulator/thread-fabric.ts';
+
+process.env['ONESIDED_NO_ADDON'] = '1';
+const broker = new Broker();
+for (let lid = 0; lid < 4; lid++) broker.connect(lid);
+console.log('connected');

@@ -1,0 +1,776 @@
+/** MPI 4.1, 12.2: windows are made, described, and freed. */
+import assert from 'node:assert/strict';
+import { Assert, Datatype, Lock, Op, Rank, Window } from 'onesided';
+import { collector, peek, refused, refusedLater, sumTo, type Trial } from './requirement.ts';
+
+const { requirements, requirement } = collector();
+export const initialization = requirements;
+
+/** Each rank puts its number into its neighbour's first element. */
+async function ring(t: Trial, win: Window<Float64Array>): Promise<void> {
+  await win.fence();
+  win.put(Float64Array.of(100 + t.rank), t.next, 0);
+  await win.fence(Assert.NO_SUCCEED);
+  assert.equal(win.local[0], 100 + t.previous);
+}
+
+// ---- 12.2.1 create ----------------------------------------------------------------------------------------------------
+
+requirement(
+  '12.2.1',
+  'create makes a window over memory from allocMem, which keeps what stood in it',
+  'mpich/allocmem mpi4py/testGetMemory armci/test_win_create',
+  async (t) => {
+    const memory = t.comm.allocMem(Float64Array, 8);
+    memory[3] = t.rank + 0.5;
+    await t.using(Window.create(t.comm, memory), async (win) => {
+      assert.equal(win.local[3], t.rank + 0.5);
+      await win.fence();
+      const found = new Float64Array(1);
+      win.get(found, t.next, 3);
+      await win.fence(Assert.NO_SUCCEED);
+      assert.equal(found[0], t.next + 0.5);
+      await ring(t, win);
+    });
+    assert.equal(memory[0], 100 + t.previous);
+    t.comm.freeMem(memory);
+  },
+);
+requirement('12.2.1', 'create makes a window over an ordinary array of the program', 'mpich/test1 mpich/wintest', (t) =>
+  t.using(Window.create(t.comm, new Float64Array(8)), (win) => ring(t, win as Window<Float64Array>)),
+);
+requirement(
+  '12.2.1',
+  'a part may begin anywhere in the memory it is cut from',
+  'mpich/put_base mpich/put_bottom',
+  (t) =>
+    t.using(Window.create(t.comm, Buffer.alloc(64).subarray(5, 37)), async (win) => {
+      await win.fence();
+      win.put(Buffer.from([7, 8, 9 + t.rank]), t.next, 29);
+      await win.fence(Assert.NO_SUCCEED);
+      assert.deepEqual([...win.local.subarray(28)], [0, 7, 8, 9 + t.previous]);
+    }),
+);
+requirement(
+  '12.2.1',
+  'atomic calls of all ranks on ordinary memory lose nothing, its owner among them',
+  'mpich/test3',
+  (t) =>
+    t.using(Window.create(t.comm, new Int32Array(4)), async (win) => {
+      const old = new Int32Array(1);
+      await win.lockAll();
+      for (let i = 0; i < 20; i++) {
+        for (const target of t.ranks) {
+          win.accumulate(Int32Array.of(1), target, 0, Op.SUM);
+          win.fetchAndOp(Int32Array.of(1), old, target, 1, Op.SUM);
+          for (;;) {
+            const value = await peek(win, target, 2);
+            win.compareAndSwap(Int32Array.of(value + 1), Int32Array.of(value), old, target, 2);
+            await win.flush(target);
+            if (old[0] === value) break;
+          }
+        }
+      }
+      await win.unlockAll();
+      await t.barrier();
+      assert.deepEqual([...win.local], [20 * t.size, 20 * t.size, 20 * t.size, 0]);
+    }),
+);
+requirement(
+  '12.2.1',
+  'ordinary memory is accessed while its owner computes and calls nothing',
+  'mpich/put_base mpich/wintest',
+  (t) =>
+    t.using(Window.create(t.comm, new Int32Array(4)), async (win) => {
+      await win.lockAll();
+      await t.barrier();
+      if (t.rank === 0) {
+        const end = performance.now() + 5000;
+        if (!t.blocks) await t.comm.compute(5000);
+        else while (Atomics.load(win.local, 0) < t.size - 1 && performance.now() < end);
+        assert.deepEqual([...win.local.subarray(0, 2)], [t.size - 1, 9]);
+      } else {
+        const found = new Int32Array(1);
+        win.put(Int32Array.of(9), 0, 1);
+        await win.flush(0);
+        win.get(found, 0, 1);
+        await win.flush(0);
+        assert.equal(found[0], 9);
+        win.accumulate(Int32Array.of(1), 0, 0, Op.SUM);
+        await win.flush(0);
+      }
+      await win.unlockAll();
+      await t.barrier();
+    }),
+);
+requirement('12.2.1', 'some ranks bring memory from allocMem, others ordinary memory', 'mpich/allocmem', async (t) => {
+  const memory = t.rank % 2 === 0 ? t.comm.allocMem(Float64Array, 2) : new Float64Array(2);
+  await t.using(Window.create(t.comm, memory), (win) => ring(t, win as Window<Float64Array>));
+  assert.equal(memory[0], 100 + t.previous);
+});
+requirement('12.2.1', 'a layout with gaps is put into ordinary memory and got from it', 'mpich/test1_dt', (t) =>
+  t.using(Window.create(t.comm, new Int32Array(12)), async (win) => {
+    const target = { type: Datatype.vector(4, 1, 3, Datatype.INT32) };
+    const back = new Int32Array(4);
+    await win.fence();
+    win.put(Int32Array.of(1, 2, 3, 4 + t.rank), t.next, 1, { target });
+    await win.fence();
+    win.get(back, t.next, 1, { target });
+    await win.fence(Assert.NO_SUCCEED);
+    assert.deepEqual([...back], [1, 2, 3, 4 + t.rank]);
+    assert.deepEqual([...win.local], [0, 1, 0, 0, 2, 0, 0, 3, 0, 0, 4 + t.previous, 0]);
+  }),
+);
+requirement('12.2.1', 'ranks bring parts of different sizes', 'mpich/getgroup armci/test_malloc_irreg', (t) =>
+  t.window(Int32Array, 3 * t.rank + 1, async (win) => {
+    await win.fence();
+    for (const target of t.ranks) win.accumulate(Int32Array.of(1), target, 3 * target, Op.SUM);
+    await win.fence();
+    assert.equal(win.local.length, 3 * t.rank + 1);
+    assert.equal(win.local[3 * t.rank], t.size);
+    refused('ERR_RMA_RANGE', () => win.put(Int32Array.of(1), t.next, 3 * t.next + 1));
+    await win.fence(Assert.NO_SUCCEED);
+  }),
+);
+requirement('12.2.1', 'a displacement counts in the unit of the target, which each rank chooses', 'mpich/test2', (t) =>
+  t.window(
+    Int32Array,
+    8,
+    async (win) => {
+      const unitOf = (rank: number): number => [1, 2, 4][rank % 3];
+      assert.equal(win.dispUnit, unitOf(t.rank));
+      await win.fence();
+      win.put(Int32Array.of(t.rank + 1), t.next, 20 / unitOf(t.next));
+      await win.fence(Assert.NO_SUCCEED);
+      assert.deepEqual([...win.local], [0, 0, 0, 0, 0, t.previous + 1, 0, 0]);
+    },
+    { dispUnit: [1, 2, 4][t.rank % 3] },
+  ),
+);
+requirement(
+  '12.2.1',
+  'a rank may bring no memory and access the memory of others',
+  'mpich/win_zero mpich/rmazero',
+  (t) =>
+    t.window(Float64Array, t.rank === 0 ? t.size : 0, async (win) => {
+      await win.fence();
+      win.put(Float64Array.of(t.rank + 1), 0, t.rank);
+      if (t.size > 1) refused('ERR_RMA_RANGE', () => win.put(Float64Array.of(1), 1, 0));
+      await win.fence(Assert.NO_SUCCEED);
+      assert.deepEqual([...win.local], t.rank === 0 ? t.ranks.map((rank) => rank + 1) : []);
+    }),
+);
+requirement(
+  '12.2.1',
+  'a window to which nobody brings memory can be made, synchronized and freed',
+  'mpich/win_zero',
+  (t) =>
+    t.window(Float64Array, 0, async (win) => {
+      await win.fence();
+      win.put(new Float64Array(0), t.next, 0);
+      await win.fence(Assert.NO_SUCCEED);
+      await win.lockAll();
+      await win.flushAll();
+      await win.unlockAll();
+    }),
+);
+requirement(
+  '12.2.1',
+  'one memory may belong to several windows, which all see it',
+  'mpich/overlap_wins_put',
+  async (t) => {
+    const memory = t.comm.allocMem(Int32Array, 16);
+    const all = await Window.create(t.comm, memory);
+    const half = await Window.create(t.comm, memory.subarray(8));
+    await all.lockAll();
+    await half.lockAll();
+    all.accumulate(Int32Array.of(1), t.next, 9, Op.SUM);
+    await all.flush(t.next);
+    half.accumulate(Int32Array.of(10), t.next, 1, Op.SUM);
+    await half.flush(t.next);
+    await t.barrier();
+    assert.equal(await peek(all, t.rank, 9), 11);
+    assert.equal(await peek(half, t.rank, 1), 11);
+    await all.unlockAll();
+    await half.unlockAll();
+    await half.free();
+    await all.free();
+    t.comm.freeMem(memory);
+  },
+);
+requirement('12.2.1', 'windows are made and freed many times', 'mpich/window_creation mpich/manyrma3', async (t) => {
+  for (let i = 0; i < 20; i++) {
+    const one = await Window.allocate(t.comm, Float64Array, 4);
+    const two = await Window.allocate(t.comm, Float64Array, 4);
+    await ring(t, one as Window<Float64Array>);
+    if (i % 2 === 0) await two.free();
+    await one.free();
+    if (i % 2 === 1) await two.free();
+  }
+});
+requirement(
+  '12.2.1',
+  'a window on a part of the ranks concerns them only',
+  'armci/test_malloc_group armci/test_groups armci/test_group_split',
+  async (t) => {
+    const half = (await t.comm.split(t.rank % 2, -t.rank))!;
+    const win = await Window.allocate(half, Float64Array, half.size);
+    assert.equal(win.group.size, half.size);
+    await win.fence();
+    for (let target = 0; target < half.size; target++) win.put(Float64Array.of(t.rank + 1), target, half.rank);
+    await win.fence(Assert.NO_SUCCEED);
+    const members = t.ranks.filter((rank) => rank % 2 === t.rank % 2).reverse();
+    assert.deepEqual(
+      [...win.local],
+      members.map((rank) => rank + 1),
+    );
+    await win.free();
+    await half.finalize();
+  },
+);
+requirement(
+  '12.2.1',
+  'a displacement unit that is not a whole number of at least 1 is refused at all ranks',
+  '',
+  async (t) => {
+    for (const dispUnit of [0, -4, 1.5, Number.NaN]) {
+      await refusedLater('ERR_DISP', () => Window.allocate(t.comm, Float64Array, 4, { dispUnit }));
+    }
+  },
+);
+
+// ---- 12.2.2 allocate --------------------------------------------------------------------------------------------------
+
+requirement(
+  '12.2.2',
+  'allocate gives each rank memory of its own, of the size it asked for',
+  'mpich/win_flavors',
+  (t) =>
+    t.window(Float64Array, 5 + t.rank, async (win) => {
+      assert.equal(win.local.length, 5 + t.rank);
+      assert.ok(win.local.every((value) => value === 0));
+      win.local.fill(t.rank + 1);
+      await ring(t, win);
+      assert.ok(win.local.subarray(1).every((value) => value === t.rank + 1));
+    }),
+);
+requirement('12.2.2', 'every element type can be allocated', 'mpich/wintest', async (t) => {
+  for (const Type of [Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array]) {
+    await t.window<Int8Array>(Type as unknown as Int8ArrayConstructor, 4, async (win) => {
+      assert.equal(win.dispUnit, Type.BYTES_PER_ELEMENT);
+      await win.fence();
+      win.put(Type.of(1, 2, 3 + t.rank) as unknown as Int8Array, t.next, 1);
+      await win.fence(Assert.NO_SUCCEED);
+      assert.deepEqual([...win.local], [0, 1, 2, 3 + t.previous]);
+    });
+  }
+  await t.window(BigInt64Array, 2, async (win) => {
+    await win.fence();
+    win.put(BigInt64Array.of(-(2n ** 60n) - BigInt(t.rank)), t.next, 1);
+    await win.fence(Assert.NO_SUCCEED);
+    assert.equal(win.local[1], -(2n ** 60n) - BigInt(t.previous));
+  });
+});
+requirement(
+  '12.2.2',
+  'a size that no array has is refused at all ranks, and the communicator can be used',
+  '',
+  async (t) => {
+    for (const length of [-1, 1.5, Number.NaN, 2 ** 60]) {
+      await assert.rejects(() => Window.allocate(t.comm, Float64Array, length));
+    }
+    await t.window(Float64Array, 2, (win) => ring(t, win));
+  },
+);
+requirement(
+  '12.2.2',
+  'a window of several mebibytes is reached to its last byte',
+  'mpich/win_large_shm mpich/test5',
+  (t) =>
+    t.window(Uint8Array, 4 << 20, async (win) => {
+      const block = new Uint8Array(1 << 20).fill(t.rank + 1);
+      await win.fence();
+      win.put(block, t.next, 3 << 20);
+      await win.fence(Assert.NO_SUCCEED);
+      assert.equal(win.local[(3 << 20) - 1], 0);
+      assert.ok(win.local.subarray(3 << 20).every((byte) => byte === t.previous + 1));
+    }),
+);
+
+// ---- 12.2.3 allocate shared -------------------------------------------------------------------------------------------
+
+requirement('12.2.3', 'a shared part is loaded and stored by every rank', 'mpich/win_shared mpich/fence_shm', (t) =>
+  t.using(Window.allocateShared(t.comm, Float64Array, 4), async (w) => {
+    const win = w as Window<Float64Array>;
+    await win.lockAll();
+    win.local[0] = t.rank + 1;
+    win.sync();
+    await t.barrier();
+    win.sync();
+    for (const rank of t.ranks) assert.equal(win.sharedQuery(rank)[0], rank + 1);
+    await t.barrier();
+    win.sharedQuery(t.next)[1] = 50 + t.rank;
+    win.sync();
+    await t.barrier();
+    win.sync();
+    assert.equal(win.local[1], 50 + t.previous);
+    await win.unlockAll();
+  }),
+);
+requirement(
+  '12.2.3',
+  'sharedQuery gives each part in the length that its rank asked for',
+  'mpich/win_shared_zerobyte',
+  (t) =>
+    t.using(Window.allocateShared(t.comm, Int32Array, t.rank % 2 === 0 ? 0 : 3), (w) => {
+      const win = w as Window<Int32Array>;
+      for (const rank of t.ranks) assert.equal(win.sharedQuery(rank).length, rank % 2 === 0 ? 0 : 3);
+    }),
+);
+requirement(
+  '12.2.3',
+  'sharedQuery of Rank.NULL gives the part of the first rank that has memory',
+  'mpich/win_shared_query_null',
+  (t) =>
+    t.using(Window.allocateShared(t.comm, Int32Array, t.rank === 0 ? 0 : 2), async (w) => {
+      const win = w as Window<Int32Array>;
+      await win.fence();
+      if (t.rank === 1) win.local[0] = 77;
+      await win.fence(Assert.NO_SUCCEED);
+      assert.equal(win.sharedQuery(Rank.NULL)[0], 77);
+      assert.equal(win.sharedQuery(Rank.NULL).length, 2);
+    }),
+  2,
+);
+requirement('12.2.3', 'parts of a shared window lie one after the other', 'mpich/win_shared_create_allocshm', (t) =>
+  t.using(Window.allocateShared(t.comm, Float64Array, 3), async (w) => {
+    const win = w as Window<Float64Array>;
+    await win.fence();
+    win.local.fill(t.rank + 1);
+    await win.fence(Assert.NO_SUCCEED);
+    const { buffer, byteOffset } = win.sharedQuery(0);
+    const whole = new Float64Array(buffer, byteOffset, 3 * t.size);
+    assert.deepEqual(
+      [...whole],
+      t.ranks.flatMap((rank) => [rank + 1, rank + 1, rank + 1]),
+    );
+  }),
+);
+requirement(
+  '12.2.3',
+  'with alloc_shared_noncontig parts need not lie one after the other, and are shared all the same',
+  'mpich/win_shared_noncontig mpich/win_shared_noncontig_put mpich/win_shared_create_no_allocshm',
+  (t) =>
+    t.using(Window.allocateShared(t.comm, Float64Array, 3, { info: { alloc_shared_noncontig: true } }), async (w) => {
+      const win = w as Window<Float64Array>;
+      await win.fence();
+      win.put(Float64Array.of(t.rank + 1), t.next, 2);
+      await win.fence(Assert.NO_SUCCEED);
+      for (const rank of t.ranks) {
+        assert.equal(win.sharedQuery(rank)[2], ((rank + t.size - 1) % t.size) + 1);
+      }
+    }),
+);
+requirement('12.2.3', 'put, get and atomic calls work on a shared window', 'mpich/win_shared_put_flush_get', (t) =>
+  t.using(Window.allocateShared(t.comm, Float64Array, 4), async (w) => {
+    const win = w as Window<Float64Array>;
+    await ring(t, win);
+    await t.barrier();
+    await win.lockAll();
+    win.accumulate(Float64Array.of(t.rank + 1), 0, 1, Op.SUM);
+    await win.flush(0);
+    await t.barrier();
+    assert.equal(await peek(win, 0, 1), sumTo(t.size));
+    await win.unlockAll();
+  }),
+);
+for (const [call, issue] of Object.entries({
+  put: (win, target) => win.put(Int32Array.of(9), target, 0),
+  accumulate: (win, target) => win.accumulate(Int32Array.of(9), target, 0, Op.SUM),
+  getAccumulate: (win, target) => win.getAccumulate(Int32Array.of(9), new Int32Array(1), target, 0, Op.SUM),
+  fetchAndOp: (win, target) => win.fetchAndOp(Int32Array.of(9), new Int32Array(1), target, 0, Op.SUM),
+  compareAndSwap: (win, target) => win.compareAndSwap(Int32Array.of(9), Int32Array.of(0), new Int32Array(1), target, 0),
+} satisfies Record<string, (win: Window<Int32Array>, target: number) => void>)) {
+  const short = { put: 'put', accumulate: 'acc', getAccumulate: 'gacc', fetchAndOp: 'fop', compareAndSwap: 'cas' };
+  requirement(
+    '12.2.3',
+    `what ${call} and flush have written into a shared part, another rank loads`,
+    `mpich/win_shared_${short[call as keyof typeof short]}_flush_load`,
+    (t) =>
+      t.using(Window.allocateShared(t.comm, Int32Array, 1), async (w) => {
+        const win = w as Window<Int32Array>;
+        await win.lockAll();
+        // To the neighbour; the one after it looks.
+        issue(win, t.next);
+        await win.flush(t.next);
+        await t.barrier();
+        win.sync();
+        for (const rank of t.ranks) assert.equal(win.sharedQuery(rank)[0], 9);
+        await win.unlockAll();
+      }),
+  );
+}
+requirement(
+  '12.2.3',
+  'parts of an allocated window can be queried and loaded, too, where ranks share memory',
+  'mpich/win_shared_query',
+  (t) =>
+    t.window(Int32Array, 2, async (win) => {
+      await win.fence();
+      win.local[1] = t.rank + 1;
+      await win.fence(Assert.NO_SUCCEED);
+      for (const rank of t.ranks) assert.equal(win.sharedQuery(rank)[1], rank + 1);
+      await t.barrier();
+    }),
+);
+requirement('12.2.3', 'sharedQuery on a dynamic window is an error', 'mpich/win_shared_query', (t) =>
+  t.using(Window.createDynamic(t.comm), (win) => refused('ERR_RMA_FLAVOR', () => win.sharedQuery(t.rank))),
+);
+requirement('12.2.3', 'sharedQuery of a rank that there is not is an error', 'mpich/win_shared_query', (t) =>
+  t.using(Window.allocateShared(t.comm, Int32Array, 1), (w) => {
+    const win = w as Window<Int32Array>;
+    for (const rank of [t.size, -7, 0.5]) refused('ERR_RANK', () => win.sharedQuery(rank));
+  }),
+);
+
+// ---- 12.2.4 dynamic ---------------------------------------------------------------------------------------------------
+
+/** A dynamic window with one attached memory at each rank, and the addresses of all. */
+async function attached(
+  t: Trial,
+  use: (win: Window, memory: Int32Array, addresses: Float64Array) => unknown,
+): Promise<void> {
+  const win = (await Window.createDynamic(t.comm)) as Window;
+  const memory = t.comm.allocMem(Int32Array, 8);
+  const addresses = new Float64Array(t.size);
+  await t.comm.allgather(Float64Array.of(win.attach(memory)), addresses);
+  await use(win, memory, addresses);
+  await t.barrier();
+  win.detach(memory);
+  await win.free();
+  t.comm.freeMem(memory);
+}
+
+requirement(
+  '12.2.4',
+  'memory that a rank attaches is reached by others at its address plus bytes',
+  'mpich/win_dynamic_put_flush_get mpich/aint',
+  (t) =>
+    attached(t, async (win, memory, addresses) => {
+      await win.lockAll();
+      win.put(Int32Array.of(t.rank + 1, t.rank + 2), t.next, addresses[t.next] + 8);
+      await win.flush(t.next);
+      const back = new Int32Array(2);
+      win.get(back, t.next, addresses[t.next] + 8);
+      await win.unlockAll();
+      assert.deepEqual([...back], [t.rank + 1, t.rank + 2]);
+      await t.barrier();
+      assert.deepEqual([...memory.subarray(0, 4)], [0, 0, t.previous + 1, t.previous + 2]);
+    }),
+);
+requirement(
+  '12.2.4',
+  'atomic calls work on attached memory',
+  'mpich/win_dynamic_acc mpich/win_dynamic_acc_flush_get mpich/win_dynamic_gacc_flush_get mpich/win_dynamic_fop_flush_get mpich/win_dynamic_cas_flush_get',
+  (t) =>
+    attached(t, async (win, _memory, addresses) => {
+      const old = new Int32Array(1);
+      await win.lockAll();
+      win.accumulate(Int32Array.of(1), 0, addresses[0], Op.SUM);
+      win.fetchAndOp(Int32Array.of(1), old, 0, addresses[0] + 4, Op.SUM);
+      win.getAccumulate(Int32Array.of(1), new Int32Array(1), 0, addresses[0] + 8, Op.SUM);
+      win.compareAndSwap(Int32Array.of(5), Int32Array.of(0), new Int32Array(1), 0, addresses[0] + 12);
+      await win.flushAll();
+      await t.barrier();
+      const found = new Int32Array(4);
+      win.get(found, 0, addresses[0]);
+      await win.unlockAll();
+      assert.deepEqual([...found], [t.size, t.size, t.size, 5]);
+    }),
+);
+requirement(
+  '12.2.4',
+  'attaching is local: a rank attaches more memory while others access',
+  'mpich/linked_list',
+  async (t) => {
+    const win = (await Window.createDynamic(t.comm)) as Window;
+    const memories = t.ranks.map(() => t.comm.allocMem(Int32Array, 4));
+    await win.lockAll();
+    for (const [i, memory] of memories.entries()) {
+      const addresses = new Float64Array(t.size);
+      memory[0] = 10 * t.rank + i;
+      await t.comm.allgather(Float64Array.of(win.attach(memory)), addresses);
+      const found = new Int32Array(1);
+      win.get(found, t.next, addresses[t.next]);
+      await win.flush(t.next);
+      assert.equal(found[0], 10 * t.next + i);
+      await t.barrier();
+    }
+    await win.unlockAll();
+    await t.barrier();
+    for (const memory of memories) win.detach(memory);
+    await win.free();
+  },
+);
+requirement('12.2.4', 'memory that is not attached is out of range, before and after', '', (t) =>
+  attached(t, async (win, _memory, addresses) => {
+    await win.lockAll();
+    refused('ERR_RMA_RANGE', () => win.put(Int32Array.of(1), t.next, addresses[t.next] + 32));
+    refused('ERR_RMA_RANGE', () => win.put(new Int32Array(9), t.next, addresses[t.next]));
+    await win.unlockAll();
+  }),
+);
+requirement(
+  '12.2.4',
+  'one call accesses several attached memories, whose distance its layout holds',
+  'mpich/win_dynamic_put_flush_get mpich/win_dynamic_acc_flush_get',
+  async (t) => {
+    const win = (await Window.createDynamic(t.comm)) as Window;
+    const memories = [t.comm.allocMem(Int32Array, 4), t.comm.allocMem(Int32Array, 4)];
+    const places = new Float64Array(2 * t.size);
+    await t.comm.allgather(
+      Float64Array.from(memories, (memory) => win.attach(memory)),
+      places,
+    );
+    const [one, other] = places.subarray(2 * t.next, 2 * t.next + 2);
+    const first = Math.min(one, other);
+    const type = Datatype.hindexedBlock(1, [one - first, other - first], Datatype.INT32);
+    await win.lockAll();
+    win.put(Int32Array.of(5, 6), t.next, first, { target: { type } });
+    await win.flush(t.next);
+    win.accumulate(Int32Array.of(10, 10), t.next, first, Op.SUM, { target: { type } });
+    await win.unlockAll();
+    await t.barrier();
+    assert.deepEqual(
+      memories.map((memory) => memory[0]),
+      [15, 16],
+    );
+    for (const memory of memories) win.detach(memory);
+    await win.free();
+  },
+);
+requirement(
+  '12.2.4',
+  'ordinary memory can be attached, and attached again elsewhere after it was detached',
+  'mpich/win_dynamic_acc',
+  async (t) => {
+    const win = (await Window.createDynamic(t.comm)) as Window;
+    const memory = new Int32Array(4);
+    const addresses = new Float64Array(t.size);
+    for (let round = 1; round <= 3; round++) {
+      await t.comm.allgather(Float64Array.of(win.attach(memory)), addresses);
+      await win.lockAll();
+      win.accumulate(Int32Array.of(1), t.next, addresses[t.next] + 4, Op.SUM);
+      await win.unlockAll();
+      await t.barrier();
+      assert.equal(memory[1], round);
+      win.detach(memory);
+      await t.barrier();
+      await win.lockAll();
+      refused('ERR_RMA_RANGE', () => win.put(Int32Array.of(1), t.next, addresses[t.next]));
+      await win.unlockAll();
+      await t.barrier();
+    }
+    await win.free();
+  },
+);
+requirement('12.2.4', 'attaching what is attached and detaching what is not are errors', '', (t) =>
+  attached(t, (win, memory) => {
+    refused('ERR_RMA_ATTACH', () => win.attach(memory));
+    refused('ERR_RMA_ATTACH', () => win.detach(new Int32Array(4)));
+  }),
+);
+requirement('12.2.4', 'attach and detach on a window that is not dynamic are errors', '', (t) =>
+  t.window(Float64Array, 1, (win) => {
+    refused('ERR_RMA_FLAVOR', () => win.attach(new Float64Array(1)));
+    refused('ERR_RMA_FLAVOR', () => win.detach(new Float64Array(1)));
+  }),
+);
+requirement('12.2.4', 'fence works on a dynamic window', 'mpich/win_flavors', (t) =>
+  attached(t, async (win, memory, addresses) => {
+    await win.fence();
+    win.put(Int32Array.of(t.rank + 1), t.next, addresses[t.next]);
+    await win.fence(Assert.NO_SUCCEED);
+    assert.equal(memory[0], t.previous + 1);
+  }),
+);
+
+// ---- 12.2.5 free ------------------------------------------------------------------------------------------------------
+
+requirement('12.2.5', 'a freed window refuses every call', 'mpi4py/testFree', async (t) => {
+  const win = await Window.allocate(t.comm, Float64Array, 1);
+  await win.free();
+  refused('ERR_WIN', () => win.put(new Float64Array(1), 0, 0));
+  refused('ERR_WIN', () => win.get(new Float64Array(1), 0, 0));
+  refused('ERR_WIN', () => win.accumulate(new Float64Array(1), 0, 0, Op.SUM));
+  refused('ERR_WIN', () => win.fetchAndOp(new Float64Array(1), new Float64Array(1), 0, 0, Op.SUM));
+  await refusedLater('ERR_WIN', () => win.fence());
+  await refusedLater('ERR_WIN', () => win.lock(0, Lock.SHARED));
+  await refusedLater('ERR_WIN', () => win.flushAll());
+  refused('ERR_WIN', () => win.sync());
+});
+requirement(
+  '12.2.5',
+  'free comes back when all ranks have called it, so that no access comes too late',
+  '',
+  async (t) => {
+    const win = await Window.allocate(t.comm, Float64Array, 1);
+    await win.lockAll();
+    for (let i = 0; i < 100; i++) win.accumulate(Float64Array.of(1), 0, 0, Op.SUM);
+    await win.unlockAll();
+    const counted = t.rank === 0 ? t.comm.allocMem(Float64Array, 1) : undefined;
+    await win.free();
+    if (counted !== undefined) t.comm.freeMem(counted);
+  },
+);
+requirement(
+  '12.2.5',
+  'what is pending when a fence epoch ends is complete before free returns',
+  'armci/test_malloc',
+  async (t) => {
+    const memory = t.comm.allocMem(Float64Array, t.size);
+    const win = await Window.create(t.comm, memory);
+    await win.fence();
+    for (const target of t.ranks) win.put(Float64Array.of(t.rank + 1), target, t.rank);
+    await win.fence(Assert.NO_SUCCEED);
+    await win.free();
+    assert.deepEqual(
+      [...memory],
+      t.ranks.map((rank) => rank + 1),
+    );
+    t.comm.freeMem(memory);
+  },
+);
+requirement('12.2.5', 'freeing memory that is part of a window is refused', 'mpich/allocmem', async (t) => {
+  const memory = t.comm.allocMem(Float64Array, 1);
+  const win = await Window.create(t.comm, memory);
+  refused('ERR_BUFFER', () => t.comm.freeMem(memory));
+  await win.free();
+  t.comm.freeMem(memory);
+});
+
+// ---- 12.2.6 attributes ------------------------------------------------------------------------------------------------
+
+requirement(
+  '12.2.6',
+  'a window tells base and size of its part, its unit and its flavour',
+  'mpich/baseattrwin mpich/win_flavors mpi4py/testGetAttributes mpi4py/testGetMemory',
+  async (t) => {
+    await t.window(Int16Array, 6, (win) => {
+      assert.deepEqual([win.local.length, win.dispUnit, win.flavor], [6, 2, 'allocate']);
+    });
+    const memory = t.comm.allocMem(Int16Array, 6);
+    await t.using(Window.create(t.comm, memory, { dispUnit: 1 }), (win) => {
+      assert.equal(win.local.buffer, memory.buffer);
+      assert.deepEqual([win.local.length, win.dispUnit, win.flavor], [6, 1, 'create']);
+    });
+    t.comm.freeMem(memory);
+  },
+);
+requirement('12.2.6', 'the flavours of shared and dynamic windows are told, too', 'mpich/win_flavors', async (t) => {
+  await t.using(Window.allocateShared(t.comm, Int32Array, 1), (win) => assert.equal(win.flavor, 'shared'));
+  await t.using(Window.createDynamic(t.comm), (win) => {
+    assert.equal(win.flavor, 'dynamic');
+    assert.equal(win.local.length, 0);
+  });
+});
+requirement('12.2.6', 'a window tells its memory model, which is the unified one', 'armci/test_win_model', (t) =>
+  t.window(Int32Array, 1, (win) => assert.equal(win.model, 'unified')),
+);
+requirement(
+  '12.2.6',
+  "a window's group has the ranks of its communicator in their order",
+  'mpich/getgroup',
+  async (t) => {
+    const reversed = (await t.comm.split(0, -t.rank))!;
+    const win = await Window.allocate(reversed, Float64Array, 1);
+    assert.ok(win.group.equals(reversed.group));
+    assert.equal(win.group.rank, t.size - 1 - t.rank);
+    assert.deepEqual(win.group.translate([0], t.comm.group), [t.size - 1]);
+    await win.free();
+    await reversed.finalize();
+  },
+);
+requirement('12.2.6', 'a window has a name, which errors on it mention', 'mpich/winname mpi4py/testGetSetName', (t) =>
+  t.window(
+    Float64Array,
+    1,
+    (win) => {
+      assert.equal(win.name, 'scores');
+      assert.throws(() => win.put(new Float64Array(1), 0, 0), /scores/);
+    },
+    { name: 'scores' },
+  ),
+);
+requirement('12.2.6', 'the name of a window can be changed', 'mpich/winname mpi4py/testGetSetName', (t) =>
+  t.window(Float64Array, 1, (win) => {
+    win.name = 'later';
+    assert.equal(win.name, 'later');
+    assert.throws(() => win.put(new Float64Array(1), 0, 0), /later/);
+  }),
+);
+
+// ---- 12.2.7 info ------------------------------------------------------------------------------------------------------
+
+requirement('12.2.7', 'getInfo tells the hints that are in use, given or not', 'mpich/win_info', async (t) => {
+  await t.window(
+    Float64Array,
+    1,
+    (win) => {
+      const info = win.getInfo();
+      assert.equal(String(info['no_locks']), 'true');
+      assert.equal(String(info['same_size']), 'true');
+      assert.equal(String(info['accumulate_ops']), 'same_op');
+    },
+    { info: { no_locks: true, same_size: true, accumulate_ops: 'same_op' } },
+  );
+  await t.window(Float64Array, 1, (win) => {
+    const info = win.getInfo();
+    assert.equal(String(info['no_locks']), 'false');
+    assert.equal(String(info['accumulate_ordering']), 'rar,raw,war,waw');
+    assert.equal(String(info['accumulate_ops']), 'same_op_no_op');
+  });
+});
+requirement('12.2.7', 'setInfo changes a hint that may change, at all ranks', 'mpich/win_info', (t) =>
+  t.window(Float64Array, 1, async (win) => {
+    await win.setInfo({ accumulate_ordering: 'none' });
+    assert.equal(String(win.getInfo()['accumulate_ordering']), 'none');
+  }),
+);
+requirement('12.2.7', 'a window with no_locks refuses locks and does the rest', 'mpich/badrma mpich/lockopts', (t) =>
+  t.window(
+    Float64Array,
+    1,
+    async (win) => {
+      await refusedLater('ERR_RMA_SYNC', () => win.lock(t.next, Lock.SHARED));
+      await refusedLater('ERR_RMA_SYNC', () => win.lockAll());
+      await ring(t, win);
+    },
+    { info: { no_locks: 'true' } },
+  ),
+);
+requirement('12.2.7', 'same_size and same_disp_unit are accepted where they are true', 'mpich/win_info', (t) =>
+  t.window(Float64Array, 4, (win) => ring(t, win), { info: { same_size: 'true', same_disp_unit: true } }),
+);
+requirement(
+  '12.2.7',
+  'every accumulate_ordering that MPI knows is accepted, and no other',
+  'mpich/acc_ordering',
+  async (t) => {
+    for (const accumulate_ordering of ['none', 'rar', 'raw,war', 'rar,raw,war,waw']) {
+      await t.window(Float64Array, 1, (win) => ring(t, win), { info: { accumulate_ordering } });
+    }
+    for (const accumulate_ordering of ['strict', '', 'raw;war']) {
+      await refusedLater('ERR_INFO_VALUE', () =>
+        Window.allocate(t.comm, Float64Array, 1, { info: { accumulate_ordering } }),
+      );
+    }
+  },
+);
+requirement('12.2.7', 'mpi_accumulate_granularity takes a number of bytes', '', (t) =>
+  t.window(Float64Array, 1, (win) => ring(t, win), { info: { mpi_accumulate_granularity: 8 } }),
+);
+requirement('12.2.7', 'a misspelt hint is refused: nobody would notice it', '', async (t) => {
+  const info = { no_lock: true } as object;
+  await refusedLater('ERR_INFO_KEY', () => Window.allocate(t.comm, Float64Array, 1, { info }));
+});

@@ -1,0 +1,162 @@
+/** What the chapter requires, as data: a sentence, its section, and a function that all ranks run together to see that it holds. */
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Communicator,
+  Op,
+  type TypedArray,
+  type TypedArrayConstructor,
+  Window,
+  type WindowInfo,
+  type WindowOptions,
+} from 'onesided';
+import type { Random } from '../support/random.ts';
+
+export interface Requirement {
+  /** Of MPI 4.1, chapter 12. */
+  readonly section: string;
+  /** A sentence, unique in its chapter. */
+  readonly says: string;
+  /** Programs of other suites that test the same: `mpich/putfence1`, `mpi4py/testFence`, `armci/test_acc_overlap`. */
+  readonly like: readonly string[];
+  /** The fewest ranks on which it says anything. */
+  readonly from: number;
+  /** Absent: there is no test, and `why` says why. */
+  readonly run?: (t: Trial) => unknown;
+  readonly why?: string;
+}
+
+type Run = (t: Trial) => unknown;
+
+/** What a list of requirements is written with. */
+interface Collector {
+  readonly requirements: readonly Requirement[];
+  /** @param like names of programs, with a space between them */
+  requirement(section: string, says: string, like: string, run: Run, from?: number): void;
+  untested(section: string, says: string, why: string): void;
+}
+
+export function collector(): Collector {
+  const requirements: Requirement[] = [];
+  const add = (one: Requirement): void => {
+    if (requirements.some(({ says }) => says === one.says)) throw new Error(`two requirements say: ${one.says}`);
+    requirements.push(one);
+  };
+  return {
+    requirements,
+    requirement: (section, says, like, run, from = 1) =>
+      add({ section, says, like: like.split(' ').filter(Boolean), from, run }),
+    untested: (section, says, why) => add({ section, says, like: [], from: 1, why }),
+  };
+}
+
+/** One requirement on trial: the ranks, with a communicator that no other requirement uses. */
+export class Trial {
+  readonly comm: Communicator;
+  /** Different at each rank. */
+  readonly random: Random;
+  /** The same at all ranks. */
+  readonly shared: Random;
+  /** Whether a rank may block its thread: not where it is a task among others. */
+  readonly blocks: boolean;
+  /** Hints of windows that ask for nothing else. */
+  readonly info: WindowInfo;
+
+  constructor(comm: Communicator, random: Random, shared: Random, blocks = true, info: WindowInfo = {}) {
+    this.blocks = blocks;
+    this.info = info;
+    this.comm = comm;
+    this.random = random;
+    this.shared = shared;
+  }
+
+  get rank(): number {
+    return this.comm.rank;
+  }
+
+  get size(): number {
+    return this.comm.size;
+  }
+
+  get next(): number {
+    return (this.rank + 1) % this.size;
+  }
+
+  get previous(): number {
+    return (this.rank + this.size - 1) % this.size;
+  }
+
+  /** 0, 1, …, size − 1. */
+  get ranks(): number[] {
+    return Array.from({ length: this.size }, (_, rank) => rank);
+  }
+
+  get others(): number[] {
+    return this.ranks.filter((rank) => rank !== this.rank);
+  }
+
+  barrier(): Promise<void> {
+    return this.comm.barrier();
+  }
+
+  /** Lets time pass. */
+  async pause(milliseconds: number): Promise<void> {
+    if (this.blocks) await sleep(milliseconds);
+    else await this.comm.compute(1000 * milliseconds);
+  }
+
+  /** Allocates a window, lets all ranks use it, and frees it. */
+  async window<T extends TypedArray>(
+    type: TypedArrayConstructor<T>,
+    length: number,
+    use: (win: Window<T>) => unknown,
+    options?: WindowOptions,
+  ): Promise<void> {
+    const info = { ...this.info, ...options?.info };
+    await this.using(Window.allocate(this.comm, type, length, { ...options, info }), use);
+  }
+
+  async using<T extends TypedArray>(made: Promise<Window<T>>, use: (win: Window<T>) => unknown): Promise<void> {
+    const win = (await made) as Window<T>;
+    await use(win);
+    await win.free();
+  }
+}
+
+/** The call throws an error with this code. */
+export function refused(code: string, call: () => unknown): void {
+  assert.throws(call, (error) => hasCode(error, code));
+}
+
+/** The promise is rejected, or the call throws, with this code. */
+export async function refusedLater(code: string, call: () => Promise<unknown>): Promise<void> {
+  await assert.rejects(
+    async () => await call(),
+    (error) => hasCode(error, code),
+  );
+}
+
+/** Another error goes on as it is: it says more than that it is not the one expected. */
+function hasCode(error: unknown, code: string): boolean {
+  if (!(error instanceof Error) || (error as { code?: unknown }).code !== code) throw error;
+  return true;
+}
+
+/** An element read atomically; a passive epoch is open. */
+export async function peek(
+  win: Window<Float64Array> | Window<Int32Array>,
+  target: number,
+  disp: number,
+): Promise<number> {
+  const { local } = win;
+  const Type = local.constructor as Float64ArrayConstructor;
+  const result = new Type(1);
+  win.fetchAndOp(new Type(1), result, target, disp, Op.NO_OP);
+  await win.flush(target);
+  return result[0];
+}
+
+/** 1 + 2 + … + n. */
+export function sumTo(n: number): number {
+  return (n * (n + 1)) / 2;
+}

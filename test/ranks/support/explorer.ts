@@ -1,0 +1,81 @@
+/**
+ * Schedules: one requirement of the conformance suite on a modelled fabric, on which what may be reordered is reordered by a seed. Messages of different connections overtake each other, what happens at one time happens in random
+ * order, messages are lost and sent again. The same seed is the same schedule, whatever the machine, so one that finds something is repeated by its number.
+ */
+import { type FaultOptions, runTasks, type WindowInfo } from 'onesided';
+import { type Fabric, loadFabric } from 'onesided/fabrics';
+import { type Requirement, Trial } from '../conformance/requirement.ts';
+import { Random } from './random.ts';
+
+export interface Schedule {
+  /** A name, or a name and the ranks of a node: `connectx-16-cores/2`. */
+  readonly fabric: string;
+  readonly size: number;
+  readonly seed: number;
+}
+
+/** What the seed stands for: every fourth schedule is an orderly one, every fourth loses messages; the others delay them, more or less. */
+function faultsOf(seed: number): { readonly order: 'ranks' | 'random'; readonly faults: FaultOptions } {
+  switch (seed % 4) {
+    case 0:
+      return { order: 'ranks', faults: {} };
+    case 1:
+      return { order: 'random', faults: { delay: 2 } };
+    case 2:
+      return { order: 'random', faults: { delay: 50 } };
+    default:
+      return { order: 'random', faults: { delay: 5, loss: 0.02 } };
+  }
+}
+
+export const FENCES: readonly WindowInfo[] = [
+  { fence: 'remote-notify' },
+  { fence: 'deferred' },
+  { fence: 'immediate-naive' },
+  { fence: 'immediate-optimized' },
+  { fence: 'notify-all' },
+];
+
+export const LOCKS: readonly WindowInfo[] = [
+  { lock: 'remote' },
+  { lock: 'two-sided' },
+  { lock: 'two-sided', lock_defer: true },
+  { lock: 'direct' },
+  { lock: 'hybrid' },
+  { lock: 'hybrid', lock_migration: 'every-request' },
+  { lock: 'hybrid', lock_mode: 'network', lock_migration: 'threshold:2' },
+  { lock: 'hybrid', lock_migration: 'never' },
+  { lock: 'hybrid', lock_mode: 'network', lock_migration: 'never' },
+];
+
+/** Four schedules with the schemes that windows have by themselves, then four with others. */
+function hintsOf(seed: number): WindowInfo {
+  const turn = Math.floor(seed / 4);
+  if (turn % 2 === 0) return {};
+  const pair = (turn - 1) / 2;
+  return { ...FENCES[pair % FENCES.length], ...LOCKS[pair % LOCKS.length] };
+}
+
+function fabricOf(text: string): Fabric {
+  const [name, ranks] = text.split('/');
+  const fabric = loadFabric(name);
+  return ranks === undefined ? fabric : { ...fabric, node: { ...fabric.node, ranks: Number(ranks) } };
+}
+
+/** Puts a requirement on trial under one schedule. @returns what went wrong */
+export async function tryUnder({ run }: Requirement, { fabric, size, seed }: Schedule): Promise<unknown> {
+  try {
+    await runTasks(
+      size,
+      (world) => run!(new Trial(world, new Random(seed, 0, world.rank), new Random(seed, 0), false, hintsOf(seed))),
+      { fabric: fabricOf(fabric), seed, ...faultsOf(seed) },
+    );
+    return undefined;
+  } catch (error) {
+    return error ?? new Error('nothing was thrown');
+  }
+}
+
+/** What the library says of what is not to be had on a device. */
+export const NOT_ON_DEVICES =
+  /are not on modelled fabrics|none can load and store another one's|is behind a device|are not on devices|reaches memory from the library only|needs a provider whose requests/;

@@ -1,0 +1,264 @@
+/**
+ * What fences and locks promise whatever their scheme, as requirements for the explorer (`npm run explore -- --chapter=fences`, `--chapter=locks`): random programs, each held against what must come out. They are
+ * for ranks that are tasks: virtual time passes where they compute, and what all of them have done is seen in one place.
+ */
+import assert from 'node:assert/strict';
+import { Assert, Lock, Op, type Window, type WindowInfo } from 'onesided';
+import type { Requirement, Trial } from '../conformance/requirement.ts';
+import { FENCES, LOCKS } from './explorer.ts';
+
+const ROUNDS = 6;
+/** Elements of a put: inline, of one packet, of several. */
+const LENGTHS = [1, 40, 700];
+const MOST = LENGTHS[LENGTHS.length - 1];
+
+/**
+ * In each round, every rank puts to random others, reads what they had put in the round before, and adds to a counter, with a fence before and behind it. Its part has a place for each source, twice: what a round writes, the next
+ * one reads. Behind each fence the owner compares all of its part: a put that came late is missing, one that came before its epoch was open is there too soon.
+ */
+async function fences(t: Trial, info: WindowInfo): Promise<void> {
+  const { rank, size, random, shared } = t;
+  /** The same at all ranks: what each puts to whom, 0 elements: nothing. */
+  const plan = Array.from({ length: ROUNDS }, () => ({
+    lengths: t.ranks.map(() => t.ranks.map(() => (shared.chance(0.5) ? shared.pick(LENGTHS) : 0))),
+    splits: shared.chance(0.5),
+  }));
+  const stamp = (round: number, source: number, i: number): number => 1e6 * (round + 1) + 1e4 * source + i;
+  const half = size * MOST;
+  await t.window(
+    Float64Array,
+    2 * half + 1,
+    async (win) => {
+      const { local } = win;
+      const expected = new Float64Array(local.length);
+      await win.fence(Assert.NO_PRECEDE);
+      for (const [round, { lengths, splits }] of plan.entries()) {
+        const at = (round % 2) * half;
+        const fetched: { readonly target: number; readonly found: Float64Array }[] = [];
+        await t.comm.compute(random.below(3) * random.below(30));
+        for (const target of t.ranks) {
+          const length = lengths[rank][target];
+          if (length === 0) continue;
+          win.put(
+            Float64Array.from({ length }, (_, i) => stamp(round, rank, i)),
+            target,
+            at + rank * MOST,
+          );
+          win.accumulate(Float64Array.of(1), target, 2 * half, Op.SUM);
+          if (round === 0 || lengths[rank][target] === 1) continue;
+          const found = new Float64Array(MOST);
+          win.get(found, target, half - at + rank * MOST);
+          fetched.push({ target, found });
+        }
+        await t.comm.compute(random.below(3) * random.below(30));
+        if (splits) {
+          await win.fence(Assert.NO_SUCCEED);
+          await t.comm.compute(random.below(20));
+        } else await win.fence();
+        for (const source of t.ranks) {
+          const length = lengths[source][rank];
+          if (length > 0) expected[2 * half]++;
+          for (let i = 0; i < length; i++) expected[at + source * MOST + i] = stamp(round, source, i);
+        }
+        const wrong = local.findIndex((value, i) => value !== expected[i]);
+        assert.ok(wrong < 0, `round ${round}: element ${wrong} is ${local[wrong]}, not ${expected[wrong]}`);
+        for (const { target, found } of fetched) {
+          const length = plan[round - 1].lengths[rank][target];
+          for (let i = 0; i < length; i++)
+            assert.equal(found[i], stamp(round - 1, rank, i), `round ${round}, fetched from ${target}`);
+        }
+        // Others may put again as soon as this rank has come to this one: the look is over.
+        await win.fence(splits ? Assert.NO_PRECEDE : 0);
+      }
+      await win.fence(Assert.NO_SUCCEED);
+    },
+    { info },
+  );
+}
+
+/** Who holds the lock of each rank's part, seen from outside: locks are held from the return of `lock` to the call of `unlock`. */
+class Holders {
+  readonly #shared: number[];
+  readonly #exclusive: number[];
+
+  constructor(size: number) {
+    this.#shared = new Array<number>(size).fill(0);
+    this.#exclusive = new Array<number>(size).fill(0);
+  }
+
+  enter(target: number, exclusive: boolean): void {
+    if (exclusive) this.#exclusive[target]++;
+    else this.#shared[target]++;
+    const [e, s] = [this.#exclusive[target], this.#shared[target]];
+    assert.ok(e === 0 || (e === 1 && s === 0), `the lock of rank ${target} has ${e} exclusive and ${s} shared holders`);
+  }
+
+  leave(target: number, exclusive: boolean): void {
+    if (exclusive) this.#exclusive[target]--;
+    else this.#shared[target]--;
+  }
+}
+
+/** What the ranks of one run share outside of the fabric, by its communicator's first collective. */
+interface Scene {
+  readonly holders: Holders;
+  /** Ranks that have had all the locks that they wanted. */
+  done: number;
+  /** Increments under locks, by target, and those that were given up. */
+  readonly added: number[];
+}
+
+const LOCKS_WANTED = 8;
+/** Virtual milliseconds within which a lock is had by whoever waits, however many others come again and again. */
+const PATIENCE_MS = 400;
+
+let scene: Scene | undefined;
+
+/**
+ * Every rank takes locks again and again until each has had so many: nobody is kept out by the others. Under an exclusive lock two words go up by one, in two steps with time between; under a shared one they are the same
+ * at every look. Some give up soon.
+ */
+async function locks(t: Trial, info: WindowInfo): Promise<void> {
+  const { rank, size, random } = t;
+  await t.barrier();
+  if (rank === 0) scene = { holders: new Holders(size), done: 0, added: new Array<number>(size).fill(0) };
+  await t.barrier();
+  const { holders, added } = scene!;
+  const mine = scene!;
+  const held = info.lock_defer !== true;
+  const one = async (
+    win: Window<Int32Array>,
+    target: number,
+    exclusive: boolean,
+    patience: number,
+  ): Promise<boolean> => {
+    const options = patience === 0 ? { timeout: held ? PATIENCE_MS : 0 } : { timeout: patience };
+    const deferred = !held && patience > 0;
+    try {
+      await win.lock(target, exclusive ? Lock.EXCLUSIVE : Lock.SHARED, 0, held || deferred ? options : undefined);
+    } catch (error) {
+      if (patience > 0 && (error as { code?: unknown }).code === 'ERR_RMA_TIMEOUT') return false;
+      throw error;
+    }
+    if (held) holders.enter(target, exclusive);
+    const words = new Int32Array(2);
+    win.get(words, target, 0);
+    await win.flush(target);
+    assert.equal(
+      words[0],
+      words[1],
+      `the words of rank ${target}, under ${exclusive ? 'an exclusive' : 'a shared'} lock`,
+    );
+    const before = words[0];
+    await t.comm.compute(random.below(3) * random.below(20));
+    if (exclusive) {
+      win.put(Int32Array.of(before + 1), target, 0);
+      await win.flush(target);
+      await t.comm.compute(random.below(5));
+      win.put(Int32Array.of(before + 1), target, 1);
+      added[target]++;
+    } else {
+      win.get(words, target, 0);
+      await win.flush(target);
+      assert.deepEqual(
+        [...words],
+        [before, before],
+        `the words of rank ${target}, at the second look under a shared lock`,
+      );
+    }
+    if (held) holders.leave(target, exclusive);
+    await win.unlock(target);
+    return true;
+  };
+  await t.window(
+    Int32Array,
+    3,
+    async (win) => {
+      const exclusive = 0.2 + 0.6 * (random.below(100) / 100);
+      const idle = random.below(4) * 10;
+      for (let had = 0; mine.done < size; ) {
+        const target = random.chance(0.7) ? 0 : random.below(size);
+        const patience = random.chance(0.15) ? 0.02 * (1 + random.below(10)) : 0;
+        if (await one(win as Window<Int32Array>, target, random.chance(exclusive), patience)) had++;
+        if (had === LOCKS_WANTED) mine.done++;
+        if (had === LOCKS_WANTED) had++;
+        await t.comm.compute(random.below(1 + idle));
+      }
+      await t.barrier();
+      for (const target of t.ranks) {
+        await win.lock(target, Lock.SHARED);
+        const words = new Int32Array(2);
+        win.get(words, target, 0);
+        await win.unlock(target);
+        assert.deepEqual([...words], [added[target], added[target]], `increments at rank ${target}`);
+      }
+      await win.lockAll();
+      win.accumulate(Int32Array.of(1), t.next, 2, Op.SUM);
+      await win.unlockAll();
+      await t.barrier();
+      await win.lock(rank, Lock.EXCLUSIVE);
+      assert.equal(win.local[2], 1);
+      await win.unlock(rank);
+      await t.barrier();
+    },
+    { info },
+  );
+}
+
+/** Hands numbers on from rank to rank; whoever waits for one does so in its epoch, without a flush of its own or of the one before it. */
+async function notifications(t: Trial, info: WindowInfo): Promise<void> {
+  await t.window(
+    Int32Array,
+    ROUNDS,
+    async (win) => {
+      const handOn = async (from: number): Promise<void> => {
+        for (let i = from; i < ROUNDS; i += 2) {
+          win.putNotify(Int32Array.of(100 * t.rank + i), t.next, i);
+          await win.waitNotify();
+          assert.equal(win.local[i], 100 * t.previous + i);
+        }
+      };
+      await win.lockAll();
+      await handOn(0);
+      await win.unlockAll();
+      await t.barrier();
+      await win.lock(t.next, Lock.EXCLUSIVE);
+      await handOn(1);
+      await win.unlock(t.next);
+    },
+    { info },
+  );
+}
+
+const nameOf = (info: WindowInfo): string =>
+  Object.entries(info)
+    .map(([key, value]) => (key === 'lock_defer' ? 'deferred' : value))
+    .join(' ');
+
+const requirementsOf = (
+  list: readonly WindowInfo[],
+  section: string,
+  says: string,
+  run: (t: Trial, info: WindowInfo) => Promise<void>,
+): Requirement[] =>
+  list.map((info) => ({
+    section,
+    says: `${nameOf(info)}: ${says}`,
+    like: [],
+    from: 2,
+    run: (t: Trial) => run(t, info),
+  }));
+
+/** By chapters, as those of the conformance suite. */
+export const schemes: Readonly<Record<string, readonly Requirement[]>> = {
+  fences: requirementsOf(FENCES, '12.5.1', 'what an epoch has put is there after its fence, and not before', fences),
+  locks: [
+    ...requirementsOf(
+      LOCKS,
+      '12.5.3',
+      'a lock excludes as it says, gives what the last holder has left, and is had by all who wait',
+      locks,
+    ),
+    ...requirementsOf(LOCKS, 'beyond', 'a notified put does not wait for the end of its epoch', notifications),
+  ],
+};

@@ -1,0 +1,100 @@
+/** Accesses that overlap in one epoch, with `ONESIDED_DEBUG=conflicts`: what is refused, and what is not. */
+import assert from 'node:assert/strict';
+import { Assert, type Communicator, Datatype, Lock, Op, Window } from 'onesided';
+import { runCases } from './support/cases.ts';
+
+const conflict = { code: 'ERR_RMA_CONFLICT', message: /of an earlier \w+ that is not complete/ };
+const value = Float64Array.of(1, 2);
+const whole = BigInt64Array.of(1n);
+
+/** Calls that touch the same place, and how they get on with each other. */
+async function pairs(world: Communicator): Promise<void> {
+  const target = (world.rank + 1) % world.size;
+  const win = await Window.allocate(world, Float64Array, 8);
+  const sum = new Float64Array(2);
+  const result = new BigInt64Array(1);
+  const calls: Record<string, () => void> = {
+    put: () => win.put(value, target, 2),
+    get: () => win.get(new Float64Array(2), target, 2),
+    accumulate: () => win.accumulate(value, target, 2, Op.SUM),
+    getAccumulate: () => win.getAccumulate(value, sum, target, 2, Op.REPLACE),
+    fetchAndOp: () => win.fetchAndOp(whole, result, target, 2, Op.SUM),
+    compareAndSwap: () => win.compareAndSwap(whole, whole, result, target, 2),
+  };
+  const atomicDoubles = ['accumulate', 'getAccumulate'];
+  const atomicIntegers = ['fetchAndOp', 'compareAndSwap'];
+  const allowed = (a: string, b: string): boolean =>
+    (a === 'get' && b === 'get') || [atomicDoubles, atomicIntegers].some((set) => set.includes(a) && set.includes(b));
+  await win.lockAll();
+  for (const [first, one] of Object.entries(calls)) {
+    for (const [second, other] of Object.entries(calls)) {
+      one();
+      await win.flushLocal(target); // says nothing of the target
+      if (allowed(first, second)) other();
+      else assert.throws(other, conflict, `${first}, ${second}`);
+      await win.flush(target);
+      other();
+      await win.flushAll();
+    }
+  }
+  await win.unlockAll();
+  await win.free();
+}
+
+/** Every way to complete an access ends what it stands in the way of. */
+async function ends(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  const target = (rank + 1) % size;
+  const win = await Window.allocate(world, Float64Array, 8);
+  const twice = () => {
+    win.put(value, target, 0);
+    assert.throws(() => win.put(value, target, 1), conflict);
+    win.put(value, target, 2); // beside it
+  };
+  for (let round = 0; round < 3; round++) {
+    await win.lock(target, Lock.SHARED);
+    twice();
+    await win.unlock(target);
+    await win.lockAll();
+    twice();
+    await win.flushAll();
+    twice();
+    await win.unlockAll();
+    await win.fence();
+    twice();
+    await win.fence();
+    twice();
+    await win.fence(Assert.NO_SUCCEED);
+    win.postSync(world.group.include([(rank - 1 + size) % size]));
+    await win.start(world.group.include([target]));
+    twice();
+    await win.complete();
+    await win.wait();
+  }
+  // Another target is another memory.
+  await win.lockAll();
+  for (let r = 0; r < size; r++) win.put(value, r, 0);
+  await win.flush(target);
+  win.put(value, target, 0);
+  if (size > 1) assert.throws(() => win.put(value, (target + 1) % size, 0), conflict);
+  await win.unlockAll();
+  await win.free();
+}
+
+/** Layouts are looked at run by run. */
+async function layouts(world: Communicator): Promise<void> {
+  const target = (world.rank + 1) % world.size;
+  const win = await Window.allocate(world, Float64Array, 4096);
+  const column = { target: { type: Datatype.vector(64, 1, 64, Datatype.FLOAT64) } };
+  const numbers = new Float64Array(64);
+  await win.lockAll();
+  for (let c = 0; c < 64; c++) win.put(numbers, target, c, column);
+  assert.throws(() => win.get(numbers, target, 5, column), conflict);
+  assert.throws(() => win.get(numbers.subarray(0, 1), target, 4095), {
+    message: /^get to rank \d in window #\d+: bytes 32760 … 32767 of the part of rank \d are those of an earlier put/,
+  });
+  await win.unlockAll();
+  await win.free();
+}
+
+await runCases({ pairs, ends, layouts });

@@ -1,0 +1,4 @@
+#!/bin/bash
+# One host: test/rdma/*.test.ts.
+source "$(dirname "$0")/device.sh"
+tests

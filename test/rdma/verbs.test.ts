@@ -1,0 +1,16 @@
+/** The verbs conformance suite on a real device: the first one with an active port. Fails where there is none. Run by `npm run test:rdma`. */
+import { openRdma, type RdmaAddress } from '../../src/providers/rdma-core/context.ts';
+import { chooseEndpoint } from '../../src/providers/rdma-core/devices.ts';
+import { verbsConformance } from '../verbs/conformance/index.ts';
+
+const endpoint = chooseEndpoint();
+const { device, port, gidIndex } = endpoint;
+
+await verbsConformance(`${device}, port ${port}, GID ${gidIndex}`, {
+  open(count) {
+    const addresses: RdmaAddress[] = [];
+    const contexts = Array.from({ length: count }, (_, lid) => openRdma(endpoint, lid, addresses));
+    addresses.push(...contexts.map(({ own }) => own));
+    return contexts;
+  },
+});

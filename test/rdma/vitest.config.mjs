@@ -1,0 +1,19 @@
+/** What runs inside a guest, from a file system that it cannot write to. */
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+export default {
+  root,
+  cacheDir: '/run/vitest',
+  test: {
+    include: [process.env.ONESIDED_TEST_HOSTS === '2' ? 'test/rdma/hosts/*.test.ts' : 'test/rdma/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: 1,
+    // The guest's processor is emulated.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    passWithNoTests: false,
+    reporters: ['verbose', ['json', { outputFile: '/run/report.json' }]],
+  },
+};

@@ -1,0 +1,87 @@
+/** Windows on a real device: the conformance suite, RandomAccess, contended locks, and ranks that fail. Run by `npm run test:rdma`. */
+import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { testChapter } from '../conformance/chapter.ts';
+import { onesided } from '../launcher/command.ts';
+import { chapters } from '../ranks/conformance/chapters.ts';
+import { runRanks } from '../support/ranks.ts';
+
+const ON_DEVICE = { ONESIDED_PROVIDER: 'rdma-core' };
+const program = (name: string): string => fileURLToPath(new URL(`../../build/programs/${name}.js`, import.meta.url));
+
+for (const chapter of Object.keys(chapters)) {
+  describe(chapter, () => testChapter(chapter, [{ name: 'device', kind: 'processes', sizes: [2], env: ON_DEVICE }]));
+}
+
+/** The guest's processor is emulated. */
+const LONG = { timeout: 180_000 };
+
+describe('windows on a device', () => {
+  test.each([
+    ['window-by-requests', '^(?!.*growing)', 3],
+    ['window-by-requests', 'growing|refusals', 2],
+    ['window-dynamic', 'everyCall|again|linkedList|refusals', 3],
+    ['window-dynamic', 'storm|changingTable', 2],
+    ['window-progress', 'ordinary|ofWhom', 2],
+    ['sync-contention', 'exclusive: remote|giving up', 3],
+    ['window-pscw', 'remote-notify', 3],
+    ['window-transfer', '^(put|accum|compare).*allocate, fence remote-notify', 2],
+  ])('%s', LONG, async (name, matching, size) => {
+    const args = [`--matching=${matching}`];
+    const ranks = await runRanks<{ cases: string[] }>(name, {
+      kind: 'processes',
+      size,
+      env: ON_DEVICE,
+      args,
+      timeout: 110,
+    });
+    for (const { cases } of ranks) expect(cases.length).toBeGreaterThan(1);
+  });
+
+  // On fewer words, ranks that get, modify and put meet too often: more than the 1 % of lost updates that HPCC allows.
+  test.each([
+    ['get-modify-put', '2^12'],
+    ['accumulate', '2^10'],
+    ['aggregated', '2^10'],
+    ['fetch-and-add', '2^10'],
+  ])('RandomAccess, %s', LONG, async (variant, words) => {
+    const file = `${tmpdir()}/gups-${variant}.json`;
+    const args = ['--variant', variant, '--words', words, '--json', file];
+    const job = ['run', '-n', '2', '--provider', 'rdma-core', '--timeout', '110'];
+    const { code, stdout, stderr } = await onesided(...job, program('bench/hpcc/random-access'), '--', ...args);
+    expect(code, stdout + stderr).toBe(0);
+    const { verified, errors } = JSON.parse(readFileSync(file, 'utf8'));
+    expect(verified).toBe(true);
+    if (variant !== 'get-modify-put') expect(errors).toBe(0);
+  });
+
+  test('more bytes than a message carries', LONG, async () => {
+    const args = ['--matching=large'];
+    await runRanks('window-by-requests', { kind: 'processes', size: 2, env: ON_DEVICE, args, timeout: 110 });
+  });
+
+  test('a rank that exits in an epoch is an error of all that wait for it', LONG, async () => {
+    const args = ['--who=1', '--how=exit-in-fence-epoch', '--others=two-fences'];
+    const job = ['run', '-n', '3', '--provider', 'rdma-core', '--timeout', '60'];
+    const { code, stdout, stderr } = await onesided(...job, program('test/ranks/robust-endings'), '--', ...args);
+    expect(code, stdout + stderr).toBe(3);
+    expect(stdout.match(/ERR_RMA_RANK_FAILED/g), stdout + stderr).toHaveLength(2);
+  });
+
+  test('a device that is not there is named', LONG, async () => {
+    process.env['ONESIDED_DEVICE'] = 'mlx5_7';
+    const { code, stderr } = await onesided(
+      'run',
+      '-n',
+      '2',
+      '--provider',
+      'rdma-core',
+      program('test/ranks/window-pscw'),
+    );
+    delete process.env['ONESIDED_DEVICE'];
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(/there is no device mlx5_7; there are rxe0/);
+  });
+});

@@ -1,0 +1,269 @@
+/** Jobs that unrelated processes join by name: nobody watches them but themselves. */
+import { spawn } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadNative } from '../../src/native.ts';
+import { leftWith, marker } from '../launcher/command.ts';
+import { Random } from '../ranks/support/random.ts';
+import { seedOfRun } from '../support/ranks.ts';
+import { endMembers, failuresOf, follow, type Member, PROGRAM } from './members.ts';
+
+const TOLD_WITHIN_MS = 2000;
+const mark = marker();
+
+let runtime: string;
+
+beforeEach(() => {
+  runtime = mkdtempSync(join(tmpdir(), 'onesided-test-'));
+});
+afterEach(() => {
+  endMembers();
+  rmSync(runtime, { recursive: true, force: true });
+});
+afterAll(async () => {
+  expect(await leftWith(mark)).toEqual([]);
+});
+
+function folder(): string {
+  return join(runtime, `onesided-${userInfo().uid}`);
+}
+
+function notices(): string[] {
+  return existsSync(folder()) ? readdirSync(folder()) : [];
+}
+
+function member(job: string, size: number | string, how = 'work', timeout = 0): Member {
+  const args = [PROGRAM, `--job=${job}`, `--size=${size}`, `--how=${how}`, `--timeout=${timeout}`, mark];
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, XDG_RUNTIME_DIR: runtime },
+  });
+  return follow(child);
+}
+
+async function untilNotice(): Promise<void> {
+  while (notices().length === 0) await sleep(5);
+}
+
+describe.skipIf(loadNative() === undefined)('a named job', () => {
+  it('is joined by processes that start in any order, and leaves no name', async () => {
+    const members = [member('meeting', 4), member('meeting', 4)];
+    await sleep(150);
+    members.push(member('meeting', 4), member('meeting', 4));
+    await Promise.all(members.map(({ said }) => said('done')));
+    const ranks = members.map(({ lines }) => lines.find(({ rank }) => rank !== undefined)!.rank);
+    expect(ranks.sort()).toEqual([0, 1, 2, 3]);
+    expect(await Promise.all(members.map(({ ended }) => ended))).toEqual(
+      members.map(() => ({ code: 0, signal: null })),
+    );
+    expect(notices()).toEqual([]);
+    expect(statSync(folder()).mode & 0o777).toBe(0o700);
+  });
+
+  it('lives beside others', async () => {
+    const members = ['a', 'b', 'a', 'b', 'c.d-e_f'].map((job) => member(job, job.length === 1 ? 2 : 1));
+    await Promise.all(members.map(({ said }) => said('done')));
+    expect(members.map(({ lines }) => lines[1].size)).toEqual([2, 2, 2, 2, 1]);
+    expect(notices()).toEqual([]);
+  });
+
+  it('can be begun again under the same name', async () => {
+    for (let round = 0; round < 2; round++) {
+      const members = [member('again', 2), member('again', 2)];
+      await Promise.all(members.map(({ said }) => said('done')));
+      await Promise.all(members.map(({ ended }) => ended));
+    }
+  });
+
+  it('whose founder was killed leaves a notice that the next ones remove', async () => {
+    const founder = member('stale', 4);
+    await untilNotice();
+    founder.child.kill('SIGKILL');
+    await founder.ended;
+    expect(notices()).toEqual(['stale.job']);
+    const members = Array.from({ length: 4 }, () => member('stale', 4));
+    await Promise.all(members.map(({ said }) => said('done')));
+    expect(notices()).toEqual([]);
+  });
+
+  it('refuses another size', async () => {
+    const founder = member('size', 3);
+    await untilNotice();
+    const [line] = await failuresOf([member('size', 2)]);
+    expect(line).toMatchObject({ code: 'ERR_SIZE', message: expect.stringContaining('begun with 3 ranks, not 2') });
+    founder.child.kill('SIGKILL');
+    await founder.ended;
+  });
+
+  it('takes no more than its size: who comes too late is refused, or waits for a job of its own', async () => {
+    const members = Array.from({ length: 3 }, () => member('full', 2, 'work', 1500));
+    await Promise.all(members.map(({ ended }) => ended));
+    const done = members.filter(({ lines }) => lines.some(({ done }) => done));
+    expect(done.length).toBe(2);
+    const late = members.find((one) => !done.includes(one))!;
+    expect(['ERR_COMM', 'ERR_RMA_TIMEOUT']).toContain((await late.said('code').catch(() => late.lines[1])).code);
+    expect(notices()).toEqual([]);
+  });
+
+  it('has a name that can be a file, and a size', async () => {
+    const names = ['', '../up', 'a/b', 'a b', 'x'.repeat(101), 'ü'];
+    for (const line of await failuresOf(names.map((name) => member(name, 2))))
+      expect(line).toMatchObject({
+        code: 'ERR_ARG',
+        message: expect.stringContaining("a job's name is 1 to 100 letters"),
+      });
+    const sizes = ['0', '-1', '1.5', 'NaN', '4097', 'Infinity'];
+    for (const line of await failuresOf(sizes.map((size) => member('name', size))))
+      expect(line).toMatchObject({ code: 'ERR_SIZE', message: expect.stringContaining('1 to 4096 ranks') });
+    expect(readdirSync(runtime)).toEqual([]);
+  });
+
+  it('that never becomes complete ends at the timeout, for all, and its notice goes', async () => {
+    const founder = member('incomplete', 3, 'work', 5000);
+    await untilNotice();
+    // It has no deadline of its own, and is told that the founder has given up.
+    const patient = member('incomplete', 3);
+    expect(await founder.said('code')).toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
+    expect(await patient.said('code')).toMatchObject({ code: 'ERR_RMA_RANK_FAILED' });
+    await Promise.all([founder.ended, patient.ended]);
+    expect(notices()).toEqual([]);
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('members of a named job that die', () => {
+  async function expectTold(survivors: readonly Member[], killed: number, pid: number): Promise<void> {
+    for (const { code, message, at } of await failuresOf(survivors)) {
+      expect(code, message).toBe('ERR_RMA_RANK_FAILED');
+      expect(message).toContain(`(process ${pid})`);
+      expect(at - killed).toBeLessThan(TOLD_WITHIN_MS);
+    }
+    expect(await Promise.all(survivors.map(({ ended }) => ended))).toEqual(
+      survivors.map(() => ({ code: 0, signal: null })),
+    );
+  }
+
+  it('the founder, while others wait for the job to be complete', async () => {
+    const founder = member('founder', 4);
+    await untilNotice();
+    const others = [member('founder', 4), member('founder', 4)];
+    await Promise.all(others.map(({ said }) => said('pid')));
+    await sleep(300);
+    const killed = Date.now();
+    founder.child.kill('SIGKILL');
+    await expectTold(others, killed, founder.child.pid!);
+  });
+
+  it('the founder, and the others begin again in the same processes', async () => {
+    const founder = member('anew', 4);
+    await untilNotice();
+    const others = [member('anew', 4, 'again'), member('anew', 4, 'again')];
+    await Promise.all(others.map(({ said }) => said('pid')));
+    await sleep(200);
+    founder.child.kill('SIGKILL');
+    await Promise.all(others.map(({ said }) => said('failed')));
+    const fresh = [member('anew', 4), member('anew', 4)];
+    await Promise.all([...others, ...fresh].map(({ said }) => said('done')));
+    expect(notices()).toEqual([]);
+  });
+
+  it('any other, before the job is complete', async () => {
+    const founder = member('joiner', 3);
+    await untilNotice();
+    const joiner = member('joiner', 3);
+    await joiner.said('pid');
+    await sleep(300);
+    const killed = Date.now();
+    joiner.child.kill('SIGKILL');
+    await expectTold([founder], killed, joiner.child.pid!);
+  });
+
+  const seed = seedOfRun();
+  const random = new Random(seed);
+  it.each(
+    Array.from({ length: 8 }, () => ({
+      size: random.pick([2, 2, 3, 4]),
+      victim: random.below(100),
+      after: random.below(200),
+    })),
+  )(`at work: $size ranks, $after ms after the beginning (ONESIDED_SEED=${seed})`, async ({ size, victim, after }) => {
+    const members = Array.from({ length: size }, () => member('work', size, 'loop'));
+    await Promise.all(members.map(({ said }) => said('working')));
+    await sleep(after);
+    const [dead] = members.splice(victim % size, 1);
+    const killed = Date.now();
+    dead.child.kill('SIGKILL');
+    await expectTold(members, killed, dead.child.pid!);
+    expect(notices()).toEqual([]);
+  });
+
+  it('or leave without finalize', async () => {
+    const members = [member('leaver', 3, 'loop'), member('leaver', 3, 'loop')];
+    const leaver = member('leaver', 3, 'leave');
+    await leaver.ended;
+    const left = Date.now();
+    await expectTold(members, left, leaver.child.pid!);
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('the folder of named jobs', () => {
+  async function refused(): Promise<void> {
+    const [line] = await failuresOf([member('name', 1)]);
+    expect(line).toMatchObject({ code: 'ERR_COMM', message: expect.stringContaining(folder()) });
+  }
+
+  it.each(['777', '770', '701'])('is refused with mode %s', async (mode) => {
+    mkdirSync(folder());
+    chmodSync(folder(), mode);
+    await refused();
+  });
+
+  it('is refused if it is a link, even to a folder that would do', async () => {
+    mkdirSync(join(runtime, 'real'), { mode: 0o700 });
+    symlinkSync(join(runtime, 'real'), folder());
+    await refused();
+  });
+
+  it('is refused if it is a file', async () => {
+    writeFileSync(folder(), '', { mode: 0o700 });
+    await refused();
+  });
+
+  it.skipIf(userInfo().uid !== 0)("is refused if it is another user's", async () => {
+    mkdirSync(folder(), { mode: 0o700 });
+    chownSync(folder(), 65534, 65534);
+    await refused();
+  });
+
+  it('with a notice that is none says what to do', async () => {
+    mkdirSync(folder(), { mode: 0o700 });
+    for (const text of [
+      '',
+      'no JSON',
+      '{}',
+      '{"pid":1,"started":1,"fd":1,"size":1}',
+      '[]',
+      'null',
+      '{"pid":"1/../self","started":0,"fd":"0","size":1}',
+    ]) {
+      writeFileSync(join(folder(), 'name.job'), text);
+      const one = member('name', 1);
+      await one.ended;
+      const last = one.lines.at(-1)!;
+      expect(last.done === true || last.code === 'ERR_COMM', `${text}: ${JSON.stringify(last)}`).toBe(true);
+    }
+  });
+});

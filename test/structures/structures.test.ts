@@ -1,0 +1,40 @@
+/** The structures of `onesided/sync` (test/ranks/structures.ts), and what becomes of those that wait when the holder dies. */
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { start } from '../launcher/command.ts';
+import { RANK_KINDS, type RankKind, rankRuns, runRanks, seedOfRun } from '../support/ranks.ts';
+
+interface Done {
+  readonly cases: readonly string[];
+}
+
+const seed = seedOfRun();
+const DYING = fileURLToPath(new URL('../../build/programs/test/ranks/robust-structures.js', import.meta.url));
+
+async function run(kind: RankKind, size: number, env: Record<string, string> = {}): Promise<void> {
+  const ranks = await runRanks<Done>('structures', { kind, size, env, args: [`--seed=${seed}`] });
+  for (const { cases } of ranks) expect(cases.length).toBe(7);
+}
+
+describe('counter, mutex and queue', () => {
+  for (const { kind, size } of rankRuns([1, 2, 3, 8])) test(`on ${size} ranks as ${kind}`, () => run(kind, size));
+
+  test('on 3 threads without the addon', () => run('threads', 3, { ONESIDED_NO_ADDON: '1' }));
+});
+
+describe('a rank that dies', () => {
+  for (const kind of RANK_KINDS) {
+    test.each(['mutex', 'queue'])(`ends the wait of the others for the %s, as ${kind}`, async (what) => {
+      const job = start(['run', '-n', '4', '--ranks', kind, '--timeout', '20', DYING, '--', `--what=${what}`]);
+      const { code, stdout, stderr } = await job.finished;
+      const report = `${stdout}${stderr}`;
+      const told = [...stdout.matchAll(/^(?:\[ *\d+\] )?(\{.*\})$/gm)].map(([, json]) => JSON.parse(json!));
+      expect(told.map(({ rank }) => rank).sort(), report).toEqual([1, 2, 3]);
+      for (const line of told) {
+        expect(line.code, report).toBe('ERR_RMA_RANK_FAILED');
+        expect(line.milliseconds, report).toBeLessThan(3000);
+      }
+      expect(code, report).toBe(3);
+    });
+  }
+});

@@ -1,0 +1,73 @@
+/**
+ * Runs the programs of test/ranks on ranks that are processes or threads, by `onesided run`, as a user would. `npm run build` has compiled them to
+ * build/programs.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { loadNative } from '../../src/native.ts';
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+export type RankKind = 'processes' | 'threads';
+
+/** What ranks can be here: without the addon, threads only. In CI it must be there, or tests fail. */
+export const RANK_KINDS: readonly RankKind[] =
+  loadNative() === undefined && process.env['CI'] === undefined ? ['threads'] : ['processes', 'threads'];
+
+/** Each number of ranks on one of the kinds, in turn, and the last one on all: what depends on both is not tried in every combination. */
+export function rankRuns(sizes: readonly number[]): readonly { readonly kind: RankKind; readonly size: number }[] {
+  return sizes.flatMap((size, i) => {
+    const kinds = i === sizes.length - 1 ? RANK_KINDS : [RANK_KINDS[i % RANK_KINDS.length]];
+    return kinds.map((kind) => ({ kind, size }));
+  });
+}
+
+export interface RanksOptions {
+  readonly kind: RankKind;
+  readonly size: number;
+  readonly args?: readonly string[];
+  /** Seconds after which the launcher ends the job, and the default deadline of whatever waits in it. */
+  readonly timeout?: number;
+  /** Options for Node itself. */
+  readonly execArgv?: readonly string[];
+  /** Added to the environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Runs `test/ranks/NAME.ts` and gives, by rank, what each printed as its last line of JSON. Rejects, with the command that repeats the
+ * run and all that the ranks printed, if the job does not end well or a rank prints no such line.
+ */
+export async function runRanks<T>(name: string, options: RanksOptions): Promise<T[]> {
+  const { kind, size, args = [], timeout = 150, execArgv = [], env = {} } = options;
+  const program = fileURLToPath(new URL(`../../build/programs/test/ranks/${name}.js`, import.meta.url));
+  if (!existsSync(program) || !existsSync(MAIN))
+    throw new Error(`${program} or ${MAIN} is missing; "npm run build" makes both`);
+  const run = ['run', '-n', String(size), '--ranks', kind, '--timeout', String(timeout), program, '--', ...args];
+  const child = spawn(process.execPath, [...execArgv, MAIN, ...run], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  let printed = '';
+  let complaints = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (complaints += text));
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', resolve);
+  });
+  const results: (T | undefined)[] = new Array(size).fill(undefined);
+  for (const [, rank, json] of printed.matchAll(/^\[ *(\d+)\] (\{.*\})$/gm))
+    results[Number(rank)] = JSON.parse(json) as T;
+  if (code === 0 && results.every((result) => result !== undefined)) return results as T[];
+  const set = Object.entries(env).map(([key, value]) => `${key}=${value} `);
+  const command = `${set.join('')}node ${MAIN} ${run.join(' ')}`;
+  throw new Error(`exit code ${code} of ${command}\n${complaints}${printed}`);
+}
+
+/** The seed of this run: `ONESIDED_SEED` to repeat an earlier one, else a new one. It appears in the command of a failing run. */
+export function seedOfRun(): number {
+  const given = Number(process.env['ONESIDED_SEED'] ?? Number.NaN);
+  return Number.isInteger(given) ? given : Date.now() % 1_000_000_007;
+}

@@ -1,0 +1,36 @@
+/**
+ * Module hooks for support/types.mjs: the compiler turns each .ts file into JavaScript, without looking at types. Loading the compiler takes
+ * half a second, so what it made is kept in build/, under the hash of the source.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { threadId } from 'node:worker_threads';
+
+const cache = new URL('../../build/test-programs/', import.meta.url);
+let temporaries = 0;
+
+async function compile(fileName, text) {
+  const { default: ts } = await import('typescript');
+  const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022, inlineSourceMap: true };
+  return ts.transpileModule(text, { fileName, compilerOptions }).outputText;
+}
+
+export async function load(url, context, nextLoad) {
+  if (!url.startsWith('file:') || !url.endsWith('.ts')) return nextLoad(url, context);
+  const fileName = fileURLToPath(url);
+  const text = readFileSync(fileName, 'utf8');
+  const kept = new URL(`${createHash('sha256').update(fileName).update(text).digest('hex')}.js`, cache);
+  let source;
+  try {
+    source = readFileSync(kept, 'utf8');
+  } catch {
+    source = await compile(fileName, text);
+    mkdirSync(cache, { recursive: true });
+    // Others may be at it too: nobody reads half a file.
+    const temporary = new URL(`${process.pid}-${threadId}-${temporaries++}.tmp`, cache);
+    writeFileSync(temporary, source);
+    renameSync(temporary, kept);
+  }
+  return { format: 'module', source, shortCircuit: true };
+}

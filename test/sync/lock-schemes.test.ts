@@ -1,0 +1,285 @@
+/** The lock schemes under random schedules: processors interrupted between atomic operations, messages and atomics that arrive in any order that connections allow. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Operation } from '../../src/comm/operation.ts';
+import { type Gate, LockAgent, NO_GATE } from '../../src/sync/lock/agent.ts';
+import { DirectGate, DirectLock } from '../../src/sync/lock/direct.ts';
+import { CPU, HYBRID_WORDS, HybridGate, HybridLock, NETWORK, setUpHybrid } from '../../src/sync/lock/hybrid.ts';
+import { LockWord } from '../../src/sync/lock/lock-word.ts';
+import { MigrationPolicy } from '../../src/sync/lock/migration.ts';
+import { QueueLock, queueLockWords } from '../../src/sync/lock/queue.ts';
+import { RemoteLock } from '../../src/sync/lock/remote.ts';
+import { type LockCounts, noLocks, type TargetLock } from '../../src/sync/lock/scheme.ts';
+import { TwoSidedLock } from '../../src/sync/lock/two-sided.ts';
+import type { Context } from '../../src/verbs/device.ts';
+import { seedOfRun } from '../support/ranks.ts';
+import { type Actor, interleave } from './preemption.ts';
+import { SlowNetwork } from './slow-network.ts';
+
+const SCHEMES = {
+  remote: {},
+  'two-sided': {},
+  direct: {},
+  'hybrid, every request': { migration: 'every-request', mode: CPU },
+  'hybrid, threshold 2': { migration: 'threshold:2', mode: NETWORK },
+  'hybrid, history': { migration: 'history', mode: CPU },
+  'hybrid, never, network': { migration: 'never', mode: NETWORK },
+} as const;
+type SchemeName = keyof typeof SCHEMES;
+
+/** Steps of all ranks and of the network together, after which somebody is taken to wait for ever: some hundred times what it takes. */
+const PATIENCE = 400_000;
+
+/** Who is in the critical sections, seen by nobody but the test. */
+class Sections {
+  readonly #holders: Map<number, boolean>[];
+
+  constructor(size: number) {
+    this.#holders = Array.from({ length: size }, () => new Map<number, boolean>());
+  }
+
+  enter(rank: number, target: number, exclusive: boolean): void {
+    const holders = this.#holders[target];
+    for (const [other, alone] of holders) {
+      if (exclusive || alone) throw new Error(`rank ${rank} has met rank ${other} under the lock of rank ${target}`);
+    }
+    holders.set(rank, exclusive);
+  }
+
+  leave(rank: number, target: number): void {
+    this.#holders[target].delete(rank);
+  }
+}
+
+/** A rank that locks, stays for a while, unlocks; that sometimes only tries, or gives up; and that serves others all the while. */
+class Rank implements Actor {
+  left: number;
+  readonly rank: number;
+  readonly agent: LockAgent | undefined;
+  readonly #locks: readonly TargetLock[];
+  readonly #world: World;
+  #doing: 'nothing' | 'waiting' | 'inside' = 'nothing';
+  #operation: Operation | undefined;
+  #attempt = false;
+  #target = 0;
+  #exclusive = false;
+  #stay = 0;
+
+  constructor(rank: number, rounds: number, locks: readonly TargetLock[], agent: LockAgent | undefined, world: World) {
+    this.rank = rank;
+    this.left = rounds;
+    this.agent = agent;
+    this.#locks = locks;
+    this.#world = world;
+  }
+
+  ready(): boolean {
+    return !this.#world.settled();
+  }
+
+  step(): void {
+    this.#world.count();
+    const { below } = this.#world;
+    // A rank that computes serves nobody for a while.
+    if (below(3) === 0) this.agent?.advance();
+    if (this.#doing === 'nothing') this.#begin();
+    else if (this.#doing === 'waiting') this.#wait();
+    else if (this.#stay-- <= 0) this.#end();
+  }
+
+  get idle(): boolean {
+    return this.left === 0 && this.#doing === 'nothing';
+  }
+
+  #begin(): void {
+    if (this.left === 0) return;
+    const { below, targets } = this.#world;
+    this.#target = below(targets);
+    this.#exclusive = below(3) > 0;
+    const lock = this.#locks[this.#target];
+    if (lock.tryAcquire(this.#exclusive)) {
+      this.#enter();
+      return;
+    }
+    this.#attempt = !this.#exclusive && lock.attempt !== undefined && below(4) === 0;
+    this.#operation = this.#attempt ? lock.attempt!(false) : lock.acquire(this.#exclusive);
+    this.#doing = 'waiting';
+  }
+
+  #wait(): void {
+    const operation = this.#operation!;
+    if (operation.advance()) {
+      if (this.#attempt && (operation as unknown as { acquired: boolean }).acquired !== true) this.#doing = 'nothing';
+      else this.#enter();
+      return;
+    }
+    if (this.#world.below(25) !== 0) return;
+    operation.abandon?.();
+    this.#doing = 'nothing';
+  }
+
+  #enter(): void {
+    this.#world.sections.enter(this.rank, this.#target, this.#exclusive);
+    this.#doing = 'inside';
+    this.#stay = this.#world.below(4);
+  }
+
+  #end(): void {
+    this.#world.sections.leave(this.rank, this.#target);
+    this.#locks[this.#target].release(this.#exclusive);
+    this.#doing = 'nothing';
+    this.left--;
+  }
+}
+
+/** Ranks, their locks, and the network between them. */
+class World {
+  readonly ranks: Rank[] = [];
+  readonly counts: LockCounts[] = [];
+  readonly sections: Sections;
+  readonly below: (n: number) => number;
+  readonly targets: number;
+  readonly network: SlowNetwork;
+  readonly #check: (target: number) => void;
+  #steps = 0;
+
+  constructor(scheme: SchemeName, size: number, nodeSize: number, rounds: number, below: (n: number) => number) {
+    this.below = below;
+    this.targets = Math.min(2, size);
+    this.sections = new Sections(size);
+    const network = new SlowNetwork(size);
+    this.network = network;
+    const lids = Array.from({ length: size }, (_, rank) => rank);
+    const context = { wake() {} } as unknown as Context;
+    const nodes = lids.map(() => new Int32Array(HYBRID_WORDS + queueLockWords(size + 1)));
+    const near = (a: number, b: number): boolean => Math.floor(a / nodeSize) === Math.floor(b / nodeSize);
+    const nodeOf = (target: number, as: number) => ({
+      words: nodes[target],
+      lock: new QueueLock(nodes[target].subarray(HYBRID_WORDS), as, [...lids, target], context),
+    });
+    const { migration = 'never', mode = CPU } = SCHEMES[scheme] as { migration?: string; mode?: number };
+    const hybrid = scheme.startsWith('hybrid');
+    for (const words of nodes) if (hybrid) setUpHybrid(words, mode, new MigrationPolicy(migration));
+    for (const rank of lids)
+      network.setWord(rank, 0, hybrid && mode === CPU ? size + 1 : scheme === 'remote' ? 0 : size);
+    for (const rank of lids) {
+      const counts = noLocks();
+      this.counts.push(counts);
+      const requests = network.requests(rank);
+      const now = (): number => network.now;
+      const wordOf = (target: number): LockWord =>
+        new LockWord(requests, { rank: target, rkey: 0, address: 0 }, size, now, size * rank + target, counts);
+      const policy = new MigrationPolicy(migration);
+      let gate: Gate = NO_GATE;
+      if (scheme === 'direct') gate = new DirectGate(wordOf(rank));
+      if (hybrid) gate = new HybridGate(nodeOf(rank, size), wordOf(rank), policy, (o) => near(o, rank), counts);
+      const agent =
+        scheme === 'remote'
+          ? undefined
+          : new LockAgent(
+              network.channel(rank),
+              gate,
+              counts,
+              () => {},
+              (target) => wordOf(target).give(rank),
+            );
+      const makeLock = (target: number): TargetLock => {
+        if (scheme === 'remote') {
+          return new RemoteLock(requests, rank, target, size, (index) => ({ rank: target, rkey: 0, address: index }));
+        }
+        if (scheme === 'two-sided') return new TwoSidedLock(agent!, target, target === rank, false);
+        if (scheme === 'direct') return new DirectLock(agent!, wordOf(target), rank, target);
+        const node = near(rank, target) ? nodeOf(target, rank) : undefined;
+        return new HybridLock(agent!, wordOf(target), rank, target, node, policy.migrates);
+      };
+      this.ranks.push(new Rank(rank, rounds, lids.map(makeLock), agent, this));
+    }
+    this.#check = (target) => {
+      const word = network.word(target, 0);
+      if (hybrid) {
+        const modeNow = nodes[target][0];
+        expect([modeNow, word]).toEqual(modeNow === CPU ? [CPU, size + 1] : [NETWORK, size]);
+        expect(nodes[target][HYBRID_WORDS] & ~(1 << 29), 'the CPU lock is free').toBe(0);
+      } else if (scheme === 'direct') expect(word).toBe(size);
+      else if (scheme === 'remote') expect(word & ~(1 << 29)).toBe(0);
+    };
+  }
+
+  /** Whether all have come to their end, and what they have sent, too. */
+  settled(): boolean {
+    return this.ranks.every(({ idle }) => idle) && !this.network.busy;
+  }
+
+  count(): void {
+    this.network.now += 0.002;
+    if (++this.#steps > PATIENCE) {
+      throw new Error(`ranks wait for ever: rounds left ${this.ranks.map(({ left }) => left)}`);
+    }
+  }
+
+  run(odds: number): void {
+    const { network, below } = this;
+    const wires: Actor = { ready: () => network.busy, step: () => network.deliver(below) };
+    interleave([...this.ranks, wires, wires], below, odds);
+  }
+
+  /** All locks are free when nobody wants them: an exclusive one can be had. */
+  checkFree(): void {
+    for (let n = 0; n < 2000; n++) {
+      for (const { agent } of this.ranks) agent?.advance();
+      while (this.network.busy) this.network.deliver(this.below);
+      this.network.now += 1;
+    }
+    for (let target = 0; target < this.targets; target++) this.#check(target);
+  }
+}
+
+function randomBelow(seed: number): (n: number) => number {
+  let state = seed;
+  return (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) | 0;
+    return (state >>> 8) % n;
+  };
+}
+
+/** How many schedules: `ONESIDED_SCHEDULES`, or what takes about a second each. */
+const SCHEDULES = Number(process.env['ONESIDED_SCHEDULES'] ?? 25);
+
+describe('locks under random schedules', () => {
+  for (const scheme of Object.keys(SCHEMES) as SchemeName[]) {
+    test(`${scheme}: nobody meets an exclusive holder, everybody comes to an end, and nothing stays behind`, () => {
+      const property = fc.property(
+        fc.integer({ min: 1, max: 6 }),
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 3, max: 30 }),
+        fc.integer(),
+        (size, nodeSize, odds, seed) => {
+          const world = new World(scheme, size, nodeSize, 12, randomBelow(seed));
+          world.run(odds);
+          expect(world.ranks.map(({ left }) => left)).toEqual(new Array(size).fill(0));
+          world.checkFree();
+        },
+      );
+      fc.assert(property, { numRuns: SCHEDULES, seed: seedOfRun() });
+    });
+  }
+
+  test('a hybrid lock changes its mode as its policy says', () => {
+    const migrations = (scheme: SchemeName): number => {
+      let sum = 0;
+      for (let seed = 1; seed <= 10; seed++) {
+        const world = new World(scheme, 4, 2, 20, randomBelow(seed));
+        world.run(1000);
+        for (const counts of world.counts) sum += counts.migrations;
+      }
+      return sum;
+    };
+    const eager = migrations('hybrid, every request');
+    const patient = migrations('hybrid, threshold 2');
+    const learning = migrations('hybrid, history');
+    expect(migrations('hybrid, never, network')).toBe(0);
+    expect(learning).toBeGreaterThan(0);
+    expect(patient).toBeGreaterThan(learning);
+    expect(eager).toBeGreaterThan(patient);
+  });
+});

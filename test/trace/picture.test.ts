@@ -1,0 +1,176 @@
+/** Pictures of a recorded run: what is in them, where things stand, and what the command says. How a browser shows them: test/browser. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { drawPage, drawSvg } from '../../src/trace/picture.ts';
+import { type Choice, type Scene, sceneOf, windowsOf } from '../../src/trace/scene.ts';
+import { onesided } from '../launcher/command.ts';
+import { example, writeExample } from './scenes.ts';
+
+const trace = example();
+const scene = (choice: Choice = {}): Scene => sceneOf(trace, choice);
+
+const arrowsOf = ({ arrows }: Scene, kind: string): string[] =>
+  arrows.filter((arrow) => arrow.kind === kind).map(({ from, to, label }) => `${from}→${to} ${label}`.trim());
+
+describe('a scene', () => {
+  it('of a fence has the epoch that it ends, the calls, the waits, and all that passes between ranks', () => {
+    const fence = scene();
+    expect(fence).toMatchObject({
+      title: 'Fence 2 of window grid <3 × 3>',
+      ranks: [0, 1, 2],
+      hidden: 0,
+      start: 500,
+      end: 30_000,
+    });
+    const kinds = fence.boxes.map(({ rank, kind }) => `${kind} ${rank}`).sort();
+    expect(kinds).toEqual(['call', 'epoch', 'wait'].flatMap((kind) => [0, 1, 2].map((rank) => `${kind} ${rank}`)));
+    expect(arrowsOf(fence, 'put').sort()).toEqual([
+      '0→1 put 1: 64 B at 4',
+      '1→2 put 2: 64 B at 4',
+      '2→0 put 0: 64 B at 4',
+    ]);
+    // A get brings bytes from the other rank to the one that calls.
+    expect(arrowsOf(fence, 'get').sort()).toEqual([
+      '0→1 get 0: 64 B at 0',
+      '1→2 get 1: 64 B at 0',
+      '2→0 get 2: 64 B at 0',
+    ]);
+    expect(arrowsOf(fence, 'signal').length).toBe(6);
+    expect(arrowsOf(fence, 'lock')).toEqual([]);
+  });
+
+  it('makes one arrow of many calls in a row', () => {
+    expect(arrowsOf(scene({ fence: 2 }), 'update').sort()).toEqual([
+      '0→0 5 × accumulate 0: 320 B',
+      '1→0 5 × accumulate 0: 320 B',
+      '2→0 5 × accumulate 0: 320 B',
+    ]);
+  });
+
+  it('of a lock has all who stand in line for it, and who passed it on', () => {
+    const lock = scene({ lock: 2 });
+    expect(lock.title).toBe("Lock 2 of window grid <3 × 3>: rank 1 holds rank 2's part");
+    expect([lock.start, lock.end]).toEqual([40_200, 49_500]);
+    expect(arrowsOf(lock, 'lock')).toEqual(['0→1']);
+    expect(arrowsOf(lock, 'put')).toEqual(['0→2 put 2: 64 B at 8', '1→2 put 2: 64 B at 8']);
+    expect(lock.boxes.filter(({ unfinished }) => unfinished).map(({ rank, label }) => [rank, label])).toEqual([
+      [2, 'lock, unfinished'],
+    ]);
+    expect(lock.boxes.some(({ label }) => label.startsWith('fence'))).toBe(false);
+  });
+
+  it('of start, complete, post and wait has both sides', () => {
+    const round = scene({ epoch: 1 });
+    expect([round.ranks, round.start, round.end]).toEqual([[0, 1], 59_000, 69_000]);
+    expect(arrowsOf(round, 'signal')).toEqual(['1→0']);
+    expect(arrowsOf(round, 'put')).toEqual(['0→1 put 1: 64 B at 3']);
+  });
+
+  it('has the ranks that are asked for, and says how many it leaves out', () => {
+    const two = scene({ fence: 2, ranks: [2, 0] });
+    expect([two.ranks, two.hidden]).toEqual([[2, 0], 1]);
+    expect(arrowsOf(two, 'put')).toEqual(['2→0 put 0: 64 B at 4']);
+    expect(drawPage(two)).toContain('2 of 3 ranks');
+  });
+
+  it('is refused where the trace does not have it', () => {
+    expect(windowsOf(trace)).toEqual([{ id: '4.1', name: 'grid <3 × 3>', fences: 2, locks: 2, epochs: 1 }]);
+    expect(scene({ window: 'grid <3 × 3>' })).toEqual(scene({ window: '4.1' }));
+    const refused = (choice: Choice, message: RegExp): void =>
+      expect(() => scene(choice)).toThrow(
+        expect.objectContaining({ code: 'ERR_ARG', message: expect.stringMatching(message) }),
+      );
+    refused({ window: 'mesh' }, /no window "mesh"; it has grid/);
+    refused({ fence: 3 }, /has fences 1 to 2 in this trace, not 3/);
+    refused({ lock: 0 }, /has locks 1 to 2/);
+  });
+});
+
+describe('a picture', () => {
+  const choices: [string, Choice][] = [
+    ['a fence', { fence: 2 }],
+    ['a lock', { lock: 2 }],
+    ['a round', { epoch: 1 }],
+  ];
+
+  it.each(choices)('of %s has every box, arrow and label, each label clear of the others of its lane', (_, choice) => {
+    const picture = scene(choice);
+    const svg = drawSvg(picture);
+    const count = (pattern: RegExp): number => [...svg.matchAll(pattern)].length;
+    expect(count(/<rect /g)).toBe(picture.boxes.length);
+    expect(count(/class="head"/g)).toBe(picture.arrows.length);
+    expect(count(/class="name"/g)).toBe(picture.ranks.length);
+    const lanes = new Map<string, number[]>();
+    for (const [, x, y] of svg.matchAll(/<text class="label" x="([\d.]+)" y="([\d.]+)"/g))
+      lanes.set(x, [...(lanes.get(x) ?? []), Number(y)]);
+    for (const baselines of lanes.values()) {
+      const sorted = [...baselines].sort((a, b) => a - b);
+      for (let i = 1; i < sorted.length; i++) expect(sorted[i] - sorted[i - 1]).toBeGreaterThanOrEqual(14.9);
+    }
+  });
+
+  it('has time run downwards: what happens later stands lower', () => {
+    const picture = scene({ fence: 2 });
+    const tops = [...drawSvg(picture).matchAll(/<rect class="(call|wait|epoch)" x="([\d.]+)" y="([\d.]+)"/g)].map(
+      ([, kind, x, y]) => ({ kind, x, y: Number(y) }),
+    );
+    const calls = tops.filter(({ kind }) => kind === 'call');
+    expect(calls.map(({ y }) => y)).toEqual([...calls.map(({ y }) => y)].sort((a, b) => a - b));
+  });
+
+  it('takes names as text, whatever is in them', () => {
+    const page = drawPage(scene());
+    expect(page).not.toContain('<3');
+    expect(page).toContain('&#60;3 × 3&#62;');
+    expect(page).toContain('grid.js &#38; others');
+  });
+});
+
+describe('the command', () => {
+  let folder: string;
+  let file: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'onesided-picture-'));
+    file = join(folder, 'trace.json');
+    writeExample(file);
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('lists windows, and draws', async () => {
+    const page = join(folder, 'page.html');
+    const [listed, drawn] = await Promise.all([
+      onesided('trace', 'list', file),
+      onesided('trace', 'draw', file, '--lock', '2', '--ranks', '0-1', '-o', page),
+    ]);
+    expect(listed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^grid <3 × 3> +2 +2 +1$/m) });
+    expect(drawn).toMatchObject({
+      code: 0,
+      stdout: `${page}: Lock 2 of window grid <3 × 3>: rank 1 holds rank 2's part\n`,
+    });
+    expect(readFileSync(page, 'utf8')).toMatch(/^<!doctype html>/);
+  });
+
+  it('says what is wrong', async () => {
+    const other = join(folder, 'other.json');
+    writeFileSync(other, '{"traceEvents":[]}');
+    const cases: [string[], string][] = [
+      [[], 'say list or draw'],
+      [['show', file], 'trace can list and draw, not "show"'],
+      [['draw'], 'which trace? Give its file'],
+      [['draw', join(folder, 'none')], 'cannot be read (ENOENT)'],
+      [['list', other], 'is no trace of onesided'],
+      [['draw', file, '--fence', '1', '--lock', '1'], '--fence or --lock, not both'],
+      [['draw', file, '--fence', '0'], '--fence is a number from 1 on'],
+      [['draw', file, '--ranks', '0-99'], '--ranks is a list of 1 to 16 ranks'],
+      [['draw', file, '--ranks', '5'], 'the run had ranks 0 to 2, no 5'],
+      [['draw', file, '--epoch', '2'], 'has epochs of start and post 1 to 1'],
+      [['draw', file, '-o', join(folder, 'none/x')], 'the picture cannot be written: ENOENT'],
+    ];
+    for (const [args, message] of cases) {
+      const { code, stderr } = await onesided('trace', ...args);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+    }
+  });
+});

@@ -1,0 +1,68 @@
+/** Runs on a modelled fabric that are recorded: the same trace for the same seed, in virtual time. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Communicator } from '../../src/comm/communicator.ts';
+import { runTasks } from '../../src/comm/tasks.ts';
+import { Lock } from '../../src/sync/lock/scheme.ts';
+import { Window } from '../../src/window/window.ts';
+import { checkTrace } from './events.ts';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'onesided-trace-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function program(world: Communicator): Promise<number> {
+  const { rank, size } = world;
+  const win = await Window.allocate(world, Float64Array, 1, { name: 'numbers', info: { lock: 'two-sided' } });
+  await win.fence();
+  win.put(Float64Array.of(rank), (rank + 1) % size, 0);
+  await world.compute(30 * rank);
+  await win.fence();
+  await world.barrier();
+  await win.lock(0, Lock.EXCLUSIVE);
+  win.put(Float64Array.of(rank), 0, 0);
+  await win.unlock(0);
+  await win.free();
+  return world.now();
+}
+
+test('a trace has every call, what is waited for, and an arrow for each message, at virtual times', async () => {
+  const file = join(folder, 'tasks.json');
+  const options = { fabric: 'infinihost-64', trace: file };
+  const ends = await runTasks(3, program, options);
+  const trace = checkTrace(file);
+  expect(trace.other).toMatchObject({ ranks: 3, dropped: [0, 0, 0], disordered: 0, clock: 'virtual time' });
+  for (let rank = 0; rank < 3; rank++) {
+    const calls = trace.of(rank, 'call').map(({ name }) => name);
+    for (const name of ['fence', 'lock', 'unlock', 'barrier', 'free']) expect(calls).toContain(name);
+    expect(trace.of(rank, 'wait').length).toBeGreaterThan(3);
+  }
+  // Recording takes no time of the ranks.
+  expect(await runTasks(3, program, { fabric: 'infinihost-64' })).toEqual(ends);
+  const text = readFileSync(file, 'utf8');
+  await runTasks(3, program, options);
+  expect(readFileSync(file, 'utf8')).toBe(text);
+});
+
+test('a run that fails leaves its trace', async () => {
+  const file = join(folder, 'failed.json');
+  const run = runTasks(
+    2,
+    async (world) => {
+      await world.barrier();
+      if (world.rank === 1) throw new Error('enough');
+      await world.barrier();
+    },
+    { fabric: 'infinihost-64', trace: file },
+  );
+  await expect(run).rejects.toThrow('enough');
+  expect(
+    checkTrace(file)
+      .of(0, 'call')
+      .map(({ name }) => name),
+  ).toContain('barrier');
+});

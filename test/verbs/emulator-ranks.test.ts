@@ -1,0 +1,22 @@
+/** The direct emulator between ranks that are processes and threads: what one thread cannot show. */
+import { describe, expect, test } from 'vitest';
+import { RANK_KINDS, runRanks } from '../support/ranks.ts';
+
+interface Done {
+  readonly cases: readonly string[];
+}
+
+describe.each(RANK_KINDS)('queue pairs between %s', (kind) => {
+  for (const size of [1, 2, 3]) {
+    test(`of ${size} ranks do what the verbs say`, async () => {
+      for (const { cases } of await runRanks<Done>('verbs-pairs', { kind, size })) expect(cases.length).toBe(8);
+    });
+  }
+
+  test('four producers make 100,000 completions each in one queue, and nothing is lost, doubled or mixed', async () => {
+    const args = ['--messages=100000', '--updates=10000'];
+    for (const { cases } of await runRanks<Done>('verbs-stress', { kind, size: 5, args })) {
+      expect(cases.length).toBe(4);
+    }
+  });
+});

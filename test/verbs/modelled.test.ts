@@ -1,0 +1,54 @@
+/**
+ * The modelled fabric, with all devices driven by this thread: virtual time goes on whenever the test lets the event loop turn. Once in the order of the ranks, and under schedules drawn from a seed: with delays, so that messages of
+ * different queue pairs overtake each other, and with losses.
+ */
+import { loadFabric } from '../../src/fabrics/index.ts';
+import { ModelledFabric } from '../../src/providers/modelled/context.ts';
+import { type FaultOptions, Faults } from '../../src/providers/modelled/faults.ts';
+import { Simulator } from '../../src/providers/modelled/simulator.ts';
+import type { Context } from '../../src/verbs/device.ts';
+import { seedOfRun } from '../support/ranks.ts';
+import type { Harness } from './conformance/harness.ts';
+import { verbsConformance } from './conformance/index.ts';
+
+class Modelled implements Harness {
+  readonly #fabric: string;
+  readonly #seed: number;
+  readonly #faults: FaultOptions;
+  #simulator!: Simulator;
+  readonly clock = {
+    now: (): number => this.#simulator.now / 1000,
+    pass: (milliseconds: number, poll: () => void): void => {
+      const end = this.#simulator.now + 1000 * milliseconds;
+      let reached = false;
+      this.#simulator.at(end, 0, {
+        happen: () => {
+          reached = true;
+        },
+      });
+      poll();
+      this.#simulator.drain(() => reached);
+    },
+  };
+
+  constructor(fabric: string, seed: number, faults: FaultOptions) {
+    this.#fabric = fabric;
+    this.#seed = seed;
+    this.#faults = faults;
+  }
+
+  open(count: number): Context[] {
+    this.#simulator = new Simulator(count, this.#seed, Object.keys(this.#faults).length > 0);
+    const faults = new Faults('test', this.#faults, count, this.#seed);
+    const shared = new ModelledFabric(loadFabric(this.#fabric), this.#simulator, faults, count);
+    return Array.from({ length: count }, (_, lid) => shared.open(lid));
+  }
+}
+
+const seed = seedOfRun();
+await verbsConformance('the modelled fabric', new Modelled('infinihost-64', 1, {}));
+await verbsConformance(
+  'the modelled fabric, ranks on one node, delays',
+  new Modelled('connectx-16-cores', seed, { delay: 20 }),
+);
+await verbsConformance('the modelled fabric, losses', new Modelled('infinihost-64', seed, { delay: 2, loss: 0.02 }));
