@@ -143,11 +143,12 @@ describe('LU', () => {
 });
 
 describe('LU in C', () => {
-  it.each(PEERS.filter(({ compiler, launcher }) => installed(compiler) && installed(launcher)))(
-    'on $name has the same factors',
-    async (peer) => {
+  for (const peer of PEERS) {
+    const there = installed(peer.compiler) && installed(peer.launcher);
+    const needs = there ? '' : `: needs ${peer.packages}`;
+    it.skipIf(!there)(`on ${peer.name} has the same factors${needs}`, async () => {
       const report = (await runPeer(peer, 'lu', ['130', '32', '1'], 2)) as unknown as { digest: string };
       expect(report.digest).toBe(expectedDigest(130, 1));
-    },
-  );
+    });
+  }
 });

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { type Result, resultOf } from '../../bench/hpcc/result.ts';
 import { wholeNumber } from '../../bench/options.ts';
 import { onesided } from '../launcher/command.ts';
+import { casesOf } from '../support/gate.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../build/programs/bench/hpcc/random-access.js', import.meta.url));
@@ -28,12 +29,13 @@ async function randomAccess(
   }
 }
 
-const JOBS = [
+const ALL_JOBS = [
   [1, 'processes'],
   [2, 'processes'],
   [3, 'processes'],
   [2, 'threads'],
 ] as const;
+const JOBS = casesOf<(typeof ALL_JOBS)[number]>(ALL_JOBS, ([ranks]) => ranks === 2);
 
 describe.each(['aggregated', 'accumulate', 'fetch-and-add'])('RandomAccess, %s', (variant) => {
   it.each(JOBS.filter(([, kind]) => RANK_KINDS.includes(kind)))(

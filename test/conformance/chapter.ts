@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { chapters } from '../ranks/conformance/chapters.ts';
 import type { Requirement } from '../ranks/conformance/requirement.ts';
+import { IN_GATE } from '../support/gate.ts';
 import { RANK_KINDS, type RankKind, runRanks, seedOfRun } from '../support/ranks.ts';
 
 /** Ranks of one sort, on which chapters are put on trial. */
@@ -36,6 +37,8 @@ const ALL_RANKS: readonly Ranks[] = [
     env: { ONESIDED_DEBUG: 'requests,neighbours' },
   })),
 ];
+/** What stands for them in the gate. */
+const GATE_RANKS: readonly Ranks[] = RANK_KINDS.map((kind, i) => ({ name: kind, kind, sizes: [3 - i] }));
 /** What the library says of what is not to be had on a device. */
 const NOT_ON_DEVICES =
   /none can load and store another one's|is behind a device|reaches memory from the library only|needs a provider whose requests/;
@@ -75,7 +78,7 @@ async function putOnTrial(chapter: string, { name, kind, env }: Ranks, size: num
     const args = [`--chapter=${chapter}`, `--results=${results}`, `--after=${after}`, `--seed=${seedOfRun()}`];
     let ending = 'a rank ended without a word';
     try {
-      await runRanks('conformance', { kind, size, args, timeout: 100, ...(env && { env }) });
+      await runRanks('conformance', { kind, size, args, timeout: 150, ...(env && { env }) });
     } catch (error) {
       ending = (error as Error).message;
     }
@@ -101,7 +104,7 @@ async function putOnTrial(chapter: string, { name, kind, env }: Ranks, size: num
 }
 
 /** The tests of a chapter, by kind and number of ranks. */
-export function testChapter(chapter: string, sorts = ALL_RANKS): void {
+export function testChapter(chapter: string, sorts = IN_GATE ? GATE_RANKS : ALL_RANKS): void {
   const requirements = chapters[chapter];
   const sections: [string, [number, Requirement][]][] = [];
   for (const [number, requirement] of requirements.entries()) {

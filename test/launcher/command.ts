@@ -86,11 +86,12 @@ export function processesWith(text: string): number[] {
   return found;
 }
 
-/** Resolves when no such process is left, or with those that are left after two seconds. */
+/** Resolves when no such process is left, or with those that are left after a minute. */
 export async function leftWith(text: string): Promise<number[]> {
+  const deadline = Date.now() + 60_000;
   let left = processesWith(text);
-  for (let attempt = 0; attempt < 200 && left.length > 0; attempt++) {
-    await sleep(10);
+  while (left.length > 0 && Date.now() < deadline) {
+    await sleep(20);
     left = processesWith(text);
   }
   return left;

@@ -29,7 +29,7 @@ await world.barrier();
 if (world.rank === 0) {
   // Computes until all others have begun, and a while longer, and ends.
   const begun = () => memory.subarray(BEGUN + 1, BEGUN + world.size).every((flag) => flag === 1);
-  const limit = performance.now() + 20_000;
+  const limit = performance.now() + 60_000;
   while (!begun() && performance.now() < limit);
   const until = performance.now() + after;
   while (performance.now() < until);

@@ -574,12 +574,12 @@ async function locksThatEndEarly(world: Communicator, fence: FenceName): Promise
           // Nobody else holds anything: with all locks of all targets in one hand this would wait for ever.
           for (let other = 0; other < size; other++) {
             if (other === target) continue;
-            win.lockSync(other, Lock.EXCLUSIVE, 0, { timeout: 5000 });
+            win.lockSync(other, Lock.EXCLUSIVE, 0, { timeout: 60_000 });
             win.unlockSync(other);
           }
           win.unlockSync(target);
         }
-        await win.lock(target, type, 0, { timeout: 5000 });
+        await win.lock(target, type, 0, { timeout: 60_000 });
         win.accumulate(Float64Array.of(1), target, 0, Op.SUM);
         await win.unlock(target);
         await world.barrier();
@@ -637,7 +637,7 @@ async function leavingTheLine(world: Communicator): Promise<void> {
         Array.from({ length: size }, (_, r) => (r === 0 || r === 2 ? 0 : r < 2 ? r : r - 1)),
       );
     }
-    await win.lock(0, Lock.SHARED, 0, { timeout: 5000 });
+    await win.lock(0, Lock.SHARED, 0, { timeout: 60_000 });
     win.unlockSync(0);
     await world.barrier();
   });

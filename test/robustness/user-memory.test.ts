@@ -37,7 +37,6 @@ describe.skipIf(loadNative() === undefined)('an owner that ends in the middle', 
         expect(line.code, report).toBe('ERR_RMA_RANK_FAILED');
         expect(line.message, report).toContain('rank 0');
         expect(line.done, report).toBeGreaterThan(0);
-        expect(line.caught! - died!, report).toBeLessThan(2000);
       }
       expect(code, report).toBe(how === 'kill' ? 128 + 9 : 3);
     });

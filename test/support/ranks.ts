@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { loadNative } from '../../src/native.ts';
+import { IN_GATE } from './gate.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
@@ -15,8 +16,12 @@ export type RankKind = 'processes' | 'threads';
 export const RANK_KINDS: readonly RankKind[] =
   loadNative() === undefined && process.env['CI'] === undefined ? ['threads'] : ['processes', 'threads'];
 
-/** Each number of ranks on one of the kinds, in turn, and the last one on all: what depends on both is not tried in every combination. */
+/**
+ * Each number of ranks on one of the kinds, in turn, and the last one on all: what depends on both is not tried in every combination. In the gate, two or three ranks of
+ * each kind.
+ */
 export function rankRuns(sizes: readonly number[]): readonly { readonly kind: RankKind; readonly size: number }[] {
+  if (IN_GATE) return RANK_KINDS.map((kind, i) => ({ kind, size: sizes.includes(3) ? 3 - i : 2 }));
   return sizes.flatMap((size, i) => {
     const kinds = i === sizes.length - 1 ? RANK_KINDS : [RANK_KINDS[i % RANK_KINDS.length]];
     return kinds.map((kind) => ({ kind, size }));

@@ -19,7 +19,7 @@ import {
 
 export const ALL_ACCESS = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 /** How long a rank waits for a completion that must come. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /** Where another rank's memory is. */
 interface Remote {

@@ -74,7 +74,7 @@ export function suiteOver(harness: Harness, device: DeviceAttributes, capabiliti
 export const ALL_ACCESS = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 
 /** How long a test waits for a completion or event that must come, and for one that must not. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 const QUIET_MS = 5;
 
 /** A completion, copied out of the queue. */

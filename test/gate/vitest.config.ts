@@ -1,0 +1,62 @@
+/**
+ * `npm test`: the part of the tests that has to pass before anything lands. It takes two minutes, also where one of two cores is kept busy, and needs
+ * nothing but Node and the compiler. `npm run test:all` runs everything.
+ *
+ * What belongs here: a file of each floor that says whether the floor stands, and that has never failed for another reason than a fault. What waits for
+ * times, draws hundreds of cases or starts a job for each of them does not.
+ */
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+import all from '../../vitest.config.ts';
+
+/** Tests in their own process: some at a time. */
+const ALONE = [
+  'test/bench/{lu,on-fabrics,peers,perftest,random-access,random-stream,statistics}.test.ts',
+  'test/comm/{control-copy,group,tasks}.test.ts',
+  'test/conformance/peers.test.ts',
+  'test/datatype/*.test.ts',
+  'test/docs/mpi-names.test.ts',
+  'test/fabrics/*.test.ts',
+  'test/launcher/{command-line,line-merger,supervisor}.test.ts',
+  'test/native/{arguments,copies,memory}.test.ts',
+  'test/providers/rdma-core.test.ts',
+  'test/sync/{barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
+  'test/trace/{picture,recorder,tasks}.test.ts',
+  'test/transfer/*.test.ts',
+  'test/verbs/{emulator,emulator-attachments,emulator-rings}.test.ts',
+  'test/window/remote-directory.test.ts',
+];
+
+/** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */
+const WITH_RANKS = [
+  'test/bench/random-access-run.test.ts',
+  'test/conformance/{communication,errors,initialization,memory-model,semantics,synchronization}.test.ts',
+  'test/launcher/run-threads.test.ts',
+  'test/robustness/kill.test.ts',
+  'test/verbs/emulator-ranks.test.ts',
+  'test/window/{arguments,datatypes,epochs,transfer}.test.ts',
+];
+
+const { include: _, ...common } = all.test!;
+
+export default defineConfig({
+  resolve: all.resolve!,
+  root: fileURLToPath(new URL('../..', import.meta.url)),
+  test: {
+    ...common,
+    env: { ...common.env, ONESIDED_TEST_GATE: '1' },
+    projects: [
+      { extends: true, test: { name: 'alone', include: ALONE, maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: {
+          name: 'ranks',
+          include: WITH_RANKS,
+          fileParallelism: false,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});
