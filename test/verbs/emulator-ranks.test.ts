@@ -1,11 +1,13 @@
 /** The direct emulator between ranks that are processes and threads: what one thread cannot show. */
 import { describe, expect, test } from 'vitest';
-import { casesOf } from '../support/gate.ts';
+import { casesOf, IN_GATE } from '../support/gate.ts';
 import { RANK_KINDS, runRanks } from '../support/ranks.ts';
 
 interface Done {
   readonly cases: readonly string[];
 }
+
+const MESSAGES = IN_GATE ? 20_000 : 100_000;
 
 describe.each(RANK_KINDS)('queue pairs between %s', (kind) => {
   for (const size of casesOf([1, 2, 3], (size) => size === 2)) {
@@ -14,8 +16,8 @@ describe.each(RANK_KINDS)('queue pairs between %s', (kind) => {
     });
   }
 
-  test('four producers make 100,000 completions each in one queue, and nothing is lost, doubled or mixed', async () => {
-    const args = ['--messages=100000', '--updates=10000'];
+  test(`four producers make ${MESSAGES} completions each in one queue, and nothing is lost, doubled or mixed`, async () => {
+    const args = [`--messages=${MESSAGES}`, '--updates=10000'];
     for (const { cases } of await runRanks<Done>('verbs-stress', { kind, size: 5, args })) {
       expect(cases.length).toBe(4);
     }
