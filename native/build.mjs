@@ -1,5 +1,5 @@
 /**
- * Builds the addon with cmake-js if it is missing or older than its sources. Downloads nothing.
+ * Builds the addon with cmake-js if it is missing, older than its sources, or built before libibverbs' header came or went. Downloads nothing.
  *
  *     node native/build.mjs            build if needed
  *     node native/build.mjs --force    build in any case
@@ -9,7 +9,7 @@
  * succeeds, unless --force or --prebuild asked for it.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,6 +18,13 @@ const native = dirname(fileURLToPath(import.meta.url));
 const root = dirname(native);
 const out = join(root, 'build', 'native');
 const binary = join(out, 'Release', 'onesided.node');
+/** With which optional headers the addon was built. */
+const headersFile = join(out, 'headers');
+/** Optional: rdma.cc includes it if the compiler finds it. */
+const headers = ['/usr/include', '/usr/local/include']
+  .map((folder) => join(folder, 'infiniband/verbs.h'))
+  .filter((header) => existsSync(header))
+  .join('\n');
 const demanded = process.argv.includes('--force') || process.argv.includes('--prebuild');
 
 function give(reason) {
@@ -34,9 +41,13 @@ function stale() {
   return readdirSync(native).some((name) => modified(join(native, name)) > built);
 }
 
+/** From scratch: what was compiled without a header does not depend on it for the build tool, and would stay as it is. */
+const anew =
+  process.argv.includes('--force') || !existsSync(headersFile) || readFileSync(headersFile, 'utf8') !== headers;
+
 if (process.platform !== 'linux') give(`it needs Linux, this is ${process.platform}`);
 
-if (process.argv.includes('--force') || stale()) {
+if (anew || stale()) {
   for (const tool of ['cmake', 'c++']) {
     if (spawnSync(tool, ['--version'], { stdio: 'ignore' }).error !== undefined) give(`${tool} is not installed`);
   }
@@ -46,9 +57,10 @@ if (process.argv.includes('--force') || stale()) {
   } catch {
     give('cmake-js is not installed (npm install cmake-js node-addon-api node-api-headers)');
   }
-  const args = [cmakeJs, 'compile', '--directory', native, '--out', out, '--log-level', 'error'];
+  const args = [cmakeJs, anew ? 'rebuild' : 'compile', '--directory', native, '--out', out, '--log-level', 'error'];
   const { status } = spawnSync(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] });
   if (status !== 0) give('the compiler failed, see above');
+  writeFileSync(headersFile, headers);
   console.log(`native addon: built ${binary}`);
 }
 

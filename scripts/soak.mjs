@@ -1,7 +1,8 @@
 /**
- * Runs random programs with ever new seeds, on ranks of every kind and number, until the time is over or one fails.
+ * Kills a rank a hundred times, and prints how long the others took to know; then runs random programs with ever new seeds, on ranks of every kind and number,
+ * until the time is over or one fails.
  *
- *     npm run test:soak -- --minutes 30 [--seed N]
+ *     npm run test:soak -- --minutes 30 [--seed N] [--kills 100]
  *
  * Prints the seed of each round, and the command that repeats the one that failed. Needs `npm run build`, as the npm script does it.
  */
@@ -10,11 +11,20 @@ import { randomInt } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '5' }, seed: { type: 'string' } } });
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '5' },
+    seed: { type: 'string' },
+    kills: { type: 'string', default: '100' },
+  },
+});
 const minutes = Number(values.minutes);
 if (!(minutes > 0)) throw new Error(`--minutes must be a number above 0, not ${values.minutes}`);
 let seed = values.seed === undefined ? randomInt(1_000_000_000) : Number(values.seed);
 if (!Number.isSafeInteger(seed)) throw new Error(`--seed must be a whole number, not ${values.seed}`);
+const kills = Number(values.kills);
+if (!(Number.isSafeInteger(kills) && kills >= 0))
+  throw new Error(`--kills must be a whole number from 0, not ${values.kills}`);
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Rank programs that draw what they do from `--seed`, and how much of it a round is. */
@@ -41,6 +51,24 @@ const KINDS = [
 
 const end = Date.now() + minutes * 60_000;
 const started = Date.now();
+if (kills > 0) {
+  const test = ['node_modules/vitest/vitest.mjs', 'run', 'test/robustness/kill.test.ts'];
+  const { code, output } = await run(test, {
+    ONESIDED_SEED: String(seed),
+    ONESIDED_TEST_KILLS: String(kills),
+    NO_COLOR: '1',
+  });
+  if (code !== 0) {
+    console.error(
+      `${output}\na killed rank was not handled as promised; again:\nONESIDED_SEED=${seed} ONESIDED_TEST_KILLS=${kills} node ${test.join(' ')}`,
+    );
+    process.exit(1);
+  }
+  const told = /\d+ survivors knew after .*/.exec(output);
+  console.log(
+    told === null ? 'no rank was killed: ranks as processes need the addon' : `${kills} ranks killed: ${told[0]}`,
+  );
+}
 let rounds = 0;
 while (Date.now() < end) {
   const [program, ...args] = PROGRAMS[rounds % PROGRAMS.length];
@@ -63,9 +91,13 @@ while (Date.now() < end) {
 }
 console.log(`${process.stdout.isTTY ? '\n' : ''}${rounds} rounds passed, none failed`);
 
-function run(args) {
+function run(args, env = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, args, {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...env },
+    });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
     child.on('error', reject);
