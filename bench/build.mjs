@@ -17,7 +17,7 @@ export function buildWhatIsMissing() {
     const sources = Math.max(modified(join(root, project)), ...folders.map(newest));
     if (sources < built) continue;
     console.log(`building ${project}`);
-    run('node_modules/typescript/bin/tsc', '-p', project);
+    run('node_modules/typescript/bin/tsc', '-p', project, '--noCheck');
     // Which it leaves alone where a changed file says the same as before.
     utimesSync(join(root, notes), new Date(), new Date());
   }

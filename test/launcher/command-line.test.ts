@@ -1,4 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { onesided, PROBE, start } from './command.ts';
 
@@ -95,5 +99,26 @@ describe.concurrent('onesided', () => {
       defaultRanks: 'threads',
       providers: { emulator: { processes: { available: false } } },
     });
+  });
+});
+
+describe('the command of the package', () => {
+  const command = fileURLToPath(new URL('../../bin/onesided.mjs', import.meta.url));
+
+  it('is the built one', () => {
+    const { stdout, status } = spawnSync(command, ['--version'], { encoding: 'utf8' });
+    expect([stdout, status]).toEqual([`${version}\n`, 0]);
+  });
+
+  it('says what to do where nothing was built', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'onesided-test-'));
+    try {
+      cpSync(command, join(folder, 'bin/onesided.mjs'));
+      const { stderr, status } = spawnSync(process.execPath, [join(folder, 'bin/onesided.mjs')], { encoding: 'utf8' });
+      expect(stderr).toContain('run "npm ci && npm run build" first');
+      expect(status).toBe(1);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 });
