@@ -3,24 +3,44 @@ import { describe, expect, test } from 'vitest';
 import { chapters } from '../ranks/conformance/chapters.ts';
 import { NOT_ON_DEVICES, tryUnder } from '../ranks/support/explorer.ts';
 import { schemes } from '../ranks/support/schemes.ts';
+import { casesOf } from '../support/gate.ts';
 import { seedOfRun } from '../support/ranks.ts';
 
 /** With the schemes that windows have by themselves; from 4 on, with others (support/explorer.ts). */
 const base = 8 * (seedOfRun() % 1_000_000);
+
+type Schedule = readonly [size: number, seed: number, fabric: string];
+/** In the gate, one with delays and losses. */
+const inGate = ([, seed]: Schedule): boolean => seed === base + 3;
+
+const OF_CHAPTERS = casesOf<Schedule>(
+  [
+    [2, 0, 'infinihost-64'],
+    [4, base + 1, 'infinihost-64'],
+    [3, base + 2, 'connectx-16-cores'],
+    [3, base + 3, 'infinihost-64'],
+    [4, base + 5, 'infinihost-64'],
+    [3, base + 6, 'connectx-16-cores/2'],
+  ],
+  inGate,
+);
+const OF_SCHEMES = casesOf<Schedule>(
+  [
+    [2, 0, 'infinihost-64'],
+    [5, base, 'infinihost-64'],
+    [4, base + 1, 'connectx-16-cores'],
+    [7, base + 2, 'connectx-16-cores/3'],
+    [6, base + 3, 'connectx-16-cores/2'],
+  ],
+  inGate,
+);
 
 for (const [chapter, requirements] of Object.entries(chapters)) {
   describe(`${chapter}, on tasks`, () => {
     for (const requirement of requirements) {
       if (requirement.run === undefined) continue;
       test(`MPI 4.1, ${requirement.section}: ${requirement.says}`, async ({ skip }) => {
-        for (const [size, seed, fabric] of [
-          [2, 0, 'infinihost-64'],
-          [4, base + 1, 'infinihost-64'],
-          [3, base + 2, 'connectx-16-cores'],
-          [3, base + 3, 'infinihost-64'],
-          [4, base + 5, 'infinihost-64'],
-          [3, base + 6, 'connectx-16-cores/2'],
-        ] as const) {
+        for (const [size, seed, fabric] of OF_CHAPTERS) {
           if (size < requirement.from) continue;
           const error = await tryUnder(requirement, { fabric, size, seed });
           if (NOT_ON_DEVICES.test(String(error))) skip('not on devices');
@@ -38,13 +58,7 @@ for (const [chapter, requirements] of Object.entries(schemes)) {
   describe(`${chapter} by their schemes, on tasks`, () => {
     for (const requirement of requirements) {
       test(requirement.says, async () => {
-        for (const [size, seed, fabric] of [
-          [2, 0, 'infinihost-64'],
-          [5, base, 'infinihost-64'],
-          [4, base + 1, 'connectx-16-cores'],
-          [7, base + 2, 'connectx-16-cores/3'],
-          [6, base + 3, 'connectx-16-cores/2'],
-        ] as const) {
+        for (const [size, seed, fabric] of OF_SCHEMES) {
           expect(
             await tryUnder(requirement, { fabric, size, seed }),
             `npm run explore -- --seeds=1 --first=${seed} --chapter=${chapter} --size=${size} --fabric=${fabric} '--only=${requirement.says}'`,
