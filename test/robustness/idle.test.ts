@@ -9,7 +9,7 @@ import { Slots } from './slots.ts';
 const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/robust-idle.js', import.meta.url));
 const kinds = (['processes', 'threads'] as const).filter((kind) => kind === 'threads' || loadNative() !== undefined);
 const WAITS_MS = 3000;
-/** The bound is a hundredth; what else runs on the machine is charged to whoever is interrupted. */
+/** Wanted is a hundredth; what else runs on the machine is charged to whoever is interrupted. */
 const SHARE = 0.05;
 
 const slots = new Slots(5);
