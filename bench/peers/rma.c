@@ -30,10 +30,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "library.h"
 
-/* Seconds at least before anything counts, as in bench/ranks/samples.ts. */
+/* Seconds at least before anything counts, as in bench/ranks/samples.ts: so many for each rank on a core. */
 #define WARM_UP 0.5
 
 enum { DEPTH = 64, REACH = 4 << 20, PAGE = 4096, TARGET = 1 };
@@ -301,10 +302,12 @@ static void measure(const struct row *row, int samples, double block, double *se
   int active = rank == 0 || together(row);
   if (!active) return;
   long n = 1;
+  double shared = (double)ranks / sysconf(_SC_NPROCESSORS_ONLN);
+  double warm_up = together(row) && shared > 1 ? WARM_UP * shared : WARM_UP;
   double begun = MPI_Wtime();
   for (;;) {
     double took = timed(row, n);
-    int enough = took >= block && MPI_Wtime() - begun >= WARM_UP;
+    int enough = took >= block && MPI_Wtime() - begun >= warm_up;
     long next = n;
     if (took < block) next = took > block / 16 ? (long)(n * (block * 1.1 / took)) + 1 : n * 4;
     next = agreed(row, enough ? -n : next);

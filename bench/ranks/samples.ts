@@ -2,11 +2,12 @@
  * How the rank programs of the benchmark measure: as bench/peers/rma.c does. A sample is the mean over one block of iterations, timed on rank 0;
  * the block's length is found beforehand by going on until it lasts long enough, which is also the warm-up.
  */
+import { availableParallelism } from 'node:os';
 import type { Communicator } from 'onesided';
 
 /**
  * Before anything counts: code is compiled while it runs, and eight processes that have just started on two cores have more to do
- * than to wait for each other. A block that was long because something disturbed it is found out in this time, too.
+ * than to wait for each other. A block that was long because something disturbed it is found out in this time, too. So much for each rank on a core.
  */
 const WARM_UP_MS = 500;
 
@@ -32,7 +33,7 @@ export async function measure(
   samples: number,
   block: number,
   world?: Communicator,
-  warmUpMs = WARM_UP_MS,
+  warmUpMs = WARM_UP_MS * Math.max(1, (world?.size ?? 1) / availableParallelism()),
 ): Promise<Measured> {
   let total = 0;
   const timed = async (iterations: number): Promise<number> => {

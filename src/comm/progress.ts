@@ -23,6 +23,12 @@ const CALL_MS = 10;
  * scheduler's account: after a thousand of them a rank is so far behind that the others run for seconds before it does.
  */
 const YIELDS = 60;
+/**
+ * So often, and not longer than that, does the promise form hand its core on before it goes to the event loop and sleeps, where ranks share cores. To put eight ranks to
+ * sleep there and wake them takes a millisecond, to let them take turns a twentieth of it. A rank whose neighbours compute gives up after the first yield, which takes longer.
+ */
+const ASYNC_YIELDS = 200;
+const ASYNC_YIELD_MS = 0.5;
 /** Looks at the operation before the promise form goes to the event loop: a few microseconds. */
 const ASYNC_SPIN = 500;
 /**
@@ -84,6 +90,7 @@ export class Progress {
   #running = false;
   #yield: (() => void) | undefined;
   #yields: number;
+  readonly #takesTurns: boolean;
   #patience: number;
   #lastInspection = 0;
   #longestNap: () => number;
@@ -105,6 +112,7 @@ export class Progress {
     this.spin = options.oversubscribed ? 1 : BATCH;
     this.#patience = options.oversubscribed ? 0 : PATIENCE_MS;
     this.#longestNap = () => (options.expectsCalls() ? CALL_MS : LIVENESS_MS);
+    this.#takesTurns = options.oversubscribed && options.schedYield !== undefined;
     this.#yield = options.schedYield;
     this.#yields = options.schedYield === undefined ? 0 : options.oversubscribed ? YIELDS : YIELDS / 10;
   }
@@ -220,11 +228,23 @@ export class Progress {
       const spin = Math.min(this.spin, ASYNC_SPIN);
       for (let i = 0; i < spin; i++) if (operation.advance()) return DONE;
       const timeoutMs = this.#timeoutOf(options);
+      if (this.#takesTurns && this.#pending.size === 0 && this.#letOthersRun(operation)) return DONE;
       return this.#park(operation, timeoutMs, options?.signal);
     } catch (error) {
       operation.abandon?.();
       return Promise.reject(this.#liveness.explain(error));
     }
+  }
+
+  /** The promise form where ranks share cores: hands the core on a few times, unless other promises wait already. Whether that completed the operation. */
+  #letOthersRun(operation: Operation): boolean {
+    const begun = performance.now();
+    for (let i = 0; i < ASYNC_YIELDS; i++) {
+      this.#yield!();
+      if (operation.advance()) return true;
+      if (performance.now() - begun > ASYNC_YIELD_MS) return false;
+    }
+    return false;
   }
 
   #park(operation: Operation, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
