@@ -308,12 +308,12 @@ function rendezvousOver(control: Control, context: Context, self: number): Rende
   const { connections, slots, slotWords, size } = control;
   return {
     publish(peer, qpNumber, ready) {
-      Atomics.store(connections, self * size + peer, qpNumber * 2 + (ready ? 1 : 0));
+      Atomics.store(connections, control.connectionAt(self, peer), qpNumber * 2 + (ready ? 1 : 0));
       Atomics.store(slots, peer * slotWords + Slot.CONNECT_BELL, 1);
       context.wake(peer);
     },
     lookUp(peer) {
-      const word = Atomics.load(connections, peer * size + self);
+      const word = Atomics.load(connections, control.connectionAt(peer, self));
       return word === 0 ? undefined : { qpNumber: word >>> 1, ready: (word & 1) === 1 };
     },
     hasLeft: (peer) => Atomics.load(slots, peer * slotWords + Slot.STATE) === RankState.FINALIZED,

@@ -174,7 +174,7 @@ class Run<T> {
     this.#results = new Array<T>(size);
     this.#published = new Array<undefined>(size).fill(undefined);
     this.#callers = new Array<undefined>(size).fill(undefined);
-    const words = viewControl(new ArrayBuffer(controlBytes(size, false)), size, false);
+    const words = viewControl(new ArrayBuffer(controlBytes(size, 'none')), size, 'none');
     formatControl(words);
     this.#control = words;
     const shared = new ModelledFabric(fabric, this.#simulator, faults, size);

@@ -271,17 +271,20 @@ function interleaves(runs: Runs, count: number, stride: number): boolean {
   return runs.repeat(count, stride).overlapping;
 }
 
-/** What every element's address must be a multiple of for atomic access, and the largest power of two up to 16 that they all are multiples of. */
-export function alignment(side: Side): { readonly needed: number; readonly offsets: number } {
+/** What every element's address must be a multiple of for atomic access, a power of two. */
+export function alignmentNeeded({ base, type }: Side): number {
+  if (base === MIXED) return type === undefined ? 1 : alignmentOf(type);
+  return ALIGNMENTS[base];
+}
+
+/** Whether the offsets of all elements are multiples of it. */
+export function isAligned(side: Side, alignment: number): boolean {
   const { type, count, stride, base } = side;
-  if (base === MIXED) return { needed: type === undefined ? 1 : alignmentOf(type), offsets: 16 };
-  const needed = ALIGNMENTS[base];
-  if (type === undefined) return { needed, offsets: 16 };
-  let bits = 16;
+  if (base === MIXED || type === undefined) return true;
   // Runs begin with elements, and have whole ones; not so those of pairs with padding.
-  if (DATA_SIZES[base] === TYPE_SIZES[base]) bits = type.runs.granularity | (count > 1 ? stride | 0 : 0);
-  else for (const offset of elementOffsets(side)) bits |= offset | 0;
-  return { needed, offsets: bits & -bits };
+  if (DATA_SIZES[base] === TYPE_SIZES[base])
+    return (count === 1 || stride % alignment === 0) && type.runs.isAligned(alignment);
+  return elementOffsets(side).every((offset) => offset % alignment === 0);
 }
 
 /** As many elements as a side has, one after the other, as far apart as in an array. */

@@ -246,12 +246,13 @@ export class Runs {
     return this.first + ((i - j) / this.n0) * this.s1 + j * this.s0;
   }
 
-  /** The largest power of two, at most 16, that divides every start. */
-  get granularity(): number {
-    let bits = 16;
-    if (this.starts === undefined) bits |= low32(this.first) | low32(this.s0) | low32(this.s1);
-    else for (let i = 0; i < this.starts.length; i++) bits |= low32(this.starts[i] * this.unit);
-    return bits & -bits;
+  /** Whether `alignment`, a power of two, divides every start. */
+  isAligned(alignment: number): boolean {
+    const { starts, unit } = this;
+    let bits = 0;
+    if (starts === undefined) bits = low32(this.first) | low32(this.s0) | low32(this.s1);
+    else if (unit % alignment !== 0) for (let i = 0; i < starts.length; i++) bits |= low32(starts[i] * unit);
+    return (bits & (alignment - 1)) === 0;
   }
 
   /** Whether a byte is in two of the runs. Found out when first asked for: sorts irregular runs that are not in ascending order. */

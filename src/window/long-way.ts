@@ -6,10 +6,11 @@ import { bytesOf, checkBuffer, opAllowed, TYPE_NAMES, type TypedArray } from '..
 import { TypeCode } from '../datatype/codes.ts';
 import { copyPlaces } from '../datatype/copy.ts';
 import {
-  alignment,
+  alignmentNeeded,
   checkFetch,
   checkSides,
   type FetchLayout,
+  isAligned,
   isOverlapping,
   piecesOf,
   type Side,
@@ -414,8 +415,8 @@ export class LongWay {
   }
 
   #refuseUnaligned(call: string, t: Target, at: number, place: number, to: Side): void {
-    const { needed, offsets } = alignment(to);
-    if (place % needed === 0 && offsets % needed === 0) return;
+    const needed = alignmentNeeded(to);
+    if (place % needed === 0 && isAligned(to, needed)) return;
     const where = `${call} to rank ${t.rank} in ${this.#epochs.what}`;
     throw new RmaError(
       'ERR_DISP',

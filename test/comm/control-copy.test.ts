@@ -13,13 +13,15 @@ import {
 } from '../../src/comm/bootstrap/control.ts';
 import { ControlCopy, type Message } from '../../src/comm/bootstrap/control-copy.ts';
 
-function makeControl(size: number): Control {
-  const control = viewControl(new SharedArrayBuffer(controlBytes(size)), size);
+function makeControl(rank: number, size: number): Control {
+  const control = viewControl(new SharedArrayBuffer(controlBytes(size, { rank })), size, { rank });
   formatControl(control);
   return control;
 }
 
 const stateOf = ({ slots, slotWords }: Control, rank: number): number => slots[rank * slotWords + Slot.STATE];
+const connection = ({ connections, connectionAt }: Control, from: number, to: number): number =>
+  connections[connectionAt(from, to)];
 const failKindOf = ({ slots, slotWords }: Control, rank: number): number => slots[rank * slotWords + Slot.FAIL_KIND];
 
 /** Ranks and the connections between them, on which everything takes as long as the test likes. */
@@ -37,7 +39,7 @@ class Network {
 
   constructor(size: number) {
     this.size = size;
-    this.controls = Array.from({ length: size }, () => makeControl(size));
+    this.controls = Array.from({ length: size }, (_, rank) => makeControl(rank, size));
     this.copies = this.controls.map(
       (control, rank) => new ControlCopy(control, rank, (to, message) => this.wire(rank, to).push(message)),
     );
@@ -67,7 +69,9 @@ class Network {
   }
 
   publish(rank: number, peer: number, number: number): void {
-    if (rank !== peer && !this.dead.has(rank)) this.controls[rank].connections[rank * this.size + peer] = number;
+    if (rank === peer || this.dead.has(rank)) return;
+    const { connections, connectionAt } = this.controls[rank];
+    connections[connectionAt(rank, peer)] = number;
   }
 
   finalize(rank: number): void {
@@ -160,8 +164,8 @@ describe('copies of the control memory', () => {
           for (const [rank, its] of controls.entries()) {
             expect(stateOf(control, rank)).toBe(stateOf(its, rank));
             expect(control.slots[rank * control.slotWords]).toBe(its.slots[rank * control.slotWords]);
-            // The row of whoever is connected to this one.
-            expect(control.connections[rank * SIZE + mine]).toBe(its.connections[rank * SIZE + mine]);
+            // What it offers to this one.
+            if (rank !== mine) expect(connection(control, rank, mine)).toBe(connection(its, rank, mine));
           }
           const joined = controls.filter((its, rank) => stateOf(its, rank) !== RankState.ABSENT).length;
           expect(control.header[Header.JOINED]).toBe(joined);
@@ -255,7 +259,7 @@ describe('copies of the control memory', () => {
           expect(control.header[Header.FAILED]).toBe(0);
           expect(control.header[Header.JOINED]).toBe(SIZE);
           for (const other of [0, 1, 2]) expect(stateOf(control, other)).toBe(RankState.JOINED);
-          expect(control.connections[2 * SIZE + 1]).toBe(77);
+          if (rank !== 0) expect(connection(control, 2, 1)).toBe(77);
           // What it says of itself goes forward only, and is counted once.
           expect([RankState.JOINED, RankState.FINALIZED]).toContain(stateOf(control, liar));
           expect(control.header[Header.FINALIZED]).toBe(stateOf(control, liar) === RankState.FINALIZED ? 1 : 0);
@@ -263,6 +267,12 @@ describe('copies of the control memory', () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  test('have as many bytes for each rank, however many ranks there are', () => {
+    const bytesOfEach = (size: number): number =>
+      (controlBytes(size, { rank: 1 }) - controlBytes(0, { rank: 1 })) / size;
+    expect(bytesOfEach(4096)).toBe(bytesOfEach(2));
   });
 
   test('let nobody come twice, nor after it has failed or left', () => {

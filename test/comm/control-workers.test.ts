@@ -38,9 +38,9 @@ class Rank {
   readonly #news: News[] = [];
 
   constructor(rank: number, size: number, secret: string, silenceMs = 10_000) {
-    const buffer = new SharedArrayBuffer(controlBytes(size));
+    const buffer = new SharedArrayBuffer(controlBytes(size, { rank }));
     this.#rank = rank;
-    this.control = viewControl(buffer, size);
+    this.control = viewControl(buffer, size, { rank });
     formatControl(this.control);
     const workerData: ControlWorkerData = { buffer, flag: this.flag, rank, size, secret, silenceMs };
     this.worker = new Worker(PROGRAM, { workerData });
@@ -65,11 +65,11 @@ class Rank {
   }
 
   publish(peer: number, number: number): void {
-    Atomics.store(this.control.connections, this.#rank * this.control.size + peer, number);
+    Atomics.store(this.control.connections, this.control.connectionAt(this.#rank, peer), number);
   }
 
   connection(from: number): number {
-    return Atomics.load(this.control.connections, from * this.control.size + this.#rank);
+    return Atomics.load(this.control.connections, this.control.connectionAt(from, this.#rank));
   }
 
   stateOf(rank: number): number {

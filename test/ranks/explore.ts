@@ -1,9 +1,9 @@
 /**
  * The schedule explorer: puts the requirements of the conformance suite, and those of every scheme (support/schemes.ts), on trial on a modelled fabric, under one schedule for each seed.
  *
- *     npm run explore -- --seeds=1000 [--first=0] [--chapter=semantics] [--only=TEXT] [--size=3] [--fabric=infinihost-64]
+ *     npm run explore -- --seeds=1000 [--first=0] [--chapter=semantics] [--scheme=NAME] [--only=TEXT] [--size=3] [--fabric=infinihost-64]
  *
- * Chapters are those of the suite, and `fences` and `locks`. Without `--size` and `--fabric` the requirements are tried on 3 ranks of `infinihost-64`, schemes on 2 to 7 ranks of several fabrics, by the seed.
+ * Chapters are those of the suite, and `fences` and `locks`; `--scheme` is one of those schemes, with its variants (`hybrid`) or one of them (`'hybrid network threshold:2'`). Without `--size` and `--fabric` the requirements are tried on 3 ranks of `infinihost-64`, schemes on 2 to 7 ranks of several fabrics, by the seed.
  *
  * What fails is printed with the command that repeats it. Exit code 1 if something has, or nothing was tried.
  */
@@ -12,29 +12,33 @@ import { inRange, oneOf, orExplain, wholeNumber } from '../../bench/options.ts';
 import { Progress } from '../../bench/progress.ts';
 import { chapters } from './conformance/chapters.ts';
 import { NOT_ON_DEVICES, tryUnder } from './support/explorer.ts';
-import { schemes } from './support/schemes.ts';
+import { isOfScheme, schemeNames, schemes } from './support/schemes.ts';
 
 const CHAPTERS = { ...chapters, ...schemes };
 
-const { seeds, first, chapter, only, givenSize, givenFabric } = orExplain(() => {
+const { seeds, first, chapter, scheme, only, givenSize, givenFabric } = orExplain(() => {
   const { values } = parseArgs({
     options: {
       seeds: { type: 'string', default: '100' },
       first: { type: 'string', default: '0' },
       chapter: { type: 'string' },
+      scheme: { type: 'string' },
       only: { type: 'string' },
       size: { type: 'string' },
       fabric: { type: 'string' },
     },
   });
   if (values.chapter !== undefined) oneOf('--chapter', values.chapter, Object.keys(CHAPTERS));
+  if (values.scheme !== undefined)
+    oneOf('--scheme', values.scheme, [...new Set(schemeNames.flatMap((name) => [name.split(' ')[0], name]))]);
   const seeds = wholeNumber(values.seeds);
   inRange('--seeds', seeds, 1, 2 ** 32);
   const first = wholeNumber(values.first);
   inRange('--first', first, 0, 2 ** 52);
   const givenSize = values.size === undefined ? undefined : wholeNumber(values.size);
   if (givenSize !== undefined) inRange('--size', givenSize, 1, 1024);
-  return { seeds, first, givenSize, chapter: values.chapter, only: values.only, givenFabric: values.fabric };
+  const { chapter, scheme, only, fabric: givenFabric } = values;
+  return { seeds, first, givenSize, chapter, scheme, only, givenFabric };
 });
 
 const sizeOf = (name: string, seed: number): number => givenSize ?? (name in schemes ? 2 + (seed % 6) : 3);
@@ -46,6 +50,7 @@ const chosen = Object.entries(CHAPTERS)
   .filter(([name]) => chapter === undefined || name === chapter)
   .flatMap(([name, requirements]) => requirements.map((requirement) => ({ name, requirement })))
   .filter(({ requirement }) => requirement.run !== undefined)
+  .filter(({ name, requirement }) => scheme === undefined || (name in schemes && isOfScheme(requirement, scheme)))
   .filter(({ requirement }) => only === undefined || requirement.says.includes(only));
 
 const unavailable = new Set<string>();

@@ -4,7 +4,7 @@
  *
  * The copies are a star: all are connected to that of rank 0, the hub, which passes on. Each connection keeps the order of what is sent, and loses nothing until it ends.
  *
- * Who writes a copy: the rank itself its own slot, and its own row of connections; this object, in the rank's worker thread, the rest. FAILED is set by compare-and-swap, as
+ * Who writes a copy: the rank itself its own slot, and the connections that it offers; this object, in the rank's worker thread, the rest. FAILED is set by compare-and-swap, as
  * everywhere. Everything is read and written with `Atomics`, and a rank's state is stored after what belongs to it.
  *
  * What is believed of whom: a member speaks of itself only, except that it may say of any rank that it has failed, since it may have found a connection broken that nobody else uses.
@@ -32,6 +32,8 @@ export class ControlCopy {
   readonly #send: (to: number, message: Message) => void;
   /** Those that are connected: of a member, rank 0 or nobody. */
   readonly #peers = new Set<number>();
+  /** At the hub: what others have said to a rank that has not come yet, by that rank and theirs. */
+  readonly #kept = new Map<number, Map<number, number>>();
   /** What was said of this rank's words. */
   readonly #told: { state: number; readonly connections: Int32Array; failed: number };
 
@@ -65,13 +67,14 @@ export class ControlCopy {
     if (this.#rank !== 0) return;
     const { connections, header, size, slots } = this.#control;
     for (let from = 0; from < size; from++) {
-      if (from === other) continue;
       const state = this.#stateOf(from);
-      if (state !== RankState.ABSENT)
+      if (from !== other && state !== RankState.ABSENT)
         this.#send(other, { from, state, pid: Atomics.load(slots, this.#slot(from) + Slot.PID) });
-      const connection = Atomics.load(connections, from * size + other);
-      if (connection !== 0) this.#send(other, { from, to: other, connection });
     }
+    const own = Atomics.load(connections, this.#control.connectionAt(0, other));
+    if (own !== 0) this.#send(other, { from: 0, to: other, connection: own });
+    for (const [from, connection] of this.#kept.get(other) ?? []) this.#send(other, { from, to: other, connection });
+    this.#kept.delete(other);
     const failed = Atomics.load(header, Header.FAILED);
     if (failed !== 0) this.#send(other, this.#failureOf(failed - 1));
   }
@@ -102,9 +105,8 @@ export class ControlCopy {
       told.state = state;
       this.#spread({ from: this.#rank, state, pid: Atomics.load(slots, this.#slot(this.#rank) + Slot.PID) });
     }
-    const row = this.#rank * size;
     for (let to = 0; to < size; to++) {
-      const connection = Atomics.load(connections, row + to);
+      const connection = Atomics.load(connections, this.#control.connectionAt(this.#rank, to));
       if (connection === told.connections[to]) continue;
       told.connections[to] = connection;
       this.#spread({ from: this.#rank, to, connection });
@@ -143,10 +145,18 @@ export class ControlCopy {
 
   #applyConnection(from: number, { to, connection }: Message): void {
     if (!this.#isRank(to) || to === from || !isWord(connection) || connection === 0) return;
-    const { connections, size, slots } = this.#control;
-    Atomics.store(connections, from * size + to, connection);
-    if (to === this.#rank) Atomics.store(slots, this.#slot(this.#rank) + Slot.CONNECT_BELL, 1);
-    else if (this.#rank === 0 && this.#peers.has(to)) this.#send(to, { from, to, connection });
+    const { connections, slots } = this.#control;
+    if (to === this.#rank) {
+      Atomics.store(connections, this.#control.connectionAt(from, to), connection);
+      Atomics.store(slots, this.#slot(this.#rank) + Slot.CONNECT_BELL, 1);
+    } else if (this.#rank !== 0) return;
+    else if (this.#peers.has(to)) this.#send(to, { from, to, connection });
+    else if (this.mayCome(to)) this.#keep(from, to, connection);
+  }
+
+  #keep(from: number, to: number, connection: number): void {
+    if (!this.#kept.has(to)) this.#kept.set(to, new Map());
+    this.#kept.get(to)!.set(from, connection);
   }
 
   /** Says something of this rank to whom it concerns: a member to the hub, the hub to one or all. */

@@ -59,7 +59,8 @@ const MOST_STRANGERS = 128;
 const { buffer, flag, rank, size, secret, silenceMs } = workerData as ControlWorkerData;
 /** Connections by rank; a member has one, to rank 0. */
 const links = new Map<number, { readonly socket: TLSSocket; heard: number }>();
-const copy = new ControlCopy(viewControl(buffer, size), rank, (to, message) => write(links.get(to)!.socket, message));
+const control = viewControl(buffer, size, { rank });
+const copy = new ControlCopy(control, rank, (to, message) => write(links.get(to)!.socket, message));
 let leaving = false;
 
 function write(socket: TLSSocket, message: Message | { hello: number }): void {

@@ -86,16 +86,30 @@ export interface Control {
   readonly slotWords: number;
   /** The fabric's table, one row a rank; its contents belong to the fabric. */
   readonly fabric: Int32Array;
-  /** `connections[from * size + to]`: 0, or `from`'s queue pair for `to`: number × 2 + (1 if ready to receive). */
+  /** `connections[connectionAt(from, to)]`: 0, or `from`'s queue pair for `to`: number × 2 + (1 if ready to receive). */
   readonly connections: Int32Array;
+  connectionAt(from: number, to: number): number;
 }
 
-export function controlBytes(size: number, connected = true): number {
-  return 4 * (HEADER_WORDS + size * SLOT_WORDS + (connected ? size * (ROW_WORDS + size) : 0));
+/**
+ * What of a job's fabric and connections stands in a control memory: those of all ranks, which share it; what one rank has to know of connections, in a copy of
+ * its own (so that its bytes grow with the number of ranks, not with the square); or nothing.
+ */
+export type Share = 'all' | 'none' | { readonly rank: number };
+
+export function controlBytes(size: number, share: Share = 'all'): number {
+  return 4 * (HEADER_WORDS + size * SLOT_WORDS + fabricWords(size, share) + connectionWords(size, share));
 }
 
-/** @param connected whether ranks find fabric and connections in it, and not elsewhere */
-export function viewControl(buffer: ArrayBufferLike, size: number, connected = true): Control {
+function fabricWords(size: number, share: Share): number {
+  return share === 'all' ? size * ROW_WORDS : 0;
+}
+
+function connectionWords(size: number, share: Share): number {
+  return share === 'none' ? 0 : share === 'all' ? size * size : 2 * size;
+}
+
+export function viewControl(buffer: ArrayBufferLike, size: number, share: Share = 'all'): Control {
   let at = 0;
   const take = (words: number): Int32Array => {
     const view = new Int32Array(buffer, at, words);
@@ -108,9 +122,15 @@ export function viewControl(buffer: ArrayBufferLike, size: number, connected = t
     // Rows of 128 bytes stay on cache lines of their own: HEADER_WORDS and SLOT_WORDS are multiples of 16 words.
     slots: take(size * SLOT_WORDS),
     slotWords: SLOT_WORDS,
-    fabric: take(connected ? size * ROW_WORDS : 0),
-    connections: take(connected ? size * size : 0),
+    fabric: take(fabricWords(size, share)),
+    connections: take(connectionWords(size, share)),
+    connectionAt: typeof share === 'string' ? (from, to) => from * size + to : placesOf(share.rank, size),
   };
+}
+
+/** First what `rank` says to each other, then what each says to it. */
+function placesOf(rank: number, size: number): Control['connectionAt'] {
+  return (from, to) => (from === rank ? to : size + from);
 }
 
 /** Where a rank's ring begins in the file of the control memory, in a job that is traced; with `rank` = `size`, where the last one ends. */

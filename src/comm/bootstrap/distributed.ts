@@ -33,8 +33,8 @@ export class DistributedControl {
 
   constructor(rank: number, size: number) {
     this.#rank = rank;
-    this.#buffer = new SharedArrayBuffer(controlBytes(size));
-    this.control = viewControl(this.#buffer, size);
+    this.#buffer = new SharedArrayBuffer(controlBytes(size, { rank }));
+    this.control = viewControl(this.#buffer, size, { rank });
     formatControl(this.control);
     Atomics.store(this.control.slots, rank * this.control.slotWords + Slot.PID, process.pid);
   }

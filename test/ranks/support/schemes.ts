@@ -230,6 +230,7 @@ async function notifications(t: Trial, info: WindowInfo): Promise<void> {
   );
 }
 
+/** As `--scheme` names them: `direct`, `hybrid network threshold:2`. */
 const nameOf = (info: WindowInfo): string =>
   Object.entries(info)
     .map(([key, value]) => (key === 'lock_defer' ? 'deferred' : value))
@@ -248,6 +249,13 @@ const requirementsOf = (
     from: 2,
     run: (t: Trial) => run(t, info),
   }));
+
+export const schemeNames: readonly string[] = [...FENCES, ...LOCKS].map(nameOf);
+
+/** Whether a requirement is one of a scheme, or of one of its variants: `hybrid` is any hybrid one. */
+export function isOfScheme({ says }: Requirement, scheme: string): boolean {
+  return says.startsWith(`${scheme}: `) || says.startsWith(`${scheme} `);
+}
 
 /** By chapters, as those of the conformance suite. */
 export const schemes: Readonly<Record<string, readonly Requirement[]>> = {
