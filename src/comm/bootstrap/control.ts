@@ -92,8 +92,8 @@ export interface Control {
 }
 
 /**
- * What of a job's fabric and connections stands in a control memory: those of all ranks, which share it; what one rank has to know of connections, in a copy of
- * its own (so that its bytes grow with the number of ranks, not with the square); or nothing.
+ * What of a job's fabric and connections stands in a control memory: all of it, where all ranks share it; in a copy of one rank's own, the fabric and those connections that
+ * the rank has to know, so that its bytes grow with the number of ranks, not with the square; or nothing.
  */
 export type Share = 'all' | 'none' | { readonly rank: number };
 
@@ -102,7 +102,7 @@ export function controlBytes(size: number, share: Share = 'all'): number {
 }
 
 function fabricWords(size: number, share: Share): number {
-  return share === 'all' ? size * ROW_WORDS : 0;
+  return share === 'none' ? 0 : size * ROW_WORDS;
 }
 
 function connectionWords(size: number, share: Share): number {
