@@ -33,6 +33,8 @@ export class PassiveTarget {
   #requests: Completion | undefined;
   #makeLock: (rank: number) => TargetLock | undefined;
   readonly #serve: (() => void) | undefined;
+  /** Nothing is ever outstanding, and nobody is to be served: a flush never waits. */
+  readonly #short: boolean;
   /** The `lockAll` epoch was opened with `NO_CHECK`: no lock is held. */
   #uncheckedAll = false;
 
@@ -43,6 +45,7 @@ export class PassiveTarget {
     this.#requests = parts.passive?.agent ?? parts.requests;
     this.#makeLock = parts.makeLock;
     this.#serve = parts.serve;
+    this.#short = this.#requests === undefined && parts.serve === undefined && parts.comm.job.tasks === undefined;
   }
 
   // ---- lock -----------------------------------------------------------------------------------------------------------
@@ -415,6 +418,12 @@ export class PassiveTarget {
   }
 
   flushSync(call: string, target: number, options: WaitOptions | undefined): void {
+    const t = typeof target === 'number' ? this.#epochs.targets[target] : undefined;
+    if (this.#short && options === undefined && t !== undefined && this.#isOpen(t)) this.#epochs.settle(call, t);
+    else this.#flushLongSync(call, target, options);
+  }
+
+  #flushLongSync(call: string, target: number, options: WaitOptions | undefined): void {
     this.#job.refuseSync(call);
     const wait = readWait(call, options);
     const t = this.#checkFlush(call, target);
@@ -461,11 +470,17 @@ export class PassiveTarget {
     const epochs = this.#epochs;
     if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
-    if (t !== undefined && (epochs.open === LOCK_ALL || (t.held & LOCKED) !== 0) && epochs.busy === undefined) return t;
+    if (t !== undefined && this.#isOpen(t)) return t;
     epochs.checkUsable(call);
     if (target === Rank.NULL) return undefined;
     epochs.target(call, target);
     throw this.#noPassiveEpoch(`${call} of rank ${target} in`);
+  }
+
+  /** Whether a passive epoch is open to it, and nothing is under way. */
+  #isOpen(t: Target): boolean {
+    const { open, busy } = this.#epochs;
+    return (open === LOCK_ALL || (t.held & LOCKED) !== 0) && busy === undefined;
   }
 
   /** Refuses what needs a passive epoch to the target. */

@@ -12,6 +12,7 @@ import {
   viewControl,
 } from '../../src/comm/bootstrap/control.ts';
 import { ControlCopy, type Message } from '../../src/comm/bootstrap/control-copy.ts';
+import { ROW_WORDS } from '../../src/providers/emulator/bells.ts';
 
 function makeControl(rank: number, size: number): Control {
   const control = viewControl(new SharedArrayBuffer(controlBytes(size, { rank })), size, { rank });
@@ -273,6 +274,8 @@ describe('copies of the control memory', () => {
     const bytesOfEach = (size: number): number =>
       (controlBytes(size, { rank: 1 }) - controlBytes(0, { rank: 1 })) / size;
     expect(bytesOfEach(4096)).toBe(bytesOfEach(2));
+    // Where the others' devices are.
+    expect(makeControl(1, 3).fabric.length).toBe(3 * ROW_WORDS);
   });
 
   test('let nobody come twice, nor after it has failed or left', () => {
