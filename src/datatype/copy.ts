@@ -1,4 +1,5 @@
 /** Copies: long ones, and those between bytes that are not one after the other. */
+import { type AliasKernels, copiedAliased } from './aliased-copy.ts';
 import type { TypedArray } from './base.ts';
 import type { Runs } from './runs.ts';
 
@@ -10,8 +11,17 @@ import type { Runs } from './runs.ts';
 const PIECE = 508 << 10;
 
 /** Copies `n` elements of one type, `from[fromAt]`, … to `to[toAt]`, …; they do not overlap. */
-export function copyLong<T extends TypedArray>(to: T, toAt: number, from: T, fromAt: number, n: number): void {
-  const piece = PIECE / to.BYTES_PER_ELEMENT;
+export function copyLong<T extends TypedArray>(
+  to: T,
+  toAt: number,
+  from: T,
+  fromAt: number,
+  n: number,
+  kernels: AliasKernels | undefined,
+): void {
+  const size = to.BYTES_PER_ELEMENT;
+  if (kernels !== undefined && copiedAliased(to, toAt * size, from, fromAt * size, n * size, kernels)) return;
+  const piece = PIECE / size;
   for (let i = 0; i < n; i += piece) {
     const end = Math.min(n, i + piece);
     const whole = i === 0 && fromAt === 0 && end === from.length;
@@ -33,13 +43,12 @@ export interface Places {
 }
 
 /** The kernels of the addon that this needs. Addresses are those of the arrays plus offsets in bytes; all is checked against their lengths. */
-export interface CopyKernels {
+export interface CopyKernels extends AliasKernels {
   /**
    * Copies blocks of bytes in three nested loops, as `copyPlan` says: `[block, n0, to0, from0, n1, to1, from1, n2, to2, from2, toAt, fromAt]`, `n` rounds
    * with strides for both sides, the first the innermost, beginning at `toAt` and `fromAt`.
    */
   copyNest(to: TypedArray, from: TypedArray): void;
-  readonly copyPlan: Float64Array;
   /** Copies runs of `block` bytes at `starts[i] * unit` from `toAt` on, or from `fromAt` on if `gather`; the other side is consecutive. */
   copyBlocks(
     to: TypedArray,
@@ -80,19 +89,19 @@ export function copyPlaces(
   const source = bytesOf(fromArray);
   const sink = bytesOf(toArray);
   if (from.runs === undefined && to.runs === undefined) {
-    copyLong(sink, sinkAt, source, sourceAt, from.bytes);
+    copyLong(sink, sinkAt, source, sourceAt, from.bytes, kernels);
     return;
   }
   if (from.runs === undefined) {
     let at = sourceAt;
     forEachRun(to, (offset, bytes) => {
-      copyRun(sink, sinkAt + offset, source, at, bytes);
+      copyRun(sink, sinkAt + offset, source, at, bytes, kernels);
       at += bytes;
     });
   } else if (to.runs === undefined) {
     let at = sinkAt;
     forEachRun(from, (offset, bytes) => {
-      copyRun(sink, at, source, sourceAt + offset, bytes);
+      copyRun(sink, at, source, sourceAt + offset, bytes, kernels);
       at += bytes;
     });
   } else {
@@ -155,7 +164,14 @@ function setStrides(plan: Float64Array, at: number, side: Places, block: number,
   plan[at + 6] = runs === undefined ? block * n0 * n1 : side.stride;
 }
 
-function copyRun(to: Uint8Array, toAt: number, from: Uint8Array, fromAt: number, n: number): void {
-  if (n > LOOP) copyLong(to, toAt, from, fromAt, n);
+function copyRun(
+  to: Uint8Array,
+  toAt: number,
+  from: Uint8Array,
+  fromAt: number,
+  n: number,
+  kernels: AliasKernels | undefined,
+): void {
+  if (n > LOOP) copyLong(to, toAt, from, fromAt, n, kernels);
   else for (let i = 0; i < n; i++) to[toAt + i] = from[fromAt + i];
 }

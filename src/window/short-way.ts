@@ -18,7 +18,6 @@ import {
   loadI64,
   loadU8,
   loadU64,
-  type RemotePart,
   storeF64,
   storeI32,
   storeI64,
@@ -43,28 +42,28 @@ export function shortPut(t: Target, origin: TypedArray, disp: number): boolean {
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   const n = origin.length;
   if (n === 0 || aliases(t, origin)) return false;
-  const { part } = t;
+  const { kernels, part } = t;
   if (origin instanceof Float64Array) {
     if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
-    storeF64(part.f64, at >> 3, origin);
+    storeF64(part.f64, at >> 3, origin, kernels);
     return true;
   }
-  return shortPutOther(part, origin, at, n);
+  return shortPutOther(t, origin, at, n);
 }
 
-function shortPutOther(part: RemotePart, origin: TypedArray, at: number, n: number): boolean {
+function shortPutOther({ kernels, part }: Target, origin: TypedArray, at: number, n: number): boolean {
   if (origin instanceof Uint8Array) {
     if (at + n > part.u8.length) return false;
-    storeU8(part.u8, at, origin);
+    storeU8(part.u8, at, origin, kernels);
   } else if (origin instanceof Int32Array) {
     if ((at & 3) !== 0 || (at >> 2) + n > part.i32.length) return false;
-    storeI32(part.i32, at >> 2, origin);
+    storeI32(part.i32, at >> 2, origin, kernels);
   } else if (origin instanceof BigInt64Array) {
     if ((at & 7) !== 0 || (at >> 3) + n > part.i64.length) return false;
-    storeI64(part.i64, at >> 3, origin);
+    storeI64(part.i64, at >> 3, origin, kernels);
   } else if (origin instanceof BigUint64Array) {
     if ((at & 7) !== 0 || (at >> 3) + n > part.u64.length) return false;
-    storeU64(part.u64, at >> 3, origin);
+    storeU64(part.u64, at >> 3, origin, kernels);
   } else return false;
   return true;
 }
@@ -74,28 +73,28 @@ export function shortGet(t: Target, origin: TypedArray, disp: number): boolean {
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   const n = origin.length;
   if (n === 0 || aliases(t, origin)) return false;
-  const { part } = t;
+  const { kernels, part } = t;
   if (origin instanceof Float64Array) {
     if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
-    loadF64(part.f64, at >> 3, origin);
+    loadF64(part.f64, at >> 3, origin, kernels);
     return true;
   }
-  return shortGetOther(part, origin, at, n);
+  return shortGetOther(t, origin, at, n);
 }
 
-function shortGetOther(part: RemotePart, origin: TypedArray, at: number, n: number): boolean {
+function shortGetOther({ kernels, part }: Target, origin: TypedArray, at: number, n: number): boolean {
   if (origin instanceof Uint8Array) {
     if (at + n > part.u8.length) return false;
-    loadU8(part.u8, at, origin);
+    loadU8(part.u8, at, origin, kernels);
   } else if (origin instanceof Int32Array) {
     if ((at & 3) !== 0 || (at >> 2) + n > part.i32.length) return false;
-    loadI32(part.i32, at >> 2, origin);
+    loadI32(part.i32, at >> 2, origin, kernels);
   } else if (origin instanceof BigInt64Array) {
     if ((at & 7) !== 0 || (at >> 3) + n > part.i64.length) return false;
-    loadI64(part.i64, at >> 3, origin);
+    loadI64(part.i64, at >> 3, origin, kernels);
   } else if (origin instanceof BigUint64Array) {
     if ((at & 7) !== 0 || (at >> 3) + n > part.u64.length) return false;
-    loadU64(part.u64, at >> 3, origin);
+    loadU64(part.u64, at >> 3, origin, kernels);
   } else return false;
   return true;
 }

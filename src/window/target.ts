@@ -1,4 +1,6 @@
 /** What a window knows of one target rank. */
+
+import type { CopyKernels } from '../datatype/copy.ts';
 import type { TargetLock } from '../sync/lock/scheme.ts';
 import type { BulkKernels } from '../transfer/accumulate.ts';
 import { RemotePart } from '../transfer/remote-part.ts';
@@ -46,7 +48,7 @@ export class Target {
   /** For accumulates; there when the part is mapped. */
   stripes: Stripes | undefined;
   /** Of the addon, if there is one; there when the part is mapped. */
-  kernels: BulkKernels | undefined;
+  kernels: (BulkKernels & CopyKernels) | undefined;
   lock: TargetLock | undefined;
   /** What opens this target to this rank: the `Lock` type that it holds here, perhaps with `UNCHECKED`; `STARTED`; or 0. */
   held = 0;
@@ -63,7 +65,7 @@ export class Target {
   map(
     part: RemotePart,
     stripes: Stripes | undefined,
-    kernels: BulkKernels | undefined,
+    kernels: (BulkKernels & CopyKernels) | undefined,
     short: boolean,
     own: boolean,
   ): void {
