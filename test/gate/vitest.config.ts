@@ -11,7 +11,7 @@ import all from '../../vitest.config.ts';
 
 /** Tests in their own process: some at a time. */
 const ALONE = [
-  'test/bench/{lu,on-fabrics,peers,perftest,random-access,random-stream,statistics}.test.ts',
+  'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
   'test/comm/{control-copy,group,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
@@ -34,7 +34,7 @@ const WITH_RANKS = [
   'test/launcher/run-threads.test.ts',
   'test/robustness/kill.test.ts',
   'test/verbs/emulator-ranks.test.ts',
-  'test/window/{arguments,datatypes,epochs,transfer}.test.ts',
+  'test/window/{arguments,epochs,transfer}.test.ts',
 ];
 
 const { include: _, ...common } = all.test!;
