@@ -4,6 +4,7 @@
 #include "accumulate.h"
 #include "copy.h"
 #include "futex.h"
+#include "lent_memory.h"
 #include "memory.h"
 #include "parker.h"
 #include "pmix.h"
@@ -16,6 +17,7 @@ namespace {
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   onesided::exportMemory(env, exports);
+  onesided::exportLentMemory(env, exports);
   onesided::exportFutex(env, exports);
   onesided::exportParker(env, exports);
   onesided::exportPmix(env, exports);

@@ -61,19 +61,6 @@ struct Memory {
   double maxBytes = kMaxSafeInteger;
 };
 
-bool readDescriptor(napi_env env, napi_value value, const char* call, int* fd) {
-  int64_t number;
-  if (!readInteger(env, value, call, "the descriptor", 0, INT_MAX, &number)) return false;
-  *fd = static_cast<int>(number);
-  const int seals = fcntl(*fd, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    const int error = seals < 0 ? errno : EINVAL;
-    throwSystemError(env, error, "%s: descriptor %d is not a memory file made by memoryCreate", call, *fd);
-    return false;
-  }
-  return true;
-}
-
 napi_value memoryCreate(napi_env env, napi_callback_info info) {
   Arguments<1> args(env, info);
   char name[256];
@@ -113,7 +100,7 @@ napi_value memoryResize(napi_env env, napi_callback_info info) {
   Arguments<2> args(env, info);
   int fd;
   int64_t bytes;
-  if (!readDescriptor(env, args[0], "memoryResize", &fd) ||
+  if (!readMemoryFile(env, args[0], "memoryResize", &fd) ||
       !readInteger(env, args[1], "memoryResize", "the size", 0, kMaxSafeInteger, &bytes)) {
     return nullptr;
   }
@@ -146,7 +133,7 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
   int fd;
   int64_t offset;
   int64_t bytes;
-  if (!readDescriptor(env, args[0], "memoryMap", &fd) ||
+  if (!readMemoryFile(env, args[0], "memoryMap", &fd) ||
       !readInteger(env, args[1], "memoryMap", "the offset", 0, kMaxSafeInteger, &offset) ||
       !readInteger(env, args[2], "memoryMap", "the length", 1, memory->maxBytes, &bytes)) {
     return nullptr;
@@ -234,7 +221,7 @@ napi_value memoryPunch(napi_env env, napi_callback_info info) {
   int fd;
   int64_t offset;
   int64_t bytes;
-  if (!readDescriptor(env, args[0], "memoryPunch", &fd) ||
+  if (!readMemoryFile(env, args[0], "memoryPunch", &fd) ||
       !readInteger(env, args[1], "memoryPunch", "the offset", 0, kMaxSafeInteger, &offset) ||
       !readInteger(env, args[2], "memoryPunch", "the length", 1, kMaxSafeInteger, &bytes)) {
     return nullptr;
@@ -247,6 +234,19 @@ napi_value memoryPunch(napi_env env, napi_callback_info info) {
 }
 
 }  // namespace
+
+bool readMemoryFile(napi_env env, napi_value value, const char* call, int* fd) {
+  int64_t number;
+  if (!readInteger(env, value, call, "the descriptor", 0, INT_MAX, &number)) return false;
+  *fd = static_cast<int>(number);
+  const int seals = fcntl(*fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    const int error = seals < 0 ? errno : EINVAL;
+    throwSystemError(env, error, "%s: descriptor %d is not a memory file made by memoryCreate", call, *fd);
+    return false;
+  }
+  return true;
+}
 
 std::shared_ptr<void> mappingOf(napi_env env, napi_value buffer) {
   void* data = nullptr;

@@ -21,6 +21,17 @@ Pin::Pin(napi_env env, napi_value memory) {
   mapping_ = mappingOf(env, buffer);
 }
 
+bool Pin::keepsDetached() {
+  auto get = &v8::ArrayBuffer::GetBackingStore;
+  return get != nullptr;
+}
+
+napi_value Pin::object(napi_env env) const {
+  napi_value object = nullptr;
+  if (object_ != nullptr) napi_get_reference_value(env, object_, &object);
+  return object;
+}
+
 void Pin::drop(napi_env env) {
   dropObject(env);
   store_.reset();

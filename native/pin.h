@@ -26,6 +26,10 @@ class Pin {
   Pin() = default;
   // `memory` is a typed array or an ArrayBuffer: what `readBytes` takes.
   Pin(napi_env env, napi_value memory);
+  // Whether memory is held after its buffer was detached.
+  static bool keepsDetached();
+  // What was pinned; nullptr if it is not held any more.
+  napi_value object(napi_env env) const;
   // Lets go of everything.
   void drop(napi_env env);
   // Lets go of the JavaScript object, which ends with its environment. The memory stays as long as this pin.

@@ -8,6 +8,8 @@
  *     page 0                     MAGIC, KEY
  *     then for each allocation   a page with its length, and its pages; the handle is the offset of the latter
  *
+ * Large memory of the program's own can be lent: its pages are exchanged for such a range, below its `ArrayBuffer`, until that is freed (native/lent_memory.cc).
+ *
  * The length's page is not mapped by anybody: it is written and read through descriptors, and vanishes with the pages that it describes. A
  * peer opens the heap as /proc/PID/fd/N, which the kernel allows to the same user only, for as long as it takes to map.
  */
@@ -29,6 +31,18 @@ export interface HeapAddress {
   readonly key: number;
 }
 
+/** For trying the other ways to memory of a program's own. */
+const NEVER_LEND = process.env['ONESIDED_NO_LENDING'] === '1';
+
+/** Memory that was not allocated here. */
+interface Lent {
+  readonly allocation: Allocation;
+  /** For `memoryReclaim`. */
+  readonly number: number;
+  /** How many times it is lent. */
+  users: number;
+}
+
 export class ProcessHeap {
   readonly address: HeapAddress;
   readonly #native: Native;
@@ -37,6 +51,7 @@ export class ProcessHeap {
   /** Bytes given out and not freed. */
   #inUse = 0;
   readonly #live = new Map<number, Allocation>();
+  readonly #lent = new Map<ArrayBuffer, Lent>();
   #closed = false;
 
   /** @param name for /proc/PID/maps */
@@ -51,24 +66,19 @@ export class ProcessHeap {
   }
 
   allocate(byteLength: number): Allocation {
-    const page = this.#native.pageBytes;
     if (!Number.isInteger(byteLength) || byteLength < 1) {
       throw argumentRangeError(`allocate: a number of bytes of at least 1 is needed, not ${show(byteLength)}`);
     }
-    // Memory files are not limited by the kernel: without this, touching the last page that the machine does not have would kill somebody.
-    if (this.#inUse + byteLength > totalmem() || byteLength > this.#native.maxMapBytes) {
+    if (!this.#hasRoom(byteLength)) {
       throw new RmaError(
         'ERR_VERBS',
         `allocate: ${byteLength} bytes are too many: this rank uses ${this.#inUse} already, the machine has ${totalmem()}, and one piece may have ${this.#native.maxMapBytes}`,
       );
     }
-    const handle = this.#end + page;
-    const end = handle + Math.ceil(byteLength / page) * page;
+    let handle: number;
     let buffer: ArrayBuffer;
     try {
-      this.#native.memoryResize(this.address.fd, end);
-      this.#end = end;
-      writeSync(this.address.fd, Float64Array.of(byteLength), 0, 8, handle - page);
+      handle = this.#takeRange(byteLength);
       buffer = this.#native.memoryMap(this.address.fd, handle, byteLength);
     } catch (cause) {
       throw new RmaError('ERR_VERBS', `allocate: no memory of ${byteLength} bytes: ${(cause as Error).message}`, {
@@ -81,14 +91,75 @@ export class ProcessHeap {
     return allocation;
   }
 
-  free(allocation: Allocation): void {
-    if (this.#closed || !this.#live.delete(allocation.handle)) return;
-    const { handle, byteLength, buffer } = allocation;
-    this.#inUse -= byteLength;
+  /** Memory files are not limited by the kernel: without this, touching the last page that the machine does not have would kill somebody. */
+  #hasRoom(byteLength: number): boolean {
+    return this.#inUse + byteLength <= totalmem() && byteLength <= this.#native.maxMapBytes;
+  }
+
+  /** Pages of the file for so many bytes, and the page with the length before them. @returns the handle */
+  #takeRange(byteLength: number): number {
+    const page = this.#native.pageBytes;
+    const handle = this.#end + page;
+    const end = handle + Math.ceil(byteLength / page) * page;
+    this.#native.memoryResize(this.address.fd, end);
+    this.#end = end;
+    writeSync(this.address.fd, Float64Array.of(byteLength), 0, 8, handle - page);
+    return handle;
+  }
+
+  /** Of a range that `#takeRange` gave. */
+  #giveBack(handle: number, byteLength: number): void {
     const page = this.#native.pageBytes;
     // Whole pages: of a part of one the kernel would clear the bytes and keep the page.
     this.#native.memoryPunch(this.address.fd, handle - page, (1 + Math.ceil(byteLength / page)) * page);
-    this.#native.memoryUnmap(buffer as ArrayBuffer);
+  }
+
+  /** Lets others map memory of the program's own, where it stands; `undefined` if its pages cannot be lent. `free` ends that, once for each call. */
+  lend(buffer: ArrayBuffer): Allocation | undefined {
+    const known = this.#lent.get(buffer);
+    if (known !== undefined) {
+      known.users++;
+      return known.allocation;
+    }
+    const lendable = NEVER_LEND ? undefined : this.#native.memoryLendable(buffer);
+    if (lendable === undefined) return undefined;
+    const [byteLength, before] = lendable;
+    if (!this.#hasRoom(byteLength)) return undefined;
+    let handle: number;
+    let number: number;
+    try {
+      handle = this.#takeRange(byteLength);
+      number = this.#native.memoryLend(this.address.fd, handle, buffer);
+    } catch {
+      // No room for a copy: there are other ways to this memory. The range is empty, or its pages are the buffer's.
+      return undefined;
+    }
+    this.#inUse += byteLength;
+    const allocation: Allocation = { buffer, handle, byteLength, before };
+    this.#lent.set(buffer, { allocation, number, users: 1 });
+    return allocation;
+  }
+
+  free(allocation: Allocation): void {
+    if (this.#closed) return;
+    const { handle, byteLength, buffer } = allocation;
+    const lent = this.#lent.get(buffer as ArrayBuffer);
+    if (lent?.allocation === allocation) {
+      if (--lent.users === 0) this.#reclaim(lent);
+    } else if (this.#live.delete(handle)) {
+      this.#inUse -= byteLength;
+      this.#giveBack(handle, byteLength);
+      this.#native.memoryUnmap(buffer as ArrayBuffer);
+    }
+  }
+
+  #reclaim({ allocation, number }: Lent): void {
+    const { handle, byteLength, buffer } = allocation;
+    this.#lent.delete(buffer as ArrayBuffer);
+    // If it could not be exchanged, the file's pages are still its memory.
+    if (!this.#native.memoryReclaim(number)) return;
+    this.#inUse -= byteLength;
+    this.#giveBack(handle, byteLength);
   }
 
   /** Maps the whole of what `handle` names in the heap of member `lid`, which is at `peer`. */
@@ -119,6 +190,7 @@ export class ProcessHeap {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    for (const lent of this.#lent.values()) this.#reclaim(lent);
     for (const { buffer } of this.#live.values()) this.#native.memoryUnmap(buffer as ArrayBuffer);
     this.#live.clear();
     closeSync(this.address.fd);

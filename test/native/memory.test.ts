@@ -161,3 +161,95 @@ describe('memoryUnmap', () => {
     closeSync(fd);
   });
 });
+
+/** So many bytes have pages of their own, whatever was allocated and freed before. */
+const LARGE = 40 * 1024 * 1024;
+
+describe('memory of the program itself', () => {
+  /** A buffer with a few bytes in it, lent, and its file mapped a second time. */
+  function lend() {
+    const buffer = new ArrayBuffer(LARGE);
+    const own = new Uint8Array(buffer);
+    const places = [0, 1, 4079, 4080, 4096, 1 << 20, (1 << 25) - 17, (1 << 25) - 16, (1 << 25) + 5000, LARGE - 1];
+    for (const [i, at] of places.entries()) own[at] = i + 1;
+    const lendable = native.memoryLendable(buffer);
+    if (lendable === undefined) throw new Error('it cannot be lent');
+    const [bytes, before] = lendable;
+    const fd = file(bytes + PAGE);
+    const number = native.memoryLend(fd, PAGE, buffer);
+    const other = new Uint8Array(native.memoryMap(fd, PAGE, bytes)).subarray(before, before + LARGE);
+    return { buffer, own, places, fd, number, other };
+  }
+
+  it('is lent where it stands, and taken back with what is in it then', () => {
+    const { buffer, own, places, fd, number, other } = lend();
+    const sum = (bytes: Uint8Array): number => {
+      let total = 0;
+      for (let i = 0; i < bytes.length; i++) total += bytes[i];
+      return total;
+    };
+    expect(places.map((at) => own[at])).toEqual(places.map((_, i) => i + 1));
+    expect(places.map((at) => other[at])).toEqual(places.map((_, i) => i + 1));
+    expect([sum(own), sum(other)]).toEqual([55, 55]);
+    // It is one memory.
+    own[77] = 7;
+    other[LARGE - 2] = 9;
+    expect([other[77], own[LARGE - 2]]).toEqual([7, 9]);
+    // Once.
+    expect(native.memoryLendable(buffer)).toBeUndefined();
+    expect(() => native.memoryLend(fd, PAGE, buffer)).toThrow(/lent already/);
+
+    expect(native.memoryReclaim(number)).toBe(true);
+    expect(places.map((at) => own[at])).toEqual(places.map((_, i) => i + 1));
+    expect([own[77], own[LARGE - 2], sum(own)]).toEqual([7, 9, 71]);
+    expect(sum(other)).toBe(0);
+    own[5] = 5;
+    expect(other[5]).toBe(0);
+    expect(() => native.memoryReclaim(number)).toThrow(/nothing is lent/);
+    // And again.
+    expect(native.memoryLendable(buffer)).toBeDefined();
+    closeSync(fd);
+  });
+
+  it('takes memory only for what is in it', () => {
+    const { fd, number } = lend();
+    expect(fstatSync(fd).blocks * 512).toBeLessThan(64 * PAGE);
+    native.memoryReclaim(number);
+    expect(fstatSync(fd).blocks).toBe(0);
+    closeSync(fd);
+  });
+
+  it('stays lent when its buffer was transferred, since another thread may have it', () => {
+    const { buffer, fd, number, other } = lend();
+    const elsewhere = new Uint8Array(structuredClone(buffer, { transfer: [buffer] }));
+    expect(native.memoryReclaim(number)).toBe(false);
+    elsewhere[99] = 99;
+    expect([elsewhere[0], elsewhere[1 << 20], other[99]]).toEqual([1, 6, 99]);
+    closeSync(fd);
+  });
+
+  it("is not lent if it shares its pages, or is not the allocator's", () => {
+    const fd = file(2 * PAGE);
+    const { Memory } = (
+      globalThis as unknown as { WebAssembly: { Memory: new (size: object) => { buffer: ArrayBuffer } } }
+    ).WebAssembly;
+    const detached = new ArrayBuffer(LARGE);
+    structuredClone(detached, { transfer: [detached] });
+    const buffers = [
+      new ArrayBuffer(0),
+      new ArrayBuffer(8),
+      Buffer.from('text').buffer as ArrayBuffer,
+      new Memory({ initial: LARGE / 65_536 }).buffer,
+      native.memoryMap(fd, 0, 2 * PAGE),
+      detached,
+    ];
+    for (const buffer of buffers) {
+      expect(native.memoryLendable(buffer)).toBeUndefined();
+      expect(() => native.memoryLend(fd, 0, buffer)).toThrow(RangeError);
+    }
+    const large = new ArrayBuffer(LARGE);
+    expect(() => native.memoryLend(fd, 0, large)).toThrow(/room/);
+    expect(() => native.memoryLendable(new SharedArrayBuffer(LARGE) as unknown as ArrayBuffer)).toThrow(TypeError);
+    closeSync(fd);
+  });
+});

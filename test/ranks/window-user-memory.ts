@@ -2,7 +2,7 @@
  * Windows over memory that is not the library's: plain buffers, `Buffer`s, views that begin anywhere, shared buffers, and some of each. The ranks
  * reach it while its owner does something else.
  *
- * `--seed=N`; `--plain=no` where there is no addon, and only shared buffers can be reached.
+ * `--seed=N`; `--large=yes` for buffers so large that their pages can be lent; `--plain=no` where there is no addon, and only shared buffers can be reached.
  */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, type TypedArray, Window, type WindowInfo } from 'onesided';
@@ -12,6 +12,9 @@ import { Random } from './support/random.ts';
 const seed = Number(argument('seed') ?? 1);
 /** Without the addon, threads can only share what is shared already. */
 const plain = argument('plain') !== 'no';
+/** Beyond what the allocator ever puts beside other things. */
+const LARGE = 33 * 1024 * 1024;
+const large = argument('large') === 'yes';
 const INFOS: readonly WindowInfo[] = [{ fence: 'immediate' }, { fence: 'remote-notify' }];
 
 /** Four pages of 64 KiB. */
@@ -23,12 +26,16 @@ function webAssemblyMemory(bytes = 0): ArrayBuffer {
   return new Memory({ initial: pages, maximum: pages }).buffer;
 }
 
+function plainBuffer(bytes: number): ArrayBuffer {
+  return new ArrayBuffer(large ? Math.max(bytes, LARGE) : bytes);
+}
+
 /** Bytes in memory of all kinds: which one is up to `choice`. */
 function someBytes(choice: number, bytes: number, offset: number): Uint8Array {
   if (!plain) return new Uint8Array(new SharedArrayBuffer(bytes + offset), offset, bytes);
   switch (choice % 4) {
     case 0:
-      return new Uint8Array(new ArrayBuffer(bytes + offset), offset, bytes);
+      return new Uint8Array(plainBuffer(bytes + offset), offset, bytes);
     case 1:
       // Small ones are pieces of Node's pool, at any offset.
       Buffer.allocUnsafe(1 + offset);
@@ -121,7 +128,7 @@ function typed<T extends TypedArray>(
   offset = 0,
 ): T {
   const bytes = offset + 8 * length;
-  return new type(plain ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes), offset, length);
+  return new type(plain ? plainBuffer(bytes) : new SharedArrayBuffer(bytes), offset, length);
 }
 
 const TYPES = [
@@ -297,7 +304,7 @@ async function overlapping(world: Communicator, info: WindowInfo): Promise<void>
 async function detached(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
   if (!plain) return;
-  const local = new Float64Array(100_000).fill(rank);
+  const local = new Float64Array(plainBuffer(800_000), 0, 100_000).fill(rank);
   const win = await Window.create(world, local, { info });
   await world.barrier();
   structuredClone(local.buffer, { transfer: [local.buffer] });
@@ -322,9 +329,39 @@ async function detached(world: Communicator, info: WindowInfo): Promise<void> {
   await win.free();
 }
 
+/** Others load and store what is lent; when the window is gone, its owner has it for itself, with what they have stored. */
+async function lent(world: Communicator, info: WindowInfo): Promise<void> {
+  const { rank, size } = world;
+  if (!large || size === 1 || info.fence !== 'immediate') return;
+  const before = Float64Array.from({ length: 1000 }, (_, i) => 1000 * rank + i);
+  const local = new Float64Array(plainBuffer(8 * 1000));
+  local.set(before, 3);
+  const target = (rank + 1) % size;
+  for (let round = 1; round < 4; round++) {
+    const win = await Window.create(world, local, { info });
+    const other = await Window.create(world, local.subarray(3, 1003), { info });
+    const part = win.sharedQuery(target);
+    assert.equal(part.length, local.length);
+    assert.equal(part[3], 1000 * target + round - 1);
+    await world.barrier();
+    part[3]++;
+    await win.fence();
+    assert.equal(local[3], 1000 * rank + round);
+    await win.fence(Assert.NO_SUCCEED);
+    await win.free();
+    await other.fence();
+    other.put(Float64Array.of(round), target, 999);
+    await other.fence(Assert.NO_SUCCEED);
+    await other.free();
+    assert.equal(local[1002], round);
+    await world.barrier();
+  }
+  assert.deepEqual(local.subarray(4, 1002), before.subarray(1, 999));
+}
+
 async function refusals(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
-  const unaligned = new Uint8Array(new ArrayBuffer(32), 1, 24);
+  const unaligned = new Uint8Array(plainBuffer(32), 1, 24);
   const local = plain ? unaligned : typed(Uint8Array, 24, 1);
   const win = await Window.create(world, local, { info, dispUnit: 1 });
   const target = (rank + 1) % size;
@@ -336,7 +373,7 @@ async function refusals(world: Communicator, info: WindowInfo): Promise<void> {
   refused('ERR_RMA_RANGE', () => win.put(new Uint8Array(2), target, local.length - 1));
   refused('ERR_RMA_RANGE', () => win.get(new Uint8Array(1), target, local.length));
   refused('ERR_OP', () => win.accumulate(Uint8Array.of(1), target, 0, 'SUM' as unknown as Op));
-  if (plain && target !== rank) refused('ERR_RMA_SHARED', () => win.sharedQuery(target));
+  if (plain && !large && target !== rank) refused('ERR_RMA_SHARED', () => win.sharedQuery(target));
   win.accumulate(Float64Array.of(1.5), target, 7, Op.SUM);
   win.put(Float64Array.of(2.5), target, 16 - 1);
   await win.fence(Assert.NO_SUCCEED);
@@ -369,6 +406,7 @@ const CASES: Record<string, Case> = {
   mixed,
   overlapping,
   detached,
+  lent,
   refusals,
 };
 

@@ -26,6 +26,17 @@ describe('windows over memory that is not from the library', () => {
   for (const { kind, size } of rankRuns([1, 2, 3, 4]))
     test(`on ${size} ranks as ${kind}`, () => run(kind, size, {}, plain));
 
+  for (const size of [2, 3, 4]) {
+    test.skipIf(loadNative() === undefined)(
+      `on ${size} processes whose memory has pages of its own, which are lent`,
+      () => run('processes', size, {}, ['--large=yes']),
+    );
+  }
+
+  test.skipIf(loadNative() === undefined)('where no pages are lent, the kernel copies', () =>
+    run('processes', 3, { ONESIDED_NO_LENDING: '1' }),
+  );
+
   for (const size of [2, 4]) {
     test(`shared buffers of ${size} threads without the addon`, () =>
       run('threads', size, { ONESIDED_NO_ADDON: '1' }, ['--plain=no']));

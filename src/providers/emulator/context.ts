@@ -148,7 +148,8 @@ export class EmulatedContext implements Context {
       allocation,
       (freed) => this.#ownMemory.delete(freed.allocation!.handle),
     );
-    this.#ownMemory.set(allocation.handle, memory.mapping);
+    // What begins elsewhere than its handle says is mapped a second time by those few who want that here.
+    if (allocation.before === undefined) this.#ownMemory.set(allocation.handle, memory.mapping);
     return memory;
   }
 
@@ -284,8 +285,8 @@ export class EmulatedContext implements Context {
       address: memory.address + offset,
       length,
       handle: memory.allocation?.handle ?? -1,
-      memoryBytes: memory.byteLength,
-      offset,
+      memoryBytes: memory.allocation?.byteLength ?? memory.byteLength,
+      offset: offset + (memory.allocation?.before ?? 0),
     });
     const region = new EmulatedRegion(memory, offset, length, access, pd.number, key, () => {
       this.root.regions.revoke(key);

@@ -13,6 +13,8 @@ export interface Allocation {
   /** Names it to the other members of the fabric, together with this member's lid: an integer below 2^53. */
   readonly handle: number;
   readonly byteLength: number;
+  /** Bytes of that before `buffer`; 0 if absent. */
+  readonly before?: number;
 }
 
 /** Memory of another member (or one's own), mapped here a second time. */
@@ -29,7 +31,7 @@ export interface Fabric {
   readonly parking: Parking;
 
   allocate(byteLength: number): Allocation;
-  /** Lets others attach memory that was not allocated here, if it can be shared as it is. `free` ends that. */
+  /** Lets others attach memory that was not allocated here, if it can be shared where it is. `free` ends that, once for each call. */
   adopt?(buffer: ArrayBufferLike): Allocation | undefined;
   /** Gives memory back. Its `buffer` is detached where the platform can; attachments of others stay mapped until released. */
   free(allocation: Allocation): void;

@@ -48,6 +48,11 @@ class ProcessFabric implements Fabric {
     return this.#heap.allocate(byteLength);
   }
 
+  adopt(buffer: ArrayBufferLike): Allocation | undefined {
+    this.#mustBeOpen('adopt');
+    return buffer instanceof ArrayBuffer ? this.#heap.lend(buffer) : undefined;
+  }
+
   free(allocation: Allocation): void {
     if (!this.#closed) this.#heap.free(allocation);
   }

@@ -1,0 +1,309 @@
+// A plain ArrayBuffer is private memory of its process, and no other process can map it. But its pages can be exchanged below it: `memoryLend` copies what is in
+// them to a memory file, and maps the file at the same addresses. Nobody in this process notices; others map the file. `memoryReclaim` puts private pages back.
+//
+// A page is lent as a whole, so nothing else may stand in it: another thread could store there between the copy and the exchange, and its store would be lost. The C
+// library's allocator gives large pieces pages of their own (glibc: 128 KiB and more, until larger ones were freed), and says so in the two words before
+// the memory: 0, and the bytes of these pages with IS_MMAPPED set. Only what is exactly so is lent. In other memory (small pieces, shared between threads, of WebAssembly,
+// of another allocator or an addon) these words are something else or memory does not begin behind them; each of the three is refused.
+//
+// The array's own bytes are touched by its thread only, which is in this call. Who has an asynchronous read into it under way (fs, a socket) must not make a window of it
+// yet; what arrives between copy and exchange is lost.
+//
+// `free` of such memory is one munmap of the pages that the words name. That is right for lent pages, too, so whoever forgets to reclaim loses nothing. The memory is pinned
+// (pin.h) as long as it is lent: if its buffer is transferred, others still reach it. It is not exchanged again then, since another thread may be storing there.
+
+#include "lent_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "arguments.h"
+#include "exports.h"
+#include "memory.h"
+#include "pin.h"
+
+namespace onesided {
+namespace {
+
+constexpr uintptr_t kHeader = 2 * sizeof(size_t);
+constexpr size_t kFlags = 7;
+constexpr size_t kIsMapped = 2;
+
+// Where pages begin that are lent, by whatever thread: they are not lent a second time.
+std::mutex lentMutex;
+std::set<uintptr_t>* const lentPages = new std::set<uintptr_t>;
+
+struct Lent {
+  uintptr_t start;
+  size_t bytes;
+  int fd;
+  off_t offset;
+  Pin pin;
+};
+
+// One per environment.
+struct Lender {
+  napi_env env;
+  uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  int64_t last = 0;
+  std::map<int64_t, Lent> lent;
+
+  void forget(std::map<int64_t, Lent>::iterator at) {
+    {
+      std::lock_guard<std::mutex> lock(lentMutex);
+      lentPages->erase(at->second.start);
+    }
+    at->second.pin.drop(env);
+    lent.erase(at);
+  }
+};
+
+void atEnvironmentEnd(void* data) {
+  auto* lender = static_cast<Lender*>(data);
+  while (!lender->lent.empty()) lender->forget(lender->lent.begin());
+  delete lender;
+}
+
+// The two words before the memory. They are on the page on which it begins, behind its start, so they can be read whatever they are.
+__attribute__((no_sanitize("address"))) std::pair<size_t, size_t> wordsBefore(uintptr_t address) {
+  const auto* words = reinterpret_cast<const volatile size_t*>(address - kHeader);
+  return {words[0], words[1]};
+}
+
+// The pages that an ArrayBuffer has for itself; of 0 bytes if there are other things in them.
+struct Pages {
+  uintptr_t start = 0;
+  size_t bytes = 0;
+};
+
+Pages pagesOf(const Lender& lender, uintptr_t address, size_t length) {
+#ifdef __GLIBC__
+  if (length == 0 || address % lender.page != kHeader) return {};
+  const auto [before, size] = wordsBefore(address);
+  const size_t bytes = size & ~kFlags;
+  if (before != 0 || (size & kFlags) != kIsMapped || bytes % lender.page != 0) return {};
+  if (bytes < kHeader + length || bytes > kHeader + length + 2 * lender.page) return {};
+  return {address - kHeader, bytes};
+#else
+  return {};
+#endif
+}
+
+// Reads the argument as an ArrayBuffer.
+bool readBuffer(napi_env env, napi_value value, const char* call, uintptr_t* address, size_t* length) {
+  bool plain = false;
+  napi_is_arraybuffer(env, value, &plain);
+  if (!plain) {
+    throwTypeError(env, "%s: the memory must be an ArrayBuffer", call);
+    return false;
+  }
+  void* data = nullptr;
+  napi_get_arraybuffer_info(env, value, &data, length);
+  *address = reinterpret_cast<uintptr_t>(data);
+  return true;
+}
+
+bool isZero(const unsigned char* page, size_t bytes) { return page[0] == 0 && std::memcmp(page, page + 1, bytes - 1) == 0; }
+
+// Writes memory to a file whose bytes are zero, and leaves out pages that are. Gives an errno.
+int writePages(int fd, off_t offset, const unsigned char* from, size_t bytes, size_t page) {
+  for (size_t at = 0; at < bytes;) {
+    if (isZero(from + at, page)) {
+      at += page;
+      continue;
+    }
+    size_t end = at + page;
+    while (end < bytes && !isZero(from + end, page)) end += page;
+    while (at < end) {
+      const ssize_t n = pwrite(fd, from + at, end - at, offset + static_cast<off_t>(at));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return n < 0 ? errno : EIO;
+      at += static_cast<size_t>(n);
+    }
+  }
+  return 0;
+}
+
+// The other way round: into memory that is zero.
+int readPages(int fd, off_t offset, unsigned char* to, size_t bytes) {
+  const off_t end = offset + static_cast<off_t>(bytes);
+  for (off_t at = offset; at < end;) {
+    const off_t data = lseek(fd, at, SEEK_DATA);
+    if (data < 0) return errno == ENXIO ? 0 : errno;
+    if (data >= end) return 0;
+    off_t hole = lseek(fd, data, SEEK_HOLE);
+    if (hole < 0) return errno;
+    hole = std::min(hole, end);
+    for (at = data; at < hole;) {
+      const ssize_t n = pread(fd, to + (at - offset), static_cast<size_t>(hole - at), at);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return n < 0 ? errno : EIO;
+      at += n;
+    }
+  }
+  return 0;
+}
+
+// Pages are exchanged so many bytes at a time: so much memory is there twice.
+constexpr size_t kPortion = size_t{1} << 25;
+
+// What could not be emptied stays until the file is closed.
+void empty(int fd, off_t offset, size_t bytes) {
+  fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, static_cast<off_t>(bytes));
+}
+
+// Makes `bytes` bytes at `memory` private again, portion by portion, and empties the file there. Gives an errno; what is not private then is the file's still.
+int takeBack(int fd, off_t offset, unsigned char* memory, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += kPortion) {
+    const size_t n = std::min(kPortion, bytes - at);
+    const off_t place = offset + static_cast<off_t>(at);
+    void* fresh = mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return errno;
+    int error = readPages(fd, place, static_cast<unsigned char*>(fresh), n);
+    if (error == 0 && mremap(fresh, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, memory + at) == MAP_FAILED) error = errno;
+    if (error != 0) {
+      munmap(fresh, n);
+      return error;
+    }
+    empty(fd, place, n);
+  }
+  return 0;
+}
+
+// Gives an errno. The file is empty again then, but for what could not be made private for want of memory.
+int lend(int fd, off_t offset, unsigned char* memory, size_t bytes, size_t page) {
+  for (size_t at = 0; at < bytes; at += kPortion) {
+    const size_t n = std::min(kPortion, bytes - at);
+    const off_t place = offset + static_cast<off_t>(at);
+    int error = writePages(fd, place, memory + at, n, page);
+    if (error == 0 && mmap(memory + at, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, place) == MAP_FAILED) error = errno;
+    if (error == 0) continue;
+    empty(fd, place, n);
+    takeBack(fd, offset, memory, at);
+    return error;
+  }
+  return 0;
+}
+
+Lender* lenderOf(napi_env env, napi_callback_info info, size_t* count, napi_value* args) {
+  void* data;
+  napi_get_cb_info(env, info, count, args, nullptr, &data);
+  return static_cast<Lender*>(data);
+}
+
+// (buffer): the bytes of its pages, and how many of them stand before it; undefined if they cannot be lent.
+napi_value memoryLendable(napi_env env, napi_callback_info info) {
+  size_t count = 1;
+  napi_value buffer;
+  const Lender& lender = *lenderOf(env, info, &count, &buffer);
+  uintptr_t address;
+  size_t length;
+  if (!readBuffer(env, buffer, "memoryLendable", &address, &length)) return nullptr;
+  const Pages pages = pagesOf(lender, address, length);
+  if (pages.bytes == 0 || !Pin::keepsDetached()) return nullptr;
+  {
+    std::lock_guard<std::mutex> lock(lentMutex);
+    if (lentPages->count(pages.start) != 0) return nullptr;
+  }
+  napi_value result;
+  napi_value number;
+  if (napi_create_array_with_length(env, 2, &result) != napi_ok) return nullptr;
+  napi_create_double(env, static_cast<double>(pages.bytes), &number);
+  napi_set_element(env, result, 0, number);
+  napi_create_double(env, static_cast<double>(kHeader), &number);
+  napi_set_element(env, result, 1, number);
+  return result;
+}
+
+// (fd, offset, buffer): a number for `memoryReclaim`. The file is zero from `offset` on.
+napi_value memoryLend(napi_env env, napi_callback_info info) {
+  size_t count = 3;
+  napi_value args[3];
+  Lender& lender = *lenderOf(env, info, &count, args);
+  int fd;
+  int64_t offset;
+  uintptr_t address;
+  size_t length;
+  if (!readMemoryFile(env, args[0], "memoryLend", &fd) ||
+      !readInteger(env, args[1], "memoryLend", "the offset", 0, kMaxSafeInteger, &offset) ||
+      !readBuffer(env, args[2], "memoryLend", &address, &length)) {
+    return nullptr;
+  }
+  const Pages pages = pagesOf(lender, address, length);
+  struct stat status;
+  const bool fits = fstat(fd, &status) == 0 && offset % static_cast<int64_t>(lender.page) == 0 && offset <= status.st_size &&
+                    static_cast<uint64_t>(status.st_size - offset) >= pages.bytes;
+  if (pages.bytes == 0 || !fits || !Pin::keepsDetached()) {
+    throwRangeError(env, "memoryLend: %s",
+                    fits ? "this memory cannot be lent; ask memoryLendable first"
+                         : "the file must have room for the memory, at a multiple of the page size");
+    return nullptr;
+  }
+  auto* const memory = reinterpret_cast<unsigned char*>(pages.start);
+  {
+    std::lock_guard<std::mutex> lock(lentMutex);
+    if (!lentPages->insert(pages.start).second) {
+      throwRangeError(env, "memoryLend: these %zu bytes are lent already", length);
+      return nullptr;
+    }
+  }
+  const int error = lend(fd, offset, memory, pages.bytes, lender.page);
+  if (error != 0) {
+    std::lock_guard<std::mutex> lock(lentMutex);
+    lentPages->erase(pages.start);
+    throwSystemError(env, error, "memoryLend: of %zu bytes", length);
+    return nullptr;
+  }
+  const int64_t number = ++lender.last;
+  lender.lent.emplace(number, Lent{pages.start, pages.bytes, fd, offset, Pin(env, args[2])});
+  napi_value result;
+  napi_create_double(env, static_cast<double>(number), &result);
+  return result;
+}
+
+// (number): whether the memory is private again, with what was in it. The file is not closed yet.
+napi_value memoryReclaim(napi_env env, napi_callback_info info) {
+  size_t count = 1;
+  napi_value arg;
+  Lender& lender = *lenderOf(env, info, &count, &arg);
+  int64_t number;
+  if (!readInteger(env, arg, "memoryReclaim", "the number", 0, kMaxSafeInteger, &number)) return nullptr;
+  const auto found = lender.lent.find(number);
+  if (found == lender.lent.end()) {
+    throwRangeError(env, "memoryReclaim: nothing is lent under number %lld", static_cast<long long>(number));
+    return nullptr;
+  }
+  const Lent& lent = found->second;
+  bool detached = true;
+  const napi_value buffer = lent.pin.object(env);
+  if (buffer != nullptr) napi_is_detached_arraybuffer(env, buffer, &detached);
+  auto* const memory = reinterpret_cast<unsigned char*>(lent.start);
+  const bool isPrivate = !detached && takeBack(lent.fd, lent.offset, memory, lent.bytes) == 0;
+  lender.forget(found);
+  napi_value result;
+  napi_get_boolean(env, isPrivate, &result);
+  return result;
+}
+
+}  // namespace
+
+void exportLentMemory(Napi::Env env, Napi::Object exports) {
+  auto* lender = new Lender;
+  lender->env = env;
+  napi_add_env_cleanup_hook(env, atEnvironmentEnd, lender);
+  exportFunction(env, exports, "memoryLendable", memoryLendable, lender);
+  exportFunction(env, exports, "memoryLend", memoryLend, lender);
+  exportFunction(env, exports, "memoryReclaim", memoryReclaim, lender);
+}
+
+}  // namespace onesided
