@@ -25,7 +25,6 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <utility>
 
 #include "arguments.h"
 #include "exports.h"
@@ -74,12 +73,6 @@ void atEnvironmentEnd(void* data) {
   delete lender;
 }
 
-// The two words before the memory. They are on the page on which it begins, behind its start, so they can be read whatever they are.
-__attribute__((no_sanitize("address"))) std::pair<size_t, size_t> wordsBefore(uintptr_t address) {
-  const auto* words = reinterpret_cast<const volatile size_t*>(address - kHeader);
-  return {words[0], words[1]};
-}
-
 // The pages that an ArrayBuffer has for itself; of 0 bytes if there are other things in them.
 struct Pages {
   uintptr_t start = 0;
@@ -87,14 +80,21 @@ struct Pages {
 };
 
 Pages pagesOf(const Lender& lender, uintptr_t address, size_t length) {
-#ifdef __GLIBC__
+  // Sanitizers bring an allocator of their own.
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (length == 0 || address % lender.page != kHeader) return {};
-  const auto [before, size] = wordsBefore(address);
+  // They are on the page on which the memory begins, behind its start, so they can be read whatever they are.
+  const auto* words = reinterpret_cast<const size_t*>(address - kHeader);
+  const size_t before = words[0];
+  const size_t size = words[1];
   const size_t bytes = size & ~kFlags;
   if (before != 0 || (size & kFlags) != kIsMapped || bytes % lender.page != 0) return {};
   if (bytes < kHeader + length || bytes > kHeader + length + 2 * lender.page) return {};
   return {address - kHeader, bytes};
 #else
+  static_cast<void>(lender);
+  static_cast<void>(address);
+  static_cast<void>(length);
   return {};
 #endif
 }

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, readFileSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { addon, mappedWords } from '../support/addon.ts';
+import { addon, LENDS, mappedWords } from '../support/addon.ts';
 import { runProgram } from '../support/children.ts';
 
 const native = addon();
@@ -165,7 +165,7 @@ describe('memoryUnmap', () => {
 /** So many bytes have pages of their own, whatever was allocated and freed before. */
 const LARGE = 40 * 1024 * 1024;
 
-describe('memory of the program itself', () => {
+describe.runIf(LENDS)('memory of the program itself', () => {
   /** A buffer with a few bytes in it, lent, and its file mapped a second time. */
   function lend() {
     const buffer = new ArrayBuffer(LARGE);

@@ -15,3 +15,9 @@ export function mappedWords(words: number): { fd: number; table: Int32Array } {
   native.memoryResize(fd, 4 * words);
   return { fd, table: new Int32Array(native.memoryMap(fd, 0, 4 * words)) };
 }
+
+/** Whether large memory of the program's own has to be lent: the allocator is glibc's, and not a sanitizer's (scripts/test-sanitize.mjs). */
+export const LENDS =
+  process.env['ONESIDED_SANITIZED_ADDON'] === undefined &&
+  (process.report.getReport() as unknown as { header: { glibcVersionRuntime?: string } }).header.glibcVersionRuntime !==
+    undefined;

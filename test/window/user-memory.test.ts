@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native.ts';
+import { LENDS } from '../support/addon.ts';
 import { RANK_KINDS, rankRuns, runRanks, seedOfRun } from '../support/ranks.ts';
 
 interface Done {
@@ -27,7 +28,7 @@ describe('windows over memory that is not from the library', () => {
     test(`on ${size} ranks as ${kind}`, () => run(kind, size, {}, plain));
 
   for (const size of [2, 3, 4]) {
-    test.skipIf(loadNative() === undefined)(
+    test.skipIf(loadNative() === undefined || !LENDS)(
       `on ${size} processes whose memory has pages of its own, which are lent`,
       () => run('processes', size, {}, ['--large=yes']),
     );
