@@ -2,12 +2,13 @@
 // them to a memory file, and maps the file at the same addresses. Nobody in this process notices; others map the file. `memoryReclaim` puts private pages back.
 //
 // A page is lent as a whole, so nothing else may stand in it: another thread could store there between the copy and the exchange, and its store would be lost. The C
-// library's allocator gives large pieces pages of their own (glibc: 128 KiB and more, until larger ones were freed), and says so in the two words before
-// the memory: 0, and the bytes of these pages with IS_MMAPPED set. Only what is exactly so is lent. In other memory (small pieces, shared between threads, of WebAssembly,
-// of another allocator or an addon) these words are something else or memory does not begin behind them; each of the three is refused.
+// library's allocator gives large pieces pages of their own (glibc: 128 KiB and more, and fewer of them the more large ones were freed), and says so in the two words before
+// the memory: 0, and the bytes of these pages with IS_MMAPPED set. Only what is exactly so is lent. In other memory (small pieces, pieces that the allocator has cut out of
+// what was freed, WebAssembly's, another allocator's) these words are something else, or memory does not begin behind them. `SharedArrayBuffer`s are not even looked at.
 //
-// The array's own bytes are touched by its thread only, which is in this call. Who has an asynchronous read into it under way (fs, a socket) must not make a window of it
-// yet; what arrives between copy and exchange is lost.
+// The array's own bytes are touched by its thread, which is in this call. Two exceptions: what other ranks store there by its address, so that memory which is reached that way is neither
+// lent nor taken back (`servedBegins`); and what the program has set going (fs, crypto.randomFill, threads of an addon whose memory this is): it must not make or free
+// a window of it before that has ended, since what arrives between copy and exchange is lost.
 //
 // `free` of such memory is one munmap of the pages that the words name. That is right for lent pages, too, so whoever forgets to reclaim loses nothing. The memory is pinned
 // (pin.h) as long as it is lent: if its buffer is transferred, others still reach it. It is not exchanged again then, since another thread may be storing there.
@@ -41,6 +42,14 @@ constexpr size_t kIsMapped = 2;
 // Where pages begin that are lent, by whatever thread: they are not lent a second time.
 std::mutex lentMutex;
 std::set<uintptr_t>* const lentPages = new std::set<uintptr_t>;
+
+// What others reach by its addresses: beginnings and ends. Guarded by `lentMutex`, too.
+using Range = std::pair<uintptr_t, uintptr_t>;
+std::multiset<Range>* const served = new std::multiset<Range>;
+
+bool isServed(uintptr_t start, size_t bytes) {
+  return std::any_of(served->begin(), served->end(), [&](const Range& range) { return range.first < start + bytes && start < range.second; });
+}
 
 struct Lent {
   uintptr_t start;
@@ -180,15 +189,15 @@ int takeBack(int fd, off_t offset, unsigned char* memory, size_t bytes) {
   return 0;
 }
 
-// Gives an errno. The file is empty again then, but for what could not be made private for want of memory.
+// Gives an errno. The file is empty again then, but for a portion that could not be mapped, and what could not be made private for want of memory.
 int lend(int fd, off_t offset, unsigned char* memory, size_t bytes, size_t page) {
   for (size_t at = 0; at < bytes; at += kPortion) {
     const size_t n = std::min(kPortion, bytes - at);
     const off_t place = offset + static_cast<off_t>(at);
     int error = writePages(fd, place, memory + at, n, page);
-    if (error == 0 && mmap(memory + at, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, place) == MAP_FAILED) error = errno;
+    if (error != 0) empty(fd, place, n);
+    else if (mmap(memory + at, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, place) == MAP_FAILED) error = errno;
     if (error == 0) continue;
-    empty(fd, place, n);
     takeBack(fd, offset, memory, at);
     return error;
   }
@@ -213,7 +222,7 @@ napi_value memoryLendable(napi_env env, napi_callback_info info) {
   if (pages.bytes == 0 || !Pin::keepsDetached()) return nullptr;
   {
     std::lock_guard<std::mutex> lock(lentMutex);
-    if (lentPages->count(pages.start) != 0) return nullptr;
+    if (lentPages->count(pages.start) != 0 || isServed(pages.start, pages.bytes)) return nullptr;
   }
   napi_value result;
   napi_value number;
@@ -252,8 +261,8 @@ napi_value memoryLend(napi_env env, napi_callback_info info) {
   auto* const memory = reinterpret_cast<unsigned char*>(pages.start);
   {
     std::lock_guard<std::mutex> lock(lentMutex);
-    if (!lentPages->insert(pages.start).second) {
-      throwRangeError(env, "memoryLend: these %zu bytes are lent already", length);
+    if (isServed(pages.start, pages.bytes) || !lentPages->insert(pages.start).second) {
+      throwRangeError(env, "memoryLend: these %zu bytes are lent already, or others reach them by their addresses", length);
       return nullptr;
     }
   }
@@ -287,8 +296,13 @@ napi_value memoryReclaim(napi_env env, napi_callback_info info) {
   bool detached = true;
   const napi_value buffer = lent.pin.object(env);
   if (buffer != nullptr) napi_is_detached_arraybuffer(env, buffer, &detached);
+  bool stays = detached;
+  {
+    std::lock_guard<std::mutex> lock(lentMutex);
+    stays = stays || isServed(lent.start, lent.bytes);
+  }
   auto* const memory = reinterpret_cast<unsigned char*>(lent.start);
-  const bool isPrivate = !detached && takeBack(lent.fd, lent.offset, memory, lent.bytes) == 0;
+  const bool isPrivate = !stays && takeBack(lent.fd, lent.offset, memory, lent.bytes) == 0;
   lender.forget(found);
   napi_value result;
   napi_get_boolean(env, isPrivate, &result);
@@ -296,6 +310,17 @@ napi_value memoryReclaim(napi_env env, napi_callback_info info) {
 }
 
 }  // namespace
+
+void servedBegins(uintptr_t address, size_t bytes) {
+  std::lock_guard<std::mutex> lock(lentMutex);
+  served->emplace(address, address + bytes);
+}
+
+void servedEnds(uintptr_t address, size_t bytes) {
+  std::lock_guard<std::mutex> lock(lentMutex);
+  const auto found = served->find({address, address + bytes});
+  if (found != served->end()) served->erase(found);
+}
 
 void exportLentMemory(Napi::Env env, Napi::Object exports) {
   auto* lender = new Lender;

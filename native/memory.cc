@@ -126,16 +126,23 @@ void finalize(napi_env, void*, void* hint) {
 
 napi_value memoryMap(napi_env env, napi_callback_info info) {
   void* data;
-  size_t count = 3;
-  napi_value args[3];
+  size_t count = 4;
+  napi_value args[4];
   napi_get_cb_info(env, info, &count, args, nullptr, &data);
   const auto* memory = static_cast<Memory*>(data);
   int fd;
   int64_t offset;
   int64_t bytes;
+  int64_t before = 0;
   if (!readMemoryFile(env, args[0], "memoryMap", &fd) ||
       !readInteger(env, args[1], "memoryMap", "the offset", 0, kMaxSafeInteger, &offset) ||
       !readInteger(env, args[2], "memoryMap", "the length", 1, memory->maxBytes, &bytes)) {
+    return nullptr;
+  }
+  napi_valuetype given = napi_undefined;
+  napi_typeof(env, args[3], &given);
+  if (given != napi_undefined &&
+      !readInteger(env, args[3], "memoryMap", "the bytes before the buffer", 0, static_cast<double>(bytes) - 1, &before)) {
     return nullptr;
   }
   const auto page = static_cast<int64_t>(memory->pageBytes);
@@ -155,16 +162,18 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
                     static_cast<long long>(status.st_size));
     return nullptr;
   }
-  void* address = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
-  if (address == MAP_FAILED) {
+  void* start = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+  if (start == MAP_FAILED) {
     throwSystemError(env, errno, "memoryMap: mmap of %lld bytes at %lld of descriptor %d", static_cast<long long>(bytes),
                      static_cast<long long>(offset), fd);
     return nullptr;
   }
-  auto* mapping = new Mapping{address, std::make_shared<Range>(address, static_cast<size_t>(bytes)), memory->live};
+  void* address = static_cast<char*>(start) + before;
+  auto* mapping = new Mapping{address, std::make_shared<Range>(start, static_cast<size_t>(bytes)), memory->live};
   (*memory->live)[address] = mapping;
   napi_value result;
-  const napi_status made = napi_create_external_arraybuffer(env, address, static_cast<size_t>(bytes), finalize, mapping, &result);
+  const napi_status made =
+      napi_create_external_arraybuffer(env, address, static_cast<size_t>(bytes - before), finalize, mapping, &result);
   if (made == napi_no_external_buffers_allowed) {
     finalize(env, address, mapping);
     napi_throw_error(env, "ERR_NO_EXTERNAL_BUFFERS",

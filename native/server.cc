@@ -37,6 +37,7 @@
 #include "accumulate.h"
 #include "arguments.h"
 #include "futex.h"
+#include "lent_memory.h"
 #include "pin.h"
 
 namespace onesided {
@@ -229,7 +230,10 @@ struct State {
     thread.join();
   }
 
+  // The thread has ended.
   void dropPins() {
+    for (const auto& [number, region] : regions) servedEnds(region.address, region.bytes);
+    regions.clear();
     for (auto& [number, pin] : pins) pin.drop(env);
     pins.clear();
     words.drop(env);
@@ -308,6 +312,7 @@ class Server : public Napi::ObjectWrap<Server> {
       state_->regions[number] = {reinterpret_cast<uintptr_t>(bytes.data), bytes.length};
     }
     state_->pins[number] = Pin(env_, info[0]);
+    servedBegins(reinterpret_cast<uintptr_t>(bytes.data), bytes.length);
     return Napi::Number::New(env_, static_cast<double>(number));
   }
 
@@ -318,7 +323,11 @@ class Server : public Napi::ObjectWrap<Server> {
     if (!readInteger(env_, info[0], "Server.remove", "the number", 0, kMaxSafeInteger, &number)) return {};
     {
       std::lock_guard<std::mutex> lock(state_->mutex);
-      state_->regions.erase(number);
+      const auto region = state_->regions.find(number);
+      if (region != state_->regions.end()) {
+        servedEnds(region->second.address, region->second.bytes);
+        state_->regions.erase(region);
+      }
     }
     const auto pin = state_->pins.find(number);
     if (pin != state_->pins.end()) {

@@ -155,8 +155,8 @@ export interface Native {
   memoryCreate(name: string): number;
   /** Grows a memory file; the new bytes are zero and take no memory until touched. */
   memoryResize(fd: number, bytes: number): void;
-  /** Maps a part of a memory file that `memoryCreate` made here or elsewhere. `byteOffset` is a multiple of `pageBytes`. */
-  memoryMap(fd: number, byteOffset: number, bytes: number): ArrayBuffer;
+  /** Maps a part of a memory file that `memoryCreate` made here or elsewhere. `byteOffset` is a multiple of `pageBytes`. The buffer is without the first `before` bytes of it (default: 0). */
+  memoryMap(fd: number, byteOffset: number, bytes: number, before?: number): ArrayBuffer;
   /** Unmaps now and detaches `buffer`; without it that happens when `buffer` is collected. Idempotent. */
   memoryUnmap(buffer: ArrayBuffer): void;
   /** Gives the memory of a range back; it reads as zeros then, in every mapping. */
@@ -168,11 +168,11 @@ export interface Native {
   memoryLendable(buffer: ArrayBuffer): readonly [pageBytes: number, before: number] | undefined;
   /**
    * Exchanges the pages of such a buffer for a range of a memory file that is zero so far, and copies what was in them: whoever maps the range sees the buffer. Costs about
-   * 0.4 ns a byte that is not zero. Nobody but this thread may be storing there meanwhile.
+   * 0.4 ns a byte that is not zero. Nobody but this thread may be storing there meanwhile; what a `Server` has is refused.
    * @returns a number for `memoryReclaim`
    */
   memoryLend(fd: number, byteOffset: number, buffer: ArrayBuffer): number;
-  /** Makes the memory private again. @returns false if it stays as it is: its buffer was detached, so that another thread may have it, or there was no memory */
+  /** Makes the memory private again. @returns false if it stays as it is: its buffer was detached, so that another thread may have it, a `Server` has it, or there was no memory */
   memoryReclaim(lent: number): boolean;
 
   /** Blocks this thread while `words[index] === expected`, for at most `timeoutMs` (0 or more, or `Infinity`). @returns a `FutexResult` */

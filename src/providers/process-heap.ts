@@ -6,7 +6,7 @@
  * memory disturbs nobody. Holes cost nothing, and 2^53 bytes of offsets do not run out.
  *
  *     page 0                     MAGIC, KEY
- *     then for each allocation   a page with its length, and its pages; the handle is the offset of the latter
+ *     then for each allocation   a page that says how long it is, and where it begins in the following pages, which have it; the handle is the offset of those
  *
  * Large memory of the program's own can be lent: its pages are exchanged for such a range, below its `ArrayBuffer`, until that is freed (native/lent_memory.cc).
  *
@@ -34,11 +34,16 @@ export interface HeapAddress {
 /** For trying the other ways to memory of a program's own. */
 const NEVER_LEND = process.env['ONESIDED_NO_LENDING'] === '1';
 
+/** Lending copies the whole buffer, so at least this much of it must be wanted. */
+const LEND_FROM = 1 / 4;
+
 /** Memory that was not allocated here. */
 interface Lent {
   readonly allocation: Allocation;
   /** For `memoryReclaim`. */
   readonly number: number;
+  /** Of all its pages. */
+  readonly pageBytes: number;
   /** How many times it is lent. */
   users: number;
 }
@@ -78,7 +83,7 @@ export class ProcessHeap {
     let handle: number;
     let buffer: ArrayBuffer;
     try {
-      handle = this.#takeRange(byteLength);
+      handle = this.#takeRange(byteLength, byteLength, 0);
       buffer = this.#native.memoryMap(this.address.fd, handle, byteLength);
     } catch (cause) {
       throw new RmaError('ERR_VERBS', `allocate: no memory of ${byteLength} bytes: ${(cause as Error).message}`, {
@@ -96,47 +101,53 @@ export class ProcessHeap {
     return this.#inUse + byteLength <= totalmem() && byteLength <= this.#native.maxMapBytes;
   }
 
-  /** Pages of the file for so many bytes, and the page with the length before them. @returns the handle */
-  #takeRange(byteLength: number): number {
+  /**
+   * Pages of the file, and the page before them that says what is in them.
+   * @param byteLength of the memory, which begins `before` bytes into the range
+   * @returns the handle
+   */
+  #takeRange(rangeBytes: number, byteLength: number, before: number): number {
     const page = this.#native.pageBytes;
     const handle = this.#end + page;
-    const end = handle + Math.ceil(byteLength / page) * page;
+    const end = handle + Math.ceil(rangeBytes / page) * page;
     this.#native.memoryResize(this.address.fd, end);
     this.#end = end;
-    writeSync(this.address.fd, Float64Array.of(byteLength), 0, 8, handle - page);
+    writeSync(this.address.fd, Float64Array.of(byteLength, before), 0, 16, handle - page);
     return handle;
   }
 
   /** Of a range that `#takeRange` gave. */
-  #giveBack(handle: number, byteLength: number): void {
+  #giveBack(handle: number, rangeBytes: number): void {
     const page = this.#native.pageBytes;
     // Whole pages: of a part of one the kernel would clear the bytes and keep the page.
-    this.#native.memoryPunch(this.address.fd, handle - page, (1 + Math.ceil(byteLength / page)) * page);
+    this.#native.memoryPunch(this.address.fd, handle - page, (1 + Math.ceil(rangeBytes / page)) * page);
   }
 
-  /** Lets others map memory of the program's own, where it stands; `undefined` if its pages cannot be lent. `free` ends that, once for each call. */
-  lend(buffer: ArrayBuffer): Allocation | undefined {
+  /** Lets others map memory of the program's own, where it stands; `undefined` if its pages cannot be lent, or only `bytes` of many are wanted. `free` ends that, once for each call. */
+  lend(buffer: ArrayBuffer, bytes: number): Allocation | undefined {
     const known = this.#lent.get(buffer);
     if (known !== undefined) {
       known.users++;
       return known.allocation;
     }
-    const lendable = NEVER_LEND ? undefined : this.#native.memoryLendable(buffer);
+    const { byteLength } = buffer;
+    if (NEVER_LEND || bytes < LEND_FROM * byteLength || !this.#hasRoom(byteLength)) return undefined;
+    const lendable = this.#native.memoryLendable(buffer);
     if (lendable === undefined) return undefined;
-    const [byteLength, before] = lendable;
-    if (!this.#hasRoom(byteLength)) return undefined;
-    let handle: number;
+    const [pageBytes, before] = lendable;
+    let handle: number | undefined;
     let number: number;
     try {
-      handle = this.#takeRange(byteLength);
+      handle = this.#takeRange(pageBytes, byteLength, before);
       number = this.#native.memoryLend(this.address.fd, handle, buffer);
     } catch {
-      // No room for a copy: there are other ways to this memory. The range is empty, or its pages are the buffer's.
+      // No room for a copy: there are other ways to this memory. The range is empty, or its pages are the buffer's; what was said about it goes.
+      if (handle !== undefined) this.#giveBack(handle, 0);
       return undefined;
     }
     this.#inUse += byteLength;
-    const allocation: Allocation = { buffer, handle, byteLength, before };
-    this.#lent.set(buffer, { allocation, number, users: 1 });
+    const allocation: Allocation = { buffer, handle, byteLength };
+    this.#lent.set(buffer, { allocation, number, pageBytes, users: 1 });
     return allocation;
   }
 
@@ -153,33 +164,34 @@ export class ProcessHeap {
     }
   }
 
-  #reclaim({ allocation, number }: Lent): void {
+  #reclaim({ allocation, number, pageBytes }: Lent): void {
     const { handle, byteLength, buffer } = allocation;
     this.#lent.delete(buffer as ArrayBuffer);
     // If it could not be exchanged, the file's pages are still its memory.
     if (!this.#native.memoryReclaim(number)) return;
     this.#inUse -= byteLength;
-    this.#giveBack(handle, byteLength);
+    this.#giveBack(handle, pageBytes);
   }
 
   /** Maps the whole of what `handle` names in the heap of member `lid`, which is at `peer`. */
   attach(lid: number, peer: HeapAddress, handle: number, byteLength: number): Attachment {
     const heap = openHeap(lid, peer);
     try {
-      const length = new Float64Array(1);
+      const numbers = new Float64Array(2);
       const page = this.#native.pageBytes;
       const known =
         Number.isSafeInteger(handle) &&
         handle >= 2 * page &&
         handle % page === 0 &&
-        readSync(heap, length, 0, 8, handle - page) === 8;
-      if (!known || length[0] !== byteLength || byteLength < 1) {
+        readSync(heap, numbers, 0, 16, handle - page) === 16;
+      const [length, before] = numbers;
+      if (!known || length !== byteLength || byteLength < 1) {
         throw new RmaError(
           'ERR_VERBS',
           `attach: member ${lid} has no memory ${show(handle)} of ${show(byteLength)} bytes (any more)`,
         );
       }
-      const buffer = this.#native.memoryMap(heap, handle, byteLength);
+      const buffer = this.#native.memoryMap(heap, handle, before + byteLength, before);
       return { buffer, release: () => this.#native.memoryUnmap(buffer) };
     } finally {
       closeSync(heap);

@@ -172,10 +172,11 @@ export interface Context {
   /** Wraps memory of this process so that it can be registered (for remote access only with `capabilities.remoteUserMemory`). */
   adoptMemory(buffer: ArrayBufferLike): Memory;
   /**
-   * Makes memory of the caller's own such that peers can map it like the library's, where that is possible: `SharedArrayBuffer`s between threads.
+   * Makes memory of the caller's own such that peers can map it like the library's, where that is possible: `SharedArrayBuffer`s between threads, large `ArrayBuffer`s between processes.
    * `undefined` where it is not. `Memory.free` ends it; the memory stays the caller's.
+   * @param bytes how much of it peers are to reach: `undefined` is given as well if that is little, and exposing takes time for each byte
    */
-  exposeMemory(buffer: ArrayBufferLike): Memory | undefined;
+  exposeMemory(buffer: ArrayBufferLike, bytes: number): Memory | undefined;
   allocPd(): ProtectionDomain;
   /** @param cqe the least number of completions that the queue must hold */
   createCq(cqe: number): CompletionQueue;

@@ -239,7 +239,7 @@ export function reachable(
   if (known !== undefined) return { memory: known, discard: () => {} };
   refuseResizable(call, memory);
   const { context } = comm.job;
-  const exposed = context.exposeMemory(memory.buffer);
+  const exposed = comm.size === 1 ? undefined : context.exposeMemory(memory.buffer, memory.byteLength);
   if (exposed !== undefined) return { memory: exposed, discard: () => exposed.free() };
   return context.capabilities.loadStore ? undefined : adopted(comm, call, memory);
 }

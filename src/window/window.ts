@@ -118,7 +118,7 @@ export class Window<T extends TypedArray = TypedArray> {
    * `Buffer`, a `SharedArrayBuffer`, or a view of any of them that begins anywhere. The others access it without the owner's doing. MPI 4.1, 12.2.1.
    *
    * Cost of access: loads and stores to memory from `comm.allocMem`, to `SharedArrayBuffer`s, if ranks are threads, and, if they are processes, to large `ArrayBuffer`s: those that have pages
-   * for themselves, mostly from 128 KiB on, which are copied once when the window is made (0.7 ns a byte that is not zero) and freed. No asynchronous read into one may be under way then. To other memory, a put or get
+   * for themselves, mostly from 128 KiB on, which are copied once when the window is made (0.7 ns a byte that is not zero) and freed. No asynchronous read into one may be under way then (docs/decisions/026-lent-memory.md). To other memory, a put or get
    * is one system call, about 0.5 µs and 0.1 ns a byte, and an accumulate is done by a thread of the owner's process, about 10 µs for 8 KiB; all of
    * these are complete when the call returns. The owner's own accesses are loads and stores. Atomic calls need elements that are aligned in memory.
    *

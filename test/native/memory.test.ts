@@ -162,22 +162,32 @@ describe('memoryUnmap', () => {
   });
 });
 
-/** So many bytes have pages of their own, whatever was allocated and freed before. */
+/** So many bytes get pages of their own, unless they fit into what was freed before. */
 const LARGE = 40 * 1024 * 1024;
 
 describe.runIf(LENDS)('memory of the program itself', () => {
+  /** What was freed before is used up by and by. */
+  function lendableBuffer(): ArrayBuffer {
+    const held: ArrayBuffer[] = [];
+    for (let i = 0; i < 50; i++) {
+      const buffer = new ArrayBuffer(LARGE);
+      if (native.memoryLendable(buffer) !== undefined) return buffer;
+      held.push(buffer);
+    }
+    throw new Error(`none of ${held.length} buffers can be lent`);
+  }
+
   /** A buffer with a few bytes in it, lent, and its file mapped a second time. */
   function lend() {
-    const buffer = new ArrayBuffer(LARGE);
+    const buffer = lendableBuffer();
     const own = new Uint8Array(buffer);
     const places = [0, 1, 4079, 4080, 4096, 1 << 20, (1 << 25) - 17, (1 << 25) - 16, (1 << 25) + 5000, LARGE - 1];
     for (const [i, at] of places.entries()) own[at] = i + 1;
-    const lendable = native.memoryLendable(buffer);
-    if (lendable === undefined) throw new Error('it cannot be lent');
-    const [bytes, before] = lendable;
+    const [bytes, before] = native.memoryLendable(buffer)!;
     const fd = file(bytes + PAGE);
     const number = native.memoryLend(fd, PAGE, buffer);
-    const other = new Uint8Array(native.memoryMap(fd, PAGE, bytes)).subarray(before, before + LARGE);
+    const other = new Uint8Array(native.memoryMap(fd, PAGE, before + LARGE, before));
+    expect(other.byteLength).toBe(LARGE);
     return { buffer, own, places, fd, number, other };
   }
 
@@ -228,6 +238,26 @@ describe.runIf(LENDS)('memory of the program itself', () => {
     closeSync(fd);
   });
 
+  it('stays where it is as long as others reach it by its address', () => {
+    const words = new Int32Array(new SharedArrayBuffer(1 << 20));
+    const server = new native.Server(words, 1);
+    const { buffer, fd, number, own } = lend();
+    const part = server.add(new Uint8Array(buffer, 10_000, 8));
+    expect(native.memoryReclaim(number)).toBe(false);
+    expect(native.memoryLendable(buffer)).toBeUndefined();
+    expect(() => native.memoryLend(fd, PAGE, buffer)).toThrow(/by their addresses/);
+    server.remove(part);
+    expect(native.memoryLendable(buffer)).toBeDefined();
+    expect(own[1 << 20]).toBe(6);
+
+    const other = lendableBuffer();
+    server.add(new Uint8Array(other, LARGE - 8));
+    expect(native.memoryLendable(other)).toBeUndefined();
+    server.close();
+    expect(native.memoryLendable(other)).toBeDefined();
+    closeSync(fd);
+  });
+
   it("is not lent if it shares its pages, or is not the allocator's", () => {
     const fd = file(2 * PAGE);
     const { Memory } = (
@@ -247,7 +277,7 @@ describe.runIf(LENDS)('memory of the program itself', () => {
       expect(native.memoryLendable(buffer)).toBeUndefined();
       expect(() => native.memoryLend(fd, 0, buffer)).toThrow(RangeError);
     }
-    const large = new ArrayBuffer(LARGE);
+    const large = lendableBuffer();
     expect(() => native.memoryLend(fd, 0, large)).toThrow(/room/);
     expect(() => native.memoryLendable(new SharedArrayBuffer(LARGE) as unknown as ArrayBuffer)).toThrow(TypeError);
     closeSync(fd);

@@ -2,7 +2,7 @@
  * Windows over memory that is not the library's: plain buffers, `Buffer`s, views that begin anywhere, shared buffers, and some of each. The ranks
  * reach it while its owner does something else.
  *
- * `--seed=N`; `--large=yes` for buffers so large that their pages can be lent; `--plain=no` where there is no addon, and only shared buffers can be reached.
+ * `--seed=N`; `--large=yes` for buffers so large that their pages can be lent, with `--lent=no` if they are not; `--plain=no` where there is no addon, and only shared buffers can be reached.
  */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, type TypedArray, Window, type WindowInfo } from 'onesided';
@@ -12,9 +12,10 @@ import { Random } from './support/random.ts';
 const seed = Number(argument('seed') ?? 1);
 /** Without the addon, threads can only share what is shared already. */
 const plain = argument('plain') !== 'no';
-/** Beyond what the allocator ever puts beside other things. */
-const LARGE = 33 * 1024 * 1024;
+/** Whoever starts this has told the allocator that such pieces are to have pages of their own. */
+const LARGE = 1024 * 1024;
 const large = argument('large') === 'yes';
+const lends = large && argument('lent') !== 'no';
 const INFOS: readonly WindowInfo[] = [{ fence: 'immediate' }, { fence: 'remote-notify' }];
 
 /** Four pages of 64 KiB. */
@@ -332,16 +333,19 @@ async function detached(world: Communicator, info: WindowInfo): Promise<void> {
 /** Others load and store what is lent; when the window is gone, its owner has it for itself, with what they have stored. */
 async function lent(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
-  if (!large || size === 1 || info.fence !== 'immediate') return;
+  if (!lends || size === 1 || info.fence !== 'immediate') return;
   const before = Float64Array.from({ length: 1000 }, (_, i) => 1000 * rank + i);
-  const local = new Float64Array(plainBuffer(8 * 1000));
+  const local = new Float64Array(plainBuffer(LARGE));
   local.set(before, 3);
   const target = (rank + 1) % size;
   for (let round = 1; round < 4; round++) {
     const win = await Window.create(world, local, { info });
+    // It is lent already, so a small part of it is, too.
     const other = await Window.create(world, local.subarray(3, 1003), { info });
     const part = win.sharedQuery(target);
     assert.equal(part.length, local.length);
+    // Nothing that is not the window's.
+    assert.equal(part.buffer.byteLength, LARGE);
     assert.equal(part[3], 1000 * target + round - 1);
     await world.barrier();
     part[3]++;
@@ -357,6 +361,35 @@ async function lent(world: Communicator, info: WindowInfo): Promise<void> {
     await world.barrier();
   }
   assert.deepEqual(local.subarray(4, 1002), before.subarray(1, 999));
+  // Of a little of it no copies are made.
+  const little = await Window.create(world, local.subarray(0, 1000), { info });
+  assert.throws(() => little.sharedQuery(target), { code: 'ERR_RMA_SHARED' });
+  await little.free();
+  await attached(world, local);
+}
+
+/** The same for memory that is attached. */
+async function attached(world: Communicator, local: Float64Array): Promise<void> {
+  const { rank, size } = world;
+  const target = (rank + 1) % size;
+  const win = await Window.createDynamic(world);
+  for (let round = 0; round < 3; round++) {
+    local.fill(rank);
+    const addresses = new Float64Array(size);
+    await world.allgather(Float64Array.of(win.attach(local)), addresses);
+    await win.lockAll();
+    for (let i = 0; i < 10; i++) win.accumulate(Float64Array.of(1), target, addresses[target] + 8 * 5000, Op.SUM);
+    win.put(Float64Array.of(-1), target, addresses[target]);
+    const got = new Float64Array(2);
+    win.get(got, target, addresses[target] + LARGE - 16);
+    await win.unlockAll();
+    assert.deepEqual([...got], [target, target]);
+    await world.barrier();
+    win.detach(local);
+    assert.deepEqual([local[0], local[5000], local[5001]], [-1, rank + 10, rank]);
+    await world.barrier();
+  }
+  await win.free();
 }
 
 async function refusals(world: Communicator, info: WindowInfo): Promise<void> {
@@ -373,7 +406,7 @@ async function refusals(world: Communicator, info: WindowInfo): Promise<void> {
   refused('ERR_RMA_RANGE', () => win.put(new Uint8Array(2), target, local.length - 1));
   refused('ERR_RMA_RANGE', () => win.get(new Uint8Array(1), target, local.length));
   refused('ERR_OP', () => win.accumulate(Uint8Array.of(1), target, 0, 'SUM' as unknown as Op));
-  if (plain && !large && target !== rank) refused('ERR_RMA_SHARED', () => win.sharedQuery(target));
+  if (plain && !lends && target !== rank) refused('ERR_RMA_SHARED', () => win.sharedQuery(target));
   win.accumulate(Float64Array.of(1.5), target, 7, Op.SUM);
   win.put(Float64Array.of(2.5), target, 16 - 1);
   await win.fence(Assert.NO_SUCCEED);

@@ -148,8 +148,7 @@ export class EmulatedContext implements Context {
       allocation,
       (freed) => this.#ownMemory.delete(freed.allocation!.handle),
     );
-    // What begins elsewhere than its handle says is mapped a second time by those few who want that here.
-    if (allocation.before === undefined) this.#ownMemory.set(allocation.handle, memory.mapping);
+    this.#ownMemory.set(allocation.handle, memory.mapping);
     return memory;
   }
 
@@ -161,9 +160,9 @@ export class EmulatedContext implements Context {
     return new EmulatedMemory(this.fabric, this.#addresses.take(buffer.byteLength), buffer, undefined, () => {});
   }
 
-  exposeMemory(buffer: ArrayBufferLike): Memory | undefined {
+  exposeMemory(buffer: ArrayBufferLike, bytes: number): Memory | undefined {
     this.#mustBeOpen('expose memory');
-    const allocation = this.fabric.adopt?.(buffer);
+    const allocation = this.fabric.adopt?.(buffer, bytes);
     return allocation && this.#libraryMemory(allocation);
   }
 
@@ -285,8 +284,8 @@ export class EmulatedContext implements Context {
       address: memory.address + offset,
       length,
       handle: memory.allocation?.handle ?? -1,
-      memoryBytes: memory.allocation?.byteLength ?? memory.byteLength,
-      offset: offset + (memory.allocation?.before ?? 0),
+      memoryBytes: memory.byteLength,
+      offset,
     });
     const region = new EmulatedRegion(memory, offset, length, access, pd.number, key, () => {
       this.root.regions.revoke(key);

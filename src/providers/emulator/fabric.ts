@@ -13,8 +13,6 @@ export interface Allocation {
   /** Names it to the other members of the fabric, together with this member's lid: an integer below 2^53. */
   readonly handle: number;
   readonly byteLength: number;
-  /** Bytes of that before `buffer`; 0 if absent. */
-  readonly before?: number;
 }
 
 /** Memory of another member (or one's own), mapped here a second time. */
@@ -31,8 +29,11 @@ export interface Fabric {
   readonly parking: Parking;
 
   allocate(byteLength: number): Allocation;
-  /** Lets others attach memory that was not allocated here, if it can be shared where it is. `free` ends that, once for each call. */
-  adopt?(buffer: ArrayBufferLike): Allocation | undefined;
+  /**
+   * Lets others attach memory that was not allocated here, if it can be shared where it is. `free` ends that, once for each call.
+   * @param bytes how much of it is wanted: to share a lot for a little can be refused
+   */
+  adopt?(buffer: ArrayBufferLike, bytes: number): Allocation | undefined;
   /** Gives memory back. Its `buffer` is detached where the platform can; attachments of others stay mapped until released. */
   free(allocation: Allocation): void;
   /** Maps the whole of what `handle` names at `lid`. Throws `ERR_VERBS` if there is no such memory (any more). */

@@ -48,9 +48,9 @@ class ProcessFabric implements Fabric {
     return this.#heap.allocate(byteLength);
   }
 
-  adopt(buffer: ArrayBufferLike): Allocation | undefined {
+  adopt(buffer: ArrayBufferLike, bytes: number): Allocation | undefined {
     this.#mustBeOpen('adopt');
-    return buffer instanceof ArrayBuffer ? this.#heap.lend(buffer) : undefined;
+    return buffer instanceof ArrayBuffer ? this.#heap.lend(buffer, bytes) : undefined;
   }
 
   free(allocation: Allocation): void {
