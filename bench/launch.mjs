@@ -5,13 +5,14 @@ import { buildWhatIsMissing, root } from './build.mjs';
 
 /**
  * @param {string} program its path in bench/, without the ending
- * @param {{ ranks: string, kind?: string, args: readonly string[] }} options `kind`: processes, threads; where the addon is missing, threads
+ * @param {{ ranks: string, kind?: string, trace?: string, args: readonly string[] }} options `kind`: processes, threads; where the addon is missing, threads. `trace`: the file for a trace
  */
-export function launch(program, { ranks, kind, args }) {
+export function launch(program, { ranks, kind, trace, args }) {
   buildWhatIsMissing();
   const run = [
     ...[join(root, 'dist/cli/main.js'), 'run', '-n', ranks, '--no-prefix'],
     ...(kind === undefined ? [] : ['--ranks', kind]),
+    ...(trace === undefined ? [] : ['--trace', trace]),
     ...[join(root, `build/programs/bench/${program}.js`), '--', ...args],
   ];
   const launcher = spawn(process.execPath, run, { stdio: 'inherit' });

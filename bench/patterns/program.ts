@@ -32,7 +32,7 @@ export function inWords(bytes: number): number {
  * Reads the command line (also `--form sync|promise`, `--json FILE`, `--quiet`), joins the job, and runs the program. Rank 0 writes and prints the
  * result. The exit code is 2 for a command line that makes no sense, 1 for a result with errors.
  *
- * With `--fabric NAME` (and `--ranks N`, `--seed N`) the ranks are tasks of this process, on a modelled fabric.
+ * With `--fabric NAME` (and `--ranks N`, `--seed N`, `--trace FILE`) the ranks are tasks of this process, on a modelled fabric.
  */
 export async function program<N extends string, W extends string, O, R extends { readonly errors: number }>(
   spec: Spec<N, W>,
@@ -86,7 +86,7 @@ function readCommandLine<N extends string, W extends string, O>(
   read: (values: Values<N, W>) => O,
 ): { options: O; form: Form; json: string | undefined; quiet: boolean; modelled: Modelled | undefined } {
   const choices: Readonly<Record<string, readonly string[]>> = { ...words, form: ['sync', 'promise'] };
-  const text = [...Object.keys(numbers), ...Object.keys(choices), ...hints, 'json', 'fabric', 'ranks', 'seed'];
+  const text = [...Object.keys(numbers), ...Object.keys(choices), ...hints, 'json', 'fabric', 'ranks', 'seed', 'trace'];
   const { values } = parseArgs({
     options: {
       ...Object.fromEntries(text.map((name) => [name, { type: 'string' as const }])),

@@ -6,7 +6,7 @@
  *
  * `--lock` is the window's hint of that name. The exit code is not 0 if verification fails.
  *
- * With `--fabric NAME [--ranks 64] [--gflops 1]` the ranks are tasks of this process on a modelled fabric, and arithmetic takes virtual time at that rate of each rank;
+ * With `--fabric NAME [--ranks 64] [--gflops 1] [--trace FILE]` the ranks are tasks of this process on a modelled fabric, and arithmetic takes virtual time at that rate of each rank;
  * the matrix is then made from `--seed`, and so is the run.
  */
 import { writeFileSync } from 'node:fs';
@@ -45,6 +45,7 @@ const { options, json, quiet, modelled, gflops } = orExplain(() => {
       fabric: { type: 'string' },
       ranks: { type: 'string' },
       gflops: { type: 'string' },
+      trace: { type: 'string' },
     },
   });
   oneOf('--form', values.form, ['sync', 'promise']);
@@ -65,8 +66,8 @@ const { options, json, quiet, modelled, gflops } = orExplain(() => {
     ...(values.lock === undefined ? {} : { info: { lock: values.lock } as WindowInfo }),
   };
   checkLuOptions(options);
-  const { fabric, ranks } = values;
-  const modelled = readModelled(fabric === undefined ? { ranks } : { fabric, ranks, seed: values.seed });
+  const { fabric, ranks, trace } = values;
+  const modelled = readModelled({ fabric, ranks, trace, ...(fabric !== undefined && { seed: values.seed }) });
   if (modelled === undefined && values.gflops !== undefined)
     throw new RangeError('--gflops is for a modelled fabric: give --fabric');
   const gflops = Number(values.gflops ?? 1);

@@ -102,7 +102,12 @@ describe('options', () => {
       ranks: 5,
       seed: 1,
     });
+    expect(readModelled({ fabric: 'infinihost-64', trace: 'run.json' })).toMatchObject({
+      ranks: 64,
+      trace: 'run.json',
+    });
     expect(readModelled({})).toBeUndefined();
+    expect(() => readModelled({ trace: 'run.json' })).toThrow(/--trace is for ranks on a modelled fabric/);
     expect(() => readModelled({ ranks: '5' })).toThrow(/--ranks is for ranks on a modelled fabric/);
     expect(() => readModelled({ fabric: 'x', seed: 'y' })).toThrow(/--seed is a whole number/);
   });

@@ -1,4 +1,5 @@
 /** The communication patterns of the dissertation as a user runs them, for a short time: what they transfer is right, and their results are complete. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -53,6 +54,27 @@ describe('halo', () => {
   it('works with another fence', async () => {
     const args = ['--steps', '5', '--bytes', '1024', '--fence', 'remote-notify'];
     expect(await run<HaloResult>('halo', 4, kind, ...args)).toMatchObject({ errors: 0 });
+  });
+});
+
+/** Smaller than usual. */
+const SMALL = {
+  halo: '--steps 2',
+  ring: '--rounds 2',
+  'task-sharing': '--per-node 2 --tasks 10',
+  overlap: '--samples 2',
+  lu: '--n 64 --block 16',
+};
+
+describe('a program on a fabric', () => {
+  it.each(Object.entries(SMALL))('can be recorded: %s', (name, small) => {
+    const trace = join(folder, `${name}.trace.json`);
+    const args = ['--fabric', 'infinihost-64', '--ranks', '4', '--trace', trace, '--quiet', ...small.split(' ')];
+    execFileSync(process.execPath, [join(PROGRAMS, `${name}.js`), ...args], { timeout: 60_000 });
+    const { traceEvents } = JSON.parse(readFileSync(trace, 'utf8')) as { traceEvents: { pid: number; tid: number }[] };
+    // One lane a rank, and what is on them.
+    expect(new Set(traceEvents.map(({ pid, tid }) => `${pid} ${tid}`)).size).toBeGreaterThanOrEqual(4);
+    expect(traceEvents.length).toBeGreaterThan(40);
   });
 });
 

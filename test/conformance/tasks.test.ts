@@ -1,7 +1,7 @@
 /** The requirements on tasks of a modelled fabric: once in the order of the ranks, and under schedules and with schemes drawn from the seed of the run (`npm run explore` tries more of them). */
 import { describe, expect, test } from 'vitest';
 import { chapters } from '../ranks/conformance/chapters.ts';
-import { NOT_ON_DEVICES, tryUnder } from '../ranks/support/explorer.ts';
+import { isNotOnDevices, tryUnder } from '../ranks/support/explorer.ts';
 import { schemes } from '../ranks/support/schemes.ts';
 import { casesOf } from '../support/gate.ts';
 import { seedOfRun } from '../support/ranks.ts';
@@ -43,7 +43,7 @@ for (const [chapter, requirements] of Object.entries(chapters)) {
         for (const [size, seed, fabric] of OF_CHAPTERS) {
           if (size < requirement.from) continue;
           const error = await tryUnder(requirement, { fabric, size, seed });
-          if (NOT_ON_DEVICES.test(String(error))) skip('not on devices');
+          if (isNotOnDevices(error)) skip('not on devices');
           expect(
             error,
             `npm run explore -- --seeds=1 --first=${seed} --chapter=${chapter} --size=${size} --fabric=${fabric} '--only=${requirement.says}'`,

@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { inRange, oneOf, orExplain, wholeNumber } from '../../bench/options.ts';
 import { Progress } from '../../bench/progress.ts';
 import { chapters } from './conformance/chapters.ts';
-import { NOT_ON_DEVICES, tryUnder } from './support/explorer.ts';
+import { isNotOnDevices, tryUnder } from './support/explorer.ts';
 import { isOfScheme, schemeNames, schemes } from './support/schemes.ts';
 
 const CHAPTERS = { ...chapters, ...schemes };
@@ -66,7 +66,7 @@ for (let seed = first; seed < first + seeds; seed++) {
     schedules++;
     if (error === undefined) continue;
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    if (NOT_ON_DEVICES.test(text)) {
+    if (isNotOnDevices(error)) {
       unavailable.add(requirement.says);
       continue;
     }
