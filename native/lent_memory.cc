@@ -108,7 +108,7 @@ Pages pagesOf(const Lender& lender, uintptr_t address, size_t length) {
 #endif
 }
 
-// Reads the argument as an ArrayBuffer.
+// Reads the argument as an ArrayBuffer. One of `memoryMap` counts as having no bytes: what another process has lent stands behind its allocator's words.
 bool readBuffer(napi_env env, napi_value value, const char* call, uintptr_t* address, size_t* length) {
   bool plain = false;
   napi_is_arraybuffer(env, value, &plain);
@@ -119,6 +119,7 @@ bool readBuffer(napi_env env, napi_value value, const char* call, uintptr_t* add
   void* data = nullptr;
   napi_get_arraybuffer_info(env, value, &data, length);
   *address = reinterpret_cast<uintptr_t>(data);
+  if (mappingOf(env, value) != nullptr) *length = 0;
   return true;
 }
 

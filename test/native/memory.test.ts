@@ -205,7 +205,9 @@ describe.runIf(LENDS)('memory of the program itself', () => {
     own[77] = 7;
     other[LARGE - 2] = 9;
     expect([other[77], own[LARGE - 2]]).toEqual([7, 9]);
-    // Once.
+    // Once, and not by who has only mapped it.
+    expect(native.memoryLendable(other.buffer)).toBeUndefined();
+    expect(() => native.memoryLend(fd, PAGE, other.buffer)).toThrow(/cannot be lent/);
     expect(native.memoryLendable(buffer)).toBeUndefined();
     expect(() => native.memoryLend(fd, PAGE, buffer)).toThrow(/lent already/);
 
