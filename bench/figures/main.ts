@@ -11,10 +11,9 @@ import { parseArgs } from 'node:util';
 import { orExplain } from '../options.ts';
 import { ROOT } from '../programs.ts';
 import { Progress } from '../progress.ts';
-import { chapter4 } from './chapter-4.ts';
-import { chapter5 } from './chapter-5.ts';
-import { chapter6 } from './chapter-6.ts';
+import { FIGURES } from './all.ts';
 import type { Figure, Outcome } from './figure.ts';
+import { measureAll } from './measure.ts';
 import { svgOf } from './plot.ts';
 import { onRealRanks } from './real.ts';
 
@@ -30,8 +29,6 @@ interface Claim {
   /** On real ranks, with `--real`. */
   readonly real?: string;
 }
-
-const FIGURES = [...chapter4, ...chapter5, ...chapter6];
 
 const { only, real, json, docs } = orExplain(() => {
   const { values } = parseArgs({
@@ -53,15 +50,17 @@ const pictures = join(docs, 'figures');
 mkdirSync(pictures, { recursive: true });
 const progress = new Progress('figures', chosen.length, true);
 const found: { readonly figure: Figure; readonly outcome: Outcome; readonly real: string | undefined }[] = [];
-for (const figure of chosen) {
-  const outcome = await figure.measure();
+const outcomes = await measureAll(chosen, (done) => progress.update(done));
+progress.stop();
+for (const [i, figure] of chosen.entries()) {
+  const outcome = outcomes[i];
+  // One after the other: they use all cores.
   found.push({ figure, outcome, real: real ? await onRealRanks(figure.id) : undefined });
   const caption = `${figure.source}: ${figure.caption}`;
   writeFileSync(join(pictures, `${figure.id}.svg`), `${svgOf(figure.id, caption, outcome.chart)}\n`);
   writeFileSync(join(pictures, `${figure.id}.json`), `${JSON.stringify(outcome.chart, null, 1)}\n`);
-  progress.update(found.length);
 }
-progress.stop();
+found.sort((a, b) => placeOf(a.figure.id) - placeOf(b.figure.id));
 
 const claims: Claim[] = found.map(({ figure: { id, claim, source, expected }, outcome, real }) => ({
   id,
@@ -74,7 +73,6 @@ const claims: Claim[] = found.map(({ figure: { id, claim, source, expected }, ou
   ...(real === undefined ? {} : { real }),
 }));
 if (only === undefined) {
-  claims.sort((a, b) => placeOf(a.id) - placeOf(b.id));
   writeFileSync(join(docs, 'results.md'), page());
   if (real) writeFileSync(join(docs, 'results-real.md'), pageOfReal());
   const everywhere = claims.map(({ real: _, ...claim }) => claim);
