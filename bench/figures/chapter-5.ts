@@ -330,7 +330,7 @@ export const chapter5: readonly Figure[] = [
     source: 'dissertation §5.3.7, left open there',
     caption: 'SPLASH LU as in the figure before, by when hybrid locks change their mode.',
     expected:
-      '2, 4 and 8 nodes: history, threshold:4 and the hint (network mode, for good) no slower than every-request, by 1 %',
+      "2, 4 and 8 nodes: history, threshold:4 and §5.3.7's hint (CPU mode for good: never) no slower than every-request, by 1 %",
     schemes: ['src/sync/lock/migration.ts', LOCK_FILES['hybrid']],
     async measure() {
       const policies: readonly (readonly [string, WindowInfo])[] = [
@@ -347,7 +347,7 @@ export const chapter5: readonly Figure[] = [
       return {
         chart: { kind: 'bars', x: { name: 'nodes of 8 ranks', places: LU_NODES }, y: { name: 'time (ms)' }, series },
         measured: `ms: ${LU_NODES.map((nodes, k) => `${nodes} × 8: ${listed(series, k)}`).join('; ')}`,
-        holds: [1, 2, 3].every((k) => [history, threshold, hint].every((times) => times[k] <= 1.01 * every[k])),
+        holds: [1, 2, 3].every((k) => [history, threshold, never].every((times) => times[k] <= 1.01 * every[k])),
         note: `of every-request's time, on two, four and eight nodes, threshold:4 changes ${changes(threshold)}, history ${changes(history)}, network mode by hint ${changes(hint)}, CPU mode for good (never) ${changes(never)}. A lock in CPU mode is asked for at its owner, which computes; one in network mode by ranks of its node through the adapter`,
       };
     },
