@@ -80,17 +80,17 @@ function gups(variant: string, required?: Requirement): Row {
   };
 }
 
-/** SPLASH LU of n × n in blocks of 128. */
-function lu(n: number, required: Requirement): Row {
+/** SPLASH LU of n × n in blocks of 128. Without other ranks it is little else than its kernel. */
+function lu(id: string, n: number, ranks: number, required?: Requirement): Row {
   const [size, block] = [String(n), '128'];
   return {
-    id: `lu/${n}`,
+    id: `${id}/${n}`,
     unit: 'ms',
     better: 'lower',
-    ranks: 2,
+    ranks,
     ours: { program: 'ranks/lu', args: ['--n', size, '--block', block] },
     peer: { program: 'lu', args: [size, block] },
-    required,
+    ...(required === undefined ? {} : { required }),
   };
 }
 
@@ -145,7 +145,8 @@ export const ROWS: readonly Row[] = [
   gups('accumulate'),
   gups('get-modify-put'),
   gups('fetch-and-add'),
-  lu(2048, { ratio: 1 }),
+  lu('lu', 2048, 2, { ratio: 1 }),
+  lu('lu-alone', 2048, 1),
   awaited('put-flush/8', 2),
   awaited('get-flush/8', 2),
   awaited('lock-put-unlock/8', 2),

@@ -8,6 +8,7 @@ import {
   Window,
   type WindowInfo,
 } from 'onesided';
+import { mean } from './programs.ts';
 
 /** Microseconds that a lock is held. */
 const HOLD = 5;
@@ -37,6 +38,10 @@ export interface Fought {
   readonly together: number;
   /** Microseconds of a lock with all that is waited for, held for 5, the mean of all. */
   readonly took: number;
+  /** The same of each rank's; `null` for a rank that has taken none. */
+  readonly byRank: readonly (number | null)[];
+  /** The longest of all. */
+  readonly longest: number;
   readonly taken: number;
   /** Of all ranks together. */
   readonly counts: LockStatistics;
@@ -54,7 +59,7 @@ export async function fight({
   const main = async (world: Communicator) => {
     const win = await Window.allocate(world, Int32Array, 1, { info });
     const held: Held[] = [];
-    let took = 0;
+    const times: number[] = [];
     await world.barrier();
     for (let turn = 0; turn < locks; turn++) {
       if (isIn?.(world.rank, turn) === false) {
@@ -68,12 +73,12 @@ export async function fight({
       await world.compute(HOLD);
       held.push({ from, to: world.now(), exclusive });
       await win.unlock(0);
-      took += world.now() - began;
+      times.push(world.now() - began);
     }
     await world.barrier();
     const { scheme: _, ...counts } = win.statistics().lock;
     await win.free();
-    return { held, took, counts };
+    return { held, times, counts };
   };
   const results = await runTasks(ranks, main, options);
   const all = results.flatMap(({ held }) => held).sort((a, b) => a.from - b.from);
@@ -84,8 +89,9 @@ export async function fight({
       ) as unknown as LockStatistics,
     { messages: 0, operations: 0, swaps: 0, misses: 0, grants: 0, migrations: 0 },
   );
-  const took = results.reduce((sum, one) => sum + one.took, 0) / all.length;
-  return { ...conflicts(all), took, taken: all.length, counts };
+  const times = results.flatMap((one) => one.times);
+  const byRank = results.map((one) => (one.times.length === 0 ? null : mean(one.times)));
+  return { ...conflicts(all), took: mean(times), byRank, longest: Math.max(...times), taken: all.length, counts };
 }
 
 /** @param all by the time from which they held */

@@ -1,8 +1,15 @@
 /** What a figure is: a claim of the papers, a program that measures it on a modelled fabric, a picture, and a verdict. */
 
-export interface Series {
+export interface Line {
   readonly name: string;
-  /** By place on the x axis. */
+  /** By place on the x axis; `null` where there is none. */
+  readonly values: readonly (number | null)[];
+  /** The line of which this is another kind: it has the same colour, and is dashed or pale. */
+  readonly like?: string;
+}
+
+/** With a value at every place. */
+export interface Series extends Line {
   readonly values: readonly number[];
 }
 
@@ -11,7 +18,7 @@ export interface Chart {
   readonly x: { readonly name: string; readonly places: readonly (string | number)[] };
   /** With its unit. */
   readonly y: { readonly name: string; readonly logarithmic?: boolean };
-  readonly series: readonly Series[];
+  readonly series: readonly Line[];
 }
 
 export interface Outcome {

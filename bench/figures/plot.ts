@@ -4,9 +4,13 @@ import type { Chart } from './figure.ts';
 
 const WIDTH = 720;
 const HEIGHT = 440;
+/** ECharts' own. */
+const COLORS = ['#5470c6', '#91cc75', '#fac858', '#ee6666', '#73c0de', '#3ba272', '#fc8452', '#9a60b4', '#ea7ccc'];
 
 /** @param caption below the title, in as many lines as it takes */
 export function svgOf(title: string, caption: string, { kind, x, y, series }: Chart): string {
+  const first = series.filter(({ like }) => like === undefined);
+  const colors = new Map(first.map(({ name }, i) => [name, COLORS[i % COLORS.length]]));
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height: HEIGHT });
   chart.setOption({
     animation: false,
@@ -36,11 +40,13 @@ export function svgOf(title: string, caption: string, { kind, x, y, series }: Ch
       nameGap: 54,
       nameRotate: 90,
     },
-    series: series.map(({ name, values }) => ({
+    series: series.map(({ name, values, like }) => ({
       name,
       type: kind === 'bars' ? 'bar' : 'line',
       symbolSize: 7,
       data: [...values],
+      itemStyle: { color: colors.get(like ?? name), opacity: like !== undefined && kind === 'bars' ? 0.5 : 1 },
+      lineStyle: { color: colors.get(like ?? name), type: like === undefined ? 'solid' : 'dashed' },
     })),
   });
   const svg = chart.renderToSVGString();

@@ -193,16 +193,24 @@ export async function fences(world: Communicator, options: FencesOptions): Promi
   return took;
 }
 
-/** So many notified puts of all ranks to rank 0, which takes none in before the fence. @returns whether all have arrived */
-export async function flooded(world: Communicator, { puts }: { readonly puts: number }): Promise<boolean> {
+export interface Flooded {
+  /** Whether all puts have arrived, each once; at other ranks than 0, true. */
+  readonly right: boolean;
+  /** How often the low watermark made this rank post more receives. */
+  readonly refills: number;
+}
+
+/** So many notified puts of all ranks to rank 0, which takes none in before the fence. */
+export async function flooded(world: Communicator, { puts }: { readonly puts: number }): Promise<Flooded> {
   const win = await Window.allocate(world, Int32Array, world.size, { info: { fence: 'remote-notify' } });
   await win.fence();
   for (let i = 1; i <= puts; i++) win.put(Int32Array.of(i), 0, world.rank);
   if (world.rank === 0) await world.compute(5000);
   await win.fence(Assert.NO_SUCCEED);
-  const all = win.local.every((value) => value === puts);
+  const right = world.rank !== 0 || win.local.every((value) => value === puts);
+  const { refills } = win.statistics();
   await win.free();
-  return world.rank !== 0 || all;
+  return { right, refills };
 }
 
 export interface CountedOptions {

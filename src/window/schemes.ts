@@ -179,6 +179,7 @@ function makeLocks(parts: SchemeParts): Locks {
   const { comm, hints, wire, channels } = parts;
   const { rank: me, size, job } = comm;
   const { context, messenger, progress } = job;
+  const now = (): number => progress.now();
   if (channels.agent === undefined) {
     const remote = locksByRequests(hints, context.capabilities.loadStore);
     return {
@@ -186,13 +187,12 @@ function makeLocks(parts: SchemeParts): Locks {
       passive: undefined,
       make: (rank) =>
         remote
-          ? new RemoteLock(wire!, me, rank, size, (index) => parts.remoteWord(rank, index))
+          ? new RemoteLock(wire!, me, rank, size, (index) => parts.remoteWord(rank, index), now)
           : parts.queueLock(rank),
       release() {},
     };
   }
   const counts = noLocks();
-  const now = (): number => progress.now();
   // One seed for each pair, and one for the agent.
   const wordOf = (rank: number, seed = size * me + rank): LockWord =>
     new LockWord(wire!, parts.remoteWord(rank, 0), size, now, seed, counts);

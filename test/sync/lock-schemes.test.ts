@@ -11,6 +11,7 @@ import { QueueLock, queueLockWords } from '../../src/sync/lock/queue.ts';
 import { RemoteLock } from '../../src/sync/lock/remote.ts';
 import { type LockCounts, noLocks, type TargetLock } from '../../src/sync/lock/scheme.ts';
 import { TwoSidedLock } from '../../src/sync/lock/two-sided.ts';
+import type { RemoteWord } from '../../src/transfer/requests.ts';
 import type { Context } from '../../src/verbs/device.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { type Actor, interleave } from './preemption.ts';
@@ -185,7 +186,8 @@ class World {
             );
       const makeLock = (target: number): TargetLock => {
         if (scheme === 'remote') {
-          return new RemoteLock(requests, rank, target, size, (index) => ({ rank: target, rkey: 0, address: index }));
+          const word = (index: number): RemoteWord => ({ rank: target, rkey: 0, address: index });
+          return new RemoteLock(requests, rank, target, size, word, now);
         }
         if (scheme === 'two-sided') return new TwoSidedLock(agent!, target, target === rank, false);
         if (scheme === 'direct') return new DirectLock(agent!, wordOf(target), rank, target);

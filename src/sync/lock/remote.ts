@@ -8,7 +8,11 @@
  *
  * Acquire: compare-and-swap on WORD, one round trip if the lock is free. Otherwise a ticket; who has it asks for SERVING until it is at the head, says so by QUEUED, which
  * keeps newcomers from passing, and then asks until the lock is free for it. So locks are granted in the order of the tickets, to readers and writers alike. Who has acquired
- * as head moves SERVING on. Who waits asks again and again; nobody is woken, since memory at a target rings no bell.
+ * as head moves SERVING on.
+ *
+ * Who waits asks again and again; nobody is woken, since memory at a target rings no bell. The target's adapter does one atomic at a time, so those who ask too often slow down the one who has the lock and
+ * the one who is next. But a ticket says how many are before it: who stands far back rests for three quarters of the time that their turns take at least, by the shortest
+ * so far; everybody, in the end also the next one and the head, for an eighth of the time in which nothing has changed.
  *
  * Giving up a ticket: its slot is marked, then SERVING is looked at. Who moves SERVING on to a ticket looks at its slot after that. All are atomics on the device, so at least one of
  * the two sees the other; both take the mark away by compare-and-swap before they move SERVING on, so only one does.
@@ -32,11 +36,22 @@ export function remoteLockWords(size: number): number {
   return SLOTS + 2 ** Math.ceil(Math.log2(size));
 }
 
+/** Milliseconds that are rested at most. */
+const MOST_MS = 1;
+
 /** How far an acquisition has come. */
 interface Line {
   ticket: number | undefined;
   /** The request that may give it the lock has not been answered, or has given it, and the line moves on. */
   deciding: boolean;
+  /** When it asks again; 0 if an answer is under way. */
+  until: number;
+}
+
+/** What was in a word, when it was asked for. */
+interface Asked {
+  /** Negative until the answer has come. */
+  found: number;
 }
 
 export class RemoteLock implements TargetLock {
@@ -45,22 +60,25 @@ export class RemoteLock implements TargetLock {
   readonly #target: number;
   readonly #slotMask: number;
   readonly #word: (index: number) => RemoteWord;
+  readonly #now: () => number;
   /** A ticket that this rank has given up and that may still stand in line. */
   #givenUp: number | undefined;
 
-  /** @param word the target's lock words */
+  /** @param word the target's lock words; @param now a clock in milliseconds */
   constructor(
     requests: RequestTransfer,
     rank: number,
     target: number,
     size: number,
     word: (index: number) => RemoteWord,
+    now: () => number,
   ) {
     this.#requests = requests;
     this.#rank = rank;
     this.#target = target;
     this.#slotMask = remoteLockWords(size) - SLOTS - 1;
     this.#word = word;
+    this.#now = now;
   }
 
   /** Never without waiting: the word is at the target. */
@@ -69,7 +87,7 @@ export class RemoteLock implements TargetLock {
   }
 
   acquire(exclusive: boolean): Operation {
-    const line: Line = { ticket: undefined, deciding: false };
+    const line: Line = { ticket: undefined, deciding: false, until: 0 };
     const steps = this.#acquire(exclusive, line);
     let done = false;
     const step = (): boolean => {
@@ -89,7 +107,7 @@ export class RemoteLock implements TargetLock {
       abandon: () => {
         if (!done) this.#finish(this.#giveUp(steps, line, exclusive));
       },
-      isPolling: () => true,
+      isPolling: () => line.until === 0 || Math.max(0, line.until - this.#now()),
     };
   }
 
@@ -141,28 +159,60 @@ export class RemoteLock implements TargetLock {
     if (yield* this.#try(exclusive)) return;
     const ticket = yield* this.#enterLine();
     line.ticket = ticket;
-    while ((yield* this.#get(SERVING)) !== ticket) yield;
+    yield* this.#standInLine(ticket, line);
+    const [word, next] = [this.#ask(WORD), this.#ask(NEXT)];
+    let found = yield* this.#answer(word);
+    // Whoever takes a ticket later marks the word again when it comes to the head, so taking the mark away loses nobody.
+    const mark = (yield* this.#answer(next)) === (ticket + 1) >>> 0 ? 0 : QUEUED;
+    const since = this.#now();
     for (;;) {
-      const found = yield* this.#get(WORD);
-      if ((found & QUEUED) === 0) {
-        yield* this.#swap(WORD, found, found | QUEUED);
-        continue;
-      }
       const held = found & ~QUEUED;
-      if (exclusive ? held !== 0 : (held & EXCLUSIVE) !== 0) {
-        yield;
+      const isFree = exclusive ? held === 0 : (held & EXCLUSIVE) === 0;
+      if (isFree) {
+        line.deciding = true;
+        const before = yield* this.#swap(WORD, found, (exclusive ? EXCLUSIVE | this.#rank : held + 1) | mark);
+        if (before === found) {
+          yield* this.#moveOn(ticket);
+          return;
+        }
+        line.deciding = false;
+        found = before;
         continue;
       }
-      const others = (yield* this.#get(NEXT)) !== (ticket + 1) >>> 0;
-      // Whoever takes a ticket after that marks the word again when it comes to the head, so taking the mark away here loses nobody.
-      const mine = (exclusive ? EXCLUSIVE | this.#rank : held + 1) | (others ? QUEUED : 0);
-      line.deciding = true;
-      if ((yield* this.#swap(WORD, found, mine)) === found) {
-        yield* this.#moveOn();
-        return;
+      if ((found & QUEUED) === 0) {
+        const before = yield* this.#swap(WORD, found, found | QUEUED);
+        if (before !== found) {
+          found = before;
+          continue;
+        }
       }
-      line.deciding = false;
+      yield* this.#rest(line, (this.#now() - since) / 8);
+      found = yield* this.#get(WORD);
     }
+  }
+
+  /** Until SERVING is the ticket. */
+  *#standInLine(ticket: number, line: Line): Generator<void, void> {
+    const asked = this.#now();
+    let before = (ticket - (yield* this.#get(SERVING))) >>> 0;
+    let moved = this.#now();
+    // The shortest turn so far: if all went by a mean, who came late would make the next ones later. It takes two round trips at least.
+    let turn = 2 * (moved - asked);
+    while (before > 0) {
+      yield* this.#rest(line, Math.max(0.75 * (before - 1) * turn, (this.#now() - moved) / 8));
+      const left = (ticket - (yield* this.#get(SERVING))) >>> 0;
+      if (left === before) continue;
+      const now = this.#now();
+      turn = Math.min(turn, (now - moved) / (before - left));
+      moved = now;
+      before = left;
+    }
+  }
+
+  *#rest(line: Line, ms: number): Generator<void, void> {
+    line.until = this.#now() + Math.min(ms, MOST_MS);
+    while (this.#now() < line.until) yield;
+    line.until = 0;
   }
 
   /** A ticket: the one that was given up last, if it still stands in line, so that a rank never has more than one there. */
@@ -177,11 +227,12 @@ export class RemoteLock implements TargetLock {
     return yield* this.#get(NEXT, 1);
   }
 
-  /** SERVING goes on by one, and past those that have given up. */
-  *#moveOn(): Generator<void, void> {
-    for (;;) {
-      const serving = ((yield* this.#get(SERVING, 1)) + 1) >>> 0;
+  /** SERVING goes on from the ticket that is at the head, and past those that have given up. The slot is looked at after SERVING was moved: a connection keeps its order. */
+  *#moveOn(ticket: number): Generator<void, void> {
+    for (let serving = ticket; ; ) {
+      serving = (serving + 1) >>> 0;
       const mark = (serving + 1) >>> 0;
+      this.#add(SERVING, 1);
       if ((yield* this.#swap(this.#slot(serving), mark, 0)) !== mark) return;
     }
   }
@@ -205,7 +256,7 @@ export class RemoteLock implements TargetLock {
     this.#givenUp = ticket;
     yield* this.#swap(this.#slot(ticket), 0, mark);
     if ((yield* this.#get(SERVING)) !== ticket) return;
-    if ((yield* this.#swap(this.#slot(ticket), mark, 0)) === mark) yield* this.#moveOn();
+    if ((yield* this.#swap(this.#slot(ticket), mark, 0)) === mark) yield* this.#moveOn(ticket);
   }
 
   #slot(ticket: number): number {
@@ -214,22 +265,29 @@ export class RemoteLock implements TargetLock {
 
   /** What was there. */
   *#swap(word: number, compare: number, swap: number): Generator<void, number> {
-    let found = -1;
+    const asked: Asked = { found: -1 };
     this.#requests.compareSwap(this.#word(word), compare, 0, swap, 0, (lo) => {
-      found = lo;
+      asked.found = lo;
     });
-    while (found < 0) yield;
-    return found;
+    return yield* this.#answer(asked);
   }
 
   /** What was there, before `add` was added. */
   *#get(word: number, add = 0): Generator<void, number> {
-    let found = -1;
+    return yield* this.#answer(this.#ask(word, add));
+  }
+
+  #ask(word: number, add = 0): Asked {
+    const asked: Asked = { found: -1 };
     this.#requests.fetchAdd(this.#word(word), add, 0, (lo) => {
-      found = lo;
+      asked.found = lo;
     });
-    while (found < 0) yield;
-    return found;
+    return asked;
+  }
+
+  *#answer(asked: Asked): Generator<void, number> {
+    while (asked.found < 0) yield;
+    return asked.found;
   }
 
   #add(word: number, value: number): void {
