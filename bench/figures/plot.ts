@@ -20,10 +20,11 @@ export function svgOf(title: string, caption: string, { kind, x, y, series }: Ch
       subtext: caption,
       left: 'center',
       textStyle: { fontSize: 15 },
-      subtextStyle: { fontSize: 12, color: '#333333', width: WIDTH - 40, overflow: 'break' },
+      subtextStyle: { fontSize: 12, color: '#333333', width: WIDTH - 150, overflow: 'break' },
     },
     // Without a document texts are measured by guess: room for those that are longer.
-    legend: { bottom: 6, itemGap: 34 },
+    // What is dashed or pale, the caption says.
+    legend: { bottom: 6, itemGap: 34, data: first.map(({ name }) => name) },
     grid: { left: 78, right: 28, top: 84, bottom: 84 },
     xAxis: {
       type: 'category',

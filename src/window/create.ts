@@ -11,6 +11,7 @@ import { checkBuffer, isTypedArrayConstructor, type TypedArray, type TypedArrayC
 import type { CopyKernels } from '../datatype/copy.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative } from '../native.ts';
+import { ALL_LOCK_WORDS, AllLock } from '../sync/lock/all.ts';
 import { QueueLock, queueLockWords } from '../sync/lock/queue.ts';
 import { remoteLockWords } from '../sync/lock/remote.ts';
 import { SyncByRequests } from '../sync/pscw/by-requests.ts';
@@ -416,7 +417,8 @@ function* meet(
   const lids = comm.group.worldRanks;
   const locks = barrierWords(size);
   // Counters stand on cache lines of their own.
-  const counters = Math.ceil((locks + queueLockWords(size)) / 32) * 32;
+  const allParts = Math.ceil((locks + queueLockWords(size)) / 32) * 32;
+  const counters = allParts + ALL_LOCK_WORDS;
   const signal = counters + counterWords(size);
   const stripes = Math.ceil((signal + 1) / 32) * 32;
   const table = stripes + STRIPE_WORDS;
@@ -657,7 +659,8 @@ function* meet(
     kernels,
     wire,
     server,
-    queueLock: (rank) => new QueueLock(blockOf(rank).subarray(locks, counters), comm.rank, lids, job.context),
+    queueLock: (rank) => new QueueLock(blockOf(rank).subarray(locks, allParts), comm.rank, lids, job.context),
+    allLock: () => new AllLock(blockOf(0).subarray(allParts, counters), comm.rank, lids, job.context),
     remoteWord,
     nodeWords: nodeOf,
   });

@@ -4,6 +4,7 @@ import type { Job } from '../comm/job.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import { DONE, type Waiting } from '../comm/progress.ts';
 import { RmaError, show } from '../errors.ts';
+import type { AllLock } from '../sync/lock/all.ts';
 import { type Attempt, Lock, type TargetLock } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { Assert, checkAssert } from './assert.ts';
@@ -25,6 +26,8 @@ interface Completion {
  */
 const RELEASE_MS = 200;
 
+type HeldAll = 'the locks of all ranks' | 'one lock for all' | 'no lock';
+
 export class PassiveTarget {
   #epochs: Epochs;
   #job: Job;
@@ -32,11 +35,13 @@ export class PassiveTarget {
   /** What completes operations that are not complete when they are issued. */
   #requests: Completion | undefined;
   #makeLock: (rank: number) => TargetLock | undefined;
+  readonly #makeAll: (() => AllLock) | undefined;
+  #all: AllLock | undefined;
   readonly #serve: (() => void) | undefined;
   /** Nothing is ever outstanding, and nobody is to be served: a flush never waits. */
   readonly #short: boolean;
-  /** The `lockAll` epoch was opened with `NO_CHECK`: no lock is held. */
-  #uncheckedAll = false;
+  /** What the `lockAll` epoch holds. */
+  #heldAll: HeldAll = 'no lock';
 
   constructor(parts: WindowParts, epochs: Epochs) {
     this.#epochs = epochs;
@@ -44,6 +49,7 @@ export class PassiveTarget {
     this.#progress = parts.comm.job.progress;
     this.#requests = parts.passive?.agent ?? parts.requests;
     this.#makeLock = parts.makeLock;
+    this.#makeAll = parts.allLock;
     this.#serve = parts.serve;
     this.#short = this.#requests === undefined && parts.serve === undefined && parts.comm.job.tasks === undefined;
   }
@@ -252,10 +258,7 @@ export class PassiveTarget {
     try {
       const wait = readWait('lockAll', options);
       this.#checkLockAll(assert);
-      if (this.#uncheckedAll || this.#tryAll()) {
-        this.#lockedAll();
-        return DONE;
-      }
+      if (this.#tryAll(assert)) return DONE;
       return this.#finishLockAll(wait);
     } catch (error) {
       return Promise.reject(error);
@@ -266,11 +269,13 @@ export class PassiveTarget {
     this.#job.refuseSync('lockAll');
     const wait = readWait('lockAll', options);
     this.#checkLockAll(assert);
-    if (!this.#uncheckedAll && !this.#tryAll()) this.#progress.waitSync(this.#acquireAll(), wait);
-    this.#lockedAll();
+    if (this.#tryAll(assert)) return;
+    this.#progress.waitSync(this.#acquireAll(), wait);
+    this.#lockedAll('the locks of all ranks');
   }
 
-  #lockedAll(): void {
+  #lockedAll(held: HeldAll): void {
+    this.#heldAll = held;
     this.#epochs.open = LOCK_ALL;
     this.#epochs.noteOpening();
   }
@@ -279,7 +284,7 @@ export class PassiveTarget {
     this.#epochs.busy = 'lockAll';
     try {
       await this.#progress.wait(this.#acquireAll(), options);
-      this.#lockedAll();
+      this.#lockedAll('the locks of all ranks');
     } finally {
       this.#epochs.busy = undefined;
     }
@@ -290,13 +295,26 @@ export class PassiveTarget {
     if (assert !== 0) checkAssert('lockAll', assert, Assert.NO_CHECK);
     epochs.checkUsable('lockAll');
     if (epochs.accessing) throw epochs.tooEarly('lockAll');
-    const { targets } = epochs;
-    for (let i = 0; i < targets.length; i++) if (targets[i].lock === undefined) this.#lockOf(targets[i]);
-    this.#uncheckedAll = (assert & Assert.NO_CHECK) !== 0;
+    if (this.#makeAll === undefined) this.#makeLocks();
+    else this.#all ??= epochs.attempt(this.#makeAll);
   }
 
-  /** Takes all locks if all can be had at once, else none. */
-  #tryAll(): boolean {
+  #makeLocks(): void {
+    const { targets } = this.#epochs;
+    for (let i = 0; i < targets.length; i++) if (targets[i].lock === undefined) this.#lockOf(targets[i]);
+  }
+
+  #tryAll(assert: number): boolean {
+    if ((assert & Assert.NO_CHECK) !== 0) this.#lockedAll('no lock');
+    else if (this.#all?.tryAcquire() === true) this.#lockedAll('one lock for all');
+    else if (this.#tryEach()) this.#lockedAll('the locks of all ranks');
+    else return false;
+    return true;
+  }
+
+  /** Takes the locks of all ranks if all can be had at once, else none. */
+  #tryEach(): boolean {
+    this.#makeLocks();
     const { targets } = this.#epochs;
     for (let i = 0; i < targets.length; i++) {
       if (this.#tryAcquire(targets[i].lock!, false)) continue;
@@ -399,7 +417,8 @@ export class PassiveTarget {
     this.#epochs.accesses?.completed(undefined);
     // A release is itself an atomic read-modify-write; where there are none, a fence orders our stores.
     const { targets } = this.#epochs;
-    if (this.#uncheckedAll) memoryFence();
+    if (this.#heldAll === 'no lock') memoryFence();
+    else if (this.#heldAll === 'one lock for all') this.#all!.release();
     else for (let i = 0; i < targets.length; i++) this.#release(targets[i].lock!, false);
   }
 

@@ -13,6 +13,7 @@ import { NotifyAllFence } from '../sync/fence/notify-all.ts';
 import { RemoteNotifyFence } from '../sync/fence/remote-notify.ts';
 import type { FenceScheme } from '../sync/fence/scheme.ts';
 import { type Gate, LockAgent, NO_GATE } from '../sync/lock/agent.ts';
+import type { AllLock } from '../sync/lock/all.ts';
 import { DirectGate, DirectLock } from '../sync/lock/direct.ts';
 import {
   CPU,
@@ -94,6 +95,8 @@ export interface SchemeParts {
   readonly server: OperationServer;
   /** The queue lock of a rank's part; only where memory can be loaded and stored. */
   queueLock(rank: number): QueueLock;
+  /** The lock of all ranks' parts; only where memory can be loaded and stored. */
+  allLock(): AllLock;
   /** A word of a rank that only the device's atomics touch. */
   remoteWord(rank: number, index: number): RemoteWord;
   /** `nodeWords` of a rank's block; where memory cannot be loaded and stored, of this rank's only, and of those of its node where ranks are tasks. */
@@ -116,6 +119,8 @@ export interface Schemes {
   /** To be called in calls that may not wait, where an agent serves others. */
   readonly serve: (() => void) | undefined;
   makeLock(rank: number): TargetLock | undefined;
+  /** Shares the locks of all ranks at once, if the scheme can do that; else they are taken one by one. */
+  readonly allLock: (() => AllLock) | undefined;
   release(): void;
 }
 
@@ -141,6 +146,7 @@ export function makeSchemes(parts: SchemeParts): Schemes {
     lockCounts: locks.counts,
     serve: locks.serve,
     makeLock: (rank) => (hints.noLocks ? undefined : locks.make(rank)),
+    allLock: hints.noLocks ? undefined : locks.all,
     release() {
       for (const stop of stops) stop();
     },
@@ -172,6 +178,7 @@ interface Locks {
   readonly serve?: () => void;
   readonly passive: PassiveQueue | undefined;
   make(rank: number): TargetLock;
+  readonly all?: () => AllLock;
   release(): void;
 }
 
@@ -181,16 +188,17 @@ function makeLocks(parts: SchemeParts): Locks {
   const { context, messenger, progress } = job;
   const now = (): number => progress.now();
   if (channels.agent === undefined) {
-    const remote = locksByRequests(hints, context.capabilities.loadStore);
-    return {
-      counts: noLocks(),
-      passive: undefined,
-      make: (rank) =>
-        remote
-          ? new RemoteLock(wire!, me, rank, size, (index) => parts.remoteWord(rank, index), now)
-          : parts.queueLock(rank),
-      release() {},
+    const rest = { counts: noLocks(), passive: undefined, release() {} };
+    if (locksByRequests(hints, context.capabilities.loadStore)) {
+      const wordsOf = (rank: number) => (index: number) => parts.remoteWord(rank, index);
+      return { ...rest, make: (rank) => new RemoteLock(wire!, me, rank, size, wordsOf(rank), now) };
+    }
+    let made: AllLock | undefined;
+    const all = (): AllLock => {
+      made ??= parts.allLock();
+      return made;
     };
+    return { ...rest, make: (rank) => all().beside(parts.queueLock(rank)), all };
   }
   const counts = noLocks();
   // One seed for each pair, and one for the agent.

@@ -49,6 +49,8 @@ export function tracedSchemes(parts: WindowParts): WindowParts {
   return {
     ...parts,
     general: new RecordedSync(parts.general, channel('post'), channel('complete'), ranks),
+    // Locks are recorded rank by rank.
+    allLock: undefined,
     makeLock(rank) {
       const lock = parts.makeLock(rank);
       return lock && new RecordedLock(lock, recorder, scope, ranks[rank]);
