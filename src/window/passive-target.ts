@@ -255,6 +255,7 @@ export class PassiveTarget {
   // ---- lockAll --------------------------------------------------------------------------------------------------------
 
   lockAll(assert: number, options: WaitOptions | undefined): Promise<void> {
+    if (assert === 0 && options === undefined && this.#tryAllShort()) return DONE;
     try {
       const wait = readWait('lockAll', options);
       this.#checkLockAll(assert);
@@ -266,12 +267,24 @@ export class PassiveTarget {
   }
 
   lockAllSync(assert: number, options: WaitOptions | undefined): void {
+    if (assert === 0 && options === undefined && this.#tryAllShort()) return;
     this.#job.refuseSync('lockAll');
     const wait = readWait('lockAll', options);
     this.#checkLockAll(assert);
     if (this.#tryAll(assert)) return;
     this.#progress.waitSync(this.#acquireAll(), wait);
     this.#lockedAll('the locks of all ranks');
+  }
+
+  /** Where this rank has no epoch, and needs no more than the one lock for all, which it has had before. */
+  #tryAllShort(): boolean {
+    const epochs = this.#epochs;
+    const idle = (epochs.open | epochs.held | epochs.waiting) === 0;
+    if (!idle || !this.#short || epochs.busy !== undefined || epochs.started !== undefined) return false;
+    // A window that was freed has no targets.
+    if (epochs.targets.length === 0 || this.#all === undefined || !this.#all.tryAcquire()) return false;
+    this.#lockedAll('one lock for all');
+    return true;
   }
 
   #lockedAll(held: HeldAll): void {
@@ -384,6 +397,11 @@ export class PassiveTarget {
   }
 
   unlockAllSync(options: WaitOptions | undefined): void {
+    const { open, busy } = this.#epochs;
+    if (this.#short && options === undefined && open === LOCK_ALL && busy === undefined) {
+      this.#unlockAll();
+      return;
+    }
     this.#job.refuseSync('unlockAll');
     const wait = readWait('unlockAll', options);
     this.#checkUnlockAll();

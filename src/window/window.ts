@@ -679,7 +679,7 @@ export class Window<T extends TypedArray = TypedArray> {
 
   /**
    * Opens a shared passive epoch to all ranks. While it waits for one rank's lock it holds none of the others, so that ranks which lock
-   * several targets cannot block each other through it. MPI 4.1, 12.5.3. Cost: one compare-and-swap a rank.
+   * several targets cannot block each other through it. MPI 4.1, 12.5.3. Cost: one atomic addition; while somebody holds an exclusive lock, one compare-and-swap a rank.
    */
   lockAll(assert = 0, options?: WaitOptions): Promise<void> {
     return this.#passive.lockAll(assert, options);

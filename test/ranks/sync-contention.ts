@@ -276,6 +276,47 @@ async function givingUpAll(world: Communicator): Promise<void> {
   });
 }
 
+/** Who has one part for itself writes it in two steps; who shares all parts never sees one between the two, and nobody waits for ever. */
+async function wholeParts(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  await allocated(world, 2, {}, async (win) => {
+    const random = new Random(seed, rank, 12);
+    const [one, both] = [new Float64Array(1), new Float64Array(2)];
+    let written = 0;
+    for (let i = 0; i < 400; i++) {
+      const target = random.below(size);
+      if (random.chance(0.4)) {
+        if (random.chance(0.5)) win.lockSync(target, Lock.EXCLUSIVE);
+        else await win.lock(target, Lock.EXCLUSIVE);
+        win.get(both, target, 0);
+        await win.flush(target);
+        assert.equal(both[0], both[1], `part ${target}, by its exclusive holder`);
+        one[0] = both[0] + 1;
+        win.put(one, target, 0);
+        if (random.chance(0.1)) await sleep(1);
+        win.put(one, target, 1);
+        win.unlockSync(target);
+        written++;
+        continue;
+      }
+      if (random.chance(0.5)) win.lockAllSync();
+      else await win.lockAll();
+      for (let other = 0; other < size; other++) {
+        win.get(both, (target + other) % size, 0);
+        win.flushSync((target + other) % size);
+        assert.equal(both[0], both[1], `part ${other}, by one that shares all`);
+      }
+      if (random.chance(0.1)) await sleep(1);
+      win.unlockAllSync();
+    }
+    const sum = new Float64Array(1);
+    await world.allreduce(Float64Array.of(written), sum, Op.SUM);
+    const found = new Float64Array(1);
+    await world.allreduce(win.local.slice(0, 1), found, Op.SUM);
+    assert.equal(found[0], sum[0]);
+  });
+}
+
 /**
  * First come, first served: between the time that a rank stands in line and the time that it gets the lock, each other rank gets it at
  * most once. A rank that has no time on a processor just when it is about to stand in line is the exception, so there may be a few.
@@ -376,6 +417,7 @@ await runCases({
   'readers and writers': readersAndWriters,
   'giving up': givingUp,
   'giving up lockAll': givingUpAll,
+  'one part and all parts': wholeParts,
   fairness,
   barriers,
   'fences beside locks: immediate': (world) => fencesBesideLocks(world, 'immediate'),

@@ -1,30 +1,32 @@
 /**
  * The lock of all ranks' parts at once (`lockAll`), where memory can be loaded and stored: one word of the window, so that it costs as much with a thousand ranks as with two.
  *
- *   HOLDERS  ranks that hold `lockAll` by this word
- *   WRITERS  exclusive locks of single parts that somebody holds or waits for
+ *   WORD     ranks that hold `lockAll` by it; and WRITER times the exclusive locks of single parts that are held
  *
- * Shared locks of single parts do not come here: they go well with `lockAll`. An exclusive lock is the queue lock of its part (queue.ts) and, beside it, one of WRITERS; it is had when the
- * queue lock is and HOLDERS is 0. Who wants all parts counts itself in HOLDERS if it sees no WRITERS; otherwise it takes the shared locks of all parts one by one, and stands in their lines.
+ * Shared locks of single parts do not come here: they go well with `lockAll`. An exclusive lock is the queue lock of its part (queue.ts), and then a WRITER here; it is had when nobody holds all parts any more.
+ * Who wants all parts adds itself if there is no WRITER; otherwise it takes the shared locks of all parts one by one, and stands in their lines.
  *
- * Exclusion. Each of the two adds itself first and looks at the other word then, all of it sequentially consistent: so of two that come at once at least one sees the other. The one for all parts
- * withdraws; the other waits until HOLDERS is 0.
+ * Exclusion. Both are additions to one word that tell what was there before: of two that come at once, the later one sees the earlier one. The one for all parts takes itself away again; the other
+ * waits until those for all parts are gone.
  *
- * Nobody starves. While there are WRITERS nobody new comes in by the word: so HOLDERS goes down to 0 as its ranks unlock (who withdraws adds 1 for a moment, once in each `lockAll`, and then stands in line like
- * everybody else). Who wants all parts waits in the lines of those that are taken, which are served in their order.
+ * Nobody starves. While there is a WRITER nobody new comes in by the word, so those that hold all parts become fewer as they unlock (who takes itself away again was there for a moment, once in each
+ * `lockAll`, and then stands in line like everybody else). A WRITER is at the head of its part's line, or the line is empty: it keeps its place.
  *
  * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of its part: nobody waits for a rank for which it would not have waited without this word.
  *
- * No wake-up is lost: who brings HOLDERS to 0 looks at WRITERS after that, and who waits has counted itself in WRITERS before it looked at HOLDERS.
+ * No wake-up is lost: the last of those that hold all parts sees by its own subtraction whether there is a WRITER, and who waits was one before it looked.
  *
- * Memory order. Who enters reads what who left wrote last, by an atomic read-modify-write of it: WRITERS, or HOLDERS.
+ * No overflow: a part has one exclusive holder at a time, so there are as many WRITERs as ranks at most; a window has 8,191 (queue.ts).
+ *
+ * Memory order. Who enters has read by an atomic read-modify-write, or after one by an atomic load, what who left has written by one after all its other stores.
  */
 import type { Operation } from '../../comm/operation.ts';
 import type { Context } from '../../verbs/device.ts';
 import type { TargetLock } from './scheme.ts';
 
-const HOLDERS = 0;
-const WRITERS = 1;
+const WORD = 0;
+const WRITER = 1 << 15;
+const HOLDERS = WRITER - 1;
 
 /** Words that it takes, at one of the ranks: a cache line of their own. */
 export const ALL_LOCK_WORDS = 32;
@@ -43,39 +45,37 @@ export class AllLock {
     this.#context = context;
   }
 
-  /** Shares all parts, unless somebody has, or wants, one of them for itself. */
+  /** Shares all parts, unless somebody has one of them for itself, or is next to have it. */
   tryAcquire(): boolean {
-    const words = this.#words;
-    if (Atomics.load(words, WRITERS) !== 0) return false;
-    Atomics.add(words, HOLDERS, 1);
-    if (Atomics.load(words, WRITERS) === 0) return true;
+    if (Atomics.add(this.#words, WORD, 1) < WRITER) return true;
     this.release();
     return false;
   }
 
   release(): void {
-    const words = this.#words;
-    if (Atomics.sub(words, HOLDERS, 1) === 1 && Atomics.load(words, WRITERS) !== 0) this.#wakeOthers();
+    const before = Atomics.sub(this.#words, WORD, 1);
+    if (before > WRITER && (before & HOLDERS) === 1) this.#wakeOthers();
   }
 
-  /** The exclusive lock of one part, beside those who hold all. @param lock the part's */
+  /** The lock of one part, beside those who hold all. @param lock the part's */
   beside(lock: TargetLock): TargetLock {
     return new BesideAll(lock, this);
   }
 
-  addWriter(): void {
-    Atomics.add(this.#words, WRITERS, 1);
+  /** @returns ranks that hold all parts now */
+  addWriter(): number {
+    return Atomics.add(this.#words, WORD, WRITER) & HOLDERS;
   }
 
   removeWriter(): void {
-    Atomics.sub(this.#words, WRITERS, 1);
+    Atomics.sub(this.#words, WORD, WRITER);
   }
 
   get holders(): number {
-    return Atomics.load(this.#words, HOLDERS);
+    return Atomics.load(this.#words, WORD) & HOLDERS;
   }
 
-  /** Those that wait for HOLDERS stand nowhere; there are few of them, and they were sure to wait. */
+  /** Who waits for the last of those that hold all parts stands nowhere: all are woken, which they are seldom, and those that do not sleep need not be. */
   #wakeOthers(): void {
     for (let rank = 0; rank < this.#lids.length; rank++) if (rank !== this.#rank) this.#context.wake(this.#lids[rank]);
   }
@@ -92,9 +92,7 @@ class BesideAll implements TargetLock {
 
   tryAcquire(exclusive: boolean): boolean {
     if (!this.#lock.tryAcquire(exclusive)) return false;
-    if (!exclusive) return true;
-    this.#all.addWriter();
-    if (this.#all.holders === 0) return true;
+    if (!exclusive || this.#all.addWriter() === 0) return true;
     this.release(true);
     return false;
   }
@@ -103,27 +101,24 @@ class BesideAll implements TargetLock {
     const operation = this.#lock.acquire(exclusive);
     if (!exclusive) return operation;
     const all = this.#all;
-    let [counted, first] = [false, false];
+    let isWriter = false;
     return {
       advance: () => {
-        if (!counted) {
-          counted = true;
-          all.addWriter();
-        }
-        first ||= operation.advance();
-        return first && all.holders === 0;
+        if (isWriter) return all.holders === 0;
+        if (!operation.advance()) return false;
+        isWriter = true;
+        return all.addWriter() === 0;
       },
-      describe: () => (first ? `lock (${all.holders} ranks hold all parts)` : operation.describe()),
+      describe: () => (isWriter ? `lock (${all.holders} ranks hold the locks of all ranks)` : operation.describe()),
       abandon: () => {
-        if (first) this.#lock.release(true);
+        if (isWriter) this.release(true);
         else operation.abandon?.();
-        if (counted) all.removeWriter();
       },
     };
   }
 
   release(exclusive: boolean): void {
-    this.#lock.release(exclusive);
     if (exclusive) this.#all.removeWriter();
+    this.#lock.release(exclusive);
   }
 }
