@@ -134,6 +134,12 @@ interface Published {
 
 const NOBODY: readonly number[] = [];
 
+/** What ends each of the runs that are under way when the process has nothing more to do. One listener for all of them, however many there are. */
+const underWay = new Set<() => void>();
+const stopAll = (): void => {
+  for (const stop of underWay) stop();
+};
+
 class Run<T> {
   readonly #size: number;
   readonly #simulator: Simulator;
@@ -193,7 +199,8 @@ class Run<T> {
   run(main: (world: Communicator) => T | Promise<T>): Promise<T[]> {
     const simulator = this.#simulator;
     const onExit = (): void => this.#stop(this.#outsideError());
-    process.once('beforeExit', onExit);
+    if (underWay.size === 0) process.on('beforeExit', stopAll);
+    underWay.add(onExit);
     const finished = new Promise<T[]>((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -214,7 +221,10 @@ class Run<T> {
     }
     simulator.outside = this.#size;
     for (let rank = 0; rank < this.#size; rank++) void this.#runTask(rank, main);
-    return finished.finally(() => process.removeListener('beforeExit', onExit));
+    return finished.finally(() => {
+      underWay.delete(onExit);
+      if (underWay.size === 0) process.removeListener('beforeExit', stopAll);
+    });
   }
 
   async #runTask(rank: number, main: (world: Communicator) => T | Promise<T>): Promise<void> {
