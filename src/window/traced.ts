@@ -131,7 +131,7 @@ class RecordedSync implements GeneralActiveTarget {
       advance: () => operation.advance() && this.#saw(channel, peers),
       describe: () => operation.describe(),
       abandon: () => operation.abandon?.(),
-      isPolling: () => operation.isPolling?.() === true,
+      isPolling: () => operation.isPolling?.() ?? false,
     };
   }
 
@@ -174,7 +174,7 @@ class RecordedLock implements TargetLock {
       },
       describe: () => operation.describe().replace(/^lock(?! of)/, `lock of rank ${this.#owner}`),
       abandon: () => operation.abandon?.(),
-      isPolling: () => operation.isPolling?.() === true,
+      isPolling: () => operation.isPolling?.() ?? false,
     };
   }
 

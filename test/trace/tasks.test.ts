@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
+import type { WindowInfo } from '../../src/window/info.ts';
 import { Window } from '../../src/window/window.ts';
 import { checkTrace } from './events.ts';
 
@@ -46,6 +47,31 @@ test('a trace has every call, what is waited for, and an arrow for each message,
   const text = readFileSync(file, 'utf8');
   await runTasks(3, program, options);
   expect(readFileSync(file, 'utf8')).toBe(text);
+});
+
+// `lock_defer` is left out: what is recorded of a lock is when it was had, so it is waited for.
+test.each<WindowInfo>([
+  {},
+  { lock: 'two-sided' },
+  { lock: 'direct' },
+  { lock: 'hybrid', lock_migration: 'every-request' },
+])('ranks that fight for a lock take as long whether they are recorded or not: %o', async (info) => {
+  const fight = async (world: Communicator): Promise<number> => {
+    const win = await Window.allocate(world, Int32Array, 1, { info });
+    for (let i = 0; i < 5; i++) {
+      await win.lock(0, (world.rank + i) % 3 === 0 ? Lock.SHARED : Lock.EXCLUSIVE);
+      await world.compute(200);
+      await win.unlock(0);
+    }
+    await win.lockAll();
+    await win.unlockAll();
+    await win.free();
+    return world.now();
+  };
+  const plain = await runTasks(5, fight, { fabric: 'infinihost-64' });
+  const file = join(folder, 'fight.json');
+  expect(await runTasks(5, fight, { fabric: 'infinihost-64', trace: file })).toEqual(plain);
+  checkTrace(file);
 });
 
 test('a run that fails leaves its trace', async () => {
