@@ -330,25 +330,28 @@ export const chapter5: readonly Figure[] = [
     source: 'dissertation §5.3.7, left open there',
     caption: 'SPLASH LU as in the figure before, by when hybrid locks change their mode.',
     expected:
-      "2, 4 and 8 nodes: history, threshold:4 and §5.3.7's hint (CPU mode for good: never) no slower than every-request, by 1 %",
+      "2, 4 and 8 nodes: history, threshold:4 and §5.3.7's hint (CPU mode for good: never) no slower than every-request, by 1 %, and faster than two-sided",
     schemes: ['src/sync/lock/migration.ts', LOCK_FILES['hybrid']],
     async measure() {
       const policies: readonly (readonly [string, WindowInfo])[] = [
         ...POLICIES.map((name) => [name, { lock: 'hybrid', lock_migration: name }] as const),
         ['network mode', { lock: 'hybrid', lock_mode: 'network', lock_migration: 'never' }],
+        SCHEMES[0],
       ];
       const series = await forEach(policies, async ([name, info]) => ({
         name,
         values: timesOf(await forEach(LU_NODES, (nodes) => factor(nodes, info))),
       }));
-      const [every, threshold, history, never, hint] = series.map(({ values }) => values);
+      const [every, threshold, history, never, network, twoSided] = series.map(({ values }) => values);
       const changes = (times: readonly number[]): string =>
         [1, 2, 3].map((k) => `${(100 * (times[k] / every[k] - 1)).toFixed(0)} %`).join(', ');
       return {
         chart: { kind: 'bars', x: { name: 'nodes of 8 ranks', places: LU_NODES }, y: { name: 'time (ms)' }, series },
         measured: `ms: ${LU_NODES.map((nodes, k) => `${nodes} × 8: ${listed(series, k)}`).join('; ')}`,
-        holds: [1, 2, 3].every((k) => [history, threshold, never].every((times) => times[k] <= 1.01 * every[k])),
-        note: `of every-request's time, on two, four and eight nodes, threshold:4 changes ${changes(threshold)}, history ${changes(history)}, network mode by hint ${changes(hint)}, CPU mode for good (never) ${changes(never)}. A lock in CPU mode is asked for at its owner, which computes; one in network mode by ranks of its node through the adapter`,
+        holds: [1, 2, 3].every((k) =>
+          [history, threshold, never].every((times) => times[k] <= Math.min(1.01 * every[k], twoSided[k])),
+        ),
+        note: `of every-request's time, on two, four and eight nodes, threshold:4 changes ${changes(threshold)}, history ${changes(history)}, network mode for good ${changes(network)}, CPU mode for good (never) ${changes(never)}. A lock in CPU mode is asked for at its owner, which computes; one in network mode by ranks of its node through the adapter`,
       };
     },
   },

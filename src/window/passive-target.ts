@@ -25,6 +25,8 @@ interface Completion {
  * overtake each other, by as much as it takes to send one again.
  */
 const RELEASE_MS = 200;
+/** Milliseconds for which a rank that was refused the locks of all ranks can be counted as one that holds them, if nothing interrupts it. */
+const REFUSED_MS = 1;
 
 type HeldAll = 'the locks of all ranks' | 'one lock for all' | 'no lock';
 
@@ -170,10 +172,13 @@ export class PassiveTarget {
 
   /** Takes the lock of this rank's own part if nobody holds it, without waiting for other ranks. Errors: of a device. */
   acquireAtOnce(lock: TargetLock): boolean {
-    const deadline = performance.now() + RELEASE_MS;
+    const deadline = performance.now() + (lock.attempt === undefined ? REFUSED_MS : RELEASE_MS);
     do {
       const attempt = lock.attempt?.(true);
-      if (attempt === undefined) return this.#tryAcquire(lock, true);
+      if (attempt === undefined) {
+        if (this.#tryAcquire(lock, true)) return true;
+        continue;
+      }
       while (!this.#progress.look(attempt));
       if (attempt.acquired) return true;
     } while (performance.now() < deadline);

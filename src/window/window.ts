@@ -272,7 +272,7 @@ export class Window<T extends TypedArray = TypedArray> {
     if (typeCodeOf(memory) < 0) checkBuffer('detach', 'memory', memory);
     const { comm, makeLock } = this.#parts;
     // Who would lock it meanwhile waits for the end of this call.
-    const lock = makeLock(comm.rank);
+    const lock = this.#epochs.attempt(() => makeLock(comm.rank));
     if (lock !== undefined && !this.#passive.acquireAtOnce(lock)) {
       throw new RmaError(
         'ERR_RMA_ATTACH',
@@ -656,7 +656,7 @@ export class Window<T extends TypedArray = TypedArray> {
    * Opens a passive access epoch to `target`: `Lock.EXCLUSIVE` keeps all other locks away, `Lock.SHARED` only exclusive ones.
    * First come, first served, unless the hint `lock` says otherwise. MPI 4.1, 12.5.3.
    *
-   * Cost: one compare-and-swap at the target if nobody holds or waits for it; see the lock schemes (docs/guide/schemes.md).
+   * Cost: one compare-and-swap at the target if nobody holds or waits for it, and for an exclusive one an addition beside it; see the lock schemes (docs/guide/schemes.md).
    * Errors: `ERR_WIN`, `ERR_LOCKTYPE`, `ERR_RANK`, `ERR_ASSERT`, `ERR_RMA_SYNC` (this rank holds it already, or is in a fence epoch),
    * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (the lock is not held then).
    */
@@ -668,7 +668,7 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#passive.lockSync(target, type, assert, options);
   }
 
-  /** Ends the epoch that `lock` opened: everything issued to `target` is complete, here and there. Cost: one atomic subtraction. */
+  /** Ends the epoch that `lock` opened: everything issued to `target` is complete, here and there. Cost: one atomic subtraction; of an exclusive lock, two. */
   unlock(target: number, options?: WaitOptions): Promise<void> {
     return this.#passive.unlock(target, options);
   }
@@ -679,7 +679,7 @@ export class Window<T extends TypedArray = TypedArray> {
 
   /**
    * Opens a shared passive epoch to all ranks. While it waits for one rank's lock it holds none of the others, so that ranks which lock
-   * several targets cannot block each other through it. MPI 4.1, 12.5.3. Cost: one atomic addition; while somebody holds an exclusive lock, one compare-and-swap a rank.
+   * several targets cannot block each other through it. MPI 4.1, 12.5.3. Cost: one atomic addition; while somebody holds an exclusive lock or waits for one, one compare-and-swap a rank.
    */
   lockAll(assert = 0, options?: WaitOptions): Promise<void> {
     return this.#passive.lockAll(assert, options);

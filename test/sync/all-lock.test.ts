@@ -71,6 +71,31 @@ describe('by hand', () => {
     expect(behind.advance()).toBe(true);
   });
 
+  test('nobody who comes to lock all overtakes one that stands in line', () => {
+    const { ranks } = makeLocks(4, 2);
+    ranks[0].each[0].tryAcquire(false);
+    const wait = ranks[1].each[0].acquire(true);
+    expect(wait.advance()).toBe(false);
+    expect(ranks[2].all.tryAcquire()).toBe(false);
+    ranks[0].each[0].release(false);
+    expect(wait.advance()).toBe(true);
+  });
+
+  test('a rank that waits for several parts is counted once, until it has given back the last', () => {
+    const { ranks, words } = makeLocks(3, 3);
+    ranks[0].all.tryAcquire();
+    const waits = [0, 1, 2].map((part) => ranks[1].each[part].acquire(true));
+    for (const wait of waits) expect(wait.advance()).toBe(false);
+    expect(Math.max(...words)).toBe((1 << 15) + 1);
+    waits[2].abandon!();
+    ranks[0].all.release();
+    for (const wait of waits.slice(0, 2)) expect(wait.advance()).toBe(true);
+    ranks[1].each[0].release(true);
+    expect(ranks[2].all.tryAcquire()).toBe(false);
+    ranks[1].each[1].release(true);
+    expect(ranks[2].all.tryAcquire()).toBe(true);
+  });
+
   test.each([['before the line is entered'], ['in the line'], ['at its head']])(
     'who gives up %s leaves nothing behind',
     (where) => {

@@ -266,6 +266,36 @@ describe('locks under random schedules', () => {
     });
   }
 
+  test('remote: who came while the head of the line was alone is not overtaken by those that come later', () => {
+    const network = new SlowNetwork(4);
+    const word = (index: number): RemoteWord => ({ rank: 0, rkey: 0, address: index });
+    const locks = [0, 1, 2, 3].map(
+      (rank) => new RemoteLock(network.requests(rank), rank, 0, 4, word, () => network.now),
+    );
+    const step = (operation: Operation, steps: number): boolean => {
+      for (let i = 0; i < steps; i++) {
+        if (operation.advance()) return true;
+        while (network.busy) network.deliver(() => 0);
+        network.now += 0.1;
+      }
+      return false;
+    };
+    expect(step(locks[0].acquire(true), 100)).toBe(true);
+    const head = locks[1].acquire(true);
+    expect(step(head, 100)).toBe(false);
+    const next = locks[2].acquire(true);
+    expect(step(next, 100)).toBe(false);
+    locks[0].release(true);
+    expect(step(head, 100)).toBe(true);
+    locks[1].release(true);
+    // It finds the lock free, and does not get it before the one in line.
+    const late = locks[3].acquire(true);
+    expect(step(late, 10)).toBe(false);
+    expect(step(next, 100)).toBe(true);
+    locks[2].release(true);
+    expect(step(late, 100)).toBe(true);
+  });
+
   test('a hybrid lock changes its mode as its policy says', () => {
     const migrations = (scheme: SchemeName): number => {
       let sum = 0;

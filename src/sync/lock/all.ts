@@ -1,22 +1,23 @@
 /**
- * The lock of all ranks' parts at once (`lockAll`), where memory can be loaded and stored: one word of the window, so that it costs as much with a thousand ranks as with two.
+ * The lock of all ranks' parts at once (`lockAll`), where memory can be loaded and stored: one word of the window, so that it takes one atomic operation with a thousand ranks as with two.
  *
- *   WORD     ranks that hold `lockAll` by it; and WRITER times the exclusive locks of single parts that are held
+ *   WORD     ranks that hold `lockAll` by it; and WRITER times the ranks that hold, or wait for, exclusive locks of single parts
  *
- * Shared locks of single parts do not come here: they go well with `lockAll`. An exclusive lock is the queue lock of its part (queue.ts), and then a WRITER here; it is had when nobody holds all parts any more.
+ * Shared locks of single parts do not come here: they go well with `lockAll`. An exclusive lock is the queue lock of its part (queue.ts), and its rank is a WRITER here; it is had when nobody holds all parts any more.
  * Who wants all parts adds itself if there is no WRITER; otherwise it takes the shared locks of all parts one by one, and stands in their lines.
  *
  * Exclusion. Both are additions to one word that tell what was there before: of two that come at once, the later one sees the earlier one. The one for all parts takes itself away again; the other
- * waits until those for all parts are gone.
+ * waits until those for all parts are gone. A rank that is a WRITER already has been one since before the last of them could come.
  *
- * Nobody starves. While there is a WRITER nobody new comes in by the word, so those that hold all parts become fewer as they unlock (who takes itself away again was there for a moment, once in each
- * `lockAll`, and then stands in line like everybody else). A WRITER is at the head of its part's line, or the line is empty: it keeps its place.
+ * Nobody is overtaken for ever. While there is a WRITER nobody new comes in by the word, so those that hold all parts become fewer as they unlock (who takes itself away again was there for a moment, and then stands in line like
+ * everybody else). So an exclusive lock that stands in line, or at its head, waits for those that have come before it, and no others. Who wants all parts waits for one of them at a time and holds none of
+ * the others meanwhile, as without this word: parts that are kept busy in turns can hold it off.
  *
- * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of its part: nobody waits for a rank for which it would not have waited without this word.
+ * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of its part.
  *
  * No wake-up is lost: the last of those that hold all parts sees by its own subtraction whether there is a WRITER, and who waits was one before it looked.
  *
- * No overflow: a part has one exclusive holder at a time, so there are as many WRITERs as ranks at most; a window has 8,191 (queue.ts).
+ * No overflow: a rank counts once for each kind, and jobs have 4,096 at most.
  *
  * Memory order. Who enters has read by an atomic read-modify-write, or after one by an atomic load, what who left has written by one after all its other stores.
  */
@@ -36,6 +37,8 @@ export class AllLock {
   readonly #rank: number;
   readonly #lids: readonly number[];
   readonly #context: Context;
+  /** Exclusive locks that this rank holds or waits for. */
+  #writing = 0;
 
   /** @param words those of the window, the same for all ranks; @param lids the contexts of the window's ranks */
   constructor(words: Int32Array, rank: number, lids: readonly number[], context: Context) {
@@ -45,8 +48,10 @@ export class AllLock {
     this.#context = context;
   }
 
-  /** Shares all parts, unless somebody has one of them for itself, or is next to have it. */
+  /** Shares all parts, unless somebody has one of them for itself, or wants it. */
   tryAcquire(): boolean {
+    // So that who is refused seldom gets as far as to be counted for a moment.
+    if (this.#words[WORD] >= WRITER) return false;
     if (Atomics.add(this.#words, WORD, 1) < WRITER) return true;
     this.release();
     return false;
@@ -62,20 +67,20 @@ export class AllLock {
     return new BesideAll(lock, this);
   }
 
-  /** @returns ranks that hold all parts now */
-  addWriter(): number {
-    return Atomics.add(this.#words, WORD, WRITER) & HOLDERS;
+  /** This rank wants a part for itself. @returns ranks that hold all parts now */
+  beginWriting(): number {
+    return this.#writing++ === 0 ? Atomics.add(this.#words, WORD, WRITER) & HOLDERS : this.holders;
   }
 
-  removeWriter(): void {
-    Atomics.sub(this.#words, WORD, WRITER);
+  endWriting(): void {
+    if (--this.#writing === 0) Atomics.sub(this.#words, WORD, WRITER);
   }
 
   get holders(): number {
     return Atomics.load(this.#words, WORD) & HOLDERS;
   }
 
-  /** Who waits for the last of those that hold all parts stands nowhere: all are woken, which they are seldom, and those that do not sleep need not be. */
+  /** Who waits for the last of those that hold all parts stands nowhere, so all are woken that sleep. */
   #wakeOthers(): void {
     for (let rank = 0; rank < this.#lids.length; rank++) if (rank !== this.#rank) this.#context.wake(this.#lids[rank]);
   }
@@ -92,7 +97,7 @@ class BesideAll implements TargetLock {
 
   tryAcquire(exclusive: boolean): boolean {
     if (!this.#lock.tryAcquire(exclusive)) return false;
-    if (!exclusive || this.#all.addWriter() === 0) return true;
+    if (!exclusive || this.#all.beginWriting() === 0) return true;
     this.release(true);
     return false;
   }
@@ -101,24 +106,28 @@ class BesideAll implements TargetLock {
     const operation = this.#lock.acquire(exclusive);
     if (!exclusive) return operation;
     const all = this.#all;
-    let isWriter = false;
+    let [isWriting, first] = [false, false];
     return {
       advance: () => {
-        if (isWriter) return all.holders === 0;
-        if (!operation.advance()) return false;
-        isWriter = true;
-        return all.addWriter() === 0;
+        // First of all, so that nobody who comes later to lock all parts overtakes it in line.
+        if (!isWriting) {
+          isWriting = true;
+          all.beginWriting();
+        }
+        first ||= operation.advance();
+        return first && all.holders === 0;
       },
-      describe: () => (isWriter ? `lock (${all.holders} ranks hold the locks of all ranks)` : operation.describe()),
+      describe: () => (first ? `lock (${all.holders} ranks hold the locks of all ranks)` : operation.describe()),
       abandon: () => {
-        if (isWriter) this.release(true);
+        if (first) this.#lock.release(true);
         else operation.abandon?.();
+        if (isWriting) all.endWriting();
       },
     };
   }
 
   release(exclusive: boolean): void {
-    if (exclusive) this.#all.removeWriter();
+    if (exclusive) this.#all.endWriting();
     this.#lock.release(exclusive);
   }
 }
