@@ -5,18 +5,19 @@
  *
  * Chapters are those of the suite, and `fences` and `locks`; `--scheme` is one of those schemes, with its variants (`hybrid`) or one of them (`'hybrid network threshold:2'`). Without `--size` and `--fabric` the requirements are tried on 3 ranks of `infinihost-64`, schemes on 2 to 7 ranks of several fabrics, by the seed.
  *
- * What fails is printed with the command that repeats it. Exit code 1 if something has, or nothing was tried.
+ * Schedules are tried on all cores, each by one. What fails is printed with the command that repeats it. Exit code 1 if something has, or nothing was tried.
  */
 import { parseArgs } from 'node:util';
 import { inRange, oneOf, orExplain, wholeNumber } from '../../bench/options.ts';
 import { Progress } from '../../bench/progress.ts';
-import { chapters } from './conformance/chapters.ts';
-import { isNotOnDevices, tryUnder } from './support/explorer.ts';
-import { isOfScheme, schemeNames, schemes } from './support/schemes.ts';
+import { onWorkers } from '../../bench/workers.ts';
+import { CHAPTERS, type Choice, Exploration, type Found, type Seeds } from './support/exploration.ts';
+import { schemeNames } from './support/schemes.ts';
 
-const CHAPTERS = { ...chapters, ...schemes };
+/** Seeds that a worker tries before it says what it has found. */
+const LOT = 10;
 
-const { seeds, first, chapter, scheme, only, givenSize, givenFabric } = orExplain(() => {
+const { seeds, first, choice } = orExplain(() => {
   const { values } = parseArgs({
     options: {
       seeds: { type: 'string', default: '100' },
@@ -35,49 +36,35 @@ const { seeds, first, chapter, scheme, only, givenSize, givenFabric } = orExplai
   inRange('--seeds', seeds, 1, 2 ** 32);
   const first = wholeNumber(values.first);
   inRange('--first', first, 0, 2 ** 52);
-  const givenSize = values.size === undefined ? undefined : wholeNumber(values.size);
-  if (givenSize !== undefined) inRange('--size', givenSize, 1, 1024);
-  const { chapter, scheme, only, fabric: givenFabric } = values;
-  return { seeds, first, givenSize, chapter, scheme, only, givenFabric };
+  const size = values.size === undefined ? undefined : wholeNumber(values.size);
+  if (size !== undefined) inRange('--size', size, 1, 1024);
+  const { chapter, scheme, only, fabric } = values;
+  const choice: Choice = { chapter, scheme, only, size, fabric };
+  return { seeds, first, choice };
 });
 
-const sizeOf = (name: string, seed: number): number => givenSize ?? (name in schemes ? 2 + (seed % 6) : 3);
-/** Ranks on nodes of their own, all on one node, and some on each. */
-const FABRICS = ['infinihost-64', 'connectx-16-cores', 'connectx-16-cores/2', 'connectx-16-cores/3'];
-const fabricOf = (name: string, seed: number): string =>
-  givenFabric ?? (name in schemes ? FABRICS[Math.floor(seed / 4) % FABRICS.length] : FABRICS[0]);
-const chosen = Object.entries(CHAPTERS)
-  .filter(([name]) => chapter === undefined || name === chapter)
-  .flatMap(([name, requirements]) => requirements.map((requirement) => ({ name, requirement })))
-  .filter(({ requirement }) => requirement.run !== undefined)
-  .filter(({ name, requirement }) => scheme === undefined || (name in schemes && isOfScheme(requirement, scheme)))
-  .filter(({ requirement }) => only === undefined || requirement.says.includes(only));
-
-const unavailable = new Set<string>();
-const progress = new Progress('schedules', seeds, process.stdout.isTTY === true);
-let schedules = 0;
-let failures = 0;
-for (let seed = first; seed < first + seeds; seed++) {
-  for (const { name, requirement } of chosen) {
-    const size = sizeOf(name, seed);
-    const fabric = fabricOf(name, seed);
-    if (unavailable.has(requirement.says) || requirement.from > size) continue;
-    const error = await tryUnder(requirement, { fabric, size, seed });
-    schedules++;
-    if (error === undefined) continue;
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    if (isNotOnDevices(error)) {
-      unavailable.add(requirement.says);
-      continue;
-    }
-    failures++;
-    console.log(
-      `MPI 4.1, ${requirement.section}: ${requirement.says}\n${text}\nto repeat it: npm run explore -- --seeds=1 --first=${seed} --chapter=${name} --size=${size} --fabric=${fabric} '--only=${requirement.says}'\n`,
-    );
-  }
-  progress.update(seed - first + 1);
+function* lots(): Generator<Seeds> {
+  for (let at = 0; at < seeds; at += LOT) yield { first: first + at, count: Math.min(LOT, seeds - at) };
 }
+
+const progress = new Progress('schedules', seeds, true);
+const unavailable = new Set<string>();
+let [schedules, failures, done] = [0, 0, 0];
+await onWorkers<Seeds, Found>(
+  new URL('./explore-worker.js', import.meta.url),
+  lots(),
+  (found) => {
+    schedules += found.schedules;
+    failures += found.failures.length;
+    for (const failure of found.failures) console.log(failure);
+    for (const says of found.unavailable) unavailable.add(says);
+    done += LOT;
+    progress.update(Math.min(done, seeds));
+  },
+  { data: choice, most: Math.ceil(seeds / LOT) },
+);
 progress.stop();
-console.log(JSON.stringify({ schedules, failures, requirements: chosen.length, unavailable: unavailable.size }));
+const { requirements } = new Exploration(choice);
+console.log(JSON.stringify({ schedules, failures, requirements, unavailable: unavailable.size }));
 if (schedules === 0) console.error('no requirement is like that');
 if (failures > 0 || schedules === 0) process.exitCode = 1;
