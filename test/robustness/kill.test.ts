@@ -95,7 +95,8 @@ describe.skipIf(loadNative() === undefined).concurrent(`a rank killed by SIGKILL
           `--ending=${ending}`,
           mark,
         ];
-        const job = start(['run', '-n', String(size), '--timeout', '120', PROGRAM, '--', ...args]);
+        // Who is still starting when another one dies has time to come so far as to be told, also on a busy machine.
+        const job = start(['run', '-n', String(size), '--timeout', '120', '--grace', '60', PROGRAM, '--', ...args]);
         let killed: number | undefined;
         if (place === 'anywhere') {
           const pid = Number((await said(job, /\{"pid":(\d+)\}/))[1]);
