@@ -1,4 +1,5 @@
 /** The base types, and the typed arrays that hold them. */
+import { types } from 'node:util';
 import { argumentTypeError, show } from '../errors.ts';
 import { OpCode, TypeCode } from './codes.ts';
 
@@ -15,6 +16,9 @@ export type TypedArray =
   | BigUint64Array
   | Float32Array
   | Float64Array;
+
+/** Memory without a type of its elements: bytes. */
+export type RawMemory = ArrayBuffer | SharedArrayBuffer | DataView;
 
 export interface TypedArrayConstructor<T extends TypedArray = TypedArray> {
   readonly BYTES_PER_ELEMENT: number;
@@ -143,6 +147,24 @@ function isGone(buffer: TypedArray): boolean {
     return false;
   } catch {
     return true;
+  }
+}
+
+/** The array over memory that a program gives: itself if it is one, the bytes of a buffer or a `DataView`. Errors: `ERR_BUFFER`. */
+export function arrayOver<T extends TypedArray>(call: string, memory: T | RawMemory): T | Uint8Array {
+  const whole = types.isAnyArrayBuffer(memory);
+  if (!whole && !types.isDataView(memory)) {
+    checkBuffer(call, 'memory', memory);
+    return memory;
+  }
+  try {
+    return whole ? new Uint8Array(memory) : new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength);
+  } catch (cause) {
+    throw argumentTypeError(
+      `${call}: memory is detached, or lies outside its buffer, which was made smaller`,
+      'ERR_BUFFER',
+      { cause },
+    );
   }
 }
 

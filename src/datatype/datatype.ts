@@ -73,18 +73,25 @@ export class Datatype<V = unknown> {
   #viewer: Viewer | undefined;
   /** @internal Of a record. */
   readonly fields: readonly Field[] | undefined;
+  /**
+   * @internal Whether its bounds were given, by `resized` or as the whole of an array, in itself or in what it is made of: MPI's markers of the lower and the upper bound. In a struct only such bounds count, if there are any
+   * (MPI 4.1, 5.1.6).
+   */
+  readonly marked: boolean;
 
   private constructor(
     runs: Runs,
     signature: Signature,
     bounds: readonly [lower: number, upper: number],
     description: string,
+    marked: boolean,
     fields?: readonly Field[],
   ) {
     this.runs = runs;
     this.signature = signature;
     this.bounds = bounds;
     this.#description = description;
+    this.marked = marked;
     this.fields = fields;
   }
 
@@ -173,11 +180,11 @@ export class Datatype<V = unknown> {
 
   /**
    * `count` instances in `memory`, copied together without gaps (`MPI_Pack`): `count * size` bytes.
-   * Errors: `ERR_BUFFER` (memory that is too short or detached).
+   * Errors: `ERR_BUFFER` (memory that is too short or detached), `ERR_SIZE` (more bytes than there is memory for).
    */
   pack(memory: TypedArray, count = 1): Uint8Array {
     const [bytes, places] = this.#within('pack', 'memory', memory, count);
-    const packed = new Uint8Array(places.bytes);
+    const packed = room('pack', places.bytes);
     copyPlaces(places, bytes, 0, consecutive(places.bytes), packed, 0, undefined);
     return packed;
   }
@@ -301,7 +308,7 @@ export class Datatype<V = unknown> {
       return sized(call, `indexedBlock of ${displacements.length}`, (words) => {
         const runs = Runs.blocks(copyOf(displacements), size, blockLength * size);
         const signature = Signature.of(type.base, runs.count * blockLength * type.elements);
-        return new Datatype(runs, signature, [runs.low, runs.high], words);
+        return new Datatype(runs, signature, [runs.low, runs.high], words, false);
       });
     }
     return Datatype.#indexedBlock(call, blockLength, displacements, type, true);
@@ -324,7 +331,7 @@ export class Datatype<V = unknown> {
   static struct<const F extends Fields>(fields: F): Datatype<RecordOf<F>>;
   /**
    * `blockLengths[i]` instances of `types[i]` at `displacements[i]`, in bytes (`MPI_Type_create_struct`). The extent is padded to the alignment of the
-   * strictest base type, as in C; `resized` makes another.
+   * strictest base type, as in C; `resized` makes another. If some of the types have bounds of their own, by `resized`, `subarray` or `darray`, it reaches from the lowest to the highest of those, and is not padded (MPI 4.1, 5.1.6).
    */
   static struct(
     blockLengths: ArrayLike<number>,
@@ -421,14 +428,14 @@ export class Datatype<V = unknown> {
     checkInteger('resized', 'lowerBound', lowerBound);
     checkInteger('resized', 'extent', extent);
     return sized('resized', `resized(${type}, ${lowerBound}, ${extent})`, (words) =>
-      bounded(new Datatype<V>(type.runs, type.signature, [lowerBound, lowerBound + extent], words, type.fields)),
+      bounded(new Datatype<V>(type.runs, type.signature, [lowerBound, lowerBound + extent], words, true, type.fields)),
     );
   }
 
   /** The same again: another object that means the same. */
   static dup<V>(type: Datatype<V>): Datatype<V> {
     checkType('dup', type);
-    return new Datatype<V>(type.runs, type.signature, type.bounds, String(type), type.fields);
+    return new Datatype<V>(type.runs, type.signature, type.bounds, String(type), type.marked, type.fields);
   }
 
   static #named<V>(code: number): Datatype<V> {
@@ -439,7 +446,7 @@ export class Datatype<V = unknown> {
             [Runs.dense(4), 4],
           ])
         : Runs.dense(DATA_SIZES[code]);
-    return new Datatype<V>(runs, Signature.of(code, 1), [0, TYPE_SIZES[code]], TYPE_NAMES[code]);
+    return new Datatype<V>(runs, Signature.of(code, 1), [0, TYPE_SIZES[code]], TYPE_NAMES[code], false);
   }
 
   /** @internal The base type of this code. */
@@ -459,7 +466,8 @@ export class Datatype<V = unknown> {
     return sized(call, description, (words) => {
       const runs = type.runs.repeat(blockLength, type.extent).repeat(count, stride);
       const bounds = spread(spread(type.bounds, blockLength, type.extent), blockLength === 0 ? 0 : count, stride);
-      return bounded(new Datatype(runs, type.signature.times(count * blockLength), bounds, words));
+      const instances = count * blockLength;
+      return bounded(new Datatype(runs, type.signature.times(instances), bounds, words, type.marked && instances > 0));
     });
   }
 
@@ -522,7 +530,9 @@ export class Datatype<V = unknown> {
         bounds = united(bounds, spread(type.bounds, length, type.extent), offset);
         instances += length;
       }
-      return bounded(new Datatype(Runs.joined(pieces), type.signature.times(instances), bounds ?? [0, 0], words));
+      const signature = type.signature.times(instances);
+      const marked = type.marked && instances > 0;
+      return bounded(new Datatype(Runs.joined(pieces), signature, bounds ?? [0, 0], words, marked));
     });
   }
 
@@ -546,18 +556,20 @@ export class Datatype<V = unknown> {
       const signatures: Signature[] = [];
       let bounds: readonly [number, number] | undefined;
       let alignment = 1;
+      // A record is as a C compiler makes it: there, all fields are within.
+      const marked = fields === undefined && types.some((type, i) => type.marked && lengths[i] > 0);
       for (const [i, type] of types.entries()) {
         if (lengths[i] === 0) continue;
         pieces.push([type.runs.repeat(lengths[i], type.extent), places[i]]);
         signatures.push(type.signature.times(lengths[i]));
-        bounds = united(bounds, spread(type.bounds, lengths[i], type.extent), places[i]);
+        if (type.marked || !marked) bounds = united(bounds, spread(type.bounds, lengths[i], type.extent), places[i]);
         alignment = Math.max(alignment, alignmentOf(type));
       }
       const [lower, upper] = bounds ?? [0, 0];
-      const extent = Math.ceil((upper - lower) / alignment) * alignment;
+      const extent = marked ? upper - lower : Math.ceil((upper - lower) / alignment) * alignment;
       const signature = Signature.joined(signatures);
       if (signature === undefined) throw new TooLarge('its base types alternate more than 2^20 times');
-      return bounded(new Datatype(Runs.joined(pieces), signature, [lower, lower + extent], words, fields));
+      return bounded(new Datatype(Runs.joined(pieces), signature, [lower, lower + extent], words, marked, fields));
     });
   }
 
@@ -582,7 +594,7 @@ export class Datatype<V = unknown> {
         stride *= sizes[d];
         if (!Number.isSafeInteger(stride)) throw new TooLarge('the whole array is beyond 2^53 − 1 bytes');
       }
-      return bounded(new Datatype(runs, type.signature.times(instances), [0, stride], words));
+      return bounded(new Datatype(runs, type.signature.times(instances), [0, stride], words, true));
     });
   }
 }
@@ -605,6 +617,14 @@ const NAMED: readonly Datatype[] = [
   Datatype.SHORT_INT,
   Datatype.TWO_INT,
 ];
+
+function room(call: string, bytes: number): Uint8Array {
+  try {
+    return new Uint8Array(bytes);
+  } catch (cause) {
+    throw new RmaError('ERR_SIZE', `${call}: there is no room for ${bytes} bytes`, { cause });
+  }
+}
 
 function consecutive(bytes: number): Places {
   return { bytes, runs: undefined, count: 1, stride: 0 };

@@ -5,7 +5,7 @@ import { ALIGNMENTS, checkBuffer, DATA_SIZES, TYPE_NAMES, TYPE_SIZES, type Typed
 import { TypeCode } from './codes.ts';
 import { forEachRun, type Places } from './copy.ts';
 import { alignmentOf, Datatype } from './datatype.ts';
-import { Runs } from './runs.ts';
+import { MOST_BLOCKS, MOST_RUNS, Runs } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
 
 /** `count` instances of a datatype. */
@@ -179,18 +179,11 @@ export function checkFetch(
   return { from, to, into };
 }
 
-/** The side of a buffer: its layout if it has one, which must fit its elements and its length. */
+/** The side of a buffer: its layout if it has one, which must lie within its bytes, whatever its elements are. */
 function bufferSide(call: string, name: string, buffer: TypedArray, code: number, layout: Layout | undefined): Side {
   if (layout === undefined) return plainSide(code, buffer.BYTES_PER_ELEMENT, buffer.length);
   const side = described(call, name, layout);
   if (side.elements === 0) return plainSide(code, buffer.BYTES_PER_ELEMENT, 0);
-  // Bytes hold anything; other arrays hold what they are of, or are taken as bytes.
-  if (code !== TypeCode.UINT8 && side.base !== code && side.base !== TypeCode.BYTE) {
-    throw new RmaError(
-      'ERR_TYPE',
-      `${call}: the ${name} is an array of ${TYPE_NAMES[code]}, its layout says ${nameOf(side)}; other types need a Uint8Array or Buffer`,
-    );
-  }
   if (side.low < 0 || side.high > buffer.byteLength) {
     throw argumentRangeError(
       `${call}: the ${name} layout touches bytes ${side.low} … ${side.high - 1} of ${name === 'origin' ? 'an origin' : 'a result'} of ${buffer.byteLength} bytes`,
@@ -304,6 +297,12 @@ export function sideAt(base: number, elements: number, offsets: Int32Array | und
   return { type, runs, count: 1, stride: 0, elements, base, elementSize: TYPE_SIZES[base], low, high, bytes };
 }
 
+/** Refuses a side of more elements than are carried out one by one: memory sets no limit to those that lie one upon the other. */
+export function refuseEndless(call: string, side: Side): void {
+  if (side.type === undefined || side.elements <= MOST_BLOCKS) return;
+  throw new RmaError('ERR_TYPE', `${call}: ${wordsOf(side)} are too many; 2^26 at a time is the most with a layout`);
+}
+
 /** The byte offset of each element of a side of one base type, in order. */
 export function elementOffsets(side: Side): Float64Array {
   const offsets = new Float64Array(side.elements);
@@ -330,6 +329,13 @@ export function piecesOf(
   into: Side | undefined,
 ): readonly (readonly [from: number, to: number, side: Side, into: number])[] {
   const whole = to.base !== MIXED && from.base !== MIXED;
+  const pieces = whole ? to.elements : to.bytes;
+  if (pieces > MOST_RUNS) {
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: ${wordsOf(to)} reach over several regions, and are accessed one by one; 2^24 at a time is the most`,
+    );
+  }
   const side = whole ? sideOf(call, Datatype.ofCode(to.base), 1) : plainSide(TypeCode.BYTE, 1, 1);
   const [sources, targets, sinks] = [from, to, into].map((s) => s && (whole ? elementOffsets(s) : byteOffsets(s)));
   return Array.from(targets!, (there, i) => [sources![i], there, side, sinks?.[i] ?? 0] as const);

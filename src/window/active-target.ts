@@ -112,7 +112,7 @@ export class ActiveTarget {
     epochs.used = false;
     epochs.accesses?.completed(undefined);
     epochs.open = (assert & Assert.NO_SUCCEED) === 0 ? FENCE : 0;
-    epochs.noteOpening();
+    epochs.noteOpening('fence');
   }
 
   async #finish(assert: number, options: WaitOptions | undefined): Promise<void> {
@@ -199,7 +199,7 @@ export class ActiveTarget {
     epochs.used = false;
     epochs.started = targets;
     for (let i = 0; i < targets.length; i++) epochs.targets[targets[i]].held = STARTED;
-    epochs.noteOpening();
+    epochs.noteOpening('start');
   }
 
   async #finishStart(targets: readonly number[], options: WaitOptions | undefined): Promise<void> {
@@ -295,6 +295,7 @@ export class ActiveTarget {
       );
     }
     if (epochs.open === FENCE && epochs.used) throw epochs.tooEarly('post');
+    if (epochs.ownLocked) throw epochs.tooEarly('post', 'a part is not locked and exposed at once; unlock it first');
     if (this.#lastPosted === undefined || group !== this.#lastPosted.group)
       this.#lastPosted = this.#members('post', group);
     const origins = this.#lastPosted.ranks;
@@ -305,7 +306,7 @@ export class ActiveTarget {
     }
     epochs.open &= ~FENCE;
     epochs.exposed = origins;
-    epochs.noteOpening();
+    epochs.noteOpening('post');
   }
 
   wait(options: WaitOptions | undefined): Promise<void> {

@@ -7,7 +7,13 @@ import { Communicator, checkLength, type OwnChannel } from '../comm/communicator
 import type { Job, Meetings } from '../comm/job.ts';
 import { MessageBarrier } from '../comm/message-barrier.ts';
 import { type GeneratorOperation, readWait, type WaitOptions } from '../comm/operation.ts';
-import { checkBuffer, isTypedArrayConstructor, type TypedArray, type TypedArrayConstructor } from '../datatype/base.ts';
+import {
+  arrayOver,
+  isTypedArrayConstructor,
+  type RawMemory,
+  type TypedArray,
+  type TypedArrayConstructor,
+} from '../datatype/base.ts';
 import type { CopyKernels } from '../datatype/copy.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative } from '../native.ts';
@@ -45,7 +51,7 @@ import { requestTrace } from './traced.ts';
 
 export interface WindowOptions extends WaitOptions {
   readonly info?: WindowInfo;
-  /** Bytes that a displacement of one stands for at this rank; the element size if absent. */
+  /** Bytes that a displacement of one stands for at this rank; the element size if absent. With 0, all displacements are the beginning. */
   readonly dispUnit?: number;
   /** For error messages; all ranks should give the same. */
   readonly name?: string;
@@ -176,13 +182,13 @@ export function beginAllocateShared(
 /** Begins `Window.create`. */
 export function beginCreate(
   comm: Communicator,
-  memory: TypedArray,
+  given: TypedArray | RawMemory | null,
   options: WindowOptions | undefined,
 ): WindowInTheMaking {
   const call = 'Window.create';
-  return beginWindow(comm, call, 'create', options, (given) => {
-    checkBuffer(call, 'memory', memory);
-    const common = checkOptions(comm, call, given, memory.BYTES_PER_ELEMENT);
+  return beginWindow(comm, call, 'create', options, (options) => {
+    const memory = given === null ? new Uint8Array(0) : arrayOver(call, given);
+    const common = checkOptions(comm, call, options, memory.BYTES_PER_ELEMENT);
     if (memory.byteLength === 0) return { ...common, local: memory, memory: undefined, discard: () => {} };
     const owner = comm.job.libraryMemory.get(memory.buffer);
     if (owner !== undefined) return { ...common, local: memory, memory: owner, discard: () => {} };
@@ -364,8 +370,8 @@ function checkOptions(
   const { dispUnit = elementSize } = options;
   if (typeof dispUnit !== 'number')
     throw argumentTypeError(`${call}: dispUnit must be a number, not ${show(dispUnit)}`, 'ERR_DISP');
-  if (!Number.isInteger(dispUnit) || dispUnit < 1 || dispUnit > 2 ** 31 - 1) {
-    throw argumentRangeError(`${call}: dispUnit must be 1 … 2^31 − 1 bytes, not ${show(dispUnit)}`, 'ERR_DISP');
+  if (!Number.isInteger(dispUnit) || dispUnit < 0 || dispUnit > 2 ** 31 - 1) {
+    throw argumentRangeError(`${call}: dispUnit must be 0 … 2^31 − 1 bytes, not ${show(dispUnit)}`, 'ERR_DISP');
   }
   return {
     dispUnit,

@@ -50,6 +50,12 @@ abstract class Epoch {
     this.#ended = true;
   }
 
+  /** Ends it if that needs no waiting. @returns whether it has ended */
+  protected endIf(close: (window: Window) => boolean): boolean {
+    if (!this.#ended && close(this.#window)) this.#ended = true;
+    return this.#ended;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.end();
   }
@@ -85,7 +91,7 @@ export class LockEpoch extends Epoch {
     this.window.getAccumulate(origin, result, this.target, disp, op, layout);
   }
 
-  fetchAndOp(origin: TypedArray, result: TypedArray, disp: number, op: Op): void {
+  fetchAndOp(origin: TypedArray | null, result: TypedArray, disp: number, op: Op): void {
     this.window.fetchAndOp(origin, result, this.target, disp, op);
   }
 
@@ -101,6 +107,14 @@ export class LockEpoch extends Epoch {
     return this.window.rget(origin, this.target, disp, layout);
   }
 
+  raccumulate(origin: TypedArray, disp: number, op: Op, layout?: TransferLayout): Request {
+    return this.window.raccumulate(origin, this.target, disp, op, layout);
+  }
+
+  rgetAccumulate(origin: TypedArray | null, result: TypedArray, disp: number, op: Op, layout?: FetchLayout): Request {
+    return this.window.rgetAccumulate(origin, result, this.target, disp, op, layout);
+  }
+
   putNotify(origin: TypedArray, disp: number, layout?: TransferLayout): void {
     this.window.putNotify(origin, this.target, disp, layout);
   }
@@ -111,6 +125,18 @@ export class LockEpoch extends Epoch {
 
   flushSync(options?: WaitOptions): void {
     this.window.flushSync(this.target, options);
+  }
+
+  async flushLocal(options?: WaitOptions): Promise<void> {
+    await this.window.flushLocal(this.target, options);
+  }
+
+  flushLocalSync(options?: WaitOptions): void {
+    this.window.flushLocalSync(this.target, options);
+  }
+
+  sync(): void {
+    this.window.sync();
   }
 
   protected close(window: Window, options: WaitOptions | undefined): Promise<void> {
@@ -147,7 +173,7 @@ abstract class AccessEpoch extends Epoch {
     this.window.getAccumulate(origin, result, target, disp, op, layout);
   }
 
-  fetchAndOp(origin: TypedArray, result: TypedArray, target: number, disp: number, op: Op): void {
+  fetchAndOp(origin: TypedArray | null, result: TypedArray, target: number, disp: number, op: Op): void {
     this.window.fetchAndOp(origin, result, target, disp, op);
   }
 
@@ -175,6 +201,21 @@ export class LockAllEpoch extends AccessEpoch {
     return this.window.rget(origin, target, disp, layout);
   }
 
+  raccumulate(origin: TypedArray, target: number, disp: number, op: Op, layout?: TransferLayout): Request {
+    return this.window.raccumulate(origin, target, disp, op, layout);
+  }
+
+  rgetAccumulate(
+    origin: TypedArray | null,
+    result: TypedArray,
+    target: number,
+    disp: number,
+    op: Op,
+    layout?: FetchLayout,
+  ): Request {
+    return this.window.rgetAccumulate(origin, result, target, disp, op, layout);
+  }
+
   async flush(target: number, options?: WaitOptions): Promise<void> {
     await this.window.flush(target, options);
   }
@@ -189,6 +230,26 @@ export class LockAllEpoch extends AccessEpoch {
 
   flushAllSync(options?: WaitOptions): void {
     this.window.flushAllSync(options);
+  }
+
+  async flushLocal(target: number, options?: WaitOptions): Promise<void> {
+    await this.window.flushLocal(target, options);
+  }
+
+  flushLocalSync(target: number, options?: WaitOptions): void {
+    this.window.flushLocalSync(target, options);
+  }
+
+  async flushLocalAll(options?: WaitOptions): Promise<void> {
+    await this.window.flushLocalAll(options);
+  }
+
+  flushLocalAllSync(options?: WaitOptions): void {
+    this.window.flushLocalAllSync(options);
+  }
+
+  sync(): void {
+    this.window.sync();
   }
 
   protected close(window: Window, options: WaitOptions | undefined): Promise<void> {
@@ -237,6 +298,11 @@ export class PostEpoch extends Epoch {
   /** @internal */
   constructor(window: Window) {
     super(window, 'post');
+  }
+
+  /** Ends it if all origins have completed. @returns whether it has ended */
+  test(): boolean {
+    return this.endIf((window) => window.test());
   }
 
   protected close(window: Window, options: WaitOptions | undefined): Promise<void> {

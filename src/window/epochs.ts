@@ -23,6 +23,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
 /** For debugging: error messages about an epoch that was left open say where that was. Takes some microseconds an epoch. */
 const NOTE_OPENINGS = (process.env['ONESIDED_DEBUG'] ?? '').split(',').includes('epochs');
 
+/** The rank whose lock was taken, or the call that has opened an epoch. */
+type Opening = number | 'fence' | 'lockAll' | 'start' | 'post';
+
 export class Epochs {
   readonly comm: Communicator;
   readonly group: Group;
@@ -50,8 +53,8 @@ export class Epochs {
   freed = false;
   /** For debugging only. */
   readonly accesses = LOG_ACCESSES ? new AccessLog() : undefined;
-  /** Where the last epoch was opened, if that is noted. */
-  #openedAt: string | undefined;
+  /** Where each epoch was last opened, if that is noted: by its target, or by the call. */
+  readonly #openedAt = new Map<Opening, string | undefined>();
   #map: (rank: number) => void;
 
   constructor(parts: WindowParts) {
@@ -73,21 +76,40 @@ export class Epochs {
   }
 
   describe(): string {
-    if (this.busy !== undefined) return `a ${this.busy} is under way`;
-    if (this.open === LOCK_ALL) return 'a lockAll epoch is open';
-    if (this.waiting > 0) return `this rank waits for the lock of rank ${this.#ranks((t) => t.waiting)}`;
-    if (this.held > 0) return `this rank holds the lock of rank ${this.#ranks((t) => (t.held & LOCKED) !== 0)}`;
-    if (this.started !== undefined) return `an access epoch to rank ${this.started.join(', ')} is open (start)`;
-    if (this.exposed !== undefined) return `an exposure epoch to rank ${this.exposed.join(', ')} is open (post)`;
-    if (this.open === FENCE) return this.used ? 'a fence epoch has operations in it' : 'a fence epoch is open';
-    return 'no epoch is open';
+    return this.#described()[0];
   }
 
-  #ranks(holds: (t: Target) => boolean): string {
-    return this.targets
-      .filter(holds)
-      .map((t) => t.rank)
-      .join(', ');
+  /** What is open, in words, and which openings are meant. */
+  #described(): readonly [words: string, openings: readonly Opening[]] {
+    if (this.busy !== undefined) return [`a ${this.busy} is under way`, []];
+    if (this.open === LOCK_ALL) return ['a lockAll epoch is open', ['lockAll']];
+    if (this.waiting > 0)
+      return [`this rank waits for the lock of rank ${this.#ranks((t) => t.waiting).join(', ')}`, []];
+    if (this.held > 0) {
+      const held = this.#ranks((t) => (t.held & LOCKED) !== 0);
+      return [`this rank holds the lock of rank ${held.join(', ')}`, held];
+    }
+    if (this.started !== undefined)
+      return [`an access epoch to rank ${this.started.join(', ')} is open (start)`, ['start']];
+    if (this.exposed !== undefined)
+      return [`an exposure epoch to rank ${this.exposed.join(', ')} is open (post)`, ['post']];
+    if (this.open === FENCE)
+      return [this.used ? 'a fence epoch has operations in it' : 'a fence epoch is open', ['fence']];
+    return ['no epoch is open', []];
+  }
+
+  #ranks(holds: (t: Target) => boolean): readonly number[] {
+    return this.targets.filter(holds).map((t) => t.rank);
+  }
+
+  /** Whether this rank holds the lock of its own part, as far as it knows itself. */
+  get ownLocked(): boolean {
+    return this.open === LOCK_ALL || ((this.targets[this.comm.rank]?.held ?? 0) & LOCKED) !== 0;
+  }
+
+  /** Whether this rank's part is exposed to somebody. */
+  get isExposed(): boolean {
+    return this.exposed !== undefined && this.exposed.length > 0;
   }
 
   /** Whether an access epoch is open that a synchronization call has to end. */
@@ -110,15 +132,22 @@ export class Epochs {
   }
 
   /** Notes where an epoch is opened, if the program is run so. Called when it is. */
-  noteOpening(): void {
-    if (NOTE_OPENINGS) this.#openedAt = new Error().stack;
+  noteOpening(what: Opening): void {
+    if (NOTE_OPENINGS) this.#openedAt.set(what, new Error().stack);
   }
 
   #opened(): string {
+    const [, openings] = this.#described();
+    if (openings.length === 0) return '';
     if (!NOTE_OPENINGS) return ' (set ONESIDED_DEBUG=epochs to see where it was opened)';
-    // The first line is the error's, the next two are the library's.
-    const frames = (this.#openedAt ?? '').split('\n').slice(1);
-    return `\nThe epoch was opened\n${frames.join('\n')}`;
+    return openings
+      .map((what) => {
+        // The first line is the error's.
+        const frames = (this.#openedAt.get(what) ?? '').split('\n').slice(1);
+        const which = typeof what === 'number' ? `The lock of rank ${what} was taken` : `The ${what} epoch was opened`;
+        return `\n${which}\n${frames.join('\n')}`;
+      })
+      .join('');
   }
 
   /** Refuses on a freed window, and in a job that has ended or lost a rank. */

@@ -20,7 +20,7 @@ export type LockSchemeName = (typeof LOCK_SCHEMES)[number];
 
 const LOCK_MODES = ['cpu', 'network'] as const;
 
-/** Hints for a window; all ranks must give the same. */
+/** Hints for a window; all ranks must give the same. Keys that nobody knows are ignored (MPI 4.1, 10); `getInfo` says which are in force. */
 export interface WindowInfo {
   /**
    * `immediate`: complete when issued, so a barrier suffices; `remote-notify`: writes with immediate, counted at the target; `immediate-optimized`: writes, and a finish message to
@@ -95,6 +95,8 @@ const FIXED = [
   'alloc_shared_noncontig',
 ] as const;
 const ORDERINGS = ['none', 'rar', 'raw', 'war', 'waw'];
+/** `MPI_MAX_INFO_KEY`. */
+const LONGEST_KEY = 255;
 const OPS = ['same_op', 'same_op_no_op'];
 
 /** Checks the hints for a window that is made, and fills in what was not said. */
@@ -196,7 +198,8 @@ function apply(call: string, hints: Hints, info: WindowInfo | undefined, immedia
       hints[BOOLEANS[key as keyof typeof BOOLEANS]] = value === true || value === 'true';
     } else if (key === 'accumulate_ordering') {
       const parts = typeof value === 'string' ? value.split(',') : [''];
-      if (!parts.every((part) => ORDERINGS.includes(part))) refuse(call, key, value, ORDERINGS);
+      const alone = parts.includes('none') && parts.length > 1;
+      if (alone || !parts.every((part) => ORDERINGS.includes(part))) refuse(call, key, value, ORDERINGS);
       hints.ordering = value as string;
     } else if (key === 'accumulate_ops') {
       if (!OPS.includes(value as string)) refuse(call, key, value, OPS);
@@ -205,8 +208,11 @@ function apply(call: string, hints: Hints, info: WindowInfo | undefined, immedia
       const text = typeof value === 'number' || typeof value === 'string';
       if (!text || !(Number(value) >= 0)) refuse(call, key, value, ['a number of bytes']);
       hints.granularity = String(value);
-    } else {
-      throw new RmaError('ERR_INFO_KEY', `${call}: there is no hint ${show(key)}; see WindowInfo for those there are`);
+    } else if (key === '' || key.length > LONGEST_KEY) {
+      throw new RmaError(
+        'ERR_INFO_KEY',
+        `${call}: a hint's key has 1 to ${LONGEST_KEY} characters; ${show(key)} has ${key.length}`,
+      );
     }
   }
 }

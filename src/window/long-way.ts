@@ -13,6 +13,7 @@ import {
   isAligned,
   isOverlapping,
   piecesOf,
+  refuseEndless,
   type Side,
   type TransferLayout,
 } from '../datatype/layout.ts';
@@ -237,6 +238,7 @@ export class LongWay {
   ): void {
     const epochs = this.#epochs;
     checkOp(call, op, to);
+    for (const side of [from, to]) refuseEndless(call, side);
     const t = epochs.access(call, target);
     if (t === undefined) return;
     const at = this.#range(call, t, disp, to);
@@ -326,15 +328,19 @@ export class LongWay {
   }
 
   /**
-   * In a dynamic window, a layout may reach over several of the target's regions (MPI 4.1, 12.2.4: displacements are addresses). Then it is done element by
+   * In a dynamic window, an access may reach over several of the target's regions (MPI 4.1, 12.2.4: displacements are addresses). Then it is done element by
    * element, each within one region; all are looked for before a byte moves. `undefined` if it is within one region, as everywhere else.
    */
   #piecesOf(call: string, t: Target, at: number, from: Side, to: Side, into?: Side): readonly Piece[] | undefined {
     const { attachments } = this.#parts;
-    if (attachments === undefined || to.runs === undefined) return undefined;
+    if (attachments === undefined || to.elements === 0) return undefined;
     const epochs = this.#epochs;
+    const has = (low: number, high: number): boolean => epochs.attempt(() => attachments.has(t.rank, low, high));
+    if (has(at + to.low, at + to.high)) return undefined;
+    // Of what has no gaps, both ends are looked for first: it is seldom that regions meet, and the message is to name all of it.
+    const [low, high] = [at + to.low, at + to.high];
+    if (to.runs === undefined && !(has(low, low + 1) && has(high - 1, high))) return undefined;
     const where = `${call} to rank ${t.rank} in ${epochs.what}`;
-    if (epochs.attempt(() => attachments.has(t.rank, at + to.low, at + to.high))) return undefined;
     const pieces = piecesOf(call, from, to, into);
     for (const [, there, side] of pieces) {
       epochs.attempt(() => attachments.find(where, t.rank, at + there + side.low, at + there + side.high));

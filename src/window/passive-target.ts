@@ -28,6 +28,11 @@ const RELEASE_MS = 200;
 /** Milliseconds for which a rank that was refused the locks of all ranks can be counted as one that holds them, if nothing interrupts it. */
 const REFUSED_MS = 1;
 
+/** Locks that a `lockAll` waits for, one after the other, before it holds on to those that it has; then it does so for this time at first, and at most. */
+const GENEROUS = 3;
+const FIRST_HOLD_MS = 1;
+const LONGEST_HOLD_MS = 10_000;
+
 type HeldAll = 'the locks of all ranks' | 'one lock for all' | 'no lock';
 
 export class PassiveTarget {
@@ -107,7 +112,7 @@ export class PassiveTarget {
     t.held = held;
     this.#epochs.held++;
     this.#epochs.open = 0;
-    this.#epochs.noteOpening();
+    this.#epochs.noteOpening(t.rank);
   }
 
   async #finishLock(t: Target, type: number, options: WaitOptions | undefined): Promise<void> {
@@ -133,7 +138,8 @@ export class PassiveTarget {
       );
     }
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
-    const free = epochs.busy === undefined && epochs.started === undefined;
+    const own = epochs.exposed !== undefined && target === epochs.comm.rank;
+    const free = epochs.busy === undefined && epochs.started === undefined && !own;
     if (t !== undefined && (epochs.open | t.held) === 0 && free && !t.waiting && t.lock !== undefined) return t;
     return this.#checkLockSlowly(target);
   }
@@ -154,6 +160,9 @@ export class PassiveTarget {
     if (epochs.open === LOCK_ALL) throw refused('a lockAll epoch is open');
     if (epochs.open === FENCE && epochs.used) {
       throw refused('operations of a fence epoch are not complete; call fence(Assert.NO_SUCCEED) first');
+    }
+    if (epochs.isExposed && target === epochs.comm.rank) {
+      throw refused('it is exposed (post), and a part is not locked and exposed at once; call wait() first');
     }
     this.#lockOf(t);
     return t;
@@ -285,7 +294,14 @@ export class PassiveTarget {
   #tryAllShort(): boolean {
     const epochs = this.#epochs;
     const idle = (epochs.open | epochs.held | epochs.waiting) === 0;
-    if (!idle || !this.#short || epochs.busy !== undefined || epochs.started !== undefined) return false;
+    if (
+      !idle ||
+      !this.#short ||
+      epochs.exposed !== undefined ||
+      epochs.busy !== undefined ||
+      epochs.started !== undefined
+    )
+      return false;
     // A window that was freed has no targets.
     if (epochs.targets.length === 0 || this.#all === undefined || !this.#all.tryAcquire()) return false;
     this.#lockedAll('one lock for all');
@@ -295,7 +311,7 @@ export class PassiveTarget {
   #lockedAll(held: HeldAll): void {
     this.#heldAll = held;
     this.#epochs.open = LOCK_ALL;
-    this.#epochs.noteOpening();
+    this.#epochs.noteOpening('lockAll');
   }
 
   async #finishLockAll(options: WaitOptions | undefined): Promise<void> {
@@ -313,6 +329,8 @@ export class PassiveTarget {
     if (assert !== 0) checkAssert('lockAll', assert, Assert.NO_CHECK);
     epochs.checkUsable('lockAll');
     if (epochs.accessing) throw epochs.tooEarly('lockAll');
+    if (epochs.isExposed)
+      throw epochs.tooEarly('lockAll', 'a part is not locked and exposed at once; call wait() first');
     if (this.#makeAll === undefined) this.#makeLocks();
     else this.#all ??= epochs.attempt(this.#makeAll);
   }
@@ -342,25 +360,48 @@ export class PassiveTarget {
     return true;
   }
 
-  /** While it waits for one rank's lock it holds none of the others. */
+  /**
+   * The shared locks of all ranks, of which one may be waited for at a time. At first, it holds none of the others meanwhile. That alone could go on for ever where parts are kept busy in turns: by the time that one is had, another
+   * one has gone. So after some rounds it holds on to those of lower ranks while it waits for the next, for a time that doubles.
+   *
+   * It comes to an end: ranks that hold one lock wait for no other, and those that lock all wait in the order of ranks, so every line moves; once the time is longer than a line takes, it has one lock after the other. No
+   * deadlock: a rank that does wait for one lock while it holds another can be in this one's way, and this one in its way; then the time is over, and this one lets go of all that it has.
+   */
   #acquireAll(): Operation {
     const { targets, what } = this.#epochs;
+    const progress = this.#progress;
     const have = new Set<Target>();
-    let waiting: { target: Target; operation: Operation } | undefined;
+    let waiting: { target: Target; operation: Operation; until: number } | undefined;
     let trying: { target: Target; operation: Attempt } | undefined;
-    const letGo = (): void => {
-      for (const t of have) t.lock!.release(false);
-      have.clear();
+    let waits = 0;
+    let holdMs = FIRST_HOLD_MS;
+    const letGo = (from: number): void => {
+      for (const t of have) {
+        if (t.rank < from) continue;
+        t.lock!.release(false);
+        have.delete(t);
+      }
     };
     const wait = (target: Target): void => {
-      letGo();
-      waiting = { target, operation: target.lock!.acquire(false) };
+      const holds = ++waits > GENEROUS;
+      letGo(holds ? target.rank : 0);
+      const until = have.size > 0 ? progress.now() + holdMs : Number.POSITIVE_INFINITY;
+      waiting = { target, operation: target.lock!.acquire(false), until };
+    };
+    /** It holds on to nothing any more, and still stands in line. */
+    const waitAlone = (): void => {
+      letGo(0);
+      holdMs = Math.min(2 * holdMs, LONGEST_HOLD_MS);
+      waiting!.until = Number.POSITIVE_INFINITY;
     };
     return {
       advance: () => {
         for (;;) {
           if (waiting !== undefined) {
-            if (!waiting.operation.advance()) return false;
+            if (!waiting.operation.advance()) {
+              if (progress.now() >= waiting.until) waitAlone();
+              return false;
+            }
             have.add(waiting.target);
             waiting = undefined;
           }
@@ -383,9 +424,14 @@ export class PassiveTarget {
         `lockAll of ${what}${waiting ? ` (waiting for rank ${waiting.target.rank}: ${waiting.operation.describe()})` : ''}`,
       abandon: () => {
         (waiting ?? trying)?.operation.abandon?.();
-        letGo();
+        letGo(0);
       },
-      isPolling: () => (waiting ?? trying)?.operation.isPolling?.() ?? false,
+      isPolling: () => {
+        const again = (waiting ?? trying)?.operation.isPolling?.() ?? false;
+        if (waiting === undefined || waiting.until === Number.POSITIVE_INFINITY || again === true) return again;
+        const left = Math.max(0, waiting.until - progress.now());
+        return again === false ? left : Math.min(again, left);
+      },
     };
   }
 

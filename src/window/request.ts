@@ -1,7 +1,8 @@
 /** Requests: what the calls that begin with `r` return (MPI 4.1, 12.3.5). */
+import { Rank } from '../comm/group.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import { DONE, type Waiting } from '../comm/progress.ts';
-import { argumentRangeError, argumentTypeError, readList, show } from '../errors.ts';
+import { argumentTypeError, readList, show } from '../errors.ts';
 
 /**
  * One communication call, to be waited for by itself. It is complete when its origin may be used again and its result is there; for put and
@@ -69,38 +70,45 @@ export class Request {
     return this.test();
   }
 
-  /** Complete when all are (`MPI_Waitall`). */
-  static async waitAll(requests: readonly Request[], options?: WaitOptions): Promise<void> {
+  /** Complete when all are (`MPI_Waitall`). `null` stands for no request, here and in the other lists (`MPI_REQUEST_NULL`). */
+  static async waitAll(requests: RequestList, options?: WaitOptions): Promise<void> {
     const { all, wait } = readRequests('Request.waitAll', requests, options);
     await Promise.all(all.map((request) => request.wait(wait)));
   }
 
-  static waitAllSync(requests: readonly Request[], options?: WaitOptions): void {
+  static waitAllSync(requests: RequestList, options?: WaitOptions): void {
     const { all, wait } = readRequests('Request.waitAll', requests, options);
     for (const request of all) request.waitSync(wait);
   }
 
-  /** Waits until one is complete (`MPI_Waitany`). @returns its place in the list */
-  static async waitAny(requests: readonly Request[], options?: WaitOptions): Promise<number> {
-    const { all, wait } = readRequests('Request.waitAny', requests, options);
+  /**
+   * Waits until one is complete (`MPI_Waitany`). The list stays as it is: put `null` in its place to hear of the others.
+   * @returns its place in the list, or `Rank.UNDEFINED` if there is no request in it
+   */
+  static async waitAny(requests: RequestList, options?: WaitOptions): Promise<number> {
+    const { all, places, wait } = readRequests('Request.waitAny', requests, options);
+    if (all.length === 0) return Rank.UNDEFINED;
     const any = new AnyOf('Request.waitAny', all);
     if (!any.advance()) await all[0].#progress!.wait(any, wait);
-    return any.found;
+    return places[any.found];
   }
 
-  static waitAnySync(requests: readonly Request[], options?: WaitOptions): number {
-    const { all, wait } = readRequests('Request.waitAny', requests, options);
+  static waitAnySync(requests: RequestList, options?: WaitOptions): number {
+    const { all, places, wait } = readRequests('Request.waitAny', requests, options);
+    if (all.length === 0) return Rank.UNDEFINED;
     const any = new AnyOf('Request.waitAny', all);
     if (!any.advance()) all[0].#progress!.waitSync(any, wait);
-    return any.found;
+    return places[any.found];
   }
 
   /** Whether all are complete (`MPI_Testall`). */
-  static testAll(requests: readonly Request[]): boolean {
+  static testAll(requests: RequestList): boolean {
     const { all } = readRequests('Request.testAll', requests, undefined);
     return all.filter((request) => !request.test()).length === 0;
   }
 }
+
+type RequestList = readonly (Request | null)[];
 
 /** The request of a call that is complete when it is issued. There is nothing to tell one from another. */
 export const COMPLETE = new Request();
@@ -111,7 +119,6 @@ class AnyOf implements Operation {
   readonly #requests: readonly Request[];
 
   constructor(call: string, requests: readonly Request[]) {
-    if (requests.length === 0) throw argumentRangeError(`${call}: the list of requests is empty`);
     this.#call = call;
     this.#requests = requests;
   }
@@ -132,13 +139,17 @@ class AnyOf implements Operation {
 
 function readRequests(
   call: string,
-  requests: readonly Request[],
+  requests: RequestList,
   options: WaitOptions | undefined,
-): { all: readonly Request[]; wait: WaitOptions | undefined } {
+): { all: readonly Request[]; places: readonly number[]; wait: WaitOptions | undefined } {
   const wait = readWait(call, options);
-  const all = readList(call, 'the list of requests', requests);
-  for (const request of all) {
-    if (!Request.is(request)) throw argumentTypeError(`${call}: ${show(request)} is not a Request`);
+  const all: Request[] = [];
+  const places: number[] = [];
+  for (const [place, request] of readList(call, 'the list of requests', requests).entries()) {
+    if (request === null) continue;
+    if (!Request.is(request)) throw argumentTypeError(`${call}: ${show(request)} is not a Request, nor null`);
+    all.push(request);
+    places.push(place);
   }
-  return { all: all as Request[], wait };
+  return { all, places, wait };
 }

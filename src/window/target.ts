@@ -76,7 +76,9 @@ export class Target {
     this.own = own ? part.buffer : undefined;
     this.mapped = true;
     if (!short || this.way === REQUESTS) return;
-    this.shortLimit = Math.floor(Math.min(this.byteLength, 2 ** 31 - 8) / this.dispUnit);
+    // With a unit of 0, any displacement is the beginning.
+    this.shortLimit =
+      this.dispUnit === 0 ? 2 ** 31 - 8 : Math.floor(Math.min(this.byteLength, 2 ** 31 - 8) / this.dispUnit);
     if (this.way === LOADS) this.shortUpdates = this.shortLimit;
   }
 

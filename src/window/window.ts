@@ -9,7 +9,13 @@
 import type { Communicator } from '../comm/communicator.ts';
 import { type Group, Rank } from '../comm/group.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import { checkBuffer, type TypedArray, type TypedArrayConstructor, typeCodeOf } from '../datatype/base.ts';
+import {
+  arrayOver,
+  type RawMemory,
+  type TypedArray,
+  type TypedArrayConstructor,
+  typeCodeOf,
+} from '../datatype/base.ts';
 import type { FetchLayout, TransferLayout } from '../datatype/layout.ts';
 import { Op } from '../datatype/op.ts';
 import { argumentTypeError, RmaError, show } from '../errors.ts';
@@ -115,7 +121,8 @@ export class Window<T extends TypedArray = TypedArray> {
 
   /**
    * Collective: a window over memory that the caller has, each rank whatever it likes: memory from `comm.allocMem`, a plain `ArrayBuffer`, a
-   * `Buffer`, a `SharedArrayBuffer`, or a view of any of them that begins anywhere. The others access it without the owner's doing. MPI 4.1, 12.2.1.
+   * `Buffer`, a `SharedArrayBuffer`, or a view of any of them that begins anywhere; `null` for none. What has no elements of its own, a buffer or a `DataView`, is taken as bytes: `local` is a `Uint8Array`. The others access it
+   * without the owner's doing. MPI 4.1, 12.2.1.
    *
    * Cost of access: loads and stores to memory from `comm.allocMem`, to `SharedArrayBuffer`s, if ranks are threads, and, if they are processes, to large `ArrayBuffer`s: those that have pages
    * for themselves, mostly from 128 KiB on, which are copied once when the window is made (0.7 ns a byte that is not zero) and freed. No asynchronous read into one may be under way then (docs/decisions/026-lent-memory.md). To other memory, a put or get
@@ -126,21 +133,29 @@ export class Window<T extends TypedArray = TypedArray> {
    * others still access the memory as it was, which the owner may not see any more, and the owner's own accesses are refused with `ERR_BUFFER`.
    * Errors: as `allocate`, and `ERR_BUFFER` for a resizable `ArrayBuffer`, or, between threads without the addon, one that is not shared.
    */
-  static async create<T extends TypedArray>(
+  static async create<T extends TypedArray>(comm: Communicator, memory: T, options?: WindowOptions): Promise<Window<T>>;
+  static async create(
     comm: Communicator,
-    memory: T,
+    memory: RawMemory | null,
     options?: WindowOptions,
-  ): Promise<Window<T>> {
+  ): Promise<Window<Uint8Array>>;
+  static async create(
+    comm: Communicator,
+    memory: TypedArray | RawMemory | null,
+    options?: WindowOptions,
+  ): Promise<Window> {
     const { operation, options: wait } = beginCreate(comm, memory, options);
     await comm.job.progress.wait(operation, wait);
-    return new Window<T>(operation.result);
+    return new Window(operation.result);
   }
 
-  static createSync<T extends TypedArray>(comm: Communicator, memory: T, options?: WindowOptions): Window<T> {
+  static createSync<T extends TypedArray>(comm: Communicator, memory: T, options?: WindowOptions): Window<T>;
+  static createSync(comm: Communicator, memory: RawMemory | null, options?: WindowOptions): Window<Uint8Array>;
+  static createSync(comm: Communicator, memory: TypedArray | RawMemory | null, options?: WindowOptions): Window {
     refuseSync(comm, 'Window.create');
     const { operation, options: wait } = beginCreate(comm, memory, options);
     comm.job.progress.waitSync(operation, wait);
-    return new Window<T>(operation.result);
+    return new Window(operation.result);
   }
 
   /**
@@ -255,11 +270,11 @@ export class Window<T extends TypedArray = TypedArray> {
    * The window keeps the memory alive until it is detached or the window freed.
    * Errors: `ERR_WIN`, `ERR_RMA_FLAVOR` (the window is not dynamic), `ERR_BUFFER`, `ERR_RMA_ATTACH` (empty, it overlaps what is attached here, or a device cannot register it).
    */
-  attach(memory: TypedArray): number {
+  attach(memory: TypedArray | RawMemory): number {
     const attachments = this.#attachments('attach');
-    checkBuffer('attach', 'memory', memory);
+    const array = arrayOver('attach', memory);
     const { comm } = this.#parts;
-    return this.#epochs.attempt(() => attachments.attach(memory, () => reachable(comm, 'attach', memory)));
+    return this.#epochs.attempt(() => attachments.attach(array, () => reachable(comm, 'attach', array)));
   }
 
   /**
@@ -267,9 +282,10 @@ export class Window<T extends TypedArray = TypedArray> {
    * have accessed this rank's memory are told of it first, by a write of the device.
    * Errors: `ERR_WIN`, `ERR_RMA_FLAVOR`, `ERR_BUFFER`, `ERR_RMA_ATTACH` (it is not attached, or a rank holds the lock of this rank's part).
    */
-  detach(memory: TypedArray): void {
+  detach(memory: TypedArray | RawMemory): void {
     const attachments = this.#attachments('detach');
-    if (typeCodeOf(memory) < 0) checkBuffer('detach', 'memory', memory);
+    // An array whose memory is gone is still the one that was attached.
+    const array = typeCodeOf(memory) < 0 ? arrayOver('detach', memory) : (memory as TypedArray);
     const { comm, makeLock } = this.#parts;
     // Who would lock it meanwhile waits for the end of this call.
     const lock = this.#epochs.attempt(() => makeLock(comm.rank));
@@ -280,7 +296,7 @@ export class Window<T extends TypedArray = TypedArray> {
       );
     }
     try {
-      this.#epochs.attempt(() => attachments.detach(memory));
+      this.#epochs.attempt(() => attachments.detach(array));
     } finally {
       lock?.release(true);
     }
@@ -418,12 +434,13 @@ export class Window<T extends TypedArray = TypedArray> {
    * Combines one element into the target's and gives the one before: `result[0]`. MPI 4.1, 12.3.4.
    * `origin` and `result` have one element of the same type. Cost and errors as `accumulate`.
    */
-  fetchAndOp(origin: TypedArray, result: TypedArray, target: number, disp: number, op: Op): void {
+  fetchAndOp(origin: TypedArray | null, result: TypedArray, target: number, disp: number, op: Op): void {
     const epochs = this.#epochs;
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
     if (
       t !== undefined &&
       (epochs.open | t.held) !== 0 &&
+      origin !== null &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       shortFetchAndOp(t, origin, result, disp, op)
@@ -866,10 +883,13 @@ export class Window<T extends TypedArray = TypedArray> {
     await this.free();
   }
 
-  #fetchChecked(origin: TypedArray, result: TypedArray, target: number, disp: number, op: Op): void {
+  #fetchChecked(origin: TypedArray | null, result: TypedArray, target: number, disp: number, op: Op): void {
     this.#epochs.checkUsable('fetchAndOp');
-    checkSingles('fetchAndOp', { origin, result });
-    this.#remember(origin, NOTHING, result);
+    if (origin === null && op === Op.NO_OP) checkSingles('fetchAndOp', { result });
+    else {
+      checkSingles('fetchAndOp', { origin: origin as TypedArray, result });
+      this.#remember(origin as TypedArray, NOTHING, result);
+    }
     this.#longWay.getAccumulate('fetchAndOp', origin, result, target, disp, op, undefined);
   }
 

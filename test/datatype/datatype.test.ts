@@ -15,6 +15,8 @@ interface Tree {
   readonly map: readonly (readonly [code: number, offset: number])[];
   readonly lb: number;
   readonly ub: number;
+  /** Bounds that were given: of it, or of what it is made of. */
+  readonly markers: readonly (readonly [lb: number, ub: number])[];
   readonly type: Datatype;
 }
 
@@ -41,6 +43,7 @@ function placed(type: Datatype, pieces: readonly (readonly [Tree, number])[]): T
     map: pieces.flatMap(([tree, at]) => moved(tree.map, at)),
     lb: pieces.length === 0 ? 0 : Math.min(...pieces.map(([tree, at]) => tree.lb + at)),
     ub: pieces.length === 0 ? 0 : Math.max(...pieces.map(([tree, at]) => tree.ub + at)),
+    markers: pieces.flatMap(([tree, at]) => tree.markers.map(([lb, ub]) => [lb + at, ub + at] as const)),
   };
 }
 
@@ -76,7 +79,9 @@ const trees: fc.Arbitrary<Tree> = fc
     return {
       tree: fc.oneof(
         { maxDepth: 3, depthIdentifier: 'tree' },
-        fc.constantFrom(...BASES).map((type) => ({ type, map: [[type.base, 0] as const], lb: 0, ub: type.extent })),
+        fc
+          .constantFrom(...BASES)
+          .map((type) => ({ type, map: [[type.base, 0] as const], lb: 0, ub: type.extent, markers: [] })),
         fc
           .tuple(small, tree)
           .map(([count, inner]) => blocks(Datatype.contiguous(count, inner.type), inner, [[0, count]])),
@@ -123,6 +128,10 @@ const trees: fc.Arbitrary<Tree> = fc
             range(length).map((i) => [inner, at + i * (inner.ub - inner.lb)] as const),
           );
           const tree = placed(type, pieces);
+          if (tree.markers.length > 0) {
+            const [lb, ub] = [tree.markers.map(([lb]) => lb), tree.markers.map(([, ub]) => ub)];
+            return { ...tree, lb: Math.min(...lb), ub: Math.max(...ub) };
+          }
           const some = members.filter(([length]) => length > 0);
           const alignment = Math.max(1, ...some.flatMap(([, , { map }]) => map.map(([code]) => ALIGNMENTS[code])));
           return { ...tree, ub: tree.lb + Math.ceil((tree.ub - tree.lb) / alignment) * alignment };
@@ -154,12 +163,14 @@ const trees: fc.Arbitrary<Tree> = fc
               inner,
               places.map((place) => [place * extent, 1] as const),
             );
-            return { ...tree, lb: 0, ub: sizes.reduce((product, n) => product * n, extent) };
+            const whole = sizes.reduce((product, n) => product * n, extent);
+            return { ...tree, lb: 0, ub: whole, markers: [[0, whole] as const] };
           }),
         fc.tuple(byteStride, byteStride, tree).map(([lb, extent, inner]) => ({
           ...inner,
           lb,
           ub: lb + extent,
+          markers: [[lb, lb + extent] as const],
           type: Datatype.resized(inner.type, lb, extent),
         })),
         tree.map((inner) => ({ ...inner, type: Datatype.dup(inner.type) })),

@@ -30,6 +30,7 @@ import {
   noDatatypes,
   noIndices,
   noLockTypes,
+  noMemories,
   noOps,
   noOptions,
 } from './support/hostile.ts';
@@ -357,7 +358,7 @@ async function making(world: Communicator): Promise<void> {
     ['null', null],
     ['5', 5],
     ['an explosive', explosive()],
-    ['an unknown key', { colour: 1 }],
+    ['an empty key', { '': 1 }],
     ['an unknown fence', { fence: 'later' }],
     ['a fence of another type', { fence: explosive() }],
     ['no_locks', { no_locks: 'perhaps' }],
@@ -381,7 +382,7 @@ async function making(world: Communicator): Promise<void> {
   ];
   const options: readonly Hostile[] = [
     ...noOptions(),
-    ...[0, -1, 0.5, Number.NaN, 2 ** 31, 2 ** 53, null, '8', 8n, {}, explosive()].map(
+    ...[-1, 0.5, Number.NaN, 2 ** 31, 2 ** 53, null, '8', 8n, {}, explosive()].map(
       (dispUnit): Hostile => [`dispUnit ${typeof dispUnit}`, { dispUnit }],
     ),
     ...infos.map(([name, info]): Hostile => [`info: ${name}`, { info }]),
@@ -410,7 +411,8 @@ async function making(world: Communicator): Promise<void> {
     ['2^53 − 1', 2 ** 53 - 1] as const,
   ];
   const foreign: readonly Hostile[] = [
-    ...noBuffers(new Float64Array(2)),
+    // `null` is none.
+    ...noMemories(new Float64Array(2)).filter(([, value]) => value !== null),
     ['a resizable buffer', new Float64Array(resizable(32))],
   ];
   const calls: readonly ['allocate' | 'create', Any[], number, readonly Hostile[]][] = [

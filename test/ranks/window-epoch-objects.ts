@@ -42,6 +42,12 @@ async function lock(world: Communicator, info: WindowInfo): Promise<void> {
       await epoch.rput(one(8), 2).wait();
       epoch.rget(got, 2).waitSync();
       assert.equal(got[0], 8n);
+      await epoch.raccumulate(one(1), 5, Op.SUM).wait();
+      await epoch.rgetAccumulate(one(1), got, 5, Op.SUM).wait();
+      assert.equal(got[0], 1n);
+      await epoch.flushLocal();
+      epoch.flushLocalSync();
+      epoch.sync();
       epoch.putNotify(one(9), 3);
     }
     await win.waitNotify();
@@ -65,6 +71,14 @@ async function lockAll(world: Communicator, info: WindowInfo): Promise<void> {
       await epoch.rput(one(1), next, 1).wait();
       await epoch.rget(got, next, 1).wait();
       assert.equal(got[0], 1n);
+      await epoch.raccumulate(one(1), next, 2, Op.SUM).wait();
+      await epoch.rgetAccumulate(one(1), got, next, 2, Op.SUM).wait();
+      assert.equal(got[0], 1n);
+      await epoch.flushLocal(next);
+      epoch.flushLocalSync(next);
+      await epoch.flushLocalAll();
+      epoch.flushLocalAllSync();
+      epoch.sync();
     }
     await world.barrier();
     assert.equal(win.local[0], BigInt(previous));
@@ -112,7 +126,12 @@ async function general(world: Communicator, info: WindowInfo): Promise<void> {
     // It is still open after a deadline.
     await assert.rejects(exposure.end({ timeout: 20 }), { code: 'ERR_RMA_TIMEOUT' });
     await world.barrier();
+    assert.equal(exposure.test(), false);
+    await world.barrier();
     await (await win.started(targets)).end();
+    await world.barrier();
+    while (!exposure.test());
+    assert.equal(exposure.test(), true);
     exposure.endSync();
   });
 }

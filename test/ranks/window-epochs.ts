@@ -432,7 +432,7 @@ async function refusedWindows(world: Communicator): Promise<void> {
     await assert.rejects(Window.create(world, memory, { info: { fence } }), { code: 'ERR_INFO_VALUE' });
     await assert.rejects(Window.create(world, memory, { info: { no_locks: rank === 0 } }), { code: 'ERR_INFO_VALUE' });
   }
-  await assert.rejects(Window.create(world, memory, { info: { lokc: 'queue' } as WindowInfo }), {
+  await assert.rejects(Window.create(world, memory, { info: { '': 'queue' } as WindowInfo }), {
     code: 'ERR_INFO_KEY',
   });
   const win = await Window.create(world, memory);

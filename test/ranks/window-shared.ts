@@ -198,7 +198,9 @@ async function hintsAndNames(world: Communicator): Promise<void> {
   assert.equal(win.getInfo().accumulate_ordering, 'rar,waw');
   assert.throws(() => win.setInfo({ accumulate_ops: 'same_op_no_op', no_locks: false }), { code: 'ERR_INFO_VALUE' });
   assert.equal(win.getInfo().accumulate_ops, 'same_op');
-  assert.throws(() => win.setInfo({ colour: 'red' } as WindowInfo), { code: 'ERR_INFO_KEY' });
+  win.setInfo({ colour: 'red' } as WindowInfo);
+  assert.ok(!('colour' in win.getInfo()));
+  assert.throws(() => win.setInfo({ '': 'red' } as WindowInfo), { code: 'ERR_INFO_KEY' });
   assert.throws(() => win.setInfo(7 as WindowInfo), { name: 'TypeError' });
   await assert.rejects(win.lock(0, Lock.SHARED), { code: 'ERR_RMA_SYNC', message: /no_locks/ });
   await win.free();

@@ -10,8 +10,8 @@
  * waits until those for all parts are gone. A rank that is a WRITER already has been one since before the last of them could come.
  *
  * Nobody is overtaken for ever. While there is a WRITER nobody new comes in by the word, so those that hold all parts become fewer as they unlock (who takes itself away again was there for a moment, and then stands in line like
- * everybody else). So an exclusive lock that stands in line, or at its head, waits for those that have come before it, and no others. Who wants all parts waits for one of them at a time and holds none of
- * the others meanwhile, as without this word: parts that are kept busy in turns can hold it off.
+ * everybody else). So an exclusive lock that stands in line, or at its head, waits for those that have come before it, and no others. Who wants all parts stands in the line of one after the other, as without this word
+ * (passive-target.ts).
  *
  * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of its part.
  *

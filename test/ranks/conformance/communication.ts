@@ -53,6 +53,72 @@ async function lockedAll<T extends TypedArray>(t: Trial, win: Window<T>, issue: 
 
 const iota = (n: number, first = 0): number[] => Array.from({ length: n }, (_, i) => first + i);
 
+/** Arrays of every kind over the same bytes. */
+const views = (bytes: Uint8Array): TypedArray[] =>
+  [...NUMBER_TYPES, Uint8ClampedArray, BigInt64Array].map(
+    (type) =>
+      new (type as TypedArrayConstructor)(bytes.buffer, bytes.byteOffset, bytes.length / type.BYTES_PER_ELEMENT),
+  );
+
+requirement('12.3', 'a layout says of what type the elements are, whatever array they lie in', '', (t) =>
+  t.window(Uint8Array, 256, async (win) => {
+    const { FLOAT32, INT16, UINT64, DOUBLE_INT } = Datatype;
+    const pair = Datatype.struct({ x: FLOAT64, n: INT32 });
+    const types = [INT32, FLOAT64, FLOAT32, INT16, UINT64, BYTE, pair, Datatype.vector(2, 1, 2, INT32), DOUBLE_INT];
+    for (const [i, type] of types.entries()) {
+      const count = Math.floor(64 / type.extent);
+      const layout = { type, count };
+      for (const [v, origin] of views(new Uint8Array(64).map((_, b) => (b * 7 + i) % 64)).entries()) {
+        const says = `${type} in a ${origin.constructor.name}`;
+        const into = views(new Uint8Array(64))[v];
+        const again = views(new Uint8Array(64))[v];
+        const data = (array: TypedArray): number[] => [...type.pack(array, count)];
+        await win.lock(t.next, Lock.EXCLUSIVE);
+        win.put(origin, t.next, 0, { origin: layout, target: layout });
+        await win.flush(t.next);
+        win.get(into, t.next, 0, { origin: layout, target: layout });
+        if (type.base >= 0) {
+          const both = { origin: layout, target: layout };
+          win.accumulate(origin, t.next, 64, Op.REPLACE, both);
+          win.getAccumulate(origin, again, t.next, 128, Op.REPLACE, { ...both, result: layout });
+          await win.flush(t.next);
+          win.getAccumulate(null, again, t.next, 64, Op.NO_OP, { target: layout, result: layout });
+        }
+        await win.unlock(t.next);
+        assert.deepEqual(data(into), data(origin), says);
+        if (type.base >= 0) assert.deepEqual(data(again), data(origin), says);
+        refused('ERR_BUFFER', () => type.pack(origin, count + 1 + 64));
+        await win.lock(t.next, Lock.SHARED);
+        refused('ERR_BUFFER', () => win.put(origin, t.next, 0, { origin: { type, count: count + 1 } }));
+        await win.unlock(t.next);
+      }
+    }
+  }),
+);
+requirement('12.3.4', 'fetchAndOp with NO_OP needs no origin', '', (t) =>
+  t.window(Int32Array, 1, async (win) => {
+    win.local[0] = 5 + t.rank;
+    await t.barrier();
+    const found = new Int32Array(1);
+    await win.lock(t.next, Lock.SHARED);
+    win.fetchAndOp(null, found, t.next, 0, Op.NO_OP);
+    refused('ERR_BUFFER', () => win.fetchAndOp(null, found, t.next, 0, Op.SUM));
+    await win.unlock(t.next);
+    assert.equal(found[0], 5 + t.next);
+    await t.barrier();
+  }),
+);
+requirement('12.3.4', 'elements without end, one upon the other, are refused before any is touched', '', (t) =>
+  t.window(Uint8Array, 8, async (win) => {
+    const side = { type: Datatype.resized(Datatype.UINT8, 0, 0), count: 2 ** 50 };
+    await lockedAll(t, win, () => {
+      refused('ERR_TYPE', () => win.accumulate(new Uint8Array(8), t.next, 0, Op.SUM, { origin: side, target: side }));
+    });
+    assert.deepEqual([...win.local], iota(8).fill(0));
+    refused('ERR_SIZE', () => Datatype.resized(FLOAT64, 0, 0).pack(new Float64Array(1), 2 ** 31 - 1));
+  }),
+);
+
 // ---- 12.3.1, 12.3.2: put and get --------------------------------------------------------------------------------------
 
 requirement(
@@ -391,7 +457,9 @@ requirement('12.3.1', 'different elements at origin and target are refused', 'mp
       const origin = new Int32Array(4);
       refused('ERR_TYPE', () => win.put(origin, t.next, 0, { target: { type: INT32, count: 3 } }));
       refused('ERR_TYPE', () => win.put(origin, t.next, 0, { target: { type: FLOAT64, count: 4 } }));
-      refused('ERR_TYPE', () => win.put(origin, t.next, 0, { origin: { type: FLOAT64, count: 2 } }));
+      refused('ERR_TYPE', () =>
+        win.put(origin, t.next, 0, { origin: { type: FLOAT64, count: 2 }, target: { type: INT32, count: 4 } }),
+      );
     });
     assert.ok(win.local.every((value) => value === 0));
   }),
@@ -1095,6 +1163,25 @@ requirement('12.3.5', 'waitAll waits for requests of every kind', 'mpich/reqops 
       [...win.local],
       t.ranks.flatMap((rank) => [rank + 1, 1, 0, 0]),
     );
+  }),
+);
+requirement('12.3.5', 'waitAny in a loop names each request once, if null takes the place of those named', '', (t) =>
+  t.window(Int32Array, 4, async (win) => {
+    await lockedAll(t, win, async () => {
+      const requests: (Request | null)[] = iota(4).map((i) => win.rput(Int32Array.of(i + 1), t.next, i));
+      const named = new Set<number>();
+      for (;;) {
+        const index = await Request.waitAny(requests);
+        if (index === Rank.UNDEFINED) break;
+        named.add(index);
+        requests[index] = null;
+      }
+      assert.deepEqual([...named].sort(), iota(4));
+      assert.equal(Request.testAll(requests), true);
+      await Request.waitAll([null]);
+      if (t.blocks) assert.equal(Request.waitAnySync([]), Rank.UNDEFINED);
+    });
+    assert.deepEqual([...win.local], [1, 2, 3, 4]);
   }),
 );
 requirement('12.3.5', 'waitAny names a request that is complete', 'mpich/reqops', (t) =>

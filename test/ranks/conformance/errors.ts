@@ -294,10 +294,10 @@ requirement(
 );
 requirement(
   '12.6.2',
-  'memory that is no typed array is refused as a window and as an origin',
+  'what is no memory is refused as a window, and what is no typed array as an origin',
   'mpich-errors/winerr',
   async (t) => {
-    for (const memory of [null, 7, [1, 2], {}]) {
+    for (const memory of [undefined, 7, [1, 2], {}]) {
       await refusedLater('ERR_BUFFER', () => Window.create(t.comm, memory as unknown as Int32Array));
     }
     await t.window(Int32Array, 1, async (win) => {

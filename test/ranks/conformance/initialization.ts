@@ -14,6 +14,8 @@ async function ring(t: Trial, win: Window<Float64Array>): Promise<void> {
   assert.equal(win.local[0], 100 + t.previous);
 }
 
+const iota = (n: number, first = 0): number[] => Array.from({ length: n }, (_, i) => first + i);
+
 // ---- 12.2.1 create ----------------------------------------------------------------------------------------------------
 
 requirement(
@@ -230,11 +232,55 @@ requirement(
 );
 requirement(
   '12.2.1',
-  'a displacement unit that is not a whole number of at least 1 is refused at all ranks',
+  'a displacement unit that is not a whole number of at least 0 is refused at all ranks',
   '',
   async (t) => {
-    for (const dispUnit of [0, -4, 1.5, Number.NaN]) {
+    for (const dispUnit of [-1, -4, 1.5, Number.NaN]) {
       await refusedLater('ERR_DISP', () => Window.allocate(t.comm, Float64Array, 4, { dispUnit }));
+    }
+  },
+);
+
+requirement('12.2.1', 'with a displacement unit of 0, every displacement is the beginning', '', async (t) => {
+  await t.window(
+    Int32Array,
+    2,
+    async (win) => {
+      await win.fence(Assert.NO_PRECEDE);
+      win.put(Int32Array.of(t.rank + 1), t.next, 1000 * t.rank);
+      refused('ERR_RMA_RANGE', () => win.put(new Int32Array(3), t.next, 0));
+      await win.fence(Assert.NO_SUCCEED);
+      assert.deepEqual([...win.local], [t.previous + 1, 0]);
+    },
+    { dispUnit: 0 },
+  );
+});
+requirement(
+  '12.2.1',
+  'a window is made over any memory: a buffer, a DataView, the middle of an array, none at all',
+  '',
+  async (t) => {
+    const bytes = t.comm.allocMem(Uint8Array, 64);
+    const { buffer, byteOffset } = bytes;
+    const memories = [
+      t.rank === 0 ? null : new DataView(buffer, byteOffset + 8, 16),
+      new DataView(buffer, byteOffset, 64),
+      bytes.subarray(4, 20),
+    ];
+    for (const memory of memories) {
+      const win = (await Window.create(t.comm, memory as DataView)) as Window;
+      const length = memory?.byteLength ?? 0;
+      assert.ok(win.local instanceof Uint8Array);
+      assert.equal(win.local.byteLength, length);
+      await win.fence();
+      if (t.next !== 0 || memory !== memories[0]) win.put(Uint8Array.of(t.rank + 1), t.next, 3);
+      await win.fence(Assert.NO_SUCCEED);
+      if (length > 0) assert.equal(win.local[3], t.previous + 1);
+      await win.free();
+    }
+    t.comm.freeMem(bytes);
+    for (const memory of ['memory', {}, 7]) {
+      await refusedLater('ERR_BUFFER', () => Window.create(t.comm, memory as never));
     }
   },
 );
@@ -487,6 +533,35 @@ requirement(
       await win.unlockAll();
       assert.deepEqual([...found], [t.size, t.size, t.size, 5]);
     }),
+);
+requirement(
+  '12.2.4',
+  'what is next to each other in memory is so in the window: one access reaches over two regions that meet',
+  '',
+  async (t) => {
+    const win = (await Window.createDynamic(t.comm)) as Window;
+    const memory = t.comm.allocMem(Int32Array, 32);
+    const addresses = new Float64Array(t.size);
+    await t.comm.allgather(Float64Array.of(win.attach(memory.subarray(0, 16))), addresses);
+    win.attach(memory.subarray(16, 24));
+    await t.barrier();
+    await win.lockAll();
+    win.put(Int32Array.from(iota(16)), t.next, addresses[t.next] + 4 * 8);
+    await win.flush(t.next);
+    win.accumulate(Int32Array.of(100, 100), t.next, addresses[t.next] + 4 * 15, Op.SUM);
+    await win.flush(t.next);
+    const found = new Int32Array(18);
+    win.get(found, t.next, addresses[t.next] + 4 * 6);
+    await win.flush(t.next);
+    refused('ERR_RMA_RANGE', () => win.put(new Int32Array(17), t.next, addresses[t.next] + 4 * 8));
+    await win.unlockAll();
+    assert.deepEqual([...found], [0, 0, ...iota(7), 107, 108, ...iota(7, 9)]);
+    await t.barrier();
+    win.detach(memory.subarray(0, 16));
+    win.detach(memory.subarray(16, 24));
+    await win.free();
+    t.comm.freeMem(memory);
+  },
 );
 requirement(
   '12.2.4',
@@ -760,7 +835,7 @@ requirement(
     for (const accumulate_ordering of ['none', 'rar', 'raw,war', 'rar,raw,war,waw']) {
       await t.window(Float64Array, 1, (win) => ring(t, win), { info: { accumulate_ordering } });
     }
-    for (const accumulate_ordering of ['strict', '', 'raw;war']) {
+    for (const accumulate_ordering of ['strict', '', 'raw;war', 'none,rar']) {
       await refusedLater('ERR_INFO_VALUE', () =>
         Window.allocate(t.comm, Float64Array, 1, { info: { accumulate_ordering } }),
       );
@@ -770,7 +845,21 @@ requirement(
 requirement('12.2.7', 'mpi_accumulate_granularity takes a number of bytes', '', (t) =>
   t.window(Float64Array, 1, (win) => ring(t, win), { info: { mpi_accumulate_granularity: 8 } }),
 );
-requirement('12.2.7', 'a misspelt hint is refused: nobody would notice it', '', async (t) => {
-  const info = { no_lock: true } as object;
-  await refusedLater('ERR_INFO_KEY', () => Window.allocate(t.comm, Float64Array, 1, { info }));
+requirement('12.2.7', 'hints that nobody knows are ignored, and not told', 'mpich/win_info', async (t) => {
+  const info = { no_lock: true, mpi_minimum_memory_alignment: '64', schedule: 'issue-order', colour: 7 } as object;
+  await t.window(
+    Float64Array,
+    1,
+    async (win) => {
+      win.setInfo({ 'made up': '1' } as object);
+      for (const key of [...Object.keys(info), 'made up']) assert.ok(!(key in win.getInfo()), key);
+      await ring(t, win);
+    },
+    { info },
+  );
+  for (const key of ['', 'x'.repeat(256)]) {
+    await refusedLater('ERR_INFO_KEY', () =>
+      Window.allocate(t.comm, Float64Array, 1, { info: { [key]: '1' } as object }),
+    );
+  }
 });

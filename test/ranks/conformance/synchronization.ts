@@ -628,6 +628,50 @@ requirement(
       if (t.rank === 0) assert.equal(win.local[0], 15 * t.size);
     }),
 );
+requirement(
+  '12.5.3',
+  'lockAll is had while others lock their parts in turns, for as long as they go on with it',
+  '',
+  (t) =>
+    t.window(Int32Array, 1, async (win) => {
+      if (t.rank === 0) {
+        for (let i = 0; i < 4; i++) {
+          await win.lockAll();
+          // The last one tells the others to end.
+          for (const target of t.others) win.accumulate(Int32Array.of(i), target, 0, Op.REPLACE);
+          await win.unlockAll();
+        }
+      } else {
+        for (let told = 0; told < 3; ) {
+          await win.lock(t.rank, Lock.EXCLUSIVE);
+          await t.pause(0.2);
+          told = win.local[0];
+          await win.unlock(t.rank);
+        }
+      }
+      await t.barrier();
+    }),
+);
+requirement('12.5.3', 'a part is not locked and exposed at once', '', (t) =>
+  t.window(Int32Array, 1, async (win) => {
+    const previous = t.comm.group.include([t.previous]);
+    const next = t.comm.group.include([t.next]);
+    await win.post(previous);
+    await refusedLater('ERR_RMA_SYNC', () => win.lock(t.rank, Lock.SHARED));
+    await refusedLater('ERR_RMA_SYNC', () => win.lockAll());
+    await win.start(next);
+    win.put(Int32Array.of(t.rank + 1), t.next, 0);
+    await win.complete();
+    await win.wait();
+    assert.equal(win.local[0], t.previous + 1);
+    await win.lock(t.rank, Lock.SHARED);
+    await refusedLater('ERR_RMA_SYNC', () => win.post(previous));
+    await win.unlock(t.rank);
+    await win.lockAll();
+    await refusedLater('ERR_RMA_SYNC', () => win.post(previous));
+    await win.unlockAll();
+  }),
+);
 requirement('12.5.3', 'locked gives an epoch that ends with its block', '', (t) =>
   t.window(Int32Array, 2, async (win) => {
     const epoch = await win.locked(t.next);

@@ -1,5 +1,6 @@
 /** Arguments that no call takes, by what the call expects in their place. */
 import assert from 'node:assert/strict';
+import { types } from 'node:util';
 import { Communicator, Datatype, Group, Op, RmaError, type TypedArray } from 'onesided';
 
 /** Something to pass, by a name for messages. */
@@ -93,6 +94,14 @@ export function noBuffers(like: TypedArray): readonly Hostile[] {
     ],
     ['a detached array', detached(like.slice())],
   ];
+}
+
+/** What is no memory for a window: no buffer without a type of its elements either. */
+export function noMemories(like: TypedArray): readonly Hostile[] {
+  const moved = new ArrayBuffer(8);
+  structuredClone(moved, { transfer: [moved] });
+  const none = noBuffers(like).filter(([, value]) => !types.isAnyArrayBuffer(value) && !types.isDataView(value));
+  return [...none, ['a detached ArrayBuffer', moved]];
 }
 
 export function noOps(): readonly Hostile[] {
