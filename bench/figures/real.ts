@@ -150,7 +150,7 @@ const ROWS: Readonly<Record<string, () => Promise<string>>> = {
       );
       return all.map(show).join(' / ');
     });
-    const [{ right, refills }] = await onRanks(4, 'flooded', { puts: 5000 });
+    const [{ right, refills }] = await onRanks(4, 'flooded', { puts: 5000, compute: 5000 });
     return `2 processes: ${times} µs; 4 × 5000 notified puts to one of 4 processes ${right ? 'arrive, each once' : 'do NOT all arrive'}, and make it post more receives ${refills} times`;
   },
 };
