@@ -80,6 +80,9 @@ async function factor(nodes: number, info: WindowInfo): Promise<Factored> {
 
 const LU_NODES = [1, 2, 4, 8];
 
+/** D5.8: that a leader hands to one rank in a phase, so that the first change of mode is one of many tasks. */
+const SHARED_TASKS = 50;
+
 /** D5.7: locks of rank 1, and microseconds that it computes before each, so that a change of mode is over before the next one. */
 const MIGRATING_LOCKS = 1000;
 const MIGRATING_PAUSE = 50;
@@ -307,32 +310,63 @@ export const chapter5: readonly Figure[] = [
     claim: 'leader/worker task sharing, 4 nodes × 16 cores: hybrid best at every size',
     source: 'dissertation figure 5.11',
     caption:
-      'A task (lock, put, unlock) that leaders hand to workers of their node and to other leaders; 4 nodes of 16 ranks.',
-    expected: 'hybrid the fastest of the three at every size',
+      'A task (lock, put, unlock) of 1 KiB (dashed: 64 KiB) that leaders hand to workers of their node and to other leaders, by the number of processes on 4 nodes.',
+    expected:
+      'hybrid the fastest of the three at every size on 4 × 16 processes, and at both sizes drawn on 4 × 1, 2, 4, 8 and 16',
     schemes: [...FILES, 'bench/patterns/task-sharing.ts'],
     async measure() {
       const sizes = [4, 256, 1024, 4096, 16384, 65536];
-      const series = await bySchemes((info) =>
-        forEach(sizes, async (bytes) => {
-          const options = { perNode: 16, tasks: 8, bytes, info };
-          const [result] = await runTasks(64, (world) => taskSharing(world, options, modelledMachine(world)), {
-            fabric: NODES,
+      const perNode = [1, 2, 4, 8, 16];
+      const drawn = [1024, 65536];
+      const cases = [
+        ...sizes.map((bytes) => ({ ranks: 16, bytes })),
+        ...drawn.flatMap((bytes) => perNode.slice(0, -1).map((ranks) => ({ ranks, bytes }))),
+      ];
+      const found = await forEach(cases, async ({ ranks, bytes }) => {
+        const results = await forEach(SCHEMES, async ([, info]) => {
+          const options = { perNode: ranks, tasks: SHARED_TASKS, bytes, info };
+          const [result] = await runTasks(4 * ranks, (world) => taskSharing(world, options, modelledMachine(world)), {
+            fabric: nodesOf(ranks),
             seed,
           });
           if (result.errors > 0) throw new Error(`${result.errors} ranks have not got their tasks`);
-          return result.task;
-        }),
-      );
-      const [twoSided, oneSided, hybrid] = series.map(({ values }) => values);
+          return result;
+        });
+        const [twoSided, oneSided, hybrid] = results.map(({ task }) => task);
+        const [, inNodes, ofHybrid] = results.map(({ phases }) => phases[0] + phases[2]);
+        const told = SCHEMES.map(([name], i) => `${name} ${show(results[i].task)}`).join(', ');
+        return {
+          place: `4 × ${ranks} with ${sizeName(bytes)}`,
+          task: [twoSided, oneSided, hybrid],
+          told,
+          best: hybrid <= Math.min(twoSided, oneSided),
+          bestInNodes: ranks === 1 || ofHybrid <= inNodes,
+        };
+      });
+      const at = (ranks: number, bytes: number): (typeof found)[number] =>
+        found[cases.findIndex((one) => one.ranks === ranks && one.bytes === bytes)];
+      const seriesOf = (bytes: number): Series[] =>
+        SCHEMES.map(([name], i) => ({ name, values: perNode.map((ranks) => at(ranks, bytes).task[i]) }));
+      const [small, large] = drawn.map(seriesOf);
+      const wrong = found.filter(({ best }) => !best);
       return {
         chart: {
           kind: 'lines',
-          x: { name: 'bytes of a task', places: sizes.map(sizeName) },
+          x: { name: 'processes on 4 nodes', places: perNode.map((ranks) => 4 * ranks) },
           y: { name: 'time of a task (µs)', logarithmic: true },
-          series,
+          series: [...small, ...large.map(({ name, values }) => ({ name: `${name}, 64 KiB`, values, like: name }))],
         },
-        measured: `µs: 4 B ${listed(series, 0)}; 64 KiB ${listed(series, 5)}`,
-        holds: sizes.every((_, k) => hybrid[k] <= Math.min(twoSided[k], oneSided[k])),
+        measured: `µs: ${found.map(({ place, told }) => `${place}: ${told}`).join('; ')}`,
+        holds: wrong.length === 0,
+        ...(wrong.length === 0
+          ? {}
+          : {
+              note: `hybrid is not the fastest on ${wrong.map(({ place }) => place).join(', ')}.${
+                wrong.every(({ bestInNodes }) => bestInNodes)
+                  ? " Its tasks within nodes are faster there, too: what is lost is lost among the leaders, whose locks are one-sided's, in network mode, and who else comes when, and backs off, differs."
+                  : ''
+              } The dissertation's leaders hand out 1,000 tasks to each; here they are ${SHARED_TASKS}`,
+            }),
       };
     },
   },
