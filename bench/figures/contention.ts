@@ -37,6 +37,8 @@ export interface Fought {
   readonly took: number;
   /** The longest of all. */
   readonly longest: number;
+  /** Of all of them. */
+  readonly times: readonly number[];
   readonly taken: number;
   /** Of all ranks together. */
   readonly counts: LockStatistics;
@@ -73,7 +75,7 @@ export async function fight({ ranks, locks, info, options, isExclusive }: Conten
     { messages: 0, operations: 0, swaps: 0, misses: 0, grants: 0, migrations: 0 },
   );
   const times = results.flatMap((one) => one.times);
-  return { ...conflicts(all), took: mean(times), longest: Math.max(...times), taken: all.length, counts };
+  return { ...conflicts(all), took: mean(times), longest: Math.max(...times), times, taken: all.length, counts };
 }
 
 /** @param all by the time from which they held */
