@@ -20,9 +20,6 @@ export interface Contention {
   readonly info: WindowInfo;
   readonly options: TaskOptions;
   readonly isExclusive: (rank: number, turn: number) => boolean;
-  /** Whether a rank takes part in this turn; else it computes for `pause` microseconds. */
-  readonly isIn?: (rank: number, turn: number) => boolean;
-  readonly pause?: number;
 }
 
 interface Held {
@@ -38,34 +35,22 @@ export interface Fought {
   readonly together: number;
   /** Microseconds of a lock with all that is waited for, held for 5, the mean of all. */
   readonly took: number;
-  /** The same of each rank's; `null` for a rank that has taken none. */
-  readonly byRank: readonly (number | null)[];
   /** The longest of all. */
   readonly longest: number;
+  /** Of all of them. */
+  readonly times: readonly number[];
   readonly taken: number;
   /** Of all ranks together. */
   readonly counts: LockStatistics;
 }
 
-export async function fight({
-  ranks,
-  locks,
-  info,
-  options,
-  isExclusive,
-  isIn,
-  pause = HOLD,
-}: Contention): Promise<Fought> {
+export async function fight({ ranks, locks, info, options, isExclusive }: Contention): Promise<Fought> {
   const main = async (world: Communicator) => {
     const win = await Window.allocate(world, Int32Array, 1, { info });
     const held: Held[] = [];
     const times: number[] = [];
     await world.barrier();
     for (let turn = 0; turn < locks; turn++) {
-      if (isIn?.(world.rank, turn) === false) {
-        await world.compute(pause);
-        continue;
-      }
       const exclusive = isExclusive(world.rank, turn);
       const began = world.now();
       await win.lock(0, exclusive ? Lock.EXCLUSIVE : Lock.SHARED);
@@ -90,8 +75,7 @@ export async function fight({
     { messages: 0, operations: 0, swaps: 0, misses: 0, grants: 0, migrations: 0 },
   );
   const times = results.flatMap((one) => one.times);
-  const byRank = results.map((one) => (one.times.length === 0 ? null : mean(one.times)));
-  return { ...conflicts(all), took: mean(times), byRank, longest: Math.max(...times), taken: all.length, counts };
+  return { ...conflicts(all), took: mean(times), longest: Math.max(...times), times, taken: all.length, counts };
 }
 
 /** @param all by the time from which they held */

@@ -15,7 +15,7 @@ import { FIGURES } from './all.ts';
 import type { Figure, Outcome } from './figure.ts';
 import { measureAll } from './measure.ts';
 import { svgOf } from './plot.ts';
-import { onRealRanks } from './real.ts';
+import { onRealRanks, type RealRow } from './real.ts';
 
 /** A row of claims.json. */
 interface Claim {
@@ -27,7 +27,7 @@ interface Claim {
   readonly holds: boolean;
   readonly note: string;
   /** On real ranks, with `--real`. */
-  readonly real?: string;
+  readonly real?: RealRow;
 }
 
 const { only, real, json, docs } = orExplain(() => {
@@ -49,7 +49,7 @@ const chosen = FIGURES.filter(({ id }) => only === undefined || id === only);
 const pictures = join(docs, 'figures');
 mkdirSync(pictures, { recursive: true });
 const progress = new Progress('figures', chosen.length, true);
-const found: { readonly figure: Figure; readonly outcome: Outcome; readonly real: string | undefined }[] = [];
+const found: { readonly figure: Figure; readonly outcome: Outcome; readonly real: RealRow | undefined }[] = [];
 const outcomes = await measureAll(chosen, (done) => progress.update(done));
 progress.stop();
 for (const [i, figure] of chosen.entries()) {
@@ -80,7 +80,9 @@ if (only === undefined) {
 }
 if (json !== undefined) writeFileSync(json, `${JSON.stringify(claims, null, 1)}\n`);
 for (const { id, holds, measured, real } of claims)
-  console.log(`${id}: ${verdict(holds)}. ${measured}${real === undefined ? '' : `. On ${real}`}`);
+  console.log(
+    `${id}: ${verdict(holds)}. ${measured}${real === undefined ? '' : `. On real ranks: ${verdict(real.holds)}. ${real.measured}`}`,
+  );
 
 /** Chapter, then number; our own last. */
 function placeOf(id: string): number {
@@ -124,7 +126,11 @@ ${parts.join('\n\n')}
 
 function pageOfReal(): string {
   const rows = claims.flatMap(({ id, real }) =>
-    real === undefined ? [] : [`| [${id}](results.md#${id.toLowerCase().replace('.', '')}) | ${real} |`],
+    real === undefined
+      ? []
+      : [
+          `| [${id}](results.md#${id.toLowerCase().replace('.', '')}) | ${real.measured} | ${real.expected} | ${verdict(real.holds)}${real.holds || real.why === undefined ? '' : `: ${real.why}`} |`,
+        ],
   );
   const [{ model }] = cpus();
   return `# Results on real ranks
@@ -132,8 +138,8 @@ function pageOfReal(): string {
 Rows of the [results](results.md) by the same programs on processes of one machine: ${availableParallelism()} cores, ${model}, Node ${process.versions.node}. Written by \`npm run figures -- --real\`: do not edit. An
 emulated network in shared memory is between the ranks. So the schemes do what they do on a fabric, whose counts and orders can be compared; how long a message takes from node to node, and more ranks than cores, are not here.
 
-| claim | measured |
-| --- | --- |
+| claim | measured | expected | here the claim |
+| --- | --- | --- | --- |
 ${rows.join('\n')}
 `;
 }

@@ -193,24 +193,33 @@ export async function fences(world: Communicator, options: FencesOptions): Promi
   return took;
 }
 
+export interface FloodedOptions {
+  /** Of each rank to rank 0. */
+  readonly puts: number;
+  /** Microseconds that rank 0 computes meanwhile, before it waits in its fence. */
+  readonly compute: number;
+}
+
 export interface Flooded {
   /** Whether all puts have arrived, each once; at other ranks than 0, true. */
   readonly right: boolean;
   /** How often the low watermark made this rank post more receives. */
   readonly refills: number;
+  /** How often a put has found no receive here ("receiver not ready"); `null` where nobody counts that. */
+  readonly refused: number | null;
 }
 
-/** So many notified puts of all ranks to rank 0, which takes none in before the fence. */
-export async function flooded(world: Communicator, { puts }: { readonly puts: number }): Promise<Flooded> {
+/** Notified puts of all ranks to rank 0. */
+export async function flooded(world: Communicator, { puts, compute }: FloodedOptions): Promise<Flooded> {
   const win = await Window.allocate(world, Int32Array, world.size, { info: { fence: 'remote-notify' } });
   await win.fence();
   for (let i = 1; i <= puts; i++) win.put(Int32Array.of(i), 0, world.rank);
-  if (world.rank === 0) await world.compute(5000);
+  if (world.rank === 0 && compute > 0) await world.compute(compute);
   await win.fence(Assert.NO_SUCCEED);
   const right = world.rank !== 0 || win.local.every((value) => value === puts);
-  const { refills } = win.statistics();
+  const { refills, refused = null } = win.statistics();
   await win.free();
-  return { right, refills };
+  return { right, refills, refused };
 }
 
 export interface CountedOptions {

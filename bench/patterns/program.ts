@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { type Communicator, init, runTasks, type WindowInfo } from 'onesided';
 import type { Form } from '../calls.ts';
 import { inRange, oneOf, orExplain, wholeNumber } from '../options.ts';
+import { hintOptions, readHints } from './hints.ts';
 import { type Machine, modelledMachine, realMachine } from './machine.ts';
 import { type Modelled, readModelled } from './modelled.ts';
 
@@ -12,7 +13,7 @@ interface Spec<N extends string, W extends string> {
   readonly numbers: Readonly<Record<N, readonly [usual: number, least: number, most: number]>>;
   /** Options that are one of some words, the first one if nobody says. */
   readonly words?: Readonly<Record<W, readonly string[]>>;
-  /** The hint of the window that can be given, as the option of that name. Whether there is such a scheme, the window knows. */
+  /** The hints of the window that can be given, as the options of those names (hints.ts). */
   readonly hints: readonly ('lock' | 'fence')[];
 }
 
@@ -86,10 +87,11 @@ function readCommandLine<N extends string, W extends string, O>(
   read: (values: Values<N, W>) => O,
 ): { options: O; form: Form; json: string | undefined; quiet: boolean; modelled: Modelled | undefined } {
   const choices: Readonly<Record<string, readonly string[]>> = { ...words, form: ['sync', 'promise'] };
-  const text = [...Object.keys(numbers), ...Object.keys(choices), ...hints, 'json', 'fabric', 'ranks', 'seed', 'trace'];
+  const text = [...Object.keys(numbers), ...Object.keys(choices), 'json', 'fabric', 'ranks', 'seed', 'trace'];
   const { values } = parseArgs({
     options: {
       ...Object.fromEntries(text.map((name) => [name, { type: 'string' as const }])),
+      ...hintOptions(hints),
       quiet: { type: 'boolean' },
     },
   });
@@ -106,9 +108,8 @@ function readCommandLine<N extends string, W extends string, O>(
     word[name] = given[name] ?? values[0];
     oneOf(`--${name}`, word[name], values);
   }
-  const info = Object.fromEntries(hints.flatMap((hint) => (given[hint] === undefined ? [] : [[hint, given[hint]]])));
   return {
-    options: read({ number, word, info } as unknown as Values<N, W>),
+    options: read({ number, word, info: readHints(values) } as unknown as Values<N, W>),
     form: word['form'] as Form,
     json: given['json'],
     quiet: values['quiet'] === true,

@@ -2,18 +2,19 @@
  * SPLASH LU, verified: see bench/splash/lu.ts.
  *
  *   onesided run -n 2 build/programs/bench/ranks/lu.js -- [--n 2048] [--block 128] [--samples 1] [--seed 1] [--kernel wasm|typescript]
- *     [--lock SCHEME] [--lock-type exclusive|shared] [--form sync|promise] [--json FILE] [--quiet]
+ *     [--lock SCHEME] [--lock-defer] [--lock-mode MODE] [--lock-migration POLICY] [--lock-type exclusive|shared] [--form sync|promise] [--json FILE] [--quiet]
  *
- * `--lock` is the window's hint of that name. The exit code is not 0 if verification fails.
+ * `--lock`, `--lock-defer`, `--lock-mode` and `--lock-migration` are the window's hints of those names. The exit code is not 0 if verification fails.
  *
  * With `--fabric NAME [--ranks 64] [--gflops 1] [--trace FILE]` the ranks are tasks of this process on a modelled fabric, and arithmetic takes virtual time at that rate of each rank;
  * the matrix is then made from `--seed`, and so is the run.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { init, runTasks, type WindowInfo } from 'onesided';
+import { init, runTasks } from 'onesided';
 import type { Form } from '../calls.ts';
 import { inRange, oneOf, orExplain, wholeNumber } from '../options.ts';
+import { hintOptions, readHints } from '../patterns/hints.ts';
 import { readModelled } from '../patterns/modelled.ts';
 import { Progress } from '../progress.ts';
 import { chargedOn, checkLuOptions, type LuOptions, type LuResult, lu } from '../splash/lu.ts';
@@ -37,7 +38,7 @@ const { options, json, quiet, modelled, gflops } = orExplain(() => {
       samples: { type: 'string', default: '1' },
       seed: { type: 'string', default: '1' },
       kernel: { type: 'string', default: 'wasm' },
-      lock: { type: 'string' },
+      ...hintOptions(['lock']),
       'lock-type': { type: 'string', default: 'exclusive' },
       form: { type: 'string', default: 'sync' },
       json: { type: 'string' },
@@ -62,8 +63,7 @@ const { options, json, quiet, modelled, gflops } = orExplain(() => {
     kernel: values.kernel,
     lockType: values['lock-type'],
     form: values.form as Form,
-    // Whether there is such a scheme, the window knows.
-    ...(values.lock === undefined ? {} : { info: { lock: values.lock } as WindowInfo }),
+    info: readHints(values),
   };
   checkLuOptions(options);
   const { fabric, ranks, trace } = values;

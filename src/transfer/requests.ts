@@ -689,6 +689,11 @@ export class RequestTransfer {
     return this.#refills;
   }
 
+  /** How often a notification has found no receive, where the provider counts that. */
+  get refused(): number | undefined {
+    return this.#srq.refused;
+  }
+
   /** A signal that came by another way. */
   addSignal(): void {
     this.#signals++;

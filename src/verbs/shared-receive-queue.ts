@@ -12,6 +12,8 @@ export interface SharedReceiveQueue {
   addRecvSge(lkey: number, address: number, length: number): void;
   /** Receives that are posted and not yet consumed. */
   readonly posted: number;
+  /** How often a message has come and found no receive ("receiver not ready"), where the provider counts that. */
+  readonly refused?: number;
   /**
    * Arms the low watermark (`ibv_modify_srq` with `IBV_SRQ_LIMIT`): when fewer than `limit` receives are left, one
    * `SRQ_LIMIT_REACHED` event is raised and the context woken. 0 disarms.

@@ -62,6 +62,8 @@ export interface WindowStatistics {
   readonly lock: LockStatistics & { readonly scheme: string };
   /** How often receives for notifications ran low, so that more were posted. */
   readonly refills: number;
+  /** How often a notification has found no receive, and its sender had to try again; absent where nobody counts that: modelled fabrics do. */
+  readonly refused?: number;
 }
 
 /** A result that no caller has. */
@@ -356,10 +358,12 @@ export class Window<T extends TypedArray = TypedArray> {
   statistics(): WindowStatistics {
     this.#epochs.checkAlive('statistics');
     const { hints, fence, lockCounts, wire } = this.#parts;
+    const refused = wire?.refused;
     return {
       fence: { scheme: hints.fence, ...fence.statistics },
       lock: { scheme: hints.lock, ...lockCounts },
       refills: wire?.refills ?? 0,
+      ...(refused === undefined ? {} : { refused }),
     };
   }
 

@@ -1,9 +1,11 @@
 /** The figures of the papers' claims: every row is there, and what is drawn can be read. */
+import { runTasks } from 'onesided';
 import { describe, expect, it } from 'vitest';
 import { chapter4 } from '../../bench/figures/chapter-4.ts';
 import { chapter5 } from '../../bench/figures/chapter-5.ts';
 import { chapter6 } from '../../bench/figures/chapter-6.ts';
 import { svgOf } from '../../bench/figures/plot.ts';
+import { flooded } from '../../bench/figures/programs.ts';
 import { onRealRanks } from '../../bench/figures/real.ts';
 import { loadNative } from '../../src/native.ts';
 
@@ -31,11 +33,23 @@ describe('the list of figures', () => {
 
 describe.skipIf(loadNative() === undefined)('a row on real ranks', () => {
   it('keeps what the figure says of all schedules', async () => {
-    expect(await onRealRanks('D4.2')).toMatch(/: 0 violations, at most [23] shared/);
+    const row = await onRealRanks('D4.2');
+    expect(row?.measured).toMatch(/: 0 violations, at most [23] shared/);
+    expect(row?.holds).toBe(true);
   });
 
   it('is not there for what needs a fabric', async () => {
     expect(await onRealRanks('D5.4')).toBeUndefined();
+  });
+});
+
+describe('notified puts to one rank', () => {
+  it.each([
+    ['find a receive each, where it waits', 0, 0],
+    ['find none, where it computes for long: each connection that is refused is counted', 5000, 3],
+  ])('%s', async (_, compute, refused) => {
+    const [found] = await runTasks(4, (world) => flooded(world, { puts: 1000, compute }), { fabric: 'infinihost-64' });
+    expect(found).toMatchObject({ right: true, refused });
   });
 });
 

@@ -89,6 +89,15 @@ describe('ring', () => {
   });
 });
 
+describe('hints of locks', () => {
+  it('are options', async () => {
+    const args = ['--tasks', '5', '--bytes', '4', '--lock', 'two-sided', '--lock-defer'];
+    expect(await run<TaskSharingResult>('task-sharing', 4, kind, ...args)).toMatchObject({ errors: 0 });
+    const hybrid = ['--lock', 'hybrid', '--lock-mode', 'network', '--lock-migration', 'threshold:2'];
+    expect(await run<RingResult>('ring', 3, kind, '--rounds', '2', ...hybrid)).toMatchObject({ errors: 0 });
+  });
+});
+
 describe('task sharing', () => {
   it.each(FORMS)('hands each rank its tasks, on %s, %s forms', async (kind, form) => {
     const args = ['--tasks', '30', '--bytes', '64', '--form', form];
@@ -157,6 +166,9 @@ describe('what makes no sense', () => {
     ['ring', 1, [], /a ring has at least 2 ranks/],
     ['ring', 1, ['--compute', '0'], /--compute is a whole number from 1 to 1000000000, not 0/],
     ['ring', 2, ['--lock', 'no-such'], /hint lock cannot be "no-such"/],
+    ['ring', 2, ['--lock-mode', 'no-such'], /hint lock_mode/],
+    ['ring', 2, ['--lock-migration', 'no-such'], /hint lock_migration/],
+    ['halo', 1, ['--lock-defer'], /Unknown option '--lock-defer'/],
     ['task-sharing', 3, [], /3 ranks do not fill nodes of 2/],
     ['overlap', 1, [], /overlap needs at least 2 ranks/],
     ['overlap', 1, ['--side', 'back'], /--side is one of sender, receiver, fence, not 'back'/],

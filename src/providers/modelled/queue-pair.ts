@@ -969,6 +969,7 @@ export class ModelledQueuePair implements QueuePair, FabricEvent, Waiter {
     const receives = this.receiveQueue;
     if (!receives.take()) {
       this.#context.hasRefused = true;
+      if (this.#srq !== undefined) this.#srq.refused++;
       return undefined;
     }
     this.#srq?.noticeLimit();

@@ -180,6 +180,7 @@ export class ModelledSharedReceiveQueue implements SharedReceiveQueue {
   readonly receives: ReceiveQueue;
   /** Queue pairs that receive from it. */
   users = 0;
+  refused = 0;
   readonly #context: ModelledContext;
   #limit = 0;
   #destroyed = false;

@@ -8,7 +8,7 @@
  * 5. A barrier, so that nobody's next epoch meets a rank that still waits in this one.
  *
  * Local completion and a barrier, without 1, 3 and 4, would not be enough (dissertation figure 6.3): a put that is complete at its origin may still be on its way into
- * the target's memory when messages between others have told everybody that everybody has come. test/sync/wrong-fence.test.ts shows it.
+ * the target's memory when messages between others have told everybody that everybody has come. test/sync/fence-schemes.test.ts shows it.
  *
  * `NO_PRECEDE` leaves out 1 to 4, `NO_SUCCEED` 5, for the reasons given in remote-notify.ts. Cost: a message more than remote-notify for each target.
  */
