@@ -119,6 +119,9 @@ export class ModelledContext implements Context {
         if (simulator.inEvent) access();
         else simulator.at(cpu.time, lid, { happen: () => this.#touch(access) });
       },
+      asks: () => {
+        cpu.asking = true;
+      },
       letPass: () => simulator.letPass(),
     };
   }

@@ -45,7 +45,7 @@ export class Simulator {
   /** Events that have taken place. */
   happened = 0;
   observer: Observer | undefined;
-  /** What will change something by itself: messages of ranks that do not only ask whether something has changed, tasks that compute, deadlines. */
+  /** What will change something by itself: messages, but for requests that only ask whether something has changed (`Cpu.asking`), tasks that compute, deadlines. */
   underWay = 0;
   /** Tasks that wait for nothing on the fabric: they run, or wait for something else. Time goes on for them too, but not before each has had a turn of the event loop. */
   outside = 0;
@@ -217,7 +217,7 @@ export class Cpu implements FabricEvent {
   watcher: Watcher | undefined;
   /** The rank has died: nothing happens here any more. */
   dead = false;
-  /** All that it does at present is to ask again and again whether something has changed. */
+  /** What is posted next only asks whether something has changed (`ProcessorTime.asks`). */
   asking = false;
   #waits = 0;
   /** When it looks again though nothing may have changed. */
