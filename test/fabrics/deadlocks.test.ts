@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import { loadFabric } from '../../src/fabrics/index.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
 import type { WindowInfo } from '../../src/window/info.ts';
 import { Window } from '../../src/window/window.ts';
@@ -83,5 +84,41 @@ describe.each(TABLE)('with locks %s', (_, info) => {
     };
     for (const faults of [{}, { loss: 0.2, delay: 50 }])
       await runTasks(3, withWindow(info, later), { fabric: FABRIC, faults });
+  });
+});
+
+describe('ranks that ask again and again', () => {
+  const QUARREL: Main = async (world, win) => {
+    for (let i = 0; i < 3; i++) await put(win, 0, (world.rank + i) % 2 === 0 ? Lock.SHARED : Lock.EXCLUSIVE);
+  };
+
+  test.each(TABLE)('know soon that it is in vain, also if they are many: %s', async (_, info) => {
+    const message = await messageOf(64, info, async (world, win) => {
+      await win.lock(world.rank, Lock.EXCLUSIVE);
+      await world.barrier();
+      await put(win, (world.rank + 1) % 64, Lock.EXCLUSIVE);
+    });
+    expect(Number(/deadlock at ([\d.]+)/.exec(message)![1])).toBeLessThan(60_000);
+  });
+
+  test.each(TABLE)('wait as long as it takes where each step takes longer than a rest: %s', async (_, info) => {
+    const { host, link, ...fabric } = loadFabric(FABRIC);
+    const slow = { ...fabric, host: { ...host, lookAgain: 50 }, link: { ...link, latency: 5000 } };
+    await runTasks(4, withWindow(info, QUARREL), { fabric: slow, order: 'random' });
+    const late = { ...slow, retry: { timeout: 20_000 } };
+    await runTasks(4, withWindow(info, QUARREL), { fabric: late, faults: { loss: 0.2, delay: 3000 } });
+  });
+
+  test('wait for a rank that waits for something else than the fabric, as long as that may come', async () => {
+    const timer: Main = async (world, win) => {
+      if (world.rank === 0) await win.lock(0, Lock.EXCLUSIVE);
+      await world.barrier();
+      if (world.rank > 0) await put(win, 0, Lock.EXCLUSIVE);
+      else {
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        await win.unlock(0);
+      }
+    };
+    for (const [, info] of TABLE) await runTasks(3, withWindow(info, timer), { fabric: FABRIC });
   });
 });

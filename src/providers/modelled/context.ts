@@ -51,7 +51,10 @@ export class ModelledFabric {
   takeTransit(asking: boolean): Transit {
     const transit = this.#transits.pop() ?? new Transit(this);
     transit.counted = !asking;
-    if (!asking) this.simulator.underWay++;
+    if (!asking) {
+      this.simulator.underWay++;
+      this.simulator.changed();
+    }
     return transit;
   }
 

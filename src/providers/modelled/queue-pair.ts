@@ -538,6 +538,7 @@ export class ModelledQueuePair implements QueuePair, FabricEvent, Waiter {
     transit.bytes = local.length;
     const dest = this.#destLid;
     if (shared.faults.drawLoss()) {
+      simulator.lost();
       this.#held = true;
       transit.stage = Stage.TIMEOUT;
       simulator.at(now + fabric.retry.timeout, lid, transit);
