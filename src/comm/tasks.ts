@@ -6,7 +6,7 @@
  */
 import { argumentRangeError, argumentTypeError, RankFailedError, RmaError, reading, show } from '../errors.ts';
 import { type ModelledContext, ModelledFabric } from '../providers/modelled/context.ts';
-import type { Fabric } from '../providers/modelled/description.ts';
+import { checkFabric, type Fabric, LEAST_MESSAGE } from '../providers/modelled/description.ts';
 import { loadFabric } from '../providers/modelled/fabrics.ts';
 import { type FaultOptions, Faults } from '../providers/modelled/faults.ts';
 import { type Cpu, Simulator } from '../providers/modelled/simulator.ts';
@@ -94,10 +94,11 @@ export async function runTasks<T>(
   if (trace !== undefined && (typeof trace !== 'string' || trace === '')) {
     throw argumentTypeError(`${call}: trace must be the name of a file, not ${show(trace)}`);
   }
-  const described = typeof fabric === 'string' ? loadFabric(fabric) : fabric;
-  if (typeof described?.adapter !== 'object') {
+  if (typeof fabric !== 'string' && (typeof fabric !== 'object' || fabric === null)) {
     throw argumentTypeError(`${call}: fabric must be a name, or come from onesided/fabrics, not ${show(fabric)}`);
   }
+  const described =
+    typeof fabric === 'string' ? loadFabric(fabric) : checkFabric(reading(call, 'fabric', () => copyOf(fabric)));
   const recordings = trace === undefined ? undefined : new Recordings();
   const chosen = new Faults(call, faults, size, seed);
   const run = new Run<T>(size, described, seed, chosen, order === 'random', timeout, recordings);
@@ -109,6 +110,15 @@ export async function runTasks<T>(
       writeTrace(trace, recordings!.take(), { title, clock: 'virtual time' });
     }
   }
+}
+
+/** What is checked is what is used, whatever the caller's object says later. */
+function copyOf(fabric: object): object {
+  const parts = Object.entries(fabric).map(([name, part]) => [
+    name,
+    typeof part === 'object' && part !== null ? { ...part } : part,
+  ]);
+  return Object.fromEntries(parts);
 }
 
 /** What the ranks of a run that is traced record. */
@@ -397,5 +407,5 @@ class Run<T> {
 function messageMemory(size: number): MessageMemory {
   const [receives, sends] = [64, 32];
   const most = 2 ** Math.floor(Math.log2(MESSAGE_BYTES / size / (receives + sends)));
-  return { chunk: Math.max(256, Math.min(8192, most)), receives, sends };
+  return { chunk: Math.max(256, Math.min(LEAST_MESSAGE, most)), receives, sends };
 }
