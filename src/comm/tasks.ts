@@ -4,7 +4,15 @@
  * Each rank has a device of its own (`ModelledContext`) and joins a job like any other rank; from there on nothing knows what it is. What ranks share besides the fabric, to find each other before they are connected, changes in
  * events only, like everything else that two tasks can see (simulator.ts).
  */
-import { argumentRangeError, argumentTypeError, RankFailedError, RmaError, reading, show } from '../errors.ts';
+import {
+  argumentRangeError,
+  argumentTypeError,
+  RankFailedError,
+  RmaError,
+  reading,
+  refuseUnknown,
+  show,
+} from '../errors.ts';
 import { type ModelledContext, ModelledFabric } from '../providers/modelled/context.ts';
 import { checkFabric, type Fabric, LEAST_MESSAGE } from '../providers/modelled/description.ts';
 import { loadFabric } from '../providers/modelled/fabrics.ts';
@@ -45,6 +53,14 @@ export interface TaskOptions {
   readonly trace?: string;
 }
 
+const KNOWN = [
+  'fabric',
+  'seed',
+  'faults',
+  'order',
+  'timeout',
+  'trace',
+] as const satisfies readonly (keyof TaskOptions)[];
 /** The most ranks: the order of events of one time has room for so many. */
 const MOST_TASKS = 65_536;
 /** Bytes that all ranks together have for messages under way, about. */
@@ -74,14 +90,9 @@ export async function runTasks<T>(
   if (typeof options !== 'object' || options === null) {
     throw argumentTypeError(`${call}: options must be { fabric, seed, … }, not ${show(options)}`);
   }
-  const {
-    fabric,
-    seed = 1,
-    faults,
-    order = 'ranks',
-    timeout = 0,
-    trace,
-  } = reading(call, 'the options', () => ({ ...options }));
+  const given = reading(call, 'the options', () => ({ ...options }));
+  refuseUnknown(`${call}: the options`, Object.keys(given), KNOWN);
+  const { fabric, seed = 1, faults, order = 'ranks', timeout = 0, trace } = given;
   if (!Number.isSafeInteger(seed) || seed < 0) {
     throw argumentRangeError(`${call}: seed must be an integer from 0 to 2^53 − 1, not ${show(seed)}`);
   }
