@@ -4,9 +4,17 @@
  * Each rank has a device of its own (`ModelledContext`) and joins a job like any other rank; from there on nothing knows what it is. What ranks share besides the fabric, to find each other before they are connected, changes in
  * events only, like everything else that two tasks can see (simulator.ts).
  */
-import { argumentRangeError, argumentTypeError, RankFailedError, RmaError, reading, show } from '../errors.ts';
+import {
+  argumentRangeError,
+  argumentTypeError,
+  RankFailedError,
+  RmaError,
+  reading,
+  refuseUnknown,
+  show,
+} from '../errors.ts';
 import { type ModelledContext, ModelledFabric } from '../providers/modelled/context.ts';
-import type { Fabric } from '../providers/modelled/description.ts';
+import { checkFabric, type Fabric, LEAST_MESSAGE } from '../providers/modelled/description.ts';
 import { loadFabric } from '../providers/modelled/fabrics.ts';
 import { type FaultOptions, Faults } from '../providers/modelled/faults.ts';
 import { type Cpu, Simulator } from '../providers/modelled/simulator.ts';
@@ -45,6 +53,14 @@ export interface TaskOptions {
   readonly trace?: string;
 }
 
+const KNOWN = [
+  'fabric',
+  'seed',
+  'faults',
+  'order',
+  'timeout',
+  'trace',
+] as const satisfies readonly (keyof TaskOptions)[];
 /** The most ranks: the order of events of one time has room for so many. */
 const MOST_TASKS = 65_536;
 /** Bytes that all ranks together have for messages under way, about. */
@@ -74,14 +90,9 @@ export async function runTasks<T>(
   if (typeof options !== 'object' || options === null) {
     throw argumentTypeError(`${call}: options must be { fabric, seed, … }, not ${show(options)}`);
   }
-  const {
-    fabric,
-    seed = 1,
-    faults,
-    order = 'ranks',
-    timeout = 0,
-    trace,
-  } = reading(call, 'the options', () => ({ ...options }));
+  const given = reading(call, 'the options', () => ({ ...options }));
+  refuseUnknown(`${call}: the options`, Object.keys(given), KNOWN);
+  const { fabric, seed = 1, faults, order = 'ranks', timeout = 0, trace } = given;
   if (!Number.isSafeInteger(seed) || seed < 0) {
     throw argumentRangeError(`${call}: seed must be an integer from 0 to 2^53 − 1, not ${show(seed)}`);
   }
@@ -94,10 +105,11 @@ export async function runTasks<T>(
   if (trace !== undefined && (typeof trace !== 'string' || trace === '')) {
     throw argumentTypeError(`${call}: trace must be the name of a file, not ${show(trace)}`);
   }
-  const described = typeof fabric === 'string' ? loadFabric(fabric) : fabric;
-  if (typeof described?.adapter !== 'object') {
+  if (typeof fabric !== 'string' && (typeof fabric !== 'object' || fabric === null)) {
     throw argumentTypeError(`${call}: fabric must be a name, or come from onesided/fabrics, not ${show(fabric)}`);
   }
+  const described =
+    typeof fabric === 'string' ? loadFabric(fabric) : checkFabric(reading(call, 'fabric', () => copyOf(fabric)));
   const recordings = trace === undefined ? undefined : new Recordings();
   const chosen = new Faults(call, faults, size, seed);
   const run = new Run<T>(size, described, seed, chosen, order === 'random', timeout, recordings);
@@ -109,6 +121,15 @@ export async function runTasks<T>(
       writeTrace(trace, recordings!.take(), { title, clock: 'virtual time' });
     }
   }
+}
+
+/** What is checked is what is used, whatever the caller's object says later. */
+function copyOf(fabric: object): object {
+  const parts = Object.entries(fabric).map(([name, part]) => [
+    name,
+    typeof part === 'object' && part !== null ? { ...part } : part,
+  ]);
+  return Object.fromEntries(parts);
 }
 
 /** What the ranks of a run that is traced record. */
@@ -397,5 +418,5 @@ class Run<T> {
 function messageMemory(size: number): MessageMemory {
   const [receives, sends] = [64, 32];
   const most = 2 ** Math.floor(Math.log2(MESSAGE_BYTES / size / (receives + sends)));
-  return { chunk: Math.max(256, Math.min(8192, most)), receives, sends };
+  return { chunk: Math.max(256, Math.min(LEAST_MESSAGE, most)), receives, sends };
 }

@@ -37,8 +37,6 @@ export class VirtualProgress implements Waiting, Watcher {
   readonly #servers = new Set<() => number>();
   /** Those that are called in the background, too. */
   readonly #background = new Set<() => number>();
-  /** A server goes on after a while, whatever comes. */
-  #serverIsDue = false;
   #looking = false;
   #closed = false;
 
@@ -126,7 +124,6 @@ export class VirtualProgress implements Waiting, Watcher {
       this.#cpu.beginWait();
       this.#cpu.watcher = this;
       this.#lookLater(this.#untilLook(operation));
-      this.#cpu.asking = this.#onlyAsks();
     });
   }
 
@@ -139,14 +136,6 @@ export class VirtualProgress implements Waiting, Watcher {
   /** Nobody looks more often than every `lookAgain`: what is due now is found then. */
   #lookLater(microseconds: number): void {
     if (microseconds < Number.POSITIVE_INFINITY) this.#cpu.ringAfter(Math.max(this.#lookAgain, microseconds));
-  }
-
-  /** Whether all that this rank does at present is to ask again and again. */
-  #onlyAsks(): boolean {
-    if (this.#pending.size === 0) return this.#serverIsDue;
-    for (const { operation } of this.#pending)
-      if (this.#untilLook(operation) === Number.POSITIVE_INFINITY) return false;
-    return true;
   }
 
   #watchWhileNeeded(): void {
@@ -190,8 +179,6 @@ export class VirtualProgress implements Waiting, Watcher {
     } finally {
       this.#looking = false;
     }
-    this.#serverIsDue = due < Number.POSITIVE_INFINITY;
-    this.#cpu.asking = this.#onlyAsks();
     for (const { operation } of this.#pending) due = Math.min(due, this.#untilLook(operation));
     this.#lookLater(due);
     if (due < Number.POSITIVE_INFINITY) this.#simulator.askedInVain();
@@ -200,8 +187,6 @@ export class VirtualProgress implements Waiting, Watcher {
   /** @returns microseconds after which a server is to be called again though nothing has come */
   #serve(): number {
     let due = Number.POSITIVE_INFINITY;
-    // A server that comes back by itself asks whether something has changed, whatever else this rank waits for.
-    if (this.#serverIsDue) this.#cpu.asking = true;
     for (const serve of this.#pending.size > 0 ? this.#servers : this.#background) due = Math.min(due, serve());
     return 1000 * due;
   }

@@ -262,7 +262,7 @@ export class RequestUpdates {
     const word = this.#stripes(rank, stripe);
     for (;;) {
       const reply = new Reply();
-      this.#requests.compareSwap(word, 0, 0, this.#me, 0, reply.take);
+      this.#requests.compareSwap(word, 0, 0, this.#me, 0, reply.take, true);
       // The next request is posted at once, so that an answer is always on its way, which wakes whoever waits.
       while (!reply.there) yield;
       if (reply.lo === 0) return;

@@ -434,12 +434,17 @@ export class RequestTransfer {
     return this.#lastRegion;
   }
 
-  /** Adds to the word, modulo 2^64. */
-  fetchAdd({ rank, rkey, address }: RemoteWord, lo: number, hi: number, answer: Answer = ignore): void {
-    this.#ask(rank, answer, (qp, id) => qp.wrAtomicFetchAdd(id, SendFlag.SIGNALED, rkey, address, lo >>> 0, hi >>> 0));
+  /** Adds to the word, modulo 2^64. @param again as of `compareSwap` */
+  fetchAdd({ rank, rkey, address }: RemoteWord, lo: number, hi: number, answer: Answer = ignore, again = false): void {
+    this.#ask(rank, answer, again, (qp, id) =>
+      qp.wrAtomicFetchAdd(id, SendFlag.SIGNALED, rkey, address, lo >>> 0, hi >>> 0),
+    );
   }
 
-  /** Replaces the word by `swap` if it is `compare`: two halves each, low half first. */
+  /**
+   * Replaces the word by `swap` if it is `compare`: two halves each, low half first.
+   * @param again who asks does so until somebody else has changed the word (`ProcessorTime.asks`)
+   */
   compareSwap(
     { rank, rkey, address }: RemoteWord,
     compareLo: number,
@@ -447,8 +452,9 @@ export class RequestTransfer {
     swapLo: number,
     swapHi: number,
     answer: Answer,
+    again = false,
   ): void {
-    this.#ask(rank, answer, (qp, id) =>
+    this.#ask(rank, answer, again, (qp, id) =>
       qp.wrAtomicCmpSwp(
         id,
         SendFlag.SIGNALED,
@@ -928,11 +934,12 @@ export class RequestTransfer {
   }
 
   /** Posts a request whose 8 bytes of result come into a slot. */
-  #ask(rank: number, answer: Answer, build: (qp: QueuePair, id: number) => void): void {
+  #ask(rank: number, answer: Answer, again: boolean, build: (qp: QueuePair, id: number) => void): void {
     this.#post(rank, (qp) => {
       this.#reading[rank] = 1;
       const slot = this.#slotFor(answer);
       const { lkey, address } = this.#slots!.region;
+      if (again) this.#context.processor?.asks();
       build(qp, FIRST_SLOT + slot);
       qp.wrSetSge(lkey, address + 8 * slot, 8);
     });

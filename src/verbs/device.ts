@@ -123,6 +123,11 @@ export interface ProcessorTime {
   readonly inOrder: boolean;
   /** Does something in order: at once, or when the task's step is over, and then looks again at what the rank waits for. */
   touch(access: () => void): void;
+  /**
+   * What is posted next only asks whether something has changed: if it has not, the rank asks again, and nobody gets on by that. It is one request. A rank that waits like this may do so for ever, and who models time
+   * can tell.
+   */
+  asks(): void;
   /** Lets the next thing happen, in a call that must not return before its requests are answered. Tasks that it wakes go on after this one. */
   letPass(): void;
 }

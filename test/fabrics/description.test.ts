@@ -1,7 +1,8 @@
 /** Descriptions of fabrics: those of this package are complete, and what is wrong in one is told by file and field. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { fabricNames, loadFabric, readFabric } from '../../src/fabrics/index.ts';
+import { runTasks } from '../../src/comm/tasks.ts';
+import { type Fabric, fabricNames, loadFabric, readFabric } from '../../src/fabrics/index.ts';
 
 type Loose = Record<string, Record<string, { value?: unknown; source?: unknown }>>;
 
@@ -48,6 +49,9 @@ describe('descriptions', () => {
     );
     expect(errorOf((d) => (d['bus']['shared'].value = 2))).toContain('bus.shared.value');
     expect(errorOf((d) => (d['link']['latency'].value = 0))).toContain('link.latency.value must be more than 0');
+    expect(errorOf((d) => (d['link']['outGap'].value = 1001))).toContain(
+      'link.outGap.value must be microseconds a byte',
+    );
   });
 
   test('what it does not know is refused: it may be a misspelt field', () => {
@@ -58,5 +62,48 @@ describe('descriptions', () => {
   test('files that are not there, or no JSON, are told', () => {
     expect(() => loadFabric('nowhere.json')).toThrowError(/nowhere.json: the file cannot be read/);
     expect(() => loadFabric('tin-cans')).toThrowError(/there is no fabric "tin-cans"; there are connectx/);
+  });
+});
+
+describe('fabrics that a program has made', () => {
+  const numbers = loadFabric('infinihost-64');
+  const run = (fabric: unknown): Promise<number[]> => runTasks(2, ({ rank }) => rank, { fabric: fabric as Fabric });
+
+  test('are taken if they are right, also with sources', async () => {
+    expect(await run({ ...numbers, node: { ...numbers.node, ranks: 2 } })).toEqual([0, 1]);
+    expect(await run(fresh())).toEqual([0, 1]);
+  });
+
+  test.each<[string, object, RegExp]>([
+    ['a negative time', { link: { ...numbers.link, latency: -5 } }, /link\.latency must be .*, not -5/],
+    ['more than can be', { link: { ...numbers.link, latency: 1e300 } }, /link\.latency must be .*, not 1e\+300/],
+    ['no number', { link: { ...numbers.link, latency: Number.NaN } }, /link\.latency must be .*, not NaN/],
+    ['a text', { link: { ...numbers.link, latency: '0.6' } }, /link\.latency must be .*, not "0\.6"/],
+    ['a byte that takes seconds', { host: { ...numbers.host, copy: 1e6 } }, /host\.copy must be microseconds a byte/],
+    ['a missing number', { adapter: { ...numbers.adapter, send: undefined } }, /adapter\.send is missing/],
+    ['a missing part', { link: undefined }, /link is missing/],
+    ['a part that is no object', { link: 3 }, /link must be an object, not 3/],
+    [
+      'nodes without ranks',
+      { node: { ...numbers.node, ranks: 0 } },
+      /node\.ranks must be a whole number from 1 .*, not 0/,
+    ],
+    ['half a port', { switch: { ...numbers.switch, leafPorts: 0.5 } }, /switch\.leafPorts must be a whole number/],
+    ['an empty part', { retry: {} }, /retry\.timeout is missing/],
+    ['looks that take no time', { host: { ...numbers.host, lookAgain: 0 } }, /host\.lookAgain must be more than 0/],
+    ['messages of a byte', { adapter: { ...numbers.adapter, maxMessage: 1 } }, /adapter\.maxMessage must be .*8192/],
+    ['a misspelt field', { link: { ...numbers.link, latancy: 1 } }, /link\.latancy is none of the fields/],
+  ])('are refused with %s, by name and field', async (_, change, message) => {
+    const error = await run({ ...numbers, ...change }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'ERR_ARG', message: expect.stringMatching(message) });
+    expect((error as Error).message).toMatch(/^fabric infinihost-64: /);
+  });
+
+  test('with sources are refused as files are', async () => {
+    const description = fresh();
+    description['link']['latency'].value = -5;
+    await expect(run(description)).rejects.toThrowError(
+      /fabric infinihost-64: link\.latency\.value must be .*, not -5/,
+    );
   });
 });

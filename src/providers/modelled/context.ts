@@ -51,7 +51,10 @@ export class ModelledFabric {
   takeTransit(asking: boolean): Transit {
     const transit = this.#transits.pop() ?? new Transit(this);
     transit.counted = !asking;
-    if (!asking) this.simulator.underWay++;
+    if (!asking) {
+      this.simulator.underWay++;
+      this.simulator.changed();
+    }
     return transit;
   }
 
@@ -118,6 +121,9 @@ export class ModelledContext implements Context {
       touch: (access) => {
         if (simulator.inEvent) access();
         else simulator.at(cpu.time, lid, { happen: () => this.#touch(access) });
+      },
+      asks: () => {
+        cpu.asking = true;
       },
       letPass: () => simulator.letPass(),
     };

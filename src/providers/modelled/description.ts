@@ -87,10 +87,12 @@ export interface Fabric {
   };
 }
 
-/** What a number must be: in microseconds or microseconds a byte (may be 0), or a whole number from … to. */
-type Rule = 'time' | 'positive' | readonly [from: number, to: number];
+/** What a number must be: microseconds, which may be 0 or not, microseconds a byte, or a whole number from … to. */
+type Rule = 'time' | 'positive' | 'gap' | readonly [from: number, to: number];
 
 const FLAG = [0, 1] as const;
+/** Bytes of the longest message that the library itself sends in one piece (comm/tasks.ts). */
+export const LEAST_MESSAGE = 8192;
 const RULES: {
   readonly [Part in Exclude<keyof Fabric, 'name' | 'about'>]: { readonly [Field in keyof Fabric[Part]]: Rule };
 } = {
@@ -102,8 +104,8 @@ const RULES: {
     pollConnection: 'time',
     pollThreshold: [0, 2 ** 31],
     pollLimit: [1, 2 ** 31],
-    copy: 'time',
-    combine: 'time',
+    copy: 'gap',
+    combine: 'gap',
     reduction: 'time',
     lookAgain: 'positive',
   },
@@ -112,10 +114,10 @@ const RULES: {
     messagesByMemory: FLAG,
     rdmaByMemory: FLAG,
     latency: 'time',
-    gap: 'time',
+    gap: 'gap',
     atomic: 'time',
   },
-  bus: { shared: FLAG, fetch: 'time', readGap: 'time', writeGap: 'time' },
+  bus: { shared: FLAG, fetch: 'time', readGap: 'gap', writeGap: 'gap' },
   adapter: {
     send: 'time',
     receive: 'time',
@@ -127,16 +129,21 @@ const RULES: {
     inline: [1, 4096],
     maxSge: [1, 1024],
     maxReads: [1, 255],
-    maxMessage: [1, 2 ** 31],
+    maxMessage: [LEAST_MESSAGE, 2 ** 31],
     packet: [1, 65_536],
   },
-  link: { latency: 'positive', outGap: 'time', inGap: 'time' },
+  link: { latency: 'positive', outGap: 'gap', inGap: 'gap' },
   switch: { latency: 'time', leafPorts: [1, 65_536], uplinks: [1, 65_536] },
   retry: { timeout: 'positive' },
 };
 
-/** No number of a fabric is as large: a second, where microseconds are meant, would be a mistake of the unit. */
+/** No time of a fabric is as long: a second, where microseconds are meant, would be a mistake of the unit. */
 const LONGEST = 1e7;
+/** Nor does a byte take as long: that would be a thousand bytes a second. */
+const LONGEST_GAP = 1000;
+
+/** Reads one number of a fabric, which stands at `field`. */
+type ReadNumber = (file: string, field: string, given: unknown, rule: Rule) => number;
 
 /**
  * Checks a description, as it stands in a file: every number is an object of `value` and `source`.
@@ -144,6 +151,26 @@ const LONGEST = 1e7;
  * Errors: `ERR_ARG`, with the file and the field.
  */
 export function readFabric(file: string, description: unknown): Fabric {
+  return read(file, description, readSourced);
+}
+
+/**
+ * The same for a fabric that a program has made, of numbers without sources. What is like the contents of a file is read as that.
+ * Errors: `ERR_ARG`, with the fabric's name and the field.
+ */
+export function checkFabric(fabric: object): Fabric {
+  const { name } = fabric as Record<string, unknown>;
+  const file = typeof name === 'string' ? name : show(name);
+  return read(file, fabric, isSourced(fabric) ? readSourced : readPlain);
+}
+
+/** Whether the numbers of a description are objects of `value` and `source`. */
+function isSourced(description: object): boolean {
+  const parts = Object.values(description).filter((part) => typeof part === 'object' && part !== null);
+  return parts.some((part) => Object.values(part).some((field) => typeof field === 'object' && field !== null));
+}
+
+function read(file: string, description: unknown, readNumber: ReadNumber): Fabric {
   const whole = part(file, '', description);
   const text = (field: string): string => {
     const value = whole[field];
@@ -162,6 +189,7 @@ export function readFabric(file: string, description: unknown): Fabric {
       if (!Object.hasOwn(rules, field)) throw unknown(file, `${name}.${field}`, Object.keys(rules));
     }
     for (const [field, rule] of Object.entries(rules as Record<string, Rule>)) {
+      if (given[field] === undefined) throw wrong(file, `${name}.${field}`, 'is missing');
       numbers[field] = readNumber(file, `${name}.${field}`, given[field], rule);
     }
     fabric[name] = Object.freeze(numbers);
@@ -169,22 +197,30 @@ export function readFabric(file: string, description: unknown): Fabric {
   return Object.freeze(fabric) as unknown as Fabric;
 }
 
-function readNumber(file: string, field: string, given: unknown, rule: Rule): number {
-  if (given === undefined) throw wrong(file, field, 'is missing');
+function readSourced(file: string, field: string, given: unknown, rule: Rule): number {
   const { value, source } = part(file, field, given);
-  if (typeof value !== 'number' || !Number.isFinite(value))
-    throw wrong(file, `${field}.value`, `must be a number, not ${show(value)}`);
+  const number = readPlain(file, `${field}.value`, value, rule);
   if (typeof source !== 'string' || source.trim() === '') {
-    throw wrong(file, `${field}.source`, `must say where ${value} comes from, not ${show(source)}`);
+    throw wrong(file, `${field}.source`, `must say where ${number} comes from, not ${show(source)}`);
   }
-  if (typeof rule !== 'string') {
-    if (Number.isInteger(value) && value >= rule[0] && value <= rule[1]) return value;
-    throw wrong(file, `${field}.value`, `must be a whole number from ${rule[0]} to ${rule[1]}, not ${value}`);
-  }
-  if (value < 0) throw wrong(file, `${field}.value`, `must not be negative: ${value}`);
-  if (value === 0 && rule === 'positive') throw wrong(file, `${field}.value`, 'must be more than 0');
-  if (value > LONGEST) throw wrong(file, `${field}.value`, `is ${value} microseconds, which nothing takes`);
-  return value;
+  return number;
+}
+
+function readPlain(file: string, field: string, value: unknown, rule: Rule): number {
+  if (typeof value === 'number' && isWithin(value, rule)) return value;
+  throw wrong(file, field, `must be ${inWords(rule)}, not ${show(value)}`);
+}
+
+function isWithin(value: number, rule: Rule): boolean {
+  if (typeof rule !== 'string') return Number.isInteger(value) && value >= rule[0] && value <= rule[1];
+  if (rule === 'gap') return value >= 0 && value <= LONGEST_GAP;
+  return value >= 0 && value <= LONGEST && (value > 0 || rule === 'time');
+}
+
+function inWords(rule: Rule): string {
+  if (typeof rule !== 'string') return `a whole number from ${rule[0]} to ${rule[1]}`;
+  if (rule === 'gap') return `microseconds a byte, from 0 to ${LONGEST_GAP}`;
+  return rule === 'time' ? `microseconds, from 0 to ${LONGEST}` : `more than 0 microseconds, and at most ${LONGEST}`;
 }
 
 function part(file: string, field: string, value: unknown): Record<string, unknown> {

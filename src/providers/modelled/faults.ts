@@ -1,5 +1,5 @@
 /** What goes wrong on a modelled fabric, or only differently from one run to the next: drawn from the seed. */
-import { argumentRangeError, argumentTypeError, reading, show } from '../../errors.ts';
+import { argumentRangeError, argumentTypeError, reading, refuseUnknown, show } from '../../errors.ts';
 import { Random } from './random.ts';
 
 export interface FaultOptions {
@@ -15,6 +15,8 @@ export interface FaultOptions {
   /** Ranks that die, and when: virtual microseconds. */
   readonly deaths?: readonly { readonly rank: number; readonly time: number }[];
 }
+
+const KNOWN = ['delay', 'placement', 'loss', 'deaths'] as const satisfies readonly (keyof FaultOptions)[];
 
 export class Faults {
   readonly delay: number;
@@ -72,6 +74,11 @@ function read(call: string, options: FaultOptions): FaultOptions {
   if (typeof options !== 'object' || options === null) {
     throw argumentTypeError(`${call}: faults must be an object, not ${show(options)}`);
   }
+  refuseUnknown(
+    `${call}: faults`,
+    reading(call, 'faults', () => Object.keys(options)),
+    KNOWN,
+  );
   return reading(call, 'faults', () => ({
     ...(options.delay !== undefined && { delay: options.delay }),
     ...(options.placement !== undefined && { placement: options.placement }),

@@ -69,7 +69,7 @@ export class Transit implements FabricEvent {
   /** Of the message; an answer of a read has as many. */
   bytes = 0;
   status = 0;
-  /** It was sent by a rank that does not ask again and again. */
+  /** It does not only ask whether something has changed. */
   counted = false;
   /** What a read has found, `bytes` of it from byte 0 on. */
   found = NOTHING_FOUND;
@@ -123,8 +123,9 @@ export class ModelledQueuePair implements QueuePair, FabricEvent, Waiter {
   readonly #asked: Asked;
   #ring: WorkRequestRing | undefined;
   #ringMapping: Mapping | undefined;
-  /** By slot: when the request was posted, what is known of it, and what of it is on its way. */
+  /** By slot: when the request was posted, whether it only asks if something has changed, what is known of it, and what of it is on its way. */
   #posted = new Float64Array(0);
+  #asks = new Uint8Array(0);
   #known = new Int8Array(0);
   #transits: (Transit | undefined)[] = [];
   /** The next request to be sent: between the ring's `head` and `tail`. */
@@ -397,6 +398,9 @@ export class ModelledQueuePair implements QueuePair, FabricEvent, Waiter {
 
   wrComplete(): void {
     const { state } = this;
+    const { cpu, fabric } = this.#context;
+    const { asking } = cpu;
+    cpu.asking = false;
     if (state !== QpState.RTS && state !== QpState.ERR) this.#refusePost(state);
     const ring = this.#requests();
     const first = ring.tail;
@@ -407,11 +411,11 @@ export class ModelledQueuePair implements QueuePair, FabricEvent, Waiter {
       this.#flush();
       return;
     }
-    const { cpu, fabric } = this.#context;
     cpu.spend(fabric.host.post + (n - 1) * fabric.host.postNext);
     const mask = this.#mask(ring);
     for (let count = first; count !== ring.tail; count = (count + 1) | 0) {
       this.#posted[count & mask] = cpu.time;
+      this.#asks[count & mask] = asking ? 1 : 0;
       this.#known[count & mask] = UNDER_WAY;
       const opcode = ring.u32[ring.wordsOf(count) + WrField.OPCODE];
       if (opcode === WrOpcode.SEND || opcode === WrOpcode.SEND_WITH_IMM) this.#countMessage();
@@ -420,6 +424,7 @@ export class ModelledQueuePair implements QueuePair, FabricEvent, Waiter {
   }
 
   wrAbort(): void {
+    this.#context.cpu.asking = false;
     this.#ring?.abort();
   }
 
@@ -428,12 +433,14 @@ export class ModelledQueuePair implements QueuePair, FabricEvent, Waiter {
     const mask = ring.slots - 1;
     const before = this.#posted.length - 1;
     if (mask === before) return mask;
-    const [posted, known, transits] = [this.#posted, this.#known, this.#transits];
+    const [posted, asks, known, transits] = [this.#posted, this.#asks, this.#known, this.#transits];
     this.#posted = new Float64Array(ring.slots);
+    this.#asks = new Uint8Array(ring.slots);
     this.#known = new Int8Array(ring.slots);
     this.#transits = new Array<undefined>(ring.slots).fill(undefined);
     for (let count = ring.head; before >= 0 && count !== ring.tail; count = (count + 1) | 0) {
       this.#posted[count & mask] = posted[count & before];
+      this.#asks[count & mask] = asks[count & before];
       this.#known[count & mask] = known[count & before];
       this.#transits[count & mask] = transits[count & before];
     }
@@ -522,14 +529,16 @@ export class ModelledQueuePair implements QueuePair, FabricEvent, Waiter {
   #depart(request: number, w: number, opcode: number): void {
     const { shared, simulator, lid, fabric } = this.#context;
     const { now } = simulator;
-    const transit = shared.takeTransit(this.#context.cpu.asking);
+    const slot = request & this.#mask(this.#ring!);
+    const transit = shared.takeTransit(this.#asks[slot] === 1);
     transit.qp = this;
     transit.request = request;
-    this.#transits[request & this.#mask(this.#ring!)] = transit;
+    this.#transits[slot] = transit;
     transit.opcode = opcode;
     transit.bytes = local.length;
     const dest = this.#destLid;
     if (shared.faults.drawLoss()) {
+      simulator.lost();
       this.#held = true;
       transit.stage = Stage.TIMEOUT;
       simulator.at(now + fabric.retry.timeout, lid, transit);

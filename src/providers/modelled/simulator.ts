@@ -22,10 +22,19 @@ import { Random } from './random.ts';
 
 /** Events between two turns of the event loop, if no task is woken: so long a simulation does not keep signals and timers of the process from being seen to. */
 const TURN = 200_000;
-/** Looks of each rank in vain, while nothing is under way that could change what is looked at, after which it will not change any more: many more than the answer to a request takes. */
-const MOST_IN_VAIN = 20_000;
-/** Events that a call may let pass before it must have its answer. */
+/**
+ * When ranks ask again and again (`askedInVain`), time is counted in generations: one is over when all has happened that was to happen when it began. So each further step on the way of a request, or of a rank from one look
+ * to the next, takes one generation at most, however long it takes. If nothing has changed for so many, each rank has asked anew what it waits for, and has looked at the answer, and nothing has come of it: whoever could have
+ * got on would have. The longest way to that: the answer to what was asked before the change, a rest, and three requests, one after the other (`remote`: its turn, the word, the swap). A request is 8 steps:
+ * sent, arrived, carried out, perhaps after earlier writes were placed, gone back, come back, the rank is rung for, it is no longer busy. Where messages are lost, there are up to 7 times 3 more: sent, not answered, to be sent again.
+ */
+const GENERATIONS = 4 * 8 + 20;
+const GENERATIONS_WITH_LOSSES = 4 * (8 + 7 * 3) + 20;
+/** Microseconds that a generation takes at least: the longest rest of who asks again is 2000 (lock/back-off.ts), and where it looks meanwhile, too, no event says so. That is at most half of those 20. */
+const GENERATION = 250;
+/** Events that a call may let pass before it must have its answer; what it counts as if there is none. */
 const MOST_PASSES = 1_000_000;
+const EMPTY_PASS = 50;
 /** Events of a rank that its number in `order` has room for, and, above them, the ranks. */
 const RANK_EVENTS = 2 ** 37;
 
@@ -45,7 +54,7 @@ export class Simulator {
   /** Events that have taken place. */
   happened = 0;
   observer: Observer | undefined;
-  /** What will change something by itself: messages of ranks that do not only ask whether something has changed, tasks that compute, deadlines. */
+  /** What will change something by itself: messages, but for requests that only ask whether something has changed (`Cpu.asking`), tasks that compute, deadlines. */
   underWay = 0;
   /** Tasks that wait for nothing on the fabric: they run, or wait for something else. Time goes on for them too, but not before each has had a turn of the event loop. */
   outside = 0;
@@ -56,7 +65,16 @@ export class Simulator {
   #scheduled = false;
   #running = false;
   #stopped = false;
-  #askedInVain = 0;
+  /** The time of the latest event that was ever put into the queue. */
+  #latest = 0;
+  /** Generations in which nothing has changed; negative until a rank has asked in vain since the last change. */
+  #unchanged = -1;
+  /** As many as must be before nothing will change any more. */
+  #enough = GENERATIONS;
+  /** All that was in the queue when the present generation began is over after that time. */
+  #horizon = 0;
+  /** Nothing happens until a task has something done. */
+  #paused = false;
   #passed = 0;
   #depth = 0;
   /** 0, or what the order of ranks at one time is mixed from. */
@@ -76,6 +94,7 @@ export class Simulator {
     // Events of one rank and time keep their order when ranks are shuffled.
     const when = time < this.now ? this.now : time;
     const place = this.#shuffle === 0 ? rank : this.#placeOf(when, rank);
+    if (when > this.#latest) this.#latest = when;
     this.#queue.push(when, place * RANK_EVENTS + count, event);
     if (!this.#scheduled && !this.#running) this.#schedule();
   }
@@ -86,23 +105,37 @@ export class Simulator {
     if (!this.#scheduled && !this.#running) this.#schedule();
   }
 
-  /** A rank has asked in vain, and will ask again. */
+  /**
+   * A rank has asked in vain, and will ask again. When all that has happened for so many generations is such asking, nothing will change any more, unless by a task that waits for something else than
+   * the fabric: for that, time stands still.
+   */
   askedInVain(): void {
-    if (this.underWay > 0) this.#askedInVain = 0;
-    else if (++this.#askedInVain > MOST_IN_VAIN * this.#made.length) {
-      this.#askedInVain = 0;
-      this.observer?.stuck();
+    if (this.underWay > 0) {
+      this.#unchanged = -1;
+      return;
     }
+    if (this.#unchanged >= 0 && this.now <= this.#horizon) return;
+    this.#unchanged++;
+    this.#horizon = Math.max(this.#latest, this.now + GENERATION);
+    if (this.#unchanged < this.#enough) return;
+    this.#unchanged = -1;
+    if (this.outside > 0) this.#paused = true;
+    else this.observer?.stuck();
   }
 
-  /** Memory somewhere is not what it was: who asks may find something. */
+  /** A message was lost. */
+  lost(): void {
+    this.#enough = GENERATIONS_WITH_LOSSES;
+  }
+
+  /** Memory somewhere is not what it was, or will not be: who asks may find something. */
   changed(): void {
-    this.#askedInVain = 0;
+    this.#unchanged = -1;
   }
 
   /** A wait is over: some rank gets on. */
   gotOn(): void {
-    this.#askedInVain = 0;
+    this.#unchanged = -1;
     this.#passed = 0;
   }
 
@@ -114,7 +147,7 @@ export class Simulator {
   /** Lets the next thing happen, in this call. Throws when the caller asks on and on, and nobody will answer. */
   letPass(): void {
     const empty = this.#queue.size === 0;
-    this.#passed += empty ? MOST_PASSES / MOST_IN_VAIN : 1;
+    this.#passed += empty ? EMPTY_PASS : 1;
     if (this.#passed > MOST_PASSES) {
       this.#passed = 0;
       throw new RmaError(
@@ -170,10 +203,11 @@ export class Simulator {
   readonly #run = (): void => {
     this.#scheduled = false;
     this.#running = true;
+    this.#paused = false;
     const queue = this.#queue;
     let turned = true;
     try {
-      for (let events = 0; queue.size > 0 && events < TURN && !this.#stopped; events++) {
+      for (let events = 0; queue.size > 0 && events < TURN && !this.#stopped && !this.#paused; events++) {
         if (queue.time > this.now && (this.#over.length > 0 || (this.outside > 0 && !turned))) break;
         turned = false;
         this.#step();
@@ -193,7 +227,7 @@ export class Simulator {
       if (!this.#stopped) this.observer?.idle();
       return;
     }
-    if (!this.#scheduled) this.#schedule();
+    if (!this.#scheduled && !this.#paused) this.#schedule();
   };
 }
 
@@ -217,7 +251,7 @@ export class Cpu implements FabricEvent {
   watcher: Watcher | undefined;
   /** The rank has died: nothing happens here any more. */
   dead = false;
-  /** All that it does at present is to ask again and again whether something has changed. */
+  /** What is posted next only asks whether something has changed (`ProcessorTime.asks`). */
   asking = false;
   #waits = 0;
   /** When it looks again though nothing may have changed. */

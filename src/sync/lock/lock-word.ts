@@ -48,9 +48,10 @@ export class LockWord {
     this.#counts.swaps++;
     this.#resting = false;
     this.#deciding = true;
-    this.requests.compareSwap(this.#word, from, 0, to, 0, (lo) => {
+    const answer = (lo: number): void => {
       found = lo;
-    });
+    };
+    this.requests.compareSwap(this.#word, from, 0, to, 0, answer, true);
     while (found < 0) yield;
     this.#deciding = false;
     if (found !== from) this.#counts.misses++;

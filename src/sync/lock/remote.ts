@@ -258,9 +258,10 @@ export class RemoteLock implements TargetLock {
   /** What was there. */
   *#swap(word: number, compare: number, swap: number): Generator<void, number> {
     const asked: Asked = { found: -1 };
-    this.#requests.compareSwap(this.#word(word), compare, 0, swap, 0, (lo) => {
+    const answer = (lo: number): void => {
       asked.found = lo;
-    });
+    };
+    this.#requests.compareSwap(this.#word(word), compare, 0, swap, 0, answer, true);
     return yield* this.#answer(asked);
   }
 
@@ -271,9 +272,10 @@ export class RemoteLock implements TargetLock {
 
   #ask(word: number, add = 0): Asked {
     const asked: Asked = { found: -1 };
-    this.#requests.fetchAdd(this.#word(word), add, 0, (lo) => {
+    const answer = (lo: number): void => {
       asked.found = lo;
-    });
+    };
+    this.#requests.fetchAdd(this.#word(word), add, 0, answer, add === 0);
     return asked;
   }
 

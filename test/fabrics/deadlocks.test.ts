@@ -1,0 +1,124 @@
+/** Ranks that wait for each other for ever, in every kind of lock: the run says so, and says who waits in which call; and it does not say so where somebody will get on after all. */
+import { describe, expect, test } from 'vitest';
+import type { Communicator } from '../../src/comm/communicator.ts';
+import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import { loadFabric } from '../../src/fabrics/index.ts';
+import { Lock } from '../../src/sync/lock/scheme.ts';
+import type { WindowInfo } from '../../src/window/info.ts';
+import { Window } from '../../src/window/window.ts';
+import { LOCKS } from '../ranks/support/explorer.ts';
+
+const FABRIC = 'infinihost-64';
+const TABLE = LOCKS.map((info) => [JSON.stringify(info), info] as const);
+
+type Main = (world: Communicator, win: Window<Int32Array>) => Promise<void>;
+
+const withWindow = (info: WindowInfo, main: Main) => async (world: Communicator) => {
+  const win = await Window.allocate(world, Int32Array, 1, { info });
+  await main(world, win);
+  await win.free();
+};
+
+async function messageOf(size: number, info: WindowInfo, main: Main, options: Partial<TaskOptions> = {}) {
+  const error = await runTasks(size, withWindow(info, main), { fabric: FABRIC, ...options }).catch((e: unknown) => e);
+  expect(error).toMatchObject({ code: 'ERR_RMA_WOULD_DEADLOCK' });
+  return (error as Error).message;
+}
+
+/** Takes another rank's lock for a put: a lock that is deferred is waited for at the unlock. */
+async function put(win: Window<Int32Array>, rank: number, type: number): Promise<void> {
+  await win.lock(rank, type);
+  win.put(Int32Array.of(1), rank, 0);
+  await win.unlock(rank);
+}
+
+/** What a rank says that waits for the lock of another one. */
+const inLock = (rank: number, owner: number, { lock_defer }: WindowInfo): RegExp =>
+  new RegExp(`rank ${rank} waits in ${lock_defer ? `operations at rank ${owner}` : `lock of rank ${owner}`}`);
+
+describe.each(TABLE)('with locks %s', (_, info) => {
+  test('two ranks each of which has the lock that the other one wants', async () => {
+    const message = await messageOf(2, info, async (world, win) => {
+      await win.lock(world.rank, Lock.EXCLUSIVE);
+      await world.barrier();
+      await put(win, 1 - world.rank, Lock.EXCLUSIVE);
+    });
+    for (const rank of [0, 1]) expect(message).toMatch(inLock(rank, 1 - rank, info));
+  });
+
+  test.each(['exclusive', 'shared'])(
+    'a rank that waits in a barrier for those that want its lock (%s)',
+    async (kind) => {
+      const type = kind === 'shared' ? Lock.SHARED : Lock.EXCLUSIVE;
+      const message = await messageOf(3, info, async (world, win) => {
+        if (world.rank === 0) await win.lock(0, Lock.EXCLUSIVE);
+        await world.barrier();
+        if (world.rank > 0) await put(win, 0, type);
+        await world.barrier();
+        if (world.rank === 0) await win.unlock(0);
+      });
+      expect(message).toMatch(/rank 0 waits in barrier/);
+      for (const rank of [1, 2]) expect(message).toMatch(inLock(rank, 0, info));
+    },
+  );
+
+  test('is told also where messages are lost', async () => {
+    const main: Main = async (world, win) => {
+      await win.lock(world.rank, Lock.EXCLUSIVE);
+      await world.barrier();
+      await put(win, 1 - world.rank, Lock.EXCLUSIVE);
+    };
+    await messageOf(2, info, main, { faults: { loss: 0.05 } });
+  });
+
+  test('a lock that is held for a long time, and then given back, is no deadlock', async () => {
+    const later: Main = async (world, win) => {
+      if (world.rank === 0) await win.lock(0, Lock.EXCLUSIVE);
+      await world.barrier();
+      if (world.rank > 0) await put(win, 0, world.rank % 2 === 0 ? Lock.SHARED : Lock.EXCLUSIVE);
+      else {
+        await world.compute(1_000_000);
+        await win.unlock(0);
+      }
+      await world.barrier();
+    };
+    for (const faults of [{}, { loss: 0.2, delay: 50 }])
+      await runTasks(3, withWindow(info, later), { fabric: FABRIC, faults });
+  });
+});
+
+describe('ranks that ask again and again', () => {
+  const QUARREL: Main = async (world, win) => {
+    for (let i = 0; i < 3; i++) await put(win, 0, (world.rank + i) % 2 === 0 ? Lock.SHARED : Lock.EXCLUSIVE);
+  };
+
+  test.each(TABLE)('know soon that it is in vain, also if they are many: %s', async (_, info) => {
+    const message = await messageOf(64, info, async (world, win) => {
+      await win.lock(world.rank, Lock.EXCLUSIVE);
+      await world.barrier();
+      await put(win, (world.rank + 1) % 64, Lock.EXCLUSIVE);
+    });
+    expect(Number(/deadlock at ([\d.]+)/.exec(message)![1])).toBeLessThan(60_000);
+  });
+
+  test.each(TABLE)('wait as long as it takes where each step takes longer than a rest: %s', async (_, info) => {
+    const { host, link, ...fabric } = loadFabric(FABRIC);
+    const slow = { ...fabric, host: { ...host, lookAgain: 50 }, link: { ...link, latency: 5000 } };
+    await runTasks(4, withWindow(info, QUARREL), { fabric: slow, order: 'random' });
+    const late = { ...slow, retry: { timeout: 20_000 } };
+    await runTasks(4, withWindow(info, QUARREL), { fabric: late, faults: { loss: 0.2, delay: 3000 } });
+  });
+
+  test('wait for a rank that waits for something else than the fabric, as long as that may come', async () => {
+    const timer: Main = async (world, win) => {
+      if (world.rank === 0) await win.lock(0, Lock.EXCLUSIVE);
+      await world.barrier();
+      if (world.rank > 0) await put(win, 0, Lock.EXCLUSIVE);
+      else {
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        await win.unlock(0);
+      }
+    };
+    for (const [, info] of TABLE) await runTasks(3, withWindow(info, timer), { fabric: FABRIC });
+  });
+});
