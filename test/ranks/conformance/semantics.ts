@@ -564,6 +564,25 @@ requirement(
         await t.barrier();
       });
       await t.barrier();
+      win.local.fill(0);
+      await t.barrier();
+      await transposed(t, win, side, async () => {
+        await win.post(t.comm.group.include([t.previous]));
+        await win.start(t.comm.group.include([t.next]));
+        putAll();
+        await win.complete();
+        await win.wait();
+      });
+      await t.barrier();
+      win.local.fill(0);
+      await t.barrier();
+      await transposed(t, win, side, async () => {
+        await win.lockAll();
+        putAll();
+        await win.unlockAll();
+        await t.barrier();
+      });
+      await t.barrier();
     });
   },
 );

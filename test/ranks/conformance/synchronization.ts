@@ -963,7 +963,7 @@ requirement(
   'a sum over all ranks comes out the same in every kind of epoch',
   'mpich/test1 mpich/test1_am',
   (t) =>
-    t.window(Int32Array, 2, async (win) => {
+    t.window(Int32Array, 5, async (win) => {
       const one = Int32Array.of(t.rank + 1);
       await win.fence();
       win.accumulate(one, 0, 0, Op.SUM);
@@ -971,7 +971,19 @@ requirement(
       await win.lockAll();
       win.accumulate(one, 0, 1, Op.SUM);
       await win.unlockAll();
+      for (const [i, type] of [Lock.SHARED, Lock.EXCLUSIVE].entries()) {
+        await win.lock(0, type);
+        win.accumulate(one, 0, 2 + i, Op.SUM);
+        await win.unlock(0);
+      }
+      // Nobody exposes what others still lock.
       await t.barrier();
-      if (t.rank === 0) assert.deepEqual([...win.local], [sumTo(t.size), sumTo(t.size)]);
+      if (t.rank === 0) await win.post(t.comm.group);
+      await win.start(t.comm.group.include([0]));
+      win.accumulate(one, 0, 4, Op.SUM);
+      await win.complete();
+      if (t.rank === 0) await win.wait();
+      await t.barrier();
+      if (t.rank === 0) assert.deepEqual([...win.local], new Array(5).fill(sumTo(t.size)));
     }),
 );
