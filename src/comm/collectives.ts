@@ -16,6 +16,8 @@ export interface Channel {
   send(target: number, payload: Uint8Array): void;
   /** The next message from `source`, if it has arrived; looks for arrivals itself. */
   receive(source: number): Uint8Array | undefined;
+  /** Whose message a collective waits for, for error messages; -1 if it waits for none. */
+  awaited: number;
   /** Where processor time is part of a model. */
   readonly processor?: ProcessorTime | undefined;
 }
@@ -26,9 +28,11 @@ function* receive(channel: Channel, source: number, byteLength: number, call: st
   for (;;) {
     const message = channel.receive(source);
     if (message === undefined) {
+      channel.awaited = source;
       yield;
       continue;
     }
+    channel.awaited = -1;
     if (message.length !== byteLength) {
       throw new RmaError(
         'ERR_TRUNCATE',

@@ -448,6 +448,12 @@ export class Communicator {
     return all;
   }
 
+  /** @internal Whose message the collective that is under way waits for, in words. */
+  get awaited(): string {
+    const { awaited } = this.#channel;
+    return awaited < 0 ? 'the other ranks' : `rank ${awaited}`;
+  }
+
   /** @internal The sum of all ranks' `counts[rank]` for this rank: a reduce-scatter, by halving. */
   sumForMe(counts: Int32Array): Generator<void, number> {
     return collectives.sumForEach(this.#channel, counts);
@@ -539,6 +545,7 @@ export class Communicator {
     const operation = new CollectiveOperation(
       this.#thenDrain(generator),
       `${call} among ${this.size} ranks`,
+      this.#channel,
       this.#turn,
       (why) => {
         this.#broken ??= why;
@@ -865,13 +872,21 @@ class Receive implements Operation {
 
 /** A collective in its turn: it begins when those before it are complete. */
 class CollectiveOperation<T> extends GeneratorOperation<T> {
+  readonly #channel: collectives.Channel;
   #turn: Operation[];
   #broke: (why: string) => void;
   #state: 'open' | 'complete' | 'ended' = 'open';
   #error: unknown;
 
-  constructor(generator: Generator<void, T>, description: string, turn: Operation[], broke: (why: string) => void) {
+  constructor(
+    generator: Generator<void, T>,
+    description: string,
+    channel: collectives.Channel,
+    turn: Operation[],
+    broke: (why: string) => void,
+  ) {
     super(generator, description);
+    this.#channel = channel;
     this.#turn = turn;
     this.#broke = broke;
   }
@@ -902,6 +917,15 @@ class CollectiveOperation<T> extends GeneratorOperation<T> {
     return true;
   }
 
+  override describe(): string {
+    const words = super.describe();
+    if (this.#state !== 'open') return words;
+    const [head] = this.#turn;
+    if (head !== this) return `${words} (after ${head.describe()})`;
+    const { awaited } = this.#channel;
+    return awaited < 0 ? words : `${words} (waiting for rank ${awaited})`;
+  }
+
   override abandon(): void {
     if (this.#state !== 'open') return;
     super.abandon();
@@ -922,6 +946,7 @@ function makeChannel(job: Job, group: Group, contextId: number): collectives.Cha
   return {
     rank: group.rank,
     size: group.size,
+    awaited: -1,
     processor: job.context.processor,
     send: (target, payload) => messenger.send(ranks[target], contextId, payload),
     receive: (source) => {

@@ -7,6 +7,7 @@ import type { Context } from '../verbs/device.ts';
 import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
 import { Blocks } from './blocks.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './bootstrap/control.ts';
+import type { LocksAtRank } from './deadlock.ts';
 import { type MessageMemory, Messenger, type Rendezvous } from './messages.ts';
 import { Origins } from './origins.ts';
 import { type Liveness, Progress, type ProgressOptions, type Waiting } from './progress.ts';
@@ -53,6 +54,8 @@ export interface TaskTime {
   readonly rendezvous: Rendezvous;
   readonly messageMemory: MessageMemory;
   readonly meetings: Meetings;
+  /** Of the windows of this rank that are not freed. */
+  readonly locks: Set<LocksAtRank>;
 }
 
 /** Where ranks of one process find what the others have made for a window, so that connections need not be made before they are used. */

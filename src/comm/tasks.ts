@@ -32,6 +32,7 @@ import {
   viewControl,
 } from './bootstrap/control.ts';
 import { Communicator } from './communicator.ts';
+import { deadlock, type LocksAtRank } from './deadlock.ts';
 import { Job, type Meetings, type Membership, type TaskTime } from './job.ts';
 import type { MessageMemory, Rendezvous } from './messages.ts';
 import { recordWait } from './traced.ts';
@@ -168,6 +169,8 @@ class Run<T> {
   readonly #progresses: (VirtualProgress | undefined)[] = [];
   readonly #jobs: Job[];
   readonly #control: Control;
+  /** By rank. */
+  readonly #locks: readonly Set<LocksAtRank>[];
   readonly #faults: Faults;
   readonly #done: boolean[];
   readonly #results: T[];
@@ -199,6 +202,7 @@ class Run<T> {
     this.#simulator = new Simulator(size, seed, shuffled);
     this.#done = new Array<boolean>(size).fill(false);
     this.#results = new Array<T>(size);
+    this.#locks = Array.from({ length: size }, () => new Set());
     this.#published = new Array<undefined>(size).fill(undefined);
     this.#callers = new Array<undefined>(size).fill(undefined);
     const words = viewControl(new ArrayBuffer(controlBytes(size, 'none')), size, 'none');
@@ -317,21 +321,12 @@ class Run<T> {
     this.#reject(error);
   }
 
-  #waitsOf(rank: number): readonly string[] {
-    return this.#progresses[rank]?.waits ?? [];
-  }
-
   #deadlock(): RmaError {
-    const who: string[] = [];
-    let more = 0;
-    for (let rank = 0; rank < this.#size; rank++) {
-      if (this.#done[rank]) continue;
-      if (who.length === 20) more++;
-      else who.push(`rank ${rank} waits in ${this.#waitsOf(rank).join(' and in ')}`);
-    }
-    return new RmaError(
-      'ERR_RMA_WOULD_DEADLOCK',
-      `deadlock at ${this.#simulator.now} microseconds, nobody can go on: ${who.join('; ')}${more > 0 ? `; and ${more} more ranks` : ''}`,
+    const waits = this.#jobs.map((_, rank) => (this.#done[rank] ? undefined : (this.#progresses[rank]?.waits ?? [])));
+    return deadlock(
+      this.#simulator.now,
+      waits,
+      this.#locks.map((own) => [...own]),
     );
   }
 
@@ -363,6 +358,7 @@ class Run<T> {
         }
         return progress;
       },
+      locks: this.#locks[rank],
       wakeAll: () => {
         simulator.at(cpu.time, rank, { happen: () => this.#wakeAll() });
       },

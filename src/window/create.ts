@@ -135,7 +135,14 @@ const HANDLE_OFFSET = HANDLE_BYTES + 1;
 const WORDS = HANDLE_OFFSET + 1;
 const NUMBERS = WORDS + 2;
 
-let windowsMade = 0;
+/** How many windows without a name a rank has made: mostly, all ranks of a window give it the same number. */
+const windowsMade = new WeakMap<Job, number>();
+
+function nextName(job: Job): string {
+  const count = (windowsMade.get(job) ?? 0) + 1;
+  windowsMade.set(job, count);
+  return `#${count}`;
+}
 
 /** Refuses a call that would block a thread on which other ranks run. */
 export function refuseSync(comm: Communicator, call: string): void {
@@ -403,7 +410,7 @@ function beginWindow(
   } catch (error) {
     wrong = error;
   }
-  const name = given.name ?? `#${++windowsMade}`;
+  const name = given.name ?? nextName(comm.job);
   return {
     operation: comm.begin(meet(comm, call, flavor, name, offer, wrong), call),
     options: offer === undefined ? {} : { signal: given.signal, timeout: given.timeout },

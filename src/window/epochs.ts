@@ -1,8 +1,10 @@
 /** Which epochs are open on a window at this rank, what they allow, and the words for it where something is not allowed. */
 import type { Communicator } from '../comm/communicator.ts';
+import type { LocksAtRank } from '../comm/deadlock.ts';
 import { type Group, Rank } from '../comm/group.ts';
 import type { Side } from '../datatype/layout.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
+import { Lock } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
 import { goneError, type WindowParts } from './create.ts';
@@ -55,6 +57,8 @@ export class Epochs {
   readonly accesses = LOG_ACCESSES ? new AccessLog() : undefined;
   /** Where each epoch was last opened, if that is noted: by its target, or by the call. */
   readonly #openedAt = new Map<Opening, string | undefined>();
+  /** For the message of a deadlock. */
+  readonly locks: LocksAtRank;
   #map: (rank: number) => void;
 
   constructor(parts: WindowParts) {
@@ -62,6 +66,16 @@ export class Epochs {
     this.group = parts.comm.group;
     this.name = parts.name;
     this.targets = parts.targets;
+    const { worldRanks } = this.group;
+    const world = (holds: (t: Target) => boolean): readonly number[] => this.#ranks(holds).map((r) => worldRanks[r]);
+    this.locks = {
+      key: parts.trace,
+      what: () => this.what,
+      exclusive: () => world((t) => t.held === Lock.EXCLUSIVE),
+      shared: () => world((t) => this.open === LOCK_ALL || t.held === Lock.SHARED),
+      wanted: () => world((t) => t.waiting),
+      wantsAll: () => this.busy === 'lockAll',
+    };
     const queues = parts.deferred !== undefined || parts.passive !== undefined;
     const short = this.accesses === undefined && !queues;
     this.#map = (rank) => {

@@ -219,6 +219,7 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#passive = new PassiveTarget(parts, epochs);
     this.#longWay = new LongWay(parts, epochs);
     this.#notifications = new Notifications(parts, epochs);
+    parts.comm.job.tasks?.locks.add(epochs.locks);
     this.#cancelRelease = parts.comm.onRelease(
       () => {
         this.#close();
@@ -878,6 +879,7 @@ export class Window<T extends TypedArray = TypedArray> {
 
   /** Gives back what this rank holds: nobody needs it any more, or a rank has failed. Happens once. */
   #giveBack(): void {
+    this.#parts.comm.job.tasks?.locks.delete(this.#epochs.locks);
     if (!this.#cancelRelease()) return;
     for (const t of this.#parts.targets) t.unmap();
     this.#parts.release();

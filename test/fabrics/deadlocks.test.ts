@@ -43,7 +43,12 @@ describe.each(TABLE)('with locks %s', (_, info) => {
       await world.barrier();
       await put(win, 1 - world.rank, Lock.EXCLUSIVE);
     });
-    for (const rank of [0, 1]) expect(message).toMatch(inLock(rank, 1 - rank, info));
+    for (const rank of [0, 1]) {
+      expect(message).toMatch(inLock(rank, 1 - rank, info));
+      expect(message).toContain(
+        `the lock of rank ${rank} in window #1 is held by rank ${rank}, and waited for by rank ${1 - rank}`,
+      );
+    }
   });
 
   test.each(['exclusive', 'shared'])(
@@ -59,8 +64,31 @@ describe.each(TABLE)('with locks %s', (_, info) => {
       });
       expect(message).toMatch(/rank 0 waits in barrier/);
       for (const rank of [1, 2]) expect(message).toMatch(inLock(rank, 0, info));
+      expect(message).toContain('the lock of rank 0 in window #1 is held by rank 0, and waited for by ranks 1, 2');
     },
   );
+
+  test('a lock that is shared, one that is held in another window, and a lockAll', async () => {
+    const message = await messageOf(4, info, async (world, win) => {
+      const other = await Window.allocate(world, Int32Array, 1, { name: 'other', info });
+      if (world.rank < 2) await win.lock(3, Lock.SHARED);
+      if (world.rank === 3) await other.lock(3, Lock.EXCLUSIVE);
+      if (world.rank < 2) {
+        win.get(new Int32Array(1), 3, 0);
+        await win.flush(3);
+      }
+      await world.barrier();
+      if (world.rank === 2) await put(win, 3, Lock.EXCLUSIVE);
+      if (world.rank === 0) await other.lockAll();
+      await world.barrier();
+    });
+    expect(message).toContain(
+      'the lock of rank 3 in window #1 is held by ranks 0, 1 (shared), and waited for by rank 2',
+    );
+    expect(message).toContain('the lock of rank 3 in window other is held by rank 3, and waited for by rank 0');
+    expect(message).toMatch(/rank 0 waits in lockAll of window other \(waiting for rank 3/);
+    expect(message).toMatch(/rank 1 waits in barrier/);
+  });
 
   test('is told also where messages are lost', async () => {
     const main: Main = async (world, win) => {
@@ -84,6 +112,23 @@ describe.each(TABLE)('with locks %s', (_, info) => {
     };
     for (const faults of [{}, { loss: 0.2, delay: 50 }])
       await runTasks(3, withWindow(info, later), { fabric: FABRIC, faults });
+  });
+});
+
+describe('in a fence', () => {
+  const FENCES = ['immediate-naive', 'immediate-optimized', 'remote-notify', 'notify-all', 'deferred'] as const;
+
+  test.each(FENCES)('%s, which one rank does not come to', async (fence) => {
+    const message = await messageOf(4, { fence }, async (world, win) => {
+      await win.fence();
+      win.put(Int32Array.of(1), (world.rank + 1) % 4, 0);
+      if (world.rank === 2) await world.receive(new Int32Array(1), 0);
+      await win.fence();
+    });
+    expect(message).toMatch(/rank 2 waits in receive\(\) from rank 0/);
+    for (const rank of [0, 1, 3]) expect(message).toMatch(new RegExp(`rank ${rank} waits in fence of window #1`));
+    // Somebody waits for that rank itself, except where notifications come from anybody.
+    if (fence !== 'notify-all') expect(message).toMatch(/rank [013] waits in fence of window #1 \([^;]* rank 2\)/);
   });
 });
 

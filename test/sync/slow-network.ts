@@ -89,6 +89,7 @@ export class SlowNetwork {
       rank,
       size: this.size,
       space: 0,
+      awaited: -1,
       send: (target, payload) => {
         const copy = payload.slice();
         // Messages to oneself are there at once.

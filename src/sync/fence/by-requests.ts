@@ -26,7 +26,7 @@ export abstract class FenceByRequests extends StepwiseFence {
 
   /** Until a collective has given its number; puts keep coming in meanwhile. */
   protected *count(sum: Generator<void, number>): Generator<void, number> {
-    this.step = 'waiting for the counts of the other ranks';
+    this.step = () => `waiting for the counts of ${this.comm.awaited}`;
     let next = sum.next();
     while (!next.done) {
       this.requests.poll();
@@ -36,7 +36,7 @@ export abstract class FenceByRequests extends StepwiseFence {
     return next.value;
   }
 
-  protected *until(holds: () => boolean, step: string): Generator<void, void> {
+  protected *until(holds: () => boolean, step: string | (() => string)): Generator<void, void> {
     this.step = step;
     for (;;) {
       this.requests.poll();
@@ -46,11 +46,10 @@ export abstract class FenceByRequests extends StepwiseFence {
   }
 
   protected *meet(barrier: BarrierState): Generator<void, void> {
-    this.step = `waiting in the barrier for ${barrier.waitsFor()}`;
+    this.step = () => `waiting in the barrier for ${barrier.waitsFor()}`;
     barrier.begin();
     while (!barrier.advance()) {
       this.requests.poll();
-      this.step = `waiting in the barrier for ${barrier.waitsFor()}`;
       yield;
     }
   }

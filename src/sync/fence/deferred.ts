@@ -81,7 +81,7 @@ export class DeferredFence extends StepwiseFence {
       this.statistics.messages++;
       if (queued.fetches) fetching.set(target, queued);
     }
-    this.step = 'waiting for the counts of the other ranks';
+    this.step = () => `waiting for the counts of ${this.comm.awaited}`;
     let expected = yield* this.comm.sumForMe(targets);
     const serve = (source: number, message: Uint8Array): void => {
       expected--;
@@ -106,9 +106,9 @@ export class DeferredFence extends StepwiseFence {
       }
       if (expected > 0) yield;
     }
+    this.step = () => `waiting for the answers of rank ${[...fetching.keys()].join(', ')}`;
     while (fetching.size > 0) {
       for (const [target, queued] of fetching) {
-        this.step = `waiting for the answer of rank ${target}`;
         const answer = this.#answers.receive(target);
         if (answer === undefined) continue;
         fetching.delete(target);

@@ -20,7 +20,10 @@ export class ImmediateNaiveFence extends FenceByFinish {
     for (let i = 1; i < size; i++) this.requests.flag((rank + i) % size);
     this.statistics.flags += size - 1;
     const missing = (): number => flags.findIndex((n, source) => source !== rank && ((n - this.#posted) | 0) < 0);
-    yield* this.until(() => missing() < 0, 'waiting for the flags of the other ranks');
+    yield* this.until(
+      () => missing() < 0,
+      () => `waiting for the flag of rank ${missing()}`,
+    );
     // The connection must have taken them: the program may compute or end now.
     yield* this.completeOwn();
   }

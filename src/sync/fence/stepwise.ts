@@ -7,7 +7,7 @@ export abstract class StepwiseFence implements FenceScheme {
   readonly statistics = noFences();
   protected readonly comm: Communicator;
   /** What it waits for, for messages. */
-  protected step = '';
+  protected step: string | (() => string) = '';
   readonly #description: string;
   #under: Operation | undefined;
 
@@ -32,7 +32,8 @@ export abstract class StepwiseFence implements FenceScheme {
   }
 
   describe(): string {
-    return `fence of ${this.#description} (${this.step})`;
+    const { step } = this;
+    return `fence of ${this.#description} (${typeof step === 'string' ? step : step()})`;
   }
 
   /** The fence goes on when it is called again. */
