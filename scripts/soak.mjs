@@ -74,7 +74,7 @@ while (Date.now() < end) {
   const [program, ...args] = PROGRAMS[rounds % PROGRAMS.length];
   const [kind, size] = KINDS[rounds % KINDS.length];
   const command = [
-    ...['dist/cli/main.js', 'run', '-n', String(size), '--ranks', kind, '--timeout', '120'],
+    ...['dist/cli/main.js', 'run', '-n', String(size), '--ranks', kind, '--timeout', '600'],
     ...[`build/programs/test/ranks/${program}.js`, '--', `--seed=${seed}`, ...args],
   ];
   const { code, output } = await run(command);

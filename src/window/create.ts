@@ -213,12 +213,6 @@ export function beginCreateDynamic(comm: Communicator, options: WindowOptions | 
         'ERR_DISP',
       );
     }
-    if (comm.job.tasks !== undefined) {
-      throw new RmaError(
-        'ERR_PROVIDER_UNAVAILABLE',
-        `${call}: dynamic windows are not on modelled fabrics in this version; use Window.create`,
-      );
-    }
     const common = checkOptions(comm, call, given, 1);
     const local = new Uint8Array(new ArrayBuffer(0));
     const { loadStore } = comm.job.context.capabilities;

@@ -181,16 +181,18 @@ export class PassiveTarget {
 
   /** Takes the lock of this rank's own part if nobody holds it, without waiting for other ranks. Errors: of a device. */
   acquireAtOnce(lock: TargetLock): boolean {
-    const deadline = performance.now() + (lock.attempt === undefined ? REFUSED_MS : RELEASE_MS);
+    const progress = this.#progress;
+    const { processor } = this.#job.context;
+    const deadline = progress.now() + (lock.attempt === undefined ? REFUSED_MS : RELEASE_MS);
     do {
       const attempt = lock.attempt?.(true);
       if (attempt === undefined) {
         if (this.#tryAcquire(lock, true)) return true;
         continue;
       }
-      while (!this.#progress.look(attempt));
+      while (!progress.look(attempt)) processor?.letPass();
       if (attempt.acquired) return true;
-    } while (performance.now() < deadline);
+    } while (progress.now() < deadline);
     return false;
   }
 
