@@ -1,17 +1,18 @@
-/** What a job could leave behind where names live: /dev/shm. (Processes: see launcher/command.ts.) */
+/** What a job could leave behind where names live: /dev/shm. (Processes: see launcher/command.ts.) Other programs have names there, too; those that the library gives to memory begin with its own. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 const FOLDER = '/dev/shm';
+const OURS = /^onesided/;
 
 export function sharedMemoryNames(): Set<string> {
   try {
-    return new Set(readdirSync(FOLDER));
+    return new Set(readdirSync(FOLDER).filter((name) => OURS.test(name)));
   } catch {
     return new Set();
   }
 }
 
-/** The names that are there now and were not before, and that no living process has open or mapped: other programs on this machine use theirs. */
+/** The names that are there now and were not before, and that no living process has open or mapped: other jobs on this machine use theirs. */
 export function abandonedSharedMemory(before: ReadonlySet<string>): string[] {
   const fresh = [...sharedMemoryNames()].filter((name) => !before.has(name));
   if (fresh.length === 0) return [];
