@@ -115,7 +115,9 @@ requirement('12.3.4', 'elements without end, one upon the other, are refused bef
       refused('ERR_TYPE', () => win.accumulate(new Uint8Array(8), t.next, 0, Op.SUM, { origin: side, target: side }));
     });
     assert.deepEqual([...win.local], iota(8).fill(0));
-    refused('ERR_SIZE', () => Datatype.resized(FLOAT64, 0, 0).pack(new Float64Array(1), 2 ** 31 - 1));
+    // A pebibyte: there is no room for it, whatever the version of Node lets an array be.
+    const again = Datatype.resized(Datatype.hvector(2 ** 16, 1, 0, FLOAT64), 0, 0);
+    refused('ERR_SIZE', () => again.pack(new Float64Array(1), 2 ** 31 - 1));
   }),
 );
 
