@@ -3,6 +3,7 @@
  *
  * A datatype is flattened when it is made, into runs of bytes and a signature, and never looked at as a tree again.
  */
+import { totalmem } from 'node:os';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import {
   ALIGNMENTS,
@@ -618,8 +619,10 @@ const NAMED: readonly Datatype[] = [
   Datatype.TWO_INT,
 ];
 
+/** Asks for no more than the machine has: Node 26 ends a worker thread whose request cannot be met. */
 function room(call: string, bytes: number): Uint8Array {
   try {
+    if (bytes > totalmem()) throw new RangeError(`this machine has ${totalmem()} bytes of memory`);
     return new Uint8Array(bytes);
   } catch (cause) {
     throw new RmaError('ERR_SIZE', `${call}: there is no room for ${bytes} bytes`, { cause });
