@@ -153,7 +153,7 @@ export const chapter4: readonly Figure[] = [
     source: 'dissertation figure 4.2, §4.1',
     caption: 'Exclusive lock and unlock while the target computes, by how long it does.',
     expected:
-      'direct: two compare-and-swaps and no message for a lock and its unlock, and the same time within 1 % however long the target computes; two-sided: longer with the computation',
+      'direct: two atomic operations and no message for a lock and its unlock, and the same time within 1 % however long the target computes; two-sided: longer with the computation',
     schemes: FILES,
     async measure() {
       const computations = [0, 50, 100, 200, 400];
@@ -166,7 +166,7 @@ export const chapter4: readonly Figure[] = [
       const twoSided = await forEach(computations, (compute) => run({ lock: 'two-sided' }, compute));
       const times = direct.map(({ took }) => took);
       const holds =
-        direct.every(({ swaps, messages }) => swaps === 2 && messages === 0) &&
+        direct.every(({ atomics, messages }) => atomics === 2 && messages === 0) &&
         times.every((time) => Math.abs(time / times[0] - 1) < 0.01) &&
         twoSided[4].took > twoSided[0].took + 300;
       return {
@@ -179,7 +179,7 @@ export const chapter4: readonly Figure[] = [
             { name: 'direct', values: times },
           ],
         },
-        measured: `direct ${show(times[0])} and ${show(times[4])} µs, ${direct[0].swaps} swaps, ${direct[0].messages} messages; two-sided ${show(twoSided[0].took)} and ${show(twoSided[4].took)} µs`,
+        measured: `direct ${show(times[0])} and ${show(times[4])} µs, ${direct[0].atomics} atomic operations, ${direct[0].messages} messages; two-sided ${show(twoSided[0].took)} and ${show(twoSided[4].took)} µs`,
         holds,
       };
     },
@@ -388,14 +388,14 @@ export const chapter4: readonly Figure[] = [
     id: 'D4.9',
     claim: 'exponential back-off keeps a contended direct lock from flooding the network',
     source: 'dissertation §4.1, left open there',
-    caption: 'Compare-and-swaps for each lock that is taken, by ranks that all want the same one and hold it for 5 µs.',
-    expected: 'with 64 ranks, fewer than a fifth of the swaps that ranks need which swap again at once',
+    caption: 'Atomic operations for each lock that is taken, by ranks that all want the same one and hold it for 5 µs.',
+    expected: 'with 64 ranks, fewer than a fifth of the atomic operations that ranks need which swap again at once',
     schemes: [LOCK_FILES['direct'], 'src/sync/lock/back-off.ts'],
     async measure() {
       const locks = 10;
       const patient = await forEach(LU_RANKS, async (ranks) => {
         const { counts, taken } = await fight({ ranks, locks, info: DIRECT, options: FABRIC, isExclusive: () => true });
-        return counts.swaps / taken;
+        return counts.atomics / taken;
       });
       const hasty = await forEach(LU_RANKS, (ranks) => impatient(ranks, locks));
       const [with64, without64] = [patient, hasty].map((values) => values[LU_RANKS.indexOf(64)]);
@@ -403,13 +403,13 @@ export const chapter4: readonly Figure[] = [
         chart: {
           kind: 'lines',
           x: { name: 'processes', places: LU_RANKS },
-          y: { name: 'compare-and-swaps a lock', logarithmic: true },
+          y: { name: 'atomic operations a lock', logarithmic: true },
           series: [
             { name: 'direct, with back-off', values: patient },
             { name: 'again at once', values: hasty },
           ],
         },
-        measured: `swaps a lock with 64 ranks: ${show(with64)} with back-off, ${show(without64)} without`,
+        measured: `atomic operations a lock with 64 ranks: ${show(with64)} with back-off, ${show(without64)} without`,
         holds: with64 < without64 / 5,
       };
     },

@@ -72,7 +72,7 @@ export async function fight({ ranks, locks, info, options, isExclusive }: Conten
       Object.fromEntries(
         Object.entries(sum).map(([key, n]) => [key, n + one.counts[key as keyof LockStatistics]]),
       ) as unknown as LockStatistics,
-    { messages: 0, operations: 0, swaps: 0, misses: 0, grants: 0, migrations: 0 },
+    { messages: 0, operations: 0, atomics: 0, misses: 0, grants: 0, migrations: 0 },
   );
   const times = results.flatMap((one) => one.times);
   return { ...conflicts(all), took: mean(times), longest: Math.max(...times), times, taken: all.length, counts };

@@ -50,7 +50,7 @@ export interface LockedOptions {
 export interface Locked {
   /** The median. */
   readonly took: number;
-  readonly swaps: number;
+  readonly atomics: number;
   readonly messages: number;
 }
 
@@ -72,12 +72,12 @@ export async function locked(world: Communicator, { info, compute, rounds, warm 
     else await world.compute(compute);
     times.push(world.now() - began);
   }
-  const { swaps, messages } = win.statistics().lock;
+  const { atomics, messages } = win.statistics().lock;
   await world.barrier();
   await win.free();
   return {
     took: median(times),
-    swaps: (swaps - before.swaps) / rounds,
+    atomics: (atomics - before.atomics) / rounds,
     messages: (messages - before.messages) / rounds,
   };
 }

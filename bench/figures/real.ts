@@ -128,15 +128,15 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
         const [found] = await onRanks(2, 'locked', options);
         return found;
       });
-    const tell = ({ took, swaps, messages }: Result<'locked'>): string =>
-      `${show(took)} (${show(swaps)} swaps, ${show(messages)} messages)`;
+    const tell = ({ took, atomics, messages }: Result<'locked'>): string =>
+      `${show(took)} (${show(atomics)} atomic operations, ${show(messages)} messages)`;
     const [idle, busy] = [await computing(0), await computing(400)];
     return {
       measured: `2 processes: µs of lock and unlock, target idle: ${told(idle, tell)}; it computes for 400 µs: ${told(busy, tell)}`,
       expected:
-        'direct: two swaps and no message, and longer by at most a tenth of the computation; two-sided longer by three quarters of it at least',
+        'direct: two atomic operations and no message, and longer by at most a tenth of the computation; two-sided longer by three quarters of it at least',
       holds:
-        [idle, busy].every(({ direct }) => direct.swaps === 2 && direct.messages === 0) &&
+        [idle, busy].every(({ direct }) => direct.atomics === 2 && direct.messages === 0) &&
         busy.direct.took - idle.direct.took <= 40 &&
         busy['two-sided'].took - idle['two-sided'].took >= 300,
     };

@@ -221,8 +221,8 @@ async function statistics(world: Communicator): Promise<void> {
   await allocated(world, 1, { lock: 'direct' }, async (win) => {
     win.lockSync(next, Lock.EXCLUSIVE);
     win.unlockSync(next);
-    const { scheme, messages, swaps, misses } = win.statistics().lock;
-    assert.deepEqual([scheme, messages, swaps, misses], ['direct', 0, 2, 0]);
+    const { scheme, messages, atomics, misses } = win.statistics().lock;
+    assert.deepEqual([scheme, messages, atomics, misses], ['direct', 0, 2, 0]);
   });
   for (const [info, migrations] of [
     [{ lock_migration: 'never' }, 0],

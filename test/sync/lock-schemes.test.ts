@@ -142,10 +142,20 @@ class World {
   readonly targets: number;
   readonly network: SlowNetwork;
   readonly #check: (target: number) => void;
+  readonly #stepMs: number;
   #steps = 0;
 
-  constructor(scheme: SchemeName, size: number, nodeSize: number, rounds: number, below: (n: number) => number) {
+  /** @param stepMs how long a step takes: of long ones, few pass between two tries of who finds a lock taken */
+  constructor(
+    scheme: SchemeName,
+    size: number,
+    nodeSize: number,
+    rounds: number,
+    below: (n: number) => number,
+    stepMs = 0.002,
+  ) {
     this.below = below;
+    this.#stepMs = stepMs;
     this.targets = Math.min(2, size);
     this.sections = new Sections(size);
     const network = new SlowNetwork(size);
@@ -213,7 +223,7 @@ class World {
   }
 
   count(): void {
-    this.network.now += 0.002;
+    this.network.now += this.#stepMs;
     if (++this.#steps > PATIENCE) {
       throw new Error(`ranks wait for ever: rounds left ${this.ranks.map(({ left }) => left)}`);
     }
@@ -254,9 +264,10 @@ describe('locks under random schedules', () => {
         fc.integer({ min: 1, max: 6 }),
         fc.integer({ min: 1, max: 4 }),
         fc.integer({ min: 3, max: 30 }),
+        fc.constantFrom(0.002, 0.02, 0.2),
         fc.integer(),
-        (size, nodeSize, odds, seed) => {
-          const world = new World(scheme, size, nodeSize, 12, randomBelow(seed));
+        (size, nodeSize, odds, stepMs, seed) => {
+          const world = new World(scheme, size, nodeSize, 12, randomBelow(seed), stepMs);
           world.run(odds);
           expect(world.ranks.map(({ left }) => left)).toEqual(new Array(size).fill(0));
           world.checkFree();
@@ -295,6 +306,94 @@ describe('locks under random schedules', () => {
     locks[2].release(true);
     expect(step(late, 100)).toBe(true);
   });
+
+  for (const scheme of ['direct', 'hybrid']) {
+    test(`${scheme}: who takes the lock again at once steps aside for those who wait, and pays nothing where nobody does`, () => {
+      const size = 2;
+      const network = new SlowNetwork(size);
+      network.setWord(0, 0, size);
+      const words = new Int32Array(HYBRID_WORDS + queueLockWords(size + 1));
+      setUpHybrid(words, NETWORK, new MigrationPolicy('never'));
+      const counts = noLocks();
+      const [greedy, patient] = [0, 1].map((rank) => {
+        const agent = new LockAgent(
+          network.channel(rank),
+          NO_GATE,
+          noLocks(),
+          () => {},
+          () => {},
+        );
+        const word = new LockWord(
+          network.requests(rank),
+          { rank: 0, rkey: 0, address: 0 },
+          size,
+          () => network.now,
+          rank,
+          rank === 0 ? counts : noLocks(),
+        );
+        return scheme === 'direct'
+          ? new DirectLock(agent, word, rank, 0)
+          : new HybridLock(agent, word, rank, 0, undefined, false);
+      });
+      const deliverAll = (rank: number): void => {
+        while (network.deliverFirst((connection) => connection.includes(` ${rank} 0`)));
+      };
+      /** Rank 0 has the lock for 0.1 ms, again and again: what it asks for arrives together, so that nobody comes in between. */
+      const goOn = (rounds: number, meanwhile = (): boolean => false): boolean => {
+        for (let round = 0; round < rounds; round++) {
+          const operation = greedy.acquire(true);
+          for (;;) {
+            if (operation.advance()) break;
+            deliverAll(0);
+            if (operation.advance()) break;
+            network.now += 0.01;
+            if (meanwhile()) return true;
+          }
+          for (let i = 0; i < 10; i++) {
+            network.now += 0.01;
+            if (meanwhile()) throw new Error('two have the lock');
+          }
+          greedy.release(true);
+        }
+        return false;
+      };
+      goOn(1000);
+      expect(counts.atomics).toBe(2000);
+
+      const operation = patient.acquire(true);
+      const start = network.now;
+      const hasIt = goOn(1000, () => {
+        if (operation.advance()) return true;
+        deliverAll(1);
+        return operation.advance();
+      });
+      expect(hasIt).toBe(true);
+      expect(network.now - start).toBeLessThan(13);
+      patient.release(true);
+      deliverAll(0);
+      deliverAll(1);
+      expect(network.word(0, 0)).toBe(size);
+
+      // Who waits no more costs one step aside at most.
+      goOn(1);
+      const waiting = patient.acquire(true);
+      const hasItSoon = goOn(40, () => {
+        const done = waiting.advance();
+        deliverAll(1);
+        return done;
+      });
+      expect(hasItSoon).toBe(false);
+      waiting.abandon!();
+      deliverAll(1);
+      const before = network.now;
+      counts.atomics = 0;
+      goOn(1000);
+      const took = network.now - before;
+      expect(took).toBeGreaterThan(101);
+      expect(took).toBeLessThan(103);
+      expect(counts.atomics).toBeLessThan(2010);
+    });
+  }
 
   test('a hybrid lock changes its mode as its policy says', () => {
     const migrations = (scheme: SchemeName): number => {

@@ -12,8 +12,8 @@ export class SlowNetwork {
   readonly size: number;
   /** Milliseconds, for back-off. */
   now = 0;
-  /** The 32-bit lower halves of the words of each rank, by address / 8; nobody uses the upper ones. */
-  readonly #words: Map<number, number>[];
+  /** The words of each rank by their addresses, as they are numbered in these tests. */
+  readonly #words: Map<number, bigint>[];
   /** By connection: requests to the target, answers back, messages. */
   readonly #underWay = new Map<string, Arrival[]>();
   readonly #speeds = new Map<string, number>();
@@ -23,15 +23,17 @@ export class SlowNetwork {
 
   constructor(size: number) {
     this.size = size;
-    this.#words = Array.from({ length: size }, () => new Map<number, number>());
+    this.#words = Array.from({ length: size }, () => new Map<number, bigint>());
   }
 
+  /** @param value of the lower half; the upper one is 0 */
   setWord(rank: number, index: number, value: number): void {
-    this.#words[rank].set(index, value);
+    this.#words[rank].set(index, BigInt(value));
   }
 
+  /** @returns the lower half */
   word(rank: number, index: number): number {
-    return this.#words[rank].get(index) ?? 0;
+    return Number(BigInt.asUintN(32, this.#words[rank].get(index) ?? 0n));
   }
 
   get busy(): boolean {
@@ -105,22 +107,24 @@ export class SlowNetwork {
   }
 
   requests(rank: number): RequestTransfer {
-    const atomic = ({ rank: target, address }: RemoteWord, answer: Answer, change: (was: number) => number): void => {
+    const atomic = ({ rank: target, address }: RemoteWord, answer: Answer, change: (was: bigint) => bigint): void => {
       const words = this.#words[target];
       this.send(`request ${rank} ${target}`, () => {
-        const was = words.get(address) ?? 0;
-        words.set(address, change(was) >>> 0);
-        this.send(`answer ${rank} ${target}`, () => answer(was, 0));
+        const was = words.get(address) ?? 0n;
+        words.set(address, BigInt.asUintN(64, change(was)));
+        const [lo, hi] = [BigInt.asUintN(32, was), was >> 32n].map(Number);
+        this.send(`answer ${rank} ${target}`, () => answer(lo, hi));
       });
     };
+    const bits = (lo: number, hi: number): bigint => (BigInt(hi >>> 0) << 32n) | BigInt(lo >>> 0);
     const own = (connection: string): boolean => /^(request|answer) (\d+)/.exec(connection)?.[2] === String(rank);
     return {
       poll() {},
       pollCompletions() {},
-      compareSwap: (word: RemoteWord, compare: number, _: number, swap: number, __: number, answer: Answer) =>
-        atomic(word, answer, (was) => (was === compare >>> 0 ? swap : was)),
-      fetchAdd: (word: RemoteWord, lo: number, _: number, answer: Answer = () => {}) =>
-        atomic(word, answer, (was) => was + lo),
+      compareSwap: (word: RemoteWord, lo: number, hi: number, toLo: number, toHi: number, answer: Answer) =>
+        atomic(word, answer, (was) => (was === bits(lo, hi) ? bits(toLo, toHi) : was)),
+      fetchAdd: (word: RemoteWord, lo: number, hi: number, answer: Answer = () => {}) =>
+        atomic(word, answer, (was) => was + bits(lo, hi)),
       finish: (steps: Generator<void, void>) => {
         while (!steps.next().done) {
           const connection = [...this.#underWay.keys()].find(own);

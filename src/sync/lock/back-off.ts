@@ -5,7 +5,7 @@
 
 /** Milliseconds: the first wait, about a round trip on a fast network, and the longest one. */
 const FIRST_MS = 0.004;
-const MOST_MS = 1;
+export const MOST_MS = 1;
 
 export class BackOff {
   readonly #now: () => number;
@@ -22,6 +22,11 @@ export class BackOff {
   /** The next wait is the first one again. */
   reset(): void {
     this.#delay = FIRST_MS;
+  }
+
+  /** Whether the next wait is one of the longest. */
+  get isLongest(): boolean {
+    return this.#delay === MOST_MS;
   }
 
   /** Begins the next wait: between half of the delay and all of it. */

@@ -6,10 +6,11 @@
  * it has put `size + 1` there itself.
  *
  * Starvation. Who finds the word taken comes back after a while, with exponential back-off and jitter, at the latest after `MOST_MS`. Nobody stands in line, so there is no bound on
- * how often one can be overtaken; but each try that comes while the word is free has the same chance as everybody else's.
- * A holder that takes the word again at once leaves it free for less than a microsecond each time: as long as it goes on like that, the others have next to no chance, and seldom a `lockAll` has. A moment in between is enough (of 20 µs after 200, they wait a
- * millisecond). Shared holders, who come one after the other, could keep the word from exclusive ones for ever: so the agent lets only so many in, gives the word
- * back when they are through, and steps aside for twice the longest wait, in which everybody who waits for it tries. Who needs a bound takes `queue` or `remote`.
+ * how often one can be overtaken; but each try that comes while the word is free has the same chance as everybody else's, and nobody keeps it from being free when others try:
+ * - A holder that takes the word again at once leaves it free for less than a microsecond each time. It is told by a mark that somebody waits, and steps aside now and then (lock-word.ts).
+ * - Shared holders come one after the other: so the agent lets only so many in, gives the word back when they are through, and steps aside for twice the longest wait, in which everybody who
+ *   waits for it tries.
+ * Who needs a bound takes `queue` or `remote`.
  *
  * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires reads after its own compare-and-swap was answered.
  */

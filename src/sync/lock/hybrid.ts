@@ -314,6 +314,7 @@ export class HybridLock implements TargetLock {
         if (Atomics.add(node.words, RUN, 1) + 1 >= Atomics.load(node.words, LIMIT)) asks = true;
       }
       if (!asks) {
+        yield* word.giveWay();
         const found = yield* word.swap(word.free, this.#rank);
         if (found === word.free) {
           this.#held = Held.NETWORK;

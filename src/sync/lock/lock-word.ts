@@ -1,16 +1,27 @@
 /**
- * A lock word at a target that only a device's atomics touch (dissertation §4.1, §5.1): 64 bits of which the lower half says who has it.
+ * A lock word at a target that only a device's atomics touch (dissertation §4.1, §5.1): 64 bits. The lower half says who has it:
  *
  *   0 … size − 1   that rank, exclusively
  *   size           nobody
  *   size + 1       direct: the target's agent, for those that share it; hybrid: the lock is in CPU mode
  *   size + 2       hybrid: the target's agent, for those that share it in network mode
  *
- * Every change is a compare-and-swap from the one state to the other, and only who holds it changes it from anything but `size`; so there is one holder at a time.
+ * It is taken by a compare-and-swap from `size`, and only who holds it changes its lower half then: gives it back by an addition, or, as the manager of a hybrid lock, passes it on by a compare-and-swap. So there is one
+ * holder at a time.
+ *
+ * The upper half is a mark that somebody waits, and has found the word taken again and again, since who takes it back at once leaves it free for less than a microsecond. Who waits like
+ * that puts the mark beside the holder, by a compare-and-swap; the addition leaves it there. The holder sees it in the answers to its additions. If it has taken the word back at
+ * once for `PATIENCE_MS` with the mark there, it steps aside for twice the longest wait, in which everybody who waits tries. Who takes the word after waiting takes the mark away; others who
+ * wait put it back. So where nobody waits for long there is no mark, and it costs nothing. A mark whose rank has given up is taken away by the next one who takes the word, or steps aside.
  */
 import type { RemoteWord, RequestTransfer } from '../../transfer/requests.ts';
-import { BackOff } from './back-off.ts';
+import { BackOff, MOST_MS } from './back-off.ts';
 import type { LockCounts } from './scheme.ts';
+
+/** In the upper half: somebody waits. */
+const MARK = 1;
+/** Milliseconds for which a rank takes the word back at once though others wait. */
+const PATIENCE_MS = 8;
 
 export class LockWord {
   readonly free: number;
@@ -18,9 +29,24 @@ export class LockWord {
   readonly backOff: BackOff;
   readonly #word: RemoteWord;
   readonly #counts: LockCounts;
+  readonly #now: () => number;
   /** A swap that may give the word to somebody was not answered. */
   #deciding = false;
   #resting = false;
+  /** What was seen last: who had it, and the upper half. The next swap expects that half. */
+  #holder = -1;
+  #mark = 0;
+  /** Since when this rank has given the word back with a mark and taken it again at once, if it has; and when it gave it back last. */
+  #overtaking: number | undefined;
+  #given = 0;
+  readonly #onGiven = (_: number, mark: number): void => {
+    this.#mark = mark;
+    if (mark === 0) this.#overtaking = undefined;
+    else if (this.#overtaking === undefined) {
+      this.#given = this.#now();
+      this.#overtaking = this.#given;
+    }
+  };
 
   constructor(
     requests: RequestTransfer,
@@ -34,6 +60,7 @@ export class LockWord {
     this.free = size;
     this.#word = word;
     this.#counts = counts;
+    this.#now = now;
     this.backOff = new BackOff(now, seed);
   }
 
@@ -42,24 +69,52 @@ export class LockWord {
     return this.#deciding;
   }
 
-  /** One try. @returns what was there: it has succeeded if that is `from` */
+  /** One try, whatever the mark. @returns what was there: it has succeeded if that is `from` */
   *swap(from: number, to: number): Generator<void, number> {
-    let found = -1;
-    this.#counts.swaps++;
+    let mark: number;
+    let found: number;
+    const answer = (lo: number, hi: number): void => {
+      found = lo;
+      this.#mark = hi;
+    };
     this.#resting = false;
     this.#deciding = true;
-    const answer = (lo: number): void => {
-      found = lo;
-    };
-    this.requests.compareSwap(this.#word, from, 0, to, 0, answer, true);
-    while (found < 0) yield;
+    do {
+      mark = this.#mark;
+      found = -1;
+      this.#counts.atomics++;
+      this.requests.compareSwap(this.#word, from, mark, to, this.#overtaking === undefined ? 0 : mark, answer, true);
+      while (found < 0) yield;
+    } while (found === from && this.#mark !== mark);
     this.#deciding = false;
-    if (found !== from) this.#counts.misses++;
+    this.#holder = found;
+    if (found !== from) {
+      this.#counts.misses++;
+      this.#overtaking = undefined;
+    } else if (this.#overtaking === undefined) this.#mark = 0;
     return found;
+  }
+
+  /** Lets others who wait have a turn, if this rank has taken the word back again and again. To be called before it is tried for. */
+  *giveWay(): Generator<void, void> {
+    if (this.#overtaking === undefined) return;
+    const now = this.#now();
+    // Who comes back late has left them their turn.
+    if (now - this.#given > MOST_MS) this.#overtaking = undefined;
+    else if (now - this.#overtaking >= PATIENCE_MS) {
+      this.backOff.stepAside();
+      yield* this.rest();
+      this.#overtaking = undefined;
+    }
   }
 
   /** Waits until the next try is due. */
   *pause(): Generator<void, void> {
+    if (this.#mark === 0 && this.backOff.isLongest) {
+      this.#counts.atomics++;
+      this.requests.compareSwap(this.#word, this.#holder, 0, this.#holder, MARK, () => {});
+      this.#mark = MARK;
+    }
     this.backOff.begin();
     yield* this.rest();
   }
@@ -78,14 +133,17 @@ export class LockWord {
 
   /** Tries until it is had. */
   *take(from: number, to: number): Generator<void, void> {
+    yield* this.giveWay();
     this.backOff.reset();
     while ((yield* this.swap(from, to)) !== from) yield* this.pause();
   }
 
-  /** Gives it back; nobody else can have changed it. Nothing is waited for: what this rank asks for next on the same connection comes after it. */
+  /** Gives it back. Nothing is waited for: what this rank asks for next on the same connection comes after it. */
   give(from: number): void {
-    this.#counts.swaps++;
-    this.requests.compareSwap(this.#word, from, 0, this.free, 0, () => {});
+    const difference = this.free - from;
+    this.#counts.atomics++;
+    if (this.#overtaking !== undefined) this.#given = this.#now();
+    this.requests.fetchAdd(this.#word, difference, difference < 0 ? -1 : 0, this.#onGiven);
   }
 
   /** Brings steps that nobody waits for any more to an answer. At once: if it were left for later, others could wait for this rank while it waits for them. */

@@ -32,8 +32,8 @@ export interface LockStatistics {
   readonly messages: number;
   /** Messages with operations of passive epochs, and answers to them (`two-sided`). */
   readonly operations: number;
-  /** Compare-and-swaps on lock words that this rank has asked for (`direct`, `hybrid`). */
-  readonly swaps: number;
+  /** Atomic operations on lock words that this rank has asked for (`direct`, `hybrid`): two for a lock that is free and its unlock. */
+  readonly atomics: number;
   /** Of those, the ones that found the lock taken. */
   readonly misses: number;
   /** Locks of this rank's part that its agent has given out. */
@@ -46,5 +46,5 @@ export interface LockStatistics {
 export type LockCounts = { -readonly [K in keyof LockStatistics]: number };
 
 export function noLocks(): LockCounts {
-  return { messages: 0, operations: 0, swaps: 0, misses: 0, grants: 0, migrations: 0 };
+  return { messages: 0, operations: 0, atomics: 0, misses: 0, grants: 0, migrations: 0 };
 }

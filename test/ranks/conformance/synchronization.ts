@@ -647,8 +647,6 @@ requirement(
           await t.pause(0.2);
           told = win.local[0];
           await win.unlock(t.rank);
-          // Under these, nobody stands in line: who takes a lock again at once leaves the others hardly a moment (src/sync/lock/direct.ts).
-          if (t.info.lock === 'direct' || t.info.lock === 'hybrid') await t.pause(0.02);
         }
       }
       await t.barrier();
