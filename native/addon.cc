@@ -16,6 +16,7 @@
 namespace {
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
+  exports.Set("version", Napi::String::New(env, ONESIDED_VERSION));
   onesided::exportMemory(env, exports);
   onesided::exportLentMemory(env, exports);
   onesided::exportFutex(env, exports);

@@ -8,9 +8,10 @@ import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const ground = ['errors.ts', 'native.ts', 'memory-model.ts', 'version.ts'];
+const ground = ['errors.ts', 'native.ts', 'addon.ts', 'place.ts', 'memory-model.ts', 'version.ts'];
 /** Each folder of src/, and what it may import besides itself. From the ground up. */
 const FLOORS = {
+  ...Object.fromEntries(ground.map((file) => [file, ground])),
   datatype: ground,
   verbs: ground,
   providers: [...ground, 'verbs'],

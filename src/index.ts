@@ -1,9 +1,12 @@
-/** `onesided`: windows, epochs and one-sided communication between ranks. */
+/**
+ * `onesided`: windows, epochs and one-sided communication between ranks.
+ *
+ * Modelled fabrics are behind `onesided/fabrics`: a program that does not simulate does not load the simulator.
+ */
 export { Communicator } from './comm/communicator.ts';
 export { Group, Rank } from './comm/group.ts';
 export { type InitOptions, init } from './comm/init.ts';
 export type { WaitOptions } from './comm/operation.ts';
-export { type FaultOptions, runTasks, type TaskOptions } from './comm/tasks.ts';
 export type { TypedArray, TypedArrayConstructor } from './datatype/base.ts';
 export { Datatype, type Fields, type Order, type RecordOf } from './datatype/datatype.ts';
 export type { Distribution } from './datatype/distribution.ts';

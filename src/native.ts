@@ -1,14 +1,12 @@
 /**
- * The addon: what it offers, and where it is found.
+ * The addon: what it offers. (addon.ts: where it is found.)
  *
  * It maps memory, waits in the kernel and does bulk work worth a call; everything else is TypeScript. It needs Linux, and no
  * RDMA library. Without it ranks can only be worker threads, so loading it never throws: {@link nativeStatus} says why it is missing.
  * Every argument is checked in C++: wrong ones throw a `TypeError` or `RangeError` with code `ERR_ARG`, a refusal of the operating
  * system an `Error` whose code is the errno's name.
  */
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { type AddonAttempt, type AddonFound, findAddon } from './addon.ts';
 
 /** What ended a wait on a futex. Any wait may also end early, with `WOKEN`. */
 export const FutexResult = Object.freeze({
@@ -318,44 +316,22 @@ export interface Native {
 export interface NativeStatus {
   readonly loaded: boolean;
   readonly path?: string;
-  /** Why it is not loaded. */
+  /** Why it is not loaded, and where it was looked for. One line. */
   readonly reason?: string;
+  /** Every place that was looked at, in this order. */
+  readonly attempts: readonly AddonAttempt[];
 }
 
-/** Where the addon may be, in the order of looking. From src/ and from dist/ alike, the package is one folder up. */
-function nativeCandidates(): string[] {
-  const places = ['build/native/Release', `prebuilds/${process.platform}-${process.arch}`];
-  return places.map((place) => fileURLToPath(new URL(`../${place}/onesided.node`, import.meta.url)));
-}
-
-let native: Native | undefined;
-let status: NativeStatus | undefined;
+let found: AddonFound | undefined;
 
 /** The addon, or `undefined` where there is none. Looked for once. */
 export function loadNative(): Native | undefined {
-  status ??= load();
-  return native;
+  found ??= findAddon();
+  return found.addon as Native | undefined;
 }
 
 /** Whether the addon is loaded (it is, if possible), from where, or why not. */
 export function nativeStatus(): NativeStatus {
-  return (status ??= load());
-}
-
-function load(): NativeStatus {
-  if (process.env['ONESIDED_NO_ADDON'] === '1') return { loaded: false, reason: 'switched off by ONESIDED_NO_ADDON=1' };
-  if (process.platform !== 'linux') return { loaded: false, reason: `it needs Linux, this is ${process.platform}` };
-  const require = createRequire(import.meta.url);
-  const candidates = nativeCandidates();
-  let reason = `it has not been built; none of these exists: ${candidates.join(', ')}`;
-  for (const path of candidates) {
-    if (!existsSync(path)) continue;
-    try {
-      native = require(path) as Native;
-      return { loaded: true, path };
-    } catch (error) {
-      reason = `${path} does not load: ${(error as Error).message}`;
-    }
-  }
-  return { loaded: false, reason };
+  const { addon, ...status } = (found ??= findAddon());
+  return { loaded: addon !== undefined, ...status };
 }

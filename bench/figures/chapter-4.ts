@@ -1,5 +1,6 @@
 /** The figures of the dissertation's chapter 4: passive synchronization, one rank a node. `two-sided` is the dissertation's, which does not wait for the lock (`lock_defer`). */
-import { Assert, type Communicator, runTasks, Window, type WindowInfo } from 'onesided';
+import { Assert, type Communicator, Window, type WindowInfo } from 'onesided';
+import { runTasks } from 'onesided/fabrics';
 import { modelledMachine } from '../patterns/machine.ts';
 import { overlap } from '../patterns/overlap.ts';
 import { chargedOn, type LuResult, lu } from '../splash/lu.ts';

@@ -1,6 +1,6 @@
 /** The figures of the dissertation's chapter 5: locks that migrate, several ranks a node. One-sided is `direct`; `two-sided` does not wait for the lock (`lock_defer`), as there. */
-import { type Communicator, Lock, runTasks, Window, type WindowInfo } from 'onesided';
-import { type Fabric, loadFabric } from 'onesided/fabrics';
+import { type Communicator, Lock, Window, type WindowInfo } from 'onesided';
+import { type Fabric, loadFabric, runTasks } from 'onesided/fabrics';
 import { modelledMachine } from '../patterns/machine.ts';
 import { ring } from '../patterns/ring.ts';
 import { taskSharing } from '../patterns/task-sharing.ts';

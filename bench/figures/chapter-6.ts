@@ -1,6 +1,6 @@
 /** The figures of the dissertation's chapter 6: fences, one rank a node. */
-import { Assert, type Communicator, Op, runTasks, Window } from 'onesided';
-import { loadFabric } from 'onesided/fabrics';
+import { Assert, type Communicator, Op, Window } from 'onesided';
+import { loadFabric, runTasks } from 'onesided/fabrics';
 import { halo } from '../patterns/halo.ts';
 import { modelledMachine } from '../patterns/machine.ts';
 import { overlap } from '../patterns/overlap.ts';

@@ -1,13 +1,6 @@
 /** Ranks that fight for one lock, and what is seen of it: who held it when, in virtual time, and what it took. */
-import {
-  type Communicator,
-  Lock,
-  type LockStatistics,
-  runTasks,
-  type TaskOptions,
-  Window,
-  type WindowInfo,
-} from 'onesided';
+import { type Communicator, Lock, type LockStatistics, Window, type WindowInfo } from 'onesided';
+import { runTasks, type TaskOptions } from 'onesided/fabrics';
 import { mean } from './programs.ts';
 
 /** Microseconds that a lock is held. */

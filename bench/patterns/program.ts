@@ -1,7 +1,8 @@
 /** What the programs of this folder have in common when ranks run them: their command lines, their results, and how they end. */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Communicator, init, runTasks, type WindowInfo } from 'onesided';
+import { type Communicator, init, type WindowInfo } from 'onesided';
+import { runTasks } from 'onesided/fabrics';
 import type { Form } from '../calls.ts';
 import { inRange, oneOf, orExplain, wholeNumber } from '../options.ts';
 import { hintOptions, readHints } from './hints.ts';

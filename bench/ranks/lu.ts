@@ -11,7 +11,8 @@
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { init, runTasks } from 'onesided';
+import { init } from 'onesided';
+import { runTasks } from 'onesided/fabrics';
 import type { Form } from '../calls.ts';
 import { inRange, oneOf, orExplain, wholeNumber } from '../options.ts';
 import { hintOptions, readHints } from '../patterns/hints.ts';

@@ -3,7 +3,8 @@
  *
  *     node build/programs/bench/simulator/program.js messages|fence|barrier
  */
-import { runTasks, Window } from 'onesided';
+import { Window } from 'onesided';
+import { runTasks } from 'onesided/fabrics';
 import { oneOf, orExplain } from '../options.ts';
 import { MESSAGES, type Part, RANKS } from './parts.ts';
 

@@ -1,8 +1,9 @@
 /** `onesided info`: what this installation can do on this machine, and why it cannot do the rest. */
 import { availableParallelism, release } from 'node:os';
+import { type AddonAttempt, cachedAddon } from '../addon.ts';
 import { loadNative, nativeStatus, type RdmaDevice } from '../native.ts';
 import { rdmaDevices } from '../providers/rdma-core/devices.ts';
-import { version } from '../version.ts';
+import { VERSION } from '../version.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
 
 interface Availability {
@@ -16,7 +17,13 @@ interface Info {
   readonly node: string;
   readonly platform: string;
   readonly cores: number;
-  readonly addon: Availability & { readonly path?: string };
+  readonly addon: Availability & {
+    readonly path?: string;
+    /** Where it was looked for, in this order; without `failure`: loaded. */
+    readonly attempts: readonly AddonAttempt[];
+    /** Where `onesided build` puts it. */
+    readonly cache: string;
+  };
   readonly providers: {
     readonly emulator: { readonly processes: Availability; readonly threads: Availability };
     readonly 'rdma-core': Availability & { readonly devices: readonly RdmaDevice[] };
@@ -43,13 +50,16 @@ Shows the version, the machine, whether the native addon is loaded, and the prov
 };
 
 function gather(): Info {
-  const { loaded, path, reason } = nativeStatus();
+  const { loaded, path, reason, attempts } = nativeStatus();
   const { devices, reason: reasonOfRdma } = rdmaDevices();
   const needsAddon: Availability = { available: false, reason: 'needs the native addon' };
   const pmixReason = loadNative()?.pmixReason();
-  const addon: Info['addon'] = loaded ? { available: true, path: path! } : { available: false, reason: reason! };
+  const places = { attempts, cache: cachedAddon() };
+  const addon: Info['addon'] = loaded
+    ? { available: true, path: path!, ...places }
+    : { available: false, reason: reason!, ...places };
   return {
-    version: version(),
+    version: VERSION,
     node: process.versions.node,
     platform: `${process.platform}-${process.arch} ${release()}`,
     cores: availableParallelism(),
@@ -95,8 +105,12 @@ function describe({ version, node, platform, cores, addon, providers, managers, 
     ['Node', node],
     ['platform', platform],
     ['cores', String(cores)],
-    ['addon', addon.available ? `loaded from ${addon.path}` : `not loaded: ${addon.reason}`],
-    ...(addon.available ? [] : [['', 'build it with "onesided build"; without it, ranks are worker threads']]),
+    ['addon', addon.available ? `loaded from ${addon.path}` : `not loaded: ${addon.reason!.split('; tried')[0]}`],
+    ...addon.attempts.flatMap(({ path, place, failure }) =>
+      failure === undefined ? [] : [['', `tried ${place}, ${path}: ${failure}`]],
+    ),
+    ...(addon.available ? [] : [['', 'build it with "npx onesided build"; without it, ranks are worker threads']]),
+    ['', `"npx onesided build" writes ${addon.cache}`],
     ['emulator', ''],
     ['  processes', say(providers.emulator.processes)],
     ['  threads', say(providers.emulator.threads)],

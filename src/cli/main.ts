@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The `onesided` command. */
 import { RmaError } from '../errors.ts';
-import { version } from '../version.ts';
+import { VERSION } from '../version.ts';
 import { build } from './build.ts';
 import { type Command, HelpRequest, UsageError } from './command.ts';
 import { info } from './info.ts';
@@ -24,7 +24,7 @@ async function main(args: string[]): Promise<number> {
   const [name, ...rest] = args;
   if (name === undefined) throw new UsageError('no command given');
   if (name === '--help' || name === '-h') return print(OVERVIEW);
-  if (name === '--version' || name === '-v') return print(version());
+  if (name === '--version' || name === '-v') return print(VERSION);
   if (!Object.hasOwn(COMMANDS, name)) {
     throw new UsageError(name.startsWith('-') ? `Unknown option '${name}'` : `'${name}' is not a command of onesided`);
   }

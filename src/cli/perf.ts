@@ -1,8 +1,8 @@
 /** `onesided perf`: how long an operation takes on this machine, for a range of sizes. */
-import { fileURLToPath } from 'node:url';
 import { runProcesses } from '../launcher/processes.ts';
 import { runThreads } from '../launcher/threads.ts';
 import { nativeStatus } from '../native.ts';
+import { moduleFile } from '../place.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
 
 /** The loops of perf-rank.ts. */
@@ -44,7 +44,7 @@ least 20 ms, after a warm-up. --json prints one object with all samples.`,
     const ranks = values.ranks ?? (nativeStatus().loaded ? 'processes' : 'threads');
     if (ranks !== 'processes' && ranks !== 'threads')
       throw new UsageError(`--ranks is processes or threads, not '${ranks}'`);
-    const script = fileURLToPath(new URL('./perf-rank.js', import.meta.url));
+    const script = moduleFile('cli/perf-rank')!;
     const start = ranks === 'processes' ? runProcesses : runThreads;
     const { exitCode, failure } = await start({
       size,

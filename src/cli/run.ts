@@ -42,7 +42,7 @@ SIGINT, SIGTERM and SIGHUP are passed on to the ranks; the second one kills them
     const { options, kind } = read(args);
     if (kind === undefined && loadNative() === undefined) {
       process.stderr.write(
-        `onesided: the native addon is not available (${nativeStatus().reason}), so the ranks are threads; "onesided build" builds it\n`,
+        `onesided: the native addon is not available (${nativeStatus().reason}), so the ranks are threads; "npx onesided build" builds it\n`,
       );
       return report(await startThreads(options));
     }

@@ -7,7 +7,7 @@
  * A flow belongs to the span before it in the file that is open at its time. So each flow's end follows its span.
  */
 import { closeSync, openSync, renameSync, statSync, unlinkSync, writeSync } from 'node:fs';
-import { version } from '../version.ts';
+import { VERSION } from '../version.ts';
 import type { Recording } from './ring.ts';
 import { type Arrow, type Span, type Timeline, timelineOf } from './timeline.ts';
 
@@ -72,7 +72,7 @@ function* linesOf(
   const { spans, memory, arrows, dropped, origin, disordered } = timeline;
   const other = {
     program: title,
-    onesided: version(),
+    onesided: VERSION,
     ranks: spans.length,
     clock,
     startNs: origin,

@@ -1,5 +1,5 @@
 /** The figures of the papers' claims: every row is there, and what is drawn can be read. */
-import { runTasks } from 'onesided';
+import { runTasks } from 'onesided/fabrics';
 import { describe, expect, it } from 'vitest';
 import { chapter4 } from '../../bench/figures/chapter-4.ts';
 import { chapter5 } from '../../bench/figures/chapter-5.ts';

@@ -1,5 +1,6 @@
 /** The programs of chapters 4 to 6 on modelled fabrics: the same programs as on real ranks, and their results are right. */
-import { runTasks, type WindowInfo } from 'onesided';
+import type { WindowInfo } from 'onesided';
+import { runTasks } from 'onesided/fabrics';
 import { describe, expect, it } from 'vitest';
 import { halo } from '../../bench/patterns/halo.ts';
 import { modelledMachine } from '../../bench/patterns/machine.ts';

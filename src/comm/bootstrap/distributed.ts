@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
+import { moduleFile } from '../../place.ts';
 import type { Context } from '../../verbs/device.ts';
 import type { Membership } from '../job.ts';
 import { type Control, controlBytes, formatControl, RankState, Slot, viewControl } from './control.ts';
@@ -111,9 +112,15 @@ export class DistributedControl {
       secret,
       silenceMs: SILENCE_MS,
     };
-    // Beside this file once compiled; in the sources, too, where Node strips types.
-    const file = import.meta.url.endsWith('.ts') ? './control-worker.ts' : './control-worker.js';
-    this.#worker = new Worker(new URL(file, import.meta.url), { workerData: data });
+    const file = moduleFile('comm/bootstrap/control-worker');
+    if (file === undefined) {
+      throw new RmaError(
+        'ERR_COMM',
+        'init: ranks on several hosts need the file control-worker.js, which is not beside this bundle: ' +
+          'bundle "onesided/control-worker" into a file of that name, too',
+      );
+    }
+    this.#worker = new Worker(file, { workerData: data });
     this.#worker.unref();
     return this.#worker;
   }

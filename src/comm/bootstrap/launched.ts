@@ -10,7 +10,7 @@ import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import type { RdmaAddress } from '../../providers/rdma-core/context.ts';
 import { NeighbourHeap } from '../../providers/rdma-core/neighbours.ts';
-import { version } from '../../version.ts';
+import { VERSION } from '../../version.ts';
 import type { Membership } from '../job.ts';
 import { createControl, MAX_RANKS } from './control.ts';
 import { DistributedControl, type Hub } from './distributed.ts';
@@ -64,7 +64,7 @@ export async function joinLaunched(
   try {
     const hub = rank === 0 ? await distributed?.listen(device!.own.gid) : undefined;
     const own: Card = {
-      version: version(),
+      version: VERSION,
       place: `${boot()} ${readlinkSync('/proc/self/ns/pid')} ${userInfo().uid}`,
       host: hostname().slice(0, 64),
       pid: process.pid,

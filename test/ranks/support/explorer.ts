@@ -2,8 +2,8 @@
  * Schedules: one requirement of the conformance suite on a modelled fabric, on which what may be reordered is reordered by a seed. Messages of different connections overtake each other, what happens at one time happens in random
  * order, messages are lost and sent again. The same seed is the same schedule, whatever the machine, so one that finds something is repeated by its number.
  */
-import { type FaultOptions, runTasks, type WindowInfo } from 'onesided';
-import { type Fabric, loadFabric } from 'onesided/fabrics';
+import type { WindowInfo } from 'onesided';
+import { type Fabric, type FaultOptions, loadFabric, runTasks } from 'onesided/fabrics';
 import { type Requirement, Trial } from '../conformance/requirement.ts';
 import { Random } from './random.ts';
 

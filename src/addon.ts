@@ -1,0 +1,125 @@
+/**
+ * Where the addon may be, and which of these places has one.
+ *
+ * 1. `ONESIDED_ADDON=PATH`: that file and no other.
+ * 2. `build/native/Release` in a clone of the repository.
+ * 3. Beside the module that asks: where a bundler was told to put it.
+ * 4. The user's cache, which `onesided build` writes: outside of `node_modules`, so that it outlives `npm ci`.
+ * 5. `prebuilds/` of the package: linux-x64 and linux-arm64, for glibc.
+ *
+ * An addon of another version than the package is refused: both sides of the interface change together.
+ */
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { homedir } from 'node:os';
+import { isAbsolute, join, resolve } from 'node:path';
+import { moduleFolder, packageFolder } from './place.ts';
+import { VERSION } from './version.ts';
+
+const FILE = 'onesided.node';
+/** The version of Node-API that the addon is compiled for: it runs on every Node that has it, which all supported ones do. */
+const ABI = 'napi8';
+
+/** A place where the addon was looked for. */
+export interface AddonAttempt {
+  readonly path: string;
+  /** What the place is: `the package's prebuilt addon`, …. */
+  readonly place: string;
+  /** Why there is no addon from there; absent for the one that was loaded. */
+  readonly failure?: string;
+}
+
+export interface AddonFound {
+  readonly addon?: unknown;
+  /** Where it was loaded from. */
+  readonly path?: string;
+  /** Why it was not. One line. */
+  readonly reason?: string;
+  /** Every place that was looked at, in this order. */
+  readonly attempts: readonly AddonAttempt[];
+}
+
+/** `linux-x64-glibc`: what an addon has to be compiled for to run here. */
+function addonTarget(): string {
+  return `${process.platform}-${process.arch}-${cLibrary()}`;
+}
+
+/**
+ * The C library that this Node is linked with: `glibc`, `musl`, or `static` for neither.
+ * It is read from the start of the program's file, which names its dynamic loader.
+ */
+function cLibrary(): 'glibc' | 'musl' | 'static' {
+  const start = Buffer.alloc(4096);
+  let file: number;
+  try {
+    file = openSync('/proc/self/exe', 'r');
+  } catch {
+    return 'glibc';
+  }
+  try {
+    readSync(file, start, 0, start.length, 0);
+  } finally {
+    closeSync(file);
+  }
+  if (start.includes('/ld-musl-')) return 'musl';
+  return start.includes('/ld-linux') ? 'glibc' : 'static';
+}
+
+/** The file that `onesided build` writes, and that is found there from then on: for this user, version, ABI and platform. */
+export function cachedAddon(): string {
+  const named = process.env['XDG_CACHE_HOME'];
+  const cache = named !== undefined && isAbsolute(named) ? named : join(homedir(), '.cache');
+  return join(cache, 'onesided', VERSION, `${ABI}-${addonTarget()}`, FILE);
+}
+
+function candidates(): { readonly path: string; readonly place: string }[] {
+  const named = process.env['ONESIDED_ADDON'];
+  if (named !== undefined && named !== '') return [{ path: resolve(named), place: 'ONESIDED_ADDON' }];
+  const top = packageFolder();
+  const clone = join(top, 'build', 'native', 'Release', FILE);
+  const prebuilt = { path: join(top, 'prebuilds', addonTarget(), FILE), place: 'the prebuilt addon' };
+  return [
+    // Only a clone has it: an installed package does not name a folder that nobody expects there.
+    ...(existsSync(clone) ? [{ path: clone, place: "the clone's own build" }] : []),
+    { path: join(moduleFolder(), FILE), place: 'beside the module' },
+    { path: cachedAddon(), place: 'what "onesided build" has built' },
+    prebuilt,
+  ];
+}
+
+/** Looks for the addon and loads it. Never throws: it says why there is none. */
+export function findAddon(): AddonFound {
+  if (process.env['ONESIDED_NO_ADDON'] === '1') return absent('switched off by ONESIDED_NO_ADDON=1');
+  if (process.platform !== 'linux') return absent(`it needs Linux, this is ${process.platform}`);
+  const attempts: AddonAttempt[] = [];
+  for (const { path, place } of candidates()) {
+    const { addon, failure } = load(path);
+    if (failure === undefined) return { addon, path, attempts: [...attempts, { path, place }] };
+    attempts.push({ path, place, failure });
+  }
+  const tried = attempts.map(({ path, failure }) => `${path}: ${failure}`).join('; ');
+  return { reason: `${none(attempts)}; tried ${tried}`, attempts };
+}
+
+function absent(reason: string): AddonFound {
+  return { reason, attempts: [] };
+}
+
+/** The first half of a sentence: what is missing, in general. */
+function none(attempts: readonly AddonAttempt[]): string {
+  if (attempts.length === 1) return 'ONESIDED_ADDON names no addon that loads';
+  if (cLibrary() === 'musl') return 'prebuilt addons are for glibc, and this Node runs on musl';
+  return `no addon for ${addonTarget()} loads`;
+}
+
+function load(path: string): { readonly addon?: unknown; readonly failure?: string } {
+  if (!existsSync(path)) return { failure: 'no such file' };
+  try {
+    const addon = createRequire(path)(path) as { readonly version?: string };
+    if (addon.version === VERSION) return { addon };
+    return { failure: `it belongs to version ${addon.version ?? 'unknown'} of onesided, this is ${VERSION}` };
+  } catch (error) {
+    // The dynamic loader's message begins with the path.
+    return { failure: (error as Error).message.replace(`${path}: `, '').split('\n')[0] };
+  }
+}

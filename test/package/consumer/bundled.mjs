@@ -1,0 +1,15 @@
+// To be bundled into one file, as an ES module or as CommonJS: so nothing awaits at its top level.
+import { init, Window } from 'onesided';
+
+async function main() {
+  const world = await init();
+  const win = await Window.allocate(world, Float64Array, 1);
+  await win.fence();
+  win.put(Float64Array.of(world.rank), (world.rank + 1) % world.size, 0);
+  await win.fence();
+  console.log(`rank ${world.rank} of ${world.size} was given ${win.local[0]}`);
+  await win.free();
+  await world.finalize();
+}
+
+main();
