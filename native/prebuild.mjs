@@ -8,7 +8,7 @@
  * `g++-x86-64-linux-gnu`). RDMA needs libibverbs' header at compile time (`apt-get install libibverbs-dev`).
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildInClone, HEADER } from './build.mjs';
@@ -23,13 +23,17 @@ const TARGETS = {
 const NEWEST_GLIBC = [2, 28];
 
 /**
+ * `ONESIDED_PREBUILD=x64`: only for that architecture.
+ *
  * @param {boolean} all fail if one cannot be made, or lacks RDMA
  * @returns {string[]} what was made: `linux-x64-glibc`, …
  */
 export function prebuild(all) {
   rmSync(join(root, 'prebuilds'), { recursive: true, force: true });
   const made = [];
+  const only = process.env['ONESIDED_PREBUILD'];
   for (const [arch, target] of Object.entries(TARGETS)) {
+    if (!all && only !== undefined && only !== arch) continue;
     const { binary, reason } = arch === process.arch ? buildInClone() : cross(arch, target);
     const lacking = reason ?? (all && !existsSync(HEADER) ? `${HEADER} is missing, so it would lack RDMA` : undefined);
     if (lacking !== undefined) {

@@ -29,6 +29,10 @@ const ENTRIES = ['index.ts', 'structures/index.ts', 'verbs/index.ts', 'fabrics/i
 /** Folders that see the package as its users do, by its name; types they may take from anywhere. */
 const PROGRAMS = ['bench', 'examples', 'test/ranks'];
 
+/** What programs that do not simulate do not load. */
+const SIMULATOR = /^src\/(providers\/modelled\/|comm\/(tasks|virtual-progress|deadlock)\.ts)/;
+const TYPES_ONLY = /\b(import|export) type\b[^;]*;|\btypeof import\([^)]*\)/g;
+
 const wrong = [];
 for (const file of sources('src')) {
   const [folder] = file.split('/');
@@ -43,13 +47,17 @@ for (const file of sources('src')) {
 }
 for (const folder of PROGRAMS) {
   for (const file of sources(folder)) {
-    for (const target of imports(join(folder, file), /\bimport type\b[^;]*;|\btypeof import\([^)]*\)/g)) {
+    for (const target of imports(join(folder, file), TYPES_ONLY)) {
       if (!/^(src|dist)\b/.test(target)) continue;
       wrong.push(
         `${folder}/${file} imports ${target}: programs import 'onesided', 'onesided/sync', 'onesided/verbs' or 'onesided/fabrics'`,
       );
     }
   }
+}
+const reached = reachedFrom('src/index.ts');
+for (const file of reached.filter((file) => SIMULATOR.test(file))) {
+  wrong.push(`src/index.ts loads ${file}: the simulator is behind onesided/fabrics`);
 }
 for (const line of wrong) console.error(line);
 if (wrong.length > 0) process.exit(1);
@@ -64,4 +72,12 @@ function imports(file, except = /$^/) {
   const text = readFileSync(join(root, file), 'utf8').replace(except, '');
   const paths = text.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']*)'/g);
   return [...paths].map(([, path]) => join(dirname(file), path));
+}
+
+/** All files that a file loads, itself included; what it imports of types only does not count. */
+function reachedFrom(file, found = new Set()) {
+  if (found.has(file)) return [];
+  found.add(file);
+  for (const target of imports(file, TYPES_ONLY)) reachedFrom(target, found);
+  return [...found];
 }

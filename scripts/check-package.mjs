@@ -62,7 +62,8 @@ function contents(files) {
   }
   if (own.dependencies !== undefined) wrong.push('it has dependencies: installing a tarball must work offline');
   for (const file of files.filter((name) => /^dist\/.*\.js$/.test(name))) {
-    if (/^\/\/# sourceMappingURL=/m.test(readFileSync(join(root, file), 'utf8'))) wrong.push(`${file} has a source map`);
+    if (/^\/\/# sourceMappingURL=/m.test(readFileSync(join(root, file), 'utf8')))
+      wrong.push(`${file} has a source map`);
   }
   const links = readFileSync(join(root, 'README.md'), 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g);
   for (const [, target] of links) {

@@ -3,9 +3,9 @@
  *
  * 1. `ONESIDED_ADDON=PATH`: that file and no other.
  * 2. `build/native/Release` in a clone of the repository.
- * 3. Beside the module that asks: where a bundler was told to put it.
+ * 3. Beside the bundle that this module has become a part of.
  * 4. The user's cache, which `onesided build` writes: outside of `node_modules`, so that it outlives `npm ci`.
- * 5. `prebuilds/` of the package: linux-x64 and linux-arm64, for glibc.
+ * 5. `prebuilds/` of the package, which a bundle does not have: linux-x64 and linux-arm64, for glibc.
  *
  * An addon of another version than the package is refused: both sides of the interface change together.
  */
@@ -13,7 +13,7 @@ import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
-import { moduleFolder, packageFolder } from './place.ts';
+import { bundled, moduleFolder, packageFolder } from './place.ts';
 import { VERSION } from './version.ts';
 
 const FILE = 'onesided.node';
@@ -75,16 +75,13 @@ export function cachedAddon(): string {
 function candidates(): { readonly path: string; readonly place: string }[] {
   const named = process.env['ONESIDED_ADDON'];
   if (named !== undefined && named !== '') return [{ path: resolve(named), place: 'ONESIDED_ADDON' }];
+  const cached = { path: cachedAddon(), place: 'what "onesided build" has built' };
+  if (bundled()) return [{ path: join(moduleFolder(), FILE), place: 'beside the bundle' }, cached];
   const top = packageFolder();
-  const clone = join(top, 'build', 'native', 'Release', FILE);
+  const clone = { path: join(top, 'build', 'native', 'Release', FILE), place: "the clone's own build" };
   const prebuilt = { path: join(top, 'prebuilds', addonTarget(), FILE), place: 'the prebuilt addon' };
-  return [
-    // Only a clone has it: an installed package does not name a folder that nobody expects there.
-    ...(existsSync(clone) ? [{ path: clone, place: "the clone's own build" }] : []),
-    { path: join(moduleFolder(), FILE), place: 'beside the module' },
-    { path: cachedAddon(), place: 'what "onesided build" has built' },
-    prebuilt,
-  ];
+  // An installed package does not name a folder that nobody expects there.
+  return existsSync(clone.path) ? [clone, cached, prebuilt] : [cached, prebuilt];
 }
 
 /** Looks for the addon and loads it. Never throws: it says why there is none. */
@@ -108,6 +105,10 @@ function absent(reason: string): AddonFound {
 /** The first half of a sentence: what is missing, in general. */
 function none(attempts: readonly AddonAttempt[]): string {
   if (attempts.length === 1) return 'ONESIDED_ADDON names no addon that loads';
+  if (bundled()) {
+    const prebuilt = `node_modules/onesided/prebuilds/${addonTarget()}/${FILE}`;
+    return `a bundle finds the addon beside itself, or where ONESIDED_ADDON says; copy it from ${prebuilt}`;
+  }
   if (cLibrary() === 'musl') return 'prebuilt addons are for glibc, and this Node runs on musl';
   return `no addon for ${addonTarget()} loads`;
 }

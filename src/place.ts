@@ -1,21 +1,27 @@
 /** Where this package's files are: its modules as they were installed, or all of them in one bundle. */
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/**
- * The folder of the package: the one above `src/` or `dist/`. In a bundle, the one above the bundle's own folder.
- *
- * A function, since a bundle in CommonJS has no `import.meta`: its file is named by `__filename` there.
- */
-export function packageFolder(): string {
-  return dirname(moduleFolder());
+/** This module's own file; in a bundle, the bundle's. A bundle in CommonJS has no `import.meta`, and `__filename` instead. */
+function ownFile(): string {
+  const url = (import.meta as { url?: string }).url;
+  return url === undefined ? __filename : fileURLToPath(url);
+}
+
+/** Whether this module has become a part of another file. */
+export function bundled(): boolean {
+  return !/^place\.[jt]s$/.test(basename(ownFile()));
 }
 
 /** The folder of this module, `src/` or `dist/`; in a bundle, the bundle's. */
 export function moduleFolder(): string {
-  const url = (import.meta as { url?: string }).url;
-  return dirname(url === undefined ? __filename : fileURLToPath(url));
+  return dirname(ownFile());
+}
+
+/** The folder of the package: the one above `src/` or `dist/`. Not in a bundle. */
+export function packageFolder(): string {
+  return dirname(moduleFolder());
 }
 
 /**
@@ -23,9 +29,7 @@ export function moduleFolder(): string {
  * In a bundle it is a bundle of its own, beside the first, and bears the last part of that name. `undefined` if neither is there.
  */
 export function moduleFile(name: string): string | undefined {
-  const folder = moduleFolder();
-  const [last] = name.split('/').slice(-1);
-  const inPackage = ['.js', '.ts'].map((ending) => join(folder, `${name}${ending}`));
-  const inBundle = ['.js', '.mjs', '.cjs'].map((ending) => join(folder, `${last}${ending}`));
-  return [...inPackage, ...inBundle].find((file) => existsSync(file));
+  const endings = bundled() ? ['.js', '.mjs', '.cjs'] : ['.js', '.ts'];
+  const below = bundled() ? basename(name) : name;
+  return endings.map((ending) => join(moduleFolder(), `${below}${ending}`)).find((file) => existsSync(file));
 }

@@ -32,6 +32,7 @@ const WITH_RANKS = [
   'test/bench/random-access-run.test.ts',
   'test/conformance/{communication,errors,initialization,memory-model,semantics,synchronization}.test.ts',
   'test/launcher/run-threads.test.ts',
+  'test/package/install.test.ts',
   'test/robustness/kill.test.ts',
   'test/verbs/emulator-ranks.test.ts',
   'test/window/{arguments,epochs,transfer}.test.ts',
@@ -44,6 +45,7 @@ export default defineConfig({
   root: fileURLToPath(new URL('../..', import.meta.url)),
   test: {
     ...common,
+    exclude: common.exclude!.filter((pattern) => pattern !== 'test/package/**'),
     // Always the same random cases: new ones are for the other commands to find.
     env: { ...common.env, ONESIDED_TEST_GATE: '1', ONESIDED_SEED: process.env['ONESIDED_SEED'] ?? '1' },
     projects: [

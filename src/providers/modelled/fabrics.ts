@@ -1,15 +1,14 @@
 /** The files that describe fabrics: those of this package lie in `fabrics/`, one a fabric; a program can have its own. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RmaError, show } from '../../errors.ts';
-import { packageFolder } from '../../place.ts';
+import { bundled, packageFolder } from '../../place.ts';
 import { type Fabric, readFabric } from './description.ts';
 
 /** The names of the fabrics of this package. None in a bundle, which has no files beside it: import their JSON there. */
 export function fabricNames(): string[] {
-  const folder = fabricFolder();
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
+  if (bundled()) return [];
+  return readdirSync(fabricFolder())
     .filter((file) => file.endsWith('.json'))
     .map((file) => file.slice(0, -'.json'.length))
     .sort();
