@@ -24,10 +24,10 @@ const DEADLINE_MS = 600_000;
 /**
  * Runs a command and gives what it printed; an Error, with all that it printed, unless it ends with `code`.
  * @param {string[]} command
- * @param {{ cwd: string, env?: Record<string, string | undefined>, user?: number, code?: number }} options
- * @returns {Promise<string>} its standard output and standard error stream
+ * @param {{ cwd: string, env?: Record<string, string | undefined>, user?: number, code?: number, quiet?: boolean }} options
+ * @returns {Promise<string>} its standard output, and standard error stream unless `quiet`
  */
-export async function run(command, { cwd, env = process.env, user, code: expected = 0 }) {
+export async function run(command, { cwd, env = process.env, user, code: expected = 0, quiet = false }) {
   const [program, ...args] = command;
   const child = spawn(program, args, {
     cwd,
@@ -38,13 +38,15 @@ export async function run(command, { cwd, env = process.env, user, code: expecte
     ...(user === undefined ? {} : { uid: user, gid: user }),
   });
   let printed = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (printed += text));
+  let errors = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => (printed += text));
+  child.stderr.setEncoding('utf8').on('data', (text) => (quiet ? (errors += text) : (printed += text)));
   const code = await new Promise((resolve, reject) => {
     child.once('error', reject).once('close', (exit, signal) => resolve(exit ?? signal));
   });
   if (code === expected) return printed;
   throw new Error(
-    `in ${cwd}: ${command.join(' ')}\nended with ${code}, expected ${expected}:\n${printed.slice(-4000)}`,
+    `in ${cwd}: ${command.join(' ')}\nended with ${code}, expected ${expected}:\n${(printed + errors).slice(-4000)}`,
   );
 }
 
@@ -75,6 +77,8 @@ export function project(folder) {
 /**
  * What a command sees: nothing of the npm run that started the tests, a cache of its own for what `onesided build` makes, and
  * no other addon than it finds by itself.
+ * @param {string} [home]
+ * @param {Record<string, string>} [extra]
  */
 export function environment(home = undefined, extra = {}) {
   const own = Object.entries(process.env).filter(

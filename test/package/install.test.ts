@@ -13,10 +13,12 @@ const place = workshop();
 const folder = join(place, 'project');
 const env = environment(place, { PATH: withoutCompiler(join(place, 'bin')), npm_config_cache: join(place, 'npm') });
 const here = { cwd: folder, env };
+const start = ['npx', 'onesided', 'run', '-n', '2'];
 const installed = join(folder, 'node_modules', 'onesided');
 
-async function onesided(...args: string[]): Promise<string> {
-  return run(['npx', 'onesided', ...args], here);
+async function information(env: Record<string, string | undefined>) {
+  const printed = await run(['npx', 'onesided', 'info', '--json'], { cwd: folder, env, quiet: true });
+  return JSON.parse(printed);
 }
 
 beforeAll(async () => {
@@ -40,7 +42,7 @@ describe('the package in a project without a compiler', () => {
   });
 
   it('has every entry it promises, and the simulator behind its own', async () => {
-    const { version, ...found } = JSON.parse((await run(['node', '--no-warnings', 'subpaths.mjs'], here)).trim());
+    const { version, ...found } = JSON.parse(await run(['node', 'subpaths.mjs'], { ...here, quiet: true }));
     expect(found).toEqual({ count: 2, ranks: 8, fabrics: true, verbs: true, simulator: false });
     expect(version).toMatch(/^\d+\.\d+\.\d+/);
   });
@@ -48,22 +50,22 @@ describe('the package in a project without a compiler', () => {
   it.runIf(existsSync(join(root, 'build/native/Release/onesided.node')))(
     'runs two processes with the prebuilt addon',
     async () => {
-      const { addon, defaultRanks } = JSON.parse(await onesided('info', '--json'));
+      const { addon, defaultRanks } = await information(env);
       expect(addon).toMatchObject({ available: true });
       expect(addon.path).toContain(`/node_modules/onesided/prebuilds/linux-${process.arch}-glibc/`);
       expect(defaultRanks).toBe('processes');
-      expect(ranksIn(await onesided('run', '-n', '2', 'first.mjs'))).toEqual(expected(2));
-      expect(ranksIn(await onesided('run', '-n', '2', 'first.cjs'))).toEqual(expected(2));
+      expect(ranksIn(await run([...start, 'first.mjs'], here))).toEqual(expected(2));
+      expect(ranksIn(await run([...start, 'first.cjs'], here))).toEqual(expected(2));
     },
   );
 
   it('says what it tried where no addon loads, and runs threads', async () => {
     const wrong = { cwd: folder, env: { ...env, ONESIDED_ADDON: join(folder, 'first.mjs') } };
-    const { addon } = JSON.parse(await run(['npx', 'onesided', 'info', '--json'], wrong));
+    const { addon } = await information(wrong.env);
     expect(addon.attempts).toEqual([
       { path: join(folder, 'first.mjs'), place: 'ONESIDED_ADDON', failure: expect.stringMatching(/\S/) },
     ]);
-    const printed = await run(['npx', 'onesided', 'run', '-n', '2', 'first.mjs'], wrong);
+    const printed = await run([...start, 'first.mjs'], wrong);
     expect(ranksIn(printed)).toEqual(expected(2));
     expect(printed).toContain('so the ranks are threads');
   });

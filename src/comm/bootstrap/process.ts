@@ -14,11 +14,14 @@ const EXITING = 0x4;
 /**
  * When a process started, in clock ticks since boot, or −1 if there is none, or it is dead and only not yet collected, or about to be: its
  * descriptors vanish a moment before it becomes a zombie, and whoever finds them gone asks here whether it lives.
+ *
+ * The dot in the path is for user-mode emulators (a container of another architecture): for `/proc/PID/stat` of the process itself they make
+ * up another start time than all others read. With the dot they do not recognize it.
  */
 export function startTimeOf(pid: number): number {
   let stat: string;
   try {
-    stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    stat = readFileSync(`/proc/./${pid}/stat`, 'latin1');
   } catch {
     return -1;
   }
