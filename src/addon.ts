@@ -9,7 +9,7 @@
  *
  * An addon of another version than the package is refused: both sides of the interface change together.
  */
-import { closeSync, existsSync, openSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
@@ -65,23 +65,46 @@ function cLibrary(): 'glibc' | 'musl' | 'static' {
   return start.includes('/ld-linux') ? 'glibc' : 'static';
 }
 
-/** The file that `onesided build` writes, and that is found there from then on: for this user, version, ABI and platform. */
-export function cachedAddon(): string {
+/**
+ * The file that `onesided build` writes, and that is found there from then on: for this user, version, ABI and platform.
+ * `undefined` for a user without a home, as in some containers: no folder that others can write to takes its place.
+ */
+export function cachedAddon(): string | undefined {
   const named = process.env['XDG_CACHE_HOME'];
-  const cache = named !== undefined && isAbsolute(named) ? named : join(homedir(), '.cache');
+  let cache = named;
+  if (cache === undefined || !isAbsolute(cache)) {
+    try {
+      cache = join(homedir(), '.cache');
+    } catch {
+      return undefined;
+    }
+  }
   return join(cache, 'onesided', VERSION, `${ABI}-${addonTarget()}`, FILE);
 }
 
-function candidates(): { readonly path: string; readonly place: string }[] {
+interface Candidate {
+  readonly path: string;
+  readonly place: string;
+  /** The file must be the user's own, or root's: with a home like /tmp, others could have put it there. */
+  readonly own?: boolean;
+}
+
+function namedAddon(): string | undefined {
   const named = process.env['ONESIDED_ADDON'];
-  if (named !== undefined && named !== '') return [{ path: resolve(named), place: 'ONESIDED_ADDON' }];
-  const cached = { path: cachedAddon(), place: 'what "onesided build" has built' };
-  if (bundled()) return [{ path: join(moduleFolder(), FILE), place: 'beside the bundle' }, cached];
+  return named === undefined || named === '' ? undefined : resolve(named);
+}
+
+function candidates(): Candidate[] {
+  const named = namedAddon();
+  if (named !== undefined) return [{ path: named, place: 'ONESIDED_ADDON' }];
+  const cache = cachedAddon();
+  const cached = cache === undefined ? [] : [{ path: cache, place: 'what "onesided build" has built', own: true }];
+  if (bundled()) return [{ path: join(moduleFolder(), FILE), place: 'beside the bundle' }, ...cached];
   const top = packageFolder();
   const clone = { path: join(top, 'build', 'native', 'Release', FILE), place: "the clone's own build" };
   const prebuilt = { path: join(top, 'prebuilds', addonTarget(), FILE), place: 'the prebuilt addon' };
   // An installed package does not name a folder that nobody expects there.
-  return existsSync(clone.path) ? [clone, cached, prebuilt] : [cached, prebuilt];
+  return existsSync(clone.path) ? [clone, ...cached, prebuilt] : [...cached, prebuilt];
 }
 
 /** Looks for the addon and loads it. Never throws: it says why there is none. */
@@ -89,13 +112,13 @@ export function findAddon(): AddonFound {
   if (process.env['ONESIDED_NO_ADDON'] === '1') return absent('switched off by ONESIDED_NO_ADDON=1');
   if (process.platform !== 'linux') return absent(`it needs Linux, this is ${process.platform}`);
   const attempts: AddonAttempt[] = [];
-  for (const { path, place } of candidates()) {
-    const { addon, failure } = load(path);
+  for (const { path, place, own } of candidates()) {
+    const { addon, failure } = load(path, own === true);
     if (failure === undefined) return { addon, path, attempts: [...attempts, { path, place }] };
     attempts.push({ path, place, failure });
   }
   const tried = attempts.map(({ path, failure }) => `${path}: ${failure}`).join('; ');
-  return { reason: `${none(attempts)}; tried ${tried}`, attempts };
+  return { reason: `${missing()}; tried ${tried}`, attempts };
 }
 
 function absent(reason: string): AddonFound {
@@ -103,8 +126,8 @@ function absent(reason: string): AddonFound {
 }
 
 /** The first half of a sentence: what is missing, in general. */
-function none(attempts: readonly AddonAttempt[]): string {
-  if (attempts.length === 1) return 'ONESIDED_ADDON names no addon that loads';
+function missing(): string {
+  if (namedAddon() !== undefined) return 'ONESIDED_ADDON names no addon that loads';
   if (bundled()) {
     const prebuilt = `node_modules/onesided/prebuilds/${addonTarget()}/${FILE}`;
     return `a bundle finds the addon beside itself, or where ONESIDED_ADDON says; copy it from ${prebuilt}`;
@@ -113,9 +136,11 @@ function none(attempts: readonly AddonAttempt[]): string {
   return `no addon for ${addonTarget()} loads`;
 }
 
-function load(path: string): { readonly addon?: unknown; readonly failure?: string } {
-  if (!existsSync(path)) return { failure: 'no such file' };
+function load(path: string, own: boolean): { readonly addon?: unknown; readonly failure?: string } {
   try {
+    const owner = statSync(path, { throwIfNoEntry: false })?.uid;
+    if (owner === undefined) return { failure: 'no such file' };
+    if (own && owner !== 0 && owner !== process.geteuid!()) return { failure: `it belongs to another user (${owner})` };
     const addon = createRequire(path)(path) as { readonly version?: string };
     if (addon.version === VERSION) return { addon };
     return { failure: `it belongs to version ${addon.version ?? 'unknown'} of onesided, this is ${VERSION}` };

@@ -21,7 +21,7 @@ Compiles the native addon from this package's sources. Needs Linux, a C++17 comp
 Downloads nothing. With libibverbs' header (apt-get install libibverbs-dev), RDMA devices can be used.
 
 The addon goes into your cache folder, for this version of onesided and this kind of machine:
-  ${cachedAddon()}
+  ${cachedAddon() ?? 'none: you have no home folder; set XDG_CACHE_HOME to a folder of your own'}
 There it is found by every project, also after "npm ci".`,
 
   async run(args) {
@@ -30,12 +30,14 @@ There it is found by every project, also after "npm ci".`,
     if (process.platform !== 'linux') return refuse(`it needs Linux, this is ${process.platform}`);
     const file = join(packageFolder(), 'native', 'compile.mjs');
     const { compile } = (await import(pathToFileURL(file).href)) as Compiler;
+    const to = cachedAddon();
+    if (to === undefined) return refuse('you have no home folder; set XDG_CACHE_HOME to a folder of your own');
     const folder = mkdtempSync(join(tmpdir(), 'onesided-build-'));
     try {
       process.stderr.write('onesided: compiling the native addon; this takes up to a minute\n');
       const made = compile(folder);
       if (made.reason !== undefined) return refuse(made.reason);
-      install(made.binary, cachedAddon());
+      install(made.binary, to);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -44,8 +46,8 @@ There it is found by every project, also after "npm ci".`,
       process.stderr.write(`onesided: the addon was compiled, but does not load: ${reason}\n`);
       return 1;
     }
-    process.stdout.write(`${cachedAddon()}\n`);
-    if (path !== cachedAddon()) process.stderr.write(`onesided: ${path} is loaded before it\n`);
+    process.stdout.write(`${to}\n`);
+    if (path !== to) process.stderr.write(`onesided: ${path} is loaded before it\n`);
     return 0;
   },
 };

@@ -22,7 +22,7 @@ interface Info {
     /** Where it was looked for, in this order; without `failure`: loaded. */
     readonly attempts: readonly AddonAttempt[];
     /** Where `onesided build` puts it. */
-    readonly cache: string;
+    readonly cache?: string;
   };
   readonly providers: {
     readonly emulator: { readonly processes: Availability; readonly threads: Availability };
@@ -54,7 +54,8 @@ function gather(): Info {
   const { devices, reason: reasonOfRdma } = rdmaDevices();
   const needsAddon: Availability = { available: false, reason: 'needs the native addon' };
   const pmixReason = loadNative()?.pmixReason();
-  const places = { attempts, cache: cachedAddon() };
+  const cache = cachedAddon();
+  const places = { attempts, ...(cache === undefined ? {} : { cache }) };
   const addon: Info['addon'] = loaded
     ? { available: true, path: path!, ...places }
     : { available: false, reason: reason!, ...places };
@@ -110,7 +111,7 @@ function describe({ version, node, platform, cores, addon, providers, managers, 
       failure === undefined ? [] : [['', `tried ${place}, ${path}: ${failure}`]],
     ),
     ...(addon.available ? [] : [['', 'build it with "npx onesided build"; without it, ranks are worker threads']]),
-    ['', `"npx onesided build" writes ${addon.cache}`],
+    ...(addon.cache === undefined ? [] : [['', `"npx onesided build" writes ${addon.cache}`]]),
     ['emulator', ''],
     ['  processes', say(providers.emulator.processes)],
     ['  threads', say(providers.emulator.threads)],

@@ -17,7 +17,7 @@ const ALONE = [
   'test/datatype/*.test.ts',
   'test/docs/mpi-names.test.ts',
   'test/fabrics/!(deadlocks).test.ts',
-  'test/launcher/{command-line,line-merger,supervisor}.test.ts',
+  'test/launcher/{addon,command-line,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies,memory}.test.ts',
   'test/providers/rdma-core.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',

@@ -2,8 +2,8 @@
  * The package in a project that depends on it: packed, installed by `npm i` and again by `npm ci`, used by `import` and by `require`,
  * and by two processes with the prebuilt addon, where there is no compiler. scripts/test-package.mjs tries all else.
  */
-import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { environment, expected, pack, project, ranksIn, run, withoutCompiler, workshop } from './consumer.mjs';
@@ -68,6 +68,17 @@ describe('the package in a project without a compiler', () => {
     const printed = await run([...start, 'first.mjs'], wrong);
     expect(ranksIn(printed)).toEqual(expected(2));
     expect(printed).toContain('so the ranks are threads');
+  });
+
+  it.runIf(process.geteuid!() === 0)('takes no addon from the cache that another user has put there', async () => {
+    const { addon: before } = await information(env);
+    mkdirSync(dirname(before.cache), { recursive: true });
+    copyFileSync(before.path, before.cache);
+    expect((await information(env)).addon.path).toBe(before.cache);
+    chownSync(before.cache, 65_534, 65_534);
+    const { addon } = await information(env);
+    expect(addon.path).toBe(before.path);
+    expect(addon.attempts[0]).toMatchObject({ path: before.cache, failure: 'it belongs to another user (65534)' });
   });
 
   it('onesided build says that a compiler is missing', async () => {

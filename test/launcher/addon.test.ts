@@ -1,0 +1,50 @@
+/** Where the addon is looked for, and what is said of each place. */
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { findAddon } from '../../src/addon.ts';
+import { addon } from '../support/addon.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'onesided-addon-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+addon();
+const built = fileURLToPath(new URL('../../build/native/Release/onesided.node', import.meta.url));
+
+/** What is found with these in the environment. */
+function find(env: Record<string, string>) {
+  for (const [name, value] of Object.entries({ XDG_CACHE_HOME: folder, ...env })) vi.stubEnv(name, value);
+  try {
+    return findAddon();
+  } finally {
+    vi.unstubAllEnvs();
+  }
+}
+
+describe('the addon', () => {
+  it('is the one that ONESIDED_ADDON names, and no other', () => {
+    const copy = join(folder, 'copy.node');
+    copyFileSync(built, copy);
+    expect(find({ ONESIDED_ADDON: copy })).toMatchObject({ path: copy, attempts: [{ place: 'ONESIDED_ADDON' }] });
+    const missing = find({ ONESIDED_ADDON: join(folder, 'missing.node') });
+    expect(missing.addon).toBeUndefined();
+    expect(missing.reason).toBe(
+      `ONESIDED_ADDON names no addon that loads; tried ${join(folder, 'missing.node')}: no such file`,
+    );
+  });
+
+  it('that is no addon is said to be none, in one line', () => {
+    const file = join(folder, 'text.node');
+    writeFileSync(file, 'not an addon\n'.repeat(100));
+    const { reason, attempts } = find({ ONESIDED_ADDON: file });
+    expect(attempts).toEqual([{ path: file, place: 'ONESIDED_ADDON', failure: expect.stringMatching(/ELF|file/) }]);
+    expect(reason).not.toContain('\n');
+  });
+
+  it('of another version is refused', () => {
+    const file = join(folder, 'other.cjs');
+    writeFileSync(file, 'exports.version = "0.0.1";');
+    expect(find({ ONESIDED_ADDON: file }).reason).toContain('it belongs to version 0.0.1 of onesided, this is ');
+  });
+});
