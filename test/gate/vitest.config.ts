@@ -12,7 +12,7 @@ import all from '../../vitest.config.ts';
 /** Tests in their own process: some at a time. */
 const ALONE = [
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
-  'test/comm/{control-copy,group,tasks}.test.ts',
+  'test/comm/{control-copy,group,init,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
   'test/docs/mpi-names.test.ts',
@@ -32,7 +32,7 @@ const WITH_RANKS = [
   'test/bench/random-access-run.test.ts',
   'test/conformance/{communication,errors,initialization,memory-model,semantics,synchronization}.test.ts',
   'test/launcher/run-threads.test.ts',
-  'test/robustness/kill.test.ts',
+  'test/robustness/{kill,named}.test.ts',
   'test/verbs/emulator-ranks.test.ts',
   'test/window/{arguments,epochs,transfer}.test.ts',
 ];

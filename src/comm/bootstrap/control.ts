@@ -26,8 +26,6 @@ export const Header = Object.freeze({
   SIZE: 2,
   /** 0, or 1 + the rank that failed first. */
   FAILED: 3,
-  /** Named jobs: ranks given out so far. */
-  NEXT_RANK: 4,
   /** Ranks that have joined. */
   JOINED: 5,
   /** Ranks that have finalized. */

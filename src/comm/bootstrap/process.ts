@@ -15,7 +15,7 @@ const EXITING = 0x4;
  * When a process started, in clock ticks since boot, or −1 if there is none, or it is dead and only not yet collected, or about to be: its
  * descriptors vanish a moment before it becomes a zombie, and whoever finds them gone asks here whether it lives.
  */
-export function startTimeOf(pid: number): number {
+function startTimeOf(pid: number): number {
   let stat: string;
   try {
     stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
