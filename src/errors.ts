@@ -55,6 +55,11 @@ export class RankFailedError extends RmaError {
     super('ERR_RMA_RANK_FAILED', message, options);
     this.rank = rank;
   }
+
+  /** The same, for another caller: with a stack of its own. */
+  again(): RankFailedError {
+    return new RankFailedError(this.rank, this.message, 'cause' in this ? { cause: this.cause } : undefined);
+  }
 }
 
 /**
@@ -70,6 +75,11 @@ export class LostConnectionError extends RmaError {
     super('ERR_VERBS', message);
     this.rank = rank;
     this.unreachable = unreachable;
+  }
+
+  /** The same, for another caller: with a stack of its own. */
+  again(): LostConnectionError {
+    return new LostConnectionError(this.rank, this.unreachable, this.message);
   }
 }
 

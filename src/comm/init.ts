@@ -13,6 +13,7 @@ import { findPmix, inPmix } from './bootstrap/managers/pmix.ts';
 import { checkNamedJob, joinNamed } from './bootstrap/named.ts';
 import { joinProcesses } from './bootstrap/process.ts';
 import { joinThreads, type ThreadInvitation } from './bootstrap/thread.ts';
+import { seenByCaller } from './caller.ts';
 import { Communicator } from './communicator.ts';
 import { Job, type Membership } from './job.ts';
 import { readWait } from './operation.ts';
@@ -70,7 +71,8 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     throw new RmaError('ERR_COMM', `init: cannot join job ${named}: this process is in ${own}; finalize() that first`);
   }
   joined ??= begin(named, read);
-  return joined.world;
+  // What a process manager says comes from its own events.
+  return seenByCaller(joined.world, read.signal);
 }
 
 function begin(named: string | undefined, options: InitOptions): Joined {

@@ -156,12 +156,15 @@ export class Job {
     return memory;
   }
 
-  /** The failure of another rank, if there is one; or this one's, if the others say that it has failed: then they have gone on without it. */
+  /**
+   * The failure of another rank, if there is one; or this one's, if the others say that it has failed: then they have gone on without it. A new error each time, so that
+   * its stack shows who asked.
+   */
   failure(): RmaError | undefined {
     const failed = Atomics.load(this.#membership.control.header, Header.FAILED);
     if (failed === 0 || (failed === this.rank + 1 && !this.#isGivenUp())) return undefined;
     this.#failure ??= new RankFailedError(failed - 1, this.#describeFailure(failed - 1));
-    return this.#failure;
+    return this.#failure.again();
   }
 
   /** The same, after a look at the processes of all ranks: for who waits in another way than `progress` does. Some system calls a rank. */
@@ -185,7 +188,7 @@ export class Job {
     if (error.code === 'ERR_TRUNCATE') return this.failure() ?? error;
     if (error.code !== 'ERR_VERBS') return error;
     // In virtual time nothing is learnt later than it happens.
-    if (this.tasks !== undefined || this.#unexplained.has(error)) return this.failure() ?? error;
+    if (this.tasks !== undefined || this.#unexplained.has(error)) return this.failure() ?? this.#again(error);
     const { parking } = this.context;
     const deadline = performance.now() + EXPLAIN_WITHIN_MS;
     for (;;) {
@@ -197,13 +200,21 @@ export class Job {
         const left = deadline - performance.now();
         if (left <= 0) {
           this.#unexplained.add(error);
-          return this.#unreachable(error) ?? error;
+          return this.#unreachable(error) ?? this.#again(error);
         }
         parking.sleepSync(token, Math.min(left, 20));
       } finally {
         parking.disarm();
       }
     }
+  }
+
+  /** A lost connection is kept, and told to every call that comes after: each gets an error of its own, whose stack shows it. */
+  #again(error: RmaError): RmaError {
+    if (!(error instanceof LostConnectionError)) return error;
+    const own = error.again();
+    this.#unexplained.add(own);
+    return own;
   }
 
   /** The failure of the rank that a connection was lost with, if nothing else can tell whether it lives. */
@@ -219,7 +230,7 @@ export class Job {
     declareFailed(control, error.rank, FailKind.UNREACHABLE, this.rank);
     const why = trouble === undefined ? error.message : `${error.message} (${trouble})`;
     this.#failure = new RankFailedError(error.rank, `${this.#describeFailure(error.rank)}; ${why}`, { cause: error });
-    return this.#failure;
+    return this.#failure.again();
   }
 
   /** Whether the others have declared this rank failed. */

@@ -8,6 +8,7 @@
  */
 import { RmaError } from '../errors.ts';
 import type { Context } from '../verbs/device.ts';
+import { seenByCaller } from './caller.ts';
 import type { Operation, WaitOptions } from './operation.ts';
 
 /** Bound of one sleep; after each, the peers' processes are looked at. A dead peer is noticed within twice this. */
@@ -49,7 +50,7 @@ const AT_ONCE_MS = 0.5;
 export const DONE: Promise<void> = Promise.resolve();
 
 export interface Liveness {
-  /** The error to end a wait with if a rank of the job has failed (set by whoever noticed). Cheap: one load. */
+  /** The error to end a wait with if a rank of the job has failed (set by whoever noticed), a new one each time. Cheap while none has: one load. */
   failure(): RmaError | undefined;
   /** Looks whether all peers still live; declares the failure of one that does not. A few system calls a peer. */
   inspectPeers(): void;
@@ -248,7 +249,7 @@ export class Progress {
   }
 
   #park(operation: Operation, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
+    const settled = new Promise<void>((resolve, reject) => {
       const onAbort = () => {
         this.#pending.delete(pending);
         operation.abandon?.();
@@ -269,12 +270,12 @@ export class Progress {
         void this.#run();
       }
     });
+    return seenByCaller(settled, signal);
   }
 
   /** Settles what is complete, failed or late. Returns the milliseconds until the next deadline. */
   #sweep(): number {
     let nearest = Number.POSITIVE_INFINITY;
-    const failure = this.#liveness.failure();
     const now = performance.now();
     for (const pending of this.#pending) {
       const { operation } = pending;
@@ -286,8 +287,8 @@ export class Progress {
           pending.resolve();
           continue;
         }
-        if (failure !== undefined) error = failure;
-        else if (pending.deadline <= now) error = this.#timeoutError(operation, pending.timeoutMs);
+        error = this.#liveness.failure();
+        if (error === undefined && pending.deadline <= now) error = this.#timeoutError(operation, pending.timeoutMs);
       } catch (thrown) {
         error = this.#liveness.explain(thrown);
       }
@@ -359,11 +360,10 @@ export class Progress {
   }
 
   #failAll(thrown: unknown): void {
-    const error = this.#liveness.explain(thrown);
     for (const pending of this.#pending) {
       pending.unsubscribe();
       pending.operation.abandon?.();
-      pending.reject(error);
+      pending.reject(this.#liveness.explain(thrown));
     }
     this.#pending.clear();
   }
