@@ -7,6 +7,7 @@ import type { Context } from '../verbs/device.ts';
 import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
 import { Blocks } from './blocks.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './bootstrap/control.ts';
+import { isAsked, report } from './bootstrap/reports.ts';
 import type { LocksAtRank } from './deadlock.ts';
 import { type MessageMemory, Messenger, type Rendezvous } from './messages.ts';
 import { Origins } from './origins.ts';
@@ -111,6 +112,8 @@ export class Job {
       failure: () => this.failure(),
       inspectPeers: () => this.#inspectPeers(),
       explain: (error) => this.explain(error),
+      isAsked: () => isAsked(control, rank),
+      report: (waits) => report(control, rank, waits.join('; and ')),
     };
     const poll = (): void => this.messenger.poll();
     const options: ProgressOptions = {

@@ -56,6 +56,10 @@ export interface Liveness {
   inspectPeers(): void;
   /** The failure of a rank, if that is what is behind an error of the device: its memory could not be reached, a connection broke. */
   explain(error: unknown): unknown;
+  /** Whether somebody wants to know what this rank waits in. Cheap: one load. */
+  isAsked(): boolean;
+  /** Tells what this rank waits in. */
+  report(waits: readonly string[]): void;
 }
 
 export interface ProgressOptions {
@@ -69,6 +73,7 @@ export interface ProgressOptions {
 
 interface Pending {
   readonly operation: Operation;
+  readonly since: number;
   readonly deadline: number;
   readonly timeoutMs: number;
   resolve(): void;
@@ -207,6 +212,7 @@ export class Progress {
           if (operation.advance()) return;
           const failure = this.#liveness.failure();
           if (failure !== undefined) throw failure;
+          if (this.#liveness.isAsked()) this.#report(waitInWords(operation, start));
           const left = deadline - performance.now();
           if (left <= 0) throw this.#timeoutError(operation, timeoutMs);
           parking.sleepSync(token, Math.min(left, due, this.#nap(operation.isPolling?.() ?? false)));
@@ -256,10 +262,12 @@ export class Progress {
         reject(signal!.reason);
       };
       signal?.addEventListener('abort', onAbort, { once: true });
+      const since = performance.now();
       const pending: Pending = {
         operation,
         timeoutMs,
-        deadline: performance.now() + timeoutMs,
+        since,
+        deadline: since + timeoutMs,
         resolve,
         reject,
         unsubscribe: () => signal?.removeEventListener('abort', onAbort),
@@ -343,7 +351,15 @@ export class Progress {
     } catch (error) {
       this.#failAll(error);
     }
-    return Math.min(due, this.#sweep());
+    const nearest = this.#sweep();
+    if (this.#pending.size > 0 && this.#liveness.isAsked()) this.#report();
+    return Math.min(due, nearest);
+  }
+
+  /** @param blocking the wait that blocks this thread, if one does */
+  #report(...blocking: string[]): void {
+    const awaited = Array.from(this.#pending, ({ operation, since }) => waitInWords(operation, since));
+    this.#liveness.report([...blocking, ...awaited]);
   }
 
   /** Ends every wait that is pending: the job is left, and nothing comes any more. */
@@ -402,6 +418,10 @@ export class Progress {
       `${operation.describe()} did not complete within ${timeoutMs} ms; if the other ranks may need longer, raise the timeout`,
     );
   }
+}
+
+function waitInWords(operation: Operation, since: number): string {
+  return `${operation.describe()}, for ${((performance.now() - since) / 1000).toFixed(1)} s`;
 }
 
 /**

@@ -55,7 +55,10 @@ export interface JobFailure {
   readonly kind: 'exit-code' | 'signal' | 'no-finalize' | 'timeout' | 'interrupted' | 'output' | 'start';
   /** The rank that failed first, where one did. */
   readonly rank?: number;
-  /** One line for people: which rank, and why. Empty if there is nothing to say (the reader of the output is gone). */
+  /**
+   * For people: which rank, and why, in one line; after a timeout, a line more for each rank that was running: what it waited in. Empty if there is nothing to say (the reader of the
+   * output is gone).
+   */
   readonly message: string;
 }
 
