@@ -5,6 +5,7 @@ import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, type Native, nativeStatus } from '../native.ts';
 import { joinAlone } from './bootstrap/alone.ts';
 import { MAX_RANKS } from './bootstrap/control.ts';
+import { markFatalErrors } from './bootstrap/fatal-errors.ts';
 import { joinLaunched } from './bootstrap/launched.ts';
 import { findAddress } from './bootstrap/managers/address.ts';
 import type { Patience, ProcessManager } from './bootstrap/managers/manager.ts';
@@ -158,6 +159,7 @@ function joinLauncher(native: Native, fd: number): Membership {
   }
   const membership = joinProcesses(native, fd, rank, size, true);
   native.parentDeathSignal(SIGKILL);
+  markFatalErrors(rank);
   // Programs that this one starts are not ranks of this job.
   for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_RANK', 'ONESIDED_SIZE']) delete process.env[name];
   return membership;

@@ -31,7 +31,7 @@ const ALONE = [
 const WITH_RANKS = [
   'test/bench/random-access-run.test.ts',
   'test/conformance/{communication,errors,initialization,memory-model,semantics,synchronization}.test.ts',
-  'test/launcher/run-threads.test.ts',
+  'test/launcher/{failures,run-threads}.test.ts',
   'test/robustness/{kill,named,stacks}.test.ts',
   'test/verbs/emulator-ranks.test.ts',
   'test/window/{arguments,epochs,transfer}.test.ts',
