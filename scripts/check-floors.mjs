@@ -8,9 +8,11 @@ import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const ground = ['errors.ts', 'native.ts', 'memory-model.ts', 'version.ts'];
+const ground = ['debug.ts', 'errors.ts', 'options.ts', 'native.ts', 'memory-model.ts', 'version.ts'];
 /** Each folder of src/, and what it may import besides itself. From the ground up. */
 const FLOORS = {
+  'options.ts': ['errors.ts'],
+  'debug.ts': ['errors.ts', 'options.ts'],
   datatype: ground,
   verbs: ground,
   providers: [...ground, 'verbs'],

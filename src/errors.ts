@@ -113,14 +113,6 @@ export function reading<T>(call: string, what: string, read: () => T): T {
   }
 }
 
-/** Refuses an option that there is not: it may be a misspelt one. @param where says what has the options */
-export function refuseUnknown(where: string, keys: readonly string[], known: readonly string[]): void {
-  for (const key of keys) {
-    if (!known.includes(key))
-      throw argumentTypeError(`${where}: there is no ${show(key)}; there are ${known.join(', ')}`);
-  }
-}
-
 /** A copy of an array argument, read once. `what` names it in the message. */
 export function readList(call: string, what: string, list: unknown): unknown[] {
   if (!isArray(list)) throw argumentTypeError(`${call}: ${what} must be an array, not ${show(list)}`);

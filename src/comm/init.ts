@@ -1,6 +1,7 @@
 /** `init`: joins the job that started this process or thread, joins one by name, or makes a world of one. */
 import { constants } from 'node:os';
 import { isMainThread, workerData } from 'node:worker_threads';
+import { checkDebug } from '../debug.ts';
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, type Native, nativeStatus } from '../native.ts';
 import { joinAlone } from './bootstrap/alone.ts';
@@ -89,7 +90,8 @@ function begin(named: string | undefined, options: InitOptions): Joined {
 
 /** The options, read once and checked: also of a call that finds the job already joined. */
 function readInit(options: InitOptions): InitOptions {
-  const wait = readWait('init', options);
+  checkDebug('init');
+  const wait = readWait('init', options, ['job', 'size']);
   const { job, size } = reading('init', 'the options', () => ({ job: options.job, size: options.size }));
   if (job !== undefined) checkNamedJob(job, size);
   else if (size !== undefined) throw argumentTypeError('init: size belongs to a named job; give { job, size }');
