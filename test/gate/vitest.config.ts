@@ -15,7 +15,7 @@ const ALONE = [
   'test/comm/{control-copy,group,init,options,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
-  'test/docs/mpi-names.test.ts',
+  'test/docs/{claims,mpi-names}.test.ts',
   'test/fabrics/!(deadlocks).test.ts',
   'test/launcher/{command-line,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies,memory}.test.ts',
