@@ -2,11 +2,13 @@
 
 #include <linux/membarrier.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 
 #include "arguments.h"
@@ -48,12 +50,28 @@ napi_value parentDeathSignal(napi_env env, napi_callback_info info) {
   return result;
 }
 
+// Gives whether the file is locked now: not if another open file description of it has the lock.
+napi_value fileLock(napi_env env, napi_callback_info info) {
+  Arguments<1> args(env, info);
+  int64_t fd;
+  if (!readInteger(env, args[0], "fileLock", "the descriptor", 0, INT_MAX, &fd)) return nullptr;
+  const bool locked = flock(static_cast<int>(fd), LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno != EWOULDBLOCK && errno != EINTR) {
+    throwSystemError(env, errno, "fileLock: flock");
+    return nullptr;
+  }
+  napi_value result;
+  napi_get_boolean(env, locked, &result);
+  return result;
+}
+
 }  // namespace
 
 void exportProcess(Napi::Env env, Napi::Object exports) {
   exportFunction(env, exports, "membarrierRegister", membarrierRegister);
   exportFunction(env, exports, "membarrier", membarrier);
   exportFunction(env, exports, "schedYield", schedYield);
+  exportFunction(env, exports, "fileLock", fileLock);
   exportFunction(env, exports, "parentDeathSignal", parentDeathSignal);
 }
 

@@ -8,7 +8,16 @@ import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const ground = ['errors.ts', 'native.ts', 'addon.ts', 'place.ts', 'memory-model.ts', 'version.ts'];
+const ground = [
+  'addon.ts',
+  'debug.ts',
+  'errors.ts',
+  'memory-model.ts',
+  'native.ts',
+  'options.ts',
+  'place.ts',
+  'version.ts',
+];
 /** Each folder of src/, and what it may import besides itself. From the ground up. */
 const FLOORS = {
   ...Object.fromEntries(ground.map((file) => [file, ground])),

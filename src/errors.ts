@@ -55,6 +55,11 @@ export class RankFailedError extends RmaError {
     super('ERR_RMA_RANK_FAILED', message, options);
     this.rank = rank;
   }
+
+  /** The same, for another caller: with a stack of its own. */
+  again(): RankFailedError {
+    return new RankFailedError(this.rank, this.message, 'cause' in this ? { cause: this.cause } : undefined);
+  }
 }
 
 /**
@@ -70,6 +75,11 @@ export class LostConnectionError extends RmaError {
     super('ERR_VERBS', message);
     this.rank = rank;
     this.unreachable = unreachable;
+  }
+
+  /** The same, for another caller: with a stack of its own. */
+  again(): LostConnectionError {
+    return new LostConnectionError(this.rank, this.unreachable, this.message);
   }
 }
 
@@ -100,14 +110,6 @@ export function reading<T>(call: string, what: string, read: () => T): T {
     return read();
   } catch (cause) {
     throw argumentTypeError(`${call}: ${what} cannot be read`, 'ERR_ARG', { cause });
-  }
-}
-
-/** Refuses an option that there is not: it may be a misspelt one. @param where says what has the options */
-export function refuseUnknown(where: string, keys: readonly string[], known: readonly string[]): void {
-  for (const key of keys) {
-    if (!known.includes(key))
-      throw argumentTypeError(`${where}: there is no ${show(key)}; there are ${known.join(', ')}`);
   }
 }
 

@@ -179,6 +179,12 @@ export interface Native {
   futexWake(words: Int32Array, index: number, count: number): number;
   readonly Parker: new (callback: (result: number) => void) => Parker;
 
+  /**
+   * Tries to lock a file or directory against all other descriptors that lock it (`flock`). The kernel unlocks it when the descriptor is closed, however its process ends.
+   * @returns whether it is locked now
+   */
+  fileLock(fd: number): boolean;
+
   schedYield(): void;
   /** Enters this process among those that `membarrier` reaches. @returns whether the kernel can do it */
   membarrierRegister(): boolean;

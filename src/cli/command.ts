@@ -1,5 +1,6 @@
 /** What a command of `onesided` is, and how its options are read. */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { nearest } from '../options.ts';
 
 export interface Command {
   /** One line for the overview. */
@@ -35,6 +36,9 @@ export function readOptions<T extends NonNullable<ParseArgsConfig['options']>>(
     const { code, message } = error as NodeJS.ErrnoException;
     if (code?.startsWith('ERR_PARSE_ARGS') !== true) throw error;
     // "Unknown option '--x'. To specify a positional argument starting with a '-', …": the first sentence says it.
-    throw new UsageError(message.split(/\.\s/)[0].replace(/\.$/, ''));
+    const sentence = message.split(/\.\s/)[0].replace(/\.$/, '');
+    const [, unknown] = /^Unknown option '--([^']+)'/.exec(sentence) ?? [];
+    const meant = unknown === undefined ? undefined : nearest(unknown, [...Object.keys(options), 'help']);
+    throw new UsageError(meant === undefined ? sentence : `${sentence}; did you mean '--${meant}'?`);
   }
 }

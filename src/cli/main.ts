@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The `onesided` command. */
 import { RmaError } from '../errors.ts';
+import { nearest } from '../options.ts';
 import { VERSION } from '../version.ts';
 import { build } from './build.ts';
 import { type Command, HelpRequest, UsageError } from './command.ts';
@@ -26,7 +27,10 @@ async function main(args: string[]): Promise<number> {
   if (name === '--help' || name === '-h') return print(OVERVIEW);
   if (name === '--version' || name === '-v') return print(VERSION);
   if (!Object.hasOwn(COMMANDS, name)) {
-    throw new UsageError(name.startsWith('-') ? `Unknown option '${name}'` : `'${name}' is not a command of onesided`);
+    if (name.startsWith('-')) throw new UsageError(`Unknown option '${name}'`);
+    const meant = nearest(name, Object.keys(COMMANDS));
+    const hint = meant === undefined ? '' : `; did you mean '${meant}'?`;
+    throw new UsageError(`'${name}' is not a command of onesided${hint}`);
   }
   const command = COMMANDS[name];
   try {

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { show } from '../errors.ts';
 import { readTrace } from '../trace/file.ts';
 import { drawPage, drawSvg } from '../trace/picture.ts';
-import { MOST_RANKS, sceneOf, windowsOf } from '../trace/scene.ts';
+import { absentFrom, MOST_RANKS, ranksInWords, sceneOf, windowsOf } from '../trace/scene.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
 
 const OPTIONS = {
@@ -79,7 +79,12 @@ function list(recorded: ReturnType<typeof readTrace>): string {
   const row = (cells: readonly (string | number)[]): string =>
     cells.map((cell, i) => (i === 0 ? String(cell).padEnd(20) : String(cell).padStart(8))).join('');
   const rows = windows.map(({ name, fences, locks, epochs }) => row([name, fences, locks, epochs]));
-  return `${head}${[row(['window', 'fences', 'locks', 'epochs']), ...rows].join('\n')}\n`;
+  const missing = windows.flatMap((window) => {
+    const absent = window.fences === 0 ? [] : absentFrom(recorded, window, window.fences);
+    if (absent.length === 0) return [];
+    return [`${ranksInWords(absent)} never came to fence ${window.fences} of window ${window.name}`];
+  });
+  return `${head}${[row(['window', 'fences', 'locks', 'epochs']), ...rows, ...missing].join('\n')}\n`;
 }
 
 function number(option: string, text: string | undefined): number | undefined {

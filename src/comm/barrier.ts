@@ -16,6 +16,9 @@
  * Central (more ranks than cores): all count up one word of rank 0; the last one releases everybody. One sleep and one
  * wake-up a rank, where dissemination costs a context switch a round.
  *
+ * Who is missing: a rank that enters also counts in a word of its own block, which nobody else writes and which is read only where a message names those that have not come. It
+ * orders nothing, so it is a plain store.
+ *
  * In a job that is traced, what ranks tell each other in a barrier is recorded (`traced.ts`, `Signals`).
  *
  * `begin` after a wait that ended early (deadline, abort) goes on with the same barrier: it is not entered twice.
@@ -28,6 +31,10 @@ const STRIDE = 32;
 
 const ARRIVED = 0;
 const RELEASED = STRIDE;
+/** Barriers that the block's owner has entered: on the second line of the first flag, which nobody else writes. */
+const ENTERED = STRIDE / 2;
+/** Ranks that a message names; the rest are counted. */
+const NAMED = 8;
 
 /** Words that each rank's block needs for a barrier of `size` ranks. */
 export function barrierWords(size: number): number {
@@ -66,7 +73,8 @@ export function makeBarrier(
   signals?: Signals,
 ): BarrierState {
   const size = lids.length;
-  if (traits.central) return new CentralBarrier(context, rank, block(0), lids, signals);
+  const arrivals = new Arrivals(rank, size, block);
+  if (traits.central) return new CentralBarrier(context, rank, block(0), lids, arrivals, signals);
   if (size === 2) {
     const pair = new PairBarrier(context, rank, block(0), lids[1 - rank], traits.plainFlags && TOTAL_STORE_ORDER);
     return signals === undefined ? pair : new RecordedPair(pair, 1 - rank, signals);
@@ -80,6 +88,7 @@ export function makeBarrier(
     block(rank),
     targets.map(block),
     targets.map((target) => lids[target]),
+    arrivals,
     signals,
   );
 }
@@ -91,6 +100,44 @@ export interface BarrierState {
   waitsFor(): string;
 }
 
+/** Who has entered a barrier, as each says itself. */
+class Arrivals {
+  readonly #rank: number;
+  readonly #size: number;
+  readonly #own: Int32Array;
+  readonly #block: (rank: number) => Int32Array;
+
+  constructor(rank: number, size: number, block: (rank: number) => Int32Array) {
+    this.#rank = rank;
+    this.#size = size;
+    this.#own = block(rank);
+    this.#block = block;
+  }
+
+  enter(count: number): void {
+    this.#own[ENTERED] = count;
+  }
+
+  /** In words, the ranks that have not entered the `count`-th barrier; undefined if all have. Maps their blocks, one after the other. */
+  missing(count: number, named = NAMED): string | undefined {
+    const missing: number[] = [];
+    for (let rank = 0; rank < this.#size; rank++)
+      if (rank !== this.#rank && !this.#hasEntered(rank, count)) missing.push(rank);
+    if (missing.length === 0) return undefined;
+    const more = missing.length - named;
+    return `rank${missing.length === 1 ? '' : 's'} ${missing.slice(0, named).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  }
+
+  #hasEntered(rank: number, count: number): boolean {
+    try {
+      return ((this.#block(rank)[ENTERED] - count) | 0) >= 0;
+    } catch {
+      // Its process is gone, and its memory with it.
+      return false;
+    }
+  }
+}
+
 class DisseminationBarrier implements BarrierState {
   #own: Int32Array;
   #targets: readonly Int32Array[];
@@ -99,6 +146,7 @@ class DisseminationBarrier implements BarrierState {
   #rank: number;
   #size: number;
   #rounds: number;
+  #arrivals: Arrivals;
   #signals: Signals | undefined;
   #round = 0;
   #count = 0;
@@ -112,9 +160,11 @@ class DisseminationBarrier implements BarrierState {
     own: Int32Array,
     targets: readonly Int32Array[],
     targetLids: readonly number[],
+    arrivals: Arrivals,
     signals: Signals | undefined,
   ) {
     this.#context = context;
+    this.#arrivals = arrivals;
     this.#signals = signals;
     this.#rank = rank;
     this.#size = size;
@@ -128,6 +178,7 @@ class DisseminationBarrier implements BarrierState {
     if (this.#active) return;
     this.#active = true;
     this.#count = (this.#count + 1) | 0;
+    this.#arrivals.enter(this.#count);
     this.#round = 0;
     if (this.#rounds > 0) this.#notify(0);
   }
@@ -142,8 +193,9 @@ class DisseminationBarrier implements BarrierState {
     return true;
   }
 
+  /** Whose flag is waited for may have come itself, and wait for another. */
   waitsFor(): string {
-    return `rank ${this.#before(this.#round)}`;
+    return this.#arrivals.missing(this.#count, namedIn(this.#signals)) ?? `rank ${this.#before(this.#round)}`;
   }
 
   /** The rank whose flag is waited for in a round. */
@@ -245,13 +297,22 @@ class CentralBarrier implements BarrierState {
   #signals: Signals | undefined;
   #root: Int32Array;
   #context: Context;
+  #arrivals: Arrivals;
   #lids: readonly number[];
   #count = 0;
   #active = false;
 
   /** @param root the region of rank 0; `lids` the contexts of all ranks */
-  constructor(context: Context, rank: number, root: Int32Array, lids: readonly number[], signals: Signals | undefined) {
+  constructor(
+    context: Context,
+    rank: number,
+    root: Int32Array,
+    lids: readonly number[],
+    arrivals: Arrivals,
+    signals: Signals | undefined,
+  ) {
     this.#context = context;
+    this.#arrivals = arrivals;
     this.#rank = rank;
     this.#signals = signals;
     this.#root = root;
@@ -262,6 +323,7 @@ class CentralBarrier implements BarrierState {
     if (this.#active) return;
     this.#active = true;
     this.#count = (this.#count + 1) | 0;
+    this.#arrivals.enter(this.#count);
     const arrived = (Atomics.add(this.#root, ARRIVED, 1) + 1) | 0;
     if (arrived !== Math.imul(this.#count, this.#lids.length)) return;
     if (this.#signals !== undefined) this.#recordRelease(this.#signals);
@@ -281,7 +343,11 @@ class CentralBarrier implements BarrierState {
   }
 
   waitsFor(): string {
-    const missing = Math.imul(this.#count, this.#lids.length) - Atomics.load(this.#root, ARRIVED);
-    return `${missing} of ${this.#lids.length} ranks`;
+    return this.#arrivals.missing(this.#count, namedIn(this.#signals)) ?? 'its release by the rank that came last';
   }
+}
+
+/** A trace keeps every text that differs from all others: there, one rank has to stand for those that are missing. */
+function namedIn(signals: Signals | undefined): number {
+  return signals === undefined ? NAMED : 1;
 }

@@ -1,10 +1,12 @@
 /** `init`: joins the job that started this process or thread, joins one by name, or makes a world of one. */
 import { constants } from 'node:os';
 import { isMainThread, workerData } from 'node:worker_threads';
-import { argumentTypeError, RmaError, reading } from '../errors.ts';
+import { checkDebug } from '../debug.ts';
+import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, type Native, nativeStatus } from '../native.ts';
 import { joinAlone } from './bootstrap/alone.ts';
 import { MAX_RANKS } from './bootstrap/control.ts';
+import { markFatalErrors } from './bootstrap/fatal-errors.ts';
 import { joinLaunched } from './bootstrap/launched.ts';
 import { findAddress } from './bootstrap/managers/address.ts';
 import type { Patience, ProcessManager } from './bootstrap/managers/manager.ts';
@@ -13,6 +15,7 @@ import { findPmix, inPmix } from './bootstrap/managers/pmix.ts';
 import { checkNamedJob, joinNamed } from './bootstrap/named.ts';
 import { joinProcesses } from './bootstrap/process.ts';
 import { joinThreads, type ThreadInvitation } from './bootstrap/thread.ts';
+import { seenByCaller } from './caller.ts';
 import { Communicator } from './communicator.ts';
 import { Job, type Membership } from './job.ts';
 import { readWait } from './operation.ts';
@@ -30,54 +33,96 @@ export interface InitOptions {
 
 const { SIGKILL } = constants.signals;
 
-let world: Promise<Communicator> | undefined;
+/** The job that this process or thread is in, or joins. */
+interface Joined {
+  /** Absent where something else than a name says which job it is. */
+  readonly named: string | undefined;
+  readonly world: Promise<Communicator>;
+  /** As soon as its world is there. */
+  job?: Job;
+}
+
+let joined: Joined | undefined;
 
 /**
- * Joins the job, and resolves to its world when all ranks have joined. Called again, it gives the same world.
+ * Joins the job, and resolves to its world when all ranks have joined. Called again before `finalize()`, it gives the same world.
  *
  * - Started by `onesided run`: the job of the launcher, as a process or a worker thread.
  * - Started by `mpiexec`, `srun` or `mpirun` (PMI-1, PMI-2, PMIx): their job. Likewise with `ONESIDED_RANK`, `ONESIDED_SIZE`, `ONESIDED_ROOT_ADDRESS` and
  *   `ONESIDED_SECRET` in the environment.
- * - With `{ job, size }`: the job of that name; ranks are given out in the order of coming.
+ * - With `{ job, size }`: the job of that name; ranks are given out in the order of coming. After `finalize()` a process may join a job by name again.
  * - Otherwise: a world of one.
  *
- * Errors: `ERR_PROVIDER_UNAVAILABLE` (no addon where processes need one), `ERR_VERSION`, `ERR_COMM` (the rank is taken, the job is full),
- * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+ * Errors: `ERR_PROVIDER_UNAVAILABLE` (no addon where processes need one), `ERR_VERSION`, `ERR_COMM` (the rank or the name is taken, this process is in another job
+ * or has finalized its job), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
  */
-export function init(options: InitOptions = {}): Promise<Communicator> {
-  let read: InitOptions;
-  try {
-    read = readInit(options);
-  } catch (error) {
-    return Promise.reject(error);
+export async function init(options: InitOptions = {}): Promise<Communicator> {
+  const read = readInit(options);
+  const named = read.job === undefined ? undefined : `${show(read.job)} of ${read.size} ranks`;
+  if (joined?.job?.finalized) {
+    if (named === undefined) {
+      throw new RmaError(
+        'ERR_COMM',
+        'init: this process has finalized its job, and cannot join it again; call finalize() once, at the end. Only a job with a name can be joined after that: init({ job, size })',
+      );
+    }
+    joined = undefined;
   }
-  world ??= join(read).catch((error: unknown) => {
-    world = undefined;
-    throw error;
-  });
-  return world;
+  if (joined !== undefined && named !== undefined && named !== joined.named) {
+    const own = joined.named === undefined ? 'the job that it was started in' : `job ${joined.named}`;
+    throw new RmaError('ERR_COMM', `init: cannot join job ${named}: this process is in ${own}; finalize() that first`);
+  }
+  joined ??= begin(named, read);
+  // What a process manager says comes from its own events.
+  return seenByCaller(joined.world, read.signal);
+}
+
+function begin(named: string | undefined, options: InitOptions): Joined {
+  const own: Joined = {
+    named,
+    world: join(options, (job) => (own.job = job)).catch((error: unknown) => {
+      if (joined === own) joined = undefined;
+      throw error;
+    }),
+  };
+  return own;
 }
 
 /** The options, read once and checked: also of a call that finds the job already joined. */
 function readInit(options: InitOptions): InitOptions {
-  const wait = readWait('init', options);
+  checkDebug('init');
+  const wait = readWait('init', options, ['job', 'size']);
   const { job, size } = reading('init', 'the options', () => ({ job: options.job, size: options.size }));
   if (job !== undefined) checkNamedJob(job, size);
   else if (size !== undefined) throw argumentTypeError('init: size belongs to a named job; give { job, size }');
   return { ...wait, ...(job !== undefined && { job }), ...(size !== undefined && { size }) } as InitOptions;
 }
 
-async function join(options: InitOptions): Promise<Communicator> {
+/** @param entered called when the world is there */
+async function join(options: InitOptions, entered: (job: Job) => void): Promise<Communicator> {
   const { timeout = defaultTimeout() } = options;
   const { membership, complete } = await enterJob(options, timeout);
-  const job = new Job(membership, timeout === 0 ? Number.POSITIVE_INFINITY : timeout);
   try {
-    return await Communicator.world(job, { signal: options.signal });
-  } catch (error) {
-    job.giveUp();
-    throw error;
+    const job = makeJob(membership, timeout === 0 ? Number.POSITIVE_INFINITY : timeout);
+    try {
+      const world = await Communicator.world(job, { signal: options.signal });
+      entered(job);
+      return world;
+    } catch (error) {
+      job.giveUp();
+      throw error;
+    }
   } finally {
     complete();
+  }
+}
+
+function makeJob(membership: Membership, timeoutMs: number): Job {
+  try {
+    return new Job(membership, timeoutMs);
+  } catch (error) {
+    membership.leave();
+    throw error;
   }
 }
 
@@ -90,7 +135,9 @@ interface Entry {
 /** @param timeout milliseconds; 0: none */
 async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
   const nothing = (): void => {};
-  if (options.job !== undefined) return joinNamed(needNative(), options.job, options.size!);
+  if (options.job !== undefined) {
+    return { membership: joinNamed(needNative(), options.job, options.size!), complete: nothing };
+  }
   const invitation = (workerData as { onesided?: ThreadInvitation } | null)?.onesided;
   if (!isMainThread && invitation !== undefined) return { membership: joinThreads(invitation), complete: nothing };
   const fd = process.env['ONESIDED_CONTROL_FD'];
@@ -114,6 +161,7 @@ function joinLauncher(native: Native, fd: number): Membership {
   }
   const membership = joinProcesses(native, fd, rank, size, true);
   native.parentDeathSignal(SIGKILL);
+  markFatalErrors(rank);
   // Programs that this one starts are not ranks of this job.
   for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_RANK', 'ONESIDED_SIZE']) delete process.env[name];
   return membership;

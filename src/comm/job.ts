@@ -7,6 +7,7 @@ import type { Context } from '../verbs/device.ts';
 import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
 import { Blocks } from './blocks.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './bootstrap/control.ts';
+import { isAsked, report } from './bootstrap/reports.ts';
 import type { LocksAtRank } from './deadlock.ts';
 import { type MessageMemory, Messenger, type Rendezvous } from './messages.ts';
 import { Origins } from './origins.ts';
@@ -111,6 +112,8 @@ export class Job {
       failure: () => this.failure(),
       inspectPeers: () => this.#inspectPeers(),
       explain: (error) => this.explain(error),
+      isAsked: () => isAsked(control, rank),
+      report: (waits) => report(control, rank, waits.join('; and ')),
     };
     const poll = (): void => this.messenger.poll();
     const options: ProgressOptions = {
@@ -156,12 +159,15 @@ export class Job {
     return memory;
   }
 
-  /** The failure of another rank, if there is one; or this one's, if the others say that it has failed: then they have gone on without it. */
+  /**
+   * The failure of another rank, if there is one; or this one's, if the others say that it has failed: then they have gone on without it. A new error each time, so that
+   * its stack shows who asked.
+   */
   failure(): RmaError | undefined {
     const failed = Atomics.load(this.#membership.control.header, Header.FAILED);
     if (failed === 0 || (failed === this.rank + 1 && !this.#isGivenUp())) return undefined;
     this.#failure ??= new RankFailedError(failed - 1, this.#describeFailure(failed - 1));
-    return this.#failure;
+    return this.#failure.again();
   }
 
   /** The same, after a look at the processes of all ranks: for who waits in another way than `progress` does. Some system calls a rank. */
@@ -185,7 +191,7 @@ export class Job {
     if (error.code === 'ERR_TRUNCATE') return this.failure() ?? error;
     if (error.code !== 'ERR_VERBS') return error;
     // In virtual time nothing is learnt later than it happens.
-    if (this.tasks !== undefined || this.#unexplained.has(error)) return this.failure() ?? error;
+    if (this.tasks !== undefined || this.#unexplained.has(error)) return this.failure() ?? this.#again(error);
     const { parking } = this.context;
     const deadline = performance.now() + EXPLAIN_WITHIN_MS;
     for (;;) {
@@ -197,13 +203,21 @@ export class Job {
         const left = deadline - performance.now();
         if (left <= 0) {
           this.#unexplained.add(error);
-          return this.#unreachable(error) ?? error;
+          return this.#unreachable(error) ?? this.#again(error);
         }
         parking.sleepSync(token, Math.min(left, 20));
       } finally {
         parking.disarm();
       }
     }
+  }
+
+  /** A lost connection is kept, and told to every call that comes after: each gets an error of its own, whose stack shows it. */
+  #again(error: RmaError): RmaError {
+    if (!(error instanceof LostConnectionError)) return error;
+    const own = error.again();
+    this.#unexplained.add(own);
+    return own;
   }
 
   /** The failure of the rank that a connection was lost with, if nothing else can tell whether it lives. */
@@ -219,7 +233,7 @@ export class Job {
     declareFailed(control, error.rank, FailKind.UNREACHABLE, this.rank);
     const why = trouble === undefined ? error.message : `${error.message} (${trouble})`;
     this.#failure = new RankFailedError(error.rank, `${this.#describeFailure(error.rank)}; ${why}`, { cause: error });
-    return this.#failure;
+    return this.#failure.again();
   }
 
   /** Whether the others have declared this rank failed. */

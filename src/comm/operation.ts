@@ -5,6 +5,7 @@
  * advances in a loop and then sleeps in the kernel, the promise form sleeps on the event loop (see `progress.ts`).
  */
 import { argumentRangeError, argumentTypeError, reading, show } from '../errors.ts';
+import { refuseUnknown } from '../options.ts';
 
 export interface Operation {
   advance(): boolean;
@@ -51,15 +52,24 @@ export interface WaitOptions {
   readonly timeout?: number | undefined;
 }
 
+const WAIT = ['signal', 'timeout'];
+const NONE: readonly string[] = [];
+
 /**
  * The options of a call that waits, read once, before the call begins anything: what the caller's object says later, or says by throwing, does
- * not matter.
+ * not matter. An option that there is not is refused: it may be a deadline that was misspelt.
+ * @param others options that the call has besides
  */
-export function readWait(call: string, options: WaitOptions | undefined): WaitOptions | undefined {
+export function readWait(
+  call: string,
+  options: WaitOptions | undefined,
+  others: readonly string[] = NONE,
+): WaitOptions | undefined {
   if (options === undefined) return undefined;
   if (typeof options !== 'object' || options === null) {
-    throw argumentTypeError(`${call}: options must be { signal, timeout }, not ${show(options)}`);
+    throw argumentTypeError(`${call}: options must be { ${[...others, ...WAIT].join(', ')} }, not ${show(options)}`);
   }
+  refuseUnknown(call, 'the options', options, others === NONE ? WAIT : [...others, ...WAIT]);
   const { signal, timeout } = reading(call, 'signal and timeout of the options', () => {
     const read = { signal: options.signal, timeout: options.timeout };
     if (read.signal === undefined || read.signal instanceof AbortSignal) void read.signal?.aborted;

@@ -8,6 +8,7 @@
  */
 import { RmaError } from '../errors.ts';
 import type { Context } from '../verbs/device.ts';
+import { seenByCaller } from './caller.ts';
 import type { Operation, WaitOptions } from './operation.ts';
 
 /** Bound of one sleep; after each, the peers' processes are looked at. A dead peer is noticed within twice this. */
@@ -49,12 +50,16 @@ const AT_ONCE_MS = 0.5;
 export const DONE: Promise<void> = Promise.resolve();
 
 export interface Liveness {
-  /** The error to end a wait with if a rank of the job has failed (set by whoever noticed). Cheap: one load. */
+  /** The error to end a wait with if a rank of the job has failed (set by whoever noticed), a new one each time. Cheap while none has: one load. */
   failure(): RmaError | undefined;
   /** Looks whether all peers still live; declares the failure of one that does not. A few system calls a peer. */
   inspectPeers(): void;
   /** The failure of a rank, if that is what is behind an error of the device: its memory could not be reached, a connection broke. */
   explain(error: unknown): unknown;
+  /** Whether somebody wants to know what this rank waits in. Cheap: one load. */
+  isAsked(): boolean;
+  /** Tells what this rank waits in. */
+  report(waits: readonly string[]): void;
 }
 
 export interface ProgressOptions {
@@ -68,6 +73,7 @@ export interface ProgressOptions {
 
 interface Pending {
   readonly operation: Operation;
+  readonly since: number;
   readonly deadline: number;
   readonly timeoutMs: number;
   resolve(): void;
@@ -206,6 +212,7 @@ export class Progress {
           if (operation.advance()) return;
           const failure = this.#liveness.failure();
           if (failure !== undefined) throw failure;
+          if (this.#liveness.isAsked()) this.#report(waitInWords(operation, start));
           const left = deadline - performance.now();
           if (left <= 0) throw this.#timeoutError(operation, timeoutMs);
           parking.sleepSync(token, Math.min(left, due, this.#nap(operation.isPolling?.() ?? false)));
@@ -248,17 +255,19 @@ export class Progress {
   }
 
   #park(operation: Operation, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
+    const settled = new Promise<void>((resolve, reject) => {
       const onAbort = () => {
         this.#pending.delete(pending);
         operation.abandon?.();
         reject(signal!.reason);
       };
       signal?.addEventListener('abort', onAbort, { once: true });
+      const since = performance.now();
       const pending: Pending = {
         operation,
         timeoutMs,
-        deadline: performance.now() + timeoutMs,
+        since,
+        deadline: since + timeoutMs,
         resolve,
         reject,
         unsubscribe: () => signal?.removeEventListener('abort', onAbort),
@@ -269,12 +278,12 @@ export class Progress {
         void this.#run();
       }
     });
+    return seenByCaller(settled, signal);
   }
 
   /** Settles what is complete, failed or late. Returns the milliseconds until the next deadline. */
   #sweep(): number {
     let nearest = Number.POSITIVE_INFINITY;
-    const failure = this.#liveness.failure();
     const now = performance.now();
     for (const pending of this.#pending) {
       const { operation } = pending;
@@ -286,8 +295,8 @@ export class Progress {
           pending.resolve();
           continue;
         }
-        if (failure !== undefined) error = failure;
-        else if (pending.deadline <= now) error = this.#timeoutError(operation, pending.timeoutMs);
+        error = this.#liveness.failure();
+        if (error === undefined && pending.deadline <= now) error = this.#timeoutError(operation, pending.timeoutMs);
       } catch (thrown) {
         error = this.#liveness.explain(thrown);
       }
@@ -342,7 +351,15 @@ export class Progress {
     } catch (error) {
       this.#failAll(error);
     }
-    return Math.min(due, this.#sweep());
+    const nearest = this.#sweep();
+    if (this.#pending.size > 0 && this.#liveness.isAsked()) this.#report();
+    return Math.min(due, nearest);
+  }
+
+  /** @param blocking the wait that blocks this thread, if one does */
+  #report(...blocking: string[]): void {
+    const awaited = Array.from(this.#pending, ({ operation, since }) => waitInWords(operation, since));
+    this.#liveness.report([...blocking, ...awaited]);
   }
 
   /** Ends every wait that is pending: the job is left, and nothing comes any more. */
@@ -359,11 +376,10 @@ export class Progress {
   }
 
   #failAll(thrown: unknown): void {
-    const error = this.#liveness.explain(thrown);
     for (const pending of this.#pending) {
       pending.unsubscribe();
       pending.operation.abandon?.();
-      pending.reject(error);
+      pending.reject(this.#liveness.explain(thrown));
     }
     this.#pending.clear();
   }
@@ -402,6 +418,10 @@ export class Progress {
       `${operation.describe()} did not complete within ${timeoutMs} ms; if the other ranks may need longer, raise the timeout`,
     );
   }
+}
+
+function waitInWords(operation: Operation, since: number): string {
+  return `${operation.describe()}, for ${((performance.now() - since) / 1000).toFixed(1)} s`;
 }
 
 /**

@@ -4,15 +4,10 @@
  * Each rank has a device of its own (`ModelledContext`) and joins a job like any other rank; from there on nothing knows what it is. What ranks share besides the fabric, to find each other before they are connected, changes in
  * events only, like everything else that two tasks can see (simulator.ts).
  */
-import {
-  argumentRangeError,
-  argumentTypeError,
-  RankFailedError,
-  RmaError,
-  reading,
-  refuseUnknown,
-  show,
-} from '../errors.ts';
+
+import { checkDebug } from '../debug.ts';
+import { argumentRangeError, argumentTypeError, RankFailedError, RmaError, reading, show } from '../errors.ts';
+import { refuseUnknown } from '../options.ts';
 import { type ModelledContext, ModelledFabric } from '../providers/modelled/context.ts';
 import { checkFabric, type Fabric, LEAST_MESSAGE } from '../providers/modelled/description.ts';
 import { loadFabric } from '../providers/modelled/fabrics.ts';
@@ -92,7 +87,8 @@ export async function runTasks<T>(
     throw argumentTypeError(`${call}: options must be { fabric, seed, … }, not ${show(options)}`);
   }
   const given = reading(call, 'the options', () => ({ ...options }));
-  refuseUnknown(`${call}: the options`, Object.keys(given), KNOWN);
+  refuseUnknown(call, 'the options', given, KNOWN);
+  checkDebug(call);
   const { fabric, seed = 1, faults, order = 'ranks', timeout = 0, trace } = given;
   if (!Number.isSafeInteger(seed) || seed < 0) {
     throw argumentRangeError(`${call}: seed must be an integer from 0 to 2^53 − 1, not ${show(seed)}`);

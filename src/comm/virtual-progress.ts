@@ -10,6 +10,7 @@
  */
 import { RmaError } from '../errors.ts';
 import type { Cpu, Simulator, Watcher } from '../providers/modelled/simulator.ts';
+import { seenByCaller } from './caller.ts';
 import type { Operation, WaitOptions } from './operation.ts';
 import { DONE, type Liveness, type Waiting } from './progress.ts';
 
@@ -109,8 +110,8 @@ export class VirtualProgress implements Waiting, Watcher {
   }
 
   #park(operation: Operation, options: WaitOptions | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const signal = options?.signal;
+    const signal = options?.signal;
+    const settled = new Promise<void>((resolve, reject) => {
       const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.#timeoutMs;
       let release = nothing;
       const pending: Pending = { operation, since: this.#cpu.time, resolve, reject, release: () => release() };
@@ -125,6 +126,7 @@ export class VirtualProgress implements Waiting, Watcher {
       this.#cpu.watcher = this;
       this.#lookLater(this.#untilLook(operation));
     });
+    return seenByCaller(settled, signal);
   }
 
   /** Microseconds after which an operation is to be advanced though nothing has come. */
@@ -194,12 +196,14 @@ export class VirtualProgress implements Waiting, Watcher {
   /** @returns whether some wait has ended */
   #sweep(): boolean {
     let ended = false;
-    const failure = this.#liveness.failure();
     for (const pending of this.#pending) {
       try {
         if (pending.operation.advance()) this.#settle(pending, pending.resolve);
-        else if (failure === undefined) continue;
-        else this.#end(pending, failure);
+        else {
+          const failure = this.#liveness.failure();
+          if (failure === undefined) continue;
+          this.#end(pending, failure);
+        }
       } catch (error) {
         this.#end(pending, this.#liveness.explain(error));
       }

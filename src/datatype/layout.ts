@@ -1,6 +1,7 @@
 /** Origin, result and target of one call, checked: which elements, of what types, where. */
 
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { refuseUnknown } from '../options.ts';
 import { ALIGNMENTS, checkBuffer, DATA_SIZES, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
 import { TypeCode } from './codes.ts';
 import { forEachRun, type Places } from './copy.ts';
@@ -38,6 +39,17 @@ export interface Side extends Places {
   readonly high: number;
 }
 
+/** What layouts have. A call that fetches nothing does not mind a result. */
+const SIDES = ['origin', 'result', 'target'];
+const SIDE = ['type', 'count'];
+
+/** Whether the layout of a call, and that of its target, have nothing else. Some 50 ns. */
+function onlyKnown(layout: TransferLayout, target: Layout): boolean {
+  for (const key in layout) if (key !== 'target' && key !== 'origin' && key !== 'result') return false;
+  for (const key in target) if (key !== 'type' && key !== 'count') return false;
+  return true;
+}
+
 function plainSide(base: number, elementSize: number, elements: number): Side {
   const bytes = elements * elementSize;
   return {
@@ -61,6 +73,7 @@ function described(call: string, side: string, layout: Layout): Side {
       'ERR_TYPE',
     );
   }
+  refuseUnknown(call, `the ${side} layout`, layout, SIDE);
   const [type, count = 1] = reading(call, `the ${side} layout`, () => [layout.type, layout.count] as const);
   if (!Datatype.is(type)) {
     throw argumentTypeError(`${call}: the ${side} layout's type must be a Datatype, not ${show(type)}`, 'ERR_TYPE');
@@ -102,6 +115,7 @@ export function checkSides(
   }
   const known = last.find(code, origin, layout);
   if (known !== undefined) return known;
+  refuseUnknown(call, 'the layout', layout, SIDES);
   const [origins, targets] = reading(call, 'the layout', () => [layout.origin, layout.target] as const);
   const from = bufferSide(call, 'origin', origin, code, origins);
   const sides = { from, to: targetSide(call, from, targets, 'origin gives') };
@@ -119,12 +133,18 @@ const last = {
   type: undefined as Datatype | undefined,
   count: 0,
   sides: undefined as { from: Side; to: Side } | undefined,
+  layout: undefined as TransferLayout | undefined,
+  target: undefined as Layout | undefined,
 
   find(code: number, origin: TypedArray, layout: TransferLayout): { from: Side; to: Side } | undefined {
     if (code !== this.code || origin.length !== this.length) return undefined;
     try {
       const { origin: origins, target } = layout;
       if (origins !== undefined || target === undefined) return undefined;
+      // An object that was looked through once is the same.
+      if ((layout !== this.layout || target !== this.target) && !onlyKnown(layout, target)) return undefined;
+      this.layout = layout;
+      this.target = target;
       const { type, count = 1 } = target;
       return type === this.type && count === this.count ? this.sides : undefined;
     } catch {
@@ -155,6 +175,7 @@ export function checkFetch(
   if (layout !== undefined && (typeof layout !== 'object' || layout === null)) {
     throw argumentTypeError(`${call}: the layout must be { origin, result, target }, not ${show(layout)}`);
   }
+  if (layout !== undefined) refuseUnknown(call, 'the layout', layout, SIDES);
   const [origins, results, targets] =
     layout === undefined
       ? []

@@ -1,5 +1,6 @@
 /** The output of all ranks of a job: two line mergers, which know of each other when both write to one terminal. */
 import type { Readable } from 'node:stream';
+import { FatalSieve } from './fatal-errors.ts';
 import type { JobFailure, LaunchOptions } from './job.ts';
 import { type Destination, LineMerger, prefixOf, type Terminal, wantsColour } from './line-merger.ts';
 
@@ -12,6 +13,8 @@ export class JobOutput {
   readonly #mergers: LineMerger[] = [];
   readonly #destinations: Destination[];
   readonly #prefix: (rank: number, destination: Destination) => string;
+  /** Errors that have ended ranks, by rank: shown when the job has ended. */
+  readonly #fatal = new Map<number, string>();
   #open = 0;
   #onAllEnded: (() => void) | undefined;
 
@@ -42,10 +45,31 @@ export class JobOutput {
     for (const [index, source] of [stdout, stderr].entries()) {
       if (source === null) continue;
       this.#open++;
-      this.#mergers[index].connect(source, this.#prefix(rank, this.#destinations[index]), () => {
+      const ended = (): void => {
         if (--this.#open === 0) this.#onAllEnded?.();
-      });
+      };
+      const fatal = new FatalSieve((error, { line }) =>
+        this.fatal(rank, Buffer.from(error, 'latin1').toString(), line),
+      );
+      const prefix = this.#prefix(rank, this.#destinations[index]);
+      this.#mergers[index].connect(source, prefix, ended, index === 1 ? fatal : undefined);
     }
+  }
+
+  /**
+   * An error that ends a rank.
+   * @param line in place of it, where it only follows another rank's failure
+   */
+  fatal(rank: number, error: string, line: string | undefined): void {
+    if (line === undefined) this.#fatal.set(rank, error);
+    else this.print(rank, line);
+  }
+
+  /** Shows the errors that have ended ranks. @param last the rank whose error comes last: the one that failed first */
+  showFatal(last: number | undefined): void {
+    const ranks = [...this.#fatal.keys()].sort((a, b) => Number(a === last) - Number(b === last) || a - b);
+    for (const rank of ranks) this.print(rank, this.#fatal.get(rank)!.replace(/\n+$/, ''));
+    this.#fatal.clear();
   }
 
   /** A message about a rank, on stderr. */

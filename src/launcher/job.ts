@@ -1,5 +1,7 @@
 /** What starting a job takes and gives, whatever its ranks are. */
+
 import { MAX_RANKS } from '../comm/bootstrap/control.ts';
+import { FATAL_VARIABLE } from '../comm/bootstrap/fatal-errors.ts';
 import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 import { writeTrace } from '../trace/chrome.ts';
 import type { TraceRequest } from '../trace/request.ts';
@@ -55,7 +57,10 @@ export interface JobFailure {
   readonly kind: 'exit-code' | 'signal' | 'no-finalize' | 'timeout' | 'interrupted' | 'output' | 'start';
   /** The rank that failed first, where one did. */
   readonly rank?: number;
-  /** One line for people: which rank, and why. Empty if there is nothing to say (the reader of the output is gone). */
+  /**
+   * For people: which rank, and why, in one line; after a timeout, a line more for each rank that was running: what it waited in. Empty if there is nothing to say (the reader of the
+   * output is gone).
+   */
   readonly message: string;
 }
 
@@ -76,7 +81,8 @@ export function checkLaunch(options: LaunchOptions): void {
 /** What every rank finds in its environment; the caller adds `ONESIDED_RANK`. A job inside a rank is a job of its own. */
 export function environmentOfRanks({ env = process.env, size, timeout }: LaunchOptions): NodeJS.ProcessEnv {
   const own: NodeJS.ProcessEnv = { ...env, ONESIDED_SIZE: String(size) };
-  for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_TRACE', 'ONESIDED_TRACE_EVENTS']) delete own[name];
+  for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_TRACE', 'ONESIDED_TRACE_EVENTS', FATAL_VARIABLE])
+    delete own[name];
   if (timeout !== undefined) own['ONESIDED_TIMEOUT'] = String(timeout);
   return own;
 }

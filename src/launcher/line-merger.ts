@@ -44,6 +44,12 @@ export interface Terminal {
   columns(): number | undefined;
 }
 
+/** Text in, text out, Latin-1 for bytes; it may keep some back until the end. */
+export interface Sieve {
+  feed(text: string): string;
+  end(): string;
+}
+
 /** Joins the streams of many ranks into one destination. */
 export class LineMerger {
   readonly #destination: Destination;
@@ -71,13 +77,20 @@ export class LineMerger {
     return this.#blocked;
   }
 
-  /** Passes on what `source` gives until it ends. `prefix` stands before each line. Calls `ended` when all of it is passed on. */
-  connect(source: Readable, prefix: string, ended: () => void): void {
+  /**
+   * Passes on what `source` gives until it ends. `prefix` stands before each line. Calls `ended` when all of it is passed on.
+   * @param sieve takes out what is not to be passed on
+   */
+  connect(source: Readable, prefix: string, ended: () => void, sieve?: Sieve): void {
     const line = new Line(prefix, this.#terminal, (text) => this.#write(text));
     this.#sources.add(source);
-    source.on('data', (chunk: Buffer) => line.feed(chunk.toString('latin1')));
+    source.on('data', (chunk: Buffer) => {
+      const text = chunk.toString('latin1');
+      line.feed(sieve === undefined ? text : sieve.feed(text));
+    });
     const end = (): void => {
       if (!this.#sources.delete(source)) return;
+      if (sieve !== undefined) line.feed(sieve.end());
       line.end();
       ended();
     };

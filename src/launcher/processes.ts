@@ -9,6 +9,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createControl } from '../comm/bootstrap/control.ts';
+import { FATAL_VARIABLE } from '../comm/bootstrap/fatal-errors.ts';
 import { readRings } from '../comm/bootstrap/tracing.ts';
 import { RmaError } from '../errors.ts';
 import { loadNative, nativeStatus } from '../native.ts';
@@ -61,6 +62,7 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
   const leftovers = new Set<number>();
   try {
     const env = environmentOfRanks(options);
+    if (!output.direct) env[FATAL_VARIABLE] = '1';
     const stream = output.direct ? 'inherit' : 'pipe';
     const unstarted = (from: number): void => {
       for (let rank = from; rank < size; rank++) supervisor.ended(rank, { code: 0 });
@@ -106,6 +108,7 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
       guardian.gone(pid);
     }
     await output.drained(OUTPUT_WITHIN);
+    output.showFatal(result.failure?.rank);
     return withTrace(result, options, (events) => readRings(fd, size, events));
   } finally {
     stopPassingOn();

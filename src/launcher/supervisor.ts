@@ -8,11 +8,14 @@
  * A rank that exits with 0 and has not finalized is declared failed as well, because others may wait for it for ever; but that
  * alone does not end the job: only if another rank that had joined then fails is the missing `finalize()` reported as the cause.
  *
+ * When the job's time is up, the ranks are asked what they wait in (reports.ts) before they are told to end.
+ *
  * Peers may notice a death before this process does, fail of it, and be collected first or in the same turn of the event loop.
  * Therefore the verdict is left until the turn is over, and the rank that FAILED in the control memory names is given a moment to be collected.
  */
 import { constants } from 'node:os';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from '../comm/bootstrap/control.ts';
+import { askForReports, reportOf } from '../comm/bootstrap/reports.ts';
 import type { JobFailure, JobResult } from './job.ts';
 
 /** How one rank ended. */
@@ -33,8 +36,9 @@ export interface Ranks {
 const KILL_AFTER = 1000;
 /** Milliseconds that a rank which peers found gone has until its own end is known here. */
 const COLLECT_WITHIN = 500;
-/** Ranks named in a message; the rest are counted. */
-const NAMED_RANKS = 8;
+/** Milliseconds that ranks have to say what they wait in when the job's time is up, and from one look at what they say to the next. */
+const ANSWER_WITHIN = 500;
+const ANSWER_EVERY = 10;
 
 export class Supervisor {
   /** Settles when every rank has ended. */
@@ -47,6 +51,8 @@ export class Supervisor {
   readonly #failing: number[] = [];
   readonly #timers = new Set<NodeJS.Timeout>();
   #running: number;
+  /** Lines to follow the message. */
+  #details = '';
   #judging = false;
   #patience: 'none' | 'waiting' | 'over' = 'none';
   #stopping = false;
@@ -126,15 +132,30 @@ export class Supervisor {
 
   #timedOut(seconds: number): void {
     const running = this.#stillRunning();
-    const named = running
-      .slice(0, NAMED_RANKS)
-      .map((rank) => `rank ${rank} (${this.#ranks.describe(rank)}, ${this.#stateInWords(rank)})`);
-    if (running.length > NAMED_RANKS) named.push(`${running.length - NAMED_RANKS} more`);
     this.#conclude(124, {
       kind: 'timeout',
-      message: `the job did not end within ${seconds} s (--timeout); still running: ${named.join(', ')}`,
+      message: `the job did not end within ${seconds} s (--timeout); still running:`,
     });
-    this.#stop();
+    askForReports(this.#control);
+    this.#wake();
+    const deadline = performance.now() + ANSWER_WITHIN;
+    const look = (): void => {
+      const silent = running.some(
+        (rank) =>
+          this.#endings[rank] === undefined &&
+          this.#state(rank) === RankState.JOINED &&
+          reportOf(this.#control, rank) === undefined,
+      );
+      if (silent && performance.now() < deadline) {
+        this.#after(ANSWER_EVERY, look);
+        return;
+      }
+      this.#details = running
+        .map((rank) => `\n  rank ${rank} (${this.#ranks.describe(rank)}) ${this.#doing(rank)}`)
+        .join('');
+      this.#stop();
+    };
+    look();
   }
 
   #judgeSoon(): void {
@@ -235,7 +256,8 @@ export class Supervisor {
     if (this.#verdict === undefined) this.#finish({ exitCode: 0 });
     else {
       const { exitCode, failure, named } = this.#verdict;
-      const message = failure.message + (named === undefined ? '' : this.#othersInWords(...named));
+      const others = named === undefined ? '' : this.#othersInWords(...named);
+      const message = `${failure.message}${others}${this.#details}`;
       this.#finish({ exitCode, failure: { ...failure, message } });
     }
   }
@@ -250,14 +272,17 @@ export class Supervisor {
     return Atomics.load(this.#control.slots, rank * this.#control.slotWords + Slot.STATE);
   }
 
-  #stateInWords(rank: number): string {
+  /** What a rank that still runs is about, in words. */
+  #doing(rank: number): string {
     switch (this.#state(rank)) {
-      case RankState.JOINED:
-        return 'joined, not finalized';
+      case RankState.JOINED: {
+        const waits = reportOf(this.#control, rank);
+        return waits === undefined ? 'waits in no call of the library' : `waits in ${waits}`;
+      }
       case RankState.FINALIZED:
-        return 'finalized';
+        return 'has finalized';
       default:
-        return 'has not called init';
+        return 'has not called init()';
     }
   }
 

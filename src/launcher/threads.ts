@@ -7,6 +7,7 @@
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { controlBytes, formatControl, viewControl } from '../comm/bootstrap/control.ts';
+import { followingLine } from '../comm/bootstrap/fatal-errors.ts';
 import type { ThreadInvitation } from '../comm/bootstrap/thread.ts';
 import { wakeAll } from '../providers/emulator/bells.ts';
 import { Broker } from '../providers/emulator/thread-fabric.ts';
@@ -75,7 +76,7 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
       threadIds.push(worker.threadId);
       output.connect(rank, worker.stdout, worker.stderr);
       // Followed by 'exit' with code 1. A process would have printed this itself.
-      worker.on('error', (error) => output.print(rank, `Uncaught ${inspect(error)}`));
+      worker.on('error', (error) => output.fatal(rank, `Uncaught ${inspect(error)}`, followingLine(error, rank)));
       worker.on('exit', (code) => {
         broker.disconnect(rank);
         supervisor.ended(rank, { code });
@@ -83,6 +84,7 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
     }
     const result = await supervisor.done;
     await output.drained(OUTPUT_WITHIN);
+    output.showFatal(result.failure?.rank);
     return withTrace(result, options, () =>
       rings.map((ring, rank) => readRing(rank, ring.byteLength, (bytes) => new Uint8Array(ring).slice(0, bytes))),
     );

@@ -141,7 +141,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     const call = 'BoundedQueue.create';
     let length = 1;
     const place = await agree(call, comm, () => {
-      const place = readPlace(call, comm, options);
+      const place = readPlace(call, comm, options, ['length']);
       length = reading(call, 'length of the options', () => options?.length ?? 1);
       if (!isTypedArrayConstructor(type)) {
         throw argumentTypeError(

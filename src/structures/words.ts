@@ -22,9 +22,14 @@ export interface Place {
   readonly wait: WaitOptions | undefined;
 }
 
-/** The options of a structure, read once and checked. */
-export function readPlace(call: string, comm: Communicator, options: PlaceOptions | undefined): Place {
-  const wait = readWait(call, options);
+/** The options of a structure, read once and checked. @param others options that it has besides */
+export function readPlace(
+  call: string,
+  comm: Communicator,
+  options: PlaceOptions | undefined,
+  others: readonly string[] = [],
+): Place {
+  const wait = readWait(call, options, ['owner', 'name', ...others]);
   const { owner = 0, name = call.slice(0, call.indexOf('.')) } = reading(call, 'owner and name of the options', () => {
     return { owner: options?.owner, name: options?.name };
   });

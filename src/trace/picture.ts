@@ -76,6 +76,7 @@ svg text { font: 11px system-ui, sans-serif; fill: var(--ink); paint-order: stro
 svg .name { font-weight: 600; font-size: 13px; text-anchor: middle; }
 svg .tick { fill: var(--soft); text-anchor: end; }
 .lane { stroke: var(--line); stroke-width: 1.5; }
+.lane.absent { stroke: var(--signal); stroke-dasharray: 6 5; }
 .grid { stroke: var(--line); stroke-width: 0.5; stroke-dasharray: 1 4; }
 .epoch { fill: var(--epoch); stroke: var(--line); }
 .call { fill: var(--call); stroke: var(--call-edge); }
@@ -109,10 +110,11 @@ function legend({ boxes, arrows }: Scene): string {
 }
 
 function svgOf(scene: Scene, style = ''): string {
-  const { title, ranks, start, boxes, arrows } = scene;
+  const { title, ranks, start, boxes, arrows, absent } = scene;
   const laneOf = new Map(ranks.map((rank, i) => [rank, LEFT + 30 + i * LANE]));
   const x = (rank: number): number => laneOf.get(rank)!;
-  const labels = labelsOf(boxes, arrows);
+  const labels = labelsOf(scene);
+  const missing = new Set(absent.map(({ rank }) => rank));
   const y = rowsOf(scene, labels);
   const width = LEFT + 30 + ranks.length * LANE;
   const bottom = Math.max(...y.values());
@@ -126,7 +128,9 @@ function svgOf(scene: Scene, style = ''): string {
     parts.push(`<text class="tick" x="${LEFT - 14}" y="${at + 4}">${microseconds(time - start)}</text>`);
   }
   for (const rank of ranks) {
-    parts.push(`<line class="lane" x1="${x(rank)}" x2="${x(rank)}" y1="${TOP - 14}" y2="${bottom + 8}"/>`);
+    parts.push(
+      `<line class="lane${missing.has(rank) ? ' absent' : ''}" x1="${x(rank)}" x2="${x(rank)}" y1="${TOP - 14}" y2="${bottom + 8}"/>`,
+    );
     parts.push(`<text class="name" x="${x(rank)}" y="${TOP - 24}">rank ${rank}</text>`);
   }
   // Epochs behind calls, calls behind waits; all of them behind the arrows.
@@ -151,9 +155,16 @@ interface Label {
   readonly drop: number;
 }
 
-/** Right of its lane, where it begins: what a call is, how long a wait took, what an arrow carries. By time. */
-function labelsOf(boxes: readonly Box[], arrows: readonly SceneArrow[]): Label[] {
-  const labels: Label[] = [];
+/** Right of its lane, where it begins: what a call is, how long a wait took, what an arrow carries; or that the rank never came. By time. */
+function labelsOf({ boxes, arrows, absent, start: begin }: Scene): Label[] {
+  const labels: Label[] = absent.flatMap(({ rank, instead }) =>
+    ['never came', ...(instead === '' ? [] : [instead])].map((text) => ({
+      rank,
+      time: begin,
+      text: clip(text),
+      drop: 4,
+    })),
+  );
   for (const { kind, rank, start, label } of boxes) {
     // A wait is within a call, which says how long it took.
     if (kind !== 'wait') labels.push({ rank, time: start, text: clip(label), drop: 4 });

@@ -52,6 +52,14 @@ export interface Scene {
   readonly end: number;
   readonly boxes: readonly Box[];
   readonly arrows: readonly SceneArrow[];
+  /** Ranks of the window that never came to the fence, and what they did instead. */
+  readonly absent: readonly Absent[];
+}
+
+export interface Absent {
+  readonly rank: number;
+  /** What it did last: `in lock of window #2`, or `last call: barrier of world`; empty if it has called nothing. */
+  readonly instead: string;
 }
 
 /** Lanes that fit beside each other. */
@@ -83,6 +91,44 @@ export function windowsOf({ spans }: Trace): WindowSummary[] {
     if (isRound(span)) found.epochs = Math.max(found.epochs, Number(epoch));
   }
   return [...windows].map(([id, counts]) => ({ id, ...counts }));
+}
+
+/** The communicator of all ranks has the first id (`ID_STEP` of comm/communicator.ts); a window's id is its communicator's, a dot, and a number. */
+const WORLD = '4';
+
+/** The ranks that have a window, as far as the trace says: those that have called something of it, or of its communicator. */
+function membersOf({ ranks, spans }: Trace, { id }: WindowSummary): number[] {
+  const [communicator] = id.split('.');
+  if (communicator === WORLD) return Array.from({ length: ranks }, (_, rank) => rank);
+  const own = ({ args }: TraceSpan): boolean => String(args['windowId'] ?? '').split('.')[0] === communicator;
+  return [...new Set(spans.filter(own).map(({ rank }) => rank))].sort((a, b) => a - b);
+}
+
+/** The ranks of a window that have not come to one of its fences, while others have. Where an older fence is no longer in the trace, a later one says that they came. */
+export function absentFrom(trace: Trace, window: WindowSummary, fence: number): Absent[] {
+  const last = new Map<number, number>();
+  for (const span of trace.spans) {
+    if (span.args['windowId'] !== window.id || !isFence(span)) continue;
+    last.set(span.rank, Math.max(last.get(span.rank) ?? 0, Number(span.args['fence'])));
+  }
+  const members = membersOf(trace, window).filter((rank) => (last.get(rank) ?? 0) < fence);
+  return members.map((rank) => ({ rank, instead: insteadOf(trace, rank) }));
+}
+
+/** What a rank did last. */
+function insteadOf({ spans }: Trace, rank: number): string {
+  const calls = spans.filter((span) => span.rank === rank && span.category === 'call');
+  if (calls.length === 0) return '';
+  const { name, args } = calls.reduce((latest, span) => (span.start >= latest.start ? span : latest));
+  // A window's id has a dot; a communicator's name says what it is.
+  const kind = String(args['windowId'] ?? '').includes('.') ? 'window ' : '';
+  const where = args['window'] === undefined ? name : `${name} of ${kind}${args['window']}`;
+  return args['unfinished'] === true ? `in ${where}` : `last call: ${where}`;
+}
+
+/** `rank 1`, `ranks 1, 2`. */
+export function ranksInWords(absent: readonly Absent[]): string {
+  return `rank${absent.length === 1 ? '' : 's'} ${absent.map(({ rank }) => rank).join(', ')}`;
 }
 
 function isFence({ category, name }: TraceSpan): boolean {
@@ -164,7 +210,9 @@ function fenceScene(
     const time = shown.get(span.rank);
     if (span.name === 'fence epoch' && span.args['fence'] === fence - 1 && time !== undefined) time.start = span.start;
   }
-  return assemble(trace, window, `Fence ${fence} of window ${window.name}`, shown, choice, () => true);
+  const absent = absentFrom(trace, window, fence);
+  const title = `Fence ${fence} of window ${window.name}${absent.length === 0 ? '' : `: ${ranksInWords(absent)} never came`}`;
+  return assemble(trace, window, title, shown, choice, () => true, absent);
 }
 
 function lockScene(
@@ -236,11 +284,13 @@ function assemble(
   shown: Shown,
   { ranks }: Choice,
   concerns: (span: TraceSpan) => boolean,
+  absent: readonly Absent[] = [],
 ): Scene {
   const start = Math.min(...[...shown.values()].map((time) => time.start));
   const end = Math.max(...[...shown.values()].map((time) => time.end));
-  const all = Array.from({ length: trace.ranks }, (_, rank) => rank);
-  const lanes = (ranks ?? all.filter((rank) => shown.has(rank))).slice(0, MOST_RANKS);
+  // Who never came is what is looked for.
+  const most = [...absent.map(({ rank }) => rank), ...[...shown.keys()].sort((a, b) => a - b)].slice(0, MOST_RANKS);
+  const lanes = ranks ?? most.sort((a, b) => a - b);
   const within = ({ rank, start, end }: TraceSpan): boolean => {
     const time = shown.get(rank);
     return (
@@ -291,7 +341,17 @@ function assemble(
     });
   }
   const hidden = trace.ranks - lanes.length;
-  return { title, program: trace.program, ranks: lanes, hidden, start, end, boxes, arrows: collapse(arrows) };
+  return {
+    title,
+    program: trace.program,
+    ranks: lanes,
+    hidden,
+    start,
+    end,
+    boxes,
+    arrows: collapse(arrows),
+    absent: absent.filter(({ rank }) => lanes.includes(rank)),
+  };
 }
 
 function labelOf({ category, name, args, start, end }: TraceSpan): string {

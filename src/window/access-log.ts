@@ -5,11 +5,13 @@
  * It sees this rank's calls. What other ranks do at the same time it cannot see, nor loads and stores. It costs some microseconds a call and memory for
  * each until it is complete, and closes the short ways; so it is asked for.
  */
+
 import { forEachRun } from '../datatype/copy.ts';
 import type { Side } from '../datatype/layout.ts';
+import { debugs } from '../debug.ts';
 import { RmaError } from '../errors.ts';
 
-export const LOG_ACCESSES = (process.env['ONESIDED_DEBUG'] ?? '').split(',').includes('conflicts');
+export const LOG_ACCESSES = debugs('conflicts');
 
 /** Accesses are found by the pages they touch. */
 const PAGE = 4096;

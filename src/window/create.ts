@@ -345,7 +345,7 @@ function giveBack(comm: Communicator, memory: Memory): void {
 /** The options, read once. */
 function readOptions(call: string, options: WindowOptions | undefined): WindowOptions {
   if (options === undefined) return {};
-  const wait = readWait(call, options);
+  const wait = readWait(call, options, ['info', 'dispUnit', 'name']);
   const { info, dispUnit, name } = reading(call, 'the options', () => ({
     info: options.info,
     dispUnit: options.dispUnit,

@@ -3,6 +3,7 @@ import type { Communicator } from '../comm/communicator.ts';
 import type { LocksAtRank } from '../comm/deadlock.ts';
 import { type Group, Rank } from '../comm/group.ts';
 import type { Side } from '../datatype/layout.ts';
+import { debugs } from '../debug.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { Lock } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
@@ -23,7 +24,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 /** For debugging: error messages about an epoch that was left open say where that was. Takes some microseconds an epoch. */
-const NOTE_OPENINGS = (process.env['ONESIDED_DEBUG'] ?? '').split(',').includes('epochs');
+const NOTE_OPENINGS = debugs('epochs');
 
 /** The rank whose lock was taken, or the call that has opened an epoch. */
 type Opening = number | 'fence' | 'lockAll' | 'start' | 'post';

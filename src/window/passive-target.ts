@@ -79,7 +79,7 @@ export class PassiveTarget {
     const wait = readWait('lock', options);
     const t = this.#checkLock(target, type, assert);
     if (t === undefined || this.#tryLock(t, type, assert) || this.#deferLock(t, type, wait)) return;
-    this.#progress.waitSync(t.lock!.acquire(type === Lock.EXCLUSIVE), wait);
+    this.#progress.waitSync(this.#acquire(t, type), wait);
     this.#locked(t, type);
   }
 
@@ -119,12 +119,24 @@ export class PassiveTarget {
     t.waiting = true;
     this.#epochs.waiting++;
     try {
-      await this.#progress.wait(t.lock!.acquire(type === Lock.EXCLUSIVE), options);
+      await this.#progress.wait(this.#acquire(t, type), options);
       this.#locked(t, type);
     } finally {
       t.waiting = false;
       this.#epochs.waiting--;
     }
+  }
+
+  /** The lock's scheme does not know whose part of which window it is for: messages do. */
+  #acquire(t: Target, type: number): Operation {
+    const operation = t.lock!.acquire(type === Lock.EXCLUSIVE);
+    const name = `lock of rank ${t.rank} in ${this.#epochs.what}`;
+    return {
+      advance: () => operation.advance(),
+      describe: () => operation.describe().replace(/^lock( of rank \d+)?/, name),
+      abandon: () => operation.abandon?.(),
+      isPolling: () => operation.isPolling?.() ?? false,
+    };
   }
 
   #checkLock(target: number, type: number, assert: number): Target | undefined {

@@ -182,7 +182,9 @@ describe('what cannot be', () => {
       },
       FABRIC,
     );
-    await expect(run).rejects.toThrowError(/deadlock .*rank 1 waits in lock of rank 0; rank 2 waits in lock of rank 0/);
+    await expect(run).rejects.toThrowError(
+      /deadlock .*rank 1 waits in lock of rank 0 in window #1; rank 2 waits in lock of rank 0 in window #1/,
+    );
   });
 
   test('what a rank throws ends the run, and the others learn that it has failed', async () => {

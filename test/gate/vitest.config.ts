@@ -12,10 +12,10 @@ import all from '../../vitest.config.ts';
 /** Tests in their own process: some at a time. */
 const ALONE = [
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
-  'test/comm/{control-copy,group,tasks}.test.ts',
+  'test/comm/{control-copy,group,init,options,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
-  'test/docs/mpi-names.test.ts',
+  'test/docs/{claims,mpi-names}.test.ts',
   'test/fabrics/!(deadlocks).test.ts',
   'test/launcher/{addon,command-line,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies,memory}.test.ts',
@@ -31,9 +31,9 @@ const ALONE = [
 const WITH_RANKS = [
   'test/bench/random-access-run.test.ts',
   'test/conformance/{communication,errors,initialization,memory-model,semantics,synchronization}.test.ts',
-  'test/launcher/run-threads.test.ts',
+  'test/launcher/{failures,run-threads}.test.ts',
   'test/package/install.test.ts',
-  'test/robustness/kill.test.ts',
+  'test/robustness/{kill,named,stacks}.test.ts',
   'test/verbs/emulator-ranks.test.ts',
   'test/window/{arguments,epochs,transfer}.test.ts',
 ];

@@ -10,6 +10,7 @@ import {
   Slot,
   viewControl,
 } from '../../src/comm/bootstrap/control.ts';
+import { isAsked, report } from '../../src/comm/bootstrap/reports.ts';
 import { Supervisor } from '../../src/launcher/supervisor.ts';
 
 /** Ranks that exist in the test's imagination only; what they are sent is kept. */
@@ -239,33 +240,46 @@ describe('an interruption', () => {
 
 describe('a timeout', () => {
   it('names the ranks that still run and what they do', async () => {
-    const { control, supervisor, sent } = job(4, { timeout: 5 });
-    setState(control, 1, RankState.JOINED);
+    const { control, supervisor, sent, wake } = job(5, { timeout: 5 });
+    for (const rank of [1, 4]) setState(control, rank, RankState.JOINED);
     setState(control, 2, RankState.FINALIZED);
     setState(control, 3, RankState.FINALIZED);
     await vi.advanceTimersByTimeAsync(4900);
     supervisor.ended(3, { code: 0 });
     expect(sent).toEqual([]);
     await vi.advanceTimersByTimeAsync(200);
-    expect(sent).toEqual(['SIGTERM to 0', 'SIGTERM to 1', 'SIGTERM to 2']);
-    for (const rank of [0, 1, 2]) supervisor.ended(rank, { code: 0, signal: 'SIGTERM' });
+    // They are asked first, and have a moment to answer.
+    expect(wake).toHaveBeenCalledTimes(1);
+    expect(sent).toEqual([]);
+    expect([0, 1, 2].map((rank) => isAsked(control, rank))).toEqual([true, true, true]);
+    report(control, 4, 'fence of window #1 (waiting for rank 1), for 4.9 s');
+    await vi.advanceTimersByTimeAsync(500);
+    expect(sent).toEqual(['SIGTERM to 0', 'SIGTERM to 1', 'SIGTERM to 2', 'SIGTERM to 4']);
+    for (const rank of [0, 1, 2, 4]) supervisor.ended(rank, { code: 0, signal: 'SIGTERM' });
     await vi.runAllTimersAsync();
     expect(await supervisor.done).toEqual({
       exitCode: 124,
       failure: {
         kind: 'timeout',
         message:
-          'the job did not end within 5 s (--timeout); still running: ' +
-          'rank 0 (pid 100, has not called init), rank 1 (pid 101, joined, not finalized), rank 2 (pid 102, finalized)',
+          'the job did not end within 5 s (--timeout); still running:\n' +
+          '  rank 0 (pid 100) has not called init()\n' +
+          '  rank 1 (pid 101) waits in no call of the library\n' +
+          '  rank 2 (pid 102) has finalized\n' +
+          '  rank 4 (pid 104) waits in fence of window #1 (waiting for rank 1), for 4.9 s',
       },
     });
   });
 
-  it('is short about many ranks', async () => {
-    const { supervisor } = job(100, { timeout: 1 });
-    await vi.advanceTimersByTimeAsync(1100);
-    for (let rank = 0; rank < 100; rank++) supervisor.ended(rank, { code: 0, signal: 'SIGTERM' });
+  it('keeps nobody waiting once all have said what they wait in', async () => {
+    const { control, supervisor, sent } = job(2, { timeout: 5 });
+    for (const rank of [0, 1]) setState(control, rank, RankState.JOINED);
+    await vi.advanceTimersByTimeAsync(5001);
+    for (const rank of [0, 1]) report(control, rank, 'é'.repeat(1000));
+    await vi.advanceTimersByTimeAsync(50);
+    expect(sent).toEqual(['SIGTERM to 0', 'SIGTERM to 1']);
+    for (const rank of [0, 1]) supervisor.ended(rank, { code: 0, signal: 'SIGTERM' });
     await vi.runAllTimersAsync();
-    expect((await supervisor.done).failure?.message).toMatch(/rank 7 \([^)]*\), 92 more$/);
+    expect((await supervisor.done).failure?.message).toMatch(/rank 0 \(pid 100\) waits in é{254}…\n/);
   });
 });

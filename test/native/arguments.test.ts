@@ -123,6 +123,7 @@ describe('whatever the arguments, there is an answer from', () => {
     'accumulate',
     'accumulateIndexed',
     'schedYield',
+    'fileLock',
     'membarrier',
     'membarrierRegister',
     'addressOf',

@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { addon } from '../support/addon.ts';
 import { startProgram } from '../support/children.ts';
@@ -28,6 +30,32 @@ describe('parentDeathSignal', () => {
     const native = addon();
     for (const signal of [-1, 65, 9.5, Number.NaN]) {
       expect(() => native.parentDeathSignal(signal)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    }
+  });
+});
+
+describe('fileLock', () => {
+  it('is held by one descriptor of a directory, until that is closed', () => {
+    const native = addon();
+    const directory = mkdtempSync(join(tmpdir(), 'onesided-test-'));
+    const [first, second] = [openSync(directory, 'r'), openSync(directory, 'r')];
+    try {
+      expect(native.fileLock(first)).toBe(true);
+      expect(native.fileLock(first)).toBe(true);
+      expect(native.fileLock(second)).toBe(false);
+    } finally {
+      closeSync(first);
+    }
+    expect(native.fileLock(second)).toBe(true);
+    closeSync(second);
+    expect(() => native.fileLock(second)).toThrow(expect.objectContaining({ code: 'EBADF' }));
+    rmdirSync(directory);
+  });
+
+  it('refuses what is no descriptor', () => {
+    const native = addon();
+    for (const fd of [-1, 1.5, Number.NaN, 2 ** 31]) {
+      expect(() => native.fileLock(fd)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
     }
   });
 });

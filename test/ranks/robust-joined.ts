@@ -1,7 +1,10 @@
 /**
  * A process that joins a job and was not started by `onesided run`: `--job=NAME --size=N` by name, without them as the environment says (a process manager's, or
- * ONESIDED_ROOT_ADDRESS). `--how=work|again|loop|leave --timeout=MS`. It prints what happens to it as lines of JSON, with the time.
+ * ONESIDED_ROOT_ADDRESS). `--how=work|again|loop|leave|stay|rejoin --timeout=MS`. It prints what happens to it as lines of JSON, with the time.
+ *
+ * `stay` is in the job until SIGUSR2, finalizes then, and lives on; `rejoin` finalizes and joins the same job again.
  */
+import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import { init, Lock, Op, type RmaError, Window } from 'onesided';
 import { argument } from './support/cases.ts';
@@ -20,7 +23,27 @@ try {
     tell({ failed: error.code });
     return join();
   });
+  if (argument('how') === 'stay') {
+    const told = once(process, 'SIGUSR2');
+    const alive = setInterval(() => {}, 1000);
+    tell({ rank: world.rank, size: world.size });
+    await told;
+    await world.finalize();
+    tell({ done: true });
+    await once(process, 'SIGUSR2');
+    clearInterval(alive);
+    process.exit(0);
+  }
   tell({ rank: world.rank, size: world.size });
+  if (argument('how') === 'rejoin') {
+    await world.finalize();
+    const second = await join();
+    tell({ again: second !== world, rank: second.rank });
+    second.barrierSync();
+    await second.finalize();
+    tell({ done: true });
+    process.exit(0);
+  }
   const window = await Window.allocate(world, Float64Array, world.size);
   const next = (world.rank + 1) % world.size;
   const sum = new Float64Array(1);

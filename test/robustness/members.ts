@@ -12,6 +12,7 @@ export interface Line {
   readonly size?: number;
   readonly working?: boolean;
   readonly done?: boolean;
+  readonly again?: boolean;
   readonly failed?: string;
   readonly code?: string;
   readonly message?: string;

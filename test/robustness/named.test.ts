@@ -19,6 +19,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
 import { leftWith, marker } from '../launcher/command.ts';
 import { Random } from '../ranks/support/random.ts';
+import { IN_GATE } from '../support/gate.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { endMembers, failuresOf, follow, type Member, PROGRAM } from './members.ts';
 
@@ -59,7 +60,80 @@ async function untilNotice(): Promise<void> {
   while (!notices().some((name) => name.endsWith('.job'))) await sleep(5);
 }
 
-describe.skipIf(loadNative() === undefined)('a named job', () => {
+describe.skipIf(loadNative() === undefined)('the name of a job', () => {
+  it('is taken while a member lives, also when its founder was killed', async () => {
+    const members = Array.from({ length: 3 }, () => member('taken', 3, 'stay'));
+    const ranks = (await Promise.all(members.map(({ said }) => said('rank')))).map(({ rank }) => rank);
+    expect([...ranks].sort()).toEqual([0, 1, 2]);
+    const taken = { code: 'ERR_COMM', message: expect.stringContaining('the name "taken" is taken') };
+    // As many as the job has ranks: enough for a second one. They ask for whatever size.
+    for (const line of await failuresOf([3, 3, 3, 1].map((size) => member('taken', size))))
+      expect(line).toMatchObject(taken);
+    const founder = members[ranks.indexOf(0)];
+    founder.child.kill('SIGKILL');
+    await founder.ended;
+    const [line] = await failuresOf([member('taken', 1)]);
+    expect(line).toMatchObject(taken);
+    for (const { child } of members) if (child !== founder.child) expect(line.message).toContain(`${child.pid}`);
+    for (const { child } of members) child.kill('SIGKILL');
+    await Promise.all(members.map(({ ended }) => ended));
+    const next = member('taken', 1);
+    await next.said('done');
+    expect(notices()).toEqual([]);
+  });
+
+  it('is free as soon as the job ends, also while its processes live on', async () => {
+    const members = [member('ended', 2, 'stay'), member('ended', 2, 'stay')];
+    await Promise.all(members.map(({ said }) => said('rank')));
+    for (const { child } of members) child.kill('SIGUSR2');
+    // At once: the other may still be leaving.
+    await Promise.race(members.map(({ said }) => said('done')));
+    const next = [member('ended', 2), member('ended', 2)];
+    await Promise.all(next.map(({ said }) => said('done')));
+    for (const { child } of members) child.kill('SIGUSR2');
+    await Promise.all(members.map(({ ended }) => ended));
+    expect(notices()).toEqual([]);
+  });
+
+  it.skipIf(IN_GATE)(
+    'is free when a member was killed before the job was complete: the next process begins anew',
+    async () => {
+      const founder = member('doomed', 3, 'stay');
+      await untilNotice();
+      const joiner = member('doomed', 3, 'stay');
+      await joiner.said('pid');
+      await sleep(300);
+      joiner.child.kill('SIGKILL');
+      await joiner.ended;
+      const next = Array.from({ length: 3 }, () => member('doomed', 3));
+      await Promise.all(next.map(({ said }) => said('done')));
+      expect(await founder.said('code')).toMatchObject({ code: 'ERR_RMA_RANK_FAILED' });
+    },
+  );
+
+  it.skipIf(IN_GATE)('stands for one job, however many come for it at the same time', async () => {
+    const members = Array.from({ length: 6 }, () => member('crowd', 2, 'stay'));
+    const settled = await Promise.all(members.map((one) => Promise.race([one.said('rank'), one.said('code')])));
+    expect(
+      settled
+        .map(({ rank }) => rank)
+        .filter((rank) => rank !== undefined)
+        .sort(),
+    ).toEqual([0, 1]);
+    for (const { code, message } of settled)
+      if (code !== undefined) expect(message).toContain('the name "crowd" is taken');
+  });
+
+  it('can be joined again by processes that have finalized', async () => {
+    const members = [member('rejoin', 2, 'rejoin'), member('rejoin', 2, 'rejoin')];
+    for (const line of await Promise.all(members.map(({ said }) => said('again')))) expect(line.again).toBe(true);
+    await Promise.all(members.map(({ said }) => said('done')));
+    await Promise.all(members.map(({ ended }) => ended));
+    expect(notices()).toEqual([]);
+  });
+});
+
+describe.skipIf(loadNative() === undefined || IN_GATE)('a named job', () => {
   it('is joined by processes that start in any order, and leaves no name', async () => {
     const members = [member('meeting', 4), member('meeting', 4)];
     await sleep(150);
@@ -144,7 +218,7 @@ describe.skipIf(loadNative() === undefined)('a named job', () => {
   });
 });
 
-describe.skipIf(loadNative() === undefined)('members of a named job that die', () => {
+describe.skipIf(loadNative() === undefined || IN_GATE)('members of a named job that die', () => {
   async function expectTold(survivors: readonly Member[], pid: number): Promise<void> {
     for (const { code, message } of await failuresOf(survivors)) {
       expect(code, message).toBe('ERR_RMA_RANK_FAILED');
@@ -214,7 +288,7 @@ describe.skipIf(loadNative() === undefined)('members of a named job that die', (
   });
 });
 
-describe.skipIf(loadNative() === undefined)('the folder of named jobs', () => {
+describe.skipIf(loadNative() === undefined || IN_GATE)('the folder of named jobs', () => {
   async function refused(): Promise<void> {
     const [line] = await failuresOf([member('name', 1)]);
     expect(line).toMatchObject({ code: 'ERR_COMM', message: expect.stringContaining(folder()) });

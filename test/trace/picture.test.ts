@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { drawPage, drawSvg } from '../../src/trace/picture.ts';
-import { type Choice, type Scene, sceneOf, windowsOf } from '../../src/trace/scene.ts';
+import { absentFrom, type Choice, type Scene, sceneOf, windowsOf } from '../../src/trace/scene.ts';
 import { onesided } from '../launcher/command.ts';
-import { example, writeExample } from './scenes.ts';
+import { example, writeExample, writeHang } from './scenes.ts';
 
 const trace = example();
 const scene = (choice: Choice = {}): Scene => sceneOf(trace, choice);
@@ -73,6 +73,27 @@ describe('a scene', () => {
     expect([two.ranks, two.hidden]).toEqual([[2, 0], 1]);
     expect(arrowsOf(two, 'put')).toEqual(['2→0 put 0: 64 B at 4']);
     expect(drawPage(two)).toContain('2 of 3 ranks');
+  });
+
+  it('of a fence to which a rank never came shows that rank, and what it did instead', () => {
+    const hang = example(writeHang);
+    const [window] = windowsOf(hang);
+    expect(absentFrom(hang, window, 1)).toEqual([]);
+    const second = sceneOf(hang, { fence: 2 });
+    expect(second).toMatchObject({
+      title: 'Fence 2 of window grid <3 × 3>: rank 1 never came',
+      ranks: [0, 1, 2],
+      absent: [{ rank: 1, instead: 'in lock of window grid <3 × 3>' }],
+    });
+    const svg = drawSvg(second);
+    expect([...svg.matchAll(/class="lane( absent)?" x1="(\d+)"/g)].map(([, absent]) => absent)).toEqual([
+      undefined,
+      ' absent',
+      undefined,
+    ]);
+    expect(svg).toMatch(/>never came<.*\n.*>in lock of window grid/);
+    expect(sceneOf(hang, { fence: 2, ranks: [0, 2] })).toMatchObject({ ranks: [0, 2], absent: [] });
+    expect(sceneOf(hang, { fence: 1 })).toMatchObject({ title: 'Fence 1 of window grid <3 × 3>', absent: [] });
   });
 
   it('is refused where the trace does not have it', () => {
@@ -150,6 +171,13 @@ describe('the command', () => {
       stdout: `${page}: Lock 2 of window grid <3 × 3>: rank 1 holds rank 2's part\n`,
     });
     expect(readFileSync(page, 'utf8')).toMatch(/^<!doctype html>/);
+  });
+
+  it('says which rank never came', async () => {
+    const hang = join(folder, 'hang.json');
+    writeHang(hang);
+    const { stdout } = await onesided('trace', 'list', hang);
+    expect(stdout).toMatch(/\nrank 1 never came to fence 2 of window grid <3 × 3>\n$/);
   });
 
   it('says what is wrong', async () => {

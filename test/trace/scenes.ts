@@ -107,11 +107,25 @@ export function writeExample(file: string): void {
   run.write(file);
 }
 
-export function example(): Trace {
+/** Writes a run that hangs: all come to the first fence, rank 1 not to the second one, since it waits for a lock. */
+export function writeHang(file: string): void {
+  const run = new Run();
+  for (let rank = 0; rank < SIZE; rank++) {
+    run.span(rank, 'call', 'fence', 0, 500, -1, 1);
+    run.span(rank, 'epoch', 'fence epoch', 500, 5000 + rank, -1, 1);
+  }
+  run.span(1, 'call', 'lock', 6000, Number.POSITIVE_INFINITY, 2, 1);
+  for (const rank of [0, 2]) run.span(rank, 'call', 'fence', 4000 + rank, Number.POSITIVE_INFINITY, -1, 2);
+  // What is unfinished lasts until the last thing that was recorded.
+  run.at(9000).ranks[0].notified(run.scopes[0], 2);
+  run.write(file);
+}
+
+export function example(write: (file: string) => void = writeExample): Trace {
   const folder = mkdtempSync(join(tmpdir(), 'onesided-scene-'));
   try {
     const file = join(folder, 'trace.json');
-    writeExample(file);
+    write(file);
     return readTrace(file);
   } finally {
     rmSync(folder, { recursive: true });

@@ -17,7 +17,7 @@ export const MAX_RANKS = 4096;
 
 const CONTROL_MAGIC = 0x4f4e4553;
 /** Raised whenever a word changes its meaning: ranks of another layout are refused. */
-export const CONTROL_LAYOUT = 1;
+export const CONTROL_LAYOUT = 2;
 
 /** Indices of the header's 32-bit words. */
 export const Header = Object.freeze({
@@ -26,14 +26,14 @@ export const Header = Object.freeze({
   SIZE: 2,
   /** 0, or 1 + the rank that failed first. */
   FAILED: 3,
-  /** Named jobs: ranks given out so far. */
-  NEXT_RANK: 4,
   /** Ranks that have joined. */
   JOINED: 5,
   /** Ranks that have finalized. */
   FINALIZED: 6,
   /** Records of each rank's ring, which follow in the file; 0: the job is not traced. */
   TRACE_EVENTS: 7,
+  /** 1: ranks are to say what they wait in (reports.ts). */
+  ASKED: 8,
 });
 const HEADER_WORDS = 64;
 /** Pages have at most so many bytes. */
@@ -53,8 +53,12 @@ export const Slot = Object.freeze({
   FAIL_VALUE: 5,
   /** Raised by a peer that published its queue pair for this rank: "look at the connection table". */
   CONNECT_BELL: 6,
+  /** Bytes of what the rank has said it waits in; 0: it has not. */
+  REPORTED: 7,
 });
 const SLOT_WORDS = 16;
+/** Room for what a rank says it waits in. */
+export const REPORT_BYTES = 512;
 
 export const RankState = Object.freeze({ ABSENT: 0, JOINED: 1, FINALIZED: 2 });
 
@@ -89,6 +93,8 @@ export interface Control {
   /** `connections[connectionAt(from, to)]`: 0, or `from`'s queue pair for `to`: number × 2 + (1 if ready to receive). */
   readonly connections: Int32Array;
   connectionAt(from: number, to: number): number;
+  /** What ranks wait in, {@link REPORT_BYTES} a rank; empty where there is no launcher to ask. */
+  readonly reports: Uint8Array;
 }
 
 /**
@@ -98,7 +104,12 @@ export interface Control {
 export type Share = 'all' | 'none' | { readonly rank: number };
 
 export function controlBytes(size: number, share: Share = 'all'): number {
-  return 4 * (HEADER_WORDS + size * SLOT_WORDS + fabricWords(size, share) + connectionWords(size, share));
+  const words = HEADER_WORDS + size * SLOT_WORDS + fabricWords(size, share) + connectionWords(size, share);
+  return 4 * words + reportBytes(size, share);
+}
+
+function reportBytes(size: number, share: Share): number {
+  return share === 'all' ? size * REPORT_BYTES : 0;
 }
 
 function fabricWords(size: number, share: Share): number {
@@ -125,6 +136,7 @@ export function viewControl(buffer: ArrayBufferLike, size: number, share: Share 
     fabric: take(fabricWords(size, share)),
     connections: take(connectionWords(size, share)),
     connectionAt: typeof share === 'string' ? (from, to) => from * size + to : placesOf(share.rank, size),
+    reports: new Uint8Array(buffer, at, reportBytes(size, share)),
   };
 }
 

@@ -1,40 +1,30 @@
 /**
  * Jobs that unrelated processes of one user join by name.
  *
- * The first to come makes the control memory and says in a small file where it is: process, descriptor, size. The others
- * open `/proc/PID/fd/N`, which the kernel allows to the same user only. The file lies in a directory that only this user can enter; it is
- * made complete under another name and linked into place, so nobody reads half of it; it goes away when the job is complete. A file whose maker is
- * dead is moved aside, looked at again, and removed.
+ * The first to come makes the control memory, and says in a notice (notices.ts) where it is: process, descriptor, size. The others open
+ * `/proc/PID/fd/N`, which the kernel allows to the same user only, and add themselves to the notice. Each keeps the control memory open until it leaves the job, so the
+ * kernel itself knows who is a member: one that was killed has no descriptors any more.
+ *
+ * While one member is there the name is taken, with two exceptions. When the ranks have agreed to end (`finalize`), the name is free at once, though some of them may
+ * still be leaving. And a job that can never become complete, because a member of it died or gave up before all had come, is left to its end: its members are told, and
+ * whoever comes next begins anew.
  */
-import {
-  closeSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  type Stats,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../../errors.ts';
 import type { Native } from '../../native.ts';
+import { VERSION } from '../../version.ts';
 import type { Membership } from '../job.ts';
-import { controlBytes, createControl, Header, MAX_RANKS, viewControl } from './control.ts';
-import { joinProcesses, startTimeOf } from './process.ts';
+import { type Control, controlBytes, createControl, Header, MAX_RANKS, viewControl } from './control.ts';
+import { isIn, type Member, type Notice, Notices } from './notices.ts';
+import { joinProcesses } from './process.ts';
 import { requestedEvents } from './tracing.ts';
 
-interface Notice {
-  readonly pid: number;
-  readonly started: number;
-  readonly fd: number;
-  readonly size: number;
-}
-
-let temporaries = 0;
+/** How long to wait for the lock of the notices: thousands of processes may come at once. */
+const JOIN_PATIENCE_MS = 30_000;
+/** One who cannot remove the notice leaves it: whoever comes next sees that nobody is there. */
+const LEAVE_PATIENCE_MS = 1000;
+/** Members that a message names. */
+const NAMED = 8;
 
 /** Throws unless a job can have this name and size. */
 export function checkNamedJob(name: unknown, size: unknown): void {
@@ -51,129 +41,148 @@ export function checkNamedJob(name: unknown, size: unknown): void {
   }
 }
 
-/** @returns the membership, and what to call when all ranks are there */
-export function joinNamed(native: Native, name: string, size: number): { membership: Membership; complete(): void } {
-  const file = join(privateDirectory(), `${name}.job`);
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const found = read(file);
-    if (found === undefined) {
-      const made = make(native, file, size);
-      if (made !== undefined) return made;
-    } else if (startTimeOf(found.notice.pid) !== found.notice.started) removeStale(file, found.text);
-    else return { membership: enter(native, name, found.notice, size), complete: () => {} };
-  }
-  throw new RmaError(
-    'ERR_COMM',
-    `init: could not agree on job ${show(name)}: ${file} keeps changing; remove it if no such job runs`,
-  );
+/** A rank that this process has been given. */
+interface Place {
+  readonly rank: number;
+  /** The control memory's file, open as long as this process is a member. */
+  readonly fd: number;
+  readonly notice: Notice;
 }
 
-function enter(native: Native, name: string, notice: Notice, size: number): Membership {
+export function joinNamed(native: Native, name: string, size: number): Membership {
+  const notices = new Notices(native);
+  const place = notices.locked(JOIN_PATIENCE_MS, () => {
+    const notice = notices.read(name);
+    const job = notice && openJob(native, name, notice);
+    if (job === undefined) return begin(native, notices, name, size);
+    try {
+      if (isOver(job)) return begin(native, notices, name, size);
+      refuse(name, size, job);
+      return enter(notices, name, job);
+    } finally {
+      closeSync(job.fd);
+    }
+  });
+  let member = true;
+  let control: Control | undefined;
+  const leave = (): void => {
+    if (!member) return;
+    member = false;
+    process.off('exit', leave);
+    closeSync(place.fd);
+    try {
+      notices.locked(LEAVE_PATIENCE_MS, () => withdraw(notices, name, place.notice, control));
+    } catch {
+      // Then the notice stays, and names nobody who is there.
+    }
+  };
+  process.once('exit', leave);
+  try {
+    const membership = joinProcesses(native, openSync(`/proc/self/fd/${place.fd}`, 'r+'), place.rank, size, false);
+    control = membership.control;
+    return { ...membership, leave };
+  } catch (error) {
+    leave();
+    throw error;
+  }
+}
+
+/** A job that members are in. */
+interface Standing {
+  readonly notice: Notice;
+  readonly living: readonly Member[];
+  readonly control: Control;
+  /** To be closed. */
+  readonly fd: number;
+}
+
+/** The job of a notice, unless none of its members is there. */
+function openJob(native: Native, name: string, notice: Notice): Standing | undefined {
+  const living = notice.members.filter((member) => isIn(notice, member));
+  for (const { pid, fd: theirs } of living) {
+    let fd: number;
+    try {
+      fd = openSync(`/proc/${pid}/fd/${theirs}`, 'r+');
+    } catch (cause) {
+      if (!isIn(notice, { pid, fd: theirs })) continue;
+      throw new RmaError('ERR_COMM', `init: process ${pid}, which is in job ${show(name)}, does not let this one in`, {
+        cause,
+      });
+    }
+    // Its number may have become another file's since it was looked at.
+    const { dev, ino } = fstatSync(fd);
+    if (dev === notice.device && ino === notice.inode) {
+      if (notice.version === VERSION) return { notice, living, control: viewOf(native, fd, notice.size), fd };
+      closeSync(fd);
+      throw new RmaError(
+        'ERR_VERSION',
+        `init: process ${pid}, which is in job ${show(name)}, runs onesided ${notice.version}, this one ${VERSION}: all ranks of a job must run the same version`,
+      );
+    }
+    closeSync(fd);
+  }
+  return undefined;
+}
+
+function viewOf(native: Native, fd: number, size: number): Control {
+  return viewControl(native.memoryMap(fd, 0, controlBytes(size)), size);
+}
+
+/** Whether nothing will come of the job any more: its ranks have agreed to end, or it was never complete and cannot become so. */
+function isOver({ notice, living, control: { header } }: Standing): boolean {
+  if (Atomics.load(header, Header.FINALIZED) > 0) return true;
+  if (Atomics.load(header, Header.JOINED) >= notice.size) return false;
+  return living.length < notice.members.length || Atomics.load(header, Header.FAILED) !== 0;
+}
+
+/** Throws if the job has all its ranks, or is to have another number of them. */
+function refuse(name: string, size: number, { notice, living }: Standing): void {
+  if (notice.members.length >= notice.size) {
+    const pids = living.slice(0, NAMED).map(({ pid }) => pid);
+    const more = living.length > NAMED ? ` and ${living.length - NAMED} more` : '';
+    const who = `${living.length === 1 ? 'process' : 'processes'} ${pids.join(', ')}${more}`;
+    throw new RmaError(
+      'ERR_COMM',
+      `init: the name ${show(name)} is taken: the job has its ${notice.size} ranks, and ${who} ${living.length === 1 ? 'is' : 'are'} still in it; join when they have called finalize() or ended, or choose another name`,
+    );
+  }
   if (notice.size !== size) {
     throw new RmaError(
       'ERR_SIZE',
       `init: job ${show(name)} was begun with ${notice.size} ranks, not ${size}; all must name the same size`,
     );
   }
-  let fd: number;
+}
+
+function begin(native: Native, notices: Notices, name: string, size: number): Place {
+  const { fd } = createControl(native, size, requestedEvents(size));
+  const { dev, ino } = fstatSync(fd);
+  const members = [{ pid: process.pid, fd }];
+  return announce(notices, name, { version: VERSION, size, device: dev, inode: ino, members }, fd);
+}
+
+function enter(notices: Notices, name: string, { notice, fd: theirs }: Standing): Place {
+  const fd = openSync(`/proc/self/fd/${theirs}`, 'r+');
+  return announce(notices, name, { ...notice, members: [...notice.members, { pid: process.pid, fd }] }, fd);
+}
+
+/** Writes the notice, in which this process stands last. */
+function announce(notices: Notices, name: string, notice: Notice, fd: number): Place {
   try {
-    fd = openSync(`/proc/${notice.pid}/fd/${notice.fd}`, 'r+');
+    notices.write(name, notice);
   } catch (cause) {
-    throw new RmaError(
-      'ERR_COMM',
-      `init: process ${notice.pid}, which began job ${show(name)}, does not let this one in`,
-      { cause },
-    );
-  }
-  const control = viewControl(native.memoryMap(fd, 0, controlBytes(size)), size);
-  const rank = Atomics.add(control.header, Header.NEXT_RANK, 1);
-  if (rank >= size) {
     closeSync(fd);
-    throw new RmaError('ERR_COMM', `init: job ${show(name)} already has its ${size} ranks`);
-  }
-  return joinProcesses(native, fd, rank, size, false);
-}
-
-function make(native: Native, file: string, size: number): { membership: Membership; complete(): void } | undefined {
-  const { control, fd } = createControl(native, size, requestedEvents(size));
-  Atomics.store(control.header, Header.NEXT_RANK, 1);
-  const notice: Notice = { pid: process.pid, started: startTimeOf(process.pid), fd, size };
-  const temporary = `${file}.${process.pid}.${temporaries++}`;
-  writeFileSync(temporary, JSON.stringify(notice), { mode: 0o600, flag: 'wx' });
-  try {
-    linkSync(temporary, file);
-  } catch (error) {
-    closeSync(fd);
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined;
-    throw error;
-  } finally {
-    unlinkSync(temporary);
-  }
-  const withdraw = (): void => {
-    if (read(file)?.text === JSON.stringify(notice)) unlinkSync(file);
-  };
-  process.once('exit', withdraw);
-  const complete = (): void => {
-    process.off('exit', withdraw);
-    withdraw();
-    closeSync(fd);
-  };
-  return { membership: joinProcesses(native, openSync(`/proc/self/fd/${fd}`, 'r+'), 0, size, false), complete };
-}
-
-function read(file: string): { notice: Notice; text: string } | undefined {
-  try {
-    const text = readFileSync(file, 'utf8');
-    const notice = JSON.parse(text) as Notice | null;
-    for (const word of ['pid', 'started', 'fd', 'size'] as const) {
-      if (!Number.isSafeInteger(notice?.[word])) throw new Error(`its ${word} is not a number`);
-    }
-    return { notice: notice!, text };
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new RmaError('ERR_COMM', `init: ${file} does not describe a job; remove it if no such job runs`, {
-      cause: error,
+    throw new RmaError('ERR_COMM', `init: job ${show(name)} cannot be announced (${(cause as Error).message})`, {
+      cause,
     });
   }
+  return { rank: notice.members.length - 1, fd, notice };
 }
 
-/** Two may find the same stale file: whoever moves it aside looks whether it is still that one, and puts a newer one back. */
-function removeStale(file: string, text: string): void {
-  const aside = `${file}.${process.pid}.${temporaries++}`;
-  try {
-    renameSync(file, aside);
-  } catch {
-    return;
-  }
-  if (readFileSync(aside, 'utf8') !== text) {
-    try {
-      linkSync(aside, file);
-    } catch {
-      // A still newer one took its place; the maker of the one aside will find its job empty and time out.
-    }
-  }
-  unlinkSync(aside);
-}
-
-function privateDirectory(): string {
-  const { uid } = userInfo();
-  // Set to nothing counts as not set.
-  const directory = join(process.env['XDG_RUNTIME_DIR'] || tmpdir(), `onesided-${uid}`);
-  let status: Stats;
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    status = lstatSync(directory);
-  } catch (cause) {
-    throw new RmaError(
-      'ERR_COMM',
-      `init: ${directory}, where named jobs meet, cannot be made (${(cause as Error).message})`,
-      {
-        cause,
-      },
-    );
-  }
-  if (!status.isDirectory() || status.uid !== uid || (status.mode & 0o077) !== 0) {
-    throw new RmaError('ERR_COMM', `init: ${directory} must be a directory of this user alone (mode 700)`);
-  }
-  return directory;
+/** Removes the notice, if it is this job's and the job is over, or nobody is left in it. */
+function withdraw(notices: Notices, name: string, own: Notice, control: Control | undefined): void {
+  const notice = notices.read(name);
+  if (notice === undefined || notice.device !== own.device || notice.inode !== own.inode) return;
+  const ended = control !== undefined && Atomics.load(control.header, Header.FINALIZED) > 0;
+  if (ended || !notice.members.some((member) => isIn(notice, member))) notices.remove(name);
 }

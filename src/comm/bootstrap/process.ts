@@ -18,7 +18,7 @@ const EXITING = 0x4;
  * The dot in the path is for user-mode emulators (a container of another architecture): for `/proc/PID/stat` of the process itself they make
  * up another start time than all others read. With the dot they do not recognize it.
  */
-export function startTimeOf(pid: number): number {
+function startTimeOf(pid: number): number {
   let stat: string;
   try {
     stat = readFileSync(`/proc/./${pid}/stat`, 'latin1');

@@ -1,4 +1,5 @@
 /** The device that connects the ranks. */
+import { debugs, nodeSize } from '../../debug.ts';
 import { RmaError, show } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import { rowOf } from '../../providers/emulator/bells.ts';
@@ -10,22 +11,14 @@ import { chooseEndpoint, type RdmaChoice } from '../../providers/rdma-core/devic
 import type { NeighbourHeap } from '../../providers/rdma-core/neighbours.ts';
 import type { Context } from '../../verbs/device.ts';
 
-/**
- * For debugging and tests: with `requests`, windows take the ways that they take on a device across a network; with `neighbours` besides, as if each two ranks were on
- * a host of their own. All ranks must have the same set.
- */
-const DEBUG = (process.env['ONESIDED_DEBUG'] ?? '').split(',');
-const BY_REQUESTS = DEBUG.includes('requests');
-const RANKS_A_HOST = DEBUG.includes('neighbours') ? 2 : 1;
-/** Likewise: `nodes:N` makes N ranks at a time a node of their own, as far as locks are concerned. */
-const NODE_SIZE = Number(DEBUG.find((word) => word.startsWith('nodes:'))?.slice(6) ?? Number.POSITIVE_INFINITY);
+const RANKS_A_HOST = debugs('neighbours') ? 2 : 1;
 
 /** Words of a rank's row in the control memory, where it has a device instead of a fabric: behind those that bells use. */
 const Address = Object.freeze({ READY: 16, GID: 17, LID: 21, MTU: 22 });
 
 /** The emulator over a fabric. */
 export function openContext(fabric: Fabric): Context {
-  return BY_REQUESTS ? openEmulatorAsDevice(fabric, RANKS_A_HOST) : openEmulator(fabric, NODE_SIZE);
+  return debugs('requests') ? openEmulatorAsDevice(fabric, RANKS_A_HOST) : openEmulator(fabric, nodeSize());
 }
 
 /** Between processes: what `ONESIDED_PROVIDER` says, the emulator or a device. */

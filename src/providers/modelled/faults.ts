@@ -1,5 +1,6 @@
 /** What goes wrong on a modelled fabric, or only differently from one run to the next: drawn from the seed. */
-import { argumentRangeError, argumentTypeError, reading, refuseUnknown, show } from '../../errors.ts';
+import { argumentRangeError, argumentTypeError, reading, show } from '../../errors.ts';
+import { refuseUnknown } from '../../options.ts';
 import { Random } from './random.ts';
 
 export interface FaultOptions {
@@ -74,11 +75,7 @@ function read(call: string, options: FaultOptions): FaultOptions {
   if (typeof options !== 'object' || options === null) {
     throw argumentTypeError(`${call}: faults must be an object, not ${show(options)}`);
   }
-  refuseUnknown(
-    `${call}: faults`,
-    reading(call, 'faults', () => Object.keys(options)),
-    KNOWN,
-  );
+  refuseUnknown(call, 'faults', options, KNOWN);
   return reading(call, 'faults', () => ({
     ...(options.delay !== undefined && { delay: options.delay }),
     ...(options.placement !== undefined && { placement: options.placement }),

@@ -1,0 +1,153 @@
+/**
+ * Where processes of one user find the members of a named job: a small file for each job, in a directory that only this user can enter.
+ *
+ * Whoever reads or changes a notice holds the directory's lock, which the kernel takes back from a process that dies. A notice is made complete under another name and
+ * then given its own, so one that was cut short by a `SIGKILL` is never read.
+ */
+import {
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  type Stats,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { RmaError } from '../../errors.ts';
+import type { Native } from '../../native.ts';
+
+/** Says of a process that it has the job's control memory open, under this descriptor: that is, that it is a member. */
+export interface Member {
+  readonly pid: number;
+  readonly fd: number;
+}
+
+export interface Notice {
+  /** Of the library that began the job. */
+  readonly version: string;
+  readonly size: number;
+  /** The control memory's file, which tells this job from all others. */
+  readonly device: number;
+  readonly inode: number;
+  /** In the order of their ranks. One may be dead, or have left. */
+  readonly members: readonly Member[];
+}
+
+/** Milliseconds between two attempts to get the lock. What is done under it takes less than one, but for jobs of thousands of ranks. */
+const RETRY_MS = 1;
+
+/** The directory of this user's notices. */
+export class Notices {
+  readonly #native: Native;
+  readonly #directory: string;
+
+  /** @throws RmaError `ERR_COMM`: another user could enter the directory, or it cannot be made */
+  constructor(native: Native) {
+    this.#native = native;
+    this.#directory = privateDirectory();
+  }
+
+  /** Calls `act` while no other process reads or changes a notice. Blocks this thread for at most `patienceMs` before that. */
+  locked<T>(patienceMs: number, act: () => T): T {
+    const fd = openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      const deadline = performance.now() + patienceMs;
+      while (!this.#native.fileLock(fd)) {
+        if (performance.now() > deadline) {
+          throw new RmaError(
+            'ERR_COMM',
+            `init: another process has held the lock of ${this.#directory} for ${patienceMs} ms; is one stopped (SIGSTOP, a debugger) in init() or finalize()?`,
+          );
+        }
+        Atomics.wait(PAUSE, 0, 0, RETRY_MS);
+      }
+      return act();
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /** The notice of a job, if there is one. */
+  read(name: string): Notice | undefined {
+    const file = this.#file(name);
+    try {
+      return checked(JSON.parse(readFileSync(file, 'utf8')) as Notice | null);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw new RmaError('ERR_COMM', `init: ${file} does not describe a job; remove it if no such job runs`, {
+        cause: error,
+      });
+    }
+  }
+
+  write(name: string, notice: Notice): void {
+    const temporary = `${this.#file(name)}.new`;
+    writeFileSync(temporary, JSON.stringify(notice), { mode: 0o600 });
+    renameSync(temporary, this.#file(name));
+  }
+
+  remove(name: string): void {
+    unlinkSync(this.#file(name));
+  }
+
+  #file(name: string): string {
+    return join(this.#directory, `${name}.job`);
+  }
+}
+
+const PAUSE = new Int32Array(new SharedArrayBuffer(4));
+
+/**
+ * Whether a process has the job's control memory open. It has not any more as soon as it is dead, whether or not somebody has collected it: a zombie has no descriptors. Nor
+ * has another process that got its number.
+ */
+export function isIn({ device, inode }: Notice, { pid, fd }: Member): boolean {
+  try {
+    const { dev, ino } = statSync(`/proc/${pid}/fd/${fd}`);
+    return dev === device && ino === inode;
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return false;
+    throw new RmaError('ERR_COMM', `init: process ${pid} does not show this one its descriptors`, { cause });
+  }
+}
+
+function checked(notice: Notice | null): Notice {
+  const whole = (number: unknown): boolean => Number.isSafeInteger(number);
+  const { version, size, device, inode, members } = notice ?? ({} as Partial<Notice>);
+  const fits =
+    typeof version === 'string' &&
+    [size, device, inode].every(whole) &&
+    Array.isArray(members) &&
+    members.length > 0 &&
+    members.every((member: Partial<Member> | null) => whole(member?.pid) && whole(member?.fd));
+  if (!fits) throw new Error('something is missing in it, or of the wrong kind');
+  return notice!;
+}
+
+function privateDirectory(): string {
+  const { uid } = userInfo();
+  // Set to nothing counts as not set.
+  const directory = join(process.env['XDG_RUNTIME_DIR'] || tmpdir(), `onesided-${uid}`);
+  let status: Stats;
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    status = lstatSync(directory);
+  } catch (cause) {
+    throw new RmaError(
+      'ERR_COMM',
+      `init: ${directory}, where named jobs meet, cannot be made (${(cause as Error).message})`,
+      { cause },
+    );
+  }
+  if (!status.isDirectory() || status.uid !== uid || (status.mode & 0o077) !== 0) {
+    throw new RmaError('ERR_COMM', `init: ${directory} must be a directory of this user alone (mode 700)`);
+  }
+  return directory;
+}

@@ -1,0 +1,25 @@
+/**
+ * The program's line in the errors of promises.
+ *
+ * What ends a wait early is found in the loop that serves all waits of a rank, long after the call has returned: an error made there shows the library's frames only. So a promise
+ * that waits is handed out through an asynchronous function. When it is rejected, that function goes on, and from there V8 walks back through whatever awaits it to the
+ * line of the program, and writes it into the stack as `at async main (file:///…/program.js:12:3)`. Nothing is recorded in advance: a call that succeeds costs what it did.
+ */
+
+/** The errors whose stack says nothing yet: those that the library throws on purpose, by their code. */
+function isOurs(error: unknown): error is Error {
+  return error instanceof Error && /^ERR_/.test(String((error as { code?: unknown }).code));
+}
+
+/**
+ * The same promise, but for the stack of an error of the library, which begins at what awaits the promise.
+ * @param signal its reason is the caller's, and left as it is
+ */
+export async function seenByCaller<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> {
+  try {
+    return await promise;
+  } catch (error) {
+    if (isOurs(error) && !(signal?.aborted && error === signal.reason)) Error.captureStackTrace(error, seenByCaller);
+    throw error;
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * `ONESIDED_DEBUG`: words, separated by commas, for debugging and tests. All ranks must have the same.
+ *
+ * - `epochs`: errors about an epoch that was left open say where it was opened (window/epochs.ts).
+ * - `conflicts`: accesses whose outcome MPI leaves undefined are errors (window/access-log.ts).
+ * - `requests`: windows take the ways that they take on a device across a network; with `neighbours` besides, as if each two ranks were on a host of their own.
+ * - `nodes:N`: N ranks at a time are a node of their own, as far as locks are concerned.
+ */
+import { argumentTypeError, show } from './errors.ts';
+import { unknownName } from './options.ts';
+
+const WORDS = ['epochs', 'conflicts', 'requests', 'neighbours', 'nodes:N'];
+
+const given = (process.env['ONESIDED_DEBUG'] ?? '')
+  .split(',')
+  .map((word) => word.trim())
+  .filter((word) => word !== '');
+
+/** Whether a word was given. */
+export function debugs(word: string): boolean {
+  return given.includes(word);
+}
+
+/** N of `nodes:N`, or infinity. */
+export function nodeSize(): number {
+  return Number(given.find((word) => word.startsWith('nodes:'))?.slice('nodes:'.length) ?? Number.POSITIVE_INFINITY);
+}
+
+/** Throws unless all words are known. For the calls that programs begin with: a module that throws when it is loaded says little. */
+export function checkDebug(call: string): void {
+  for (const word of given) {
+    if (WORDS.includes(word) && word !== 'nodes:N') continue;
+    if (/^nodes:[1-9]\d{0,5}$/.test(word)) continue;
+    if (word.startsWith('nodes:'))
+      throw argumentTypeError(`${call}: ONESIDED_DEBUG: nodes:N needs a number of ranks, not ${show(word)}`);
+    throw argumentTypeError(`${call}: ONESIDED_DEBUG: ${unknownName(word, WORDS)}`);
+  }
+}

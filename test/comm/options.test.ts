@@ -1,0 +1,129 @@
+/** Options that are misspelt are refused by name, with the one that was meant. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runTasks } from '../../src/comm/tasks.ts';
+import { type Communicator, Datatype, init, Lock, Window } from '../../src/index.ts';
+import { nearest, unknownName } from '../../src/options.ts';
+import { BoundedQueue, Mutex } from '../../src/structures/index.ts';
+
+const one = Float64Array.of(1);
+let world: Communicator;
+let win: Window<Float64Array>;
+
+beforeAll(async () => {
+  world = await init();
+  win = await Window.allocate(world, Float64Array, 4);
+});
+afterAll(async () => {
+  await win.free();
+  await world.finalize();
+});
+
+/** As a program in JavaScript would give them. */
+const wrong = (options: object): never => options as never;
+const meant = (call: string, word: string, name: string) =>
+  expect.objectContaining({
+    name: 'TypeError',
+    code: 'ERR_ARG',
+    message: expect.stringMatching(new RegExp(`^${call}: .*there is no "${word}"; did you mean "${name}"\\?$`)),
+  });
+
+describe('a misspelt option', () => {
+  const { FLOAT64 } = Datatype;
+  const asynchronous: [string, string, string, () => Promise<unknown>][] = [
+    ['init', 'jobb', 'job', () => init(wrong({ jobb: 'x', size: 1 }))],
+    ['init', 'timeot', 'timeout', () => init(wrong({ timeot: 5 }))],
+    ['Window.allocate', 'nam', 'name', () => Window.allocate(world, Float64Array, 1, wrong({ nam: 'x' }))],
+    ['Window.create', 'dispunit', 'dispUnit', () => Window.create(world, one, wrong({ dispunit: 1 }))],
+    ['Window.createDynamic', 'inof', 'info', () => Window.createDynamic(world, wrong({ inof: {} }))],
+    ['barrier', 'timeot', 'timeout', () => world.barrier(wrong({ timeot: 5 }))],
+    ['allgather', 'singal', 'signal', () => world.allgather(one, new Float64Array(1), wrong({ singal: undefined }))],
+    ['fence', 'Timeout', 'timeout', () => win.fence(0, wrong({ Timeout: 5 }))],
+    ['lock', 'time_out', 'timeout', () => win.lock(0, Lock.SHARED, 0, wrong({ time_out: 5 }))],
+    ['finalize', 'timeou', 'timeout', () => world.finalize(wrong({ timeou: 5 }))],
+    ['Mutex.create', 'ownr', 'owner', () => Mutex.create(world, wrong({ ownr: 0 }))],
+    [
+      'BoundedQueue.create',
+      'lenght',
+      'length',
+      () => BoundedQueue.create(world, Float64Array, 4, wrong({ lenght: 2 })),
+    ],
+    ['runTasks', 'fabrik', 'fabric', () => runTasks(1, () => {}, wrong({ fabrik: 'infinihost-64' }))],
+    ['runTasks', 'los', 'loss', () => runTasks(1, () => {}, { fabric: 'infinihost-64', faults: wrong({ los: 1 }) })],
+  ];
+  it.each(asynchronous)('of %s: %s for %s', async (call, word, name, act) => {
+    await expect(act()).rejects.toThrow(meant(call, word, name));
+  });
+
+  it('of a form that blocks', () => {
+    expect(() => world.barrierSync(wrong({ timeot: 5 }))).toThrow(meant('barrier', 'timeot', 'timeout'));
+    expect(() => win.fenceSync(0, wrong({ timeot: 5 }))).toThrow(meant('fence', 'timeot', 'timeout'));
+  });
+
+  it('of a layout, also of one like the last', async () => {
+    const target = { type: FLOAT64, count: 1 };
+    await win.fence();
+    win.put(one, 0, 0, { target });
+    expect(() => win.put(one, 0, 0, wrong({ target, orgin: target }))).toThrow(meant('put', 'orgin', 'origin'));
+    expect(() => win.put(one, 0, 0, wrong({ target: { ...target, cont: 2 } }))).toThrow(meant('put', 'cont', 'count'));
+    expect(() => win.get(one, 0, 0, wrong({ traget: target }))).toThrow(meant('get', 'traget', 'target'));
+    await win.fence();
+  });
+
+  it('is not a hint: MPI ignores those that it does not know', async () => {
+    const other = await Window.allocate(world, Float64Array, 1, { info: { fense: 'deferred' } as never });
+    await other.free();
+  });
+
+  it.each([
+    ['epoch', /did you mean "epochs"\?/],
+    ['conflicts,request', /there is no "request"; did you mean "requests"\?/],
+    ['nodes:many', /nodes:N needs a number of ranks, not "nodes:many"/],
+    ['everything', /there is no "everything"; there are epochs, conflicts, requests, neighbours, nodes:N/],
+    ['epochs, conflicts,,nodes:2', undefined],
+  ])('of ONESIDED_DEBUG=%s', (words, message) => {
+    const program = `import { init } from 'onesided'; await (await init()).finalize();`;
+    const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      cwd: fileURLToPath(new URL('../..', import.meta.url)),
+      env: { ...process.env, ONESIDED_DEBUG: words },
+      encoding: 'utf8',
+    });
+    expect([status, stderr]).toEqual(message === undefined ? [0, ''] : [1, expect.stringMatching(message)]);
+  });
+});
+
+describe('the name that was meant', () => {
+  it('is one or two letters off, or goes on', () => {
+    const known = ['signal', 'timeout', 'info', 'dispUnit', 'name', 'epochs'];
+    const found = [
+      'nam',
+      'nmae',
+      'names',
+      'TIMEOUT',
+      'timeot',
+      'tiemout',
+      'epoch',
+      'disp',
+      'displacementUnit',
+      'x',
+      'colour',
+    ];
+    expect(found.map((word) => nearest(word, known))).toEqual([
+      'name',
+      'name',
+      'name',
+      'timeout',
+      'timeout',
+      'timeout',
+      'epochs',
+      'dispUnit',
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(unknownName('colour', known)).toBe(
+      'there is no "colour"; there are signal, timeout, info, dispUnit, name, epochs',
+    );
+  });
+});
