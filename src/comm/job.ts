@@ -177,12 +177,12 @@ export class Job {
    * A rank on another host whose device does not answer any more has failed as far as this one is concerned, whatever has become of it: its host, the network, or what ends here.
    * If nothing better is known soon, this rank says so.
    *
-   * A message of the wrong size can come of a failure, too: a rank that has learnt of it ends its collective call and goes on to the next one,
+   * A message of the wrong size, or of another call, can come of a failure, too: a rank that has learnt of it ends its collective call and goes on to the next one,
    * whose messages a rank that has not takes for those of the first. The failure is known then.
    */
   explain(error: unknown): unknown {
     if (!(error instanceof RmaError) || this.size === 1 || this.#finalized) return error;
-    if (error.code === 'ERR_TRUNCATE') return this.failure() ?? error;
+    if (error.code === 'ERR_TRUNCATE' || error.code === 'ERR_COLLECTIVE') return this.failure() ?? error;
     if (error.code !== 'ERR_VERBS') return error;
     // In virtual time nothing is learnt later than it happens.
     if (this.tasks !== undefined || this.#unexplained.has(error)) return this.failure() ?? error;

@@ -3,6 +3,7 @@
 import { barrierWords, makeBarrier } from '../comm/barrier.ts';
 import type { Block } from '../comm/blocks.ts';
 import { PLACE_NUMBERS } from '../comm/blocks.ts';
+import type { CollectiveName } from '../comm/collective-signature.ts';
 import { Communicator, checkLength, type OwnChannel } from '../comm/communicator.ts';
 import type { Job, Meetings } from '../comm/job.ts';
 import { MessageBarrier } from '../comm/message-barrier.ts';
@@ -91,6 +92,8 @@ export interface WindowParts extends Omit<Schemes, 'release'> {
   readonly kernels: (BulkKernels & CopyKernels) | undefined;
   /** Names the window in traces, the same at all ranks. */
   readonly trace: string;
+  /** Which window of its communicator it is, from 1: the same at all ranks. */
+  readonly number: number;
   /** Gives memory, regions and mappings back. */
   release(): void;
 }
@@ -100,6 +103,9 @@ export interface WindowInTheMaking {
   readonly operation: GeneratorOperation<WindowParts>;
   readonly options: WaitOptions;
 }
+
+/** The calls that make a window. */
+type WindowCall = Extract<CollectiveName, `Window.${string}`>;
 
 /** What this rank brings in. */
 interface Offer {
@@ -382,7 +388,7 @@ function checkOptions(
 
 function beginWindow(
   comm: Communicator,
-  call: string,
+  call: WindowCall,
   flavor: Flavor,
   options: WindowOptions | undefined,
   makeOffer: (given: WindowOptions) => Offer,
@@ -406,7 +412,7 @@ function beginWindow(
   }
   const name = given.name ?? nextName(comm.job);
   return {
-    operation: comm.begin(meet(comm, call, flavor, name, offer, wrong), call),
+    operation: comm.begin(meet(comm, call, flavor, name, offer, wrong), call, { name: call }),
     options: offer === undefined ? {} : { signal: given.signal, timeout: given.timeout },
   };
 }
@@ -501,6 +507,7 @@ function* meet(
     return channel;
   };
   const trace = comm.traceId();
+  const number = comm.windows;
   const barrier = loadStore
     ? makeBarrier(job.context, comm.rank, lids, comm.traits, blockOf, comm.signals(trace))
     : new MessageBarrier(openChannel());
@@ -688,6 +695,7 @@ function* meet(
     userMemory,
     kernels,
     trace,
+    number,
     targets: sizes.map((bytes, rank) => new Target(rank, bytes, of(rank, DISP_UNIT), wayTo(rank))),
     map,
     makeStripes: (rank) => (loadStore ? makeStripes(rank) : undefined),

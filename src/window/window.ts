@@ -865,7 +865,10 @@ export class Window<T extends TypedArray = TypedArray> {
     const refusal = epochs.refusalOfOpen('free');
     if (refusal !== undefined) throw refusal;
     const { comm } = this.#parts;
-    const farewell = comm.begin(comm.farewell(), `free of ${epochs.what}`);
+    const farewell = comm.begin(comm.farewell(), `free of ${epochs.what}`, {
+      name: 'win.free',
+      count: this.#parts.number,
+    });
     this.#close();
     return { farewell, release: () => this.#giveBack() };
   }
