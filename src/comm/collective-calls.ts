@@ -341,10 +341,7 @@ export abstract class CollectiveCalls implements Members {
       type,
       op,
       count: send.length,
-      *steps(channel) {
-        bytesOf(receive).set(bytesOf(send));
-        yield* collectives.allreduce(channel, receive, op.code);
-      },
+      steps: (channel) => collectives.allreduce(channel, receive, op.code, send),
     };
   }
 

@@ -9,7 +9,15 @@
  */
 import { RmaError } from '../errors.ts';
 import type { ProcessorTime } from '../verbs/device.ts';
-import { describeSignature, isSigned, ordinal, SIGNATURE_BYTES, sequenceOf } from './collective-signature.ts';
+import {
+  type Agreed,
+  describeSignature,
+  isSigned,
+  ordinal,
+  SIGNATURE_BYTES,
+  Signature,
+  sequenceOf,
+} from './collective-signature.ts';
 import type { Channel } from './collectives.ts';
 import type { Messenger } from './messages.ts';
 
@@ -26,7 +34,8 @@ export class CollectiveChannel implements Channel {
   /** Messages that nobody has taken, by their source's rank in the world. */
   readonly #inbox = new Map<number, Uint8Array[]>();
   /** Of the call that is under way, or was the last. */
-  #signature: Uint8Array | undefined;
+  readonly #signature = new Signature();
+  #begun = false;
   #mismatch: RmaError | undefined;
   readonly #stop: () => void;
 
@@ -49,14 +58,15 @@ export class CollectiveChannel implements Channel {
     this.#stop = messenger.listen(context, (source, message) => this.#arrived(source, message));
   }
 
-  /** The collective with this signature begins here: the one before is complete. */
-  begin(signature: Uint8Array): void {
-    this.#signature = signature;
-    for (const [source, queue] of this.#inbox) this.#look(source, queue[0]);
+  /** A collective begins here: the one before is complete. @param sequence its number on the communicator */
+  begin(agreed: Agreed, sequence: number): void {
+    this.#signature.write(agreed, sequence);
+    this.#begun = true;
+    if (this.#inbox.size > 0) for (const [source, queue] of this.#inbox) this.#look(source, queue[0]);
   }
 
   send(target: number, payload: Uint8Array): void {
-    this.#messenger.send(this.#worldRanks[target], this.#context, payload, this.#signature);
+    this.#messenger.send(this.#worldRanks[target], this.#context, payload, this.#signature.bytes);
   }
 
   /** Errors: `ERR_COLLECTIVE` once some message has shown that ranks have called different collectives. */
@@ -79,7 +89,7 @@ export class CollectiveChannel implements Channel {
     if (queue === undefined) return undefined;
     const [message] = queue;
     // A source that has gone ahead has not sent what is waited for, and never will.
-    if (!isSigned(message, this.#signature!)) throw this.#refuse(source, message);
+    if (!isSigned(message, this.#signature.bytes)) throw this.#refuse(source, message);
     queue.shift();
     if (queue.length === 0) this.#inbox.delete(source);
     else this.#look(source, queue[0]);
@@ -97,15 +107,15 @@ export class CollectiveChannel implements Channel {
 
   /** At a source's oldest message: it must be of the call under way, or of a later one. */
   #look(source: number, message: Uint8Array): void {
-    const signature = this.#signature;
-    if (signature === undefined || isSigned(message, signature)) return;
+    const signature = this.#signature.bytes;
+    if (!this.#begun || isSigned(message, signature)) return;
     // The difference is right when the numbers wrap around, too.
     const ahead = (sequenceOf(message) - sequenceOf(signature)) | 0;
     if (ahead <= 0) this.#refuse(source, message);
   }
 
   #refuse(source: number, message: Uint8Array): RmaError {
-    const own = this.#signature!;
+    const own = this.#signature.bytes;
     const [theirs, mine] = [sequenceOf(message) >>> 0, sequenceOf(own) >>> 0];
     const place = theirs === mine ? '' : `, its ${ordinal(mine)}`;
     this.#mismatch ??= new RmaError(

@@ -1,6 +1,7 @@
 /** A collective of a communicator in its turn: it begins when those that were called before it are complete. */
 import { RmaError } from '../errors.ts';
 import type { CollectiveChannel } from './collective-channel.ts';
+import type { Agreed } from './collective-signature.ts';
 import { GeneratorOperation, type Operation } from './operation.ts';
 
 /** What the collectives of one communicator share. */
@@ -20,19 +21,22 @@ const BREAKING: readonly string[] = ['ERR_TRUNCATE', 'ERR_COLLECTIVE'];
 export class CollectiveOperation<T> extends GeneratorOperation<T> {
   readonly #call: string;
   readonly #turn: Turn;
-  readonly #signature: Uint8Array | undefined;
+  readonly #agreed: Agreed | undefined;
+  readonly #sequence: number;
   #state: 'waiting' | 'open' | 'complete' | 'ended' = 'waiting';
   #error: unknown;
 
   /**
    * @param call its name, for messages
-   * @param signature of its messages; absent if none go through the channel
+   * @param agreed what its messages say of it; absent if none go through the channel
+   * @param sequence its number on the communicator
    */
-  constructor(generator: Generator<void, T>, call: string, turn: Turn, signature: Uint8Array | undefined) {
+  constructor(generator: Generator<void, T>, call: string, turn: Turn, agreed: Agreed | undefined, sequence: number) {
     super(generator, `${call} among ${turn.channel.size} ranks`);
     this.#call = call;
     this.#turn = turn;
-    this.#signature = signature;
+    this.#agreed = agreed;
+    this.#sequence = sequence;
     turn.line.push(this);
   }
 
@@ -83,7 +87,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> {
     const refusal = this.#turn.refusal(this.#call);
     if (refusal !== undefined) throw refusal;
     this.#state = 'open';
-    if (this.#signature !== undefined) this.#turn.channel.begin(this.#signature);
+    if (this.#agreed !== undefined) this.#turn.channel.begin(this.#agreed, this.#sequence);
   }
 
   #leave(state: 'complete' | 'ended'): void {

@@ -51,7 +51,9 @@ const KINDS = {
 export type CollectiveName = keyof typeof KINDS;
 
 const NAMES = Object.keys(KINDS) as CollectiveName[];
-const NUMBERS: ReadonlyMap<string, number> = new Map(NAMES.map((name, number) => [name, number]));
+const NUMBERS = Object.fromEntries(NAMES.map((name, number) => [name, number])) as Readonly<
+  Record<CollectiveName, number>
+>;
 const OPS = Object.values(Op);
 /** In place of an element type or an operation. */
 const NONE = 15;
@@ -67,16 +69,19 @@ export interface Agreed {
   readonly count?: number;
 }
 
-const words = new Uint32Array(SIGNATURE_BYTES / 4);
-const bytes = new Uint8Array(words.buffer);
-const counts = new Float64Array(words.buffer, 8, 1);
+/** The signature of the calls of one communicator, one after the other, in the same bytes. */
+export class Signature {
+  readonly bytes = new Uint8Array(SIGNATURE_BYTES);
+  readonly #words = new Uint32Array(this.bytes.buffer);
+  readonly #count = new Float64Array(this.bytes.buffer, 8, 1);
 
-/** @param sequence the number of the call on its communicator, from 1, or 0 for what sets it up; it may wrap around */
-export function signatureOf({ name, type = NONE, op, root = 0, count = 0 }: Agreed, sequence: number): Uint8Array {
-  words[0] = sequence;
-  words[1] = (NUMBERS.get(name)! << 24) | (type << 20) | ((op?.code ?? NONE) << 16) | root;
-  counts[0] = count;
-  return bytes.slice();
+  /** @param sequence the number of the call on its communicator, from 1, or 0 for what sets it up; it may wrap around */
+  write(agreed: Agreed, sequence: number): void {
+    const { type = NONE, op, root = 0, count = 0 } = agreed;
+    this.#words[0] = sequence;
+    this.#words[1] = (NUMBERS[agreed.name] << 24) | (type << 20) | ((op === undefined ? NONE : op.code) << 16) | root;
+    this.#count[0] = count;
+  }
 }
 
 /** Whether a message begins with this signature. */
@@ -92,18 +97,19 @@ export function sequenceOf(message: Uint8Array): number {
 
 /** The call, as a program would write it: `allreduce(Float64Array of 4, SUM)`. */
 export function describeSignature(message: Uint8Array): string {
-  bytes.set(message.subarray(0, SIGNATURE_BYTES));
-  const [, what] = words;
+  const copy = message.slice(0, SIGNATURE_BYTES).buffer;
+  const [, what] = new Uint32Array(copy);
+  const [count] = new Float64Array(copy, 8);
   const name = NAMES[what >>> 24];
   const kind: Kind = KINDS[name];
   const type = (what >>> 20) & 15;
   const op = (what >>> 16) & 15;
   const parts: string[] = [];
-  if (type !== NONE) parts.push(`${arrayOf(type).name}${kind.count ? ` of ${counts[0]}` : ''}`);
+  if (type !== NONE) parts.push(`${arrayOf(type).name}${kind.count ? ` of ${count}` : ''}`);
   if (op !== NONE) parts.push(OPS.find(({ code }) => code === op)!.name);
   if (kind.root) parts.push(`root ${what & 0xffff}`);
   const call = `${name}(${parts.join(', ')})`;
-  return kind.window ? `${call} of the ${ordinal(counts[0])} window` : call;
+  return kind.window ? `${call} of the ${ordinal(count)} window` : call;
 }
 
 /** `1st`, `2nd`, `3rd`, `4th`, `11th`, … */

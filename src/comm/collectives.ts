@@ -77,9 +77,12 @@ export function* broadcast(channel: Channel, buffer: TypedArray, root: number): 
 /**
  * Recursive doubling, ⌈log2 p⌉ exchanges of the whole vector (two more if p is no power of two). All operations commute, so every rank
  * computes bit for bit the same result: the two partners of an exchange combine the same two partial results.
+ * @param buffer has the result in the end
+ * @param operand this rank's, if it is not in `buffer`
  */
-export function* allreduce(channel: Channel, buffer: TypedArray, op: number): Step {
+export function* allreduce(channel: Channel, buffer: TypedArray, op: number, operand?: TypedArray): Step {
   const { rank, size } = channel;
+  if (operand !== undefined) bytesOf(buffer).set(bytesOf(operand));
   channel.processor?.reduction();
   const combine = function* (source: number): Step {
     const message = yield* receive(channel, source, buffer.byteLength, 'allreduce');

@@ -14,7 +14,7 @@ import { checkRank } from './collective-arguments.ts';
 import { type BegunCollective, type CollectiveCall, CollectiveCalls } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
 import { CollectiveOperation, type Turn } from './collective-operation.ts';
-import { type Agreed, signatureOf } from './collective-signature.ts';
+import type { Agreed } from './collective-signature.ts';
 import * as collectives from './collectives.ts';
 import { Group, Rank } from './group.ts';
 import type { Job } from './job.ts';
@@ -480,8 +480,8 @@ export class Communicator extends CollectiveCalls {
   #enter<T>(generator: Generator<void, T>, call: string, agreed: Agreed | undefined): CollectiveOperation<T> {
     const refusal = this.#refusal(call);
     if (refusal) throw refusal;
-    const signature = agreed && signatureOf(agreed, ++this.#sequence);
-    return new CollectiveOperation(this.#thenDrain(generator), call, this.#turn, signature);
+    if (agreed !== undefined) this.#sequence++;
+    return new CollectiveOperation(this.#thenDrain(generator), call, this.#turn, agreed, this.#sequence);
   }
 
   *#setUp(): Generator<void, void> {
@@ -607,7 +607,7 @@ export class Communicator extends CollectiveCalls {
     const group = this.group.include(members.map((member) => member.rank));
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);
     // Its first collective, though not called as one: the ranks of the part have just agreed on it.
-    part.#channel.begin(signatureOf({ name: 'init' }, ++part.#sequence));
+    part.#channel.begin({ name: 'init' }, ++part.#sequence);
     yield* part.#setUp();
     return part;
   }
