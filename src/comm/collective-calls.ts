@@ -141,6 +141,16 @@ export abstract class CollectiveCalls implements Members {
     this.collectiveSync(this.#reduceScatter(send, receive, op, counts), options);
   }
 
+  /** MPI's name for `reduceScatter` with equal parts. */
+  reduceScatterBlock(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): Promise<void> {
+    return this.reduceScatter(send, receive, op, undefined, options);
+  }
+
+  /** MPI's name for `reduceScatterSync` with equal parts. */
+  reduceScatterBlockSync(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): void {
+    this.reduceScatterSync(send, receive, op, undefined, options);
+  }
+
   /**
    * `receive[i]` becomes the combination of `send[i]` of the ranks up to this one, in the order of the ranks (`MPI_Scan`).
    * Cost: ⌈log2 p⌉ exchanges of the whole vector.

@@ -50,8 +50,9 @@ const KINDS = {
 
 export type CollectiveName = keyof typeof KINDS;
 
-const NAMES = Object.keys(KINDS) as CollectiveName[];
-const NUMBERS = Object.fromEntries(NAMES.map((name, number) => [name, number])) as Readonly<
+/** Of all of them; some are no methods of a communicator. */
+export const COLLECTIVE_NAMES = Object.keys(KINDS) as readonly CollectiveName[];
+const NUMBERS = Object.fromEntries(COLLECTIVE_NAMES.map((name, number) => [name, number])) as Readonly<
   Record<CollectiveName, number>
 >;
 const OPS = Object.values(Op);
@@ -100,7 +101,7 @@ export function describeSignature(message: Uint8Array): string {
   const copy = message.slice(0, SIGNATURE_BYTES).buffer;
   const [, what] = new Uint32Array(copy);
   const [count] = new Float64Array(copy, 8);
-  const name = NAMES[what >>> 24];
+  const name = COLLECTIVE_NAMES[what >>> 24];
   const kind: Kind = KINDS[name];
   const type = (what >>> 20) & 15;
   const op = (what >>> 16) & 15;

@@ -163,6 +163,7 @@ export class Communicator extends CollectiveCalls {
     }
   }
 
+  /** As `barrier`; blocks this thread. */
   barrierSync(options?: WaitOptions): void {
     this.job.refuseSync('barrier');
     const refusal = this.#refusal('barrier');
@@ -230,10 +231,21 @@ export class Communicator extends CollectiveCalls {
     await this.job.progress.wait(this.#receive(buffer, source), wait);
   }
 
+  /** As `receive`; blocks this thread. */
   receiveSync(buffer: TypedArray, source: number, options?: WaitOptions): void {
     this.job.refuseSync('receive');
     const wait = readWait('receive', options);
     this.job.progress.waitSync(this.#receive(buffer, source), wait);
+  }
+
+  /** MPI's name for `receive`. */
+  recv(buffer: TypedArray, source: number, options?: WaitOptions): Promise<void> {
+    return this.receive(buffer, source, options);
+  }
+
+  /** MPI's name for `receiveSync`. */
+  recvSync(buffer: TypedArray, source: number, options?: WaitOptions): void {
+    this.receiveSync(buffer, source, options);
   }
 
   /**
@@ -247,6 +259,22 @@ export class Communicator extends CollectiveCalls {
   /** As `split`; blocks this thread. */
   splitSync(color: number, key = 0, options?: WaitOptions): Communicator | undefined {
     return this.collectiveSync(this.#splitCall('split', color, key), options);
+  }
+
+  /**
+   * Collective: as `split`, one communicator for each group of ranks of some kind (`MPI_Comm_split_type`).
+   * @param type `'shared'`: ranks whose memory each of them can load and store, for `Window.allocateShared`. Those of one host, as a rule; behind a device those of the
+   * host that can map each other's memory; on a modelled fabric each rank by itself, since nobody maps memory there
+   * @param key orders the ranks, then their rank here does
+   * Errors: `TypeError`; those of `split`. Cost: that of `split`.
+   */
+  async splitType(type: 'shared', key = 0, options?: WaitOptions): Promise<Communicator> {
+    return (await this.#made(this.#splitTypeCall(type, key), options))!;
+  }
+
+  /** As `splitType`; blocks this thread. */
+  splitTypeSync(type: 'shared', key = 0, options?: WaitOptions): Communicator {
+    return this.collectiveSync(this.#splitTypeCall(type, key), options)!;
   }
 
   /** Collective: the same ranks, with messages and barriers of their own. */
@@ -314,6 +342,7 @@ export class Communicator extends CollectiveCalls {
     }
   }
 
+  /** As `finalize`; blocks this thread. */
   finalizeSync(options?: WaitOptions): void {
     if (this.job.finalized) return;
     this.job.refuseSync('finalize');
@@ -326,6 +355,34 @@ export class Communicator extends CollectiveCalls {
     } finally {
       this.#leave(agreed);
     }
+  }
+
+  /** MPI's name for `finalize` of a communicator that is not the world (`MPI_Comm_free`). */
+  free(options?: WaitOptions): Promise<void> {
+    return this.finalize(options);
+  }
+
+  /** MPI's name for `finalizeSync` of a communicator that is not the world. */
+  freeSync(options?: WaitOptions): void {
+    this.finalizeSync(options);
+  }
+
+  /**
+   * Ends all ranks of the job with an exit code (`MPI_Abort`), this one at once: it does not return. Nothing is completed or given back by the program, but no memory or file of the
+   * job stays behind.
+   *
+   * The others end with the same code as soon as they wait for something of this library, or have been waiting; those that compute are ended by the launcher after its time of grace,
+   * and where there is none on this host (named jobs, process managers), by SIGTERM after a second. Ranks that are tasks stop where they are, and `runTasks` rejects with
+   * `ERR_RMA_RANK_FAILED`.
+   * @param code 1 … 255
+   * Errors: `TypeError`, `RangeError`.
+   */
+  abort(code: number): never {
+    if (typeof code !== 'number') throw argumentTypeError(`abort: the exit code must be a number, not ${show(code)}`);
+    if (!Number.isInteger(code) || code < 1 || code > 255) {
+      throw argumentRangeError(`abort: the exit code must be 1 … 255, not ${show(code)}; 0 would mean success`);
+    }
+    return this.job.abort(code);
   }
 
   /** Nobody leaves with an epoch open: others may wait for its end. Unless a rank has failed, and what is open can perhaps not be ended any more. */
@@ -589,6 +646,17 @@ export class Communicator extends CollectiveCalls {
         throw argumentTypeError(`${call}: ${name} must be an integer, not ${show(value)}`);
     }
     return { name: call, steps: () => this.#split(color, key) };
+  }
+
+  #splitTypeCall(type: 'shared', key: number): CollectiveCall<Communicator | undefined> {
+    if (type !== 'shared') throw argumentTypeError(`splitType: the type must be 'shared', not ${show(type)}`);
+    const { capabilities, neighbours } = this.job.context;
+    const shares = (rank: number): boolean =>
+      capabilities.loadStore || rank === this.rank || neighbours?.has(this.group.worldRanks[rank]) === true;
+    // All that share memory find the same lowest rank.
+    let color = 0;
+    while (!shares(color)) color++;
+    return this.#splitCall('splitType', color, key);
   }
 
   *#split(color: number, key: number): Generator<void, Communicator | undefined> {
