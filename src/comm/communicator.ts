@@ -430,6 +430,12 @@ export class Communicator extends CollectiveCalls {
     return this.#enter(generator, call, agreed);
   }
 
+  /** @internal Whether this rank can load and store the memory of that one. */
+  shares(rank: number): boolean {
+    const { capabilities, neighbours } = this.job.context;
+    return capabilities.loadStore || rank === this.rank || neighbours?.has(this.group.worldRanks[rank]) === true;
+  }
+
   /** @internal Gathers one block of numbers from each rank: for exchanges that set something up. */
   *exchange(block: Float64Array): Generator<void, Float64Array> {
     const all = new Float64Array(this.size * block.length);
@@ -650,12 +656,9 @@ export class Communicator extends CollectiveCalls {
 
   #splitTypeCall(type: 'shared', key: number): CollectiveCall<Communicator | undefined> {
     if (type !== 'shared') throw argumentTypeError(`splitType: the type must be 'shared', not ${show(type)}`);
-    const { capabilities, neighbours } = this.job.context;
-    const shares = (rank: number): boolean =>
-      capabilities.loadStore || rank === this.rank || neighbours?.has(this.group.worldRanks[rank]) === true;
     // All that share memory find the same lowest rank.
     let color = 0;
-    while (!shares(color)) color++;
+    while (!this.shares(color)) color++;
     return this.#splitCall('splitType', color, key);
   }
 

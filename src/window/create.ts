@@ -175,14 +175,14 @@ export function beginAllocateShared(
 ): WindowInTheMaking {
   const call = 'Window.allocateShared';
   return beginWindow(comm, call, 'shared', options, (given) => {
-    if (!comm.job.context.capabilities.loadStore) {
-      throw new RmaError(
-        'ERR_RMA_SHARED',
-        `${call}: the ranks reach each other through a device, and none can load and store another one's memory; use Window.allocate`,
-      );
+    const { loadStore } = comm.job.context.capabilities;
+    if (!loadStore) {
+      refuseStrangers(comm, call);
+      // Each part lies in its own rank's memory, which that rank's device knows.
+      given = { ...given, info: { ...given.info, alloc_shared_noncontig: true } };
     }
     const offer = offerAllocation(comm, call, type, length, given);
-    if (offer.hints.fence !== 'immediate') {
+    if (loadStore && offer.hints.fence !== 'immediate') {
       throw new RmaError(
         'ERR_INFO_VALUE',
         `${call}: fence "${offer.hints.fence}" is for windows that are accessed by requests; a shared window is loaded and stored`,
@@ -190,6 +190,16 @@ export function beginAllocateShared(
     }
     return offer;
   });
+}
+
+/** Throws unless this rank can load and store the memory of all ranks. */
+function refuseStrangers(comm: Communicator, call: string): void {
+  const stranger = comm.group.worldRanks.findIndex((_, rank) => !comm.shares(rank));
+  if (stranger < 0) return;
+  throw new RmaError(
+    'ERR_RMA_SHARED',
+    `${call}: rank ${comm.rank} reaches rank ${stranger} through a device, and cannot load and store its memory; take the ranks that can, comm.splitType('shared'), or use Window.allocate`,
+  );
 }
 
 /** Begins `Window.create`. */
