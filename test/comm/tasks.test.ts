@@ -115,6 +115,38 @@ describe('a run', () => {
   });
 });
 
+describe('abort', () => {
+  test('ends all tasks where they are, and the run', async () => {
+    const passed: string[] = [];
+    const run = runTasks(
+      3,
+      async (world) => {
+        await world.barrier();
+        if (world.rank === 1) world.abort(42);
+        passed.push(`rank ${world.rank} goes on`);
+        await world.barrier();
+        passed.push(`rank ${world.rank} is past the barrier`);
+      },
+      FABRIC,
+    );
+    await expect(run).rejects.toMatchObject({
+      code: 'ERR_RMA_RANK_FAILED',
+      rank: 1,
+      message: 'rank 1 called abort(42), which ended all ranks',
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(passed.filter((line) => !line.endsWith('goes on'))).toEqual([]);
+  });
+
+  test.each([0, -1, 256, 1.5, Number.NaN, '1', undefined])('takes exit codes only, not %s', async (code) => {
+    await runTasks(
+      1,
+      (world) => expect(() => world.abort(code as number)).toThrow(/^abort: the exit code must be/),
+      FABRIC,
+    );
+  });
+});
+
 describe('what cannot be', () => {
   test('calls that block the thread are refused before they begin anything', async () => {
     await runTasks(
