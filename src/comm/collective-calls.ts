@@ -3,8 +3,8 @@
  * in collectives.ts, rooted.ts and scan.ts.
  *
  * For all of them: every rank of the communicator makes the call, with the same type, length, operation and root; a rank that finds out that others do
- * not gets `ERR_COLLECTIVE`. Buffers must not change until the call is complete. `send` and `receive` must not overlap, there is no form in place:
- * `send.slice()` is what MPI_IN_PLACE stands for. Where only the root needs a buffer, the others may give `null`, and what they give is not looked at.
+ * not gets `ERR_COLLECTIVE`. Buffers must not change until the call is complete. `send` and `receive` must not overlap, there is no form in place: a
+ * copy, `receive.slice()`, as `send` does what MPI_IN_PLACE does. Where only the root needs a buffer, the others may give `null`, and what they give is not looked at.
  *
  * Errors of all: `ERR_BUFFER`, `ERR_TYPE`, `ERR_OP`, `ERR_RANK` (arguments); `ERR_COLLECTIVE`, `ERR_TRUNCATE` (ranks disagree); `ERR_COMM`,
  * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
