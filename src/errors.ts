@@ -11,6 +11,7 @@ export type ErrorCode =
   | 'ERR_ARG'
   | 'ERR_ASSERT'
   | 'ERR_BUFFER'
+  | 'ERR_COLLECTIVE'
   | 'ERR_COMM'
   | 'ERR_DISP'
   | 'ERR_GROUP'

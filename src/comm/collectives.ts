@@ -1,6 +1,7 @@
 /**
  * Collectives on control messages. Each is a generator: `yield` means that a message is not there yet. All ranks of a
- * communicator call the same collectives in the same order, and messages from one source arrive in order, so no tags are needed.
+ * communicator call the same collectives in the same order, and messages from one source arrive in order, so no tags are needed; the channel refuses a message
+ * of another call (collective-channel.ts).
  */
 
 import { reduceInto } from '../datatype/arithmetic.ts';
@@ -22,9 +23,10 @@ export interface Channel {
   readonly processor?: ProcessorTime | undefined;
 }
 
-type Step<T = void> = Generator<void, T>;
+export type Step<T = void> = Generator<void, T>;
 
-function* receive(channel: Channel, source: number, byteLength: number, call: string): Step<Uint8Array> {
+/** The next message from `source`, which must have that many bytes. */
+export function* receive(channel: Channel, source: number, byteLength: number, call: string): Step<Uint8Array> {
   for (;;) {
     const message = channel.receive(source);
     if (message === undefined) {
@@ -75,9 +77,12 @@ export function* broadcast(channel: Channel, buffer: TypedArray, root: number): 
 /**
  * Recursive doubling, ⌈log2 p⌉ exchanges of the whole vector (two more if p is no power of two). All operations commute, so every rank
  * computes bit for bit the same result: the two partners of an exchange combine the same two partial results.
+ * @param buffer has the result in the end
+ * @param operand this rank's, if it is not in `buffer`
  */
-export function* allreduce(channel: Channel, buffer: TypedArray, op: number): Step {
+export function* allreduce(channel: Channel, buffer: TypedArray, op: number, operand?: TypedArray): Step {
   const { rank, size } = channel;
+  if (operand !== undefined) bytesOf(buffer).set(bytesOf(operand));
   channel.processor?.reduction();
   const combine = function* (source: number): Step {
     const message = yield* receive(channel, source, buffer.byteLength, 'allreduce');
@@ -199,7 +204,8 @@ export function* alltoall(
   }
 }
 
-function prefix(counts: readonly number[]): number[] {
+/** Where each of some blocks begins that lie one after the other. */
+export function prefix(counts: readonly number[]): number[] {
   let sum = 0;
   return counts.map((count) => {
     const start = sum;
@@ -208,8 +214,8 @@ function prefix(counts: readonly number[]): number[] {
   });
 }
 
-/** Message bytes as an array of `like`'s type. Messages start at offset 0 of a buffer of their own, so alignment holds. */
-function sameType(like: TypedArray, message: Uint8Array): TypedArray {
+/** Message bytes as an array of `like`'s type. Mostly they are aligned for it. */
+export function sameType(like: TypedArray, message: Uint8Array): TypedArray {
   const ofLike = like.constructor as new (buffer: ArrayBufferLike, offset: number, length: number) => TypedArray;
   const own = message.byteOffset % like.BYTES_PER_ELEMENT === 0 ? message : message.slice();
   return new ofLike(own.buffer, own.byteOffset, own.byteLength / like.BYTES_PER_ELEMENT);

@@ -3,30 +3,31 @@ import {
   bytesOf,
   checkBuffer,
   isTypedArrayConstructor,
-  opAllowed,
-  TYPE_NAMES,
   type TypedArray,
   type TypedArrayConstructor,
   typeCodeOf,
 } from '../datatype/base.ts';
-import { isOp, Op } from '../datatype/op.ts';
-import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
+import { Op } from '../datatype/op.ts';
+import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier, type Signals } from './barrier.ts';
+import { checkRank } from './collective-arguments.ts';
+import { type BegunCollective, type CollectiveCall, CollectiveCalls } from './collective-calls.ts';
+import { CollectiveChannel } from './collective-channel.ts';
+import { CollectiveOperation, type Turn } from './collective-operation.ts';
+import type { Agreed } from './collective-signature.ts';
 import * as collectives from './collectives.ts';
 import { Group, Rank } from './group.ts';
 import type { Job } from './job.ts';
 import { MessageBarrier } from './message-barrier.ts';
-import { GeneratorOperation, type Operation, readWait, type WaitOptions } from './operation.ts';
+import { type GeneratorOperation, type Operation, readWait, type WaitOptions } from './operation.ts';
 import { DONE } from './progress.ts';
+import { NOTHING_TO_RECEIVE, Receive } from './receive.ts';
 import { recordSignals, traceCommunicator } from './traced.ts';
 
 /** The number of looks that a `Sync` barrier takes in its own tight loop before it waits like everything else. */
 const SPIN = 2000;
 /** From one communicator's spaces of messages to the next one's. */
 const ID_STEP = 4;
-
-/** `receive` from `Rank.NULL`. */
-const NOTHING_TO_RECEIVE: Operation = { advance: () => true, describe: () => 'receive() from Rank.NULL' };
 
 /** A wait for a barrier; `ended` once it is complete, or was given up. */
 interface AwaitedBarrier extends Operation {
@@ -57,7 +58,7 @@ interface Shared {
   readonly communicators: Set<Communicator>;
 }
 
-export class Communicator {
+export class Communicator extends CollectiveCalls {
   readonly rank: number;
   readonly size: number;
   readonly group: Group;
@@ -66,7 +67,7 @@ export class Communicator {
   readonly job: Job;
   /** @internal `central`: some rank shares its core with others, so that spinning is to be avoided. */
   traits: BarrierTraits = { central: false, plainFlags: false };
-  readonly #channel: collectives.Channel;
+  readonly #channel: CollectiveChannel;
   readonly #pointToPoint: collectives.Channel;
   /** For barriers where memory cannot be shared: they may be under way beside another collective. */
   readonly #barrierChannel: collectives.Channel;
@@ -75,16 +76,18 @@ export class Communicator {
   /** The wait of a promise for a barrier: the next barrier comes after it. */
   #awaited: AwaitedBarrier | undefined;
   readonly #id: number;
-  /** Collectives that were begun and are not complete, oldest first: they take place one after the other. */
-  #turn: Operation[] = [];
+  /** Collectives take place one after the other. */
+  readonly #turn: Turn;
+  /** How many collectives that exchange messages were called; the first one, which sets up the communicator, is not counted. */
+  #sequence = -1;
   /** Receives that wait, by source, in the order of the calls: messages go to them in that order. */
   #receiving = new Map<number, Receive[]>();
   /** Set when a collective ended early: the ranks no longer agree on what comes next. */
   #broken: string | undefined;
   /** The `finalize` that is under way or was. */
   #leaving: Promise<void> | undefined;
-  /** Windows that were made on it, for traces. */
-  #traced = 0;
+  /** Windows that were made on it: the number names the last one, the same at all ranks. */
+  #windows = 0;
   /** What is to be given back when the communicator is finalized, oldest first. */
   #release = new Set<() => void>();
   #refusals = new Set<() => RmaError | undefined>();
@@ -92,6 +95,7 @@ export class Communicator {
 
   /** @param contextId names the messages of collectives; point-to-point messages and those of barriers have the numbers after it */
   private constructor(job: Job, group: Group, contextId: number, shared: Shared, name: string) {
+    super();
     this.job = job;
     this.group = group;
     this.rank = group.rank;
@@ -99,7 +103,17 @@ export class Communicator {
     this.name = name;
     this.#shared = shared;
     shared.communicators.add(this);
-    this.#channel = makeChannel(job, group, contextId);
+    const { messenger, context } = job;
+    this.#channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, context.processor);
+    this.onRelease(() => this.#channel.close());
+    this.#turn = {
+      channel: this.#channel,
+      line: [],
+      refusal: (call) => this.#refusal(call),
+      broke: (why) => {
+        this.#broken ??= why;
+      },
+    };
     this.#pointToPoint = makeChannel(job, group, contextId + 1);
     this.#barrierChannel = makeChannel(job, group, contextId + 2);
     this.#id = contextId;
@@ -124,7 +138,7 @@ export class Communicator {
       },
       options,
     );
-    await world.#collective(world.#setUp(), 'init', options).promise;
+    await world.collective({ name: 'init', steps: () => world.#setUp() }, options).promise;
     return world;
   }
 
@@ -137,8 +151,8 @@ export class Communicator {
       const refusal = this.#refusal('barrier');
       if (refusal) throw refusal;
       const wait = readWait('barrier', options);
-      if (this.#turn.length > 0 || this.#awaited !== undefined) {
-        return this.#collective(this.#barrierInTurn(), 'barrier', wait).promise;
+      if (this.#turn.line.length > 0 || this.#awaited !== undefined) {
+        return this.job.progress.wait(this.#enter(this.#barrierInTurn(), 'barrier', undefined), wait);
       }
       this.#barrier.begin();
       if (wait === undefined && this.#barrier.advance()) return DONE;
@@ -149,13 +163,14 @@ export class Communicator {
     }
   }
 
+  /** As `barrier`; blocks this thread. */
   barrierSync(options?: WaitOptions): void {
     this.job.refuseSync('barrier');
     const refusal = this.#refusal('barrier');
     if (refusal) throw refusal;
     const wait = readWait('barrier', options);
-    if (this.#turn.length > 0 || this.#awaited !== undefined) {
-      this.#collectiveSync(this.#barrierInTurn(), 'barrier', wait);
+    if (this.#turn.line.length > 0 || this.#awaited !== undefined) {
+      this.job.progress.waitSync(this.#enter(this.#barrierInTurn(), 'barrier', undefined), wait);
       return;
     }
     const barrier = this.#barrier;
@@ -193,87 +208,6 @@ export class Communicator {
     return this.job.tasks?.now() ?? performance.now() * 1000;
   }
 
-  /** Copies `buffer` of rank `root` into everybody's `buffer`. ⌈log2 p⌉ steps. */
-  async broadcast(buffer: TypedArray, root: number, options?: WaitOptions): Promise<void> {
-    await this.#collective(this.#broadcast(buffer, root), 'broadcast', options).promise;
-  }
-
-  broadcastSync(buffer: TypedArray, root: number, options?: WaitOptions): void {
-    this.#collectiveSync(this.#broadcast(buffer, root), 'broadcast', options);
-  }
-
-  /** `receive[i]` becomes the combination of all ranks' `send[i]`, bit for bit the same on all ranks. ⌈log2 p⌉ exchanges. */
-  async allreduce(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): Promise<void> {
-    await this.#collective(this.#allreduce(send, receive, op), 'allreduce', options).promise;
-  }
-
-  allreduceSync(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): void {
-    this.#collectiveSync(this.#allreduce(send, receive, op), 'allreduce', options);
-  }
-
-  /**
-   * Combines all ranks' `send` and gives rank r the part of `counts[r]` elements that is r's (equal parts without `counts`).
-   * ⌈log2 p⌉ exchanges, each of half as much as the one before.
-   */
-  async reduceScatter(
-    send: TypedArray,
-    receive: TypedArray,
-    op: Op,
-    counts?: readonly number[],
-    options?: WaitOptions,
-  ): Promise<void> {
-    await this.#collective(this.#reduceScatter(send, receive, op, counts), 'reduceScatter', options).promise;
-  }
-
-  reduceScatterSync(
-    send: TypedArray,
-    receive: TypedArray,
-    op: Op,
-    counts?: readonly number[],
-    options?: WaitOptions,
-  ): void {
-    this.#collectiveSync(this.#reduceScatter(send, receive, op, counts), 'reduceScatter', options);
-  }
-
-  /** `receive` holds p blocks of `send.length` elements, by rank. ⌈log2 p⌉ steps. */
-  async allgather(send: TypedArray, receive: TypedArray, options?: WaitOptions): Promise<void> {
-    await this.#collective(this.#allgather(send, receive), 'allgather', options).promise;
-  }
-
-  allgatherSync(send: TypedArray, receive: TypedArray, options?: WaitOptions): void {
-    this.#collectiveSync(this.#allgather(send, receive), 'allgather', options);
-  }
-
-  /** Block r of `send` goes to rank r; block r of `receive` comes from rank r. p − 1 messages a rank. */
-  async alltoall(send: TypedArray, receive: TypedArray, options?: WaitOptions): Promise<void> {
-    await this.#collective(this.#alltoall(send, receive), 'alltoall', options).promise;
-  }
-
-  alltoallSync(send: TypedArray, receive: TypedArray, options?: WaitOptions): void {
-    this.#collectiveSync(this.#alltoall(send, receive), 'alltoall', options);
-  }
-
-  /** As `alltoall`, with as many elements from and to each rank as the counts say; blocks lie one after the other. */
-  async alltoallv(
-    send: TypedArray,
-    sendCounts: readonly number[],
-    receive: TypedArray,
-    receiveCounts: readonly number[],
-    options?: WaitOptions,
-  ): Promise<void> {
-    await this.#collective(this.#alltoallv(send, sendCounts, receive, receiveCounts), 'alltoallv', options).promise;
-  }
-
-  alltoallvSync(
-    send: TypedArray,
-    sendCounts: readonly number[],
-    receive: TypedArray,
-    receiveCounts: readonly number[],
-    options?: WaitOptions,
-  ): void {
-    this.#collectiveSync(this.#alltoallv(send, sendCounts, receive, receiveCounts), 'alltoallv', options);
-  }
-
   /**
    * Starts a message to `target`. The contents are copied before this returns; it never waits. What finds no room at the target at once
    * leaves during later calls that wait.
@@ -283,7 +217,7 @@ export class Communicator {
     if (refusal) throw refusal;
     checkBuffer('send', 'buffer', buffer);
     if (target === Rank.NULL) return;
-    this.#checkRank('send', target);
+    checkRank('send', this, target);
     try {
       this.#pointToPoint.send(target, bytesOf(buffer));
     } catch (error) {
@@ -297,10 +231,21 @@ export class Communicator {
     await this.job.progress.wait(this.#receive(buffer, source), wait);
   }
 
+  /** As `receive`; blocks this thread. */
   receiveSync(buffer: TypedArray, source: number, options?: WaitOptions): void {
     this.job.refuseSync('receive');
     const wait = readWait('receive', options);
     this.job.progress.waitSync(this.#receive(buffer, source), wait);
+  }
+
+  /** MPI's name for `receive`. */
+  recv(buffer: TypedArray, source: number, options?: WaitOptions): Promise<void> {
+    return this.receive(buffer, source, options);
+  }
+
+  /** MPI's name for `receiveSync`. */
+  recvSync(buffer: TypedArray, source: number, options?: WaitOptions): void {
+    this.receiveSync(buffer, source, options);
   }
 
   /**
@@ -308,26 +253,38 @@ export class Communicator {
    * (`MPI_UNDEFINED`) takes part and gets `undefined`.
    */
   async split(color: number, key = 0, options?: WaitOptions): Promise<Communicator | undefined> {
-    const begun = this.#collective(this.#split(color, key), 'split', options);
-    await begun.promise;
-    return begun.operation.result;
+    return this.#made(this.#splitCall('split', color, key), options);
   }
 
+  /** As `split`; blocks this thread. */
   splitSync(color: number, key = 0, options?: WaitOptions): Communicator | undefined {
-    this.job.refuseSync('split');
-    const wait = readWait('split', options);
-    const operation = this.#begin(this.#split(color, key), 'split');
-    this.job.progress.waitSync(operation, wait);
-    return operation.result;
+    return this.collectiveSync(this.#splitCall('split', color, key), options);
+  }
+
+  /**
+   * Collective: as `split`, one communicator for each group of ranks of some kind (`MPI_Comm_split_type`).
+   * @param type `'shared'`: ranks whose memory each of them can load and store, for `Window.allocateShared`. Those of one host, as a rule; behind a device those of the
+   * host that can map each other's memory; on a modelled fabric each rank by itself, since nobody maps memory there
+   * @param key orders the ranks, then their rank here does
+   * Errors: `TypeError`; those of `split`. Cost: that of `split`.
+   */
+  async splitType(type: 'shared', key = 0, options?: WaitOptions): Promise<Communicator> {
+    return (await this.#made(this.#splitTypeCall(type, key), options))!;
+  }
+
+  /** As `splitType`; blocks this thread. */
+  splitTypeSync(type: 'shared', key = 0, options?: WaitOptions): Communicator {
+    return this.collectiveSync(this.#splitTypeCall(type, key), options)!;
   }
 
   /** Collective: the same ranks, with messages and barriers of their own. */
   async dup(options?: WaitOptions): Promise<Communicator> {
-    return (await this.split(0, this.rank, options))!;
+    return (await this.#made(this.#splitCall('dup', 0, this.rank), options))!;
   }
 
+  /** As `dup`; blocks this thread. */
   dupSync(options?: WaitOptions): Communicator {
-    return this.splitSync(0, this.rank, options)!;
+    return this.collectiveSync(this.#splitCall('dup', 0, this.rank), options)!;
   }
 
   /**
@@ -378,13 +335,14 @@ export class Communicator {
   async #end(wait: WaitOptions | undefined): Promise<void> {
     let agreed = false;
     try {
-      await this.#collective(this.#farewell(), 'finalize', wait).promise;
+      await this.collective(this.#finalizeCall(), wait).promise;
       agreed = true;
     } finally {
       this.#leave(agreed);
     }
   }
 
+  /** As `finalize`; blocks this thread. */
   finalizeSync(options?: WaitOptions): void {
     if (this.job.finalized) return;
     this.job.refuseSync('finalize');
@@ -392,11 +350,39 @@ export class Communicator {
     this.#refuseToLeave();
     let agreed = false;
     try {
-      this.#collectiveSync(this.#farewell(), 'finalize', wait);
+      this.collectiveSync(this.#finalizeCall(), wait);
       agreed = true;
     } finally {
       this.#leave(agreed);
     }
+  }
+
+  /** MPI's name for `finalize` of a communicator that is not the world (`MPI_Comm_free`). */
+  free(options?: WaitOptions): Promise<void> {
+    return this.finalize(options);
+  }
+
+  /** MPI's name for `finalizeSync` of a communicator that is not the world. */
+  freeSync(options?: WaitOptions): void {
+    this.finalizeSync(options);
+  }
+
+  /**
+   * Ends all ranks of the job with an exit code (`MPI_Abort`), this one at once: it does not return. Nothing is completed or given back by the program, but no memory or file of the
+   * job stays behind.
+   *
+   * The others end with the same code as soon as they wait for something of this library, or have been waiting; those that compute are ended by the launcher after its time of grace,
+   * and where there is none on this host (named jobs, process managers), by SIGTERM after a second. Ranks that are tasks stop where they are, and `runTasks` rejects with
+   * `ERR_RMA_RANK_FAILED`.
+   * @param code 1 … 255
+   * Errors: `TypeError`, `RangeError`.
+   */
+  abort(code: number): never {
+    if (typeof code !== 'number') throw argumentTypeError(`abort: the exit code must be a number, not ${show(code)}`);
+    if (!Number.isInteger(code) || code < 1 || code > 255) {
+      throw argumentRangeError(`abort: the exit code must be 1 … 255, not ${show(code)}; 0 would mean success`);
+    }
+    return this.job.abort(code);
   }
 
   /** Nobody leaves with an epoch open: others may wait for its end. Unless a rank has failed, and what is open can perhaps not be ended any more. */
@@ -436,9 +422,18 @@ export class Communicator {
 
   // ---- for the floors above -------------------------------------------------------------------------------------------
 
-  /** @internal Begins a collective written as a generator; it takes place in its turn, as it is advanced. */
-  begin<T>(generator: Generator<void, T>, call: string): GeneratorOperation<T> {
-    return this.#begin(generator, call);
+  /**
+   * @internal Begins a collective written as a generator; it takes place in its turn, as it is advanced.
+   * @param call for messages
+   */
+  begin<T>(generator: Generator<void, T>, call: string, agreed: Agreed): GeneratorOperation<T> {
+    return this.#enter(generator, call, agreed);
+  }
+
+  /** @internal Whether this rank can load and store the memory of that one. */
+  shares(rank: number): boolean {
+    const { capabilities, neighbours } = this.job.context;
+    return capabilities.loadStore || rank === this.rank || neighbours?.has(this.group.worldRanks[rank]) === true;
   }
 
   /** @internal Gathers one block of numbers from each rank: for exchanges that set something up. */
@@ -488,7 +483,12 @@ export class Communicator {
 
   /** @internal Names a window that all ranks make together, the same at all of them. For traces. */
   traceId(): string {
-    return `${this.#id}.${++this.#traced}`;
+    return `${this.#id}.${++this.#windows}`;
+  }
+
+  /** @internal The number of the window that was made last, or is being made. */
+  get windows(): number {
+    return this.#windows;
   }
 
   /** @internal Who records a barrier, in a job that is traced. @param id the same at all ranks */
@@ -523,36 +523,28 @@ export class Communicator {
 
   // ---- collectives ----------------------------------------------------------------------------------------------------
 
-  #collective<T>(
-    generator: Generator<void, T>,
-    call: string,
-    options: WaitOptions | undefined,
-  ): { operation: GeneratorOperation<T>; promise: Promise<void> } {
-    const wait = readWait(call, options);
-    const operation = this.#begin(generator, call);
+  /** @internal */
+  override collective<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): BegunCollective<T> {
+    const wait = readWait(call.name, options);
+    const operation = this.#enter(call.steps(this.#channel), call.name, call);
     return { operation, promise: this.job.progress.wait(operation, wait) };
   }
 
-  #collectiveSync(generator: Generator<void, unknown>, call: string, options: WaitOptions | undefined): void {
-    this.job.refuseSync(call);
-    const wait = readWait(call, options);
-    this.job.progress.waitSync(this.#begin(generator, call), wait);
+  /** @internal */
+  override collectiveSync<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): T {
+    this.job.refuseSync(call.name);
+    const wait = readWait(call.name, options);
+    const operation = this.#enter(call.steps(this.#channel), call.name, call);
+    this.job.progress.waitSync(operation, wait);
+    return operation.result;
   }
 
-  #begin<T>(generator: Generator<void, T>, call: string): GeneratorOperation<T> {
+  /** @param agreed what its messages say of it; `undefined` for one whose messages, if any, go another way */
+  #enter<T>(generator: Generator<void, T>, call: string, agreed: Agreed | undefined): CollectiveOperation<T> {
     const refusal = this.#refusal(call);
     if (refusal) throw refusal;
-    const operation = new CollectiveOperation(
-      this.#thenDrain(generator),
-      `${call} among ${this.size} ranks`,
-      this.#channel,
-      this.#turn,
-      (why) => {
-        this.#broken ??= why;
-      },
-    );
-    this.#turn.push(operation);
-    return operation;
+    if (agreed !== undefined) this.#sequence++;
+    return new CollectiveOperation(this.#thenDrain(generator), call, this.#turn, agreed, this.#sequence);
   }
 
   *#setUp(): Generator<void, void> {
@@ -637,93 +629,40 @@ export class Communicator {
     while (!this.#barrier.advance()) yield;
   }
 
-  *#broadcast(buffer: TypedArray, root: number): Generator<void, void> {
-    checkBuffer('broadcast', 'buffer', buffer);
-    this.#checkRank('broadcast', root);
-    yield* collectives.broadcast(this.#channel, buffer, root);
+  #finalizeCall(): CollectiveCall {
+    return { name: 'finalize', steps: () => this.#farewell() };
   }
 
-  *#allreduce(send: TypedArray, receive: TypedArray, op: Op): Generator<void, void> {
-    this.#checkReduction('allreduce', send, receive, op);
-    if (send.length !== receive.length) {
-      throw argumentRangeError(
-        `allreduce: send has ${send.length} elements and receive ${receive.length}`,
-        'ERR_BUFFER',
-      );
-    }
-    bytesOf(receive).set(bytesOf(send));
-    yield* collectives.allreduce(this.#channel, receive, op.code);
+  async #made<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): Promise<T> {
+    const begun = this.collective(call, options);
+    await begun.promise;
+    return begun.operation.result;
   }
 
-  *#reduceScatter(
-    send: TypedArray,
-    receive: TypedArray,
-    op: Op,
-    counts: readonly number[] | undefined,
-  ): Generator<void, void> {
-    this.#checkReduction('reduceScatter', send, receive, op);
-    const parts = this.#checkCounts(
-      'reduceScatter',
-      send,
-      counts === undefined ? new Array(this.size).fill(send.length / this.size) : counts,
-    );
-    if (parts[this.rank] !== receive.length) {
-      throw argumentRangeError(
-        `reduceScatter: rank ${this.rank} gets ${parts[this.rank]} elements, but receive has ${receive.length}`,
-        'ERR_BUFFER',
-      );
-    }
-    yield* collectives.reduceScatter(this.#channel, send, receive, parts, op.code);
-  }
-
-  *#allgather(send: TypedArray, receive: TypedArray): Generator<void, void> {
-    this.#checkBuffers('allgather', send, receive);
-    if (receive.length !== send.length * this.size) {
-      throw argumentRangeError(
-        `allgather: ${this.size} ranks with ${send.length} elements each need a receive of ${send.length * this.size}, not ${receive.length}`,
-        'ERR_BUFFER',
-      );
-    }
-    yield* collectives.allgather(this.#channel, bytesOf(send), bytesOf(receive));
-  }
-
-  *#alltoall(send: TypedArray, receive: TypedArray): Generator<void, void> {
-    this.#checkBuffers('alltoall', send, receive);
-    const counts = new Array<number>(this.size).fill(send.length / this.size);
-    yield* this.#exchangeBlocks('alltoall', send, counts, receive, counts);
-  }
-
-  *#alltoallv(
-    send: TypedArray,
-    sendCounts: readonly number[],
-    receive: TypedArray,
-    receiveCounts: readonly number[],
-  ): Generator<void, void> {
-    this.#checkBuffers('alltoallv', send, receive);
-    yield* this.#exchangeBlocks('alltoallv', send, sendCounts, receive, receiveCounts);
-  }
-
-  *#exchangeBlocks(
-    call: string,
-    send: TypedArray,
-    sendCounts: readonly number[],
-    receive: TypedArray,
-    receiveCounts: readonly number[],
-  ): Generator<void, void> {
-    const width = send.BYTES_PER_ELEMENT;
-    const out = this.#checkCounts(call, send, sendCounts).map((count) => count * width);
-    const into = this.#checkCounts(call, receive, receiveCounts).map((count) => count * width);
-    yield* collectives.alltoall(this.#channel, bytesOf(send), out, bytesOf(receive), into);
-  }
-
-  *#split(color: number, key: number): Generator<void, Communicator | undefined> {
+  #splitCall(
+    call: 'split' | 'splitType' | 'dup',
+    color: number,
+    key: number,
+  ): CollectiveCall<Communicator | undefined> {
     for (const [name, value] of [
       ['color', color],
       ['key', key],
     ] as const) {
       if (!Number.isSafeInteger(value))
-        throw argumentTypeError(`split: ${name} must be an integer, not ${show(value)}`);
+        throw argumentTypeError(`${call}: ${name} must be an integer, not ${show(value)}`);
     }
+    return { name: call, steps: () => this.#split(color, key) };
+  }
+
+  #splitTypeCall(type: 'shared', key: number): CollectiveCall<Communicator | undefined> {
+    if (type !== 'shared') throw argumentTypeError(`splitType: the type must be 'shared', not ${show(type)}`);
+    // All that share memory find the same lowest rank.
+    let color = 0;
+    while (!this.shares(color)) color++;
+    return this.#splitCall('splitType', color, key);
+  }
+
+  *#split(color: number, key: number): Generator<void, Communicator | undefined> {
     const all = yield* this.exchange(Float64Array.of(color, key, this.#shared.lastId));
     let last = 0;
     const members: { rank: number; key: number }[] = [];
@@ -738,6 +677,8 @@ export class Communicator {
     members.sort((a, b) => a.key - b.key || a.rank - b.rank);
     const group = this.group.include(members.map((member) => member.rank));
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);
+    // Its first collective, though not called as one: the ranks of the part have just agreed on it.
+    part.#channel.begin({ name: 'init' }, ++part.#sequence);
     yield* part.#setUp();
     return part;
   }
@@ -747,7 +688,7 @@ export class Communicator {
     if (refusal) throw refusal;
     checkBuffer('receive', 'buffer', buffer);
     if (source === Rank.NULL) return NOTHING_TO_RECEIVE;
-    this.#checkRank('receive', source);
+    checkRank('receive', this, source);
     let line = this.#receiving.get(source);
     if (line === undefined) {
       line = [];
@@ -770,173 +711,6 @@ export class Communicator {
       return new RmaError('ERR_COMM', `${call}: ${this.name} can no longer be used: ${this.#broken}`);
     }
     return undefined;
-  }
-
-  #checkRank(call: string, rank: number): void {
-    if (Number.isInteger(rank) && rank >= 0 && rank < this.size) return;
-    throw argumentRangeError(`${call}: ${show(rank)} is no rank of ${this.name} (0 … ${this.size - 1})`, 'ERR_RANK');
-  }
-
-  #checkBuffers(call: string, send: TypedArray, receive: TypedArray): number {
-    const code = checkBuffer(call, 'send', send);
-    if (checkBuffer(call, 'receive', receive) !== code) {
-      throw argumentTypeError(`${call}: send and receive must be of the same type`, 'ERR_TYPE');
-    }
-    if (
-      send.buffer === receive.buffer &&
-      send.byteOffset < receive.byteOffset + receive.byteLength &&
-      receive.byteOffset < send.byteOffset + send.byteLength
-    ) {
-      throw argumentRangeError(`${call}: send and receive overlap`, 'ERR_BUFFER');
-    }
-    return code;
-  }
-
-  #checkReduction(call: string, send: TypedArray, receive: TypedArray, op: Op): void {
-    const code = this.#checkBuffers(call, send, receive);
-    if (!isOp(op)) throw argumentTypeError(`${call}: op must be one of Op's, not ${show(op)}`, 'ERR_OP');
-    if (op === Op.REPLACE || op === Op.NO_OP) throw new RmaError('ERR_OP', `${call}: ${op} is for windows only`);
-    if (!opAllowed(op.code, code)) throw new RmaError('ERR_OP', `${call}: ${op} is not defined on ${TYPE_NAMES[code]}`);
-  }
-
-  #checkCounts(call: string, buffer: TypedArray, counts: readonly number[]): number[] {
-    const list = readList(call, 'the list of counts', counts) as number[];
-    if (list.length !== this.size) {
-      throw argumentTypeError(`${call}: counts must be an array of ${this.size} numbers, not of ${list.length}`);
-    }
-    let sum = 0;
-    for (const count of list) {
-      if (!Number.isInteger(count) || count < 0) {
-        throw argumentRangeError(
-          `${call}: a count of ${show(count)} elements; ${buffer.length} elements must divide among ${this.size} ranks`,
-        );
-      }
-      sum += count;
-    }
-    if (sum !== buffer.length) {
-      throw argumentRangeError(
-        `${call}: the counts add up to ${sum}, the buffer has ${buffer.length} elements`,
-        'ERR_BUFFER',
-      );
-    }
-    return list;
-  }
-}
-
-/** One `receive`. Whoever advances it advances those before it first, so each gets the message that is its. */
-class Receive implements Operation {
-  readonly #channel: collectives.Channel;
-  readonly #buffer: TypedArray;
-  readonly #source: number;
-  readonly #line: Receive[];
-  #complete = false;
-  #error: RmaError | undefined;
-
-  constructor(channel: collectives.Channel, buffer: TypedArray, source: number, line: Receive[]) {
-    this.#channel = channel;
-    this.#buffer = buffer;
-    this.#source = source;
-    this.#line = line;
-  }
-
-  advance(): boolean {
-    while (!this.#complete) {
-      const message = this.#channel.receive(this.#source);
-      if (message === undefined) return false;
-      this.#line.shift()!.#take(message);
-    }
-    if (this.#error !== undefined) throw this.#error;
-    return true;
-  }
-
-  describe(): string {
-    return `receive() from rank ${this.#source}`;
-  }
-
-  abandon(): void {
-    const at = this.#line.indexOf(this);
-    if (at >= 0) this.#line.splice(at, 1);
-  }
-
-  #take(message: Uint8Array): void {
-    this.#complete = true;
-    if (message.length === this.#buffer.byteLength) bytesOf(this.#buffer).set(message);
-    else {
-      this.#error = new RmaError(
-        'ERR_TRUNCATE',
-        `receive: the message from rank ${this.#source} has ${message.length} bytes, the buffer ${this.#buffer.byteLength}`,
-      );
-    }
-  }
-}
-
-/** A collective in its turn: it begins when those before it are complete. */
-class CollectiveOperation<T> extends GeneratorOperation<T> {
-  readonly #channel: collectives.Channel;
-  #turn: Operation[];
-  #broke: (why: string) => void;
-  #state: 'open' | 'complete' | 'ended' = 'open';
-  #error: unknown;
-
-  constructor(
-    generator: Generator<void, T>,
-    description: string,
-    channel: collectives.Channel,
-    turn: Operation[],
-    broke: (why: string) => void,
-  ) {
-    super(generator, description);
-    this.#channel = channel;
-    this.#turn = turn;
-    this.#broke = broke;
-  }
-
-  override advance(): boolean {
-    while (this.#state === 'open') {
-      const head = this.#turn[0];
-      if (head !== this) {
-        try {
-          if (!head.advance()) return false;
-        } catch {
-          // It has left the line and will tell its own caller.
-        }
-        continue;
-      }
-      try {
-        if (!super.advance()) return false;
-      } catch (error) {
-        this.#error = error;
-        this.#leave('ended');
-        // Somebody may still wait for what this rank would have sent next.
-        if (error instanceof RmaError && error.code === 'ERR_TRUNCATE') this.#broke(error.message);
-        throw error;
-      }
-      this.#leave('complete');
-    }
-    if (this.#state === 'ended') throw this.#error;
-    return true;
-  }
-
-  override describe(): string {
-    const words = super.describe();
-    if (this.#state !== 'open') return words;
-    const [head] = this.#turn;
-    if (head !== this) return `${words} (after ${head.describe()})`;
-    const { awaited } = this.#channel;
-    return awaited < 0 ? words : `${words} (waiting for rank ${awaited})`;
-  }
-
-  override abandon(): void {
-    if (this.#state !== 'open') return;
-    super.abandon();
-    this.#leave('ended');
-    this.#broke(`${this.describe()} ended early`);
-  }
-
-  #leave(state: 'complete' | 'ended'): void {
-    this.#state = state;
-    const at = this.#turn.indexOf(this);
-    if (at >= 0) this.#turn.splice(at, 1);
   }
 }
 

@@ -45,6 +45,16 @@ export class Group {
     return this.#make(this.worldRanks.filter((rank) => !out.has(rank)));
   }
 
+  /** MPI's name for `include`. */
+  incl(ranks: readonly number[]): Group {
+    return this.include(ranks);
+  }
+
+  /** MPI's name for `exclude`. */
+  excl(ranks: readonly number[]): Group {
+    return this.exclude(ranks);
+  }
+
   /** This group's members, then the other's that are not in this one. */
   union(other: Group): Group {
     return this.#make([...new Set([...this.worldRanks, ...asGroup('union', other).worldRanks])]);
@@ -69,6 +79,11 @@ export class Group {
       const rank = theirs.indexOf(world);
       return rank < 0 ? Rank.UNDEFINED : rank;
     });
+  }
+
+  /** MPI's name for `translate`. */
+  translateRanks(ranks: readonly number[], other: Group): number[] {
+    return this.translate(ranks, other);
   }
 
   /** Whether both have the same members in the same order (`MPI_IDENT`). */

@@ -39,6 +39,8 @@ export interface Membership {
   readonly recorder?: Recorder | undefined;
   /** Where ranks are tasks, in virtual time. */
   readonly tasks?: TaskTime;
+  /** Asks the process of a rank to end: where nobody watches them, `abort` does that with ranks that go on. */
+  terminate?(rank: number): void;
   /** Lets go of everything; called once. */
   leave(): void;
 }
@@ -52,6 +54,8 @@ export interface TaskTime {
   makeProgress(liveness: Liveness, poll: () => void, timeoutMs: number): Waiting;
   /** Has all other ranks look whether something has changed. */
   wakeAll(): void;
+  /** Ends the run, and with it all ranks; throws. */
+  abort(code: number): never;
   readonly rendezvous: Rendezvous;
   readonly messageMemory: MessageMemory;
   readonly meetings: Meetings;
@@ -66,6 +70,11 @@ export interface Meetings {
   find(space: number, rank: number): object | undefined;
   withdraw(space: number, rank: number): void;
 }
+
+/** How long ranks have to end by themselves after an `abort`, where nobody watches them. */
+const ABORT_MS = 1000;
+/** Between two looks whether they have. */
+const ABORT_LOOK_MS = 10;
 
 /** How long the launcher has to say how a rank ended before its peers say that it is gone. */
 const WATCHER_MS = 300;
@@ -166,6 +175,7 @@ export class Job {
   failure(): RmaError | undefined {
     const failed = Atomics.load(this.#membership.control.header, Header.FAILED);
     if (failed === 0 || (failed === this.rank + 1 && !this.#isGivenUp())) return undefined;
+    this.#endIfAborted(failed - 1);
     this.#failure ??= new RankFailedError(failed - 1, this.#describeFailure(failed - 1));
     return this.#failure.again();
   }
@@ -183,12 +193,12 @@ export class Job {
    * A rank on another host whose device does not answer any more has failed as far as this one is concerned, whatever has become of it: its host, the network, or what ends here.
    * If nothing better is known soon, this rank says so.
    *
-   * A message of the wrong size can come of a failure, too: a rank that has learnt of it ends its collective call and goes on to the next one,
+   * A message of the wrong size, or of another call, can come of a failure, too: a rank that has learnt of it ends its collective call and goes on to the next one,
    * whose messages a rank that has not takes for those of the first. The failure is known then.
    */
   explain(error: unknown): unknown {
     if (!(error instanceof RmaError) || this.size === 1 || this.#finalized) return error;
-    if (error.code === 'ERR_TRUNCATE') return this.failure() ?? error;
+    if (error.code === 'ERR_TRUNCATE' || error.code === 'ERR_COLLECTIVE') return this.failure() ?? error;
     if (error.code !== 'ERR_VERBS') return error;
     // In virtual time nothing is learnt later than it happens.
     if (this.tasks !== undefined || this.#unexplained.has(error)) return this.failure() ?? this.#again(error);
@@ -243,6 +253,50 @@ export class Job {
     return kind === FailKind.UNREACHABLE || kind === FailKind.VANISHED;
   }
 
+  /** Ends all ranks of the job with this exit code. */
+  abort(code: number): never {
+    if (this.tasks !== undefined) return this.tasks.abort(code);
+    if (this.#finalized) process.exit(code);
+    declareFailed(this.#membership.control, this.rank, FailKind.ABORTED, code);
+    this.#wakeOthers();
+    this.#terminateOthers();
+    return this.#exit(code);
+  }
+
+  /** After another rank's `abort` this one ends, too. */
+  #endIfAborted(rank: number): void {
+    const { slots, slotWords } = this.#membership.control;
+    if (rank === this.rank || Atomics.load(slots, rank * slotWords + Slot.FAIL_KIND) !== FailKind.ABORTED) return;
+    this.#exit(Atomics.load(slots, rank * slotWords + Slot.FAIL_VALUE));
+  }
+
+  #exit(code: number): never {
+    // On several hosts the last words must have left.
+    this.#membership.leave();
+    process.exit(code);
+  }
+
+  /** Where nobody watches the ranks: asks those to end that have not ended by themselves within a second. */
+  #terminateOthers(): void {
+    const { alive, terminate, control } = this.#membership;
+    if (terminate === undefined) return;
+    const left = (): number[] =>
+      Array.from({ length: this.size }, (_, rank) => rank).filter((rank) => {
+        const state = Atomics.load(control.slots, rank * control.slotWords + Slot.STATE);
+        return rank !== this.rank && state === RankState.JOINED && alive(rank);
+      });
+    const deadline = performance.now() + ABORT_MS;
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    while (left().length > 0 && performance.now() < deadline) Atomics.wait(pause, 0, 0, ABORT_LOOK_MS);
+    for (const rank of left()) {
+      try {
+        terminate(rank);
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+  }
+
   /** Ends what `init` has begun and not completed: the others are told that this rank will not come. */
   giveUp(): void {
     declareFailed(this.#membership.control, this.rank, FailKind.GAVE_UP, 0);
@@ -287,6 +341,8 @@ export class Job {
         return `${who} ended without finalize() while other ranks still wait for it`;
       case FailKind.GAVE_UP:
         return `${who} gave up waiting in init()`;
+      case FailKind.ABORTED:
+        return `${who} called abort(${value})`;
       case FailKind.LAUNCHER_GONE:
         return `the launcher of the job is gone`;
       case FailKind.UNREACHABLE:

@@ -18,9 +18,11 @@ import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
 import { lostConnection } from './lost-connection.ts';
 
-const HEADER_BYTES = 16;
+/** The message's context, and its length. Where a chunk comes from and belongs is known by its connection, and by what came before. */
+const HEADER_BYTES = 8;
 const MEMORY: MessageMemory = { chunk: 8192, receives: 64, sends: 32 };
 const RECEIVE_ID = 2 ** 40;
+const NOTHING = new Uint8Array(0);
 
 /** How two ranks learn each other's queue pair numbers before they are connected. */
 export interface Rendezvous {
@@ -73,8 +75,8 @@ export class Messenger {
   readonly #partial = new Map<number, Partial>();
   #sourceByQp = new Map<number, number>();
   #freeSends: number[] = [];
-  /** Complete messages: key = context × size + source. */
-  #inbox = new Map<number, Uint8Array[]>();
+  /** Complete messages, by context and source. */
+  readonly #inbox = new Map<number, Map<number, Uint8Array[]>>();
   /** Who takes messages of a communicator as they arrive. */
   readonly #listeners = new Map<number, (source: number, message: Uint8Array) => void>();
   #unsent = 0;
@@ -113,38 +115,51 @@ export class Messenger {
     this.#cq.reqNotify();
   }
 
-  /** Starts a message; `payload` is copied before this returns. `context` names the communicator. */
-  send(target: number, context: number, payload: Uint8Array): void {
+  /**
+   * Starts a message; it is copied before this returns. `context` names the communicator.
+   * @param head comes before the payload in the message; shorter than a chunk by a header at least
+   */
+  send(target: number, context: number, payload: Uint8Array, head: Uint8Array = NOTHING): void {
+    const total = head.length + payload.length;
     if (target === this.rank) {
-      this.#deliver(context, target, payload.slice());
+      const message = new Uint8Array(total);
+      message.set(head);
+      message.set(payload, head.length);
+      this.#deliver(context, target, message);
       return;
     }
     const connection = this.#connect(target);
-    this.#trace?.sent(target, payload.length);
-    this.#processor?.copy(payload.length);
+    this.#trace?.sent(target, total);
+    this.#processor?.copy(total);
     const most = this.#memory.chunk - HEADER_BYTES;
     let at = 0;
     do {
-      const length = Math.min(most, payload.length - at);
+      const length = Math.min(most, total - at);
       const chunk = new Uint8Array(HEADER_BYTES + length);
       const header = new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4);
       header[0] = context;
-      header[1] = payload.length;
-      header[2] = at;
-      header[3] = this.rank;
-      chunk.set(payload.subarray(at, at + length), HEADER_BYTES);
+      header[1] = total;
+      if (at === 0) {
+        chunk.set(head, HEADER_BYTES);
+        chunk.set(payload.subarray(0, length - head.length), HEADER_BYTES + head.length);
+      } else chunk.set(payload.subarray(at - head.length, at - head.length + length), HEADER_BYTES);
       connection.backlog.push(chunk);
       this.#unsent++;
       at += length;
-    } while (at < payload.length);
+    } while (at < total);
     this.#push(connection);
   }
 
   /** Takes the next complete message from `source`, if it is there. */
   receive(source: number, context: number): Uint8Array | undefined {
-    const queue = this.#inbox.get(context * this.size + source);
-    const message = queue?.shift();
-    if (queue?.length === 0) this.#inbox.delete(context * this.size + source);
+    const sources = this.#inbox.get(context);
+    const queue = sources?.get(source);
+    if (queue === undefined) return undefined;
+    const message = queue.shift();
+    if (queue.length === 0) {
+      sources!.delete(source);
+      if (sources!.size === 0) this.#inbox.delete(context);
+    }
     return message;
   }
 
@@ -154,12 +169,10 @@ export class Messenger {
    */
   listen(context: number, listener: (source: number, message: Uint8Array) => void): () => void {
     this.#listeners.set(context, listener);
-    for (let source = 0; source < this.size; source++) {
-      for (;;) {
-        const message = this.receive(source, context);
-        if (message === undefined) break;
-        listener(source, message);
-      }
+    const before = this.#inbox.get(context);
+    this.#inbox.delete(context);
+    if (before !== undefined) {
+      for (const [source, queue] of before) for (const message of queue) listener(source, message);
     }
     return () => void this.#listeners.delete(context);
   }
@@ -200,7 +213,7 @@ export class Messenger {
     const id = wrId[i];
     const slot = id - RECEIVE_ID;
     if (status[i] !== WcStatus.SUCCESS) this.#lose(this.#sourceByQp.get(qpNum[i])!, status[i]);
-    else if (opcode[i] === WcOpcode.RECV) this.#take(slot, byteLen[i]);
+    else if (opcode[i] === WcOpcode.RECV) this.#take(this.#sourceByQp.get(qpNum[i])!, slot, byteLen[i]);
     if (id >= RECEIVE_ID) this.#postReceive(slot);
     else this.#freeSends.push(id);
   }
@@ -210,15 +223,18 @@ export class Messenger {
     this.#lost ??= lostConnection(this.#context, peer, status, 'a control message');
   }
 
-  #take(slot: number, length: number): void {
+  #take(source: number, slot: number, length: number): void {
     const at = slot * this.#memory.chunk;
-    const header = new Uint32Array(this.#bytes.buffer, at, HEADER_BYTES / 4);
-    const [context, total, offset, source] = header;
-    if (offset === 0) this.#partial.set(source, { context, bytes: new Uint8Array(total), filled: 0 });
-    const message = this.#partial.get(source)!;
-    this.#processor?.copy(length - HEADER_BYTES);
-    message.bytes.set(this.#bytes.subarray(at + HEADER_BYTES, at + length), offset);
-    message.filled += length - HEADER_BYTES;
+    const bytes = length - HEADER_BYTES;
+    let message = this.#partial.get(source);
+    if (message === undefined) {
+      const [context, total] = new Uint32Array(this.#bytes.buffer, at, HEADER_BYTES / 4);
+      message = { context, bytes: new Uint8Array(total), filled: 0 };
+      if (total > bytes) this.#partial.set(source, message);
+    }
+    this.#processor?.copy(bytes);
+    message.bytes.set(this.#bytes.subarray(at + HEADER_BYTES, at + length), message.filled);
+    message.filled += bytes;
     if (message.filled === message.bytes.length) {
       this.#partial.delete(source);
       this.#trace?.seen(source, message.bytes.length);
@@ -232,10 +248,11 @@ export class Messenger {
       listener(source, message);
       return;
     }
-    const key = context * this.size + source;
-    const queue = this.#inbox.get(key);
+    let sources = this.#inbox.get(context);
+    if (sources === undefined) this.#inbox.set(context, (sources = new Map()));
+    const queue = sources.get(source);
     if (queue) queue.push(message);
-    else this.#inbox.set(key, [message]);
+    else sources.set(source, [message]);
   }
 
   #postReceive(slot: number): void {

@@ -254,6 +254,8 @@ class Run<T> {
       this.#results[rank] = await main(world);
       await world.finalize();
     } catch (error) {
+      // The run is over, by this rank's abort.
+      if (this.#left === 0) return;
       this.#note(error, rank);
       this.#tellFailure(rank, FailKind.NO_FINALIZE);
     }
@@ -357,6 +359,11 @@ class Run<T> {
       locks: this.#locks[rank],
       wakeAll: () => {
         simulator.at(cpu.time, rank, { happen: () => this.#wakeAll() });
+      },
+      abort: (code) => {
+        const error = new RankFailedError(rank, `rank ${rank} called abort(${code}), which ended all ranks`);
+        this.#stop(error);
+        throw error;
       },
       rendezvous: this.#rendezvous(context, rank),
       messageMemory: messageMemory(this.#size),

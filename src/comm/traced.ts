@@ -4,6 +4,7 @@ import { type CallRecord, recordCalls } from '../trace/calls.ts';
 import type { Channel, Recorder } from '../trace/recorder.ts';
 import type { Context } from '../verbs/device.ts';
 import type { Signals } from './barrier.ts';
+import { COLLECTIVE_NAMES } from './collective-signature.ts';
 import type { Operation, WaitOptions } from './operation.ts';
 import { DONE, type Liveness, Progress, type ProgressOptions } from './progress.ts';
 
@@ -70,18 +71,6 @@ export function recordSignals(channel: Channel, worldRanks: readonly number[]): 
 }
 
 const NOTHING_MORE: CallRecord = {};
-const COLLECTIVES = [
-  'barrier',
-  'broadcast',
-  'allreduce',
-  'reduceScatter',
-  'allgather',
-  'alltoall',
-  'alltoallv',
-  'split',
-  'finalize',
-];
-
 /** Gives a communicator methods that record its calls. @param scope its id, and its name after a bar */
 export function traceCommunicator(
   communicator: object,
@@ -91,6 +80,6 @@ export function traceCommunicator(
 ): void {
   const withPeer: CallRecord = { details: (args) => ({ peer: worldRanks[args[1] as number] ?? -1 }) };
   const calls: Record<string, CallRecord> = { send: withPeer, receive: withPeer };
-  for (const name of COLLECTIVES) calls[name] = NOTHING_MORE;
+  for (const name of ['barrier', ...COLLECTIVE_NAMES]) calls[name] = NOTHING_MORE;
   recordCalls(communicator, recorder, recorder.text(scope), calls, DONE);
 }

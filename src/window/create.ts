@@ -3,6 +3,7 @@
 import { barrierWords, makeBarrier } from '../comm/barrier.ts';
 import type { Block } from '../comm/blocks.ts';
 import { PLACE_NUMBERS } from '../comm/blocks.ts';
+import type { CollectiveName } from '../comm/collective-signature.ts';
 import { Communicator, checkLength, type OwnChannel } from '../comm/communicator.ts';
 import type { Job, Meetings } from '../comm/job.ts';
 import { MessageBarrier } from '../comm/message-barrier.ts';
@@ -91,6 +92,8 @@ export interface WindowParts extends Omit<Schemes, 'release'> {
   readonly kernels: (BulkKernels & CopyKernels) | undefined;
   /** Names the window in traces, the same at all ranks. */
   readonly trace: string;
+  /** Which window of its communicator it is, from 1: the same at all ranks. */
+  readonly number: number;
   /** Gives memory, regions and mappings back. */
   release(): void;
 }
@@ -100,6 +103,9 @@ export interface WindowInTheMaking {
   readonly operation: GeneratorOperation<WindowParts>;
   readonly options: WaitOptions;
 }
+
+/** The calls that make a window. */
+type WindowCall = Extract<CollectiveName, `Window.${string}`>;
 
 /** What this rank brings in. */
 interface Offer {
@@ -169,14 +175,14 @@ export function beginAllocateShared(
 ): WindowInTheMaking {
   const call = 'Window.allocateShared';
   return beginWindow(comm, call, 'shared', options, (given) => {
-    if (!comm.job.context.capabilities.loadStore) {
-      throw new RmaError(
-        'ERR_RMA_SHARED',
-        `${call}: the ranks reach each other through a device, and none can load and store another one's memory; use Window.allocate`,
-      );
+    const { loadStore } = comm.job.context.capabilities;
+    if (!loadStore) {
+      refuseStrangers(comm, call);
+      // Each part lies in its own rank's memory, which that rank's device knows.
+      given = { ...given, info: { ...given.info, alloc_shared_noncontig: true } };
     }
     const offer = offerAllocation(comm, call, type, length, given);
-    if (offer.hints.fence !== 'immediate') {
+    if (loadStore && offer.hints.fence !== 'immediate') {
       throw new RmaError(
         'ERR_INFO_VALUE',
         `${call}: fence "${offer.hints.fence}" is for windows that are accessed by requests; a shared window is loaded and stored`,
@@ -184,6 +190,16 @@ export function beginAllocateShared(
     }
     return offer;
   });
+}
+
+/** Throws unless this rank can load and store the memory of all ranks. */
+function refuseStrangers(comm: Communicator, call: string): void {
+  const stranger = comm.group.worldRanks.findIndex((_, rank) => !comm.shares(rank));
+  if (stranger < 0) return;
+  throw new RmaError(
+    'ERR_RMA_SHARED',
+    `${call}: rank ${comm.rank} reaches rank ${stranger} through a device, and cannot load and store its memory; take the ranks that can, comm.splitType('shared'), or use Window.allocate`,
+  );
 }
 
 /** Begins `Window.create`. */
@@ -382,7 +398,7 @@ function checkOptions(
 
 function beginWindow(
   comm: Communicator,
-  call: string,
+  call: WindowCall,
   flavor: Flavor,
   options: WindowOptions | undefined,
   makeOffer: (given: WindowOptions) => Offer,
@@ -406,7 +422,7 @@ function beginWindow(
   }
   const name = given.name ?? nextName(comm.job);
   return {
-    operation: comm.begin(meet(comm, call, flavor, name, offer, wrong), call),
+    operation: comm.begin(meet(comm, call, flavor, name, offer, wrong), call, { name: call }),
     options: offer === undefined ? {} : { signal: given.signal, timeout: given.timeout },
   };
 }
@@ -501,6 +517,7 @@ function* meet(
     return channel;
   };
   const trace = comm.traceId();
+  const number = comm.windows;
   const barrier = loadStore
     ? makeBarrier(job.context, comm.rank, lids, comm.traits, blockOf, comm.signals(trace))
     : new MessageBarrier(openChannel());
@@ -688,6 +705,7 @@ function* meet(
     userMemory,
     kernels,
     trace,
+    number,
     targets: sizes.map((bytes, rank) => new Target(rank, bytes, of(rank, DISP_UNIT), wayTo(rank))),
     map,
     makeStripes: (rank) => (loadStore ? makeStripes(rank) : undefined),

@@ -163,7 +163,9 @@ export class Window<T extends TypedArray = TypedArray> {
   /**
    * Collective: a window over memory from the library that every rank can load and store directly, `length` elements at this rank, zeroed. The parts lie one
    * right behind the other, in the order of the ranks, unless the hint `alloc_shared_noncontig` is given; `sharedQuery` gives them. MPI 4.1, 12.2.3.
-   * Errors: as `allocate`; `ERR_SIZE` if a part could not begin at a multiple of its element size.
+   * All ranks of `comm` must be able to load and store each other's memory: `comm.splitType('shared')` gives those that are. In a job whose ranks are connected by devices
+   * each part is memory of its own, as with that hint.
+   * Errors: as `allocate`; `ERR_RMA_SHARED` if some rank's memory can only be reached through a device; `ERR_SIZE` if a part could not begin at a multiple of its element size.
    */
   static async allocateShared<T extends TypedArray>(
     comm: Communicator,
@@ -865,7 +867,10 @@ export class Window<T extends TypedArray = TypedArray> {
     const refusal = epochs.refusalOfOpen('free');
     if (refusal !== undefined) throw refusal;
     const { comm } = this.#parts;
-    const farewell = comm.begin(comm.farewell(), `free of ${epochs.what}`);
+    const farewell = comm.begin(comm.farewell(), `free of ${epochs.what}`, {
+      name: 'win.free',
+      count: this.#parts.number,
+    });
     this.#close();
     return { farewell, release: () => this.#giveBack() };
   }

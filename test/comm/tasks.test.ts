@@ -52,7 +52,7 @@ describe('a run', () => {
     const first = await runTasks(8, (world) => program(world), options);
     expect(await runTasks(8, (world) => program(world), options)).toEqual(first);
     // Whoever changes the model, or a fabric, changes this: it is to be the same everywhere, not for ever.
-    expect(digest(first)).toBe('9b0678931e053cd6');
+    expect(digest(first)).toBe('bb4668ce2212f722');
     expect(await runTasks(8, (world) => program(world), { ...options, seed: 8 })).not.toEqual(first);
   });
 
@@ -112,6 +112,38 @@ describe('a run', () => {
     expect(times[1]).toBeLessThan(times[0] * 1.02);
     expect(times[2]).toBeGreaterThanOrEqual(5000);
     expect(times[2]).toBeLessThan(5010);
+  });
+});
+
+describe('abort', () => {
+  test('ends all tasks where they are, and the run', async () => {
+    const passed: string[] = [];
+    const run = runTasks(
+      3,
+      async (world) => {
+        await world.barrier();
+        if (world.rank === 1) world.abort(42);
+        passed.push(`rank ${world.rank} goes on`);
+        await world.barrier();
+        passed.push(`rank ${world.rank} is past the barrier`);
+      },
+      FABRIC,
+    );
+    await expect(run).rejects.toMatchObject({
+      code: 'ERR_RMA_RANK_FAILED',
+      rank: 1,
+      message: 'rank 1 called abort(42), which ended all ranks',
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(passed.filter((line) => !line.endsWith('goes on'))).toEqual([]);
+  });
+
+  test.each([0, -1, 256, 1.5, Number.NaN, '1', undefined])('takes exit codes only, not %s', async (code) => {
+    await runTasks(
+      1,
+      (world) => expect(() => world.abort(code as number)).toThrow(/^abort: the exit code must be/),
+      FABRIC,
+    );
   });
 });
 

@@ -66,6 +66,25 @@ describe("MPI's names and ours", () => {
     expect(calls.filter((name) => !named.has(name) && !name.endsWith('Sync') && !extra.has(name))).toEqual([]);
   });
 
+  test('every public call of communicators and groups has its line', () => {
+    const own = (object: object): string[] => Object.getOwnPropertyNames(object);
+    const calls = {
+      world: [...own(proto(Communicator)), ...own(Object.getPrototypeOf(proto(Communicator)))],
+      group: own(proto(Group)),
+    };
+    // Of the library only: what no program calls.
+    const internal = new Set(
+      'constructor shares begin exchange awaited sumForMe sumForMeOfAll openChannel lastSpace traceId windows signals farewell refusal onRelease collective collectiveSync'.split(
+        ' ',
+      ),
+    );
+    const named = new Set([...page.matchAll(/`(\w+\.\w+)`/g)].map(([, name]) => name));
+    const missing = Object.entries(calls).flatMap(([place, names]) =>
+      names.filter((name) => !internal.has(name) && !name.endsWith('Sync')).map((name) => `${place}.${name}`),
+    );
+    expect(missing.filter((name) => !named.has(name))).toEqual([]);
+  });
+
   test("every call of MPI's chapter has its line", () => {
     const named = new Set(lines.flatMap(({ C }) => [...C.matchAll(/`MPI_(\w+)`/g)].map(([, name]) => name)));
     expect(CALLS.filter((name) => !named.has(name))).toEqual([]);

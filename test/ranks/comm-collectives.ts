@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Communicator, Op, Rank, type TypedArray, Window } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
+import { contribution as contributionOf, tryCollectives, within } from './support/collective-model.ts';
 import {
   assertRefused,
   assertRejected,
@@ -25,7 +26,6 @@ import {
   firstDifference,
   isAllowed,
   OPS,
-  randomValues,
   setValue,
   valueAt,
 } from './support/model.ts';
@@ -45,26 +45,8 @@ async function call(comm: Communicator, name: string, ...args: unknown[]): Promi
   return ++calls % 2 === 0 ? (comm as Any)[`${name}Sync`](...args) : await (comm as Any)[name](...args);
 }
 
-/** What rank `rank` brings: whole numbers, so that the order of additions does not matter. */
-function contribution(base: BaseType, length: number, rank: number, salt: number): TypedArray {
-  if (base.kind !== 'float') return randomValues(base, length, new Random(seed, rank, salt));
-  const random = new Random(seed, rank, salt);
-  const values = new base.array(new ArrayBuffer((length * base.bits) / 8));
-  for (let i = 0; i < length; i++) setValue(values, i, random.between(-9, 9));
-  return values;
-}
-
-/** An array that is not the beginning of its buffer, with `guard` bytes on either side. */
-function within(base: BaseType, length: number): { array: TypedArray; guards: () => boolean } {
-  const bytes = (length * base.bits) / 8;
-  const buffer = new ArrayBuffer(bytes + 32);
-  const all = new Uint8Array(buffer).fill(0xcc);
-  const array = new base.array(buffer, 16, length);
-  return {
-    array,
-    guards: () => all.subarray(0, 16).every((b) => b === 0xcc) && all.subarray(16 + bytes).every((b) => b === 0xcc),
-  };
-}
+const contribution = (base: BaseType, length: number, rank: number, salt: number): TypedArray =>
+  contributionOf(seed, base, length, rank, salt);
 
 function same(found: TypedArray, expected: TypedArray, label: string): void {
   const at = firstDifference(found, expected);
@@ -392,7 +374,7 @@ async function differentSizes(world: Communicator): Promise<void> {
   const comm = await world.dup();
   await assert.rejects(
     comm.allgather(new Uint8Array(rank === 0 ? 2 : 1), new Uint8Array((rank === 0 ? 2 : 1) * size), { timeout: 200 }),
-    (error) => ['ERR_TRUNCATE', 'ERR_RMA_TIMEOUT'].includes((error as { code: string }).code),
+    (error) => ['ERR_COLLECTIVE', 'ERR_RMA_TIMEOUT'].includes((error as { code: string }).code),
   );
   await assert.rejects(comm.barrier(), { code: 'ERR_COMM' });
   await world.barrier();
@@ -420,6 +402,7 @@ async function wrongArguments(world: Communicator): Promise<void> {
     ['a negative one', ones.map((n, i) => (i === 0 ? -1 : n))],
     ['a huge one', ones.map(() => 2 ** 53)],
   ];
+  const roots: readonly Hostile[] = [...ranks, ['-1', -1]];
   const table: readonly [string, Any[], number, readonly Hostile[]][] = [
     ['broadcast', [one(), 0], 0, noBuffers(one())],
     ['broadcast', [one(), 0], 1, [...ranks, ['-1', -1]]],
@@ -441,6 +424,33 @@ async function wrongArguments(world: Communicator): Promise<void> {
     ['alltoallv', [all(), ones, all(), ones], 1, counts],
     ['alltoallv', [all(), ones, all(), ones], 2, buffers],
     ['alltoallv', [all(), ones, all(), ones], 3, counts],
+    // Only the root's buffers and counts are looked at: each rank is its own.
+    ['reduce', [one(), one(), Op.SUM, rank], 0, buffers],
+    ['reduce', [one(), one(), Op.SUM, rank], 1, buffers],
+    ['reduce', [one(), one(), Op.SUM, rank], 2, noOps()],
+    ['reduce', [one(), one(), Op.SUM, rank], 3, roots],
+    ['reduce', [one(), one(), Op.SUM, rank], 4, noOptions()],
+    ['scan', [one(), one(), Op.SUM], 0, buffers],
+    ['scan', [one(), one(), Op.SUM], 1, buffers],
+    ['scan', [one(), one(), Op.SUM], 2, noOps()],
+    ['exscan', [one(), one(), Op.SUM], 0, buffers],
+    ['exscan', [one(), one(), Op.SUM], 3, noOptions()],
+    ['gather', [one(), all(), rank], 0, buffers],
+    ['gather', [one(), all(), rank], 1, buffers],
+    ['gather', [one(), all(), rank], 2, roots],
+    ['gatherv', [one(), all(), ones, rank], 0, buffers],
+    ['gatherv', [one(), all(), ones, rank], 1, buffers],
+    ['gatherv', [one(), all(), ones, rank], 2, counts],
+    ['gatherv', [one(), all(), ones, rank], 3, roots],
+    ['scatter', [all(), one(), rank], 0, buffers],
+    ['scatter', [all(), one(), rank], 1, buffers],
+    ['scatter', [all(), one(), rank], 2, roots],
+    ['scatterv', [all(), ones, one(), rank], 0, buffers],
+    ['scatterv', [all(), ones, one(), rank], 1, counts],
+    ['scatterv', [all(), ones, one(), rank], 2, buffers],
+    ['scatterv', [all(), ones, one(), rank], 3, roots],
+    ['splitType', ['shared', 0], 0, [['undefined', undefined], ['another type', 'numa'], ...noIndices(1)]],
+    ['splitType', ['shared', 0], 1, numbers],
     ['receive', [one(), 0], 0, noBuffers(one())],
     ['receive', [one(), 0], 1, ranks],
     ['receive', [one(), 0], 2, noOptions()],
@@ -527,6 +537,7 @@ await runCases({
   reduceScatter: reduceScatters,
   allgather: gathers,
   alltoall: alltoalls,
+  'random programs': (world) => tryCollectives(world, seed, 150, true),
   'send and receive': messages,
   'several at once': severalAtOnce,
   'barriers at once': barriersAtOnce,

@@ -79,6 +79,8 @@ export const FailKind = Object.freeze({
   GAVE_UP: 6,
   /** A peer's device gets no answer from it; the value is that peer's rank. */
   UNREACHABLE: 7,
+  /** It called `abort`; the value is the exit code for all ranks. */
+  ABORTED: 8,
 });
 
 /** Views of one control memory. */

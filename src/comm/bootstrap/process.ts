@@ -113,6 +113,7 @@ export function joinProcesses(
       return began >= 0 && (noted === 0 || noted === (began | 0));
     },
     watched,
+    ...(!watched && { terminate: (other: number) => void process.kill(pidOf(other), 'SIGTERM') }),
     recorder,
     leave: () => {},
   };

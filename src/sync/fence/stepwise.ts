@@ -9,10 +9,13 @@ export abstract class StepwiseFence implements FenceScheme {
   /** What it waits for, for messages. */
   protected step: string | (() => string) = '';
   readonly #description: string;
+  /** Which window of the communicator it belongs to: the one that is being made. */
+  readonly #window: number;
   #under: Operation | undefined;
 
   constructor(comm: Communicator, description: string) {
     this.comm = comm;
+    this.#window = comm.windows;
     this.#description = description;
   }
 
@@ -21,7 +24,10 @@ export abstract class StepwiseFence implements FenceScheme {
     this.statistics.fences++;
     if (!this.isNeeded(precedes, succeeds)) return;
     this.step = 'waiting for its turn among the collectives';
-    this.#under = this.comm.begin(this.steps(precedes, succeeds), `fence of ${this.#description}`);
+    this.#under = this.comm.begin(this.steps(precedes, succeeds), `fence of ${this.#description}`, {
+      name: 'win.fence',
+      count: this.#window,
+    });
   }
 
   advance(): boolean {

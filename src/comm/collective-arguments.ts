@@ -1,0 +1,112 @@
+/** Checks of what is given to collectives, before anything is sent: a call that is refused has not begun. */
+import { checkBuffer, opAllowed, TYPE_NAMES, type TypedArray } from '../datatype/base.ts';
+import { isOp, Op } from '../datatype/op.ts';
+import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
+
+/** The ranks that a call is made among. */
+export interface Members {
+  readonly rank: number;
+  readonly size: number;
+  /** For messages. */
+  readonly name: string;
+}
+
+export function checkRank(call: string, { size, name }: Members, rank: number): void {
+  if (Number.isInteger(rank) && rank >= 0 && rank < size) return;
+  throw argumentRangeError(`${call}: ${show(rank)} is no rank of ${name} (0 … ${size - 1})`, 'ERR_RANK');
+}
+
+/** Whether this rank is the root of a call. Errors: `ERR_RANK`. */
+export function checkRoot(call: string, members: Members, root: number): boolean {
+  checkRank(call, members, root);
+  return members.rank === root;
+}
+
+/** Two buffers of one type that do not overlap. @returns their `TypeCode` */
+export function checkBuffers(call: string, send: TypedArray, receive: TypedArray): number {
+  const code = checkBuffer(call, 'send', send);
+  if (checkBuffer(call, 'receive', receive) !== code) {
+    throw argumentTypeError(`${call}: send and receive must be of the same type`, 'ERR_TYPE');
+  }
+  if (
+    send.buffer === receive.buffer &&
+    send.byteOffset < receive.byteOffset + receive.byteLength &&
+    receive.byteOffset < send.byteOffset + send.byteLength
+  ) {
+    throw argumentRangeError(
+      `${call}: send and receive overlap; give a copy of one, such as send.slice()`,
+      'ERR_BUFFER',
+    );
+  }
+  return code;
+}
+
+/** @param code `TypeCode` of the operands */
+export function checkOp(call: string, op: Op, code: number): void {
+  if (!isOp(op)) throw argumentTypeError(`${call}: op must be one of Op's, not ${show(op)}`, 'ERR_OP');
+  if (op === Op.REPLACE || op === Op.NO_OP) throw new RmaError('ERR_OP', `${call}: ${op} is for windows only`);
+  if (!opAllowed(op.code, code)) throw new RmaError('ERR_OP', `${call}: ${op} is not defined on ${TYPE_NAMES[code]}`);
+}
+
+/** @returns `TypeCode` of the operands */
+export function checkReduction(call: string, send: TypedArray, receive: TypedArray, op: Op): number {
+  const code = checkBuffers(call, send, receive);
+  checkOp(call, op, code);
+  return code;
+}
+
+export function checkSameLength(call: string, send: TypedArray, receive: TypedArray): void {
+  if (send.length === receive.length) return;
+  throw argumentRangeError(
+    `${call}: send has ${send.length} elements and receive ${receive.length}; both need the same number`,
+    'ERR_BUFFER',
+  );
+}
+
+/** A buffer with a block for each rank. @param name of the buffer */
+export function checkBlocks(call: string, name: string, all: TypedArray, block: TypedArray, { size }: Members): void {
+  if (all.length === block.length * size) return;
+  throw argumentRangeError(
+    `${call}: ${size} ranks with ${block.length} elements each need a ${name} of ${block.length * size} elements, not ${all.length}`,
+    'ERR_BUFFER',
+  );
+}
+
+/** One count of elements for each rank, which add up to a buffer's length. @returns a copy */
+export function checkCounts(call: string, { size }: Members, buffer: TypedArray, counts: readonly number[]): number[] {
+  const list = readList(call, 'the list of counts', counts) as number[];
+  if (list.length !== size) {
+    throw argumentTypeError(`${call}: counts must be an array of ${size} numbers, not of ${list.length}`);
+  }
+  let sum = 0;
+  for (const count of list) {
+    if (!Number.isInteger(count) || count < 0) {
+      throw argumentRangeError(
+        `${call}: a count of ${show(count)} elements; ${buffer.length} elements must divide among ${size} ranks`,
+      );
+    }
+    sum += count;
+  }
+  if (sum !== buffer.length) {
+    throw argumentRangeError(
+      `${call}: the counts add up to ${sum}, the buffer has ${buffer.length} elements`,
+      'ERR_BUFFER',
+    );
+  }
+  return list;
+}
+
+/** The count of one rank, which a buffer of its own must have. @param name of the buffer */
+export function checkOwnCount(
+  call: string,
+  { rank }: Members,
+  name: string,
+  counts: readonly number[],
+  own: TypedArray,
+): void {
+  if (counts[rank] === own.length) return;
+  throw argumentRangeError(
+    `${call}: rank ${rank} has a count of ${counts[rank]} elements, but ${name} has ${own.length}`,
+    'ERR_BUFFER',
+  );
+}

@@ -1,0 +1,98 @@
+/** A collective of a communicator in its turn: it begins when those that were called before it are complete. */
+import { RmaError } from '../errors.ts';
+import type { CollectiveChannel } from './collective-channel.ts';
+import type { Agreed } from './collective-signature.ts';
+import { GeneratorOperation, type Operation } from './operation.ts';
+
+/** What the collectives of one communicator share. */
+export interface Turn {
+  readonly channel: CollectiveChannel;
+  /** Those that were begun and are not complete, oldest first. */
+  readonly line: Operation[];
+  /** The error for what comes too late, or undefined. */
+  refusal(call: string): RmaError | undefined;
+  /** The ranks no longer agree on what comes next. */
+  broke(why: string): void;
+}
+
+/** Errors after which somebody may still wait for what this rank would have sent next. */
+const BREAKING: readonly string[] = ['ERR_TRUNCATE', 'ERR_COLLECTIVE'];
+
+export class CollectiveOperation<T> extends GeneratorOperation<T> {
+  readonly #call: string;
+  readonly #turn: Turn;
+  readonly #agreed: Agreed | undefined;
+  readonly #sequence: number;
+  #state: 'waiting' | 'open' | 'complete' | 'ended' = 'waiting';
+  #error: unknown;
+
+  /**
+   * @param call its name, for messages
+   * @param agreed what its messages say of it; absent if none go through the channel
+   * @param sequence its number on the communicator
+   */
+  constructor(generator: Generator<void, T>, call: string, turn: Turn, agreed: Agreed | undefined, sequence: number) {
+    super(generator, `${call} among ${turn.channel.size} ranks`);
+    this.#call = call;
+    this.#turn = turn;
+    this.#agreed = agreed;
+    this.#sequence = sequence;
+    turn.line.push(this);
+  }
+
+  override advance(): boolean {
+    while (this.#state === 'waiting' || this.#state === 'open') {
+      const head = this.#turn.line[0];
+      if (head !== this) {
+        try {
+          if (!head.advance()) return false;
+        } catch {
+          // It has left the line and will tell its own caller.
+        }
+        continue;
+      }
+      try {
+        if (this.#state === 'waiting') this.#start();
+        if (!super.advance()) return false;
+      } catch (error) {
+        this.#error = error;
+        this.#leave('ended');
+        if (error instanceof RmaError && BREAKING.includes(error.code)) this.#turn.broke(error.message);
+        throw error;
+      }
+      this.#leave('complete');
+    }
+    if (this.#state === 'ended') throw this.#error;
+    return true;
+  }
+
+  override describe(): string {
+    const words = super.describe();
+    if (this.#state === 'complete' || this.#state === 'ended') return words;
+    const [head] = this.#turn.line;
+    if (head !== this) return `${words} (after ${head.describe()})`;
+    const { awaited } = this.#turn.channel;
+    return awaited < 0 ? words : `${words} (waiting for rank ${awaited})`;
+  }
+
+  override abandon(): void {
+    if (this.#state === 'complete' || this.#state === 'ended') return;
+    super.abandon();
+    this.#leave('ended');
+    this.#turn.broke(`${this.describe()} ended early`);
+  }
+
+  /** Its turn has come. What was called while the one before was under way finds that one failed, perhaps. */
+  #start(): void {
+    const refusal = this.#turn.refusal(this.#call);
+    if (refusal !== undefined) throw refusal;
+    this.#state = 'open';
+    if (this.#agreed !== undefined) this.#turn.channel.begin(this.#agreed, this.#sequence);
+  }
+
+  #leave(state: 'complete' | 'ended'): void {
+    this.#state = state;
+    const at = this.#turn.line.indexOf(this);
+    if (at >= 0) this.#turn.line.splice(at, 1);
+  }
+}

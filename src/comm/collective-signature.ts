@@ -1,0 +1,121 @@
+/**
+ * What each message of a collective says about the call that it belongs to, so that ranks that call different collectives learn of it instead of taking
+ * each other's numbers.
+ *
+ * A signature is 16 bytes in front of the payload: the number of the call on its communicator (32 bits), kind, element type, operation and root
+ * (8, 4, 4 and 16 bits), and the number of elements (64 bits). It holds what MPI requires to be the same at all ranks, so two signatures of one call are
+ * the same bytes, and one loop compares them. What may differ from rank to rank (the counts of `gatherv`, the color of `split`) is not in it.
+ */
+import { arrayOf } from '../datatype/base.ts';
+import { Op } from '../datatype/op.ts';
+
+export const SIGNATURE_BYTES = 16;
+
+/** What a kind of call has besides its name. */
+interface Kind {
+  readonly root?: true;
+  /** The number of elements is the same at all ranks. */
+  readonly count?: true;
+  /** Instead of the number of elements: which window of the communicator it is about. */
+  readonly window?: true;
+}
+
+/** Every collective that exchanges messages. The order gives the numbers. */
+const KINDS = {
+  init: {},
+  finalize: {},
+  broadcast: { root: true, count: true },
+  reduce: { root: true, count: true },
+  allreduce: { count: true },
+  reduceScatter: { count: true },
+  scan: { count: true },
+  exscan: { count: true },
+  gather: { root: true, count: true },
+  gatherv: { root: true },
+  scatter: { root: true, count: true },
+  scatterv: { root: true },
+  allgather: { count: true },
+  alltoall: { count: true },
+  alltoallv: {},
+  split: {},
+  splitType: {},
+  dup: {},
+  'Window.create': {},
+  'Window.allocate': {},
+  'Window.allocateShared': {},
+  'Window.createDynamic': {},
+  'win.fence': { window: true },
+  'win.free': { window: true },
+} as const satisfies Record<string, Kind>;
+
+export type CollectiveName = keyof typeof KINDS;
+
+/** Of all of them; some are no methods of a communicator. */
+export const COLLECTIVE_NAMES = Object.keys(KINDS) as readonly CollectiveName[];
+const NUMBERS = Object.fromEntries(COLLECTIVE_NAMES.map((name, number) => [name, number])) as Readonly<
+  Record<CollectiveName, number>
+>;
+const OPS = Object.values(Op);
+/** In place of an element type or an operation. */
+const NONE = 15;
+
+/** What MPI requires to be the same at all ranks. */
+export interface Agreed {
+  readonly name: CollectiveName;
+  /** `TypeCode` of the elements. */
+  readonly type?: number;
+  readonly op?: Op;
+  readonly root?: number;
+  /** Elements; for calls on windows, the window's number on the communicator, from 1. */
+  readonly count?: number;
+}
+
+/** The signature of the calls of one communicator, one after the other, in the same bytes. */
+export class Signature {
+  readonly bytes = new Uint8Array(SIGNATURE_BYTES);
+  readonly #words = new Uint32Array(this.bytes.buffer);
+  readonly #count = new Float64Array(this.bytes.buffer, 8, 1);
+
+  /** @param sequence the number of the call on its communicator, from 1, or 0 for what sets it up; it may wrap around */
+  write(agreed: Agreed, sequence: number): void {
+    const { type = NONE, op, root = 0, count = 0 } = agreed;
+    this.#words[0] = sequence;
+    this.#words[1] = (NUMBERS[agreed.name] << 24) | (type << 20) | ((op === undefined ? NONE : op.code) << 16) | root;
+    this.#count[0] = count;
+  }
+}
+
+/** Whether a message begins with this signature. */
+export function isSigned(message: Uint8Array, signature: Uint8Array): boolean {
+  for (let i = 0; i < SIGNATURE_BYTES; i++) if (message[i] !== signature[i]) return false;
+  return true;
+}
+
+/** The number of a message's call on its communicator. */
+export function sequenceOf(message: Uint8Array): number {
+  return message[0] | (message[1] << 8) | (message[2] << 16) | (message[3] << 24);
+}
+
+/** The call, as a program would write it: `allreduce(Float64Array of 4, SUM)`. */
+export function describeSignature(message: Uint8Array): string {
+  const copy = message.slice(0, SIGNATURE_BYTES).buffer;
+  const [, what] = new Uint32Array(copy);
+  const [count] = new Float64Array(copy, 8);
+  const name = COLLECTIVE_NAMES[what >>> 24];
+  const kind: Kind = KINDS[name];
+  const type = (what >>> 20) & 15;
+  const op = (what >>> 16) & 15;
+  const parts: string[] = [];
+  if (type !== NONE) parts.push(`${arrayOf(type).name}${kind.count ? ` of ${count}` : ''}`);
+  if (op !== NONE) parts.push(OPS.find(({ code }) => code === op)!.name);
+  if (kind.root) parts.push(`root ${what & 0xffff}`);
+  const call = `${name}(${parts.join(', ')})`;
+  return kind.window ? `${call} of the ${ordinal(count)} window` : call;
+}
+
+/** `1st`, `2nd`, `3rd`, `4th`, `11th`, … */
+export function ordinal(n: number): string {
+  const tens = n % 100;
+  const suffix = tens > 10 && tens < 14 ? 'th' : (['th', 'st', 'nd', 'rd'][n % 10] ?? 'th');
+  return `${n}${suffix}`;
+}

@@ -1,0 +1,58 @@
+/** Receives of messages from one source: each message goes to the oldest receive. */
+import { bytesOf, type TypedArray } from '../datatype/base.ts';
+import { RmaError } from '../errors.ts';
+import type { Channel } from './collectives.ts';
+import type { Operation } from './operation.ts';
+
+/** `receive` from `Rank.NULL`. */
+export const NOTHING_TO_RECEIVE: Operation = {
+  advance: () => true,
+  describe: () => 'receive() from Rank.NULL',
+};
+
+/** One `receive`. Whoever advances it advances those before it first, so each gets the message that is its. */
+export class Receive implements Operation {
+  readonly #channel: Channel;
+  readonly #buffer: TypedArray;
+  readonly #source: number;
+  readonly #line: Receive[];
+  #complete = false;
+  #error: RmaError | undefined;
+
+  constructor(channel: Channel, buffer: TypedArray, source: number, line: Receive[]) {
+    this.#channel = channel;
+    this.#buffer = buffer;
+    this.#source = source;
+    this.#line = line;
+  }
+
+  advance(): boolean {
+    while (!this.#complete) {
+      const message = this.#channel.receive(this.#source);
+      if (message === undefined) return false;
+      this.#line.shift()!.#take(message);
+    }
+    if (this.#error !== undefined) throw this.#error;
+    return true;
+  }
+
+  describe(): string {
+    return `receive() from rank ${this.#source}`;
+  }
+
+  abandon(): void {
+    const at = this.#line.indexOf(this);
+    if (at >= 0) this.#line.splice(at, 1);
+  }
+
+  #take(message: Uint8Array): void {
+    this.#complete = true;
+    if (message.length === this.#buffer.byteLength) bytesOf(this.#buffer).set(message);
+    else {
+      this.#error = new RmaError(
+        'ERR_TRUNCATE',
+        `receive: the message from rank ${this.#source} has ${message.length} bytes, the buffer ${this.#buffer.byteLength}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,15 @@
+/** Runs each mismatch of as many ranks as there are (support/mismatches.ts), and prints how it ended at this rank. */
+import { init } from 'onesided';
+import { ending, MISMATCHES } from './support/mismatches.ts';
+
+const world = await init();
+const endings: Record<string, string> = {};
+for (const mismatch of MISMATCHES) {
+  if (mismatch.size > world.size) continue;
+  // Ranks that are not needed have a communicator of their own, and nothing to do.
+  const comm = await world.split(world.rank < mismatch.size ? 0 : 1);
+  endings[mismatch.name] = world.rank < mismatch.size ? await ending(mismatch, comm!) : 'done';
+  await world.barrier();
+}
+console.log(JSON.stringify({ endings }));
+await world.finalize();

@@ -1,0 +1,150 @@
+/** Programs whose ranks call different collectives, and what each rank must be told. */
+import { type Communicator, Op, Window } from 'onesided';
+
+export interface Mismatch {
+  readonly name: string;
+  readonly size: number;
+  /** What a rank does on a fresh communicator. */
+  run(comm: Communicator): Promise<unknown>;
+  /** What must be in the words for how each rank's program ended. */
+  readonly told: readonly (readonly string[])[];
+}
+
+/** How a rank's program ends: `done`, or its error's code and message. */
+export function ending(mismatch: Mismatch, comm: Communicator): Promise<string> {
+  return mismatch.run(comm).then(
+    () => 'done',
+    (error: Error & { code?: string }) => `${error.code}: ${error.message}`,
+  );
+}
+
+/** What is missing in the endings of all ranks, by rank. */
+export function missing({ told }: Mismatch, endings: readonly string[]): string[] {
+  return told.flatMap((parts, rank) =>
+    parts
+      .filter((part) => !endings[rank].includes(part))
+      .map((part) => `rank ${rank}: "${part}" in "${endings[rank]}"`),
+  );
+}
+
+const four = (fill = 0): Float64Array => new Float64Array(4).fill(fill);
+
+function told(rank: number, theirs: string, mine: string, number = '1st'): string[] {
+  return [
+    `ERR_COLLECTIVE: rank ${rank} called ${theirs}, its ${number} collective on communicator`,
+    `while this rank called ${mine};`,
+  ];
+}
+
+/** Of two ranks, each is told what the other one called. */
+const each = (calls: readonly [string, string], number: string): Mismatch['told'] => [
+  told(1, calls[1], calls[0], number),
+  told(0, calls[0], calls[1], number),
+];
+
+const BROADCAST = 'broadcast(Float64Array of 4, root 0)';
+const SUM = 'allreduce(Float64Array of 4, SUM)';
+
+/** Two ranks, each of which makes a call of its own. */
+function two(
+  name: string,
+  calls: readonly [string, string],
+  first: (comm: Communicator) => Promise<unknown>,
+  second: (comm: Communicator) => Promise<unknown>,
+  number = '1st',
+): Mismatch {
+  return { name, size: 2, run: (comm) => (comm.rank === 0 ? first(comm) : second(comm)), told: each(calls, number) };
+}
+
+const sum = (comm: Communicator): Promise<void> => comm.allreduce(four(), four(), Op.SUM);
+
+export const MISMATCHES: readonly Mismatch[] = [
+  {
+    name: 'allreduce among broadcasts',
+    size: 4,
+    async run(comm) {
+      if (comm.rank === 2) return comm.allreduce(four(7), four(), Op.SUM);
+      const mine = four();
+      await comm.broadcast(mine, 0);
+      if (mine.some((x) => x !== 0)) throw new Error(`a broadcast gave ${mine}`);
+    },
+    told: [['done'], ['done'], told(0, BROADCAST, SUM), told(2, SUM, BROADCAST)],
+  },
+  two(
+    'another length',
+    ['allreduce(Float64Array of 5, SUM)', SUM],
+    (comm) => comm.allreduce(new Float64Array(5), new Float64Array(5), Op.SUM),
+    sum,
+  ),
+  two('another operation', [SUM, 'allreduce(Float64Array of 4, MAX)'], sum, (comm) =>
+    comm.allreduce(four(), four(), Op.MAX),
+  ),
+  two('another type of as many bytes', [SUM, 'allreduce(BigInt64Array of 4, SUM)'], sum, (comm) =>
+    comm.allreduce(new BigInt64Array(4), new BigInt64Array(4), Op.SUM),
+  ),
+  {
+    // Whoever has its buffer before another root's message comes is told in its next collective.
+    name: 'another root',
+    size: 3,
+    async run(comm) {
+      await comm.broadcast(four(), comm.rank === 1 ? 1 : 0);
+      await sum(comm);
+    },
+    told: [
+      ['ERR_COLLECTIVE: rank 1 called broadcast(Float64Array of 4, root 1), its 1st collective'],
+      ['ERR_COLLECTIVE: rank 0 called broadcast(Float64Array of 4, root 0), its 1st collective'],
+      ['ERR_COLLECTIVE: rank 1 called broadcast(Float64Array of 4, root 1), its 1st collective'],
+    ],
+  },
+  {
+    // Rank 0 is told in its first call or in its second, as it happens.
+    name: 'a call that the other rank leaves out',
+    size: 2,
+    async run(comm) {
+      if (comm.rank === 0) await comm.gather(four(), null, 1);
+      await sum(comm);
+    },
+    told: [[told(1, SUM, SUM)[0]], told(0, 'gather(Float64Array of 4, root 1)', SUM)],
+  },
+  {
+    name: 'two calls begun at once, in another order',
+    size: 2,
+    async run(comm) {
+      const both = comm.rank === 0 ? [comm.broadcast(four(), 0), sum(comm)] : [sum(comm), comm.broadcast(four(), 0)];
+      const [first, second] = await Promise.allSettled(both);
+      if (comm.rank === 1 && second.status === 'rejected') {
+        throw new Error(`first: ${(first as PromiseRejectedResult).reason.code}, second: ${second.reason.code}`);
+      }
+      await Promise.all(both);
+    },
+    told: [[told(1, SUM, SUM)[0]], ['first: ERR_COLLECTIVE, second: ERR_COMM']],
+  },
+  two('a split and a reduction', ['split()', SUM], (comm) => comm.split(0), sum),
+  two('a window and a reduction', ['Window.allocate()', SUM], (comm) => Window.allocate(comm, Float64Array, 4), sum),
+  two(
+    'windows of two kinds',
+    ['Window.allocate()', 'Window.createDynamic()'],
+    (comm) => Window.allocate(comm, Float64Array, 4),
+    (comm) => Window.createDynamic(comm),
+  ),
+  two(
+    'fences of two windows',
+    ['win.fence() of the 1st window', 'win.fence() of the 2nd window'],
+    (comm) => windows(comm).then(([a]) => a.fence()),
+    (comm) => windows(comm).then(([, b]) => b.fence()),
+    '3rd',
+  ),
+  two(
+    'the ends of two windows',
+    ['win.free() of the 1st window', 'win.free() of the 2nd window'],
+    (comm) => windows(comm).then(([a]) => a.free()),
+    (comm) => windows(comm).then(([, b]) => b.free()),
+    '3rd',
+  ),
+];
+
+/** Two windows whose fences exchange messages. */
+async function windows(comm: Communicator): Promise<[Window, Window]> {
+  const make = (): Promise<Window> => Window.allocate(comm, Int32Array, 1, { info: { fence: 'deferred' } });
+  return [await make(), await make()];
+}
