@@ -67,7 +67,8 @@ export function checkSameLength(call: string, send: TypedArray, receive: TypedAr
 export function checkBlocks(call: string, name: string, all: TypedArray, block: TypedArray, { size }: Members): void {
   if (all.length === block.length * size) return;
   throw argumentRangeError(
-    `${call}: ${size} ranks with ${block.length} elements each need a ${name} of ${block.length * size} elements, not ${all.length}`,
+    `${call}: ${size} ranks with ${block.length} elements each need a ${name} of ${block.length * size} elements, ` +
+      `not ${all.length}`,
     'ERR_BUFFER',
   );
 }

@@ -1,13 +1,14 @@
 /**
- * The collective calls of a communicator on typed arrays (MPI 4.1, chapter 6): their arguments are checked here, before anything begins; what is sent is
- * in collectives.ts, rooted.ts and scan.ts.
+ * The collective calls of a communicator on typed arrays (MPI 4.1, chapter 6): their arguments are checked here, before
+ * anything begins; what is sent is in collectives.ts, rooted.ts and scan.ts.
  *
- * For all of them: every rank of the communicator makes the call, with the same type, length, operation and root; a rank that finds out that others do
- * not gets `ERR_COLLECTIVE`. Buffers must not change until the call is complete. `send` and `receive` must not overlap, there is no form in place: a
- * copy, `receive.slice()`, as `send` does what MPI_IN_PLACE does. Where only the root needs a buffer, the others may give `null`, and what they give is not looked at.
+ * For all of them: every rank of the communicator makes the call, with the same type, length, operation and root; a
+ * rank that finds out that others do not gets `ERR_COLLECTIVE`. Buffers must not change until the call is complete.
+ * `send` and `receive` must not overlap. There is no form in place (MPI_IN_PLACE): give `receive.slice()` as `send`.
+ * Where only the root needs a buffer, the others may give `null`, and what they give is not looked at.
  *
- * Errors of all: `ERR_BUFFER`, `ERR_TYPE`, `ERR_OP`, `ERR_RANK` (arguments); `ERR_COLLECTIVE`, `ERR_TRUNCATE` (ranks disagree); `ERR_COMM`,
- * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+ * Errors of all: `ERR_BUFFER`, `ERR_TYPE`, `ERR_OP`, `ERR_RANK` (arguments); `ERR_COLLECTIVE`, `ERR_TRUNCATE` (ranks
+ * disagree); `ERR_COMM`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
  */
 import { bytesOf, checkBuffer, type TypedArray } from '../datatype/base.ts';
 import type { Op } from '../datatype/op.ts';
@@ -82,8 +83,9 @@ export abstract class CollectiveCalls implements Members {
   }
 
   /**
-   * `receive[i]` of rank `root` becomes the combination of all ranks' `send[i]` (`MPI_Reduce`). Operands are combined in the order of the ranks from the
-   * root on; in which groups depends on the number of ranks only, so that rounded sums are the same in every run.
+   * `receive[i]` of rank `root` becomes the combination of all ranks' `send[i]` (`MPI_Reduce`). Operands are combined
+   * in the order of the ranks from the root on; in which groups depends on the number of ranks only, so that rounded
+   * sums are the same in every run.
    * @param receive at the root: of the type and length of `send`; elsewhere it may be `null`
    * Cost: ⌈log2 p⌉ rounds; each rank but the root sends one message of the whole vector.
    */
@@ -116,8 +118,8 @@ export abstract class CollectiveCalls implements Members {
   }
 
   /**
-   * Combines all ranks' `send` and gives rank r the part of `counts[r]` elements that is r's, or equal parts without `counts`
-   * (`MPI_Reduce_scatter`, `MPI_Reduce_scatter_block`).
+   * Combines all ranks' `send` and gives rank r the part of `counts[r]` elements that is r's, or equal parts without
+   * `counts` (`MPI_Reduce_scatter`, `MPI_Reduce_scatter_block`).
    * Cost: ⌈log2 p⌉ exchanges, each of half as much as the one before.
    */
   async reduceScatter(
@@ -152,7 +154,8 @@ export abstract class CollectiveCalls implements Members {
   }
 
   /**
-   * `receive[i]` becomes the combination of `send[i]` of the ranks up to this one, in the order of the ranks (`MPI_Scan`).
+   * `receive[i]` becomes the combination of `send[i]` of the ranks up to this one, in the order of the ranks
+   * (`MPI_Scan`).
    * Cost: ⌈log2 p⌉ exchanges of the whole vector.
    */
   async scan(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): Promise<void> {
@@ -232,7 +235,8 @@ export abstract class CollectiveCalls implements Members {
   }
 
   /**
-   * As `scatter`, with as many elements for each rank as its `receive` has (`MPI_Scatterv`); blocks lie one after the other.
+   * As `scatter`, with as many elements for each rank as its `receive` has (`MPI_Scatterv`); blocks lie one after the
+   * other.
    * @param counts at the root: elements for each rank, which add up to `send.length`; elsewhere they may be `null`
    * Cost: p − 1 messages from the root.
    */
@@ -285,7 +289,8 @@ export abstract class CollectiveCalls implements Members {
   }
 
   /**
-   * As `alltoall`, with as many elements to and from each rank as the counts say (`MPI_Alltoallv`); blocks lie one after the other.
+   * As `alltoall`, with as many elements to and from each rank as the counts say (`MPI_Alltoallv`); blocks lie one
+   * after the other.
    * Cost: p − 1 messages a rank.
    */
   async alltoallv(

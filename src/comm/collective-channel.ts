@@ -1,11 +1,12 @@
 /**
- * The messages of a communicator's collectives. Each carries the signature of its call (collective-signature.ts), which is compared with that of the call
- * under way here.
+ * The messages of a communicator's collectives. Each carries the signature of its call (collective-signature.ts), which
+ * is compared with that of the call under way here.
  *
- * All ranks call the same collectives in the same order, messages from one source arrive in order, and whatever is sent in a collective is received in it.
- * So the oldest message of a source that was not taken yet belongs to the call under way here, or to a later one if that source has gone ahead. Anything
- * else means that ranks have called different collectives. That is looked at as messages arrive, whatever source is waited for: a rank may hold the
- * proof while it waits for a message that will never come.
+ * All ranks call the same collectives in the same order, messages from one source arrive in order, and whatever is sent
+ * in a collective is received in it. So the oldest message of a source that was not taken yet belongs to the call under
+ * way here, or to a later one if that source has gone ahead. Anything else means that ranks have called different
+ * collectives. That is looked at as messages arrive, whatever source is waited for: a rank may hold the proof while it
+ * waits for a message that will never come.
  */
 import { RmaError } from '../errors.ts';
 import type { ProcessorTime } from '../verbs/device.ts';
@@ -120,9 +121,9 @@ export class CollectiveChannel implements Channel {
     const place = theirs === mine ? '' : `, its ${ordinal(mine)}`;
     this.#mismatch ??= new RmaError(
       'ERR_COLLECTIVE',
-      `rank ${this.#worldRanks.indexOf(source)} called ${describeSignature(message)}, its ${ordinal(theirs)} collective on ${this.#name}, ` +
-        `while this rank called ${describeSignature(own)}${place}; all ranks must call the same collectives in the same order, with the same ` +
-        'type, length, operation and root',
+      `rank ${this.#worldRanks.indexOf(source)} called ${describeSignature(message)}, its ${ordinal(theirs)} collective ` +
+        `on ${this.#name}, while this rank called ${describeSignature(own)}${place}; all ranks must call the same ` +
+        'collectives in the same order, with the same type, length, operation and root',
     );
     return this.#mismatch;
   }

@@ -1,10 +1,11 @@
 /**
- * What each message of a collective says about the call that it belongs to, so that ranks that call different collectives learn of it instead of taking
- * each other's numbers.
+ * What each message of a collective says about the call that it belongs to, so that ranks that call different
+ * collectives learn of it instead of taking each other's numbers.
  *
- * A signature is 16 bytes in front of the payload: the number of the call on its communicator (32 bits), kind, element type, operation and root
- * (8, 4, 4 and 16 bits), and the number of elements (64 bits). It holds what MPI requires to be the same at all ranks, so two signatures of one call are
- * the same bytes, and one loop compares them. What may differ from rank to rank (the counts of `gatherv`, the color of `split`) is not in it.
+ * A signature is 16 bytes in front of the payload: the number of the call on its communicator (32 bits), kind, element
+ * type, operation and root (8, 4, 4 and 16 bits), and the number of elements (64 bits). It holds what MPI requires to
+ * be the same at all ranks, so two signatures of one call are the same bytes, and one loop compares them. What may
+ * differ from rank to rank (the counts of `gatherv`, the color of `split`) is not in it.
  */
 import { arrayOf } from '../datatype/base.ts';
 import { Op } from '../datatype/op.ts';
@@ -76,7 +77,9 @@ export class Signature {
   readonly #words = new Uint32Array(this.bytes.buffer);
   readonly #count = new Float64Array(this.bytes.buffer, 8, 1);
 
-  /** @param sequence the number of the call on its communicator, from 1, or 0 for what sets it up; it may wrap around */
+  /**
+   * @param sequence the number of the call on its communicator, from 1, or 0 for what sets it up; it may wrap around
+   */
   write(agreed: Agreed, sequence: number): void {
     const { type = NONE, op, root = 0, count = 0 } = agreed;
     this.#words[0] = sequence;

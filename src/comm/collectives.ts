@@ -1,7 +1,7 @@
 /**
  * Collectives on control messages. Each is a generator: `yield` means that a message is not there yet. All ranks of a
- * communicator call the same collectives in the same order, and messages from one source arrive in order, so no tags are needed; the channel refuses a message
- * of another call (collective-channel.ts).
+ * communicator call the same collectives in the same order, and messages from one source arrive in order, so no tags
+ * are needed; the channel refuses a message of another call (collective-channel.ts).
  */
 
 import { reduceInto } from '../datatype/arithmetic.ts';
@@ -75,8 +75,9 @@ export function* broadcast(channel: Channel, buffer: TypedArray, root: number): 
 }
 
 /**
- * Recursive doubling, ⌈log2 p⌉ exchanges of the whole vector (two more if p is no power of two). All operations commute, so every rank
- * computes bit for bit the same result: the two partners of an exchange combine the same two partial results.
+ * Recursive doubling, ⌈log2 p⌉ exchanges of the whole vector (two more if p is no power of two). All operations
+ * commute, so every rank computes bit for bit the same result: the two partners of an exchange combine the same two
+ * partial results.
  * @param buffer has the result in the end
  * @param operand this rank's, if it is not in `buffer`
  */
@@ -112,7 +113,8 @@ export function* allreduce(channel: Channel, buffer: TypedArray, op: number, ope
 }
 
 /**
- * Recursive halving, ⌈log2 p⌉ exchanges of one half of what is left (two messages more if p is no power of two): a rank hands over the parts of the partner's half of the ranks, and goes on with its own.
+ * Recursive halving, ⌈log2 p⌉ exchanges of one half of what is left (two messages more if p is no power of two): a rank
+ * hands over the parts of the partner's half of the ranks, and goes on with its own.
  */
 export function* reduceScatter(
   channel: Channel,

@@ -263,8 +263,9 @@ export class Communicator extends CollectiveCalls {
 
   /**
    * Collective: as `split`, one communicator for each group of ranks of some kind (`MPI_Comm_split_type`).
-   * @param type `'shared'`: ranks whose memory each of them can load and store, for `Window.allocateShared`. Those of one host, as a rule; behind a device those of the
-   * host that can map each other's memory; on a modelled fabric each rank by itself, since nobody maps memory there
+   * @param type `'shared'`: ranks whose memory each of them can load and store, for `Window.allocateShared`. Those of one
+   * host, as a rule; behind a device those of the host that can map each other's memory; on a modelled fabric each rank
+   * by itself, since nobody maps memory there
    * @param key orders the ranks, then their rank here does
    * Errors: `TypeError`; those of `split`. Cost: that of `split`.
    */
@@ -368,14 +369,15 @@ export class Communicator extends CollectiveCalls {
   }
 
   /**
-   * Ends all ranks of the job with an exit code (`MPI_Abort`), this one at once: it does not return. Nothing is completed or given back by the program, but no memory or file of the
-   * job stays behind.
+   * Ends all ranks of the job with an exit code (`MPI_Abort`). It does not return. No memory and no file of the job
+   * stays behind.
    *
-   * The others end with the same code as soon as they wait for something of this library, or have been waiting; those that compute are ended by the launcher after its time of grace,
-   * and where there is none on this host (named jobs, process managers), by SIGTERM after a second. Ranks that are tasks stop where they are, and `runTasks` rejects with
-   * `ERR_RMA_RANK_FAILED`.
+   * A rank that waits in a call of this library, or comes to one that waits, ends with the same code at once. Ranks that
+   * compute are ended by the launcher after its time of grace; in jobs without one (named jobs, process managers), those
+   * of this host get SIGTERM after a second, and those of other hosts are left to the process manager. Ranks that are
+   * tasks stop where they are, and `runTasks` rejects with `ERR_RMA_RANK_FAILED`.
    * @param code 1 … 255
-   * Errors: `TypeError`, `RangeError`.
+   * Errors: `TypeError`, `RangeError`. Cost: up to a second where nobody watches the ranks.
    */
   abort(code: number): never {
     if (typeof code !== 'number') throw argumentTypeError(`abort: the exit code must be a number, not ${show(code)}`);

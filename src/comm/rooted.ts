@@ -1,9 +1,10 @@
 /**
- * Collectives with a root, on control messages: reduce, gather and scatter along a binomial tree, their forms with counts by direct messages, since only
- * the root knows the counts. As in collectives.ts, each is a generator that yields while a message is missing.
+ * Collectives with a root, on control messages: reduce, gather and scatter along a binomial tree, their forms with
+ * counts by direct messages, since only the root knows the counts. As in collectives.ts, each is a generator that
+ * yields while a message is missing.
  *
- * The tree is that of broadcast: ranks are counted from the root. The parent of one is what is left without its lowest bit, and its subtree are those from
- * it on that differ in lower bits only: one run of ranks.
+ * The tree is that of broadcast: ranks are counted from the root. The parent of one is what is left without its lowest
+ * bit, and its subtree are those from it on that differ in lower bits only: one run of ranks.
  */
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
@@ -48,7 +49,10 @@ export function* reduce(
   if (relative !== 0) channel.send(rankAt(parentOf(relative)), bytesOf(sums));
 }
 
-/** ⌈log2 p⌉ rounds; each rank sends its subtree's blocks in one message. `receiveInto` is written at the root only: p blocks, by rank. */
+/**
+ * ⌈log2 p⌉ rounds; each rank sends its subtree's blocks in one message. `receiveInto` is written at the root only: p
+ * blocks, by rank.
+ */
 export function* gather(channel: Channel, block: Uint8Array, receiveInto: Uint8Array | undefined, root: number): Step {
   const { relative, span, rankAt } = nodeOf(channel, root);
   const n = block.byteLength;
@@ -65,7 +69,10 @@ export function* gather(channel: Channel, block: Uint8Array, receiveInto: Uint8A
   }
 }
 
-/** ⌈log2 p⌉ rounds; each rank gets its subtree's blocks in one message, and passes on what is not its own. `send` is read at the root only. */
+/**
+ * ⌈log2 p⌉ rounds; each rank gets its subtree's blocks in one message, and passes on what is not its own. `send` is
+ * read at the root only.
+ */
 export function* scatter(channel: Channel, send: Uint8Array | undefined, block: Uint8Array, root: number): Step {
   const { relative, span, rankAt } = nodeOf(channel, root);
   const n = block.byteLength;
@@ -83,7 +90,10 @@ export function* scatter(channel: Channel, send: Uint8Array | undefined, block: 
   block.set(blocks.subarray(0, n));
 }
 
-/** p − 1 messages to the root. @param into at the root: the buffer, and the bytes of each rank, which lie one after the other */
+/**
+ * p − 1 messages to the root.
+ * @param into at the root: the buffer, and the bytes of each rank, which lie one after the other
+ */
 export function* gatherv(
   channel: Channel,
   block: Uint8Array,
@@ -102,7 +112,10 @@ export function* gatherv(
   }
 }
 
-/** p − 1 messages from the root. @param from at the root: the buffer, and the bytes for each rank, which lie one after the other */
+/**
+ * p − 1 messages from the root.
+ * @param from at the root: the buffer, and the bytes for each rank, which lie one after the other
+ */
 export function* scatterv(
   channel: Channel,
   from: { readonly all: Uint8Array; readonly lengths: readonly number[] } | undefined,

@@ -1,15 +1,17 @@
 /**
  * Prefix reductions on control messages, by recursive doubling: ⌈log2 p⌉ exchanges of the whole vector, for any p.
  *
- * After the exchange with the partner whose rank differs in bit k, a rank has the combination of its run of 2^(k+1) ranks. What comes from a lower partner
- * belongs to its result as well. A run that the number of ranks cuts off has no ranks above it, so nobody needs its combination.
+ * After the exchange with the partner whose rank differs in bit k, a rank has the combination of its run of 2^(k+1)
+ * ranks. What comes from a lower partner belongs to its result as well. A run that the number of ranks cuts off has no
+ * ranks above it, so nobody needs its combination.
  */
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { type Channel, receive, type Step, sameType } from './collectives.ts';
 
 /**
- * @param result becomes the combination of the `send` of all ranks before this one, and of this one's own if `own`. Without it, that of rank 0 stays as it is
+ * @param result becomes the combination of the `send` of all ranks before this one, and of this one's own if `own`.
+ * Without it, that of rank 0 stays as it is
  * @param call for messages
  */
 export function* scan(

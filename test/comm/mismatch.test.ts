@@ -1,4 +1,7 @@
-/** Ranks that call different collectives: each that can tell gets an error that names both calls, and nobody gets another call's numbers. */
+/**
+ * Ranks that call different collectives: each that can tell gets an error that names both calls, and nobody gets
+ * another call's numbers.
+ */
 import { describe, expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { ending, MISMATCHES, missing } from '../ranks/support/mismatches.ts';

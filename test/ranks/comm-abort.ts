@@ -1,4 +1,7 @@
-/** Rank 1 aborts the job while rank 0 waits for it in a call and rank 2 computes without end. `--code=N`; `--job=NAME` joins a job by name; `--form=sync` waits in a blocking call. */
+/**
+ * Rank 1 aborts the job while rank 0 waits for it in a call and rank 2 computes without end. `--code=N`; `--job=NAME`
+ * joins a job by name; `--form=sync` waits in a blocking call.
+ */
 import { init, Op } from 'onesided';
 import { argument } from './support/cases.ts';
 

@@ -1,4 +1,7 @@
-/** `splitType('shared')`: its communicators are those of hosts, and shared windows of them can be loaded and stored. `--host=N`: so many ranks share memory. */
+/**
+ * `splitType('shared')`: its communicators are those of hosts, and shared windows of them can be loaded and stored.
+ * `--host=N`: so many ranks share memory.
+ */
 import assert from 'node:assert/strict';
 import { type Communicator, Lock, Op, Window } from 'onesided';
 import { argument, runCases } from './support/cases.ts';

@@ -1017,6 +1017,8 @@ requirement(
       for (let i = 0; i < 10; i++) {
         win.accumulate(none, t.rank, 3, Op.REPLACE);
         win.accumulate(Int32Array.of(1), t.rank, 2, Op.REPLACE);
+        // A predecessor must not write here before this is done: MPI orders nothing between two targets.
+        await win.flush(t.rank);
         win.fetchAndOp(me, old, 0, 0, Op.REPLACE);
         await win.flushAll();
         if (old[0] !== 0) {

@@ -1,6 +1,7 @@
 /**
- * All collectives on typed arrays against what they mean, said in plain JavaScript: random calls, among random parts of the ranks, one by one or several
- * begun at once. All ranks draw the same program from the seed, and each knows what all others contribute.
+ * All collectives on typed arrays against what they mean, said in plain JavaScript: random calls, among random parts of
+ * the ranks, one by one or several begun at once. All ranks draw the same program from the seed, and each knows what
+ * all others contribute.
  */
 import assert from 'node:assert/strict';
 import { type Communicator, Datatype, Op, type TypedArray } from 'onesided';
