@@ -9,8 +9,9 @@ import {
   Request,
   type TypedArray,
   type TypedArrayConstructor,
-  type Window,
+  Window,
 } from 'onesided';
+import { keepsBits } from './bits.ts';
 import { collector, peek, refused, sumTo, type Trial } from './requirement.ts';
 
 const { requirements, requirement } = collector();
@@ -577,6 +578,21 @@ requirement('12.3.4', 'REPLACE is an atomic put, of any layout', 'mpich/acc_loc'
     await fenced(win, () => win.accumulate(Float64Array.of(1, 2, t.rank), t.next, 1, Op.REPLACE, { target: { type } }));
     assert.deepEqual([...win.local], [0, 1, 0, 2, 0, t.previous, 0, 0]);
   }),
+);
+requirement(
+  '12.3.4',
+  'what REPLACE moves, what is fetched, and what NO_OP leaves keeps its bits, those of NaNs too',
+  '',
+  async (t) => {
+    await t.window(Uint8Array, 640, (win) => keepsBits(t, win));
+    await t.window(Uint8Array, 640, (win) => keepsBits(t, win), { info: { fence: 'deferred' } });
+  },
+);
+requirement(
+  '12.3.4',
+  "what REPLACE moves to memory that is not the library's keeps its bits, and so does what is fetched from it",
+  '',
+  (t) => t.using(Window.create(t.comm, new Uint8Array(new ArrayBuffer(640))), (win) => keepsBits(t, win)),
 );
 requirement(
   '12.3.4',
