@@ -805,6 +805,46 @@ requirement('12.3.4', 'getAccumulate of no elements does nothing', 'mpi4py/testG
     fenced(win, () => win.getAccumulate(new Int32Array(0), new Int32Array(0), t.next, 0, Op.SUM)),
   ),
 );
+requirement('12.3.4', 'an accumulate of an empty layout does nothing, whatever the operation', '', (t) =>
+  t.window(Uint8Array, 16, async (win) => {
+    const { LONG_INT, DOUBLE_INT, vector } = Datatype;
+    win.local.fill(7);
+    const none = new Uint8Array(0);
+    const some = new Uint8Array(16).fill(9);
+    await lockedAll(t, win, async () => {
+      for (const op of [Op.MINLOC, Op.MAXLOC, Op.SUM, Op.REPLACE, Op.NO_OP, Op.BXOR]) {
+        for (const empty of [
+          { type: LONG_INT, count: 0 },
+          { type: vector(0, 1, 1, LONG_INT), count: 1 },
+          { type: vector(0, 1, 1, DOUBLE_INT), count: 3 },
+          { type: Datatype.struct([], [], []) },
+          { type: Datatype.struct([0, 0], [0, 8], [INT32, FLOAT64]), count: 2 },
+        ]) {
+          for (const target of [t.next, t.rank]) {
+            const both = { origin: empty, target: empty };
+            const all = { ...both, result: empty };
+            win.accumulate(some, target, 0, op, both);
+            win.accumulate(none, target, 0, op, { target: empty });
+            win.accumulate(some, target, 0, op, { origin: empty });
+            win.getAccumulate(some, none, target, 0, op, both);
+            win.getAccumulate(some, some.slice(), target, 0, op, all);
+            win.getAccumulate(none, none, target, 0, op, { result: empty, target: empty });
+            await win.raccumulate(some, target, 0, op, both).wait();
+            await win.rgetAccumulate(some, some.slice(), target, 0, op, all).wait();
+          }
+        }
+      }
+      win.getAccumulate(null, none, t.next, 0, Op.NO_OP, { target: { type: LONG_INT, count: 0 } });
+      win.getAccumulate(null, some, t.next, 0, Op.NO_OP, { result: { type: LONG_INT, count: 0 } });
+      // Without a layout, the array says what the elements are.
+      refused('ERR_OP', () => win.accumulate(none, t.next, 0, Op.MINLOC));
+      const one = { type: LONG_INT, count: 1 };
+      refused('ERR_TYPE', () => win.accumulate(none, t.next, 0, Op.MINLOC, { target: one }));
+    });
+    assert.deepEqual([...win.local], iota(16).fill(7));
+    assert.deepEqual([...some], iota(16).fill(9));
+  }),
+);
 requirement('12.3.4', 'a result that overlaps the origin, or has another length, is refused', 'mpich/badrma', (t) =>
   t.window(Int32Array, 4, (win) =>
     fenced(win, () => {
