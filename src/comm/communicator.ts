@@ -13,7 +13,7 @@ import { isOp, Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier, type Signals } from './barrier.ts';
 import * as collectives from './collectives.ts';
-import { Group, Rank } from './group.ts';
+import { Group, Rank, showRank } from './group.ts';
 import type { Job } from './job.ts';
 import { MessageBarrier } from './message-barrier.ts';
 import { GeneratorOperation, type Operation, readWait, type WaitOptions } from './operation.ts';
@@ -304,8 +304,8 @@ export class Communicator {
   }
 
   /**
-   * Collective: one communicator for each `color`, ranks ordered by `key`, then by rank here. A negative color
-   * (`MPI_UNDEFINED`) takes part and gets `undefined`.
+   * Collective: one communicator for each `color`, ranks ordered by `key`, then by rank here. A rank whose color is
+   * `Rank.UNDEFINED` takes part and gets `undefined`. Errors: `ERR_ARG` for any other negative color.
    */
   async split(color: number, key = 0, options?: WaitOptions): Promise<Communicator | undefined> {
     const begun = this.#collective(this.#split(color, key), 'split', options);
@@ -724,17 +724,23 @@ export class Communicator {
       if (!Number.isSafeInteger(value))
         throw argumentTypeError(`split: ${name} must be an integer, not ${show(value)}`);
     }
+    const apart = color === Rank.UNDEFINED;
+    if (color < 0 && !apart) {
+      throw argumentRangeError(
+        `split: color must be at least 0, not ${color}; a rank that is to be in no communicator gives Rank.UNDEFINED`,
+      );
+    }
     const all = yield* this.exchange(Float64Array.of(color, key, this.#shared.lastId));
     let last = 0;
     const members: { rank: number; key: number }[] = [];
     for (let rank = 0; rank < this.size; rank++) {
       last = Math.max(last, all[3 * rank + 2]);
-      if (all[3 * rank] === color && color >= 0) members.push({ rank, key: all[3 * rank + 1] });
+      if (all[3 * rank] === color) members.push({ rank, key: all[3 * rank + 1] });
     }
     // Ids grow at every rank that takes part, so communicators that share a rank never share an id; others cannot meet.
     const id = last + ID_STEP;
     this.#shared.lastId = id;
-    if (color < 0) return undefined;
+    if (apart) return undefined;
     members.sort((a, b) => a.key - b.key || a.rank - b.rank);
     const group = this.group.include(members.map((member) => member.rank));
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);
@@ -774,7 +780,10 @@ export class Communicator {
 
   #checkRank(call: string, rank: number): void {
     if (Number.isInteger(rank) && rank >= 0 && rank < this.size) return;
-    throw argumentRangeError(`${call}: ${show(rank)} is no rank of ${this.name} (0 … ${this.size - 1})`, 'ERR_RANK');
+    throw argumentRangeError(
+      `${call}: ${showRank(rank)} is no rank of ${this.name} (0 … ${this.size - 1})`,
+      'ERR_RANK',
+    );
   }
 
   #checkBuffers(call: string, send: TypedArray, receive: TypedArray): number {

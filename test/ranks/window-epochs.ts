@@ -377,7 +377,7 @@ async function severalWindows(world: Communicator): Promise<void> {
 async function windowsOnOtherCommunicators(world: Communicator): Promise<void> {
   const { rank, size } = world;
   // Odd and even ranks, in descending order of their ranks in the world; who is a multiple of three stays out.
-  const part = await world.split(rank % 3 === 0 ? -1 : rank % 2, -rank);
+  const part = await world.split(rank % 3 === 0 ? Rank.UNDEFINED : rank % 2, -rank);
   assert.equal(part === undefined, rank % 3 === 0);
   if (part !== undefined) {
     const members = Array.from({ length: size }, (_, r) => size - 1 - r).filter(
