@@ -267,7 +267,7 @@ export class Window<T extends TypedArray = TypedArray> {
 
   /**
    * Lets the others access `memory`, which may be whatever `create` takes, through this dynamic window. Local: others learn the address from the caller, and
-   * may use it at once. At most 512 regions a rank, where memory is shared; as many as the device takes, where it is not. MPI 4.1, 12.2.4.
+   * may use it at once. As many regions as there is memory for, where it is shared; as many as the device takes, where it is not. MPI 4.1, 12.2.4.
    * @returns the address: a displacement, to which bytes are added
    *
    * The window keeps the memory alive until it is detached or the window freed.
