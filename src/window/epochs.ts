@@ -4,7 +4,7 @@ import type { LocksAtRank } from '../comm/deadlock.ts';
 import { type Group, Rank, showRank } from '../comm/group.ts';
 import type { Side } from '../datatype/layout.ts';
 import { argumentRangeError, argumentTypeError, RmaError } from '../errors.ts';
-import { Lock } from '../sync/lock/scheme.ts';
+import { LockBit } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
 import { goneError, type WindowParts } from './create.ts';
@@ -71,8 +71,8 @@ export class Epochs {
     this.locks = {
       key: parts.trace,
       what: () => this.what,
-      exclusive: () => world((t) => t.held === Lock.EXCLUSIVE),
-      shared: () => world((t) => this.open === LOCK_ALL || t.held === Lock.SHARED),
+      exclusive: () => world((t) => t.held === LockBit.EXCLUSIVE),
+      shared: () => world((t) => this.open === LOCK_ALL || t.held === LockBit.SHARED),
       wanted: () => world((t) => t.waiting),
       wantsAll: () => this.busy === 'lockAll',
     };

@@ -68,7 +68,7 @@ export async function keepsBits(t: Trial, win: Window<Uint8Array>): Promise<void
             const result = buffer(found);
             if (call === 'accumulate') win.accumulate(origin, target, 0, op, layouts);
             else if (call === 'getAccumulate') win.getAccumulate(origin, result, target, 0, op, fetches);
-            else win.fetchAndOp(origin, result, target, 0, op);
+            else win.fetchAndOp(origin, result, target, 0, op as typeof Op.SUM);
             await win.fence(Assert.NO_SUCCEED);
             if (call !== 'accumulate') assert.deepEqual(data(found, type), data(before, type), `fetched by ${what}`);
             if (op === arithmetic) continue;

@@ -519,6 +519,8 @@ const RESULTS: Record<string, number> = {
   REPLACE: 3,
   NO_OP: 6,
 };
+/** One that is defined on the elements of whoever asks. */
+const operation = (name: string): typeof Op.SUM => Op[name as 'SUM'];
 const OF_FLOATS = ['SUM', 'PROD', 'MIN', 'MAX', 'REPLACE', 'NO_OP'];
 
 requirement(
@@ -531,7 +533,7 @@ requirement(
       await t.window<Numbers>(Type, names.length, async (win) => {
         win.local.fill(6);
         await fenced(win, () => {
-          for (const [i, name] of names.entries()) win.accumulate(Type.of(3), t.next, i, Op[name as keyof typeof Op]);
+          for (const [i, name] of names.entries()) win.accumulate(Type.of(3), t.next, i, operation(name));
         });
         assert.deepEqual([...win.local], Object.values(RESULTS), Type.name);
       });
@@ -544,7 +546,7 @@ requirement('12.3.4', 'accumulate applies every operation to 64-bit integers', '
     await t.window(Type, names.length, async (win) => {
       win.local.fill(6n);
       await fenced(win, () => {
-        for (const [i, name] of names.entries()) win.accumulate(Type.of(3n), t.next, i, Op[name as keyof typeof Op]);
+        for (const [i, name] of names.entries()) win.accumulate(Type.of(3n), t.next, i, operation(name));
       });
       assert.deepEqual([...win.local].map(Number), Object.values(RESULTS), Type.name);
     });
@@ -559,8 +561,7 @@ requirement(
       await t.window<Numbers>(Type, OF_FLOATS.length, async (win) => {
         win.local.fill(6);
         await fenced(win, () => {
-          for (const [i, name] of OF_FLOATS.entries())
-            win.accumulate(Type.of(3), t.next, i, Op[name as keyof typeof Op]);
+          for (const [i, name] of OF_FLOATS.entries()) win.accumulate(Type.of(3), t.next, i, operation(name));
           for (const op of [Op.BAND, Op.BOR, Op.BXOR, Op.LAND, Op.LOR, Op.LXOR])
             refused('ERR_OP', () => win.accumulate(Type.of(3), t.next, 0, op));
         });
@@ -698,7 +699,7 @@ requirement('12.3.4', 'only the predefined operations are taken', 'mpich-errors/
   t.window(Int32Array, 1, (win) =>
     fenced(win, () => {
       for (const op of ['SUM', (a: number, b: number) => a + b, { ...Op.SUM }, undefined])
-        refused('ERR_OP', () => win.accumulate(Int32Array.of(1), t.next, 0, op as unknown as Op));
+        refused('ERR_OP', () => win.accumulate(Int32Array.of(1), t.next, 0, op as never));
     }),
   ),
 );
@@ -837,7 +838,7 @@ requirement('12.3.4', 'an accumulate of an empty layout does nothing, whatever t
       win.getAccumulate(null, none, t.next, 0, Op.NO_OP, { target: { type: LONG_INT, count: 0 } });
       win.getAccumulate(null, some, t.next, 0, Op.NO_OP, { result: { type: LONG_INT, count: 0 } });
       // Without a layout, the array says what the elements are.
-      refused('ERR_OP', () => win.accumulate(none, t.next, 0, Op.MINLOC));
+      refused('ERR_OP', () => win.accumulate(none, t.next, 0, Op.MINLOC as never));
       const one = { type: LONG_INT, count: 1 };
       refused('ERR_TYPE', () => win.accumulate(none, t.next, 0, Op.MINLOC, { target: one }));
     });
@@ -923,7 +924,7 @@ requirement('12.3.4', 'fetchAndOp applies every operation', 'mpich/fetch_and_op_
     const before = Object.keys(RESULTS).map(() => new Int32Array(1));
     await fenced(win, () => {
       for (const [i, name] of Object.keys(RESULTS).entries()) {
-        win.fetchAndOp(Int32Array.of(3), before[i], t.next, i, Op[name as keyof typeof Op]);
+        win.fetchAndOp(Int32Array.of(3), before[i], t.next, i, operation(name));
       }
     });
     for (const [i, name] of Object.keys(RESULTS).entries()) assert.equal(before[i][0], 6, name);
@@ -1022,7 +1023,7 @@ requirement('12.3.4', 'compareAndSwap refuses floating-point types', 'mpich-erro
   t.window(Float64Array, 1, (win) =>
     fenced(win, () => {
       const one = (): Float64Array => new Float64Array(1);
-      refused('ERR_TYPE', () => win.compareAndSwap(one(), one(), one(), t.next, 0));
+      refused('ERR_TYPE', () => (win as Window).compareAndSwap(one() as TypedArray, one(), one(), t.next, 0));
     }),
   ),
 );
