@@ -2,14 +2,14 @@
  * The calls that wait, in one of their two forms, so that a program can be written once: it awaits them, and awaiting nothing costs next to
  * nothing. Blocking forms have the lowest latency between ranks that are processes or threads; a modelled fabric has promise forms only.
  */
-import type { Communicator, Window } from 'onesided';
+import type { Communicator, Lock, Window } from 'onesided';
 
 export type Form = 'sync' | 'promise';
 
 export interface Calls {
   barrier(): void | Promise<void>;
   fence(window: Window): void | Promise<void>;
-  lock(window: Window, target: number, type: number): void | Promise<void>;
+  lock(window: Window, target: number, type: Lock): void | Promise<void>;
   unlock(window: Window, target: number): void | Promise<void>;
 }
 

@@ -114,6 +114,9 @@ struct State {
     size_t bytes;
   };
   std::map<int64_t, Region> regions;
+  // The same, bytes by address, and the most bytes that one ever had: who begins further before an address does not reach it.
+  std::multimap<uintptr_t, size_t> byAddress;
+  size_t longest = 0;
 
   unsigned char* memory = nullptr;
   size_t slots = 0;
@@ -212,13 +215,29 @@ struct State {
   }
 
   bool contains(uintptr_t address, size_t bytes) const {
-    for (const auto& [number, region] : regions) {
-      if (address >= region.address && address - region.address <= region.bytes &&
-          bytes <= region.bytes - (address - region.address)) {
-        return true;
-      }
+    for (auto next = byAddress.upper_bound(address); next != byAddress.begin();) {
+      --next;
+      const size_t before = address - next->first;
+      if (before > longest) return false;
+      if (before <= next->second && bytes <= next->second - before) return true;
     }
     return false;
+  }
+
+  void insert(int64_t number, Region region) {
+    regions[number] = region;
+    byAddress.emplace(region.address, region.bytes);
+    if (region.bytes > longest) longest = region.bytes;
+  }
+
+  void erase(std::map<int64_t, Region>::iterator region) {
+    const auto [first, last] = byAddress.equal_range(region->second.address);
+    for (auto same = first; same != last; ++same) {
+      if (same->second != region->second.bytes) continue;
+      byAddress.erase(same);
+      break;
+    }
+    regions.erase(region);
   }
 
   // A thread on its way into its sleep has seen neither `stopping` nor the new number of the bell; the sleep then does not begin.
@@ -234,6 +253,7 @@ struct State {
   void dropPins() {
     for (const auto& [number, region] : regions) servedEnds(region.address, region.bytes);
     regions.clear();
+    byAddress.clear();
     for (auto& [number, pin] : pins) pin.drop(env);
     pins.clear();
     words.drop(env);
@@ -309,7 +329,7 @@ class Server : public Napi::ObjectWrap<Server> {
     const int64_t number = ++state_->added;
     {
       std::lock_guard<std::mutex> lock(state_->mutex);
-      state_->regions[number] = {reinterpret_cast<uintptr_t>(bytes.data), bytes.length};
+      state_->insert(number, {reinterpret_cast<uintptr_t>(bytes.data), bytes.length});
     }
     state_->pins[number] = Pin(env_, info[0]);
     servedBegins(reinterpret_cast<uintptr_t>(bytes.data), bytes.length);
@@ -326,7 +346,7 @@ class Server : public Napi::ObjectWrap<Server> {
       const auto region = state_->regions.find(number);
       if (region != state_->regions.end()) {
         servedEnds(region->second.address, region->second.bytes);
-        state_->regions.erase(region);
+        state_->erase(region);
       }
     }
     const auto pin = state_->pins.find(number);

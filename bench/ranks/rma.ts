@@ -145,7 +145,7 @@ const ROWS: Readonly<Record<string, Row>> = {
       const result = new BigInt64Array(1);
       return (n) => {
         for (let i = 0; i < n; i++) {
-          window.compareAndSwap(origin, compare, result, TARGET, 0);
+          window.compareAndSwap(origin as BigInt64Array, compare, result, TARGET, 0);
           window.flushSync(TARGET);
         }
       };

@@ -25,7 +25,7 @@ const KERNELS: Readonly<Record<string, (length: number) => Kernel>> = {
   wasm: wasmKernel,
   typescript: typescriptKernel,
 };
-const LOCK_TYPES: Readonly<Record<string, number>> = { exclusive: Lock.EXCLUSIVE, shared: Lock.SHARED };
+const LOCK_TYPES: Readonly<Record<string, Lock>> = { exclusive: Lock.EXCLUSIVE, shared: Lock.SHARED };
 
 /** Above this the factorization is wrong. */
 const ALLOWED_RESIDUAL = 1;
@@ -193,7 +193,7 @@ class LuRank {
   readonly #now: () => number;
   readonly #charge: (operations: number) => void | Promise<void>;
   readonly #options: LuOptions;
-  readonly #lockType: number;
+  readonly #lockType: Lock;
   /** Elements of a whole block, which is also the distance of two blocks. */
   readonly #size: number;
   /** Where each own block lies, by index; the last one is free. */

@@ -2,6 +2,7 @@
 import { checkBuffer, opAllowed, TYPE_NAMES, type TypedArray } from '../datatype/base.ts';
 import { isOp, Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
+import { showRank } from './group.ts';
 
 /** The ranks that a call is made among. */
 export interface Members {
@@ -13,7 +14,7 @@ export interface Members {
 
 export function checkRank(call: string, { size, name }: Members, rank: number): void {
   if (Number.isInteger(rank) && rank >= 0 && rank < size) return;
-  throw argumentRangeError(`${call}: ${show(rank)} is no rank of ${name} (0 … ${size - 1})`, 'ERR_RANK');
+  throw argumentRangeError(`${call}: ${showRank(rank)} is not a rank of ${name} (0 … ${size - 1})`, 'ERR_RANK');
 }
 
 /** Whether this rank is the root of a call. Errors: `ERR_RANK`. */

@@ -249,8 +249,8 @@ export class Communicator extends CollectiveCalls {
   }
 
   /**
-   * Collective: one communicator for each `color`, ranks ordered by `key`, then by rank here. A negative color
-   * (`MPI_UNDEFINED`) takes part and gets `undefined`.
+   * Collective: one communicator for each `color`, ranks ordered by `key`, then by rank here. A rank whose color is
+   * `Rank.UNDEFINED` takes part and gets `undefined`. Errors: `ERR_ARG` for any other negative color.
    */
   async split(color: number, key = 0, options?: WaitOptions): Promise<Communicator | undefined> {
     return this.#made(this.#splitCall('split', color, key), options);
@@ -653,6 +653,11 @@ export class Communicator extends CollectiveCalls {
       if (!Number.isSafeInteger(value))
         throw argumentTypeError(`${call}: ${name} must be an integer, not ${show(value)}`);
     }
+    if (color < 0 && color !== Rank.UNDEFINED) {
+      throw argumentRangeError(
+        `split: color must be at least 0, not ${color}; a rank that joins no communicator passes Rank.UNDEFINED`,
+      );
+    }
     return { name: call, steps: () => this.#split(color, key) };
   }
 
@@ -670,12 +675,12 @@ export class Communicator extends CollectiveCalls {
     const members: { rank: number; key: number }[] = [];
     for (let rank = 0; rank < this.size; rank++) {
       last = Math.max(last, all[3 * rank + 2]);
-      if (all[3 * rank] === color && color >= 0) members.push({ rank, key: all[3 * rank + 1] });
+      if (all[3 * rank] === color) members.push({ rank, key: all[3 * rank + 1] });
     }
     // Ids grow at every rank that takes part, so communicators that share a rank never share an id; others cannot meet.
     const id = last + ID_STEP;
     this.#shared.lastId = id;
-    if (color < 0) return undefined;
+    if (color === Rank.UNDEFINED) return undefined;
     members.sort((a, b) => a.key - b.key || a.rank - b.rank);
     const group = this.group.include(members.map((member) => member.rank));
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);

@@ -1,13 +1,30 @@
 /** Groups of ranks (MPI 4.1, section 7.3): ordered sets, local, immutable. */
 import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
 
-/** Special ranks. */
+/**
+ * Values that stand for no rank. Use the names: a program that computes an index and goes wrong must get an error, and never happen to say "nobody". −1 and −2 are
+ * what `rank - 1` at rank 0, `indexOf`, `~i` and `(rank - 2) % size` give, −n what a subtraction of a size gives, and the ends of the 32-bit integers what overflows give. So these two
+ * are negative primes of no meaning: far from 0 and from each other, neither a multiple of anything that programs count in nor a bit pattern. They fit into an `Int32Array`,
+ * and into V8's small integers, also where pointers are compressed.
+ */
 export const Rank = Object.freeze({
-  /** A target of this rank makes a communication call do nothing (`MPI_PROC_NULL`). */
-  NULL: -1,
-  /** What `group.rank` is when the caller is not in the group (`MPI_UNDEFINED`). */
-  UNDEFINED: -2,
+  /**
+   * Nobody (`MPI_PROC_NULL`). A communication call with this target does nothing, within an epoch; a lock, unlock or flush of it and a message to or from it
+   * do nothing. −1 is not it, and is refused with `ERR_RANK`.
+   */
+  NULL: -1_000_000_007,
+  /**
+   * No rank or no number (`MPI_UNDEFINED`): `group.rank` when the caller is not in the group, what `translate` gives for those who are not, and what `waitAny` gives for a list without requests. As a
+   * color, it keeps this rank out of what `split` makes. As a target it is refused with `ERR_RANK`.
+   */
+  UNDEFINED: -715_827_883,
 });
+
+/** Whatever was given as a rank, in messages. */
+export function showRank(rank: unknown): string {
+  if (rank === Rank.NULL) return 'Rank.NULL';
+  return rank === Rank.UNDEFINED ? 'Rank.UNDEFINED' : show(rank);
+}
 
 export class Group {
   /** Ranks in the job's world, by rank in this group. */
@@ -100,7 +117,7 @@ export class Group {
     const list = readList(`group.${call}`, 'the list of ranks', ranks) as number[];
     const picked = list.map((rank) => {
       if (!Number.isInteger(rank) || rank < 0 || rank >= this.size) {
-        throw argumentRangeError(`group.${call}: ${show(rank)} is no rank of a group of ${this.size}`, 'ERR_RANK');
+        throw argumentRangeError(`group.${call}: ${showRank(rank)} is no rank of a group of ${this.size}`, 'ERR_RANK');
       }
       return this.worldRanks[rank];
     });

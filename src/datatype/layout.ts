@@ -66,6 +66,9 @@ function plainSide(base: number, elementSize: number, elements: number): Side {
   };
 }
 
+/** The side of a layout without elements, whatever its type: there is nothing that an operation could be undefined on. */
+const EMPTY = plainSide(MIXED, 1, 0);
+
 function described(call: string, side: string, layout: Layout): Side {
   if (typeof layout !== 'object' || layout === null) {
     throw argumentTypeError(
@@ -89,13 +92,12 @@ function described(call: string, side: string, layout: Layout): Side {
 function sideOf(call: string, type: Datatype, count: number): Side {
   const { runs, base, extent } = type;
   const { bytes, low, high } = type.span(call, count);
-  const elements = bytes === 0 ? 0 : count * type.elements;
+  const elements = count * type.elements;
   const elementSize = base === MIXED ? 1 : TYPE_SIZES[base];
   // Elements one after the other, whatever they are made of; with a type if a base element has padding.
   const dense = runs.isDense && (count === 1 || extent === runs.bytes);
-  if (bytes === 0 || (dense && base !== MIXED && elementSize === DATA_SIZES[base])) {
-    return plainSide(base, elementSize, elements);
-  }
+  if (bytes === 0) return EMPTY;
+  if (dense && base !== MIXED && elementSize === DATA_SIZES[base]) return plainSide(base, elementSize, elements);
   return { type, runs: dense ? undefined : runs, count, stride: extent, elements, base, elementSize, low, high, bytes };
 }
 
@@ -204,7 +206,6 @@ export function checkFetch(
 function bufferSide(call: string, name: string, buffer: TypedArray, code: number, layout: Layout | undefined): Side {
   if (layout === undefined) return plainSide(code, buffer.BYTES_PER_ELEMENT, buffer.length);
   const side = described(call, name, layout);
-  if (side.elements === 0) return plainSide(code, buffer.BYTES_PER_ELEMENT, 0);
   if (side.low < 0 || side.high > buffer.byteLength) {
     throw argumentRangeError(
       `${call}: the ${name} layout touches bytes ${side.low} … ${side.high - 1} of ${name === 'origin' ? 'an origin' : 'a result'} of ${buffer.byteLength} bytes`,
@@ -227,7 +228,7 @@ function targetSide(call: string, from: Side, layout: Layout | undefined, does: 
   if (!sameSignature(from, to)) {
     throw new RmaError('ERR_TYPE', `${call}: the ${does} ${wordsOf(from)}, the target layout takes ${wordsOf(to)}`);
   }
-  return to.elements === 0 ? from : to;
+  return to;
 }
 
 /** A result without layout: room for just the elements of `to`, one after the other, padding included. */
@@ -245,7 +246,7 @@ function packedSide(call: string, result: TypedArray, code: number, to: Side): S
       'ERR_BUFFER',
     );
   }
-  return to.elements === 0 ? plainSide(code, 1, 0) : inOrder(call, to);
+  return inOrder(call, to);
 }
 
 function sameSignature(a: Side, b: Side): boolean {
@@ -266,7 +267,9 @@ function wordsOf(side: Side): string {
   const { type, count, elements } = side;
   return side.base === MIXED && type !== undefined
     ? `${count} × ${type}`
-    : `${elements} elements of ${TYPE_NAMES[side.base] ?? 'no type'}`;
+    : elements === 0
+      ? 'no elements'
+      : `${elements} elements of ${TYPE_NAMES[side.base]}`;
 }
 
 /**
@@ -303,6 +306,7 @@ export function isAligned(side: Side, alignment: number): boolean {
 
 /** As many elements as a side has, one after the other, as far apart as in an array. */
 export function inOrder(call: string, { base, elements }: Side): Side {
+  if (elements === 0) return EMPTY;
   return sideOf(call, Datatype.ofCode(base), elements);
 }
 

@@ -14,7 +14,7 @@ class PredefinedOp {
     Object.freeze(this);
   }
 
-  static is(value: unknown): value is PredefinedOp {
+  static is(value: unknown): boolean {
     return typeof value === 'object' && value !== null && #made in value;
   }
 
@@ -23,28 +23,56 @@ class PredefinedOp {
   }
 }
 
-export type Op = PredefinedOp;
+/**
+ * What an operation is defined on: `move` on all elements, `arithmetic` on numbers, `logical` on integers, `bitwise` on integers and bytes, `location` on pairs, which only layouts
+ * describe.
+ */
+export type OpKind = 'move' | 'arithmetic' | 'logical' | 'bitwise' | 'location';
 
-export const isOp = PredefinedOp.is;
+declare const kind: unique symbol;
+
+/** One of `Op`'s; `K` says on which elements it is defined. */
+export type Op<K extends OpKind = OpKind> = PredefinedOp & { readonly [kind]: K };
+
+export function isOp(value: unknown): value is Op {
+  return PredefinedOp.is(value);
+}
+
+function made<K extends OpKind>(name: string, code: number): Op<K> {
+  return new PredefinedOp(name, code) as Op<K>;
+}
 
 /**
- * `SUM` and `PROD` wrap around on integers. `MIN` and `MAX` of floating-point numbers are NaN if either operand is. `LAND`, `LOR`,
- * `LXOR` treat non-zero as true and give 1 or 0. `BAND`, `BOR`, `BXOR` are for integers and bytes. `REPLACE` stores the origin's
- * value (an atomic put), `NO_OP` leaves the target as it is (an atomic get).
+ * The operations of accumulates and reductions. Results of integers wrap around. Which elements each is defined on is checked, by types too where these are known:
+ * with a layout they are not.
  */
 export const Op = Object.freeze({
-  SUM: new PredefinedOp('SUM', OpCode.SUM),
-  PROD: new PredefinedOp('PROD', OpCode.PROD),
-  MIN: new PredefinedOp('MIN', OpCode.MIN),
-  MAX: new PredefinedOp('MAX', OpCode.MAX),
-  LAND: new PredefinedOp('LAND', OpCode.LAND),
-  LOR: new PredefinedOp('LOR', OpCode.LOR),
-  LXOR: new PredefinedOp('LXOR', OpCode.LXOR),
-  BAND: new PredefinedOp('BAND', OpCode.BAND),
-  BOR: new PredefinedOp('BOR', OpCode.BOR),
-  BXOR: new PredefinedOp('BXOR', OpCode.BXOR),
-  REPLACE: new PredefinedOp('REPLACE', OpCode.REPLACE),
-  NO_OP: new PredefinedOp('NO_OP', OpCode.NO_OP),
-  MINLOC: new PredefinedOp('MINLOC', OpCode.MINLOC),
-  MAXLOC: new PredefinedOp('MAXLOC', OpCode.MAXLOC),
+  /** The sum. Integers wrap around. */
+  SUM: made<'arithmetic'>('SUM', OpCode.SUM),
+  /** The product. Integers wrap around. */
+  PROD: made<'arithmetic'>('PROD', OpCode.PROD),
+  /** The smaller one; NaN if either is. */
+  MIN: made<'arithmetic'>('MIN', OpCode.MIN),
+  /** The larger one; NaN if either is. */
+  MAX: made<'arithmetic'>('MAX', OpCode.MAX),
+  /** 1 if both are not 0, else 0. Integers only. */
+  LAND: made<'logical'>('LAND', OpCode.LAND),
+  /** 1 if one of them is not 0, else 0. Integers only. */
+  LOR: made<'logical'>('LOR', OpCode.LOR),
+  /** 1 if just one of them is not 0, else 0. Integers only. */
+  LXOR: made<'logical'>('LXOR', OpCode.LXOR),
+  /** The bits that both have. Integers and bytes only. */
+  BAND: made<'bitwise'>('BAND', OpCode.BAND),
+  /** The bits that one of them has. Integers and bytes only. */
+  BOR: made<'bitwise'>('BOR', OpCode.BOR),
+  /** The bits that just one of them has. Integers and bytes only. */
+  BXOR: made<'bitwise'>('BXOR', OpCode.BXOR),
+  /** The origin's: an atomic put. For windows only. */
+  REPLACE: made<'move'>('REPLACE', OpCode.REPLACE),
+  /** The target's, which stays as it is: an atomic get. For windows only. */
+  NO_OP: made<'move'>('NO_OP', OpCode.NO_OP),
+  /** Of pairs of a value and an index: the one with the smaller value; of equal ones, the smaller index. A NaN wins. */
+  MINLOC: made<'location'>('MINLOC', OpCode.MINLOC),
+  /** The same with the larger value. */
+  MAXLOC: made<'location'>('MAXLOC', OpCode.MAXLOC),
 });

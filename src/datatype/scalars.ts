@@ -1,5 +1,5 @@
 /** Single elements at byte offsets of an array of whatever type, aligned or not. */
-import type { TypedArray } from '../datatype/base.ts';
+import { DATA_SIZES, type TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
 
 /** What an element is to JavaScript. */
@@ -70,5 +70,28 @@ export function writeScalar(place: Place, type: number, at: number, value: Scala
       break;
     default:
       place.setUint8(at, value as number);
+  }
+}
+
+/**
+ * Copies the bits of an element. As a number, a signalling NaN of single precision becomes a quiet one, and the language lets engines change the bits of any NaN.
+ * @param type no pair
+ */
+export function copyScalar(to: Place, toAt: number, from: Place, fromAt: number, type: number): void {
+  switch (DATA_SIZES[type]) {
+    case 1:
+      to.setUint8(toAt, from.getUint8(fromAt));
+      break;
+    case 2:
+      to.setUint16(toAt, from.getUint16(fromAt));
+      break;
+    case 4:
+      to.setUint32(toAt, from.getUint32(fromAt));
+      break;
+    default: {
+      const second = from.getUint32(fromAt + 4);
+      to.setUint32(toAt, from.getUint32(fromAt));
+      to.setUint32(toAt + 4, second);
+    }
   }
 }

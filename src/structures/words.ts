@@ -141,7 +141,7 @@ export class Words {
     return this.#result[0];
   }
 
-  #fetch(word: number, value: number, op: Op): number {
+  #fetch(word: number, value: number, op: Op<'move' | 'arithmetic' | 'bitwise'>): number {
     this.#origin[0] = value;
     this.#window.fetchAndOp(this.#origin, this.#result, this.owner, word, op);
     this.#window.flushSync(this.owner);

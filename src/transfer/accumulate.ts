@@ -6,7 +6,7 @@ import { combineNumber } from '../datatype/arithmetic.ts';
 import { DATA_SIZES, PAIR_PARTS, type TypedArray } from '../datatype/base.ts';
 import { OpCode, TypeCode } from '../datatype/codes.ts';
 import { elementOffsets, type Side } from '../datatype/layout.ts';
-import { type Place, placeOf, readScalar, type Scalar, writeScalar } from '../datatype/scalars.ts';
+import { copyScalar, type Place, placeOf, readScalar, type Scalar, writeScalar } from '../datatype/scalars.ts';
 import { updateBigInt, updateInteger } from './atomic.ts';
 import type { RemotePart } from './remote-part.ts';
 import type { Stripes } from './stripes.ts';
@@ -113,11 +113,11 @@ export function accumulateElements(
   const sinks = into === undefined ? sources : elementOffsets(into);
   const source = placeOf(origin);
   const sink = result === undefined ? undefined : placeOf(result);
-  const pairs = type > TypeCode.BYTE ? placeOf(part.u8) : undefined;
   for (let i = 0; i < elements; i++) {
     const place = at + targets[i];
-    if (pairs !== undefined) updatePair(pairs, place, part, type, op, source, sources[i], sink, sinks[i], stripes);
-    else updateElement(part, place, type, op, source, sources[i], sink, sinks[i], stripes);
+    if (type > TypeCode.BYTE) updatePair(part, place, type, op, source, sources[i], sink, sinks[i], stripes);
+    else if (isUnderStripes(type)) updateBits(part, place, type, op, source, sources[i], sink, sinks[i], stripes);
+    else updateWhole(part, place, type, op, source, sources[i], sink, sinks[i]);
   }
 }
 
@@ -235,7 +235,27 @@ function displacementsOf({ runs, count, elementSize, low, base }: Side): Int32Ar
   return runs.starts instanceof Int32Array ? runs.starts : undefined;
 }
 
-function updateElement(
+/** An integer or a byte. */
+function updateWhole(
+  part: RemotePart,
+  at: number,
+  type: number,
+  op: number,
+  origin: Place,
+  from: number,
+  result: Place | undefined,
+  into: number,
+): void {
+  const operand = op === OpCode.NO_OP ? 0 : readScalar(origin, type, from);
+  let before: Scalar;
+  if (type === TypeCode.INT64 || type === TypeCode.UINT64) {
+    before = updateBigInt(part.view(type) as BigInt64Array, at / 8, op, BigInt(operand));
+  } else before = updateInteger(part.view(type) as Int32Array, at / DATA_SIZES[type], op, operand as number);
+  if (result !== undefined) writeScalar(result, type, into, before);
+}
+
+/** A floating-point number. What is only moved is moved as bits; it becomes a number where there is something to calculate. */
+function updateBits(
   part: RemotePart,
   at: number,
   type: number,
@@ -246,23 +266,25 @@ function updateElement(
   into: number,
   stripes: Stripes,
 ): void {
-  const operand = op === OpCode.NO_OP ? 0 : readScalar(origin, type, from);
-  let before: Scalar;
-  if (type === TypeCode.INT64 || type === TypeCode.UINT64) {
-    before = updateBigInt(part.view(type) as BigInt64Array, at / 8, op, BigInt(operand));
-  } else if (isUnderStripes(type)) {
+  const { place } = part;
+  const stripe = stripes.acquire(at - part.skew);
+  if (result !== undefined) copyScalar(result, into, place, at, type);
+  if (op === OpCode.REPLACE) copyScalar(place, at, origin, from, type);
+  else if (op !== OpCode.NO_OP) {
     const view = part.view(type) as Float64Array;
-    before = updateFloat(view, at / DATA_SIZES[type], at - part.skew, op, operand as number, stripes);
-  } else before = updateInteger(part.view(type) as Int32Array, at / DATA_SIZES[type], op, operand as number);
-  if (result !== undefined) writeScalar(result, type, into, before);
+    const index = at / DATA_SIZES[type];
+    view[index] = combineNumber(op, view[index], readScalar(origin, type, from) as number);
+  }
+  stripes.release(stripe);
 }
 
 /**
- * Applies `op` to one element and returns what was there.
+ * Applies `op` to one double and returns what was there. Doubles that are loaded and stored keep their bits, also as numbers (test/transfer/bits.test.ts
+ * looks whether they do), singles do not.
  * @param offset of the element in the part, in bytes
  */
-export function updateFloat(
-  view: Float64Array | Float32Array,
+export function updateDouble(
+  view: Float64Array,
   index: number,
   offset: number,
   op: number,
@@ -271,15 +293,14 @@ export function updateFloat(
 ): number {
   const stripe = stripes.acquire(offset);
   const before = view[index];
-  view[index] = combineNumber(op, before, value);
+  if (op !== OpCode.NO_OP) view[index] = combineNumber(op, before, value);
   stripes.release(stripe);
   return before;
 }
 
 function updatePair(
-  target: Place,
-  at: number,
   part: RemotePart,
+  at: number,
   type: number,
   op: number,
   origin: Place,
@@ -288,26 +309,28 @@ function updatePair(
   into: number,
   stripes: Stripes,
 ): void {
-  const [valueType, indexAt] = PAIR_PARTS[type];
-  const value = op === OpCode.NO_OP ? 0 : readScalar(origin, valueType, from);
-  const index = op === OpCode.NO_OP ? 0 : readScalar(origin, TypeCode.INT32, from + indexAt);
+  const { place } = part;
   const stripe = stripes.acquire(at - part.skew);
-  const valueBefore = readScalar(target, valueType, at);
-  const indexBefore = readScalar(target, TypeCode.INT32, at + indexAt);
-  if (op !== OpCode.NO_OP && replaces(op, valueBefore, indexBefore, value, index)) {
-    writeScalar(target, valueType, at, value);
-    writeScalar(target, TypeCode.INT32, at + indexAt, index);
-  }
+  if (result !== undefined) copyPair(result, into, place, at, type);
+  if (op !== OpCode.NO_OP && replaces(op, type, place, at, origin, from)) copyPair(place, at, origin, from, type);
   stripes.release(stripe);
-  if (result === undefined) return;
-  writeScalar(result, valueType, into, valueBefore);
-  writeScalar(result, TypeCode.INT32, into + indexAt, indexBefore);
+}
+
+function copyPair(to: Place, toAt: number, from: Place, fromAt: number, type: number): void {
+  const [valueType, indexAt] = PAIR_PARTS[type];
+  copyScalar(to, toAt, from, fromAt, valueType);
+  copyScalar(to, toAt + indexAt, from, fromAt + indexAt, TypeCode.INT32);
 }
 
 /** Whether the pair that comes takes the place of the one that is there. A NaN wins, the one that is there first. */
-function replaces(op: number, there: Scalar, indexThere: Scalar, comes: Scalar, index: Scalar): boolean {
+function replaces(op: number, type: number, target: Place, at: number, origin: Place, from: number): boolean {
   if (op === OpCode.REPLACE) return true;
-  if (there === comes) return index < indexThere;
+  const [valueType, indexAt] = PAIR_PARTS[type];
+  const there = readScalar(target, valueType, at);
+  const comes = readScalar(origin, valueType, from);
+  if (there === comes) {
+    return readScalar(origin, TypeCode.INT32, from + indexAt) < readScalar(target, TypeCode.INT32, at + indexAt);
+  }
   if (Number.isNaN(there)) return false;
   if (Number.isNaN(comes)) return true;
   return op === OpCode.MINLOC ? comes < there : comes > there;

@@ -7,6 +7,7 @@
 import type { TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
 import { type CopyKernels, copyLong } from '../datatype/copy.ts';
+import { type Place, placeOf } from '../datatype/scalars.ts';
 
 /** Copies of at most this many elements are loops; longer ones `TypedArray.set`, which has a fixed cost of some 15 ns. */
 const LOOP = 32;
@@ -26,6 +27,7 @@ export class RemotePart {
   readonly i64: BigInt64Array;
   readonly f32: Float32Array;
   readonly f64: Float64Array;
+  #place: Place | undefined;
 
   /** @param byteOffset where the part begins in `buffer` */
   constructor(buffer: ArrayBufferLike, byteOffset: number, byteLength: number) {
@@ -45,6 +47,12 @@ export class RemotePart {
     this.i64 = new BigInt64Array(buffer, base, Math.floor(bytes / 8));
     this.f32 = new Float32Array(buffer, base, Math.floor(bytes / 4));
     this.f64 = new Float64Array(buffer, base, Math.floor(bytes / 8));
+  }
+
+  /** The same bytes as `u8`, for elements whose bits are moved; made when first asked for. */
+  get place(): Place {
+    this.#place ??= placeOf(this.u8);
+    return this.#place;
   }
 
   /** The view of elements of this `TypeCode`. */

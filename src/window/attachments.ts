@@ -13,6 +13,7 @@ import type { Stripes } from '../transfer/stripes.ts';
 import type { Share } from '../transfer/user-memory.ts';
 import { ALL_ACCESS } from '../verbs/checks.ts';
 import type { Memory, MemoryRegion } from '../verbs/memory.ts';
+import { countTo, lookUp } from './region-list.ts';
 
 /** How an access is made. */
 export interface Place {
@@ -44,14 +45,12 @@ export interface Listed {
 
 /** How others find what is attached here, and this rank what is attached there. */
 export interface Directory {
-  /** Regions that a rank can have attached at a time. */
-  readonly most: number;
   /** The way to a region of this rank's own. */
   placeOf(own: Listed): Place;
-  /** A region of this rank can be found from now on. @param all that can be found now, in the order of their addresses */
-  add(own: Listed, all: readonly Listed[]): void;
-  /** It cannot be found any more, by anybody who learns of it in whatever way. */
-  remove(own: Listed, all: readonly Listed[]): void;
+  /** A region of this rank can be found from now on. */
+  add(own: Listed): void;
+  /** It cannot be found any more, by anybody who learns of it in whatever way. @param own what was added */
+  remove(own: Listed): void;
   /** The region of another rank with the bytes from `low` to before `high` in it. */
   find(rank: number, low: number, high: number): Attached | undefined;
   /** All that are known of a rank for which `find` was called. */
@@ -103,14 +102,11 @@ export class Attachments {
         'without the native addon other threads cannot reach a plain ArrayBuffer; take memory from comm.allocMem, or a SharedArrayBuffer of fixed length',
       );
     }
-    const { most } = this.#directory;
-    if (this.#own.length === most) {
-      throw refused(`${most} regions are attached at this rank, and there is no room for more; detach some`);
-    }
     const region = this.#register(memory, reachable, refused);
     const address = loadNative()?.addressOf(memory) ?? region?.address ?? this.#fresh();
-    const other = this.#own.find((own) => own.address < address + bytes && address < own.address + own.bytes);
-    if (other !== undefined) {
+    // The last one that begins before the end of these bytes.
+    const other = this.#own[countTo(this.#own, address + bytes - 1) - 1];
+    if (other !== undefined && address < other.address + other.bytes) {
       region?.deregister();
       throw refused(
         `the ${bytes} bytes at ${address} overlap the ${other.bytes} bytes at ${other.address}, which are attached already`,
@@ -131,14 +127,13 @@ export class Attachments {
         if (number !== undefined) this.#share!.server.remove(number);
       },
     };
-    const all = [...this.#own, own].sort((a, b) => a.address - b.address);
     try {
-      this.#directory.add(own, all);
+      this.#directory.add(own);
     } catch (error) {
       own.withdraw();
       throw error;
     }
-    this.#own = all;
+    this.#own.splice(countTo(this.#own, address), 0, own);
     return address;
   }
 
@@ -158,7 +153,8 @@ export class Attachments {
 
   /** An address for memory that only this rank can reach. */
   #fresh(): number {
-    return this.#own.reduce((end, own) => Math.max(end, own.address + own.bytes + 64), 4096);
+    const last = this.#own.at(-1);
+    return last === undefined ? 4096 : last.address + last.bytes + 64;
   }
 
   /** Takes back what `attach` was given: the same array, or another one of the same bytes. */
@@ -173,7 +169,7 @@ export class Attachments {
     const [own] = this.#own.splice(at, 1);
     // Nobody finds it any more, and then it goes.
     try {
-      this.#directory.remove(own, this.#own);
+      this.#directory.remove(own);
     } finally {
       own.withdraw();
     }
@@ -195,7 +191,7 @@ export class Attachments {
   }
 
   #findOwn(low: number, high: number): Attached | undefined {
-    const own = this.#own.find(({ address, bytes }) => low >= address && high <= address + bytes);
+    const own = lookUp(this.#own, low, high);
     if (own !== undefined && own.part.u8.length === 0) {
       throw new RmaError(
         'ERR_BUFFER',

@@ -46,7 +46,7 @@ import {
   type Schemes,
   setUpNode,
 } from './schemes.ts';
-import { ATTACHMENT_WORDS, SharedDirectory } from './shared-directory.ts';
+import { DIRECTORY_WORDS, SharedDirectory } from './shared-directory.ts';
 import { LOADS, MIXED_WAYS, REQUESTS, Target, type Way } from './target.ts';
 import { requestTrace } from './traced.ts';
 
@@ -445,7 +445,7 @@ function* meet(
   const signal = counters + counterWords(size);
   const stripes = Math.ceil((signal + 1) / 32) * 32;
   const table = stripes + STRIPE_WORDS;
-  const node = flavor === 'dynamic' ? table + ATTACHMENT_WORDS : table;
+  const node = flavor === 'dynamic' ? table + DIRECTORY_WORDS : table;
   const words = node + (offer === undefined ? 0 : nodeWords(offer.hints, size));
   const { loadStore } = job.context.capabilities;
   const { neighbours } = job.context;

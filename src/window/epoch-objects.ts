@@ -8,51 +8,51 @@
  */
 import type { WaitOptions } from '../comm/operation.ts';
 import type { TypedArray } from '../datatype/base.ts';
+import type { ElementsOf, OpOn, OriginOf, ResultOf, Swappable } from '../datatype/elements.ts';
 import type { FetchLayout, TransferLayout } from '../datatype/layout.ts';
-import type { Op } from '../datatype/op.ts';
 import { RmaError } from '../errors.ts';
 import { Assert } from './assert.ts';
 import type { Request } from './request.ts';
 import type { Window } from './window.ts';
 
 /** What all have in common: they end once. */
-abstract class Epoch {
-  readonly #window: Window;
+abstract class Epoch<T extends TypedArray> {
+  readonly #window: Window<T>;
   readonly #kind: string;
   #ended = false;
 
-  constructor(window: Window, kind: string) {
+  constructor(window: Window<T>, kind: string) {
     this.#window = window;
     this.#kind = kind;
   }
 
   /** The window, while the epoch is open. */
-  protected get window(): Window {
+  protected get window(): Window<T> {
     if (this.#ended) {
       throw new RmaError('ERR_RMA_SYNC', `this ${this.#kind} epoch of window ${this.#window.name} has ended`);
     }
     return this.#window;
   }
 
-  protected abstract close(window: Window, options: WaitOptions | undefined): Promise<void>;
-  protected abstract closeSync(window: Window, options: WaitOptions | undefined): void;
+  protected abstract close(options: WaitOptions | undefined): Promise<void>;
+  protected abstract closeSync(options: WaitOptions | undefined): void;
 
   /** Ends the epoch: what was issued in it is complete. Again: nothing. After a deadline it is still open. */
   async end(options?: WaitOptions): Promise<void> {
     if (this.#ended) return;
-    await this.close(this.#window, options);
+    await this.close(options);
     this.#ended = true;
   }
 
   endSync(options?: WaitOptions): void {
     if (this.#ended) return;
-    this.closeSync(this.#window, options);
+    this.closeSync(options);
     this.#ended = true;
   }
 
   /** Ends it if that needs no waiting. @returns whether it has ended */
-  protected endIf(close: (window: Window) => boolean): boolean {
-    if (!this.#ended && close(this.#window)) this.#ended = true;
+  protected endIf(close: () => boolean): boolean {
+    if (!this.#ended && close()) this.#ended = true;
     return this.#ended;
   }
 
@@ -66,57 +66,89 @@ abstract class Epoch {
 }
 
 /** Access to one target under its lock (`win.locked`). */
-export class LockEpoch extends Epoch {
+export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
   readonly target: number;
 
   /** @internal */
-  constructor(window: Window, target: number) {
+  constructor(window: Window<T>, target: number) {
     super(window, 'lock');
     this.target = target;
   }
 
-  put(origin: TypedArray, disp: number, layout?: TransferLayout): void {
-    this.window.put(origin, this.target, disp, layout);
+  put<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
+    this.window.put<L>(origin, this.target, disp, layout);
   }
 
-  get(origin: TypedArray, disp: number, layout?: TransferLayout): void {
-    this.window.get(origin, this.target, disp, layout);
+  get<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
+    this.window.get<L>(origin, this.target, disp, layout);
   }
 
-  accumulate(origin: TypedArray, disp: number, op: Op, layout?: TransferLayout): void {
-    this.window.accumulate(origin, this.target, disp, op, layout);
+  accumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
+    origin: A,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): void {
+    this.window.accumulate<A, L>(origin, this.target, disp, op, layout);
   }
 
-  getAccumulate(origin: TypedArray | null, result: TypedArray, disp: number, op: Op, layout?: FetchLayout): void {
-    this.window.getAccumulate(origin, result, this.target, disp, op, layout);
+  getAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
+    origin: A | null,
+    result: ResultOf<A, L>,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): void {
+    this.window.getAccumulate<A, L>(origin, result, this.target, disp, op, layout);
   }
 
-  fetchAndOp(origin: TypedArray | null, result: TypedArray, disp: number, op: Op): void {
-    this.window.fetchAndOp(origin, result, this.target, disp, op);
+  fetchAndOp<A extends ElementsOf<T>>(
+    origin: A | null,
+    result: ResultOf<A, undefined>,
+    disp: number,
+    op: OpOn<A, undefined>,
+  ): void {
+    this.window.fetchAndOp<A>(origin, result, this.target, disp, op);
   }
 
-  compareAndSwap(origin: TypedArray, compare: TypedArray, result: TypedArray, disp: number): void {
-    this.window.compareAndSwap(origin, compare, result, this.target, disp);
+  compareAndSwap<A extends ElementsOf<T>>(
+    origin: A & Swappable<A>,
+    compare: ResultOf<A, undefined>,
+    result: ResultOf<A, undefined>,
+    disp: number,
+  ): void {
+    this.window.compareAndSwap<A>(origin, compare, result, this.target, disp);
   }
 
-  rput(origin: TypedArray, disp: number, layout?: TransferLayout): Request {
-    return this.window.rput(origin, this.target, disp, layout);
+  rput<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): Request {
+    return this.window.rput<L>(origin, this.target, disp, layout);
   }
 
-  rget(origin: TypedArray, disp: number, layout?: TransferLayout): Request {
-    return this.window.rget(origin, this.target, disp, layout);
+  rget<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): Request {
+    return this.window.rget<L>(origin, this.target, disp, layout);
   }
 
-  raccumulate(origin: TypedArray, disp: number, op: Op, layout?: TransferLayout): Request {
-    return this.window.raccumulate(origin, this.target, disp, op, layout);
+  raccumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
+    origin: A,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): Request {
+    return this.window.raccumulate<A, L>(origin, this.target, disp, op, layout);
   }
 
-  rgetAccumulate(origin: TypedArray | null, result: TypedArray, disp: number, op: Op, layout?: FetchLayout): Request {
-    return this.window.rgetAccumulate(origin, result, this.target, disp, op, layout);
+  rgetAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
+    origin: A | null,
+    result: ResultOf<A, L>,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): Request {
+    return this.window.rgetAccumulate<A, L>(origin, result, this.target, disp, op, layout);
   }
 
-  putNotify(origin: TypedArray, disp: number, layout?: TransferLayout): void {
-    this.window.putNotify(origin, this.target, disp, layout);
+  putNotify<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
+    this.window.putNotify<L>(origin, this.target, disp, layout);
   }
 
   async flush(options?: WaitOptions): Promise<void> {
@@ -139,81 +171,130 @@ export class LockEpoch extends Epoch {
     this.window.sync();
   }
 
-  protected close(window: Window, options: WaitOptions | undefined): Promise<void> {
-    return window.unlock(this.target, options);
+  protected close(options: WaitOptions | undefined): Promise<void> {
+    return this.window.unlock(this.target, options);
   }
 
-  protected closeSync(window: Window, options: WaitOptions | undefined): void {
-    window.unlockSync(this.target, options);
+  protected closeSync(options: WaitOptions | undefined): void {
+    this.window.unlockSync(this.target, options);
   }
 }
 
 /** Access to several targets. */
-abstract class AccessEpoch extends Epoch {
-  put(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): void {
-    this.window.put(origin, target, disp, layout);
-  }
-
-  get(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): void {
-    this.window.get(origin, target, disp, layout);
-  }
-
-  accumulate(origin: TypedArray, target: number, disp: number, op: Op, layout?: TransferLayout): void {
-    this.window.accumulate(origin, target, disp, op, layout);
-  }
-
-  getAccumulate(
-    origin: TypedArray | null,
-    result: TypedArray,
+abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
+  put<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
     target: number,
     disp: number,
-    op: Op,
-    layout?: FetchLayout,
+    layout?: L,
   ): void {
-    this.window.getAccumulate(origin, result, target, disp, op, layout);
+    this.window.put<L>(origin, target, disp, layout);
   }
 
-  fetchAndOp(origin: TypedArray | null, result: TypedArray, target: number, disp: number, op: Op): void {
-    this.window.fetchAndOp(origin, result, target, disp, op);
+  get<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
+    target: number,
+    disp: number,
+    layout?: L,
+  ): void {
+    this.window.get<L>(origin, target, disp, layout);
   }
 
-  compareAndSwap(origin: TypedArray, compare: TypedArray, result: TypedArray, target: number, disp: number): void {
-    this.window.compareAndSwap(origin, compare, result, target, disp);
+  accumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
+    origin: A,
+    target: number,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): void {
+    this.window.accumulate<A, L>(origin, target, disp, op, layout);
   }
 
-  putNotify(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): void {
-    this.window.putNotify(origin, target, disp, layout);
+  getAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
+    origin: A | null,
+    result: ResultOf<A, L>,
+    target: number,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): void {
+    this.window.getAccumulate<A, L>(origin, result, target, disp, op, layout);
+  }
+
+  fetchAndOp<A extends ElementsOf<T>>(
+    origin: A | null,
+    result: ResultOf<A, undefined>,
+    target: number,
+    disp: number,
+    op: OpOn<A, undefined>,
+  ): void {
+    this.window.fetchAndOp<A>(origin, result, target, disp, op);
+  }
+
+  compareAndSwap<A extends ElementsOf<T>>(
+    origin: A & Swappable<A>,
+    compare: ResultOf<A, undefined>,
+    result: ResultOf<A, undefined>,
+    target: number,
+    disp: number,
+  ): void {
+    this.window.compareAndSwap<A>(origin, compare, result, target, disp);
+  }
+
+  putNotify<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
+    target: number,
+    disp: number,
+    layout?: L,
+  ): void {
+    this.window.putNotify<L>(origin, target, disp, layout);
   }
 }
 
 /** Shared access to all targets (`win.lockedAll`). */
-export class LockAllEpoch extends AccessEpoch {
+export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
   /** @internal */
-  constructor(window: Window) {
+  constructor(window: Window<T>) {
     super(window, 'lockAll');
   }
 
-  rput(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): Request {
-    return this.window.rput(origin, target, disp, layout);
-  }
-
-  rget(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): Request {
-    return this.window.rget(origin, target, disp, layout);
-  }
-
-  raccumulate(origin: TypedArray, target: number, disp: number, op: Op, layout?: TransferLayout): Request {
-    return this.window.raccumulate(origin, target, disp, op, layout);
-  }
-
-  rgetAccumulate(
-    origin: TypedArray | null,
-    result: TypedArray,
+  rput<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
     target: number,
     disp: number,
-    op: Op,
-    layout?: FetchLayout,
+    layout?: L,
   ): Request {
-    return this.window.rgetAccumulate(origin, result, target, disp, op, layout);
+    return this.window.rput<L>(origin, target, disp, layout);
+  }
+
+  rget<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
+    target: number,
+    disp: number,
+    layout?: L,
+  ): Request {
+    return this.window.rget<L>(origin, target, disp, layout);
+  }
+
+  raccumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
+    origin: A,
+    target: number,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): Request {
+    return this.window.raccumulate<A, L>(origin, target, disp, op, layout);
+  }
+
+  rgetAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
+    origin: A | null,
+    result: ResultOf<A, L>,
+    target: number,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): Request {
+    return this.window.rgetAccumulate<A, L>(origin, result, target, disp, op, layout);
   }
 
   async flush(target: number, options?: WaitOptions): Promise<void> {
@@ -252,64 +333,64 @@ export class LockAllEpoch extends AccessEpoch {
     this.window.sync();
   }
 
-  protected close(window: Window, options: WaitOptions | undefined): Promise<void> {
-    return window.unlockAll(options);
+  protected close(options: WaitOptions | undefined): Promise<void> {
+    return this.window.unlockAll(options);
   }
 
-  protected closeSync(window: Window, options: WaitOptions | undefined): void {
-    window.unlockAllSync(options);
+  protected closeSync(options: WaitOptions | undefined): void {
+    this.window.unlockAllSync(options);
   }
 }
 
 /** Access to all targets between two fences (`win.fenced`). */
-export class FenceEpoch extends AccessEpoch {
+export class FenceEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
   /** @internal */
-  constructor(window: Window) {
+  constructor(window: Window<T>) {
     super(window, 'fence');
   }
 
-  protected close(window: Window, options: WaitOptions | undefined): Promise<void> {
-    return window.fence(Assert.NO_SUCCEED, options);
+  protected close(options: WaitOptions | undefined): Promise<void> {
+    return this.window.fence(Assert.NO_SUCCEED, options);
   }
 
-  protected closeSync(window: Window, options: WaitOptions | undefined): void {
-    window.fenceSync(Assert.NO_SUCCEED, options);
+  protected closeSync(options: WaitOptions | undefined): void {
+    this.window.fenceSync(Assert.NO_SUCCEED, options);
   }
 }
 
 /** Access to the targets of a group (`win.started`). */
-export class StartEpoch extends AccessEpoch {
+export class StartEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
   /** @internal */
-  constructor(window: Window) {
+  constructor(window: Window<T>) {
     super(window, 'start');
   }
 
-  protected close(window: Window, options: WaitOptions | undefined): Promise<void> {
-    return window.complete(options);
+  protected close(options: WaitOptions | undefined): Promise<void> {
+    return this.window.complete(options);
   }
 
-  protected closeSync(window: Window, options: WaitOptions | undefined): void {
-    window.completeSync(options);
+  protected closeSync(options: WaitOptions | undefined): void {
+    this.window.completeSync(options);
   }
 }
 
 /** Exposure to the origins of a group (`win.posted`): its end waits for them. */
-export class PostEpoch extends Epoch {
+export class PostEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
   /** @internal */
-  constructor(window: Window) {
+  constructor(window: Window<T>) {
     super(window, 'post');
   }
 
   /** Ends it if all origins have completed. @returns whether it has ended */
   test(): boolean {
-    return this.endIf((window) => window.test());
+    return this.endIf(() => this.window.test());
   }
 
-  protected close(window: Window, options: WaitOptions | undefined): Promise<void> {
-    return window.wait(options);
+  protected close(options: WaitOptions | undefined): Promise<void> {
+    return this.window.wait(options);
   }
 
-  protected closeSync(window: Window, options: WaitOptions | undefined): void {
-    window.waitSync(options);
+  protected closeSync(options: WaitOptions | undefined): void {
+    this.window.waitSync(options);
   }
 }

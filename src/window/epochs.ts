@@ -1,11 +1,11 @@
 /** Which epochs are open on a window at this rank, what they allow, and the words for it where something is not allowed. */
 import type { Communicator } from '../comm/communicator.ts';
 import type { LocksAtRank } from '../comm/deadlock.ts';
-import { type Group, Rank } from '../comm/group.ts';
+import { type Group, Rank, showRank } from '../comm/group.ts';
 import type { Side } from '../datatype/layout.ts';
 import { debugs } from '../debug.ts';
-import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
-import { Lock } from '../sync/lock/scheme.ts';
+import { argumentRangeError, argumentTypeError, RmaError } from '../errors.ts';
+import { LockBit } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
 import { goneError, type WindowParts } from './create.ts';
@@ -72,8 +72,8 @@ export class Epochs {
     this.locks = {
       key: parts.trace,
       what: () => this.what,
-      exclusive: () => world((t) => t.held === Lock.EXCLUSIVE),
-      shared: () => world((t) => this.open === LOCK_ALL || t.held === Lock.SHARED),
+      exclusive: () => world((t) => t.held === LockBit.EXCLUSIVE),
+      shared: () => world((t) => this.open === LOCK_ALL || t.held === LockBit.SHARED),
       wanted: () => world((t) => t.waiting),
       wantsAll: () => this.busy === 'lockAll',
     };
@@ -183,7 +183,7 @@ export class Epochs {
   target(call: string, target: number): Target {
     const t = typeof target === 'number' ? this.targets[target] : undefined;
     if (t !== undefined) return t;
-    const message = `${call} on ${this.what}: ${show(target)} is no rank of its group (0 … ${this.group.size - 1}, or Rank.NULL)`;
+    const message = `${call} on ${this.what}: ${showRank(target)} is no rank of its group (0 … ${this.group.size - 1}, or Rank.NULL)`;
     throw typeof target === 'number' ? argumentRangeError(message, 'ERR_RANK') : argumentTypeError(message, 'ERR_RANK');
   }
 
@@ -200,9 +200,10 @@ export class Epochs {
   }
 
   #refuseAccess(call: string, target: number): never {
+    const whom = target === Rank.NULL ? 'Rank.NULL' : `rank ${target}`;
     throw new RmaError(
       'ERR_RMA_SYNC',
-      `${call} to rank ${target} in ${this.what}: no epoch gives access to it (${this.describe()}); call fence(), start(group), lock(${target}, …) or lockAll() first`,
+      `${call} to ${whom} in ${this.what}: no epoch gives access to it (${this.describe()}); call fence(), start(group), lock(${showRank(target)}, …) or lockAll() first`,
     );
   }
 

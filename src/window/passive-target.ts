@@ -5,7 +5,7 @@ import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts
 import { DONE, type Waiting } from '../comm/progress.ts';
 import { RmaError, show } from '../errors.ts';
 import type { AllLock } from '../sync/lock/all.ts';
-import { type Attempt, Lock, type TargetLock } from '../sync/lock/scheme.ts';
+import { type Attempt, LockBit, type TargetLock } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { WindowParts } from './create.ts';
@@ -63,6 +63,7 @@ export class PassiveTarget {
 
   // ---- lock -----------------------------------------------------------------------------------------------------------
 
+  /** @param type a `LockBit` */
   lock(target: number, type: number, assert: number, options: WaitOptions | undefined): Promise<void> {
     try {
       const wait = readWait('lock', options);
@@ -88,7 +89,7 @@ export class PassiveTarget {
       this.#locked(t, type | UNCHECKED);
       return true;
     }
-    if (!this.#tryAcquire(t.lock!, type === Lock.EXCLUSIVE)) return false;
+    if (!this.#tryAcquire(t.lock!, type === LockBit.EXCLUSIVE)) return false;
     this.#locked(t, type);
     return true;
   }
@@ -103,7 +104,7 @@ export class PassiveTarget {
 
   /** A deadline or a signal is for the lock, so it is waited for. */
   #deferLock(t: Target, type: number, wait: WaitOptions | undefined): boolean {
-    if (wait !== undefined || t.lock!.defer?.(type === Lock.EXCLUSIVE) !== true) return false;
+    if (wait !== undefined || t.lock!.defer?.(type === LockBit.EXCLUSIVE) !== true) return false;
     this.#locked(t, type);
     return true;
   }
@@ -129,7 +130,7 @@ export class PassiveTarget {
 
   /** The lock's scheme does not know whose part of which window it is for: messages do. */
   #acquire(t: Target, type: number): Operation {
-    const operation = t.lock!.acquire(type === Lock.EXCLUSIVE);
+    const operation = t.lock!.acquire(type === LockBit.EXCLUSIVE);
     const name = `lock of rank ${t.rank} in ${this.#epochs.what}`;
     return {
       advance: () => operation.advance(),
@@ -143,7 +144,7 @@ export class PassiveTarget {
     const epochs = this.#epochs;
     if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
     if (assert !== 0) checkAssert('lock', assert, Assert.NO_CHECK);
-    if (type !== Lock.SHARED && type !== Lock.EXCLUSIVE) {
+    if (type !== LockBit.SHARED && type !== LockBit.EXCLUSIVE) {
       throw new RmaError(
         'ERR_LOCKTYPE',
         `lock of ${epochs.what}: the type is Lock.SHARED or Lock.EXCLUSIVE, not ${show(type)}`,
@@ -268,7 +269,7 @@ export class PassiveTarget {
     this.#epochs.used = false;
     this.#epochs.accesses?.completed(t.rank);
     // The release is itself an atomic read-modify-write: our stores are visible before the lock is seen free. Without a lock, it is a fence.
-    if ((held & UNCHECKED) === 0) this.#release(t.lock!, held === Lock.EXCLUSIVE);
+    if ((held & UNCHECKED) === 0) this.#release(t.lock!, held === LockBit.EXCLUSIVE);
     else memoryFence();
   }
 

@@ -48,6 +48,8 @@ import type { Communicator } from '../comm/communicator.ts';
 import type { RemoteRegion, RemoteWord, RequestTransfer } from '../transfer/requests.ts';
 import { Access, type Memory, type MemoryRegion } from '../verbs/memory.ts';
 import type { Attached, Directory, Listed, Place } from './attachments.ts';
+import { storeNumber } from './number-words.ts';
+import { lookUp } from './region-list.ts';
 
 const VERSION = 0;
 const HEAD = 1;
@@ -102,7 +104,6 @@ interface Registered {
 }
 
 export class RemoteDirectory implements Directory {
-  readonly most = Number.POSITIVE_INFINITY;
   readonly #comm: Communicator;
   readonly #requests: RequestTransfer;
   /** This rank's words, as halves. */
@@ -164,10 +165,10 @@ export class RemoteDirectory implements Directory {
     const first = this.#slots.length + NUMBERS * slot;
     Atomics.add(halves, 2 * slot, 1);
     const { address = 0, bytes = 0, key = 0, deviceAddress = 0 } = own ?? {};
-    store(halves, first + ADDRESS, address);
-    store(halves, first + BYTES, bytes);
-    store(halves, first + RKEY, key);
-    store(halves, first + DEVICE_ADDRESS, deviceAddress);
+    storeNumber(halves, 2 * (first + ADDRESS), address);
+    storeNumber(halves, 2 * (first + BYTES), bytes);
+    storeNumber(halves, 2 * (first + RKEY), key);
+    storeNumber(halves, 2 * (first + DEVICE_ADDRESS), deviceAddress);
     Atomics.add(halves, 2 * slot, 1);
   }
 
@@ -178,9 +179,9 @@ export class RemoteDirectory implements Directory {
     this.#slots = new Array(Math.floor(table.memory.byteLength / SLOT_BYTES)).fill(undefined);
     for (const [slot, own] of before.entries()) this.#fill(slot, own);
     this.#turn(HEAD);
-    store(this.#words, SLOTS, this.#slots.length);
-    store(this.#words, KEY, table.region.rkey);
-    store(this.#words, PLACE, table.region.address);
+    storeNumber(this.#words, 2 * SLOTS, this.#slots.length);
+    storeNumber(this.#words, 2 * KEY, table.region.rkey);
+    storeNumber(this.#words, 2 * PLACE, table.region.address);
     this.#turn(HEAD);
   }
 
@@ -334,29 +335,6 @@ function unregister(registered: Registered | undefined): void {
 /** So that the displacement, which is an address of the owner's, is the place in it. */
 function regionAt(address: number, rkey: number, deviceAddress: number): RemoteRegion {
   return { rkey, address: deviceAddress - address };
-}
-
-/** The last region that begins before or at `low`, if it reaches up to `high`. */
-function lookUp(copy: readonly Attached[], low: number, high: number): Attached | undefined {
-  let [from, to] = [0, copy.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (copy[middle].address <= low) from = middle + 1;
-    else to = middle;
-  }
-  if (from === 0) return undefined;
-  const last = copy[from - 1];
-  return high <= last.address + last.bytes ? last : undefined;
-}
-
-const number = new Float64Array(1);
-const halvesOfNumber = new Int32Array(number.buffer);
-
-/** Stores a number into a word, one half after the other. */
-function store(halves: Int32Array, word: number, value: number): void {
-  number[0] = value;
-  Atomics.store(halves, 2 * word, halvesOfNumber[0]);
-  Atomics.store(halves, 2 * word + 1, halvesOfNumber[1]);
 }
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));

@@ -10,7 +10,7 @@
 import type { TypedArray } from '../datatype/base.ts';
 import { OpCode } from '../datatype/codes.ts';
 import { isOp, type Op } from '../datatype/op.ts';
-import { accumulateDoubles, NATIVE_FROM, updateFloat } from '../transfer/accumulate.ts';
+import { accumulateDoubles, NATIVE_FROM, updateDouble } from '../transfer/accumulate.ts';
 import { updateBigInt, updateInteger } from '../transfer/atomic.ts';
 import {
   loadF64,
@@ -116,7 +116,7 @@ export function shortAccumulate(t: Target, origin: TypedArray, disp: number, op:
   } else if (origin instanceof Float64Array) {
     if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
     if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
-    updateFloat(part.f64, at >> 3, at - t.skew, op.code, origin[0], t.stripes!);
+    updateDouble(part.f64, at >> 3, at - t.skew, op.code, origin[0], t.stripes!);
   } else if (origin instanceof Int32Array) {
     if ((at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
     updateInteger(part.i32, at >> 2, op.code, origin[0]);
@@ -169,7 +169,7 @@ export function shortFetchAndOp(t: Target, origin: TypedArray, result: TypedArra
   } else if (origin instanceof Float64Array && result instanceof Float64Array) {
     if ((at & 7) !== 0 || at >> 3 >= part.f64.length) return false;
     if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
-    result[0] = updateFloat(part.f64, at >> 3, at - t.skew, op.code, origin[0], t.stripes!);
+    result[0] = updateDouble(part.f64, at >> 3, at - t.skew, op.code, origin[0], t.stripes!);
   } else return false;
   return true;
 }

@@ -7,7 +7,7 @@ import type { Communicator } from '../comm/communicator.ts';
 import type { Operation } from '../comm/operation.ts';
 import { DONE } from '../comm/progress.ts';
 import type { Attempt, TargetLock } from '../sync/lock/scheme.ts';
-import { Lock } from '../sync/lock/scheme.ts';
+import { LockBit } from '../sync/lock/scheme.ts';
 import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
 import { type CallRecord, override, recordCalls } from '../trace/calls.ts';
 import type { Channel, Recorder } from '../trace/recorder.ts';
@@ -245,11 +245,11 @@ function callsOf(
     wait: { after: () => end('exposure') },
     test: { polls: true, after: () => end('exposure') },
     lock: {
-      details: ([target, type]) => ({ peer: worldRank(target), place: type === Lock.EXCLUSIVE ? 1 : 0 }),
+      details: ([target, type]) => ({ peer: worldRank(target), place: type === LockBit.EXCLUSIVE ? 1 : 0 }),
       after: ([target, type]) => {
         const peer = worldRank(target);
         if (peer >= 0)
-          open(`lock ${peer}`, type === Lock.EXCLUSIVE ? 'exclusive lock' : 'shared lock', next('lock'), peer);
+          open(`lock ${peer}`, type === LockBit.EXCLUSIVE ? 'exclusive lock' : 'shared lock', next('lock'), peer);
       },
     },
     unlock: { ...toTarget, after: ([target]) => end(`lock ${worldRank(target)}`) },

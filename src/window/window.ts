@@ -16,6 +16,7 @@ import {
   type TypedArrayConstructor,
   typeCodeOf,
 } from '../datatype/base.ts';
+import type { ElementsOf, OpOn, OriginOf, ResultOf, Swappable } from '../datatype/elements.ts';
 import type { FetchLayout, TransferLayout } from '../datatype/layout.ts';
 import { Op } from '../datatype/op.ts';
 import { argumentTypeError, RmaError, show } from '../errors.ts';
@@ -269,7 +270,7 @@ export class Window<T extends TypedArray = TypedArray> {
 
   /**
    * Lets the others access `memory`, which may be whatever `create` takes, through this dynamic window. Local: others learn the address from the caller, and
-   * may use it at once. At most 512 regions a rank, where memory is shared; as many as the device takes, where it is not. MPI 4.1, 12.2.4.
+   * may use it at once. As many regions as there is memory for, where it is shared; as many as the device takes, where it is not. MPI 4.1, 12.2.4.
    * @returns the address: a displacement, to which bytes are added
    *
    * The window keeps the memory alive until it is detached or the window freed.
@@ -389,7 +390,12 @@ export class Window<T extends TypedArray = TypedArray> {
    * Cost: for some elements of a common type one check and one store each; `memcpy` for many.
    * Errors: `ERR_WIN`, `ERR_BUFFER`, `ERR_RANK`, `ERR_DISP`, `ERR_TYPE`, `ERR_RMA_SYNC` (no epoch), `ERR_RMA_RANGE`; nothing is written then.
    */
-  put(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): void {
+  put<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
+    target: number,
+    disp: number,
+    layout?: L,
+  ): void {
     const epochs = this.#epochs;
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
     if (t !== undefined && layout === undefined && (epochs.open | t.held) !== 0 && shortPut(t, origin, disp)) {
@@ -404,7 +410,12 @@ export class Window<T extends TypedArray = TypedArray> {
    * Reads from `target`'s part into `origin`. Starts, never waits; `origin` holds the data after the next synchronization.
    * MPI 4.1, 12.3.2. Cost and errors as `put`.
    */
-  get(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): void {
+  get<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
+    target: number,
+    disp: number,
+    layout?: L,
+  ): void {
     const epochs = this.#epochs;
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
     if (t !== undefined && layout === undefined && (epochs.open | t.held) !== 0 && shortGet(t, origin, disp)) {
@@ -422,7 +433,13 @@ export class Window<T extends TypedArray = TypedArray> {
    * elements in one native call.
    * Errors: as `put`, and `ERR_OP`.
    */
-  accumulate(origin: TypedArray, target: number, disp: number, op: Op, layout?: TransferLayout): void {
+  accumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
+    origin: A,
+    target: number,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): void {
     const epochs = this.#epochs;
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
     if (
@@ -441,7 +458,13 @@ export class Window<T extends TypedArray = TypedArray> {
    * Combines one element into the target's and gives the one before: `result[0]`. MPI 4.1, 12.3.4.
    * `origin` and `result` have one element of the same type. Cost and errors as `accumulate`.
    */
-  fetchAndOp(origin: TypedArray | null, result: TypedArray, target: number, disp: number, op: Op): void {
+  fetchAndOp<A extends ElementsOf<T>>(
+    origin: A | null,
+    result: ResultOf<A, undefined>,
+    target: number,
+    disp: number,
+    op: OpOn<A, undefined>,
+  ): void {
     const epochs = this.#epochs;
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
     if (
@@ -462,7 +485,13 @@ export class Window<T extends TypedArray = TypedArray> {
    * Replaces the target's element by `origin[0]` if it equals `compare[0]`; gives the one before in `result[0]`.
    * Integers and bytes only. MPI 4.1, 12.3.4. Cost: one compare-and-swap.
    */
-  compareAndSwap(origin: TypedArray, compare: TypedArray, result: TypedArray, target: number, disp: number): void {
+  compareAndSwap<A extends ElementsOf<T>>(
+    origin: A & Swappable<A>,
+    compare: ResultOf<A, undefined>,
+    result: ResultOf<A, undefined>,
+    target: number,
+    disp: number,
+  ): void {
     const epochs = this.#epochs;
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
     if (
@@ -484,13 +513,13 @@ export class Window<T extends TypedArray = TypedArray> {
    * target; `layout.result` says where in it they go.
    * With `Op.NO_OP` it is an atomic get, and `origin` does not matter: it may be `null`. MPI 4.1, 12.3.4. Cost and errors as `accumulate`.
    */
-  getAccumulate(
-    origin: TypedArray | null,
-    result: TypedArray,
+  getAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
+    origin: A | null,
+    result: ResultOf<A, L>,
     target: number,
     disp: number,
-    op: Op,
-    layout?: FetchLayout,
+    op: OpOn<A, L>,
+    layout?: L,
   ): void {
     const epochs = this.#epochs;
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
@@ -516,34 +545,50 @@ export class Window<T extends TypedArray = TypedArray> {
    * `put`, with a request that is complete when `origin` may be used again. Only in a passive epoch (MPI 4.1, 12.3.5).
    * Cost and errors as `put`; on windows whose operations are complete when issued, the request is always the same one.
    */
-  rput(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): Request {
+  rput<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
+    target: number,
+    disp: number,
+    layout?: L,
+  ): Request {
     this.#passive.check('rput', target);
-    this.put(origin, target, disp, layout);
+    this.put<L>(origin, target, disp, layout);
     return this.#request(target);
   }
 
   /** `get`, with a request that is complete when `origin` holds the data. As `rput`. */
-  rget(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): Request {
+  rget<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
+    target: number,
+    disp: number,
+    layout?: L,
+  ): Request {
     this.#passive.check('rget', target);
-    this.get(origin, target, disp, layout);
+    this.get<L>(origin, target, disp, layout);
     return this.#request(target);
   }
 
   /** `accumulate`, with a request that is complete when `origin` may be used again. As `rput`. */
-  raccumulate(origin: TypedArray, target: number, disp: number, op: Op, layout?: TransferLayout): Request {
+  raccumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
+    origin: A,
+    target: number,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): Request {
     this.#passive.check('raccumulate', target);
-    this.accumulate(origin, target, disp, op, layout);
+    this.accumulate<A, L>(origin, target, disp, op, layout);
     return this.#request(target);
   }
 
   /** `getAccumulate`, with a request that is complete when `result` holds the data. As `rput`. */
-  rgetAccumulate(
-    origin: TypedArray | null,
-    result: TypedArray,
+  rgetAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
+    origin: A | null,
+    result: ResultOf<A, L>,
     target: number,
     disp: number,
-    op: Op,
-    layout?: FetchLayout,
+    op: OpOn<A, L>,
+    layout?: L,
   ): Request {
     this.#passive.check('rgetAccumulate', target);
     this.#longWay.getAccumulate('rgetAccumulate', origin, result, target, disp, op, layout);
@@ -565,8 +610,13 @@ export class Window<T extends TypedArray = TypedArray> {
    * this rank has put there before. Needs an epoch as `put` does; the target needs none. RDMA write with immediate, where puts are
    * requests. Where operations are queued, they leave with it (lock `two-sided`), or it is carried out in the closing fence (`deferred`). Cost: as `put`, and an atomic addition at the target. Errors as `put`.
    */
-  putNotify(origin: TypedArray, target: number, disp: number, layout?: TransferLayout): void {
-    this.put(origin, target, disp, layout);
+  putNotify<L extends TransferLayout | undefined = undefined>(
+    origin: OriginOf<T, L>,
+    target: number,
+    disp: number,
+    layout?: L,
+  ): void {
+    this.put<L>(origin, target, disp, layout);
     if (target === Rank.NULL) return;
     const t = this.#epochs.targets[target];
     const queue = this.#longWay.queueFor(t);
@@ -684,12 +734,12 @@ export class Window<T extends TypedArray = TypedArray> {
    * Errors: `ERR_WIN`, `ERR_LOCKTYPE`, `ERR_RANK`, `ERR_ASSERT`, `ERR_RMA_SYNC` (this rank holds it already, or is in a fence epoch),
    * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (the lock is not held then).
    */
-  lock(target: number, type: number, assert = 0, options?: WaitOptions): Promise<void> {
-    return this.#passive.lock(target, type, assert, options);
+  lock(target: number, type: Lock, assert = 0, options?: WaitOptions): Promise<void> {
+    return this.#passive.lock(target, type as unknown as number, assert, options);
   }
 
-  lockSync(target: number, type: number, assert = 0, options?: WaitOptions): void {
-    this.#passive.lockSync(target, type, assert, options);
+  lockSync(target: number, type: Lock, assert = 0, options?: WaitOptions): void {
+    this.#passive.lockSync(target, type as unknown as number, assert, options);
   }
 
   /** Ends the epoch that `lock` opened: everything issued to `target` is complete, here and there. Cost: one atomic subtraction; of an exclusive lock, two. */
@@ -774,58 +824,58 @@ export class Window<T extends TypedArray = TypedArray> {
    * `lock` as an object whose type offers what the epoch allows, for `await using epoch = await win.locked(target)`: the unlock is the end of the
    * block. Cost and errors as `lock`.
    */
-  async locked(target: number, type: number = Lock.EXCLUSIVE, assert = 0, options?: WaitOptions): Promise<LockEpoch> {
+  async locked(target: number, type: Lock = Lock.EXCLUSIVE, assert = 0, options?: WaitOptions): Promise<LockEpoch<T>> {
     await this.lock(target, type, assert, options);
     return new LockEpoch(this, target);
   }
 
-  lockedSync(target: number, type: number = Lock.EXCLUSIVE, assert = 0, options?: WaitOptions): LockEpoch {
+  lockedSync(target: number, type: Lock = Lock.EXCLUSIVE, assert = 0, options?: WaitOptions): LockEpoch<T> {
     this.lockSync(target, type, assert, options);
     return new LockEpoch(this, target);
   }
 
   /** `lockAll` as an object. */
-  async lockedAll(assert = 0, options?: WaitOptions): Promise<LockAllEpoch> {
+  async lockedAll(assert = 0, options?: WaitOptions): Promise<LockAllEpoch<T>> {
     await this.lockAll(assert, options);
     return new LockAllEpoch(this);
   }
 
-  lockedAllSync(assert = 0, options?: WaitOptions): LockAllEpoch {
+  lockedAllSync(assert = 0, options?: WaitOptions): LockAllEpoch<T> {
     this.lockAllSync(assert, options);
     return new LockAllEpoch(this);
   }
 
   /** `fence` as an object; its end is another fence, with `Assert.NO_SUCCEED`. Collective. */
-  async fenced(assert = 0, options?: WaitOptions): Promise<FenceEpoch> {
+  async fenced(assert = 0, options?: WaitOptions): Promise<FenceEpoch<T>> {
     checkAssert('fenced', assert, FENCED_ASSERTIONS);
     await this.fence(assert, options);
     return new FenceEpoch(this);
   }
 
-  fencedSync(assert = 0, options?: WaitOptions): FenceEpoch {
+  fencedSync(assert = 0, options?: WaitOptions): FenceEpoch<T> {
     checkAssert('fenced', assert, FENCED_ASSERTIONS);
     this.fenceSync(assert, options);
     return new FenceEpoch(this);
   }
 
   /** `start` as an object; its end is `complete`. */
-  async started(group: Group, assert = 0, options?: WaitOptions): Promise<StartEpoch> {
+  async started(group: Group, assert = 0, options?: WaitOptions): Promise<StartEpoch<T>> {
     await this.start(group, assert, options);
     return new StartEpoch(this);
   }
 
-  startedSync(group: Group, assert = 0, options?: WaitOptions): StartEpoch {
+  startedSync(group: Group, assert = 0, options?: WaitOptions): StartEpoch<T> {
     this.startSync(group, assert, options);
     return new StartEpoch(this);
   }
 
   /** `post` as an object; its end is `wait`. */
-  async posted(group: Group, assert = 0): Promise<PostEpoch> {
+  async posted(group: Group, assert = 0): Promise<PostEpoch<T>> {
     await this.post(group, assert);
     return new PostEpoch(this);
   }
 
-  postedSync(group: Group, assert = 0): PostEpoch {
+  postedSync(group: Group, assert = 0): PostEpoch<T> {
     this.postSync(group, assert);
     return new PostEpoch(this);
   }

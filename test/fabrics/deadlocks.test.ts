@@ -26,7 +26,7 @@ async function messageOf(size: number, info: WindowInfo, main: Main, options: Pa
 }
 
 /** Takes another rank's lock for a put: a lock that is deferred is waited for at the unlock. */
-async function put(win: Window<Int32Array>, rank: number, type: number): Promise<void> {
+async function put(win: Window<Int32Array>, rank: number, type: Lock): Promise<void> {
   await win.lock(rank, type);
   win.put(Int32Array.of(1), rank, 0);
   await win.unlock(rank);

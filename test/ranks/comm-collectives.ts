@@ -333,7 +333,7 @@ async function splits(world: Communicator): Promise<void> {
   const parts: [Communicator, number[]][] = [];
   for (let salt = 0; salt < 6; salt++) {
     const draw = (r: number): [number, number] => [
-      new Random(seed, salt, r).between(-1, 2),
+      new Random(seed, salt, r).pick([Rank.UNDEFINED, 0, 1, 2]),
       new Random(seed, salt, r, 1).between(-2, 2),
     ];
     const [color, key] = draw(rank);

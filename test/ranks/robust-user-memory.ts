@@ -20,7 +20,7 @@ function tell(what: object): void {
 /** From here on each rank says that it has begun. */
 const BEGUN = 10_000;
 const memory = new Float64Array(world.rank === 0 ? BEGUN + world.size : 1);
-const win = calls === 'dynamic' ? await Window.createDynamic(world) : await Window.create(world, memory);
+const win: Window = calls === 'dynamic' ? await Window.createDynamic(world) : await Window.create(world, memory);
 const address = new Float64Array(world.size);
 const mine = calls === 'dynamic' ? win.attach(memory) : 0;
 await world.allgather(Float64Array.of(mine), address);

@@ -136,7 +136,8 @@ await runCases({
       get: () => window.get(one, 0, 0),
       accumulate: () => window.accumulate(one, 0, 0, Op.SUM),
       fetchAndOp: () => window.fetchAndOp(one, new Float64Array(1), 0, 0, Op.SUM),
-      compareAndSwap: () => window.compareAndSwap(new Int8Array(1), new Int8Array(1), new Int8Array(1), 0, 0),
+      compareAndSwap: () =>
+        (window as Window).compareAndSwap(new Int8Array(1), new Int8Array(1), new Int8Array(1), 0, 0),
       fenceSync: () => window.fenceSync(),
       lockSync: () => window.lockSync(0, Lock.SHARED),
       unlockSync: () => window.unlockSync(0),
@@ -149,7 +150,7 @@ await runCases({
     for (const [name, call] of Object.entries(calls)) check(codeOf(call) === 'ERR_WIN', `${name}: ${codeOf(call)}`);
     for (const call of [
       () => window.fence(),
-      () => window.lock(0, 1),
+      () => window.lock(0, Lock.SHARED),
       () => window.unlock(0),
       () => window.lockAll(),
       () => window.flush(0),

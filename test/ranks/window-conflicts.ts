@@ -10,7 +10,7 @@ const whole = BigInt64Array.of(1n);
 /** Calls that touch the same place, and how they get on with each other. */
 async function pairs(world: Communicator): Promise<void> {
   const target = (world.rank + 1) % world.size;
-  const win = await Window.allocate(world, Float64Array, 8);
+  const win: Window = await Window.allocate(world, Float64Array, 8);
   const sum = new Float64Array(2);
   const result = new BigInt64Array(1);
   const calls: Record<string, () => void> = {

@@ -221,6 +221,91 @@ async function again(world: Communicator): Promise<void> {
   for (const array of [memory, other]) world.freeMem(array);
 }
 
+/**
+ * Thousands of regions at each rank, in an order of addresses that has nothing to do with that of the calls. Half of them stay, and the others add to them by lock; the owner takes
+ * the rest away and brings it back meanwhile, and whoever holds its lock finds each of these whole, or finds that it is not attached.
+ */
+async function thousands(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  const random = new Random(seed, rank);
+  // By requests an access to what is not known takes round trips.
+  const count = byRequests ? 300 : 3000;
+  const rounds = byRequests ? 15 : 150;
+  const words = 4;
+  // Between two regions there are words that belong to none.
+  const whole = world.allocMem(Int32Array, 2 * words * count);
+  const regions = Array.from({ length: count }, (_, i) => whole.subarray(2 * words * i, 2 * words * i + words));
+  const own = Array.from({ length: 20 }, (_, i) => memoryOf(world, i, 5 + i));
+  const win = await Window.createDynamic(world);
+  const places = new Float64Array(count);
+  const order = Array.from({ length: count }, (_, i) => i).sort((a, b) => ((a * 7919) % count) - ((b * 7919) % count));
+  for (const i of order) places[i] = win.attach(regions[i]);
+  const extra = own.map(({ memory }) => win.attach(memory));
+  const all = new Float64Array(size * count);
+  await world.allgather(places, all);
+  const extras = new Float64Array(size * extra.length);
+  await world.allgather(Float64Array.from(extra), extras);
+
+  const added = new Int32Array(size * count);
+  const one = Int32Array.of(1);
+  const found = new Int32Array(words);
+  const attached = new Array<boolean>(count).fill(true);
+  /** Odd ones come and go. */
+  const odd = (): number => 1 + 2 * random.below(count / 2);
+  for (let round = 0; round < rounds; round++) {
+    const target = random.below(size);
+    await win.lock(target, Lock.SHARED);
+    for (let access = 0; access < 10; access++) {
+      const i = 2 * random.below(count / 2);
+      win.accumulate(one, target, all[target * count + i] + 4 * random.below(words), Op.SUM);
+      added[target * count + i]++;
+      win.accumulate(one, target, extras[target * extra.length + random.below(extra.length)], Op.SUM);
+    }
+    const i = odd();
+    try {
+      win.get(found, target, all[target * count + i]);
+      await win.flush(target);
+      assert.ok(found.every((value) => value === 0));
+    } catch (error) {
+      assert.equal((error as { code?: unknown }).code, 'ERR_RMA_RANGE');
+      assert.match((error as Error).message, /attached/);
+    }
+    assert.throws(() => win.put(one, target, all[target * count + i] + 4 * words), { code: 'ERR_RMA_RANGE' });
+    await win.unlock(target);
+    for (let change = 0; change < 8; change++) {
+      const mine = odd();
+      try {
+        if (attached[mine]) win.detach(regions[mine]);
+        else assert.equal(win.attach(regions[mine]), places[mine]);
+        attached[mine] = !attached[mine];
+      } catch (error) {
+        // Somebody holds the lock.
+        assert.match((error as Error).message, /holds the lock/);
+      }
+    }
+  }
+  await world.barrier();
+  const expected = new Int32Array(size * count);
+  await world.allreduce(added, expected, Op.SUM);
+  for (let i = 0; i < count; i++) {
+    const sum = regions[i].reduce((a, b) => a + b, 0);
+    assert.equal(sum, expected[rank * count + i], `region ${i}`);
+    assert.ok(whole.subarray(2 * words * i + words, 2 * words * (i + 1)).every((value) => value === 0));
+  }
+  // All go, in another order, and come back.
+  for (let i = 0; i < count; i++) if (attached[i]) win.detach(regions[i]);
+  await world.barrier();
+  await win.lockAll();
+  assert.throws(() => win.put(one, (rank + 1) % size, all[((rank + 1) % size) * count]), { code: 'ERR_RMA_RANGE' });
+  await win.unlockAll();
+  await world.barrier();
+  for (let i = 0; i < count; i++) win.attach(regions[i]);
+  await world.barrier();
+  await win.free();
+  world.freeMem(whole);
+  for (const { free } of own) free();
+}
+
 /** A list whose elements are at all ranks: each is put in front of the one before by a compare-and-swap at rank 0. */
 async function linkedList(world: Communicator): Promise<void> {
   const { rank, size } = world;
@@ -339,4 +424,4 @@ async function refusals(world: Communicator): Promise<void> {
   assert.throws(() => win.attach(new Int32Array(1)), { code: 'ERR_WIN' });
 }
 
-await runCases({ everyCall, storm, changingTable, again, linkedList, refusals });
+await runCases({ everyCall, storm, changingTable, again, thousands, linkedList, refusals });

@@ -4,17 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  Assert,
-  type Communicator,
-  Lock,
-  Op,
-  Rank,
-  type TypedArray,
-  type WaitOptions,
-  Window,
-  type WindowInfo,
-} from 'onesided';
+import { Assert, type Communicator, Lock, Op, Rank, type WaitOptions, Window, type WindowInfo } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
 
 const ALL = ['immediate', 'remote-notify', 'deferred', 'immediate-naive', 'immediate-optimized', 'notify-all'] as const;
@@ -160,8 +150,8 @@ async function locks(world: Communicator, fence: FenceName): Promise<void> {
     await win.lock(Rank.NULL, Lock.EXCLUSIVE);
     win.unlockSync(Rank.NULL);
     for (const wrong of [0, 3, -1, 1.5, Number.NaN, '1', undefined]) {
-      await assert.rejects(win.lock(0, wrong as number), { code: 'ERR_LOCKTYPE' });
-      assert.throws(() => win.lockSync(0, wrong as number), { code: 'ERR_LOCKTYPE' });
+      await assert.rejects(win.lock(0, wrong as never), { code: 'ERR_LOCKTYPE' });
+      assert.throws(() => win.lockSync(0, wrong as never), { code: 'ERR_LOCKTYPE' });
     }
     for (const wrong of [size, -2, 0.5, Number.NaN, 2 ** 32]) {
       await assert.rejects(win.lock(wrong, Lock.SHARED), { code: 'ERR_RANK' });
@@ -377,7 +367,7 @@ async function severalWindows(world: Communicator): Promise<void> {
 async function windowsOnOtherCommunicators(world: Communicator): Promise<void> {
   const { rank, size } = world;
   // Odd and even ranks, in descending order of their ranks in the world; who is a multiple of three stays out.
-  const part = await world.split(rank % 3 === 0 ? -1 : rank % 2, -rank);
+  const part = await world.split(rank % 3 === 0 ? Rank.UNDEFINED : rank % 2, -rank);
   assert.equal(part === undefined, rank % 3 === 0);
   if (part !== undefined) {
     const members = Array.from({ length: size }, (_, r) => size - 1 - r).filter(
@@ -761,7 +751,7 @@ async function ownPart(world: Communicator, fence: FenceName): Promise<void> {
       () => win.accumulate(win.local.subarray(3, 4), rank, 3, Op.SUM),
     ];
     for (const attempt of attempts) assert.throws(attempt, conflict);
-    win.put(win.local.subarray(0, 2) as TypedArray, rank, 4);
+    win.put(win.local.subarray(0, 2), rank, 4);
     await win.flush(rank);
     await win.unlock(rank);
     assert.deepEqual([...win.local], [1, 2, 3, 4, 1, 2, 0, 0]);

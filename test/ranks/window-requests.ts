@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Assert, type Communicator, Lock, Op, Rank, Request, Window, type WindowInfo } from 'onesided';
+import { Assert, type Communicator, Lock, Op, Rank, Request, type TypedArray, Window, type WindowInfo } from 'onesided';
 import { runCases } from './support/cases.ts';
 
 const FENCES = ['immediate', 'remote-notify'] as const;
@@ -77,7 +77,7 @@ async function refusals(world: Communicator, info: WindowInfo): Promise<void> {
   await allocated(world, 4, info, async (win) => {
     const two = new Float64Array(2);
     const get = (origin: unknown, result: unknown, target = 0, disp = 0, op: unknown = Op.SUM) =>
-      win.getAccumulate(origin as Float64Array, result as Float64Array, target, disp, op as Op);
+      win.getAccumulate(origin as Float64Array, result as Float64Array, target, disp, op as typeof Op.SUM);
     assert.throws(() => get(two, new Float64Array(2)), SYNC);
     await win.lockAll();
     win.local.fill(7);
@@ -103,7 +103,7 @@ async function refusals(world: Communicator, info: WindowInfo): Promise<void> {
     for (const call of [
       () => get(good, good),
       () => get(undefined, sink),
-      () => win.compareAndSwap(good, undefined as unknown as Float64Array, sink, 0, 0),
+      () => (win as Window).compareAndSwap(good as TypedArray, undefined as unknown as TypedArray, sink, 0, 0),
       () => win.fetchAndOp(undefined as unknown as Float64Array, sink, 0, 0, Op.SUM),
     ]) {
       assert.throws(call, { code: 'ERR_BUFFER' });

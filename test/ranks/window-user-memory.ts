@@ -152,7 +152,7 @@ async function sums(world: Communicator, info: WindowInfo): Promise<void> {
   for (const type of TYPES) {
     const size8 = type.BYTES_PER_ELEMENT;
     const local = typed(type as typeof Float64Array, n, size8);
-    const win = await Window.create(world, local, { info });
+    const win: Window = await Window.create(world, local, { info });
     const big = size8 === 8 && type !== (Float64Array as unknown);
     const one = new type(n);
     (one as Float64Array).fill((big ? 1n : 1) as number);
@@ -405,7 +405,7 @@ async function refusals(world: Communicator, info: WindowInfo): Promise<void> {
   refused('ERR_DISP', () => win.compareAndSwap(Int16Array.of(1), Int16Array.of(1), new Int16Array(1), target, 2));
   refused('ERR_RMA_RANGE', () => win.put(new Uint8Array(2), target, local.length - 1));
   refused('ERR_RMA_RANGE', () => win.get(new Uint8Array(1), target, local.length));
-  refused('ERR_OP', () => win.accumulate(Uint8Array.of(1), target, 0, 'SUM' as unknown as Op));
+  refused('ERR_OP', () => win.accumulate(Uint8Array.of(1), target, 0, 'SUM' as never));
   if (plain && !lends && target !== rank) refused('ERR_RMA_SHARED', () => win.sharedQuery(target));
   win.accumulate(Float64Array.of(1.5), target, 7, Op.SUM);
   win.put(Float64Array.of(2.5), target, 16 - 1);

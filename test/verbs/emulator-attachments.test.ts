@@ -152,9 +152,11 @@ test('a member that has opened no device, or one of another layout, is nobody', 
   const a = new End(openEmulator(fabrics[0])).make();
   contexts.push(a.context);
   refused(() => a.context.remotePointer(1, 1, 0, 1, 0), /no device/);
-  // A root that no emulator of this version has written.
-  fabrics[1].publishRoot(fabrics[1].allocate(4 << 20));
-  refused(() => a.context.remotePointer(1, 1, 0, 1, 0), /no device/);
+  // Roots that no emulator of this version has written.
+  for (const bytes of [4 << 20, 32 << 20]) {
+    fabrics[1].publishRoot(fabrics[1].allocate(bytes));
+    refused(() => a.context.remotePointer(1, 1, 0, 1, 0), /no device/);
+  }
   a.qp.modify({ state: QpState.INIT });
   a.qp.modify({ state: QpState.RTR, dest: { lid: 1, qpNumber: 8192 } });
   a.qp.modify({ state: QpState.RTS });

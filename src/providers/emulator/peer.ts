@@ -7,7 +7,7 @@
 import type { Attachment, Fabric } from './fabric.ts';
 import { Mapping } from './mapping.ts';
 import type { RegionEntry } from './region-table.ts';
-import { Root } from './root.ts';
+import { ROOT_BYTES, Root } from './root.ts';
 
 /** A piece of the peer's memory, mapped here, and how many use it. */
 export interface Attached {
@@ -56,12 +56,15 @@ export class Peer {
   readonly #own: ReadonlyMap<number, Mapping> | undefined;
   readonly #attached = new Map<number, Attached>();
   readonly #regions = new Map<number, RemoteRegion>();
+  /** Regions that were looked up since all known ones were last looked at. */
+  #lookedUp = 0;
 
   /** `undefined` if no device is open there. */
   static open(fabric: Fabric, lid: number, own: ReadonlyMap<number, Mapping>): Peer | undefined {
     if (!Number.isInteger(lid) || lid < 0 || lid >= fabric.size) return undefined;
     const found = fabric.root(lid);
-    if (found === undefined) return undefined;
+    // One of another version may be shorter.
+    if (found === undefined || found.byteLength < ROOT_BYTES) return undefined;
     let attachment: Attachment;
     try {
       attachment = fabric.attach(lid, found.handle, found.byteLength);
@@ -93,6 +96,10 @@ export class Peer {
   region(key: number): RemoteRegion | undefined {
     const known = this.#regions.get(key);
     if (known !== undefined && this.root.regions.holds(key)) return known;
+    if (known !== undefined) {
+      this.#regions.delete(key);
+      this.detach(known.attached);
+    }
     this.#dropRevoked();
     const entry = this.root.regions.find(key);
     if (entry === undefined || entry.handle < 0) return undefined;
@@ -152,7 +159,10 @@ export class Peer {
     this.#rootAttachment.release();
   }
 
+  /** Each time that an eighth of them has come, so that a lookup costs some looks, however many regions are known. */
   #dropRevoked(): void {
+    if (8 * ++this.#lookedUp < this.#regions.size) return;
+    this.#lookedUp = 0;
     for (const [key, region] of this.#regions) {
       if (this.root.regions.holds(key)) continue;
       this.#regions.delete(key);

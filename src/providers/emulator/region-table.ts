@@ -2,7 +2,8 @@
  * Memory regions in shared memory, so that a peer's processor can find and check what a key names.
  *
  * A key is a random 32-bit number, never 0, and its low bits say its slot: a context draws until it hits a free one. So the
- * table is searched with one load, and no part of the key is less random than the slots are taken. Half of the slots may be in use.
+ * table is searched with one load, and no part of the key is less random than the slots are taken. Half of the slots may be in use:
+ * about as many as a process of Linux has mappings. Pages of the table in which there is no region take no memory.
  *
  * A slot belongs to its context; peers only read. Publishing writes the fields first and KEY last, revoking clears KEY first, all
  * sequentially consistent: a peer that finds the same key before and after it reads the fields has read fields of that key. An
@@ -14,7 +15,7 @@ import { randomFillSync } from 'node:crypto';
 import { RmaError } from '../../errors.ts';
 import { loadAcquire } from '../../memory-model.ts';
 
-const SLOTS = 1 << 15;
+const SLOTS = 1 << 17;
 export const MAX_REGIONS = SLOTS / 2;
 const SLOT_WORDS = 16;
 export const REGION_TABLE_BYTES = 4 * SLOTS * SLOT_WORDS;

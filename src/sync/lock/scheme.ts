@@ -1,8 +1,23 @@
 /** What every passive-target lock scheme offers a window. */
 import type { Operation } from '../../comm/operation.ts';
 
-/** Lock types (`MPI_LOCK_SHARED`, `MPI_LOCK_EXCLUSIVE`). */
-export const Lock = Object.freeze({ SHARED: 1, EXCLUSIVE: 2 });
+/** Lock types as bits of `Target.held`: what `Lock`'s values are at run time. */
+export const LockBit = Object.freeze({ SHARED: 1, EXCLUSIVE: 2 });
+
+declare const lockType: unique symbol;
+
+/** The type of a lock. At run time a number; for the compiler none, so that it is not taken for a rank, nor a rank for it. */
+export interface Lock {
+  readonly [lockType]: true;
+}
+
+/** How `lock` keeps others away. */
+export const Lock = LockBit as unknown as {
+  /** Any number of ranks hold it at a time, while nobody holds an exclusive one (`MPI_LOCK_SHARED`). */
+  readonly SHARED: Lock;
+  /** One rank holds it, and nobody holds a shared one (`MPI_LOCK_EXCLUSIVE`). */
+  readonly EXCLUSIVE: Lock;
+};
 
 /** An acquisition that does not wait in line. When it is complete, `acquired` says whether it has the lock. Abandoned, it does not keep it. */
 export interface Attempt extends Operation {

@@ -1,7 +1,7 @@
 /** A worker that updates the first element of a shared array, 100 times in each of its rounds. */
 import { workerData } from 'node:worker_threads';
 import { OpCode, TypeCode } from '../../../src/datatype/codes.ts';
-import { updateFloat } from '../../../src/transfer/accumulate.ts';
+import { updateDouble } from '../../../src/transfer/accumulate.ts';
 import { Stripes } from '../../../src/transfer/stripes.ts';
 import { addon } from '../../support/addon.ts';
 
@@ -27,7 +27,7 @@ for (let round = 0; round < rounds; round++) {
     else origin[i] = round * 100 + i + number - 1 + (number === 3 ? 1 : 0);
   }
   // One of them in JavaScript.
-  if (number === 2) for (const value of origin) updateFloat(target, 0, 0, op, value, stripes);
+  if (number === 2) for (const value of origin) updateDouble(target, 0, 0, op, value, stripes);
   else while (!addAll()) native.schedYield();
 }
 

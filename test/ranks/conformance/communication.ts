@@ -9,8 +9,9 @@ import {
   Request,
   type TypedArray,
   type TypedArrayConstructor,
-  type Window,
+  Window,
 } from 'onesided';
+import { keepsBits } from './bits.ts';
 import { collector, peek, refused, sumTo, type Trial } from './requirement.ts';
 
 const { requirements, requirement } = collector();
@@ -518,6 +519,8 @@ const RESULTS: Record<string, number> = {
   REPLACE: 3,
   NO_OP: 6,
 };
+/** One that is defined on the elements of whoever asks. */
+const operation = (name: string): typeof Op.SUM => Op[name as 'SUM'];
 const OF_FLOATS = ['SUM', 'PROD', 'MIN', 'MAX', 'REPLACE', 'NO_OP'];
 
 requirement(
@@ -530,7 +533,7 @@ requirement(
       await t.window<Numbers>(Type, names.length, async (win) => {
         win.local.fill(6);
         await fenced(win, () => {
-          for (const [i, name] of names.entries()) win.accumulate(Type.of(3), t.next, i, Op[name as keyof typeof Op]);
+          for (const [i, name] of names.entries()) win.accumulate(Type.of(3), t.next, i, operation(name));
         });
         assert.deepEqual([...win.local], Object.values(RESULTS), Type.name);
       });
@@ -543,7 +546,7 @@ requirement('12.3.4', 'accumulate applies every operation to 64-bit integers', '
     await t.window(Type, names.length, async (win) => {
       win.local.fill(6n);
       await fenced(win, () => {
-        for (const [i, name] of names.entries()) win.accumulate(Type.of(3n), t.next, i, Op[name as keyof typeof Op]);
+        for (const [i, name] of names.entries()) win.accumulate(Type.of(3n), t.next, i, operation(name));
       });
       assert.deepEqual([...win.local].map(Number), Object.values(RESULTS), Type.name);
     });
@@ -558,8 +561,7 @@ requirement(
       await t.window<Numbers>(Type, OF_FLOATS.length, async (win) => {
         win.local.fill(6);
         await fenced(win, () => {
-          for (const [i, name] of OF_FLOATS.entries())
-            win.accumulate(Type.of(3), t.next, i, Op[name as keyof typeof Op]);
+          for (const [i, name] of OF_FLOATS.entries()) win.accumulate(Type.of(3), t.next, i, operation(name));
           for (const op of [Op.BAND, Op.BOR, Op.BXOR, Op.LAND, Op.LOR, Op.LXOR])
             refused('ERR_OP', () => win.accumulate(Type.of(3), t.next, 0, op));
         });
@@ -577,6 +579,21 @@ requirement('12.3.4', 'REPLACE is an atomic put, of any layout', 'mpich/acc_loc'
     await fenced(win, () => win.accumulate(Float64Array.of(1, 2, t.rank), t.next, 1, Op.REPLACE, { target: { type } }));
     assert.deepEqual([...win.local], [0, 1, 0, 2, 0, t.previous, 0, 0]);
   }),
+);
+requirement(
+  '12.3.4',
+  'what REPLACE moves, what is fetched, and what NO_OP leaves keeps its bits, those of NaNs too',
+  '',
+  async (t) => {
+    await t.window(Uint8Array, 640, (win) => keepsBits(t, win));
+    await t.window(Uint8Array, 640, (win) => keepsBits(t, win), { info: { fence: 'deferred' } });
+  },
+);
+requirement(
+  '12.3.4',
+  "what REPLACE moves to memory that is not the library's keeps its bits, and so does what is fetched from it",
+  '',
+  (t) => t.using(Window.create(t.comm, new Uint8Array(new ArrayBuffer(640))), (win) => keepsBits(t, win)),
 );
 requirement(
   '12.3.4',
@@ -682,7 +699,7 @@ requirement('12.3.4', 'only the predefined operations are taken', 'mpich-errors/
   t.window(Int32Array, 1, (win) =>
     fenced(win, () => {
       for (const op of ['SUM', (a: number, b: number) => a + b, { ...Op.SUM }, undefined])
-        refused('ERR_OP', () => win.accumulate(Int32Array.of(1), t.next, 0, op as unknown as Op));
+        refused('ERR_OP', () => win.accumulate(Int32Array.of(1), t.next, 0, op as never));
     }),
   ),
 );
@@ -789,6 +806,46 @@ requirement('12.3.4', 'getAccumulate of no elements does nothing', 'mpi4py/testG
     fenced(win, () => win.getAccumulate(new Int32Array(0), new Int32Array(0), t.next, 0, Op.SUM)),
   ),
 );
+requirement('12.3.4', 'an accumulate of an empty layout does nothing, whatever the operation', '', (t) =>
+  t.window(Uint8Array, 16, async (win) => {
+    const { LONG_INT, DOUBLE_INT, vector } = Datatype;
+    win.local.fill(7);
+    const none = new Uint8Array(0);
+    const some = new Uint8Array(16).fill(9);
+    await lockedAll(t, win, async () => {
+      for (const op of [Op.MINLOC, Op.MAXLOC, Op.SUM, Op.REPLACE, Op.NO_OP, Op.BXOR]) {
+        for (const empty of [
+          { type: LONG_INT, count: 0 },
+          { type: vector(0, 1, 1, LONG_INT), count: 1 },
+          { type: vector(0, 1, 1, DOUBLE_INT), count: 3 },
+          { type: Datatype.struct([], [], []) },
+          { type: Datatype.struct([0, 0], [0, 8], [INT32, FLOAT64]), count: 2 },
+        ]) {
+          for (const target of [t.next, t.rank]) {
+            const both = { origin: empty, target: empty };
+            const all = { ...both, result: empty };
+            win.accumulate(some, target, 0, op, both);
+            win.accumulate(none, target, 0, op, { target: empty });
+            win.accumulate(some, target, 0, op, { origin: empty });
+            win.getAccumulate(some, none, target, 0, op, both);
+            win.getAccumulate(some, some.slice(), target, 0, op, all);
+            win.getAccumulate(none, none, target, 0, op, { result: empty, target: empty });
+            await win.raccumulate(some, target, 0, op, both).wait();
+            await win.rgetAccumulate(some, some.slice(), target, 0, op, all).wait();
+          }
+        }
+      }
+      win.getAccumulate(null, none, t.next, 0, Op.NO_OP, { target: { type: LONG_INT, count: 0 } });
+      win.getAccumulate(null, some, t.next, 0, Op.NO_OP, { result: { type: LONG_INT, count: 0 } });
+      // Without a layout, the array says what the elements are.
+      refused('ERR_OP', () => win.accumulate(none, t.next, 0, Op.MINLOC as never));
+      const one = { type: LONG_INT, count: 1 };
+      refused('ERR_TYPE', () => win.accumulate(none, t.next, 0, Op.MINLOC, { target: one }));
+    });
+    assert.deepEqual([...win.local], iota(16).fill(7));
+    assert.deepEqual([...some], iota(16).fill(9));
+  }),
+);
 requirement('12.3.4', 'a result that overlaps the origin, or has another length, is refused', 'mpich/badrma', (t) =>
   t.window(Int32Array, 4, (win) =>
     fenced(win, () => {
@@ -867,7 +924,7 @@ requirement('12.3.4', 'fetchAndOp applies every operation', 'mpich/fetch_and_op_
     const before = Object.keys(RESULTS).map(() => new Int32Array(1));
     await fenced(win, () => {
       for (const [i, name] of Object.keys(RESULTS).entries()) {
-        win.fetchAndOp(Int32Array.of(3), before[i], t.next, i, Op[name as keyof typeof Op]);
+        win.fetchAndOp(Int32Array.of(3), before[i], t.next, i, operation(name));
       }
     });
     for (const [i, name] of Object.keys(RESULTS).entries()) assert.equal(before[i][0], 6, name);
@@ -966,7 +1023,7 @@ requirement('12.3.4', 'compareAndSwap refuses floating-point types', 'mpich-erro
   t.window(Float64Array, 1, (win) =>
     fenced(win, () => {
       const one = (): Float64Array => new Float64Array(1);
-      refused('ERR_TYPE', () => win.compareAndSwap(one(), one(), one(), t.next, 0));
+      refused('ERR_TYPE', () => (win as Window).compareAndSwap(one() as TypedArray, one(), one(), t.next, 0));
     }),
   ),
 );

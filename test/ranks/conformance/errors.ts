@@ -3,7 +3,7 @@
  * has written nothing.
  */
 import assert from 'node:assert/strict';
-import { Assert, Datatype, Lock, Op, RmaError, Window } from 'onesided';
+import { Assert, Datatype, Lock, Op, Rank, RmaError, Window } from 'onesided';
 import { collector, refused, refusedLater, type Trial } from './requirement.ts';
 
 const { requirements, requirement } = collector();
@@ -98,7 +98,7 @@ for (const [group, accesses] of [
     'mpich/badrma mpich-errors/winerr',
     (t) =>
       eachAccess(t, accesses, (access) => {
-        for (const target of [t.size, -2, 1.5, Number.NaN, 2 ** 32, '0' as unknown as number])
+        for (const target of [t.size, -1, -2, 1.5, Number.NaN, 2 ** 32, '0' as unknown as number])
           refused('ERR_RANK', () => access(target, 0));
       }),
   );
@@ -267,8 +267,39 @@ requirement(
 requirement('12.6.2', 'a lock type that there is not is ERR_LOCKTYPE', 'mpich-errors/winerr', (t) =>
   t.window(Int32Array, 1, async (win) => {
     for (const type of [0, 3, -1, 1.5, Number.NaN, undefined, 'shared'])
-      await refusedLater('ERR_LOCKTYPE', () => win.lock(t.next, type as number));
+      await refusedLater('ERR_LOCKTYPE', () => win.lock(t.next, type as never));
   }),
+);
+requirement(
+  'beyond',
+  'what programs compute by accident is no wildcard: a target of −1 is an error in every call, and so is a color',
+  '',
+  (t) =>
+    t.window(Int32Array, 1, async (win) => {
+      const { comm } = t;
+      const one = Int32Array.of(1);
+      await win.lockAll();
+      for (const rank of [-1, -2, ~0, -t.size, t.ranks.indexOf(t.size), 1 << 31, Rank.UNDEFINED, Rank.NULL + 1]) {
+        refused('ERR_RANK', () => win.put(one, rank, 0));
+        refused('ERR_RANK', () => win.putNotify(one, rank, 0));
+        refused('ERR_RANK', () => win.sharedQuery(rank));
+        refused('ERR_RANK', () => win.progress('put', rank));
+        refused('ERR_RANK', () => comm.send(one, rank));
+        await refusedLater('ERR_RANK', () => win.flush(rank));
+        await refusedLater('ERR_RANK', () => win.flushLocal(rank));
+        await refusedLater('ERR_RANK', () => comm.receive(one, rank));
+      }
+      await win.unlockAll();
+      for (const rank of [-1, -2, Rank.UNDEFINED]) {
+        await refusedLater('ERR_RANK', () => win.lock(rank, Lock.SHARED));
+        await refusedLater('ERR_RANK', () => win.unlock(rank));
+        await refusedLater('ERR_RANK', () => comm.broadcast(one, rank));
+        refused('ERR_RANK', () => comm.group.include([rank]));
+      }
+      for (const color of [-1, -2, Rank.NULL]) await refusedLater('ERR_ARG', () => comm.split(color));
+      assert.equal(await comm.split(Rank.UNDEFINED), undefined);
+      await t.barrier();
+    }),
 );
 requirement(
   '12.6.2',

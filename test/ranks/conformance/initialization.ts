@@ -587,6 +587,46 @@ requirement(
     await win.free();
   },
 );
+requirement(
+  '12.2.4',
+  'a rank attaches as many memories as it likes, in any order, and takes any of them back',
+  '',
+  async (t) => {
+    const win = await Window.createDynamic(t.comm);
+    const count = 1100;
+    // Every other pair of words.
+    const whole = t.comm.allocMem(Int32Array, 4 * count);
+    const memories = Array.from({ length: count }, (_, i) => whole.subarray(4 * i, 4 * i + 2));
+    const places = new Float64Array(count);
+    for (let i = 0; i < count; i++) {
+      const one = (i * 7) % count;
+      places[one] = win.attach(memories[one]);
+    }
+    const all = new Float64Array(count * t.size);
+    await t.comm.allgather(places, all);
+    const at = (i: number): number => all[count * t.next + i];
+    const some = Array.from({ length: 40 }, () => 2 * t.shared.below(count / 2));
+    await win.lockAll();
+    for (const i of some) win.put(Int32Array.of(i), t.next, at(i) + 4);
+    refused('ERR_RMA_RANGE', () => win.put(new Int32Array(3), t.next, at(0)));
+    await win.unlockAll();
+    await t.barrier();
+    for (const i of some) assert.equal(memories[i][1], i);
+    for (let i = 1; i < count; i += 2) win.detach(memories[i]);
+    await t.barrier();
+    await win.lockAll();
+    for (const i of some) {
+      win.put(Int32Array.of(-i), t.next, at(i) + 4);
+      refused('ERR_RMA_RANGE', () => win.put(Int32Array.of(1), t.next, at(i + 1)));
+    }
+    await win.unlockAll();
+    await t.barrier();
+    for (const i of some) assert.equal(memories[i][1] + i, 0);
+    for (let i = 0; i < count; i += 2) win.detach(memories[i]);
+    await win.free();
+    t.comm.freeMem(whole);
+  },
+);
 requirement('12.2.4', 'memory that is not attached is out of range, before and after', '', (t) =>
   attached(t, async (win, _memory, addresses) => {
     await win.lockAll();

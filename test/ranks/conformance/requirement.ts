@@ -148,8 +148,11 @@ export async function peek(
   target: number,
   disp: number,
 ): Promise<number> {
-  const { local } = win;
-  const Type = local.constructor as Float64ArrayConstructor;
+  return await peekAt(win as Window<Float64Array>, target, disp);
+}
+
+async function peekAt(win: Window<Float64Array>, target: number, disp: number): Promise<number> {
+  const Type = win.local.constructor as Float64ArrayConstructor;
   const result = new Type(1);
   win.fetchAndOp(new Type(1), result, target, disp, Op.NO_OP);
   await win.flush(target);

@@ -1,7 +1,7 @@
 /** Arguments that no call takes, by what the call expects in their place. */
 import assert from 'node:assert/strict';
 import { types } from 'node:util';
-import { Communicator, Datatype, Group, Op, RmaError, type TypedArray } from 'onesided';
+import { Communicator, Datatype, Group, Op, Rank, RmaError, type TypedArray } from 'onesided';
 
 /** Something to pass, by a name for messages. */
 export type Hostile = readonly [name: string, value: unknown];
@@ -61,7 +61,21 @@ const NO_INTEGERS: readonly Hostile[] = [
 
 /** What is no number from 0 to `limit` − 1. `undefined` is one where it has a default. */
 export function noIndices(limit: number, whole: boolean = true): readonly Hostile[] {
-  const out = [-2, -1.5, limit, limit + 1, 2 ** 31, 2 ** 32, 2 ** 32 + 1, 2 ** 53, 1e300, -(2 ** 31), -(2 ** 53)];
+  const out = [
+    -1,
+    -2,
+    Rank.UNDEFINED,
+    -1.5,
+    limit,
+    limit + 1,
+    2 ** 31,
+    2 ** 32,
+    2 ** 32 + 1,
+    2 ** 53,
+    1e300,
+    -(2 ** 31),
+    -(2 ** 53),
+  ];
   return [...NO_NUMBERS, ...NO_INTEGERS, ...out.filter((n) => whole || n < 0).map((n): Hostile => [String(n), n])];
 }
 

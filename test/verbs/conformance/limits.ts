@@ -298,7 +298,7 @@ export function limits({ check, device }: Suite): void {
     'there are as many memory regions as the device says',
     ([a]) => {
       a.make();
-      const most = Math.min(device.maxMr - 1, 20_000);
+      const most = device.maxMr <= 2 ** 16 ? device.maxMr - 1 : 20_000;
       const register = () => a.pd.registerMemory(a.memory, 0, 8, ALL_ACCESS);
       const all = Array.from({ length: most }, register);
       expect(new Set(all.map(({ rkey }) => rkey)).size).toBe(most);
