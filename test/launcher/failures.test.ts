@@ -1,4 +1,7 @@
-/** What a job prints when a rank throws: the cause last and whole, one line for each rank that only followed, and all that ranks have written themselves. */
+/**
+ * What a job prints when a rank throws: the cause last and whole, one line for each rank that only followed, and all
+ * that ranks have written themselves.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
