@@ -49,7 +49,8 @@ export function followingLine(error: unknown, rank: number): string | undefined 
     words.push(at.message.replace(/\s*\n\s*/g, ' '));
     if (code === 'ERR_RMA_RANK_FAILED' && failed !== rank) {
       const place = programLine(at.stack ?? '');
-      return `${(error as Error).name}: ${words.join(': ')}${place === undefined ? '' : ` (at ${place})`}`;
+      const kind = `${(error as Error).name}${at === error ? ` [${code}]` : ''}`;
+      return `${kind}: ${words.join(': ')}${place === undefined ? '' : ` (at ${place})`}`;
     }
     at = at.cause;
   }
