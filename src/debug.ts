@@ -3,7 +3,8 @@
  *
  * - `epochs`: errors about an epoch that was left open say where it was opened (window/epochs.ts).
  * - `conflicts`: accesses whose outcome MPI leaves undefined are errors (window/access-log.ts).
- * - `requests`: windows take the ways that they take on a device across a network; with `neighbours` besides, as if each two ranks were on a host of their own.
+ * - `requests`: windows take the ways that they take on a device across a network; with `neighbours` besides, as if
+ *   each two ranks were on a host of their own.
  * - `nodes:N`: N ranks at a time are a node of their own, as far as locks are concerned.
  */
 import { argumentTypeError, show } from './errors.ts';
@@ -26,7 +27,10 @@ export function nodeSize(): number {
   return Number(given.find((word) => word.startsWith('nodes:'))?.slice('nodes:'.length) ?? Number.POSITIVE_INFINITY);
 }
 
-/** Throws unless all words are known. For the calls that programs begin with: a module that throws when it is loaded says little. */
+/**
+ * Throws unless all words are known. For the calls that programs begin with: a module that throws when it is loaded
+ * says little.
+ */
 export function checkDebug(call: string): void {
   for (const word of given) {
     if (WORDS.includes(word) && word !== 'nodes:N') continue;

@@ -180,7 +180,8 @@ export interface Native {
   readonly Parker: new (callback: (result: number) => void) => Parker;
 
   /**
-   * Tries to lock a file or directory against all other descriptors that lock it (`flock`). The kernel unlocks it when the descriptor is closed, however its process ends.
+   * Tries to lock a file or directory against all other descriptors that lock it (`flock`). The kernel unlocks it when
+   * the descriptor is closed, however its process ends.
    * @returns whether it is locked now
    */
   fileLock(fd: number): boolean;

@@ -1,7 +1,13 @@
-/** Options that there are not: a name that is misspelt is refused, with the one that was meant, wherever a program, an environment or a command line gives names. */
+/**
+ * Options that there are not: a name that is misspelt is refused, with the one that was meant, wherever a program, an
+ * environment or a command line gives names.
+ */
 import { argumentTypeError, reading, show } from './errors.ts';
 
-/** The known name that a word most likely stands for: a few letters are wrong, missing, too many, or have changed places. */
+/**
+ * The known name that a word most likely stands for: a few letters are wrong, missing, too many, or have changed
+ * places.
+ */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   // Two letters of six, and one of three, may be wrong; of longer words, one may have lost its end.
   const most = Math.max(1, Math.floor(word.length / 3));

@@ -16,8 +16,8 @@
  * Central (more ranks than cores): all count up one word of rank 0; the last one releases everybody. One sleep and one
  * wake-up a rank, where dissemination costs a context switch a round.
  *
- * Who is missing: a rank that enters also counts in a word of its own block, which nobody else writes and which is read only where a message names those that have not come. It
- * orders nothing, so it is a plain store.
+ * Who is missing: a rank that enters also counts in a word of its own block, which nobody else writes and which is read
+ * only where a message names those that have not come. It orders nothing, so it is a plain store.
  *
  * In a job that is traced, what ranks tell each other in a barrier is recorded (`traced.ts`, `Signals`).
  *
@@ -118,7 +118,10 @@ class Arrivals {
     this.#own[ENTERED] = count;
   }
 
-  /** In words, the ranks that have not entered the `count`-th barrier; undefined if all have. Maps their blocks, one after the other. */
+  /**
+   * In words, the ranks that have not entered the `count`-th barrier; undefined if all have. Maps their blocks, one
+   * after the other.
+   */
   missing(count: number, named = NAMED): string | undefined {
     const missing: number[] = [];
     for (let rank = 0; rank < this.#size; rank++)

@@ -1,9 +1,11 @@
 /**
  * The program's line in the errors of promises.
  *
- * What ends a wait early is found in the loop that serves all waits of a rank, long after the call has returned: an error made there shows the library's frames only. So a promise
- * that waits is handed out through an asynchronous function. When it is rejected, that function goes on, and from there V8 walks back through whatever awaits it to the
- * line of the program, and writes it into the stack as `at async main (file:///…/program.js:12:3)`. Nothing is recorded in advance: a call that succeeds costs what it did.
+ * What ends a wait early is found in the loop that serves all waits of a rank, long after the call has returned: an
+ * error made there shows the library's frames only. So a promise that waits is handed out through an asynchronous
+ * function. When it is rejected, that function goes on, and from there V8 walks back through whatever awaits it to the
+ * line of the program, and writes it into the stack as `at async main (file:///…/program.js:12:3)`. Nothing is recorded
+ * in advance: a call that succeeds costs what it did.
  */
 
 /** The errors whose stack says nothing yet: those that the library throws on purpose, by their code. */

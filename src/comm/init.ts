@@ -45,21 +45,26 @@ interface Joined {
 let joined: Joined | undefined;
 
 /**
- * Joins the job, and resolves to its world when all ranks have joined. Called again before `finalize()`, it gives the same world.
+ * Joins the job, and resolves to its world when all ranks have joined. Called again before `finalize()`, it gives the
+ * same world.
  *
  * - Started by `onesided run`: the job of the launcher, as a process or a worker thread.
  * - Started by `mpiexec`, `srun` or `mpirun` (PMI-1, PMI-2, PMIx): their job. Likewise with `ONESIDED_RANK`, `ONESIDED_SIZE`, `ONESIDED_ROOT_ADDRESS` and
  *   `ONESIDED_SECRET` in the environment.
- * - With `{ job, size }`: the job of that name; ranks are given out in the order of coming. After `finalize()` a process may join a job by name again.
+ * - With `{ job, size }`: the job of that name; ranks are given out in the order of coming. After `finalize()` a
+ *   process may join a job by name again.
  * - Otherwise: a world of one.
  *
- * Errors: `ERR_PROVIDER_UNAVAILABLE` (no addon where processes need one), `ERR_VERSION`, `ERR_COMM` (the rank or the name is taken, this process is in another job
- * or has finalized its job), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+ * Errors: `ERR_PROVIDER_UNAVAILABLE` (no addon where processes need one), `ERR_VERSION`, `ERR_COMM` (the rank or the
+ * name is taken, this process is in another job or has finalized its job), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`,
+ * `ERR_RMA_TIMEOUT`.
  */
 export async function init(options: InitOptions = {}): Promise<Communicator> {
   const read = readInit(options);
   const named = read.job === undefined ? undefined : `${show(read.job)} of ${read.size} ranks`;
   if (joined?.job?.finalized) {
+    // As in MPI. But a job with a name is one of many that a process can be in, one after the other, as with sessions;
+    // what started this process has made one place for it, which is used up.
     if (named === undefined) {
       throw new RmaError(
         'ERR_COMM',

@@ -169,8 +169,8 @@ export class Job {
   }
 
   /**
-   * The failure of another rank, if there is one; or this one's, if the others say that it has failed: then they have gone on without it. A new error each time, so that
-   * its stack shows who asked.
+   * The failure of another rank, if there is one; or this one's, if the others say that it has failed: then they have
+   * gone on without it. A new error each time, so that its stack shows who asked.
    */
   failure(): RmaError | undefined {
     const failed = Atomics.load(this.#membership.control.header, Header.FAILED);
@@ -222,7 +222,10 @@ export class Job {
     }
   }
 
-  /** A lost connection is kept, and told to every call that comes after: each gets an error of its own, whose stack shows it. */
+  /**
+   * A lost connection is kept, and told to every call that comes after: each gets an error of its own, whose stack
+   * shows it.
+   */
   #again(error: RmaError): RmaError {
     if (!(error instanceof LostConnectionError)) return error;
     const own = error.again();

@@ -50,7 +50,10 @@ const AT_ONCE_MS = 0.5;
 export const DONE: Promise<void> = Promise.resolve();
 
 export interface Liveness {
-  /** The error to end a wait with if a rank of the job has failed (set by whoever noticed), a new one each time. Cheap while none has: one load. */
+  /**
+   * The error to end a wait with if a rank of the job has failed (set by whoever noticed), a new one each time. Cheap
+   * while none has: one load.
+   */
   failure(): RmaError | undefined;
   /** Looks whether all peers still live; declares the failure of one that does not. A few system calls a peer. */
   inspectPeers(): void;

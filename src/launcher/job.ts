@@ -58,8 +58,8 @@ export interface JobFailure {
   /** The rank that failed first, where one did. */
   readonly rank?: number;
   /**
-   * For people: which rank, and why, in one line; after a timeout, a line more for each rank that was running: what it waited in. Empty if there is nothing to say (the reader of the
-   * output is gone).
+   * For people: which rank, and why, in one line; after a timeout, a line more for each rank that was running: what it
+   * waited in. Empty if there is nothing to say (the reader of the output is gone).
    */
   readonly message: string;
 }

@@ -78,7 +78,8 @@ export class LineMerger {
   }
 
   /**
-   * Passes on what `source` gives until it ends. `prefix` stands before each line. Calls `ended` when all of it is passed on.
+   * Passes on what `source` gives until it ends. `prefix` stands before each line. Calls `ended` when all of it is
+   * passed on.
    * @param sieve takes out what is not to be passed on
    */
   connect(source: Readable, prefix: string, ended: () => void, sieve?: Sieve): void {

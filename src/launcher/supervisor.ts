@@ -36,7 +36,10 @@ export interface Ranks {
 const KILL_AFTER = 1000;
 /** Milliseconds that a rank which peers found gone has until its own end is known here. */
 const COLLECT_WITHIN = 500;
-/** Milliseconds that ranks have to say what they wait in when the job's time is up, and from one look at what they say to the next. */
+/**
+ * Milliseconds that ranks have to say what they wait in when the job's time is up, and from one look at what they say
+ * to the next.
+ */
 const ANSWER_WITHIN = 500;
 const ANSWER_EVERY = 10;
 

@@ -155,7 +155,10 @@ interface Label {
   readonly drop: number;
 }
 
-/** Right of its lane, where it begins: what a call is, how long a wait took, what an arrow carries; or that the rank never came. By time. */
+/**
+ * Right of its lane, where it begins: what a call is, how long a wait took, what an arrow carries; or that the rank
+ * never came. By time.
+ */
 function labelsOf({ boxes, arrows, absent, start: begin }: Scene): Label[] {
   const labels: Label[] = absent.flatMap(({ rank, instead }) =>
     ['never came', ...(instead === '' ? [] : [instead])].map((text) => ({

@@ -93,10 +93,16 @@ export function windowsOf({ spans }: Trace): WindowSummary[] {
   return [...windows].map(([id, counts]) => ({ id, ...counts }));
 }
 
-/** The communicator of all ranks has the first id (`ID_STEP` of comm/communicator.ts); a window's id is its communicator's, a dot, and a number. */
+/**
+ * The communicator of all ranks has the first id (`ID_STEP` of comm/communicator.ts); a window's id is its
+ * communicator's, a dot, and a number.
+ */
 const WORLD = '4';
 
-/** The ranks that have a window, as far as the trace says: those that have called something of it, or of its communicator. */
+/**
+ * The ranks that have a window, as far as the trace says: those that have called something of it, or of its
+ * communicator.
+ */
 function membersOf({ ranks, spans }: Trace, { id }: WindowSummary): number[] {
   const [communicator] = id.split('.');
   if (communicator === WORLD) return Array.from({ length: ranks }, (_, rank) => rank);
@@ -104,7 +110,10 @@ function membersOf({ ranks, spans }: Trace, { id }: WindowSummary): number[] {
   return [...new Set(spans.filter(own).map(({ rank }) => rank))].sort((a, b) => a - b);
 }
 
-/** The ranks of a window that have not come to one of its fences, while others have. Where an older fence is no longer in the trace, a later one says that they came. */
+/**
+ * The ranks of a window that have not come to one of its fences, while others have. Where an older fence is no longer
+ * in the trace, a later one says that they came.
+ */
 export function absentFrom(trace: Trace, window: WindowSummary, fence: number): Absent[] {
   const last = new Map<number, number>();
   for (const span of trace.spans) {

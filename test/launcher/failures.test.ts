@@ -1,4 +1,7 @@
-/** What a job prints when a rank throws: the cause last and whole, one line for each rank that only followed, and all that ranks have written themselves. */
+/**
+ * What a job prints when a rank throws: the cause last and whole, one line for each rank that only followed, and all
+ * that ranks have written themselves.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -34,7 +37,9 @@ describe.each(RANK_KINDS)('%s: a rank that throws', (kind) => {
         const followed = own.filter((line) => line.includes('exited with code 1'));
         expect(followed.length).toBe(1);
         expect(own.length).toBeLessThanOrEqual(3);
-        expect(followed[0]).toMatch(how === 'wrap' ? /Error: rank \d could not go on: rank 1 / : /RmaError: rank 1 /);
+        expect(followed[0]).toMatch(
+          how === 'wrap' ? /Error: rank \d could not go on: rank 1 / : /RmaError \[ERR_RMA_RANK_FAILED\]: rank 1 /,
+        );
         expect(lineOf(followed[0])).toContain('await world.barrier()');
       }
       const lines = stderr.trimEnd().split('\n');

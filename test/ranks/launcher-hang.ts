@@ -1,6 +1,7 @@
 /**
- * A job that hangs: rank 1 has a lock of its own part and never comes to the fence; rank 0 waits for that in the blocking form, rank 2 in that which returns a promise, rank 3 for the lock.
- * Rank 1 computes. With fewer ranks, the first ones.
+ * A job that hangs: rank 1 has a lock of its own part and never comes to the fence; rank 0 waits for that in the
+ * blocking form, rank 2 in that which returns a promise, rank 3 for the lock. Rank 1 computes. With fewer ranks, the
+ * first ones.
  */
 import { init, Lock, Window } from 'onesided';
 

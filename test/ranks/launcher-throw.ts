@@ -1,6 +1,7 @@
 /**
- * `--victim=R`: that rank throws, as programs do, while all others wait for it. `--how=throw|wrap|handle`: the others do nothing about it, throw an error of their own that it caused, or print it and leave. Each has written
- * something to both streams before, and writes something as it exits.
+ * `--victim=R`: that rank throws, as programs do, while all others wait for it. `--how=throw|wrap|handle`: the others
+ * do nothing about it, throw an error of their own that it caused, or print it and leave. Each has written something to
+ * both streams before, and writes something as it exits.
  */
 import { init } from 'onesided';
 import { argument } from './support/cases.ts';

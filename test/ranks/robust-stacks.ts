@@ -1,6 +1,7 @@
 /**
- * What the errors of awaited calls show: rank 0 awaits one call after the other for whose end it needs rank 1, which does not call the library meanwhile. Each ends at its deadline, and its
- * stack is to contain the line of this file that awaits it. Prints the stacks, by call.
+ * What the errors of awaited calls show: rank 0 awaits one call after the other for whose end it needs rank 1, which
+ * does not call the library meanwhile. Each ends at its deadline, and its stack is to contain the line of this file
+ * that awaits it. Prints the stacks, by call.
  */
 import { init, Lock, Op, type Request, type RmaError, Window } from 'onesided';
 

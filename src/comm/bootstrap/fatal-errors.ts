@@ -1,9 +1,11 @@
 /**
  * What a rank says of the error that ends it, so that its launcher can tell a cause from what only follows it.
  *
- * When a rank of many fails, all that wait for it fail, too, and Node prints the error of each of them: fifteen lines a rank, with the one that matters somewhere among them. Under a launcher
- * that reads its output, a rank prints a mark just before Node prints an error that nobody handles. With the mark comes one line instead of the whole, if the error is only that another rank has
- * failed (launcher/fatal-errors.ts makes use of it). Nothing else changes: Node prints what it prints, and a program that handles its errors itself is never spoken for.
+ * When a rank of many fails, all that wait for it fail, too, and Node prints the error of each of them: fifteen lines a
+ * rank, with the one that matters somewhere among them. Under a launcher that reads its output, a rank prints a mark
+ * just before Node prints an error that nobody handles. With the mark comes one line instead of the whole, if the error
+ * is only that another rank has failed (launcher/fatal-errors.ts makes use of it). Nothing else changes: Node prints
+ * what it prints, and a program that handles its errors itself is never spoken for.
  */
 
 /** An operating system command that no terminal knows, in case one gets to see it. */
@@ -36,7 +38,9 @@ export function markFatalErrors(rank: number): void {
 /** Errors whose causes are looked at. */
 const MOST_CAUSES = 8;
 
-/** One line for an error that is, or is caused by, the failure of another rank than this one; undefined for any other. */
+/**
+ * One line for an error that is, or is caused by, the failure of another rank than this one; undefined for any other.
+ */
 export function followingLine(error: unknown, rank: number): string | undefined {
   const words: string[] = [];
   let at: unknown = error;
@@ -45,7 +49,8 @@ export function followingLine(error: unknown, rank: number): string | undefined 
     words.push(at.message.replace(/\s*\n\s*/g, ' '));
     if (code === 'ERR_RMA_RANK_FAILED' && failed !== rank) {
       const place = programLine(at.stack ?? '');
-      return `${(error as Error).name}: ${words.join(': ')}${place === undefined ? '' : ` (at ${place})`}`;
+      const kind = `${(error as Error).name}${at === error ? ` [${code}]` : ''}`;
+      return `${kind}: ${words.join(': ')}${place === undefined ? '' : ` (at ${place})`}`;
     }
     at = at.cause;
   }

@@ -1,13 +1,15 @@
 /**
  * Jobs that unrelated processes of one user join by name.
  *
- * The first to come makes the control memory, and says in a notice (notices.ts) where it is: process, descriptor, size. The others open
- * `/proc/PID/fd/N`, which the kernel allows to the same user only, and add themselves to the notice. Each keeps the control memory open until it leaves the job, so the
- * kernel itself knows who is a member: one that was killed has no descriptors any more.
+ * The first to come makes the control memory, and says in a notice (notices.ts) where it is: process, descriptor, size.
+ * The others open `/proc/PID/fd/N`, which the kernel allows to the same user only, and add themselves to the notice.
+ * Each keeps the control memory open until it leaves the job, so the kernel itself knows who is a member: one that was
+ * killed has no descriptors any more.
  *
- * While one member is there the name is taken, with two exceptions. When the ranks have agreed to end (`finalize`), the name is free at once, though some of them may
- * still be leaving. And a job that can never become complete, because a member of it died or gave up before all had come, is left to its end: its members are told, and
- * whoever comes next begins anew.
+ * While one member is there the name is taken, with two exceptions. When the ranks have agreed to end (`finalize`), the
+ * name is free at once, though some of them may still be leaving. And a job that can never become complete, because a
+ * member of it died or gave up before all had come, is left to its end: its members are told, and whoever comes next
+ * begins anew.
  */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../../errors.ts';
@@ -128,7 +130,10 @@ function viewOf(native: Native, fd: number, size: number): Control {
   return viewControl(native.memoryMap(fd, 0, controlBytes(size)), size);
 }
 
-/** Whether nothing will come of the job any more: its ranks have agreed to end, or it was never complete and cannot become so. */
+/**
+ * Whether nothing will come of the job any more: its ranks have agreed to end, or it was never complete and cannot
+ * become so.
+ */
 function isOver({ notice, living, control: { header } }: Standing): boolean {
   if (Atomics.load(header, Header.FINALIZED) > 0) return true;
   if (Atomics.load(header, Header.JOINED) >= notice.size) return false;

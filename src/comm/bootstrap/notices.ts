@@ -1,8 +1,10 @@
 /**
- * Where processes of one user find the members of a named job: a small file for each job, in a directory that only this user can enter.
+ * Where processes of one user find the members of a named job: a small file for each job, in a directory that only this
+ * user can enter.
  *
- * Whoever reads or changes a notice holds the directory's lock, which the kernel takes back from a process that dies. A notice is made complete under another name and
- * then given its own, so one that was cut short by a `SIGKILL` is never read.
+ * Whoever reads or changes a notice holds the directory's lock, which the kernel takes back from a process that dies. A
+ * notice is made complete under another name and then given its own, so one that was cut short by a `SIGKILL` is never
+ * read.
  */
 import {
   closeSync,
@@ -39,7 +41,10 @@ export interface Notice {
   readonly members: readonly Member[];
 }
 
-/** Milliseconds between two attempts to get the lock. What is done under it takes less than one, but for jobs of thousands of ranks. */
+/**
+ * Milliseconds between two attempts to get the lock. What is done under it takes less than one, but for jobs of
+ * thousands of ranks.
+ */
 const RETRY_MS = 1;
 
 /** The directory of this user's notices. */
@@ -53,7 +58,10 @@ export class Notices {
     this.#directory = privateDirectory();
   }
 
-  /** Calls `act` while no other process reads or changes a notice. Blocks this thread for at most `patienceMs` before that. */
+  /**
+   * Calls `act` while no other process reads or changes a notice. Blocks this thread for at most `patienceMs` before
+   * that.
+   */
   locked<T>(patienceMs: number, act: () => T): T {
     const fd = openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
     try {
@@ -104,8 +112,8 @@ export class Notices {
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Whether a process has the job's control memory open. It has not any more as soon as it is dead, whether or not somebody has collected it: a zombie has no descriptors. Nor
- * has another process that got its number.
+ * Whether a process has the job's control memory open. It has not any more as soon as it is dead, whether or not
+ * somebody has collected it: a zombie has no descriptors. Nor has another process that got its number.
  */
 export function isIn({ device, inode }: Notice, { pid, fd }: Member): boolean {
   try {

@@ -1,9 +1,10 @@
 /**
  * What each rank waits in, for a launcher that ends the job because it takes too long.
  *
- * The launcher asks by a word of the header, and rings all bells. A rank that sleeps in a call of the library wakes, finds the word, and writes what it waits in into its place in the control
- * memory; its answer counts once its length is there. A rank that computes, or awaits something else, does not answer. Until then nobody writes anything: a wait that nobody asks about costs
- * one load each time its rank goes to sleep.
+ * The launcher asks by a word of the header, and rings all bells. A rank that sleeps in a call of the library wakes,
+ * finds the word, and writes what it waits in into its place in the control memory; its answer counts once its length
+ * is there. A rank that computes, or awaits something else, does not answer. Until then nobody writes anything: a wait
+ * that nobody asks about costs one load each time its rank goes to sleep.
  */
 import { type Control, Header, REPORT_BYTES, Slot } from './control.ts';
 
