@@ -6,7 +6,7 @@
  * epoch it is about, and what to do.
  */
 
-/** One code for each MPI error class that applies (MPI 4.1, section 9.4), and the library's own. */
+/** The code of an error: MPI's error classes that apply (MPI 4.1, section 9.4), and the library's own. docs/guide/errors.md explains each. */
 export type ErrorCode =
   | 'ERR_ARG'
   | 'ERR_ASSERT'
@@ -36,9 +36,10 @@ export type ErrorCode =
   | 'ERR_VERSION'
   | 'ERR_WIN';
 
-/** An error of the one-sided layer: a broken MPI rule, a failed rank, a passed deadline. */
+/** An error of the library: for example, a broken rule of MPI, a failed rank, or an expired timeout. */
 export class RmaError extends Error {
   override readonly name = 'RmaError';
+  /** What kind of error it is: `ERR_RMA_SYNC`, … */
   readonly code: ErrorCode;
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
@@ -47,8 +48,9 @@ export class RmaError extends Error {
   }
 }
 
-/** A rank that others waited for is gone. `rank` is its rank in the job's world. */
+/** A rank that this rank waits for has failed. */
 export class RankFailedError extends RmaError {
+  /** The failed rank, in the job's world. */
   readonly rank: number;
 
   constructor(rank: number, message: string, options?: ErrorOptions) {
@@ -107,7 +109,7 @@ export function reading<T>(call: string, what: string, read: () => T): T {
 export function refuseUnknown(where: string, keys: readonly string[], known: readonly string[]): void {
   for (const key of keys) {
     if (!known.includes(key))
-      throw argumentTypeError(`${where}: there is no ${show(key)}; there are ${known.join(', ')}`);
+      throw argumentTypeError(`${where}: unknown option ${show(key)}; the options are ${known.join(', ')}`);
   }
 }
 

@@ -100,10 +100,10 @@ test('options and faults that there are not are refused, by name: they may be mi
   const run = (options: object): Promise<number[]> =>
     runTasks(1, ({ rank }) => rank, { fabric: 'infinihost-64', ...options });
   await expect(run({ sead: 5 })).rejects.toThrowError(
-    /runTasks: the options: there is no "sead"; there are fabric, seed, /,
+    /runTasks: the options: unknown option "sead"; the options are fabric, seed, /,
   );
   await expect(run({ faults: { dely: 5 } })).rejects.toThrowError(
-    /faults: there is no "dely"; there are delay, placement/,
+    /faults: unknown option "dely"; the options are delay, placement/,
   );
   await expect(run({ sead: 5 })).rejects.toMatchObject({ code: 'ERR_ARG', name: 'TypeError' });
   expect(await run({ seed: 5, faults: { delay: 5 } })).toEqual([0]);

@@ -1,8 +1,13 @@
 /** What every passive-target lock scheme offers a window. */
 import type { Operation } from '../../comm/operation.ts';
 
-/** Lock types (`MPI_LOCK_SHARED`, `MPI_LOCK_EXCLUSIVE`). */
-export const Lock = Object.freeze({ SHARED: 1, EXCLUSIVE: 2 });
+/** The lock types of `lock`. */
+export const Lock = Object.freeze({
+  /** Several origins can hold the lock of a target at a time (`MPI_LOCK_SHARED`). */
+  SHARED: 1,
+  /** One origin at a time holds the lock of a target (`MPI_LOCK_EXCLUSIVE`). */
+  EXCLUSIVE: 2,
+});
 
 /** An acquisition that does not wait in line. When it is complete, `acquired` says whether it has the lock. Abandoned, it does not keep it. */
 export interface Attempt extends Operation {
@@ -26,19 +31,19 @@ export interface TargetLock {
   release(exclusive: boolean): void;
 }
 
-/** Counts of a window's locks at one rank, since the window was made. Locks without agent that are loads and stores count nothing. */
+/** Counts of a window's locks at one rank, since the window was created. Locks that ranks acquire by loads and stores alone are not counted. */
 export interface LockStatistics {
-  /** Messages about locks that this rank has sent, as an origin and as an agent. */
+  /** Messages about locks that this rank has sent, as an origin or as an agent. */
   readonly messages: number;
-  /** Messages with operations of passive epochs, and answers to them (`two-sided`). */
+  /** Messages sent with operations of passive epochs, and answers to them (`two-sided`). */
   readonly operations: number;
-  /** Atomic operations on lock words that this rank has asked for (`direct`, `hybrid`): two for a lock that is free and its unlock. */
+  /** Atomic operations on lock words that this rank has requested (`direct`, `hybrid`): two for locking a free lock and unlocking it. */
   readonly atomics: number;
-  /** Of those, the ones that found the lock taken. */
+  /** Those of them that found the lock held by another rank. */
   readonly misses: number;
-  /** Locks of this rank's part that its agent has given out. */
+  /** Locks of this rank's part that its agent has granted. */
   readonly grants: number;
-  /** How often the lock of this rank's part has changed between CPU and network mode (`hybrid`). */
+  /** Changes of this rank's lock between CPU mode and network mode (`hybrid`). */
   readonly migrations: number;
 }
 
