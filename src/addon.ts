@@ -75,7 +75,7 @@ export function cachedAddon(): string {
 function candidates(): { readonly path: string; readonly place: string }[] {
   const named = process.env['ONESIDED_ADDON'];
   if (named !== undefined && named !== '') return [{ path: resolve(named), place: 'ONESIDED_ADDON' }];
-  const cached = { path: cachedAddon(), place: 'what "onesided build" has built' };
+  const cached = { path: cachedAddon(), place: 'the output of "onesided build"' };
   if (bundled()) return [{ path: join(moduleFolder(), FILE), place: 'beside the bundle' }, cached];
   const top = packageFolder();
   const clone = { path: join(top, 'build', 'native', 'Release', FILE), place: "the clone's own build" };
@@ -86,8 +86,8 @@ function candidates(): { readonly path: string; readonly place: string }[] {
 
 /** Looks for the addon and loads it. Never throws: it says why there is none. */
 export function findAddon(): AddonFound {
-  if (process.env['ONESIDED_NO_ADDON'] === '1') return absent('switched off by ONESIDED_NO_ADDON=1');
-  if (process.platform !== 'linux') return absent(`it needs Linux, this is ${process.platform}`);
+  if (process.env['ONESIDED_NO_ADDON'] === '1') return absent('disabled by ONESIDED_NO_ADDON=1');
+  if (process.platform !== 'linux') return absent(`it needs Linux, and this is ${process.platform}`);
   const attempts: AddonAttempt[] = [];
   for (const { path, place } of candidates()) {
     const { addon, failure } = load(path);
@@ -104,13 +104,13 @@ function absent(reason: string): AddonFound {
 
 /** The first half of a sentence: what is missing, in general. */
 function none(attempts: readonly AddonAttempt[]): string {
-  if (attempts.length === 1) return 'ONESIDED_ADDON names no addon that loads';
+  if (attempts.length === 1) return 'the file that ONESIDED_ADDON names does not load';
   if (bundled()) {
     const prebuilt = `node_modules/onesided/prebuilds/${addonTarget()}/${FILE}`;
-    return `a bundle finds the addon beside itself, or where ONESIDED_ADDON says; copy it from ${prebuilt}`;
+    return `a bundle loads the addon from its own folder or from ONESIDED_ADDON; copy it from ${prebuilt}`;
   }
-  if (cLibrary() === 'musl') return 'prebuilt addons are for glibc, and this Node runs on musl';
-  return `no addon for ${addonTarget()} loads`;
+  if (cLibrary() === 'musl') return 'the prebuilt addons need glibc, but this Node uses musl';
+  return `found no addon for ${addonTarget()} that loads`;
 }
 
 function load(path: string): { readonly addon?: unknown; readonly failure?: string } {
@@ -118,7 +118,9 @@ function load(path: string): { readonly addon?: unknown; readonly failure?: stri
   try {
     const addon = createRequire(path)(path) as { readonly version?: string };
     if (addon.version === VERSION) return { addon };
-    return { failure: `it belongs to version ${addon.version ?? 'unknown'} of onesided, this is ${VERSION}` };
+    return {
+      failure: `it belongs to onesided ${addon.version ?? 'of an unknown version'}, but this is onesided ${VERSION}`,
+    };
   } catch (error) {
     // The dynamic loader's message begins with the path.
     return { failure: (error as Error).message.replace(`${path}: `, '').split('\n')[0] };

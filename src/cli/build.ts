@@ -14,20 +14,20 @@ interface Compiler {
 }
 
 export const build: Command = {
-  summary: 'compile the native addon, which ranks that are processes need',
+  summary: 'compile the native addon, which runs ranks as processes',
   usage: `Usage: onesided build
 
-Compiles the native addon from this package's sources. Needs Linux, a C++17 compiler and CMake; says what is missing.
-Downloads nothing. With libibverbs' header (apt-get install libibverbs-dev), RDMA devices can be used.
+Compiles the native addon from this package's sources. Needs Linux, a C++17 compiler and CMake, and says what is missing.
+Downloads nothing. With libibverbs' header (apt-get install libibverbs-dev), the addon supports RDMA devices.
 
-The addon goes into your cache folder, for this version of onesided and this kind of machine:
+The addon goes into your cache folder, under this version of onesided and this kind of machine:
   ${cachedAddon()}
-There it is found by every project, also after "npm ci".`,
+All your projects find it there, also after "npm ci".`,
 
   async run(args) {
     const { positionals } = readOptions(args, {});
     if (positionals.length > 0) throw new UsageError(`unexpected argument '${positionals[0]}'`);
-    if (process.platform !== 'linux') return refuse(`it needs Linux, this is ${process.platform}`);
+    if (process.platform !== 'linux') return refuse(`it needs Linux, and this is ${process.platform}`);
     const file = join(packageFolder(), 'native', 'compile.mjs');
     const { compile } = (await import(pathToFileURL(file).href)) as Compiler;
     const folder = mkdtempSync(join(tmpdir(), 'onesided-build-'));
@@ -41,19 +41,17 @@ There it is found by every project, also after "npm ci".`,
     }
     const { loaded, path, reason } = nativeStatus();
     if (!loaded) {
-      process.stderr.write(`onesided: the addon was compiled, but does not load: ${reason}\n`);
+      process.stderr.write(`onesided: the compiled addon does not load: ${reason}\n`);
       return 1;
     }
     process.stdout.write(`${cachedAddon()}\n`);
-    if (path !== cachedAddon()) process.stderr.write(`onesided: ${path} is loaded before it\n`);
+    if (path !== cachedAddon()) process.stderr.write(`onesided: ${path} takes precedence over it\n`);
     return 0;
   },
 };
 
 function refuse(reason: string): number {
-  process.stderr.write(
-    `onesided: the native addon was not compiled: ${reason}. Ranks can run as threads without it.\n`,
-  );
+  process.stderr.write(`onesided: cannot compile the native addon: ${reason}. Without it, ranks can run as threads.\n`);
   return 1;
 }
 

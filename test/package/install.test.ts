@@ -65,7 +65,7 @@ describe('the package in a project without a compiler', () => {
     ]);
     const printed = await run(['npx', 'onesided', 'run', '-n', '2', 'first.mjs'], wrong);
     expect(ranksIn(printed)).toEqual(expected(2));
-    expect(printed).toContain('so the ranks are threads');
+    expect(printed).toContain('running the ranks as threads');
   });
 
   it('onesided build says that a compiler is missing', async () => {
