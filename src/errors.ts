@@ -38,6 +38,7 @@ export type ErrorCode =
 
 /** An error of the library: for example, a broken rule of MPI, a failed rank, or an expired timeout. */
 export class RmaError extends Error {
+  /** `RmaError`, also of subclasses. */
   override readonly name = 'RmaError';
   /** What kind of error it is: `ERR_RMA_SYNC`, … */
   readonly code: ErrorCode;

@@ -58,8 +58,15 @@ export interface RdmaPort {
   readonly activeMtu: number;
   /** The longest message, in bytes. */
   readonly maxMessageBytes: number;
-  /** The port's GIDs. `type` is `RoCE v2`, `IB/RoCE v1`, or what else the kernel reports. */
-  readonly gids: readonly { readonly index: number; readonly gid: string; readonly type: string }[];
+  /** The port's GIDs. */
+  readonly gids: readonly {
+    /** The GID's index in the port's table. */
+    readonly index: number;
+    /** Eight groups of four hexadecimal digits. */
+    readonly gid: string;
+    /** `RoCE v2`, `IB/RoCE v1`, or what else the kernel reports. */
+    readonly type: string;
+  }[];
 }
 
 /** The limits that an RDMA device reports (`ibv_device_attr`). */

@@ -14,7 +14,12 @@ export interface FaultOptions {
   /** Loses this share of messages, 0 … 1. They are sent again after the fabric's `retry.timeout`. */
   readonly loss?: number;
   /** Ranks that die, and the time of their death in virtual microseconds. */
-  readonly deaths?: readonly { readonly rank: number; readonly time: number }[];
+  readonly deaths?: readonly {
+    /** The rank that dies. */
+    readonly rank: number;
+    /** Virtual microseconds. */
+    readonly time: number;
+  }[];
 }
 
 const KNOWN = ['delay', 'placement', 'loss', 'deaths'] as const satisfies readonly (keyof FaultOptions)[];

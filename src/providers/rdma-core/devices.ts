@@ -24,7 +24,12 @@ const NO_DEVICE =
   'this machine has no RDMA device; Soft-RoCE provides one on an ordinary network interface: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0';
 
 /** Lists the RDMA devices of this machine. If there are none, `reason` says why, and what to do. */
-export function rdmaDevices(): { devices: readonly RdmaDevice[]; reason?: string } {
+export function rdmaDevices(): {
+  /** The devices, with their ports; a device that cannot be opened says why. */
+  devices: readonly RdmaDevice[];
+  /** Why there are none; absent if there are some. */
+  reason?: string;
+} {
   const native = loadNative();
   if (native === undefined) return { devices: [], reason: `the native addon is not loaded: ${nativeStatus().reason}` };
   if (native.rdmaDevices === undefined)
