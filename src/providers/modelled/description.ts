@@ -21,11 +21,11 @@ export interface Fabric {
     readonly postReceive: number;
     /** Taking one completion from a queue. */
     readonly completion: number;
-    /** Checking each further connection for messages. */
+    /** Polling one more connection in use for messages. */
     readonly pollConnection: number;
-    /** The number of messages after which a rank polls a connection. */
+    /** The number of messages after which a connection counts as in use. */
     readonly pollThreshold: number;
-    /** The largest number of connections that a rank polls. */
+    /** The maximum number of connections in use. */
     readonly pollLimit: number;
     /** Copying a byte. */
     readonly copy: number;
@@ -76,7 +76,7 @@ export interface Fabric {
     readonly atomic: number;
     /** Sending an acknowledgement, and receiving it. */
     readonly acknowledge: number;
-    /** Replaces the link's latency for a message to the same node. */
+    /** Replaces link and switch for a message to the same node. */
     readonly loopback: number;
     /** Bytes that a request can carry inline. */
     readonly inline: number;
@@ -91,7 +91,7 @@ export interface Fabric {
   };
   /** A node's link to its switch. */
   readonly link: {
-    /** The latency of the link. */
+    /** The latency of the cable and its ports. */
     readonly latency: number;
     /** Sending a byte. */
     readonly outGap: number;
