@@ -9,7 +9,7 @@
  *   --filter ID   rows whose id contains this; several with commas
  *   --quick       one round with few and short samples
  *   --ranks threads   our ranks are worker threads
- *   --check       exit code 1 if a row does not reach what is required
+ *   --check       exit code 1 if a row misses its threshold in rows.ts
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os';
@@ -22,7 +22,7 @@ import { ProgramError, type Report, ROOT, reportIn, run } from './programs.ts';
 import { type RankProgram, ROWS, type Row } from './rows.ts';
 import type { LuResult } from './splash/lu.ts';
 import { judge, type RowResult, type Summary, summarize } from './statistics.ts';
-import { heading, Status, tableRow } from './table.ts';
+import { closing, heading, Status, tableRow } from './table.ts';
 
 const { values } = parseArgs({
   options: {
@@ -36,11 +36,11 @@ const { values } = parseArgs({
 });
 const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
 if (!Number.isInteger(rounds) || rounds < 1)
-  throw new Error(`--rounds is a number of at least 1, not '${values.rounds}'`);
+  throw new Error(`--rounds must be an integer of at least 1, not '${values.rounds}'`);
 const filters = values.filter.split(',');
 const rows = ROWS.filter(({ id }) => filters.some((filter) => id.includes(filter)));
 if (rows.length === 0)
-  throw new Error(`no row's id contains '${values.filter}'; rows: ${ROWS.map(({ id }) => id).join(', ')}`);
+  throw new Error(`no row's id contains '${values.filter}'; the rows are ${ROWS.map(({ id }) => id).join(', ')}`);
 
 /** Samples and their milliseconds. */
 const LENGTH = values.quick ? ['3', '10'] : ['5', '20'];
@@ -99,7 +99,10 @@ async function runRowOnPeer(peer: Peer, row: Row, key: string): Promise<Report |
     } catch (error) {
       if (!(error instanceof ProgramError) || peer.fallback === undefined) throw error;
       usesFallback.add(key);
-      notes.set(key, `${peer.name} as installed fails (${error.message}); measured with ${peer.fallback.words}`);
+      notes.set(
+        key,
+        `${peer.name} as installed fails (${error.message}); measured with ${peer.fallback.words} instead`,
+      );
     }
   }
   return runPeer(peer, program, all, row.ranks, peer.fallback!.env);
@@ -174,13 +177,13 @@ const loadBefore = loadavg()[0];
 const status = new Status(process.stdout);
 const names = PEERS.map(({ name }) => name);
 for (const { name, packages } of absent)
-  status.print(`${name} is not installed, its column stays empty: apt-get install ${packages}`);
+  status.print(`${name} is not installed, so its column stays empty: apt-get install ${packages}`);
 if (!hpcc && rows.some(({ peer }) => peer?.program === 'hpcc')) {
-  status.print('hpcc is not installed, the GUPS rows have no peer: apt-get install hpcc openmpi-bin');
+  status.print('hpcc is not installed, so the GUPS rows have no peer: apt-get install hpcc openmpi-bin');
 }
 if (loadBefore > 0.5) {
   status.print(
-    `the machine is busy (load ${loadBefore.toFixed(1)}): other programs change what is measured, the peers' spinning ranks most of all`,
+    `the machine is busy (load ${loadBefore.toFixed(1)}): other programs distort the results, most of all those of the peers, whose ranks spin`,
   );
 }
 status.print(heading(names));
@@ -194,11 +197,7 @@ for (const [i, row] of rows.entries()) {
 }
 
 const failures = results.filter(({ ok, onesided }) => ok === false || onesided === undefined);
-const judged = results.filter(({ ok }) => ok !== undefined);
-status.print(
-  `${judged.length - judged.filter(({ ok }) => ok === false).length} of ${judged.length} rows reach what is required` +
-    `${failures.length === 0 ? '' : `; not ${failures.map(({ id }) => id).join(', ')}`} (${Math.round((performance.now() - begun) / 1e3)} s)`,
-);
+status.print(closing(results, Math.round((performance.now() - begun) / 1e3), values.check));
 if (values.json !== undefined) {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   const machine = {

@@ -1,11 +1,11 @@
 /** The benchmark's table on the terminal, row by row as they are measured. */
 import type { RowResult } from './statistics.ts';
 
-const COLUMNS = [26, 6, 11, 11, 11, 9, 9, 22] as const;
+const COLUMNS = [26, 6, 11, 11, 11, 9, 9, 9] as const;
 
 function line(cells: readonly string[]): string {
   return cells
-    .map((cell, i) => (i < 2 || i === 7 ? cell.padEnd(COLUMNS[i]) : cell.padStart(COLUMNS[i])))
+    .map((cell, i) => (i < 2 ? cell.padEnd(COLUMNS[i]) : cell.padStart(COLUMNS[i])))
     .join(' ')
     .trimEnd();
 }
@@ -18,22 +18,35 @@ export function digits(value: number): string {
 }
 
 export function heading(peers: readonly string[]): string {
-  return line(['row', 'unit', 'onesided', ...peers, 'ratio', 'memcpy', '  required']);
+  return line(['row', 'unit', 'onesided', ...peers, 'ratio', 'memcpy', 'Sync']);
 }
 
 export function tableRow(result: RowResult, peers: readonly string[]): string {
-  const { id, unit, onesided, ratio, ofMemcpy, timesSync, required = '', ok } = result;
-  const mark = ok === undefined ? ' ' : ok ? '✓' : '✗';
-  const times = timesSync === undefined ? '' : ` ${timesSync.toFixed(2)} × Sync`;
+  const { id, unit, onesided, ratio, ofMemcpy, timesSync } = result;
+  const times = (value: number | null | undefined): string => (value == null ? '' : `${value.toFixed(2)} ×`);
   return line([
     id,
     unit,
     onesided === undefined ? 'failed' : digits(onesided.median),
     ...peers.map((name) => (result.peers[name] === undefined ? '' : digits(result.peers[name].median))),
-    ratio === null ? '' : `${ratio.toFixed(2)} ×`,
-    ofMemcpy === undefined ? '' : `${ofMemcpy.toFixed(2)} ×`,
-    `${mark} ${required}${times}`,
+    ...[ratio, ofMemcpy, timesSync].map(times),
   ]);
+}
+
+/** The last lines: how many rows there are, and which of them a peer wins, by how much. @param check names rows that miss what `--check` asks for */
+export function closing(results: readonly RowResult[], seconds: number, check: boolean): string {
+  const compared = results.flatMap(({ id, ratio }) => (ratio === null ? [] : [{ id, ratio }]));
+  const behind = compared.filter(({ ratio }) => ratio < 1);
+  const named = behind.map(({ id, ratio }) => `${id} (${ratio.toFixed(2)} ×)`).join(', ');
+  const lines = [
+    `${results.length} rows in ${seconds} s; ${compared.length - behind.length} of ${compared.length} at least as fast as the best peer${behind.length === 0 ? '' : `; slower: ${named}`}`,
+  ];
+  const failed = check ? results.filter(({ ok, onesided }) => ok === false || onesided === undefined) : [];
+  if (failed.length > 0) {
+    const asked = failed.map(({ id, required, onesided }) => `${id} (${onesided === undefined ? 'failed' : required})`);
+    lines.push(`--check: these rows miss their threshold: ${asked.join(', ')}`);
+  }
+  return lines.join('\n');
 }
 
 /** A line on a terminal that says what is being done, and leaves no trace. */

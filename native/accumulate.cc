@@ -525,7 +525,7 @@ bool readOperation(napi_env env, napi_value op, napi_value type, const char* cal
     return false;
   }
   if (integers && underLock(*typeCode)) {
-    throwTypeError(env, "%s: is for integers and bytes, not for type %d", call, static_cast<int>(*typeCode));
+    throwTypeError(env, "%s: accepts only integers and bytes, not type %d", call, static_cast<int>(*typeCode));
     return false;
   }
   if (allowed(*opCode, *typeCode)) return true;
@@ -544,7 +544,7 @@ bool readOffset(napi_env env, napi_value value, const char* call, const char* na
 
 bool aligned(napi_env env, const Bytes& target, size_t size, const char* call) {
   if (reinterpret_cast<uintptr_t>(target.data) % size == 0) return true;
-  throwRangeError(env, "%s: the target is not aligned to its elements of %zu bytes", call, size);
+  throwRangeError(env, "%s: the target must be aligned to its elements of %zu bytes", call, size);
   return false;
 }
 
@@ -600,11 +600,11 @@ void throwOutside(napi_env env, const int32_t* displacements, size_t count, int6
     if (found < 0 || found >= limit) break;
   }
   if (at == count) {
-    throwRangeError(env, "accumulateIndexed: displacements changed during the call, and one was outside; nothing was written");
+    throwRangeError(env, "accumulateIndexed: displacements changed during the call, and one is out of range; nothing was written");
     return;
   }
   char text[200];
-  snprintf(text, sizeof text, "accumulateIndexed: displacement %zu is %d, not one of the target's %lld elements; nothing was written", at,
+  snprintf(text, sizeof text, "accumulateIndexed: displacement %zu is %d, but the target has %lld elements; nothing was written", at,
            found, static_cast<long long>(limit));
   napi_value code;
   napi_value message;
@@ -693,7 +693,7 @@ bool readOffsets(napi_env env, napi_value value, const char* call, const char* n
   }
   for (size_t i = 0; i < count; i++) {
     if (offsets->holds(offsets->at(i))) continue;
-    throwRangeError(env, "%s: element %zu is not within the %zu bytes of %s", call, i, bytes.length, name);
+    throwRangeError(env, "%s: element %zu lies outside the %zu bytes of %s", call, i, bytes.length, name);
     return false;
   }
   return true;
@@ -782,7 +782,7 @@ napi_value accumulateRunCall(napi_env env, napi_callback_info info) {
     const double number = static_cast<const double*>(data)[i];
     // Not so for NaN either.
     if (!(std::fabs(number) <= kMaxSafeInteger)) {
-      throwRangeError(env, "%s: the plan has numbers that are no integers", call);
+      throwRangeError(env, "%s: the plan has numbers that are not integers", call);
       return nullptr;
     }
     plan[i] = static_cast<int64_t>(number);
@@ -806,14 +806,14 @@ napi_value accumulateRunCall(napi_env env, napi_callback_info info) {
   }
   if (!operationAllowed(op, type) || !underLock(type) || plan[kPlanMe] < 1 || plan[kPlanMe] > INT32_MAX ||
       words.type != napi_int32_array || words.elements < kStripes * kLineWords) {
-    throwRangeError(env, "%s: this operation, type, holder or array of stripes is not for it", call);
+    throwRangeError(env, "%s: the operation, the type, the holder or the array of stripes is invalid", call);
     return nullptr;
   }
   const __int128 bytes = static_cast<__int128>(count) * static_cast<__int128>(kSizes[type]);
   const auto fits = [&](const Bytes& side, int64_t from) { return from >= 0 && count >= 0 && from + bytes <= static_cast<__int128>(side.length); };
   if (!fits(target, at) || (op != kNoOp && !fits(origin, 0)) || (fetches && !fits(result, 0)) ||
       reinterpret_cast<uintptr_t>(target.data + at) % kAlignments[type] != 0) {
-    throwRangeError(env, "%s: %lld elements are not all within the arrays, or not aligned", call, static_cast<long long>(count));
+    throwRangeError(env, "%s: %lld elements do not all lie within the arrays, or are not aligned", call, static_cast<long long>(count));
     return nullptr;
   }
   const Stripes stripes{reinterpret_cast<int32_t*>(words.data), static_cast<uint64_t>(plan[kPlanBase]),

@@ -98,7 +98,7 @@ napi_value copyNest(napi_env env, napi_callback_info info) {
     const double number = static_cast<const double*>(data)[i];
     // Not so for NaN either.
     if (!(std::fabs(number) <= kMaxSafeInteger)) {
-      throwRangeError(env, "%s: the plan has numbers that are no integers", call);
+      throwRangeError(env, "%s: the plan has numbers that are not integers", call);
       return nullptr;
     }
     plan[i] = static_cast<int64_t>(number);
@@ -110,7 +110,7 @@ napi_value copyNest(napi_env env, napi_callback_info info) {
   if (block < 1 || loops[0].rounds < 1 || loops[1].rounds < 1 || loops[2].rounds < 1) return nullptr;
   if (!within(loops, &Loop::to, sides.toAt, block, sides.to.length) ||
       !within(loops, &Loop::from, sides.fromAt, block, sides.from.length)) {
-    throwRangeError(env, "%s: blocks of %lld bytes are not all within the arrays of %zu and %zu bytes", call,
+    throwRangeError(env, "%s: blocks of %lld bytes do not all lie within the arrays of %zu and %zu bytes", call,
                     static_cast<long long>(block), sides.to.length, sides.from.length);
     return nullptr;
   }
@@ -141,7 +141,7 @@ napi_value copyBlocks(napi_env env, napi_callback_info info) {
     return nullptr;
   }
   if (starts.type != napi_int32_array || napi_get_value_bool(env, args[7], &gather) != napi_ok) {
-    throwTypeError(env, "%s: the starts must be an Int32Array, the last argument a boolean", call);
+    throwTypeError(env, "%s: the starts must be an Int32Array, and the last argument a boolean", call);
     return nullptr;
   }
   // The consecutive side, and the other one, of which each place is checked: another thread may change the starts meanwhile.
@@ -152,7 +152,7 @@ napi_value copyBlocks(napi_env env, napi_callback_info info) {
   const auto count = static_cast<__int128>(starts.elements);
   const __int128 last = static_cast<__int128>(other.length) - block;
   if (denseAt < 0 || denseAt + count * block > static_cast<__int128>(dense.length) || otherAt > kMaxSafeInteger || last < 0) {
-    throwRangeError(env, "%s: %zu blocks of %lld bytes are not within the arrays", call, starts.elements, static_cast<long long>(block));
+    throwRangeError(env, "%s: %zu blocks of %lld bytes do not fit into the arrays", call, starts.elements, static_cast<long long>(block));
     return nullptr;
   }
   const auto* places = reinterpret_cast<const int32_t*>(starts.data);
@@ -167,7 +167,7 @@ napi_value copyBlocks(napi_env env, napi_callback_info info) {
       else copy(other.data + place, at);
     }
   });
-  if (done < starts.elements) throwRangeError(env, "%s: block %zu is not within the array of %zu bytes", call, done, other.length);
+  if (done < starts.elements) throwRangeError(env, "%s: block %zu lies outside the array of %zu bytes", call, done, other.length);
   return nullptr;
 }
 

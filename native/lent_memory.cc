@@ -255,15 +255,15 @@ napi_value memoryLend(napi_env env, napi_callback_info info) {
                     static_cast<uint64_t>(status.st_size - offset) >= pages.bytes;
   if (pages.bytes == 0 || !fits || !Pin::keepsDetached()) {
     throwRangeError(env, "memoryLend: %s",
-                    fits ? "this memory cannot be lent; ask memoryLendable first"
-                         : "the file must have room for the memory, at a multiple of the page size");
+                    fits ? "this memory cannot be lent; call memoryLendable first"
+                         : "the file must have room for the memory at an offset that is a multiple of the page size");
     return nullptr;
   }
   auto* const memory = reinterpret_cast<unsigned char*>(pages.start);
   {
     std::lock_guard<std::mutex> lock(lentMutex);
     if (isServed(pages.start, pages.bytes) || !lentPages->insert(pages.start).second) {
-      throwRangeError(env, "memoryLend: these %zu bytes are lent already, or others reach them by their addresses", length);
+      throwRangeError(env, "memoryLend: these %zu bytes are already lent, or a Server uses them by their addresses", length);
       return nullptr;
     }
   }
@@ -271,7 +271,7 @@ napi_value memoryLend(napi_env env, napi_callback_info info) {
   if (error != 0) {
     std::lock_guard<std::mutex> lock(lentMutex);
     lentPages->erase(pages.start);
-    throwSystemError(env, error, "memoryLend: of %zu bytes", length);
+    throwSystemError(env, error, "memoryLend: %zu bytes", length);
     return nullptr;
   }
   const int64_t number = ++lender.last;
@@ -290,7 +290,7 @@ napi_value memoryReclaim(napi_env env, napi_callback_info info) {
   if (!readInteger(env, arg, "memoryReclaim", "the number", 0, kMaxSafeInteger, &number)) return nullptr;
   const auto found = lender.lent.find(number);
   if (found == lender.lent.end()) {
-    throwRangeError(env, "memoryReclaim: nothing is lent under number %lld", static_cast<long long>(number));
+    throwRangeError(env, "memoryReclaim: %lld is not the number of lent memory", static_cast<long long>(number));
     return nullptr;
   }
   const Lent& lent = found->second;

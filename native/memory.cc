@@ -88,7 +88,7 @@ napi_value memoryCreate(napi_env env, napi_callback_info info) {
   if (fchmod(fd, 0600) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
     const int error = errno;
     close(fd);
-    throwSystemError(env, error, "memoryCreate: could not protect the memory file");
+    throwSystemError(env, error, "memoryCreate: cannot protect the memory file");
     return nullptr;
   }
   napi_value result;
@@ -108,7 +108,7 @@ napi_value memoryResize(napi_env env, napi_callback_info info) {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       static_cast<rlim_t>(bytes) > limit.rlim_cur) {
-    throwSystemError(env, EFBIG, "memoryResize: %lld bytes are more than the limit on file sizes (ulimit -f)",
+    throwSystemError(env, EFBIG, "memoryResize: %lld bytes exceed the limit on file sizes (ulimit -f)",
                      static_cast<long long>(bytes));
     return nullptr;
   }
@@ -184,7 +184,7 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
     // Whether the runtime still finalizes is not specified here, so the mapping is left to it: a leak rather than a double unmap.
     bool pending = false;
     napi_is_exception_pending(env, &pending);
-    if (!pending) napi_throw_error(env, "ERR_SYSTEM", "memoryMap: the runtime made no ArrayBuffer over the mapping");
+    if (!pending) napi_throw_error(env, "ERR_SYSTEM", "memoryMap: the runtime cannot create an ArrayBuffer over the mapping");
     return nullptr;
   }
   return result;

@@ -173,7 +173,7 @@ class Parker : public Napi::ObjectWrap<Parker> {
     if (made != napi_ok) {
       delete context;
       state_.reset();
-      throwSystemError(env_, ENOMEM, "Parker: no thread-safe function");
+      throwSystemError(env_, ENOMEM, "Parker: cannot create a thread-safe function");
       return;
     }
     info.This().As<Napi::Object>().TypeTag(&kTag);
@@ -239,7 +239,7 @@ class Parker : public Napi::ObjectWrap<Parker> {
       error = failure.code().value();
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (error != 0) throwSystemError(env_, error, "Parker.begin: could not start a thread");
+    if (error != 0) throwSystemError(env_, error, "Parker.begin: cannot start a thread");
     return error == 0;
   }
 

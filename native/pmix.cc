@@ -105,7 +105,7 @@ napi_value init(napi_env env, napi_callback_info) {
   std::lock_guard<std::mutex> guard(mutex);
   std::string error = failure;
   uint32_t size = 0;
-  if (error.empty() && joined) error = "this process has joined already; one of its threads calls init()";
+  if (error.empty() && joined) error = "this process has already joined the job; only one of its threads may call init()";
   if (error.empty()) {
     const int status = library.init(&self, nullptr, 0);
     if (status != 0) {
@@ -184,8 +184,8 @@ class Exchange : public Napi::AsyncWorker {
       Value* value = nullptr;
       status = lookUp(rank, key.c_str(), &value);
       if (status != 0 || value == nullptr) {
-        return describe("PMIx_Get", status) + ": nothing from rank " + std::to_string(rank) +
-               "; it does not run onesided";
+        return describe("PMIx_Get", status) + ": rank " + std::to_string(rank) +
+               " has published nothing; it does not run onesided";
       }
       if (value->type == kString && value->data.string != nullptr) cards_[rank] = value->data.string;
       release(value);
@@ -221,7 +221,7 @@ napi_value exchange(napi_env env, napi_callback_info info) {
   {
     std::lock_guard<std::mutex> guard(mutex);
     if (!joined) {
-      throwTypeError(env, "pmixExchange: pmixInit comes first");
+      throwTypeError(env, "pmixExchange: call pmixInit first");
       return nullptr;
     }
   }

@@ -107,7 +107,7 @@ napi_value copySegments(napi_env env, napi_callback_info info, bool write, const
       if (!whole(at, static_cast<double>(bytes.length)) || !whole(length, static_cast<double>(bytes.length) - at) ||
           !(std::abs(there) <= kMaxSafeInteger) || there != std::trunc(there) ||
           !whole(static_cast<double>(address) + there, kMaxSafeInteger)) {
-        throwRangeError(env, "%s: segment %zu is not within the local memory of %zu bytes, or has no address", call, first + i,
+        throwRangeError(env, "%s: segment %zu lies outside the local memory of %zu bytes, or has no valid address", call, first + i,
                         bytes.length);
         return nullptr;
       }

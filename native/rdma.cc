@@ -304,9 +304,9 @@ std::string lockedMemory() {
   }
   char text[256];
   std::snprintf(text, sizeof text,
-                " (memory that a device uses is locked, and this process may lock %llu KiB, of which it has locked %lld: raise the limit, "
+                " (the device needs locked memory, and this process has locked %lld KiB of the %llu KiB that it may lock; raise the limit with "
                 "ulimit -l)",
-                static_cast<unsigned long long>(limit.rlim_cur) / 1024, std::max(pinned, 0LL));
+                std::max(pinned, 0LL), static_cast<unsigned long long>(limit.rlim_cur) / 1024);
   return text;
 }
 
@@ -360,7 +360,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     int64_t port;
     int64_t gidIndex;
     if (!info[0].IsString() || !info[3].IsFunction()) {
-      throwTypeError(env_, "RdmaContext: a device's name, port, GID index and a callback are needed");
+      throwTypeError(env_, "RdmaContext: the arguments must be a device's name, a port, a GID index and a callback");
       return;
     }
     if (!readInteger(env_, info[1], "RdmaContext", "the port", 1, 255, &port) ||
@@ -374,7 +374,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
         env_, info[3], nullptr, Napi::String::New(env_, "onesided.RdmaContext"), 0, 1, nullptr, nullptr, nullptr, callBack,
         &waiter_->call);
     if (made != napi_ok) {
-      throwSystemError(env_, ENOMEM, "RdmaContext: no thread-safe function");
+      throwSystemError(env_, ENOMEM, "RdmaContext: cannot create a thread-safe function");
       closeAll();
       return;
     }
@@ -430,7 +430,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     const int error = device == nullptr ? ENODEV : context_ == nullptr ? openError(device, errno) : 0;
     if (list != nullptr) verbs_->free_device_list(list);
     if (context_ == nullptr) {
-      throwSystemError(env_, error, "device %s cannot be opened", name.c_str());
+      throwSystemError(env_, error, "cannot open device %s", name.c_str());
       return false;
     }
     name_ = name;
@@ -439,7 +439,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     int failed = verbs_->query_device(context_, &limits_);
     if (failed == 0) failed = verbs_->query_port(context_, port_, reinterpret_cast<_compat_ibv_port_attr*>(&attr));
     if (failed == 0 && verbs_->query_gid(context_, port_, gidIndex_, &gid_) != 0) failed = errno;
-    if (failed != 0) return refuseOpen(failed, "its port %d or GID %d cannot be queried");
+    if (failed != 0) return refuseOpen(failed, "cannot query port %d or GID %d");
     lid_ = attr.lid;
     mtu_ = attr.active_mtu;
     portState_ = attr.state;
@@ -447,7 +447,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     maxMessage_ = attr.max_msg_sz;
     channel_ = verbs_->create_comp_channel(context_);
     wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (channel_ == nullptr || wake_ < 0) return refuseOpen(errno, "no completion channel for port %d, GID %d");
+    if (channel_ == nullptr || wake_ < 0) return refuseOpen(errno, "cannot create a completion channel for port %d, GID %d");
     for (const int fd : {channel_->fd, context_->async_fd}) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     waiter_ = std::make_shared<Waiter>();
     const int fds[] = {channel_->fd, context_->async_fd, wake_};
@@ -479,7 +479,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     if (!readInteger(env_, value, call, what, 0, kMaxSafeInteger, &number)) return nullptr;
     const auto found = table.find(number);
     if (found != table.end()) return &found->second;
-    throwRangeError(env_, "%s: there is no %s %lld", call, what, static_cast<long long>(number));
+    throwRangeError(env_, "%s: %s %lld does not exist", call, what, static_cast<long long>(number));
     return nullptr;
   }
 
@@ -781,7 +781,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     } else if (state == IBV_QPS_RTR) {
       mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
       if (!info[3].IsString() || !parseGid(info[3].As<Napi::String>().Utf8Value(), &attr.ah_attr.grh.dgid)) {
-        throwRangeError(env_, "modifyQp: the peer's GID is not one");
+        throwRangeError(env_, "modifyQp: the peer's GID is not a valid GID");
         return {};
       }
       attr.ah_attr.dlid = static_cast<uint16_t>(integer(info, 4, call, 0, 65535, &good));
@@ -847,7 +847,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     if (!good) return {};
     const size_t slots = ring.length / call->slotBytes;
     if (call->slotBytes % 8 != 0 || slots == 0 || (slots & (slots - 1)) != 0) {
-      throwRangeError(env_, "sender: the ring must have a power of two of slots");
+      throwRangeError(env_, "sender: the number of the ring's slots must be a power of two");
       return {};
     }
     if (!takeWords(info[3], name, kSendWords, call.get())) return {};
@@ -979,7 +979,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
       double entry[3];
       std::memcpy(entry, call->data + sizeof entry * i, sizeof entry);
       if (!whole(entry[0], kMaxSafeInteger) || !whole(entry[1], UINT32_MAX) || !whole(entry[2], UINT32_MAX)) {
-        throwRangeError(env, "receiver: entry %zu is not an address, a length and a key", i);
+        throwRangeError(env, "receiver: entry %zu must be an address, a length and a key", i);
         return nullptr;
       }
       entries[i] = {static_cast<uint64_t>(entry[0]), static_cast<uint32_t>(entry[1]), static_cast<uint32_t>(entry[2])};
@@ -1017,7 +1017,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     if (napi_create_function(env_, nullptr, 0, run, call.get(), &function) != napi_ok ||
         napi_add_finalizer(env_, function, held, endCall, nullptr, nullptr) != napi_ok) {
       endCall(env_, held, nullptr);
-      return refuse(ENOMEM, "make a function");
+      return refuse(ENOMEM, "create a function");
     }
     calls->push_back(std::move(call));
     return Napi::Value(env_, function);

@@ -268,7 +268,7 @@ class Server : public Napi::ObjectWrap<Server> {
     const auto limit = [&] { return std::floor((static_cast<double>(bytes.length) - 4 * (kLineWords + kStripeWords)) / kSlotBytes); };
     if (!readBytes(env_, info[0], "Server", "the words", &bytes)) return;
     if (bytes.type != napi_int32_array || limit() < 1 || reinterpret_cast<uintptr_t>(bytes.data) % 8 != 0) {
-      throwTypeError(env_, "Server: the words must be an Int32Array of a line and a slot at least, at a multiple of 8 bytes");
+      throwTypeError(env_, "Server: the words must be an Int32Array of at least a line and a slot, aligned to 8 bytes");
       return;
     }
     if (!readInteger(env_, info[1], "Server", "the number of slots", 1, limit(), &slots)) return;
@@ -313,7 +313,7 @@ class Server : public Napi::ObjectWrap<Server> {
       error = failure.code().value();
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (error != 0) throwSystemError(env_, error, "Server: could not start a thread");
+    if (error != 0) throwSystemError(env_, error, "Server: cannot start a thread");
     return error == 0;
   }
 

@@ -20,7 +20,7 @@ template <typename F>
 bool find(void* handle, const char* name, F* function) {
   *function = reinterpret_cast<F>(dlsym(handle, name));
   if (*function != nullptr) return true;
-  failure = std::string("libibverbs.so.1 has no ") + name + "; it is older than this addon needs";
+  failure = std::string("libibverbs.so.1 has no ") + name + "; this addon needs a newer version";
   return false;
 }
 

@@ -53,8 +53,7 @@ if (!process.argv.includes('--page')) {
   });
   status = run.status ?? 1;
 }
-if (!existsSync(results))
-  throw new Error(`there are no results in ${results}; run "npm run conformance" without --page`);
+if (!existsSync(results)) throw new Error(`no results in ${results}; run "npm run conformance" without --page`);
 
 const runs = readdirSync(results)
   .filter((name) => /-\d+\.json$/.test(name))
@@ -84,7 +83,7 @@ const sections = new Map();
 const peers = new Map();
 for (const chapter of CHAPTERS) {
   const [any] = runs.filter((run) => run.chapter === chapter);
-  if (any === undefined) throw new Error(`there are no results of ${chapter}`);
+  if (any === undefined) throw new Error(`no results of ${chapter}`);
   for (const [number, { section, says, like, tested, why }] of any.rows.entries()) {
     const all = KINDS.map((kind) => marks(chapter, kind, number));
     const file = `[${chapter}](../test/ranks/conformance/${chapter}.ts)`;
@@ -115,9 +114,11 @@ const lines = [
   '',
   '<!-- Written by `npm run conformance`; changes go into test/ranks/conformance. -->',
   '',
-  'What the one-sided chapter of MPI 4.1 (chapter 12) requires, section by section, in our own words; where it is tested; and on how many ranks it holds, for ranks',
-  'that are processes, ranks that are worker threads, processes whose windows take the ways that they take on a device across a network (by requests), and those of which two each are',
-  'on one host (two hosts). A number with a cross failed when this page was written; a dash in the last columns says that the thing is not to be had on a device.',
+  'This page lists the requirements of the one-sided chapter of MPI 4.1 (chapter 12), section by section, in our own words.',
+  'For each, it shows where it is tested and with how many ranks it holds. The ranks are processes, worker threads, processes',
+  'whose windows work as on a device across a network (by requests), or processes that work as on two such hosts, with two',
+  'ranks per host (two hosts). A cross before a number means that the requirement did not hold when this page was written.',
+  'A dash in the last columns means that devices do not offer the feature.',
   '',
   '| section | requirements | tested | hold everywhere |',
   '| --- | --- | --- | --- |',
@@ -141,10 +142,10 @@ for (const name of names) {
 lines.push(
   '## Programs of other suites',
   '',
-  "MPICH's test/mpi/rma and test/mpi/errors/rma, mpi4py's test_rma.py and test_win.py, and ARMCI-MPI's tests were read for what they test. Each",
-  'program has requirements here that stand for it, in these sections; or a reason why it does not apply.',
+  "These programs are MPICH's test/mpi/rma and test/mpi/errors/rma, mpi4py's test_rma.py and test_win.py, and ARMCI-MPI's",
+  'tests. For each, the table names the sections whose requirements cover it, or the reason why it does not apply.',
   '',
-  '| program | where |',
+  '| program | covered in |',
   '| --- | --- |',
 );
 for (const name of [...peers.keys(), ...Object.keys(notApplicable)].sort()) {

@@ -98,7 +98,7 @@ function candidates(): Candidate[] {
   const named = namedAddon();
   if (named !== undefined) return [{ path: named, place: 'ONESIDED_ADDON' }];
   const cache = cachedAddon();
-  const cached = cache === undefined ? [] : [{ path: cache, place: 'what "onesided build" has built', own: true }];
+  const cached = cache === undefined ? [] : [{ path: cache, place: 'the output of "onesided build"', own: true }];
   if (bundled()) return [{ path: join(moduleFolder(), FILE), place: 'beside the bundle' }, ...cached];
   const top = packageFolder();
   const clone = { path: join(top, 'build', 'native', 'Release', FILE), place: "the clone's own build" };
@@ -109,8 +109,8 @@ function candidates(): Candidate[] {
 
 /** Looks for the addon and loads it. Never throws: it says why there is none. */
 export function findAddon(): AddonFound {
-  if (process.env['ONESIDED_NO_ADDON'] === '1') return absent('switched off by ONESIDED_NO_ADDON=1');
-  if (process.platform !== 'linux') return absent(`it needs Linux, this is ${process.platform}`);
+  if (process.env['ONESIDED_NO_ADDON'] === '1') return absent('disabled by ONESIDED_NO_ADDON=1');
+  if (process.platform !== 'linux') return absent(`it needs Linux, and this is ${process.platform}`);
   const attempts: AddonAttempt[] = [];
   for (const { path, place, own } of candidates()) {
     const { addon, failure } = load(path, own === true);
@@ -127,13 +127,13 @@ function absent(reason: string): AddonFound {
 
 /** The first half of a sentence: what is missing, in general. */
 function missing(): string {
-  if (namedAddon() !== undefined) return 'ONESIDED_ADDON names no addon that loads';
+  if (namedAddon() !== undefined) return 'the file that ONESIDED_ADDON names does not load';
   if (bundled()) {
     const prebuilt = `node_modules/onesided/prebuilds/${addonTarget()}/${FILE}`;
-    return `a bundle finds the addon beside itself, or where ONESIDED_ADDON says; copy it from ${prebuilt}`;
+    return `a bundle loads the addon from its own folder or from ONESIDED_ADDON; copy it from ${prebuilt}`;
   }
-  if (cLibrary() === 'musl') return 'prebuilt addons are for glibc, and this Node runs on musl';
-  return `no addon for ${addonTarget()} loads`;
+  if (cLibrary() === 'musl') return 'the prebuilt addons need glibc, but this Node uses musl';
+  return `found no addon for ${addonTarget()} that loads`;
 }
 
 function load(path: string, own: boolean): { readonly addon?: unknown; readonly failure?: string } {
@@ -143,7 +143,9 @@ function load(path: string, own: boolean): { readonly addon?: unknown; readonly 
     if (own && owner !== 0 && owner !== process.geteuid!()) return { failure: `it belongs to another user (${owner})` };
     const addon = createRequire(path)(path) as { readonly version?: string };
     if (addon.version === VERSION) return { addon };
-    return { failure: `it belongs to version ${addon.version ?? 'unknown'} of onesided, this is ${VERSION}` };
+    return {
+      failure: `it belongs to onesided ${addon.version ?? 'of an unknown version'}, but this is onesided ${VERSION}`,
+    };
   } catch (error) {
     // The dynamic loader's message begins with the path.
     return { failure: (error as Error).message.replace(`${path}: `, '').split('\n')[0] };

@@ -6,7 +6,7 @@
  * epoch it is about, and what to do.
  */
 
-/** One code for each MPI error class that applies (MPI 4.1, section 9.4), and the library's own. */
+/** The code of an error: MPI's error classes that apply (MPI 4.1, section 9.4), and the library's own. docs/guide/errors.md explains each. */
 export type ErrorCode =
   | 'ERR_ARG'
   | 'ERR_ASSERT'
@@ -37,9 +37,11 @@ export type ErrorCode =
   | 'ERR_VERSION'
   | 'ERR_WIN';
 
-/** An error of the one-sided layer: a broken MPI rule, a failed rank, a passed deadline. */
+/** An error of the library: for example, a broken rule of MPI, a failed rank, or an expired timeout. */
 export class RmaError extends Error {
+  /** `RmaError`, also of subclasses. */
   override readonly name = 'RmaError';
+  /** What kind of error it is: `ERR_RMA_SYNC`, … */
   readonly code: ErrorCode;
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
@@ -48,8 +50,9 @@ export class RmaError extends Error {
   }
 }
 
-/** A rank that others waited for is gone. `rank` is its rank in the job's world. */
+/** A rank that this rank waits for has failed. */
 export class RankFailedError extends RmaError {
+  /** The failed rank, in the job's world. */
   readonly rank: number;
 
   constructor(rank: number, message: string, options?: ErrorOptions) {

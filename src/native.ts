@@ -46,48 +46,78 @@ export interface Server {
 
 /** A port of an RDMA device. */
 export interface RdmaPort {
+  /** The port's number, from 1. */
   readonly port: number;
   /** `ACTIVE`, `DOWN`, …: the end of `IBV_PORT_…`. */
   readonly state: string;
+  /** The network that the port is connected to. */
   readonly linkLayer: 'Ethernet' | 'InfiniBand';
+  /** The local identifier in an InfiniBand subnet; 0 on Ethernet. */
   readonly lid: number;
-  /** Bytes. */
+  /** The MTU in use, in bytes. */
   readonly activeMtu: number;
+  /** The longest message, in bytes. */
   readonly maxMessageBytes: number;
-  /** @property type `RoCE v2`, `IB/RoCE v1`, or what else the kernel says */
-  readonly gids: readonly { readonly index: number; readonly gid: string; readonly type: string }[];
+  /** The port's GIDs. */
+  readonly gids: readonly {
+    /** The GID's index in the port's table. */
+    readonly index: number;
+    /** Eight groups of four hexadecimal digits. */
+    readonly gid: string;
+    /** `RoCE v2`, `IB/RoCE v1`, or what else the kernel reports. */
+    readonly type: string;
+  }[];
 }
 
-/** The limits of a device: `ibv_device_attr`'s. */
+/** The limits that an RDMA device reports (`ibv_device_attr`). */
 export interface RdmaLimits {
+  /** Queue pairs. */
   readonly maxQp: number;
+  /** Outstanding work requests in one queue. */
   readonly maxQpWr: number;
+  /** Scatter/gather entries of one work request. */
   readonly maxSge: number;
+  /** Completion queues. */
   readonly maxCq: number;
+  /** Entries of one completion queue. */
   readonly maxCqe: number;
+  /** Memory regions. */
   readonly maxMr: number;
+  /** Bytes of one memory region. */
   readonly maxMrSize: number;
+  /** Protection domains. */
   readonly maxPd: number;
+  /** Shared receive queues. */
   readonly maxSrq: number;
+  /** Outstanding receives in one shared receive queue. */
   readonly maxSrqWr: number;
+  /** Scatter entries of one receive in a shared receive queue. */
   readonly maxSrqSge: number;
+  /** RDMA reads and atomics that one queue pair can have outstanding as initiator. */
   readonly maxQpInitRdAtom: number;
+  /** RDMA reads and atomics that a peer can have outstanding at one queue pair. */
   readonly maxQpRdAtom: number;
-  /** `IBV_ATOMIC_NONE`, `_HCA` or `_GLOB`. */
+  /** The device's atomicity: the value of `IBV_ATOMIC_NONE` (0), `IBV_ATOMIC_HCA` (1) or `IBV_ATOMIC_GLOB` (2). */
   readonly atomics: number;
 }
 
+/** An RDMA device of this machine, and why it cannot be used if so. */
 export interface RdmaDevice {
+  /** The device's name: `mlx5_0`. */
   readonly name: string;
+  /** `InfiniBand`, which includes RoCE, or `iWARP`. */
   readonly transport: string;
-  /** The file that it is opened by. */
+  /** The device's file: `/dev/infiniband/uverbs0`. */
   readonly file: string;
-  /** Why it could not be opened. */
+  /** Why the device cannot be opened; absent if it can. */
   readonly refused?: string;
-  /** The errno of that: `EACCES`. */
+  /** The name of the errno of that: `EACCES`. */
   readonly refusedCode?: string;
+  /** The version of the firmware; absent if the device cannot be opened. */
   readonly firmware?: string;
+  /** The device's limits; absent if it cannot be opened. */
   readonly limits?: RdmaLimits;
+  /** The device's ports; absent if it cannot be opened. */
   readonly ports?: readonly RdmaPort[];
 }
 

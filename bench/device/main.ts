@@ -17,7 +17,7 @@ import { rdmaDevices } from 'onesided/verbs';
 import { installed } from '../peers.ts';
 import { ProgramError, type Report, ROOT, reportIn, run } from '../programs.ts';
 import { judge, type RowResult, summarize } from '../statistics.ts';
-import { heading, Status, tableRow } from '../table.ts';
+import { closing, heading, Status, tableRow } from '../table.ts';
 import { type Device, runPerftest } from './perftest.ts';
 import { DEVICE_ROWS, type DeviceRow } from './rows.ts';
 
@@ -33,13 +33,15 @@ const { values } = parseArgs({
 });
 const rounds = Number(values.rounds ?? (values.quick || values.instructions ? 1 : 5));
 if (!Number.isInteger(rounds) || rounds < 1)
-  throw new Error(`--rounds is a number of at least 1, not '${values.rounds}'`);
+  throw new Error(`--rounds must be an integer of at least 1, not '${values.rounds}'`);
 const filters = values.filter.split(',');
 const rows = DEVICE_ROWS.filter(
   ({ id, together }) => filters.some((filter) => id.includes(filter)) && !(together && values.instructions),
 );
 if (rows.length === 0)
-  throw new Error(`no row's id contains '${values.filter}'; rows: ${DEVICE_ROWS.map(({ id }) => id).join(', ')}`);
+  throw new Error(
+    `no row's id contains '${values.filter}'; the rows are ${DEVICE_ROWS.map(({ id }) => id).join(', ')}`,
+  );
 
 /** Samples, their milliseconds, and those of the warm-up: compiling takes long on an emulated processor. */
 const LENGTH = values.instructions ? ['3', '20', '400'] : values.quick ? ['3', '50', '1000'] : ['5', '100', '3000'];
@@ -141,10 +143,7 @@ for (const row of rows) {
 const failures = results.filter(
   ({ ok, onesided, notes }) => ok === false || onesided === undefined || notes.length > 0,
 );
-status.print(
-  `${results.length - failures.length} of ${results.length} rows reach what is required` +
-    `${failures.length === 0 ? '' : `; not ${failures.map(({ id }) => id).join(', ')}`} (${Math.round((performance.now() - begun) / 1e3)} s)`,
-);
+status.print(closing(results, Math.round((performance.now() - begun) / 1e3), values.check));
 if (values.json) {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   const machine = {

@@ -40,7 +40,7 @@ const { only, real, json, docs } = orExplain(() => {
     },
   });
   if (values.only !== undefined && !FIGURES.some(({ id }) => id === values.only)) {
-    throw new RangeError(`--only is one of ${FIGURES.map(({ id }) => id).join(', ')}, not '${values.only}'`);
+    throw new RangeError(`--only must be one of ${FIGURES.map(({ id }) => id).join(', ')}, not '${values.only}'`);
   }
   return values;
 });
@@ -114,9 +114,12 @@ function page(): string {
   );
   return `# Results
 
-What the dissertation's chapters 4 to 6 claim, measured on [modelled fabrics](guide/fabrics.md) with one set of numbers for all figures. Written by \`npm run figures\`: do not edit. That takes about five minutes on two cores. The same numbers come out on every machine. Some rows are measured [on real ranks](results-real.md), too. D4 to D6 are the dissertation's; O is our own.
+This page compares the claims of the dissertation's chapters 4 to 6 with measurements on [modelled
+fabrics](guide/fabrics.md). All figures use one set of numbers. \`npm run figures\` writes this page in about five minutes
+on two cores: do not edit it. The measurements are the same on every machine. Some rows are also measured [on real
+ranks](results-real.md). D4 to D6 are the dissertation's claims; O is our own.
 
-| claim | | |
+| | claim | result |
 | --- | --- | --- |
 ${rows.join('\n')}
 
@@ -135,10 +138,13 @@ function pageOfReal(): string {
   const [{ model }] = cpus();
   return `# Results on real ranks
 
-Rows of the [results](results.md) by the same programs on processes of one machine: ${availableParallelism()} cores, ${model}, Node ${process.versions.node}. Written by \`npm run figures -- --real\`: do not edit. An
-emulated network in shared memory is between the ranks. So the schemes do what they do on a fabric, whose counts and orders can be compared; how long a message takes from node to node, and more ranks than cores, are not here.
+This page shows rows of the [results](results.md), measured with the same programs on processes of one machine:
+${availableParallelism()} cores, ${model}, Node ${process.versions.node}. \`npm run figures -- --real\` writes this page: do not edit it.
 
-| claim | measured | expected | here the claim |
+The ranks communicate through an emulated network in shared memory. The schemes take the same steps as on a fabric, so
+their counts and their order can be compared. The rows do not show latencies between nodes, or more ranks than cores.
+
+| claim | measured | expected | on this machine, the claim |
 | --- | --- | --- | --- |
 ${rows.join('\n')}
 `;

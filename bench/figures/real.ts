@@ -46,9 +46,9 @@ export interface RealRow {
 }
 
 /** Between processes of one host, requests of the network are loads and stores of the origin. */
-const NOTHING_UNDER_WAY = 'an operation is complete when its call returns: nothing is under way that could be hidden';
+const NOTHING_UNDER_WAY = 'an operation is complete when its call returns, so there is nothing to overlap';
 const NO_ADAPTER =
-  'a swap is an instruction here, a message wakes another process: there is no adapter whose loop would be slow';
+  'here a compare-and-swap is one instruction and a message wakes another process; there is no adapter with a slow loopback';
 
 /** Without an exponent: there are milliseconds among microseconds. */
 function show(value: number): string {
@@ -132,9 +132,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       `${show(took)} (${show(atomics)} atomic operations, ${show(messages)} messages)`;
     const [idle, busy] = [await computing(0), await computing(400)];
     return {
-      measured: `2 processes: µs of lock and unlock, target idle: ${told(idle, tell)}; it computes for 400 µs: ${told(busy, tell)}`,
+      measured: `2 processes, µs for lock and unlock: target idle: ${told(idle, tell)}; target computes for 400 µs: ${told(busy, tell)}`,
       expected:
-        'direct: two atomic operations and no message, and longer by at most a tenth of the computation; two-sided longer by three quarters of it at least',
+        'direct: two atomic operations, no message, and at most a tenth of the computation longer; two-sided: at least three quarters of it longer',
       holds:
         [idle, busy].every(({ direct }) => direct.atomics === 2 && direct.messages === 0) &&
         busy.direct.took - idle.direct.took <= 40 &&
@@ -146,7 +146,7 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     const [violations, most] = [sum(found, 'violations'), Math.max(...found.map((one) => one.together))];
     return {
       measured: `4 processes, 500 locks each, half of them shared: ${violations} violations, at most ${most} shared holders at a time`,
-      expected: 'no violation; shared ones hold it together',
+      expected: 'no violation; several ranks hold shared locks at a time',
       holds: violations === 0 && most > 1,
     };
   },
@@ -163,8 +163,8 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       large: await of(2 ** 18, operation),
     }));
     return {
-      measured: `2 processes: µs of ${found.map(({ operation, small, large }) => `${operation} 4 B: ${told(small, show)}; ${operation} 256 KiB: ${told(large, show)}`).join('; ')}`,
-      expected: 'put and get: two-sided faster at 4 bytes, direct not more than 2 % slower at 256 KiB',
+      measured: `2 processes, µs: ${found.map(({ operation, small, large }) => `${operation} 4 B: ${told(small, show)}; ${operation} 256 KiB: ${told(large, show)}`).join('; ')}`,
+      expected: 'put and get: two-sided faster at 4 bytes, direct at most 2 % slower at 256 KiB',
       holds: found.every(
         ({ small, large }) => small['two-sided'] < small.direct && large.direct <= 1.02 * large['two-sided'],
       ),
@@ -174,8 +174,8 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
   'D4.4': async () => {
     const found = await field('overlap', 2, '--side sender --operation put --bytes 262144', LOCKS, 'overlap');
     return {
-      measured: `2 processes, put of 256 KiB: ${told(found, show)} %`,
-      expected: 'direct at least 85 %; two-sided below 10 %',
+      measured: `2 processes, put of 256 KiB, overlap in %: ${told(found, show)}`,
+      expected: 'direct at least 85 %, two-sided below 10 %',
       holds: found.direct >= 85 && found['two-sided'] < 10,
       why: NOTHING_UNDER_WAY,
     };
@@ -184,17 +184,16 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     const args = '--side receiver --bytes 32768 --pieces 2000 --form promise';
     const found = await field('overlap', 2, args, LOCKS, 'slowdown');
     return {
-      measured: `2 processes: ${told(found, show)} times as long, 1 origin`,
-      expected:
-        'direct at most 1.1 times as long, two-sided longer than direct; how much longer with 64 origins, one does not say',
+      measured: `2 processes (1 origin), computation of the target, relative to its time alone: ${told(found, show)}`,
+      expected: 'direct at most 1.1, two-sided above direct; 1 origin does not tell the factor with 64',
       holds: found.direct <= 1.1 && found['two-sided'] > found.direct,
     };
   },
   'D4.7': async () => {
     const found = await field('lu', 2, '--n 1024 --samples 3', LOCKS, 'milliseconds');
     return {
-      measured: `2 processes: ${told(found, show)} ms, n = 1024`,
-      expected: 'direct faster by at least 25 %',
+      measured: `2 processes, n = 1024, ms: ${told(found, show)}`,
+      expected: 'direct at least 25 % faster',
       holds: found.direct <= 0.75 * found['two-sided'],
     };
   },
@@ -209,7 +208,7 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     const changes = POLICIES.map((policy) => found[policy].migrations);
     return {
       measured: `4 processes, as if on 2 nodes, 250 locks each: ${told(found, ({ violations, migrations }) => `${violations} violations, ${migrations} changes of mode`)}`,
-      expected: 'no violation; changes with every policy but never, most with every-request',
+      expected: 'no violation; changes of mode with every policy except never, most with every-request',
       holds:
         POLICIES.every((policy) => found[policy].violations === 0) &&
         changes.every((n, i) => n > 0 !== (POLICIES[i] === 'never')) &&
@@ -219,7 +218,7 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
   'D5.2': async () => {
     const found = await paired(1);
     return {
-      measured: `2 processes: ${told(found, show)} µs`,
+      measured: `2 processes, µs: ${told(found, show)}`,
       expected: 'hybrid < two-sided < direct',
       holds: found.hybrid < found['two-sided'] && found['two-sided'] < found.direct,
       why: NO_ADAPTER,
@@ -228,9 +227,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
   'D5.3': async () => {
     const [idle, busy] = [await paired(1), await paired(1, { compute: 100, pieces: 4 * SAMPLES })];
     return {
-      measured: `2 processes: µs without ${told(idle, show)}; pieces of 100 µs ${told(busy, show)}`,
+      measured: `2 processes, µs: no computation: ${told(idle, show)}; pieces of 100 µs: ${told(busy, show)}`,
       expected:
-        'two-sided at pieces of 100 µs at least 5 times what it is without; the others longer by a tenth of a piece at most',
+        'with pieces of 100 µs, two-sided takes at least 5 times as long as without, the others at most a tenth of a piece longer',
       holds:
         busy['two-sided'] >= 5 * idle['two-sided'] &&
         busy.direct - idle.direct <= 10 &&
@@ -240,8 +239,8 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
   'D5.5': async () => {
     const found = [await paired(1), await paired(2)];
     return {
-      measured: `2 and 3 processes (of which two can run at a time): µs, 1 that wants the lock: ${told(found[0], show)}; 2: ${told(found[1], show)}`,
-      expected: 'with 1 and with 2: hybrid the fastest, direct the slowest',
+      measured: `2 and 3 processes (two can run at a time), µs: 1 rank takes the lock: ${told(found[0], show)}; 2 ranks: ${told(found[1], show)}`,
+      expected: 'with 1 and with 2 ranks: hybrid fastest, direct slowest',
       holds: found.every(
         ({ 'two-sided': twoSided, direct, hybrid }) => hybrid <= Math.min(twoSided, direct) && direct >= twoSided,
       ),
@@ -261,9 +260,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       0,
     ];
     return {
-      measured: `4 processes, ${2 * epochs} fences each: ${told(found, ({ puts, messages, finishes, flags, wrong }) => `${messages} messages, ${finishes} finish messages, ${flags} flags for ${puts} puts, ${wrong} values wrong`)}`,
+      measured: `4 processes, ${2 * epochs} fences each: ${told(found, ({ puts, messages, finishes, flags, wrong }) => `${messages} messages, ${finishes} finish messages, ${flags} flags for ${puts} puts, ${wrong} wrong values`)}`,
       expected:
-        'the numbers of the figure: a message, a finish message or neither for each put, flags with immediate-naive alone, no value wrong',
+        'the counts of the figure: a message, a finish message or neither for each put; flags only with immediate-naive; no wrong value',
       holds: FENCES.every((name) => {
         const { puts, messages, finishes, flags, wrong } = found[name];
         const counts = [messages, finishes, flags, wrong];
@@ -274,8 +273,8 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
   'D6.3': async () => {
     const found = await field('overlap', 2, '--side fence --bytes 131072', FENCE_HINTS, 'overlap');
     return {
-      measured: `2 processes, put of 128 KiB: ${told(found, show)} %`,
-      expected: 'deferred below 10 %; each immediate scheme at least 80 %',
+      measured: `2 processes, put of 128 KiB, overlap in %: ${told(found, show)}`,
+      expected: 'deferred below 10 %, the others at least 80 %',
       holds: FENCES.every((name) => (name === 'deferred' ? found[name] < 10 : found[name] >= 80)),
       why: NOTHING_UNDER_WAY,
     };
@@ -285,8 +284,8 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     const found = await field('halo', 4, args, FENCE_HINTS, 'microseconds');
     const times = Object.values(found);
     return {
-      measured: `4 processes (of which two can run at a time): ${told(found, show)} µs a step`,
-      expected: 'remote-notify the fastest of the four (within 1 %), deferred the slowest',
+      measured: `4 processes (two can run at a time), µs per step: ${told(found, show)}`,
+      expected: 'remote-notify fastest (within 1 %), deferred slowest',
       holds: found['remote-notify'] <= 1.01 * Math.min(...times) && found.deferred === Math.max(...times),
     };
   },
@@ -298,9 +297,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     );
     const [{ right, refills }] = await onRanks(4, 'flooded', { puts: 5000, compute: 5000 });
     return {
-      measured: `2 processes: ${told(times, (all) => all.map(show).join(' / '))} µs; 4 × 5000 notified puts to one of 4 processes ${right ? 'arrive, each once' : 'do NOT all arrive'}, and make it post more receives ${refills} times`,
+      measured: `2 processes, µs: ${told(times, (all) => all.map(show).join(' / '))}; 4 × 5000 notified puts to one of 4 processes ${right ? 'arrive once each' : 'do NOT arrive once each'} and make it post more receives ${refills} times`,
       expected:
-        'for every scheme: with NO_SUCCEED and with NO_PRECEDE slower by at most a tenth than without, with both not a tenth as long; the puts arrive. How often one finds no receive, nobody counts here',
+        'for every scheme: with NO_SUCCEED or NO_PRECEDE at most a tenth slower than with neither, with both at most a tenth of that time; the puts arrive. Puts that find no receive are not counted here',
       holds:
         right &&
         FENCES.every((name) => {

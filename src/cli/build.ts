@@ -13,25 +13,27 @@ interface Compiler {
   compile(out: string): { readonly binary: string; readonly reason?: undefined } | { readonly reason: string };
 }
 
+const NO_HOME = 'you have no home folder; set XDG_CACHE_HOME to a folder of your own';
+
 export const build: Command = {
-  summary: 'compile the native addon, which ranks that are processes need',
+  summary: 'compile the native addon, which runs ranks as processes',
   usage: `Usage: onesided build
 
-Compiles the native addon from this package's sources. Needs Linux, a C++17 compiler and CMake; says what is missing.
-Downloads nothing. With libibverbs' header (apt-get install libibverbs-dev), RDMA devices can be used.
+Compiles the native addon from this package's sources. Needs Linux, a C++17 compiler and CMake, and says what is missing.
+Downloads nothing. With libibverbs' header (apt-get install libibverbs-dev), the addon supports RDMA devices.
 
-The addon goes into your cache folder, for this version of onesided and this kind of machine:
-  ${cachedAddon() ?? 'none: you have no home folder; set XDG_CACHE_HOME to a folder of your own'}
-There it is found by every project, also after "npm ci".`,
+The addon goes into your cache folder, under this version of onesided and this kind of machine:
+  ${cachedAddon() ?? NO_HOME}
+All your projects find it there, also after "npm ci".`,
 
   async run(args) {
     const { positionals } = readOptions(args, {});
     if (positionals.length > 0) throw new UsageError(`unexpected argument '${positionals[0]}'`);
-    if (process.platform !== 'linux') return refuse(`it needs Linux, this is ${process.platform}`);
+    if (process.platform !== 'linux') return refuse(`it needs Linux, and this is ${process.platform}`);
     const file = join(packageFolder(), 'native', 'compile.mjs');
     const { compile } = (await import(pathToFileURL(file).href)) as Compiler;
     const to = cachedAddon();
-    if (to === undefined) return refuse('you have no home folder; set XDG_CACHE_HOME to a folder of your own');
+    if (to === undefined) return refuse(NO_HOME);
     const folder = mkdtempSync(join(tmpdir(), 'onesided-build-'));
     try {
       process.stderr.write('onesided: compiling the native addon; this takes up to a minute\n');
@@ -43,19 +45,17 @@ There it is found by every project, also after "npm ci".`,
     }
     const { loaded, path, reason } = nativeStatus();
     if (!loaded) {
-      process.stderr.write(`onesided: the addon was compiled, but does not load: ${reason}\n`);
+      process.stderr.write(`onesided: the compiled addon does not load: ${reason}\n`);
       return 1;
     }
     process.stdout.write(`${to}\n`);
-    if (path !== to) process.stderr.write(`onesided: ${path} is loaded before it\n`);
+    if (path !== to) process.stderr.write(`onesided: ${path} takes precedence over it\n`);
     return 0;
   },
 };
 
 function refuse(reason: string): number {
-  process.stderr.write(
-    `onesided: the native addon was not compiled: ${reason}. Ranks can run as threads without it.\n`,
-  );
+  process.stderr.write(`onesided: cannot compile the native addon: ${reason}. Without it, ranks can run as threads.\n`);
   return 1;
 }
 

@@ -35,10 +35,10 @@ interface Info {
 }
 
 export const info: Command = {
-  summary: 'what is available here, and why something is not',
+  summary: 'show what works on this machine, and why the rest does not',
   usage: `Usage: onesided info [--json]
 
-Shows the version, the machine, whether the native addon is loaded, and the providers.`,
+Shows the version, the machine, whether the native addon is loaded, and which providers and launchers are available.`,
 
   run(args) {
     const { values, positionals } = readOptions(args, { json: { type: 'boolean' } });
@@ -110,7 +110,7 @@ function describe({ version, node, platform, cores, addon, providers, managers, 
     ...addon.attempts.flatMap(({ path, place, failure }) =>
       failure === undefined ? [] : [['', `tried ${place}, ${path}: ${failure}`]],
     ),
-    ...(addon.available ? [] : [['', 'build it with "npx onesided build"; without it, ranks are worker threads']]),
+    ...(addon.available ? [] : [['', 'compile it with "npx onesided build"; without it, ranks run as worker threads']]),
     ...(addon.cache === undefined ? [] : [['', `"npx onesided build" writes ${addon.cache}`]]),
     ['emulator', ''],
     ['  processes', say(providers.emulator.processes)],

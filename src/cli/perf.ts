@@ -1,4 +1,6 @@
 /** `onesided perf`: how long an operation takes on this machine, for a range of sizes. */
+
+import { show } from '../errors.ts';
 import { runProcesses } from '../launcher/processes.ts';
 import { runThreads } from '../launcher/threads.ts';
 import { nativeStatus } from '../native.ts';
@@ -18,15 +20,15 @@ const OPERATIONS: Readonly<Record<string, string>> = {
 };
 
 export const perf: Command = {
-  summary: 'measures an operation between ranks of this machine',
+  summary: 'measure an operation between ranks of this machine',
   usage: `Usage: onesided perf <operation> [-n N] [--ranks processes|threads] [--json]
 
 ${Object.entries(OPERATIONS)
   .map(([name, what]) => `  ${name.padEnd(18)}${what}`)
   .join('\n')}
 
-Rank 0 is the origin and rank 1 the target; -n gives the number of ranks (2). Each line is the median of five blocks of at
-least 20 ms, after a warm-up. --json prints one object with all samples.`,
+Rank 0 is the origin and rank 1 the target; -n N sets the number of ranks (default: 2). Each line shows the median of five
+blocks of at least 20 ms, after a warm-up. --json prints one object with all samples.`,
 
   async run(args) {
     const { values, positionals } = readOptions(args, {
@@ -36,14 +38,15 @@ least 20 ms, after a warm-up. --json prints one object with all samples.`,
     });
     const [operation, ...rest] = positionals;
     if (operation === undefined || !Object.hasOwn(OPERATIONS, operation)) {
-      throw new UsageError(`the operation is one of ${Object.keys(OPERATIONS).join(', ')}`);
+      throw new UsageError(`the operation must be one of ${Object.keys(OPERATIONS).join(', ')}`);
     }
     if (rest.length > 0) throw new UsageError(`unexpected argument '${rest[0]}'`);
     const size = Number(values.n ?? 2);
-    if (!Number.isInteger(size) || size < 2 || size > 64) throw new UsageError('-n must be 2 to 64 ranks');
+    if (!Number.isInteger(size) || size < 2 || size > 64)
+      throw new UsageError(`-n must be a number of ranks from 2 to 64, not ${show(values.n)}`);
     const ranks = values.ranks ?? (nativeStatus().loaded ? 'processes' : 'threads');
     if (ranks !== 'processes' && ranks !== 'threads')
-      throw new UsageError(`--ranks is processes or threads, not '${ranks}'`);
+      throw new UsageError(`--ranks must be processes or threads, not ${show(ranks)}`);
     const script = moduleFile('cli/perf-rank')!;
     const start = ranks === 'processes' ? runProcesses : runThreads;
     const { exitCode, failure } = await start({

@@ -22,27 +22,27 @@ export const run: Command = {
   summary: 'run a program on N ranks',
   usage: `Usage: onesided run -n N [options] script [-- args]
 
-Runs "node script args" as N ranks of one job. What stands after the script is passed on to it.
+Runs "node script args" as N ranks of one job. Arguments after the script are passed to it.
 
   -n N, -np N            number of ranks, 1 to ${MAX_RANKS}
-  --ranks processes      every rank is a process (default; needs the native addon)
-  --ranks threads        every rank is a worker thread of one process (no addon needed, no standard input)
-  --provider emulator    what connects the ranks: shared memory (default),
-  --provider rdma-core   or an RDMA device, which ONESIDED_DEVICE=name[:port[:gid]] chooses (processes only)
-  --timeout S            ends the job after S seconds, exit code 124
-  --grace S              seconds that the others have to end after a rank failed (default 2)
-  --no-prefix            no "[rank] " before each line; processes write directly to this terminal
-  --trace FILE           records the run; FILE opens in https://ui.perfetto.dev and in "onesided trace"
-  --trace-events N       events that are kept of each rank, the last ones (default: 65536, fewer with many ranks)
+  --ranks processes      run each rank as a process (default; needs the native addon)
+  --ranks threads        run the ranks as worker threads of one process (no addon needed, no standard input)
+  --provider emulator    connect the ranks by shared memory (default)
+  --provider rdma-core   connect them by an RDMA device, selected by ONESIDED_DEVICE=name[:port[:gid]] (processes only)
+  --timeout S            end the job after S seconds, with exit code 124
+  --grace S              give the other ranks S seconds to end after a rank failed (default: 2)
+  --no-prefix            print no "[rank] " before each line; processes write directly to this terminal
+  --trace FILE           record the run; open FILE in https://ui.perfetto.dev or with "onesided trace"
+  --trace-events N       keep the last N events of each rank (default: 65536, fewer with many ranks)
 
-The first rank that fails ends the job, and its exit code is the job's: 128 + the signal's number for a signal.
-SIGINT, SIGTERM and SIGHUP are passed on to the ranks; the second one kills them.`,
+The first rank that fails ends the job. The job has that rank's exit code, or 128 + the signal's number if a signal
+ended the rank. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks; a second one kills them.`,
 
   async run(args) {
     const { options, kind } = read(args);
     if (kind === undefined && loadNative() === undefined) {
       process.stderr.write(
-        `onesided: the native addon is not available (${nativeStatus().reason}), so the ranks are threads; "npx onesided build" builds it\n`,
+        `onesided: the native addon is not available (${nativeStatus().reason}); running the ranks as threads; "npx onesided build" compiles the addon\n`,
       );
       return report(await startThreads(options));
     }
@@ -76,13 +76,14 @@ function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'th
   if (at === args.length) throw new UsageError('no script given');
   const rest = args.slice(at + 1);
   if (rest[0] === '--') rest.shift();
-  if (values.n === undefined) throw new UsageError('say how many ranks with -n N');
+  if (values.n === undefined) throw new UsageError('give the number of ranks with -n N');
   const { ranks, provider = 'emulator' } = values;
   if (ranks !== undefined && ranks !== 'processes' && ranks !== 'threads')
-    throw new UsageError(`--ranks is processes or threads, not ${show(ranks)}`);
+    throw new UsageError(`--ranks must be processes or threads, not ${show(ranks)}`);
   if (provider !== 'emulator' && provider !== 'rdma-core')
-    throw new UsageError(`--provider is emulator or rdma-core, not ${show(provider)}`);
-  if (provider === 'rdma-core' && ranks === 'threads') throw new UsageError('--provider rdma-core is for processes');
+    throw new UsageError(`--provider must be emulator or rdma-core, not ${show(provider)}`);
+  if (provider === 'rdma-core' && ranks === 'threads')
+    throw new UsageError('--provider rdma-core needs --ranks processes');
   const size = count(values.n);
   const options: LaunchOptions = {
     size,
@@ -104,7 +105,7 @@ function traceOf(file: string | undefined, events: string | undefined, size: num
   const env = { ...process.env, ...(file !== undefined && { ONESIDED_TRACE: file }) };
   const asked = traceFromEnvironment(env, size);
   if (asked === undefined && (file !== undefined || events !== undefined))
-    throw new UsageError(file === undefined ? '--trace-events needs --trace FILE' : '--trace needs the name of a file');
+    throw new UsageError(file === undefined ? '--trace-events needs --trace FILE' : '--trace needs a file name');
   const trace = asked && (events === undefined ? asked : { ...asked, events: readEvents('--trace-events', events) });
   if (trace !== undefined) checkWritable(trace.file);
   return trace;
@@ -116,7 +117,7 @@ function checkWritable(file: string): void {
   try {
     closeSync(openSync(file, 'a'));
   } catch (error) {
-    throw new UsageError(`the trace cannot be written: ${(error as Error).message}`);
+    throw new UsageError(`cannot write the trace: ${(error as Error).message}`);
   }
   if (!there) unlinkSync(file);
 }
@@ -124,7 +125,7 @@ function checkWritable(file: string): void {
 function count(text: string): number {
   const n = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (!(n >= 1 && n <= MAX_RANKS))
-    throw new UsageError(`-n is a whole number of ranks from 1 to ${MAX_RANKS}, not ${show(text)}`);
+    throw new UsageError(`-n must be a number of ranks from 1 to ${MAX_RANKS}, not ${show(text)}`);
   return n;
 }
 
@@ -132,6 +133,6 @@ function seconds(option: string, text: string | undefined, zero: boolean): numbe
   if (text === undefined) return undefined;
   const value = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;
   if (!(value > 0 || (zero && value === 0)))
-    throw new UsageError(`${option} is a number of seconds, not ${show(text)}`);
+    throw new UsageError(`${option} must be a number of seconds, not ${show(text)}`);
   return value;
 }

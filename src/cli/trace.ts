@@ -16,34 +16,36 @@ const OPTIONS = {
 } as const;
 
 export const trace: Command = {
-  summary: 'shows a recorded run: its windows, a fence or a lock as a picture',
+  summary: 'show the windows of a recorded run, or draw a fence, a lock or an epoch',
   usage: `Usage: onesided trace list FILE
        onesided trace draw FILE [options]
 
-FILE is what "onesided run --trace FILE" has written. The whole of it opens in https://ui.perfetto.dev.
+FILE is a trace written by "onesided run --trace FILE". To see all of it, open it in https://ui.perfetto.dev.
 
-list shows the windows of the run, and how many fences, locks and epochs each had.
+list shows the windows of the run, and how many fences, locks and epochs each of them had.
 
-draw writes a page with a message-sequence picture of one of them:
-  --window W     the window, by its name (default: the first that has what is asked for)
-  --fence N      the N-th fence, and the epoch that it ends (default: the second)
-  --lock N       the N-th lock that was got on the window, by any rank, and who stood in line for it
-  --epoch N      the N-th epoch of start, complete, post, wait
-  --ranks LIST   the ranks that are shown, such as 0-3,8 (default: all that take part, at most ${MOST_RANKS})
-  -o FILE        where the page goes (default: sequence.html); a name that ends in .svg gets the picture alone`,
+draw writes a page with a message sequence chart of one of these:
+  --window W     select the window by its name (default: the first that has what you ask for)
+  --fence N      draw the N-th fence, and the epoch that it ends (default: the second)
+  --lock N       draw the N-th lock that any rank acquired on the window, and the ranks that waited for it
+  --epoch N      draw the N-th epoch of start, complete, post and wait
+  --ranks LIST   show only these ranks, such as 0-3,8 (default: all that take part, at most ${MOST_RANKS})
+  -o FILE        write the page to FILE (default: sequence.html); if the name ends in .svg, write only the picture`,
 
   run(args) {
     const { values, positionals } = readOptions(args, OPTIONS);
     const [what, file, ...rest] = positionals;
     if (what !== 'list' && what !== 'draw') {
-      throw new UsageError(what === undefined ? 'say list or draw' : `trace can list and draw, not ${show(what)}`);
+      throw new UsageError(
+        what === undefined ? 'give list or draw' : `the trace command must be list or draw, not ${show(what)}`,
+      );
     }
-    if (file === undefined) throw new UsageError('which trace? Give its file');
+    if (file === undefined) throw new UsageError('give the file of a trace');
     if (rest.length > 0) throw new UsageError(`unexpected argument '${rest[0]}'`);
     const asked = Object.keys(values);
-    if (what === 'list' && asked.length > 0) throw new UsageError(`--${asked[0]} is for draw`);
+    if (what === 'list' && asked.length > 0) throw new UsageError(`--${asked[0]} is an option of draw, not of list`);
     const chosen = ['fence', 'lock', 'epoch'].filter((option) => asked.includes(option));
-    if (chosen.length > 1) throw new UsageError(`--${chosen[0]} or --${chosen[1]}, not both`);
+    if (chosen.length > 1) throw new UsageError(`give --${chosen[0]} or --${chosen[1]}, not both`);
     const ranks = values.ranks === undefined ? undefined : rankList(values.ranks);
     const recorded = readTrace(file);
     if (what === 'list') {
@@ -52,7 +54,7 @@ draw writes a page with a message-sequence picture of one of them:
     }
     const missing = ranks?.find((rank) => rank >= recorded.ranks);
     if (missing !== undefined)
-      throw new UsageError(`--ranks: the run had ranks 0 to ${recorded.ranks - 1}, no ${missing}`);
+      throw new UsageError(`--ranks: the run had ranks 0 to ${recorded.ranks - 1}, but no rank ${missing}`);
     const scene = sceneOf(recorded, {
       window: values.window,
       fence: number('--fence', values.fence),
@@ -64,7 +66,7 @@ draw writes a page with a message-sequence picture of one of them:
     try {
       writeFileSync(output, output.endsWith('.svg') ? drawSvg(scene) : drawPage(scene));
     } catch (error) {
-      throw new UsageError(`the picture cannot be written: ${(error as Error).message}`);
+      throw new UsageError(`cannot write the picture: ${(error as Error).message}`);
     }
     process.stdout.write(`${output}: ${scene.title}\n`);
     return 0;
@@ -90,17 +92,17 @@ function list(recorded: ReturnType<typeof readTrace>): string {
 function number(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new UsageError(`${option} is a number from 1 on, not ${show(text)}`);
+  throw new UsageError(`${option} must be an integer of at least 1, not ${show(text)}`);
 }
 
 /** The ranks of `0-3,8`. */
 function rankList(text: string): number[] {
   const ranks = text.split(',').flatMap((range) => {
     const match = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(range);
-    if (match === null) throw new UsageError(`--ranks is a list such as 0-3,8, not ${show(text)}`);
+    if (match === null) throw new UsageError(`--ranks must be a list such as 0-3,8, not ${show(text)}`);
     const first = Number(match[1]);
     return Array.from({ length: Math.max(0, Number(match[2] ?? first) - first + 1) }, (_, i) => first + i);
   });
   if (ranks.length >= 1 && ranks.length <= MOST_RANKS && new Set(ranks).size === ranks.length) return ranks;
-  throw new UsageError(`--ranks is a list of 1 to ${MOST_RANKS} ranks, each once, not ${show(text)}`);
+  throw new UsageError(`--ranks must list 1 to ${MOST_RANKS} ranks, each once, not ${show(text)}`);
 }

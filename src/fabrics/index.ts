@@ -1,9 +1,9 @@
 /**
- * `onesided/fabrics`: ranks as tasks of one process, on a modelled fabric, in virtual time (`runTasks`), and the
+ * `onesided/fabrics`: runs ranks as tasks of one process on a modelled fabric, in virtual time (`runTasks`), and loads the
  * descriptions of such fabrics.
  *
- * The fabrics of this package are files, one a fabric, in which each number says where it comes from: `fabrics/*.json`.
- * A program can have its own (`loadFabric('./mine.json')`), or make one from another: `readFabric` checks it.
+ * Each fabric of this package is a file in which each number names its source: `fabrics/*.json`. A program can have its own
+ * (`loadFabric('./mine.json')`), or derive one from another: `readFabric` checks it.
  */
 export { type FaultOptions, runTasks, type TaskOptions } from '../comm/tasks.ts';
 export { type Fabric, readFabric } from '../providers/modelled/description.ts';

@@ -72,12 +72,12 @@ export class ProcessHeap {
 
   allocate(byteLength: number): Allocation {
     if (!Number.isInteger(byteLength) || byteLength < 1) {
-      throw argumentRangeError(`allocate: a number of bytes of at least 1 is needed, not ${show(byteLength)}`);
+      throw argumentRangeError(`allocate: byteLength must be an integer of at least 1, not ${show(byteLength)}`);
     }
     if (!this.#hasRoom(byteLength)) {
       throw new RmaError(
         'ERR_VERBS',
-        `allocate: ${byteLength} bytes are too many: this rank uses ${this.#inUse} already, the machine has ${totalmem()}, and one piece may have ${this.#native.maxMapBytes}`,
+        `allocate: cannot allocate ${byteLength} bytes: this rank already uses ${this.#inUse}, the machine has ${totalmem()}, and one allocation can have at most ${this.#native.maxMapBytes}`,
       );
     }
     let handle: number;
@@ -86,7 +86,7 @@ export class ProcessHeap {
       handle = this.#takeRange(byteLength, byteLength, 0);
       buffer = this.#native.memoryMap(this.address.fd, handle, byteLength);
     } catch (cause) {
-      throw new RmaError('ERR_VERBS', `allocate: no memory of ${byteLength} bytes: ${(cause as Error).message}`, {
+      throw new RmaError('ERR_VERBS', `allocate: cannot allocate ${byteLength} bytes: ${(cause as Error).message}`, {
         cause,
       });
     }
@@ -188,7 +188,7 @@ export class ProcessHeap {
       if (!known || length !== byteLength || byteLength < 1) {
         throw new RmaError(
           'ERR_VERBS',
-          `attach: member ${lid} has no memory ${show(handle)} of ${show(byteLength)} bytes (any more)`,
+          `attach: member ${lid} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
         );
       }
       const buffer = this.#native.memoryMap(heap, handle, before + byteLength, before);
@@ -219,16 +219,16 @@ function openHeap(lid: number, { pid, fd, key }: HeapAddress): number {
     const { code } = cause as NodeJS.ErrnoException;
     const why =
       code === 'ENOENT'
-        ? `process ${pid} is gone`
-        : `process ${pid} does not let this one open ${name} (${code}); ranks must belong to one user and see each other's /proc`;
-    throw new RmaError('ERR_VERBS', `attach: the memory of member ${lid} cannot be reached: ${why}`, { cause });
+        ? `process ${pid} no longer exists`
+        : `cannot open ${name} (${code}); run all ranks as one user, and let them see each other in /proc (one PID namespace)`;
+    throw new RmaError('ERR_VERBS', `attach: cannot map the memory of member ${lid}: ${why}`, { cause });
   }
   const head = new Int32Array(2);
   if (!fstatSync(heap).isFile() || readSync(heap, head, 0, 8, 0) !== 8 || head[0] !== MAGIC || head[1] !== key) {
     closeSync(heap);
     throw new RmaError(
       'ERR_VERBS',
-      `attach: ${name} is not the memory of member ${lid}: its process is gone, and another took its number`,
+      `attach: ${name} is not the memory of member ${lid}: its process has ended, and another process now has its PID`,
     );
   }
   return heap;

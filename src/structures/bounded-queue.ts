@@ -34,8 +34,9 @@ const LISTS = 4 * LINE;
 const CLOSED = 1;
 const MAX_CAPACITY = 2 ** 24;
 
+/** Options of `BoundedQueue.create`. */
 export interface QueueOptions extends PlaceOptions {
-  /** Elements of an entry; 1 if absent. All ranks give the same. */
+  /** The number of elements of an entry (default: 1). All ranks must give the same. */
   readonly length?: number;
 }
 
@@ -107,16 +108,16 @@ class Sleepers {
 }
 
 /**
- * A queue of at most `capacity` entries, each a typed array of the same length, from any ranks to any ranks; first in, first out.
+ * A first-in, first-out queue of at most `capacity` entries, which are typed arrays of one length. Any rank can push and pop.
  *
  *     const tasks = await BoundedQueue.create(world, Int32Array, 1024, { length: 2 });
  *     await tasks.push(Int32Array.of(from, to));           // waits while the queue is full
  *     for await (const [from, to] of tasks) { … }          // until it is closed and empty
  */
 export class BoundedQueue<T extends TypedArray = TypedArray> {
-  /** Entries that fit. */
+  /** The number of entries that fit. */
   readonly capacity: number;
-  /** Elements of an entry. */
+  /** The number of elements of an entry. */
   readonly entryLength: number;
   readonly #words: Words;
   readonly #entries: Window<T>;
@@ -128,8 +129,9 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
   readonly #producers: Sleepers;
 
   /**
-   * Collective: an empty queue at one rank.
-   * @param capacity entries that fit, 1 … 2^24; all ranks give the same
+   * Collective: creates an empty queue in the memory of one rank.
+   * @param type the constructor of the entries' typed arrays
+   * @param capacity the number of entries that fit, 1 … 2^24; all ranks must give the same
    * Errors: `TypeError`, `RangeError` (type, capacity, options), and those of `Window.allocate`.
    */
   static async create<T extends TypedArray>(
@@ -183,23 +185,23 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     this.#producers = new Sleepers(words, PRODUCERS, producers, () => this.length < this.capacity);
   }
 
-  /** Entries in the queue now, those included that are being pushed. */
+  /** The current number of entries, including those that are being pushed. Cost: two atomic operations at the owner. */
   get length(): number {
     const head = this.#words.load(HEAD);
     const tail = this.#words.load(TAIL) & ~CLOSED;
     return Math.min(((tail - head) >>> 0) / 2, this.capacity);
   }
 
-  /** Whether somebody has closed the queue. */
+  /** Whether a rank has closed the queue. Cost: one atomic operation at the owner. */
   get closed(): boolean {
     return (this.#words.load(TAIL) & CLOSED) !== 0;
   }
 
   /**
-   * Waits for a place, and puts an entry at the end.
-   * Cost: four atomic operations and a put at the owner, if there is a place and nobody waits.
-   * Errors: `TypeError`, `RangeError` (entry, options); `ERR_RMA_SYNC` (closed); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`: then
-   * the entry is not in the queue.
+   * Waits until the queue has room, and appends an entry.
+   * Cost: four atomic operations and a put at the owner, if there is room and no rank waits.
+   * Errors: `TypeError`, `RangeError` (entry, options); `ERR_RMA_SYNC` (closed); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`. After an
+   * error, the entry is not in the queue.
    */
   async push(entry: T, options?: WaitOptions): Promise<void> {
     const wait = readWait('BoundedQueue.push', options);
@@ -213,6 +215,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     );
   }
 
+  /** Waits until the queue has room, and appends an entry; blocks the thread. Cost and errors: as `push`. */
   pushSync(entry: T, options?: WaitOptions): void {
     const wait = readWait('BoundedQueue.pushSync', options);
     this.#checkEntry('pushSync', entry);
@@ -223,15 +226,15 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     );
   }
 
-  /** Puts an entry at the end if there is a place, and says whether there was. Never waits. Errors: as `push`. */
+  /** Appends an entry if the queue has room, and returns whether it did. Never waits. Errors: as `push`. */
   tryPush(entry: T): boolean {
     this.#checkEntry('tryPush', entry);
     return this.#place(entry);
   }
 
   /**
-   * Waits for an entry, and takes the first; `undefined` once the queue is closed and empty. Cost: as `push`.
-   * Errors: `TypeError`, `RangeError` (options); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`: then no entry was taken.
+   * Waits for an entry, removes the first one and returns it; returns `undefined` once the queue is closed and empty. Cost: as `push`.
+   * Errors: `TypeError`, `RangeError` (options); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`. After an error, no entry was removed.
    */
   async pop(options?: WaitOptions): Promise<T | undefined> {
     const wait = readWait('BoundedQueue.pop', options);
@@ -240,6 +243,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     return taken.entry;
   }
 
+  /** Waits for an entry, removes the first one and returns it; blocks the thread. Result, cost and errors: as `pop`. */
   popSync(options?: WaitOptions): T | undefined {
     const wait = readWait('BoundedQueue.popSync', options);
     const taken = this.#taking();
@@ -247,14 +251,14 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     return taken.entry;
   }
 
-  /** The first entry if there is one, else `undefined`. Never waits. */
+  /** Removes the first entry and returns it, or returns `undefined` if there is none. Never waits. */
   tryPop(): T | undefined {
     const taken = this.#taking();
     taken.step();
     return taken.entry;
   }
 
-  /** All entries from now on, until the queue is closed and empty; each is given to one consumer. */
+  /** Iterates over the entries with `pop`, until the queue is closed and empty. Each entry goes to one consumer. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     for (;;) {
       const entry = await this.pop();
@@ -263,14 +267,14 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     }
   }
 
-  /** No entry is pushed from now on; those that are in the queue can be popped. Any rank may call it, once or more. Never waits. */
+  /** Closes the queue: later pushes fail, and the entries in it can still be popped. Any rank may call it, more than once. Never waits. */
   close(): void {
     this.#words.or(TAIL, CLOSED);
     this.#consumers.wakeAll();
     this.#producers.wakeAll();
   }
 
-  /** Collective: gives the queue back, with what is in it. */
+  /** Collective: frees the queue and drops its entries. Errors: those of `Window.free`. */
   async free(options?: WaitOptions): Promise<void> {
     const wait = readWait('BoundedQueue.free', options);
     this.#entries.unlockAllSync();
@@ -278,6 +282,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     await this.#words.free(wait);
   }
 
+  /** Calls `free`, at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.free();
   }
@@ -286,13 +291,13 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     const full = `BoundedQueue.${call}`;
     if (checkBuffer(full, 'entry', entry) !== this.#typeCode) {
       throw argumentTypeError(
-        `${full}: entries of ${this.#words.name} are ${this.#type.name}s, not ${show(entry)}`,
+        `${full}: entries of ${this.#words.name} must be of type ${this.#type.name}, not ${show(entry)}`,
         'ERR_TYPE',
       );
     }
     if (entry.length !== this.entryLength) {
       throw argumentRangeError(
-        `${full}: an entry of ${this.#words.name} has ${this.entryLength} elements, this one ${entry.length}`,
+        `${full}: entries of ${this.#words.name} must have ${this.entryLength} elements, not ${entry.length}`,
         'ERR_SIZE',
       );
     }

@@ -5,13 +5,13 @@ import { argumentTypeError, show } from '../errors.ts';
 import { agree, type PlaceOptions, readPlace, Words } from './words.ts';
 
 /**
- * A counter of 32 bits that wraps around: tickets, identifiers, how much is done. Each `add` is counted exactly once, and what it returns is what no
- * other `add` returns (unless zero is added, or until the count has gone all the way around).
+ * A 32-bit counter that all ranks can add to, for tickets, identifiers or progress; it wraps around. Each `add` counts exactly once and returns a value
+ * that no other `add` returns (except for additions of zero, and until the counter has wrapped around).
  */
 export class Counter {
   readonly #words: Words;
 
-  /** Collective. The counter begins at 0. Errors: `TypeError`, `RangeError` (options), and those of `Window.allocate`. */
+  /** Collective: creates a counter with the value 0. Errors: `TypeError`, `RangeError` (options), and those of `Window.allocate`. */
   static async create(comm: Communicator, options?: PlaceOptions): Promise<Counter> {
     const call = 'Counter.create';
     const place = await agree(call, comm, () => ({ place: readPlace(call, comm, options), shape: {} }));
@@ -23,27 +23,28 @@ export class Counter {
   }
 
   /**
-   * Adds and returns what was there before. Never waits. Cost: one atomic operation at the owner.
-   * @param by −2^31 … 2^31 − 1; the count wraps around at ±2^31
+   * Adds `by` and returns the previous value. Never waits. Cost: one atomic operation at the owner.
+   * @param by −2^31 … 2^31 − 1; the value wraps around at ±2^31
    * Errors: `TypeError`, `ERR_WIN` (freed).
    */
   add(by = 1): number {
     if (!Number.isInteger(by) || by !== (by | 0)) {
-      throw argumentTypeError(`Counter.add: the number must be an integer of 32 bits, not ${show(by)}`);
+      throw argumentTypeError(`Counter.add: by must be a 32-bit integer, not ${show(by)}`);
     }
     return this.#words.add(0, by);
   }
 
-  /** The count now. */
+  /** The current value. Cost: one atomic operation at the owner. Errors: `ERR_WIN` (freed). */
   get value(): number {
     return this.#words.load(0);
   }
 
-  /** Collective: gives the counter back. */
+  /** Collective: frees the counter. Errors: those of `Window.free`. */
   async free(options?: WaitOptions): Promise<void> {
     await this.#words.free(options);
   }
 
+  /** Calls `free`, at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.free();
   }

@@ -1,5 +1,5 @@
 /**
- * Structures that ranks share, built on windows: a counter, a mutex, a bounded queue.
+ * Shared data structures on windows: a counter, a mutex and a bounded queue.
  *
  *     import { BoundedQueue, Counter, Mutex } from 'onesided/sync';
  */

@@ -40,10 +40,11 @@ const GRANTED = -1;
 const waiting = (rank: number) => rank + 1;
 const abandoned = (rank: number) => -(rank + 2);
 
-/** The mutex, held. */
+/** A mutex that is held, until `release`. */
 export interface MutexHold {
-  /** Lets the next one in. Never waits; a second call does nothing. Errors: `ERR_WIN` (freed). */
+  /** Releases the mutex and wakes the next rank that waits for it. Never waits; a second call does nothing. Errors: `ERR_WIN` (freed). */
   release(): void;
+  /** Calls `release`, at the end of a block with `using`. */
   [Symbol.dispose](): void;
 }
 
@@ -62,7 +63,7 @@ export class Mutex {
   /** A ticket that this rank has drawn and abandoned. */
   #left: number | undefined;
 
-  /** Collective. Errors: `TypeError`, `RangeError` (options), and those of `Window.allocate`. */
+  /** Collective: creates a mutex that no rank holds. Errors: `TypeError`, `RangeError` (options), and those of `Window.allocate`. */
   static async create(comm: Communicator, options?: PlaceOptions): Promise<Mutex> {
     const call = 'Mutex.create';
     const place = await agree(call, comm, () => ({ place: readPlace(call, comm, options), shape: {} }));
@@ -79,9 +80,9 @@ export class Mutex {
   }
 
   /**
-   * Waits for the mutex. Cost if nobody has it: three atomic operations at the owner; each later step of the queue costs one wake-up.
-   * Errors: `TypeError`, `RangeError` (options); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`; `ERR_WIN` (freed). The place in the queue
-   * of a call that ended early is kept for this rank's next one, until its turn has passed.
+   * Waits for the mutex and acquires it. Cost: three atomic operations at the owner if it is free, and one wake-up for each rank in line before this one.
+   * Errors: `TypeError`, `RangeError` (options); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`; `ERR_WIN` (freed). If a call ends early,
+   * the rank's next call keeps its place in line, until its turn has passed.
    */
   async lock(options?: WaitOptions): Promise<MutexHold> {
     const wait = readWait('Mutex.lock', options);
@@ -90,13 +91,16 @@ export class Mutex {
     return acquisition.hold;
   }
 
-  /** As `lock`, and `ERR_RMA_WOULD_DEADLOCK` if a task of this very rank has the mutex, or waits for it: it could not go on meanwhile. */
+  /**
+   * Waits for the mutex and acquires it; blocks the thread. Cost and errors: as `lock`, and `ERR_RMA_WOULD_DEADLOCK` if this rank already holds the mutex
+   * or waits for it, since it could not release it meanwhile.
+   */
   lockSync(options?: WaitOptions): MutexHold {
     const wait = readWait('Mutex.lockSync', options);
     if (this.#line.length > 0) {
       throw new RmaError(
         'ERR_RMA_WOULD_DEADLOCK',
-        `Mutex.lockSync: rank ${this.#me} has ${this.#words.name} already, or waits for it, and could not release it while this call blocks; use "await lock()"`,
+        `Mutex.lockSync: rank ${this.#me} already holds ${this.#words.name} or waits for it, and could not release it while this call blocks; use "await lock()"`,
       );
     }
     const acquisition = this.#join();
@@ -104,7 +108,7 @@ export class Mutex {
     return acquisition.hold;
   }
 
-  /** The mutex if nobody has it, else `undefined`. Never waits. Cost: at most four atomic operations at the owner. Errors: `ERR_WIN` (freed). */
+  /** Acquires the mutex if it is free, or returns `undefined`. Never waits. Cost: at most four atomic operations at the owner. Errors: `ERR_WIN` (freed). */
   tryLock(): MutexHold | undefined {
     if (this.#line.length > 0) return undefined;
     const words = this.#words;
@@ -123,10 +127,10 @@ export class Mutex {
     return acquisition.hold;
   }
 
-  /** Calls `body` with the mutex, and releases it, however `body` ends. Gives what `body` gives. Errors: as `lock`, and what `body` throws. */
+  /** Calls `body` while holding the mutex, releases it however `body` ends, and returns `body`'s result. Errors: as `lock`, and those that `body` throws. */
   async withLock<R>(body: () => R | Promise<R>, options?: WaitOptions): Promise<R> {
     if (typeof body !== 'function') {
-      throw argumentTypeError(`Mutex.withLock: what to do must be a function, not ${show(body)}`);
+      throw argumentTypeError(`Mutex.withLock: body must be a function, not ${show(body)}`);
     }
     const held = await this.lock(options);
     try {
@@ -136,17 +140,18 @@ export class Mutex {
     }
   }
 
-  /** Collective: gives the mutex back. Errors: `ERR_RMA_SYNC` if this rank has it or waits for it. */
+  /** Collective: frees the mutex. Errors: `ERR_RMA_SYNC` if this rank holds it or waits for it. */
   async free(options?: WaitOptions): Promise<void> {
     if (this.#line.length > 0) {
       throw new RmaError(
         'ERR_RMA_SYNC',
-        `Mutex.free: rank ${this.#me} has ${this.#words.name}, or waits for it; release it first`,
+        `Mutex.free: rank ${this.#me} holds ${this.#words.name} or waits for it; release it first`,
       );
     }
     await this.#words.free(options);
   }
 
+  /** Calls `free`, at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.free();
   }

@@ -5,11 +5,11 @@ import { Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { Window } from '../window/window.ts';
 
-/** Where a structure lives. */
+/** Options of every structure: where it lives, and its name. */
 export interface PlaceOptions extends WaitOptions {
-  /** The rank in whose memory it is; 0 if absent. All ranks give the same. */
+  /** The rank whose memory holds the structure (default: 0). All ranks must give the same. */
   readonly owner?: number;
-  /** For error messages. */
+  /** The name in error messages (default: the name of the class). */
   readonly name?: string;
 }
 
@@ -38,7 +38,10 @@ export function readPlace(
     throw argumentTypeError(`${call}: owner must be a rank, not ${show(owner)}`, 'ERR_RANK');
   }
   if (!Number.isInteger(owner) || owner < 0 || owner >= comm.size) {
-    throw argumentRangeError(`${call}: owner ${show(owner)} is no rank of ${comm.size}`, 'ERR_RANK');
+    throw argumentRangeError(
+      `${call}: owner must be a rank from 0 to ${comm.size - 1}, not ${show(owner)}`,
+      'ERR_RANK',
+    );
   }
   return { owner, name, wait };
 }
@@ -69,11 +72,12 @@ export async function agree(
   if (mine === undefined) throw refusal;
   for (let rank = 0; rank < comm.size; rank++) {
     const theirs = all.subarray(rank * numbers.length, (rank + 1) * numbers.length);
-    if (theirs[0] === 0) throw new RmaError('ERR_ARG', `${call}: the arguments of rank ${rank} were refused`);
+    if (theirs[0] === 0) throw new RmaError('ERR_ARG', `${call}: rank ${rank} gave invalid arguments; see its error`);
     const i = numbers.findIndex((number, index) => number !== theirs[index]);
     if (i < 0) continue;
-    const what = i === 0 ? 'another kind of structure' : `${names[i - 1]} ${theirs[i]}, this rank ${numbers[i]}`;
-    throw new RmaError('ERR_ARG', `${call}: all ranks must give the same, but rank ${rank} has given ${what}`);
+    const what =
+      i === 0 ? 'creates another kind of structure' : `gave ${names[i - 1]} ${theirs[i]}, this rank ${numbers[i]}`;
+    throw new RmaError('ERR_ARG', `${call}: all ranks must give the same arguments, but rank ${rank} ${what}`);
   }
   return mine.place;
 }

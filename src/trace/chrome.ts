@@ -59,7 +59,7 @@ function summary(file: string, { spans, events, dropped, disordered }: Timeline)
   const ranks = spans.length === 1 ? '1 rank' : `${spans.length} ranks`;
   const lost = dropped.reduce((sum, n) => sum + n, 0);
   const parts = [`trace of ${ranks}, ${count(events)} events, in ${file}: open it in https://ui.perfetto.dev`];
-  if (lost > 0) parts.push(`${count(lost)} earlier events found no room (--trace-events N keeps more)`);
+  if (lost > 0) parts.push(`the ${count(lost)} earliest events were dropped (--trace-events N keeps more)`);
   if (disordered > 0)
     parts.push(`${count(disordered)} messages seem to arrive before they were sent: the ranks' clocks differ`);
   return parts.join('; ');

@@ -53,11 +53,11 @@ export function readTrace(file: string): Trace {
   try {
     parsed = JSON.parse(text);
   } catch (error) {
-    throw wrong('is no trace: it is not JSON', error);
+    throw wrong('is not a trace: it is not JSON', error);
   }
   const { otherData, traceEvents } = parsed ?? {};
   if (typeof otherData?.onesided !== 'string' || typeof otherData.ranks !== 'number' || !Array.isArray(traceEvents))
-    throw wrong('is no trace of onesided');
+    throw wrong('is not a trace of onesided');
   const { spans, arrows } = readEvents(traceEvents as TraceEvent[]);
   return { program: String(otherData.program), ranks: otherData.ranks, spans, arrows };
 }

@@ -29,8 +29,8 @@ const KINDS: Readonly<Record<ArrowKind, { readonly about: string; readonly dash:
   get: { about: 'get: bytes from memory of another rank', dash: '7 3' },
   update: { about: 'accumulate and other atomic calls', dash: '2 3' },
   message: { about: 'control message, or request to a device', dash: '9 3 2 3' },
-  signal: { about: 'barrier, post, complete: a word that the other rank looks at', dash: '4 3' },
-  lock: { about: 'lock, from who released it to who waited for it', dash: '' },
+  signal: { about: 'barrier, post, complete: a word that the other rank reads', dash: '4 3' },
+  lock: { about: 'lock, from the rank that released it to the rank that waited for it', dash: '' },
   notification: { about: 'notification', dash: '6 2 2 2' },
 };
 
@@ -50,7 +50,7 @@ ${STYLE}
 </head>
 <body>
 <h1>${markup(title)}</h1>
-<p>${markup(about)}. Time runs downwards and is not to scale; the numbers at the left are microseconds. Point at something to see its exact times.</p>
+<p>${markup(about)}. Time runs downward and is not to scale; the numbers on the left are microseconds. Point at an element to see its exact times.</p>
 ${legend(scene)}
 <div class="scene">${svgOf(scene)}</div>
 </body>

@@ -15,7 +15,7 @@ export function readEvents(name: string, text: string): number {
   const events = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (events >= MIN_EVENTS && events <= MAX_EVENTS) return events;
   throw argumentRangeError(
-    `${name} is a whole number of events a rank from ${MIN_EVENTS} to ${MAX_EVENTS}, not ${show(text)}`,
+    `${name} must be a number of events per rank from ${MIN_EVENTS} to ${MAX_EVENTS}, not ${show(text)}`,
   );
 }
 

@@ -178,8 +178,8 @@ function chooseWindow(trace: Trace, { window, fence, lock, epoch }: Choice): Win
   throw new RmaError(
     'ERR_ARG',
     window === undefined
-      ? 'the trace has no window with that; "onesided trace list FILE" shows what it has'
-      : `the trace has no window ${JSON.stringify(window)}; it has ${names || 'none'}`,
+      ? 'no window of the trace has what you ask for; "onesided trace list FILE" shows what the trace has'
+      : `no window of the trace is named ${JSON.stringify(window)}; its windows are ${names || 'none'}`,
   );
 }
 
@@ -214,7 +214,10 @@ function fenceScene(
     if (isFence(span) && span.args['fence'] === fence) shown.set(span.rank, { start: span.start, end: span.end });
   }
   if (shown.size === 0)
-    throw new RmaError('ERR_ARG', `fence ${fence} of window ${window.name} is no longer in the trace`);
+    throw new RmaError(
+      'ERR_ARG',
+      `fence ${fence} of window ${window.name} is no longer in the trace; record more events with --trace-events N`,
+    );
   for (const span of own) {
     const time = shown.get(span.rank);
     if (span.name === 'fence epoch' && span.args['fence'] === fence - 1 && time !== undefined) time.start = span.start;

@@ -35,6 +35,6 @@ export function checkUnused(users: number): void {
   if (users === 0) return;
   throw new RmaError(
     'ERR_VERBS',
-    `destroy a completion queue: ${users} work queues of queue pairs complete here; destroy the queue pairs first (EBUSY)`,
+    `destroy a completion queue: ${users} work queues still complete in it; destroy their queue pairs first (EBUSY)`,
   );
 }

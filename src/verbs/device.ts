@@ -9,60 +9,70 @@ import type { CompletionQueue } from './completion-queue.ts';
 import type { Memory, ProtectionDomain, RemotePointer } from './memory.ts';
 import type { SharedReceiveQueue } from './shared-receive-queue.ts';
 
-/** What a device can do, in the words of `ibv_query_device`. Limits are enforced by every provider. */
+/** The limits of a device, in the terms of `ibv_query_device`. Every provider enforces them. */
 export interface DeviceAttributes {
+  /** The device's name. */
   readonly name: string;
+  /** Queue pairs. */
   readonly maxQp: number;
   /** Outstanding work requests in one queue. */
   readonly maxQpWr: number;
   /** Scatter/gather entries of one work request. */
   readonly maxSge: number;
+  /** Completion queues. */
   readonly maxCq: number;
   /** Entries of one completion queue. */
   readonly maxCqe: number;
+  /** Memory regions. */
   readonly maxMr: number;
   /** Bytes of one memory region. */
   readonly maxMrSize: number;
+  /** Protection domains. */
   readonly maxPd: number;
+  /** Shared receive queues. */
   readonly maxSrq: number;
+  /** Outstanding receives in one shared receive queue. */
   readonly maxSrqWr: number;
+  /** Scatter entries of one receive in a shared receive queue. */
   readonly maxSrqSge: number;
   /** Bytes that a work request can carry inline. */
   readonly maxInlineData: number;
-  /** RDMA reads and atomics that one queue pair may have outstanding as initiator. */
+  /** RDMA reads and atomics that one queue pair can have outstanding as initiator. */
   readonly maxQpInitRdAtom: number;
   /** Bytes of one message. */
   readonly maxMsgSize: number;
 }
 
 /**
- * What the floors above may rely on beyond the verbs themselves. A provider's claims are tested by the conformance suite; a
- * capability that is missing has a generic path, chosen when a window is made.
+ * What a provider guarantees beyond the verbs themselves. The conformance suite tests a provider's claims. Where a capability is missing, a window
+ * uses a generic path, which it selects when it is created.
  */
 export interface Capabilities {
-  /** Remote memory can be mapped and loaded and stored directly: {@link Context.remotePointer} works. */
+  /** Remote memory can be mapped for direct loads and stores: {@link Context.remotePointer} works. */
   readonly loadStore: boolean;
-  /** Atomic verbs and `Atomics` on the same word agree with each other. */
+  /** Atomic verbs and `Atomics` are atomic with respect to each other on the same word. */
   readonly atomicsAgree: boolean;
-  /** A request has taken effect in remote memory, visible to remote CPUs, when `wrComplete` returns (if it can proceed). */
+  /** When `wrComplete` returns, a request has taken effect in remote memory and is visible to remote CPUs, unless it must wait for a receiver. */
   readonly immediateCompletion: boolean;
   /** Memory that the library did not allocate can be registered for remote access. */
   readonly remoteUserMemory: boolean;
-  /** Keys of memory regions are random numbers of 32 bits: who was not given one does not guess it. */
+  /** Keys of memory regions are random 32-bit numbers, which a peer cannot guess. */
   readonly randomKeys: boolean;
-  /** A fault that a peer's request finds here, and an overrun of a completion queue, raise asynchronous events. Not all devices do. */
+  /** Faults in a peer's request to this side, and overruns of completion queues, raise asynchronous events. Not all devices raise them. */
   readonly faultEvents: boolean;
 }
 
-/** Where a queue pair can be reached: what two sides exchange before they connect (`ibv_qp_attr` and `ah_attr`). */
+/** The address of a queue pair, which two sides exchange before they connect (`ibv_qp_attr` and `ah_attr`). */
 export interface QpAddress {
-  /** The context at the other end: its local identifier in the fabric. */
+  /** The local identifier of the queue pair's context in the fabric. */
   readonly lid: number;
+  /** The number of the queue pair. */
   readonly qpNumber: number;
 }
 
 /** An asynchronous event of a context (`ibv_get_async_event`). */
 export interface AsyncEvent {
+  /** The event's name, without `IBV_EVENT_`. */
   readonly type:
     | 'CQ_ERR'
     | 'QP_FATAL'
@@ -72,133 +82,145 @@ export interface AsyncEvent {
     | 'SRQ_ERR'
     | 'QP_LAST_WQE_REACHED'
     | 'DEVICE_FATAL';
-  /** The number of the queue pair, or the object concerned. */
+  /** The number of the queue pair that the event concerns. */
   readonly qpNumber?: number;
+  /** The shared receive queue that the event concerns. */
   readonly srq?: SharedReceiveQueue;
+  /** The completion queue that the event concerns. */
   readonly cq?: CompletionQueue;
 }
 
 /**
- * Where a rank sleeps when it has nothing to do, and who wakes it.
+ * Puts a rank to sleep while it has nothing to do, and wakes it.
  *
- * The protocol that loses no wake-up: `token = arm()`; look once more whether there is something to do; if not,
- * `sleepSync(token)` or `await sleep(token)`; finally `disarm()`. Whoever changes something that this rank may be waiting for
- * changes it first (sequentially consistent) and calls `Context.wake(lid)` after; armed completion queues do that by themselves.
+ * To lose no wake-up: call `token = arm()`; check once more whether there is something to do; if not, call
+ * `sleepSync(token)` or `await sleep(token)`; finally call `disarm()`. A rank that changes something that this rank may wait for
+ * first makes the change (sequentially consistent) and then calls `Context.wake(lid)`. Armed completion queues wake their rank themselves.
  */
 export interface Parking {
   /**
-   * Whether `arm` also makes visible what others have stored plainly before they looked whether this rank sleeps: then a waker need not spend an
-   * atomic access on its store (where the processor keeps stores in order).
+   * Whether `arm` also makes plain stores visible that other ranks made before they checked whether this rank sleeps. Then a waker needs no
+   * atomic store, on processors that keep stores in order.
    */
   readonly seesPlainStores: boolean;
-  /** Announces that this rank is about to sleep. Nests: each `arm` needs one `disarm`. */
+  /** Announces that this rank is about to sleep, and returns a token for `sleep`. Nests: each `arm` needs one `disarm`. */
   arm(): number;
-  /** Blocks the thread until woken after `arm` returned `token`, or for `timeoutMs` (may wake early). */
+  /** Blocks the thread until a wake-up after the `arm` that returned `token`, or for `timeoutMs` milliseconds. May return early. */
   sleepSync(token: number, timeoutMs: number): void;
   /**
-   * The same without blocking: keeps the event loop alive, resolves when woken or after `timeoutMs`.
-   * @param background it does not keep the event loop alive: nobody waits for what it will find, it is there to serve others
+   * Does the same without blocking: resolves at a wake-up or after `timeoutMs` milliseconds. Keeps the event loop alive.
+   * @param background do not keep the event loop alive: no caller waits, the rank only serves others
    */
   sleep(token: number, timeoutMs: number, background?: boolean): Promise<void>;
+  /** Ends what `arm` began. */
   disarm(): void;
 }
 
 /**
- * The rank's processor, where its time is part of a model: what the floors above do besides the verbs takes time there only if they say so. Times are microseconds.
+ * The rank's processor on a modelled fabric, where work besides the verbs takes virtual time only if it is reported here. Times are microseconds.
  */
 export interface ProcessorTime {
+  /** Spends this time on computation. */
   spend(microseconds: number): void;
-  /** Bytes were copied from memory to memory. */
+  /** Spends the time of copying these bytes from memory to memory. */
   copy(bytes: number): void;
-  /** Bytes of two operands were combined. */
+  /** Spends the time of combining these bytes of two operands. */
   combine(bytes: number): void;
-  /** A reduction was begun: temporary memory, the first copy. */
+  /** Spends the time of starting a reduction: temporary memory, the first copy. */
   reduction(): void;
-  /** An atomic instruction on memory that the ranks of the node share. */
+  /** Spends the time of an atomic instruction on memory that the ranks of a node share. */
   atomic(): void;
   /**
-   * Whether what is done now has its place in the order of virtual time. What a rank's own task does between two waits has not: tasks that go on at one time run one after the other as it
-   * happens. Memory that ranks of a node share is touched in order only.
+   * Whether code that runs now has a defined place in virtual time. A rank's own task has none between two waits: tasks that continue at the same time
+   * run one after the other in no defined order. Only code with a defined place may access memory that the ranks of a node share.
    */
   readonly inOrder: boolean;
-  /** Does something in order: at once, or when the task's step is over, and then looks again at what the rank waits for. */
+  /** Calls `access` at a defined place in virtual time: at once, or when the task's step is over. Then checks again what the rank waits for. */
   touch(access: () => void): void;
   /**
-   * What is posted next only asks whether something has changed: if it has not, the rank asks again, and nobody gets on by that. It is one request. A rank that waits like this may do so for ever, and who models time
-   * can tell.
+   * Announces that the next request only polls for a change, and makes no progress if there is none. The simulator uses it to detect ranks that would
+   * poll for ever.
    */
   asks(): void;
-  /** Lets the next thing happen, in a call that must not return before its requests are answered. Tasks that it wakes go on after this one. */
+  /** Processes the next event, in a call that must not return before its requests are answered. Tasks that the event wakes continue after this one. */
   letPass(): void;
 }
 
 /**
- * Members that share memory with this one although requests go through a device: those of the same host. What the library has allocated at one of them can be
- * mapped by the others. Its device's atomics and the processor's may not agree, as everywhere on that device.
+ * The members of this host, which share memory with this context although requests go through a device. Memory that the library has allocated at one of them
+ * can be mapped by the others. The device's atomics need not be atomic with respect to the processor's, as everywhere on that device.
  */
 export interface Neighbours {
-  /** Whether the member at `lid` is one; this context itself is. */
+  /** Whether the member at `lid` is on this host. This context itself is. */
   has(lid: number): boolean;
-  /** Names memory of this context to them: an integer below 2^53, 0 if they cannot map it. */
+  /** Returns a handle for memory of this context that the others can map: an integer below 2^53, or 0 if they cannot map it. */
   handleOf(memory: Memory): number;
-  /** Maps the whole of what `handle` names at `lid`, which is of `byteLength` bytes. Errors: `ERR_VERBS` if there is no such memory (any more). */
+  /** Maps all `byteLength` bytes of the memory that `handle` names at `lid`. Errors: `ERR_VERBS` if there is no such memory, or it was freed. */
   map(lid: number, handle: number, byteLength: number): RemotePointer;
 }
 
 /** An open device (`ibv_context`). */
 export interface Context {
+  /** The device's name and limits. */
   readonly device: DeviceAttributes;
+  /** What this provider guarantees beyond the verbs. */
   readonly capabilities: Capabilities;
   /** This context's address in its fabric. */
   readonly lid: number;
+  /** Sleeping and waking of this rank. */
   readonly parking: Parking;
-  /** Absent where processor time passes by itself. */
+  /** The modelled processor; absent where time is real. */
   readonly processor?: ProcessorTime;
-  /** Absent where there are none, and where all memory can be mapped (`capabilities.loadStore`). */
+  /** The members of this host; `undefined` where there are none, and where all memory can be mapped (`capabilities.loadStore`). */
   readonly neighbours: Neighbours | undefined;
 
-  /** Whether a request waits for a receiver that was not ready: whoever sleeps must come back soon to try it again. */
+  /** Whether a request waits for a receiver that was not ready. If so, sleep only briefly, and poll to retry it. */
   readonly pendingRetry: boolean;
 
   /** Wakes the rank at `lid` if it sleeps; nearly free if it does not. A no-op where `capabilities.loadStore` is false. */
   wake(lid: number): void;
 
   /**
-   * Whether the rank at `lid` is on this rank's node: its processor's atomics and this one's agree, on memory that both map. Without it, all are with
-   * `capabilities.loadStore`, and else none.
+   * Whether the rank at `lid` is on this rank's node, so that both processors' atomics agree on memory that both map. If this method is absent, all
+   * ranks are with `capabilities.loadStore`, and otherwise none.
    */
   near?(lid: number): boolean;
 
   /**
-   * Memory that may be registered for remote access, zeroed. Released by `Memory.free`.
+   * Allocates zeroed memory that can be registered for remote access. `Memory.free` frees it. Errors: `ERR_VERBS`.
    * @param bytes at least 1; rounded up to whole pages by most providers
    */
   allocateMemory(bytes: number): Memory;
-  /** Wraps memory of this process so that it can be registered (for remote access only with `capabilities.remoteUserMemory`). */
+  /** Makes a buffer of the caller registrable; for remote access only with `capabilities.remoteUserMemory`. Errors: `TypeError` if it is not a buffer. */
   adoptMemory(buffer: ArrayBufferLike): Memory;
   /**
-   * Makes memory of the caller's own such that peers can map it like the library's, where that is possible: `SharedArrayBuffer`s between threads, large `ArrayBuffer`s between processes.
-   * `undefined` where it is not. `Memory.free` ends it; the memory stays the caller's.
-   * @param bytes how much of it peers are to reach: `undefined` is given as well if that is little, and exposing takes time for each byte
+   * Lets peers map a buffer of the caller like the library's own memory, where possible: `SharedArrayBuffer`s between threads, large `ArrayBuffer`s
+   * between processes. Returns `undefined` where it is not. `Memory.free` ends the sharing; the buffer remains the caller's.
+   * @param bytes the number of bytes that peers will access. If it is small, the result is `undefined` too, since sharing costs time for each byte
    */
   exposeMemory(buffer: ArrayBufferLike, bytes: number): Memory | undefined;
+  /** Allocates a protection domain (`ibv_alloc_pd`). Errors: `ERR_VERBS` if the device has no room for one more. */
   allocPd(): ProtectionDomain;
-  /** @param cqe the least number of completions that the queue must hold */
+  /**
+   * Creates a completion queue (`ibv_create_cq`). Errors: `ERR_VERBS`.
+   * @param cqe the least number of completions that the queue must hold
+   */
   createCq(cqe: number): CompletionQueue;
 
   /**
-   * Maps the memory that `rkey` names at the context `lid`, for loads and stores: what `ucp_rkey_ptr` is to UCX. Only with
-   * `capabilities.loadStore`. Needs no queue pair. The key, the range and the rights are checked once, here; `release` unmaps.
-   * @param access rights wanted, bits of `Access`
+   * Maps the memory that `rkey` names at the context `lid` for loads and stores, like `ucp_rkey_ptr` of UCX. Only with
+   * `capabilities.loadStore`. Needs no queue pair. The key, the range and the rights are checked once, here; `release` unmaps the memory.
+   * Errors: `ERR_VERBS`.
+   * @param access the access rights that are needed, bits of `Access`
    */
   remotePointer(lid: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer;
 
-  /** What is wrong with the device or its port now, for messages; absent or `undefined` if nothing is known. Cost: a system call. */
+  /** Describes what is wrong with the device or its port now, for messages; `undefined` if nothing is known. Cost: a system call. */
   trouble?(): string | undefined;
 
-  /** Takes the next asynchronous event, if there is one. */
+  /** Returns and removes the next asynchronous event, or returns `undefined` (`ibv_get_async_event`). */
   pollAsyncEvent(): AsyncEvent | undefined;
 
-  /** Destroys everything made from this context. Idempotent. */
+  /** Closes the device and destroys everything that was created from this context (`ibv_close_device`). Idempotent. */
   close(): void;
 }

@@ -1,10 +1,8 @@
 /**
  * `onesided/verbs`: the verbs interface and its providers.
  *
- * `openRdmaDevice` opens a real device, through libibverbs.
- *
- * A program with a job takes the device that its windows use (`contextOf(world)`); one without opens devices that are connected
- * inside its thread (`openLocalDevices`).
+ * `contextOf(world)` returns the device that the windows of a job use. `openRdmaDevice` opens a real device through libibverbs.
+ * `openLocalDevices` opens emulated devices inside this thread, without a job.
  */
 import type { Communicator } from '../comm/communicator.ts';
 import { openEmulator } from '../providers/emulator/context.ts';
@@ -22,28 +20,32 @@ export * from './shared-receive-queue.ts';
 export type { RdmaAddress, RdmaChoice };
 export { rdmaDevices };
 
-/** The device of this rank of a job, to make queue pairs from beside the job's windows. It is closed by `finalize`, not by its user. */
+/** Returns the device of this rank of a job, for queue pairs beside the job's windows. `finalize` closes it; do not close it yourself. */
 export function contextOf(world: Communicator): Context {
   return world.job.context;
 }
 
-/** Opens `size` emulated devices in this thread, each reachable from the others by its `lid`, 0 … size − 1. */
+/** Opens `size` emulated devices in this thread; each reaches the others by their `lid`, 0 … size − 1. */
 export function openLocalDevices(size: number): Context[] {
   return createLocalFabric(size).map(openEmulator);
 }
 
 /**
- * Opens an RDMA device: InfiniBand, RoCE or iWARP, through libibverbs. Its memory is reached by requests only, and its atomics do not agree with
- * the CPU's: see `capabilities`.
- * @param choice device, port and GID; what is left out is chosen: the first active port, on Ethernet its RoCE v2 address of IPv4
- * @param lid this end's place in `peers`
- * @param peers where the others can be reached, by lid: their `own`, however it gets here; may be filled until queue pairs are connected
+ * Opens an RDMA device (InfiniBand, RoCE or iWARP) through libibverbs. Only requests reach its memory, and its atomics are not atomic with respect
+ * to the CPU's: see `capabilities`.
+ * @param choice device, port and GID. What is left out is selected: the first active port, and on Ethernet its RoCE v2 GID with an IPv4 address
+ * @param lid this side's index in `peers`
+ * @param peers the addresses of all sides, by `lid`: each side's `own`, exchanged by any means. Must be complete before queue pairs are connected
+ * @returns the context; `own` is its address, for the `peers` of the other sides
  * Errors: `ERR_PROVIDER_UNAVAILABLE`, which says what is missing.
  */
 export function openRdmaDevice(
   choice: RdmaChoice,
   lid: number,
   peers: readonly RdmaAddress[],
-): Context & { readonly own: RdmaAddress } {
+): Context & {
+  /** This side's address, for the `peers` of the other sides. */
+  readonly own: RdmaAddress;
+} {
   return openRdma(chooseEndpoint(choice), lid, peers);
 }

@@ -3,72 +3,96 @@ import type { CompletionQueue } from './completion-queue.ts';
 import type { QueuePair } from './queue-pair.ts';
 import type { SharedReceiveQueue } from './shared-receive-queue.ts';
 
-/** Access rights of a memory region (`ibv_access_flags`). Local read is always allowed. */
+/** Access rights of a memory region (`ibv_access_flags`). Local reads are always allowed. */
 export const Access = Object.freeze({
+  /** Local requests and receives may write. */
   LOCAL_WRITE: 1,
+  /** Peers may write. Needs `LOCAL_WRITE`. */
   REMOTE_WRITE: 2,
+  /** Peers may read. */
   REMOTE_READ: 4,
+  /** Peers may use atomics. Needs `LOCAL_WRITE`. */
   REMOTE_ATOMIC: 8,
 });
 
-/** A piece of memory that a context can register. */
+/** Memory that a context can register. */
 export interface Memory {
+  /** The bytes, for loads and stores. */
   readonly buffer: ArrayBufferLike;
-  /** The address of its first byte, as work requests name it: an integer below 2^53. */
+  /** The address of the first byte in work requests: an integer below 2^53. */
   readonly address: number;
+  /** The length in bytes. */
   readonly byteLength: number;
-  /** Whether it came from `allocateMemory`. */
+  /** Whether `allocateMemory` has allocated it. */
   readonly fromLibrary: boolean;
-  /** Gives the memory back; its `buffer` is detached where the platform can do so. Regions over it must be deregistered before. */
+  /** Frees the memory, and detaches `buffer` where the platform can. Errors: `ERR_VERBS` while memory regions are registered over it. */
   free(): void;
 }
 
 /** A registered memory region (`ibv_mr`). */
 export interface MemoryRegion {
+  /** The memory that the region is a part of. */
   readonly memory: Memory;
+  /** The address of the region's first byte. */
   readonly address: number;
+  /** The length in bytes. */
   readonly length: number;
+  /** Bits of {@link Access}. */
   readonly access: number;
+  /** The key for local requests and receives. */
   readonly lkey: number;
-  /** The key a peer must name; 32 bits, random with `capabilities.randomKeys`. */
+  /** The key for a peer's requests; 32 bits, random with `capabilities.randomKeys`. */
   readonly rkey: number;
-  /** Revokes the keys (`ibv_dereg_mr`): a request that names them afterwards completes with a protection or access error. */
+  /** Revokes the keys (`ibv_dereg_mr`). Requests that name them afterwards complete with a protection or access error. */
   deregister(): void;
 }
 
+/** The completion queues and capacities of a new queue pair (`ibv_qp_init_attr`). */
 export interface QueuePairInit {
+  /** The completion queue of send requests. */
   readonly sendCq: CompletionQueue;
+  /** The completion queue of receives. */
   readonly recvCq: CompletionQueue;
-  /** Receive from this queue instead of one's own. */
+  /** Takes receives from this queue instead of a queue of the queue pair's own. */
   readonly srq?: SharedReceiveQueue;
+  /** The least number of outstanding send requests. */
   readonly maxSendWr?: number;
+  /** The least number of outstanding receives. */
   readonly maxRecvWr?: number;
+  /** The least number of scatter/gather entries of a send request. */
   readonly maxSendSge?: number;
+  /** The least number of scatter entries of a receive. */
   readonly maxRecvSge?: number;
+  /** The least number of bytes that a request can carry inline. */
   readonly maxInlineData?: number;
-  /** Every send request makes a completion, signalled or not (`sq_sig_all`). */
+  /** Every send request creates a completion, signalled or not (`sq_sig_all`). */
   readonly signalAll?: boolean;
 }
 
 /** A protection domain (`ibv_pd`). */
 export interface ProtectionDomain {
   /**
-   * @param memory what to register
-   * @param offset first byte of the region in `memory`
-   * @param length bytes
+   * Registers memory for requests (`ibv_reg_mr`). Errors: `ERR_VERBS`.
+   * @param memory the memory to register
+   * @param offset the first byte of the region in `memory`
+   * @param length the number of bytes
    * @param access bits of {@link Access}; `REMOTE_WRITE` and `REMOTE_ATOMIC` need `LOCAL_WRITE`
    */
   registerMemory(memory: Memory, offset: number, length: number, access: number): MemoryRegion;
+  /** Creates a reliable-connected queue pair in RESET (`ibv_create_qp`). Errors: `ERR_VERBS`. */
   createQueuePair(init: QueuePairInit): QueuePair;
+  /** Creates a shared receive queue (`ibv_create_srq`) for `maxWr` receives of `maxSge` scatter entries. Errors: `ERR_VERBS`. */
   createSharedReceiveQueue(init: { maxWr: number; maxSge?: number }): SharedReceiveQueue;
-  /** Throws while something made from it is alive. */
+  /** Deallocates the protection domain (`ibv_dealloc_pd`). Errors: `ERR_VERBS` while something that it has created is not destroyed. */
   dealloc(): void;
 }
 
-/** Remote memory, mapped: byte `offset` of `buffer` is the address that was asked for. */
+/** Remote memory that is mapped into this process. */
 export interface RemotePointer {
+  /** The bytes, for loads and stores. */
   readonly buffer: ArrayBufferLike;
+  /** The byte of `buffer` at the address that was requested. */
   readonly offset: number;
-  /** Unmaps it: where the platform can, `buffer` is detached. Idempotent. */
+  /** Unmaps the memory, and detaches `buffer` where the platform can. Idempotent. */
   release(): void;
 }

@@ -1,86 +1,133 @@
 /** Reliable-connected queue pairs (`ibv_create_qp` with `IBV_QPT_RC`) and their work requests. */
 import type { QpAddress } from './device.ts';
 
-/** `ibv_qp_state`. */
-export const QpState = Object.freeze({ RESET: 0, INIT: 1, RTR: 2, RTS: 3, SQD: 4, SQE: 5, ERR: 6 });
+/** The state of a queue pair (`ibv_qp_state`). */
+export const QpState = Object.freeze({
+  /** Just created: nothing can be posted. */
+  RESET: 0,
+  /** Receives can be posted. */
+  INIT: 1,
+  /** Ready to receive. */
+  RTR: 2,
+  /** Ready to send. */
+  RTS: 3,
+  /** The send queue is drained. Not supported. */
+  SQD: 4,
+  /** The send queue has an error. Not supported. */
+  SQE: 5,
+  /** All outstanding requests complete with `WR_FLUSH_ERR`. */
+  ERR: 6,
+});
 
-/** `ibv_wr_opcode`. */
+/** The kind of a send request (`ibv_wr_opcode`). */
 export const WrOpcode = Object.freeze({
+  /** Writes to remote memory. */
   RDMA_WRITE: 0,
+  /** Writes to remote memory, and consumes a receive of the peer, which gets 32 bits of immediate data. */
   RDMA_WRITE_WITH_IMM: 1,
+  /** Sends a message into a receive of the peer. */
   SEND: 2,
+  /** Sends a message with 32 bits of immediate data. */
   SEND_WITH_IMM: 3,
+  /** Reads from remote memory. */
   RDMA_READ: 4,
+  /** Compares and swaps a 64-bit word of remote memory. */
   ATOMIC_CMP_AND_SWP: 5,
+  /** Adds to a 64-bit word of remote memory, and fetches its previous value. */
   ATOMIC_FETCH_AND_ADD: 6,
 });
 
-/** `ibv_send_flags`. Inline data needs no flag: `wrSetInlineData` says it. */
-export const SendFlag = Object.freeze({ FENCE: 1, SIGNALED: 2, SOLICITED: 4 });
+/** Flags of a send request (`ibv_send_flags`). Inline data needs no flag: call `wrSetInlineData`. */
+export const SendFlag = Object.freeze({
+  /** Starts the request only when all earlier reads and atomics of this queue pair are complete. */
+  FENCE: 1,
+  /** Creates a completion. */
+  SIGNALED: 2,
+  /** Marks the peer's completion as solicited: see `reqNotify`. */
+  SOLICITED: 4,
+});
 
-/** What a queue pair was made with (`ibv_qp_cap`): at least what was asked for. */
+/** The capacities of a queue pair (`ibv_qp_cap`): each is at least what was asked for. */
 export interface QpCapacity {
+  /** Outstanding send requests. */
   readonly maxSendWr: number;
+  /** Outstanding receives. */
   readonly maxRecvWr: number;
+  /** Scatter/gather entries of a send request. */
   readonly maxSendSge: number;
+  /** Scatter entries of a receive. */
   readonly maxRecvSge: number;
+  /** Bytes that a request can carry inline. */
   readonly maxInlineData: number;
 }
 
-/** What `modify` needs for each transition; the names are `ibv_qp_attr`'s. What may be left out says its default. */
+/** The attributes for `modify`, by the transition that uses them; the names are `ibv_qp_attr`'s, and defaults are in parentheses. */
 export interface QpAttributes {
+  /** The state to move to, one of {@link QpState}. */
   readonly state: number;
-  /** INIT: what the peer may do to this side's memory through this queue pair (bits of `Access`; 0). */
+  /** INIT: the peer's access rights to this side's memory through this queue pair, bits of `Access` (0). */
   readonly access?: number;
-  /** RTR: the queue pair at the other end. */
+  /** RTR: the address of the remote queue pair. */
   readonly dest?: QpAddress;
-  /** RTR: RDMA reads and atomics that the peer may have outstanding here (the device's limit); 0: none at all. */
+  /** RTR: the number of RDMA reads and atomics that the peer may have outstanding here (the device's limit). 0 allows none. */
   readonly maxDestRdAtomic?: number;
-  /** RTR: milliseconds that a peer waits before it tries again when no receive was posted (0.01). */
+  /** RTR: the milliseconds that the peer waits before it retries a message for which no receive was posted (0.01). */
   readonly minRnrTimerMs?: number;
-  /** RTR: the number of the first packet that comes, 0 … 2^24 − 1 (a function of both numbers): the peer's `sqPsn`. Where there are no packets it means nothing. */
+  /** RTR: the sequence number of the first packet to arrive, 0 … 2^24 − 1: the peer's `sqPsn` (computed from both queue pairs' numbers). Ignored where there are no packets. */
   readonly rqPsn?: number;
-  /** RTS: the number of the first packet that goes. */
+  /** RTS: the sequence number of the first packet to send. */
   readonly sqPsn?: number;
-  /** RTS: tries on receiver-not-ready; 7 means for ever (7). */
+  /** RTS: the number of retries while the receiver is not ready; 7 means for ever (7). */
   readonly rnrRetry?: number;
-  /** RTS: tries on no answer at all, 0 … 7 (7). */
+  /** RTS: the number of retries while the peer does not answer, 0 … 7 (7). */
   readonly retryCount?: number;
-  /** RTS: RDMA reads and atomics outstanding as initiator (the device's limit); 0: none at all. */
+  /** RTS: the number of RDMA reads and atomics that may be outstanding as initiator (the device's limit). 0 allows none. */
   readonly maxRdAtomic?: number;
 }
 
 /**
  * A reliable-connected queue pair.
  *
- * Posting sends follows `ibv_wr_start … ibv_wr_complete`: `wrStart()`; then for each request one builder call
- * (`wrRdmaWrite`, …) and its data (`wrSetSge`, or `wrAddSge` for each of several entries, or `wrSetInlineData`, or nothing for a message
- * of no bytes); then `wrComplete()`, the one doorbell for all of them. Builder calls only write numbers into a ring that the
- * provider shares with native code; nothing is allocated.
+ * Send requests are posted as with `ibv_wr_start … ibv_wr_complete`. Call `wrStart()`; then for each request one builder call (`wrRdmaWrite`, …), and
+ * set its data (`wrSetSge`, or `wrAddSge` for each of several entries, or `wrSetInlineData`, or nothing for an empty message); then call
+ * `wrComplete()`, which rings one doorbell for all of them. Builder calls write only numbers into a ring that the provider shares with native
+ * code, and allocate nothing.
  *
- * A builder call that breaks a limit (as `EINVAL`) or finds the queue full (as `ENOMEM`) throws `ERR_VERBS`, and nothing of the batch is
- * posted. So does `wrComplete()` in RESET, INIT and RTR. A request's place in the queue is free again when a completion of it, or of a
- * later request of this queue pair, was polled: so at least one request in `cap.maxSendWr` must be signalled.
+ * Errors: a builder call throws `ERR_VERBS` if it exceeds a limit (as `EINVAL`) or if the queue is full (as `ENOMEM`), and the whole batch is dropped.
+ * So does `wrComplete()` in RESET, INIT and RTR. A request leaves the queue when a completion of it, or of a later request of this queue pair, is
+ * polled; so at least one request in `cap.maxSendWr` must be signalled.
  *
- * `wrId` is any integer below 2^53. 64-bit operands are given as two unsigned 32-bit halves, low half first.
+ * In all builder calls, `wrId` is an integer below 2^53 that names the request in its completion, and `flags` are bits of {@link SendFlag}. 64-bit
+ * operands are two unsigned 32-bit halves, low half first.
  */
 export interface QueuePair {
+  /** The queue pair's number on its device. */
   readonly number: number;
-  /** One of {@link QpState}. May become `ERR` at any time through a failed request, of this side or of the peer. */
+  /** One of {@link QpState}. A failed request of this side or of the peer can change it to `ERR` at any time. */
   readonly state: number;
+  /** The capacities of its queues. */
   readonly cap: QpCapacity;
+  /** The number of bytes that a request can carry inline. */
   readonly maxInlineData: number;
+  /** The address that the peer connects to. */
   readonly address: QpAddress;
 
-  /** Moves along RESET → INIT → RTR → RTS, or anything → ERR, RESET (`ibv_modify_qp`). Throws `ERR_VERBS` on other ways. */
+  /** Moves the queue pair along RESET → INIT → RTR → RTS, or from any state to ERR or RESET (`ibv_modify_qp`). Errors: `ERR_VERBS` for other transitions. */
   modify(attributes: QpAttributes): void;
 
+  /** Starts a batch of requests (`ibv_wr_start`). */
   wrStart(): void;
+  /** Writes the request's data to remote memory (`ibv_wr_rdma_write`). */
   wrRdmaWrite(wrId: number, flags: number, rkey: number, remoteAddress: number): void;
+  /** Writes to remote memory, and consumes a receive of the peer, which gets `immData` (`ibv_wr_rdma_write_imm`). */
   wrRdmaWriteImm(wrId: number, flags: number, rkey: number, remoteAddress: number, immData: number): void;
+  /** Reads remote memory into the request's entries (`ibv_wr_rdma_read`). */
   wrRdmaRead(wrId: number, flags: number, rkey: number, remoteAddress: number): void;
+  /** Sends the request's data into a receive of the peer (`ibv_wr_send`). */
   wrSend(wrId: number, flags: number): void;
+  /** Sends a message with 32 bits of immediate data (`ibv_wr_send_imm`). */
   wrSendImm(wrId: number, flags: number, immData: number): void;
+  /** Adds to a 64-bit word of remote memory, and stores its previous value in the request's entry of 8 bytes (`ibv_wr_atomic_fetch_add`). */
   wrAtomicFetchAdd(
     wrId: number,
     flags: number,
@@ -89,6 +136,7 @@ export interface QueuePair {
     addLo: number,
     addHi: number,
   ): void;
+  /** Swaps a 64-bit word of remote memory if it equals the operand, and stores its previous value in the request's entry of 8 bytes (`ibv_wr_atomic_cmp_swp`). */
   wrAtomicCmpSwp(
     wrId: number,
     flags: number,
@@ -99,24 +147,25 @@ export interface QueuePair {
     swapLo: number,
     swapHi: number,
   ): void;
-  /** The request's only scatter/gather entry: replaces what was set before. */
+  /** Sets the request's only scatter/gather entry, and replaces what was set before (`ibv_wr_set_sge`). */
   wrSetSge(lkey: number, address: number, length: number): void;
-  /** One more scatter/gather entry. */
+  /** Adds a scatter/gather entry. */
   wrAddSge(lkey: number, address: number, length: number): void;
-  /** Copies `length` bytes from `bytes[offset]` into the request itself: the source may be reused at once. */
+  /** Copies `length` bytes, from `bytes[offset]` on, into the request itself, so that the source can be reused at once (`ibv_wr_set_inline_data`). */
   wrSetInlineData(bytes: Uint8Array, offset: number, length: number): void;
+  /** Posts all requests of the batch (`ibv_wr_complete`). */
   wrComplete(): void;
-  /** Drops everything since `wrStart`. */
+  /** Drops all requests since `wrStart` (`ibv_wr_abort`). */
   wrAbort(): void;
 
   /**
-   * Posts one receive (`ibv_post_recv`), allowed from INIT on; throws `ERR_VERBS` when the queue is full. Its last scatter entry is given
-   * here, those before it by `addRecvSge`. `length` 0 needs no region.
+   * Posts one receive (`ibv_post_recv`), in every state but RESET. Its last scatter entry is given here, those before it by `addRecvSge`. With
+   * `length` 0 it needs no memory region. Errors: `ERR_VERBS` if the queue is full.
    */
   postRecv(wrId: number, lkey: number, address: number, length: number): void;
-  /** One scatter entry of the receive that the next `postRecv` posts. */
+  /** Adds a scatter entry to the receive that the next `postRecv` posts. */
   addRecvSge(lkey: number, address: number, length: number): void;
 
-  /** Destroys the queue pair; its completions that were not polled are dropped. Idempotent. */
+  /** Destroys the queue pair, and drops its completions that were not polled (`ibv_destroy_qp`). Idempotent. */
   destroy(): void;
 }

@@ -1,24 +1,27 @@
 /** Shared receive queues (`ibv_create_srq`). */
+
+/** A queue of receives that several queue pairs share (`ibv_srq`). */
 export interface SharedReceiveQueue {
-  /** Receives that can be posted at a time: at least what was asked for. */
+  /** The number of receives that can be posted at a time: at least the number that was asked for. */
   readonly maxWr: number;
+  /** The number of scatter entries that a receive can have: at least the number that was asked for. */
   readonly maxSge: number;
   /**
-   * Posts one receive (`ibv_post_srq_recv`); throws `ERR_VERBS` when full. Its last scatter entry is given here, those before it by
-   * `addRecvSge`. `length` 0 needs no region.
+   * Posts one receive (`ibv_post_srq_recv`). Its last scatter entry is given here, those before it by `addRecvSge`. With `length` 0 it needs no
+   * memory region. Errors: `ERR_VERBS` if the queue is full.
    */
   postRecv(wrId: number, lkey: number, address: number, length: number): void;
-  /** One scatter entry of the receive that the next `postRecv` posts. */
+  /** Adds a scatter entry to the receive that the next `postRecv` posts. */
   addRecvSge(lkey: number, address: number, length: number): void;
-  /** Receives that are posted and not yet consumed. */
+  /** The number of receives that are posted and not yet consumed. */
   readonly posted: number;
-  /** How often a message has come and found no receive ("receiver not ready"), where the provider counts that. */
+  /** How many messages found no receive ("receiver not ready"), if the provider counts them. */
   readonly refused?: number;
   /**
-   * Arms the low watermark (`ibv_modify_srq` with `IBV_SRQ_LIMIT`): when fewer than `limit` receives are left, one
-   * `SRQ_LIMIT_REACHED` event is raised and the context woken. 0 disarms.
+   * Arms the low watermark (`ibv_modify_srq` with `IBV_SRQ_LIMIT`). When fewer than `limit` receives are left, the queue raises one
+   * `SRQ_LIMIT_REACHED` event and wakes the context. 0 disarms it.
    */
   arm(limit: number): void;
-  /** Throws `ERR_VERBS` while a queue pair uses it. Idempotent. */
+  /** Destroys the queue (`ibv_destroy_srq`). Idempotent. Errors: `ERR_VERBS` while a queue pair uses it. */
   destroy(): void;
 }

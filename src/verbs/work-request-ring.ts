@@ -198,7 +198,7 @@ export class WorkRequestRing {
 
   /** Posts what was built: it lies between `head` and `tail` now. */
   complete(): void {
-    if (!this.#building) throw refusal('wrComplete() without wrStart()');
+    if (!this.#building) throw refusal('wrComplete() was called without wrStart()');
     this.#building = false;
     this.tail = this.next;
   }
@@ -216,7 +216,7 @@ export class WorkRequestRing {
   }
 
   #begin(opcode: number, wrId: number, flags: number): number {
-    if (!this.#building) throw refusal('a request was built outside of wrStart() … wrComplete()');
+    if (!this.#building) throw refusal('requests must be built between wrStart() and wrComplete()');
     const used = (this.next - this.retired) | 0;
     if (used >= this.capacity) this.#refuseFull();
     if (used > this.#mask) this.#grow();
@@ -251,7 +251,8 @@ export class WorkRequestRing {
   }
 
   #current(): number {
-    if (!this.#building || this.next === this.tail) throw refusal('data was set before a request was built');
+    if (!this.#building || this.next === this.tail)
+      throw refusal('data was set before any request was built; build the request first');
     return this.#w;
   }
 
@@ -259,7 +260,7 @@ export class WorkRequestRing {
     this.abort();
     throw new RmaError(
       'ERR_VERBS',
-      `post send: the send queue has places for ${this.capacity} requests and is full (ENOMEM); a place is free again when a completion of its request or of a later one was polled`,
+      `post send: the send queue is full: it holds ${this.capacity} requests (ENOMEM); a request leaves it when its completion, or that of a later request, is polled`,
     );
   }
 
@@ -277,8 +278,8 @@ export class WorkRequestRing {
     this.abort();
     throw refusal(
       entries >= this.maxSge
-        ? `a request of this queue pair may have ${this.maxSge} scatter/gather entries`
-        : 'a request has inline data or scatter/gather entries, not both',
+        ? `a request of this queue pair can have at most ${this.maxSge} scatter/gather entries`
+        : 'a request can have inline data or scatter/gather entries, not both',
     );
   }
 
@@ -287,7 +288,7 @@ export class WorkRequestRing {
     throw refusal(
       length >>> 0 !== length
         ? `the length of an entry must be an integer from 0 to 2^32 − 1, not ${show(length)}`
-        : `a message may have ${this.maxMessage} bytes, not ${total}`,
+        : `a message can have at most ${this.maxMessage} bytes, not ${total}`,
     );
   }
 
@@ -295,8 +296,8 @@ export class WorkRequestRing {
     this.abort();
     throw refusal(
       this.u32[w + WrField.OPCODE] >= WrOpcode.RDMA_READ
-        ? 'reads and atomics have no inline data'
-        : `${show(length)} bytes inline from byte ${show(offset)} of ${show(bytes?.length)}, where at most ${this.maxInline} can go inline`,
+        ? 'reads and atomics cannot have inline data'
+        : `${show(length)} bytes from byte ${show(offset)} of ${show(bytes?.length)} cannot be inline data; it must lie within the array and have at most ${this.maxInline} bytes`,
     );
   }
 }

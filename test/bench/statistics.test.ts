@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ROWS, type Row } from '../../bench/rows.ts';
 import { judge, type Measurements, median, ratioOf, type Summary, summarize } from '../../bench/statistics.ts';
-import { digits, heading, tableRow } from '../../bench/table.ts';
+import { closing, digits, heading, tableRow } from '../../bench/table.ts';
 
 function summary(value: number): Summary {
   return { median: value, min: value, max: value, samples: [value] };
@@ -115,7 +115,16 @@ describe('the table', () => {
   it('leaves the columns of absent peers empty', () => {
     const names = ['mpich', 'openmpi'];
     const text = tableRow(judge(latency, measurements({ peers: { openmpi: summary(20) } })), names);
-    expect(text).toMatch(/x\/8 +ns +10\.00 +20\.00 +2\.00 × +✓ ≥ 1\.5$/);
+    expect(text).toMatch(/x\/8 +ns +10\.00 +20\.00 +2\.00 ×$/);
     expect(text.indexOf('20.00') + 5).toBe(heading(names).indexOf('openmpi') + 7);
+  });
+
+  it('ends with the rows that a peer wins, and names thresholds only if they are checked', () => {
+    const results = [20, 12, 5].map((peer) => judge(latency, measurements({ peers: { mpich: summary(peer) } })));
+    const line = '3 rows in 7 s; 2 of 3 at least as fast as the best peer; slower: x/8 (0.50 ×)';
+    expect(closing(results, 7, false)).toBe(line);
+    expect(closing(results, 7, true)).toBe(
+      `${line}\n--check: these rows miss their threshold: x/8 (≥ 1.5), x/8 (≥ 1.5)`,
+    );
   });
 });

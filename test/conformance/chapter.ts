@@ -76,7 +76,7 @@ async function putOnTrial(chapter: string, { name, kind, env }: Ranks, size: num
     const files = Array.from({ length: size }, (_, rank) => `${results}.${rank}`);
     for (const file of files) rmSync(file, { force: true });
     const args = [`--chapter=${chapter}`, `--results=${results}`, `--after=${after}`, `--seed=${seedOfRun()}`];
-    let ending = 'a rank ended without a word';
+    let ending = 'a rank ended without a result';
     try {
       await runRanks('conformance', { kind, size, args, timeout: 150, ...(env && { env }) });
     } catch (error) {
@@ -135,11 +135,11 @@ export function testChapter(chapter: string, sorts = IN_GATE ? GATE_RANKS : ALL_
             if (size < from) continue;
             test(`MPI 4.1, ${section}: ${says}`, ({ skip }) => {
               const outcome = outcomes.get(number);
-              if (outcome === 'unavailable') skip('not on devices');
+              if (outcome === 'unavailable') skip('not available on devices');
               if (outcome === 'passed') return;
               throw new Error(
                 (outcome as { error: string } | undefined)?.error ??
-                  'was not put on trial: earlier requirements have ended too many jobs',
+                  'was not tested: earlier requirements ended too many jobs',
               );
             });
           }

@@ -43,7 +43,7 @@ for (const [chapter, requirements] of Object.entries(chapters)) {
         for (const [size, seed, fabric] of OF_CHAPTERS) {
           if (size < requirement.from) continue;
           const error = await tryUnder(requirement, { fabric, size, seed });
-          if (isNotOnDevices(error)) skip('not on devices');
+          if (isNotOnDevices(error)) skip('not available on devices');
           expect(
             error,
             `npm run explore -- --seeds=1 --first=${seed} --chapter=${chapter} --size=${size} --fabric=${fabric} '--only=${requirement.says}'`,

@@ -44,24 +44,24 @@ describe('descriptions', () => {
   });
 
   test('counts are whole, and some things take time', () => {
-    expect(errorOf((d) => (d['node']['ranks'].value = 1.5))).toContain(
-      'node.ranks.value must be a whole number from 1',
-    );
+    expect(errorOf((d) => (d['node']['ranks'].value = 1.5))).toContain('node.ranks.value must be an integer from 1');
     expect(errorOf((d) => (d['bus']['shared'].value = 2))).toContain('bus.shared.value');
-    expect(errorOf((d) => (d['link']['latency'].value = 0))).toContain('link.latency.value must be more than 0');
+    expect(errorOf((d) => (d['link']['latency'].value = 0))).toContain(
+      'link.latency.value must be a number of microseconds above 0',
+    );
     expect(errorOf((d) => (d['link']['outGap'].value = 1001))).toContain(
-      'link.outGap.value must be microseconds a byte',
+      'link.outGap.value must be a number of microseconds per byte',
     );
   });
 
   test('what it does not know is refused: it may be a misspelt field', () => {
-    expect(errorOf((d) => (d['link']['latancy'] = { value: 1, source: 'a' }))).toContain('link.latancy is none of');
-    expect(errorOf((d) => (d['links'] = {}))).toContain('links is none of');
+    expect(errorOf((d) => (d['link']['latancy'] = { value: 1, source: 'a' }))).toContain('link.latancy is not a field');
+    expect(errorOf((d) => (d['links'] = {}))).toContain('links is not a field');
   });
 
   test('files that are not there, or no JSON, are told', () => {
-    expect(() => loadFabric('nowhere.json')).toThrowError(/nowhere.json: the file cannot be read/);
-    expect(() => loadFabric('tin-cans')).toThrowError(/there is no fabric "tin-cans"; there are connectx/);
+    expect(() => loadFabric('nowhere.json')).toThrowError(/nowhere.json: cannot read the file/);
+    expect(() => loadFabric('tin-cans')).toThrowError(/no fabric is named "tin-cans"; give connectx/);
   });
 });
 
@@ -79,20 +79,24 @@ describe('fabrics that a program has made', () => {
     ['more than can be', { link: { ...numbers.link, latency: 1e300 } }, /link\.latency must be .*, not 1e\+300/],
     ['no number', { link: { ...numbers.link, latency: Number.NaN } }, /link\.latency must be .*, not NaN/],
     ['a text', { link: { ...numbers.link, latency: '0.6' } }, /link\.latency must be .*, not "0\.6"/],
-    ['a byte that takes seconds', { host: { ...numbers.host, copy: 1e6 } }, /host\.copy must be microseconds a byte/],
+    [
+      'a byte that takes seconds',
+      { host: { ...numbers.host, copy: 1e6 } },
+      /host\.copy must be a number of microseconds per byte/,
+    ],
     ['a missing number', { adapter: { ...numbers.adapter, send: undefined } }, /adapter\.send is missing/],
     ['a missing part', { link: undefined }, /link is missing/],
     ['a part that is no object', { link: 3 }, /link must be an object, not 3/],
-    [
-      'nodes without ranks',
-      { node: { ...numbers.node, ranks: 0 } },
-      /node\.ranks must be a whole number from 1 .*, not 0/,
-    ],
-    ['half a port', { switch: { ...numbers.switch, leafPorts: 0.5 } }, /switch\.leafPorts must be a whole number/],
+    ['nodes without ranks', { node: { ...numbers.node, ranks: 0 } }, /node\.ranks must be an integer from 1 .*, not 0/],
+    ['half a port', { switch: { ...numbers.switch, leafPorts: 0.5 } }, /switch\.leafPorts must be an integer/],
     ['an empty part', { retry: {} }, /retry\.timeout is missing/],
-    ['looks that take no time', { host: { ...numbers.host, lookAgain: 0 } }, /host\.lookAgain must be more than 0/],
+    [
+      'looks that take no time',
+      { host: { ...numbers.host, lookAgain: 0 } },
+      /host\.lookAgain must be a number of microseconds above 0/,
+    ],
     ['messages of a byte', { adapter: { ...numbers.adapter, maxMessage: 1 } }, /adapter\.maxMessage must be .*8192/],
-    ['a misspelt field', { link: { ...numbers.link, latancy: 1 } }, /link\.latancy is none of the fields/],
+    ['a misspelt field', { link: { ...numbers.link, latancy: 1 } }, /link\.latancy is not a field; the fields are/],
   ])('are refused with %s, by name and field', async (_, change, message) => {
     const error = await run({ ...numbers, ...change }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'ERR_ARG', message: expect.stringMatching(message) });

@@ -30,7 +30,7 @@ describe('the addon', () => {
     const missing = find({ ONESIDED_ADDON: join(folder, 'missing.node') });
     expect(missing.addon).toBeUndefined();
     expect(missing.reason).toBe(
-      `ONESIDED_ADDON names no addon that loads; tried ${join(folder, 'missing.node')}: no such file`,
+      `the file that ONESIDED_ADDON names does not load; tried ${join(folder, 'missing.node')}: no such file`,
     );
   });
 

@@ -9,13 +9,19 @@ const PROGRAM = new URL('./programs/environment.ts', import.meta.url);
 describe('the addon', () => {
   it('says where it was loaded from', () => {
     expect(loadNative()).toBe(loadNative());
-    expect(nativeStatus()).toEqual({ loaded: true, path: expect.stringMatching(/onesided\.node$/) });
+    const { loaded, path, attempts } = nativeStatus();
+    expect([loaded, path]).toEqual([true, expect.stringMatching(/onesided\.node$/)]);
+    expect(attempts.at(-1)).toMatchObject({ path, place: expect.any(String) });
   });
 
   it('says why it is not loaded', async () => {
     const program = new URL('./programs/status.ts', import.meta.url);
     const { stdout } = await runProgram(program, ['off']);
-    expect(JSON.parse(stdout)).toEqual({ loaded: false, reason: expect.stringContaining('ONESIDED_NO_ADDON=1') });
+    expect(JSON.parse(stdout)).toEqual({
+      loaded: false,
+      reason: expect.stringContaining('ONESIDED_NO_ADDON=1'),
+      attempts: [],
+    });
   });
 
   it('is loaded by several threads at once, and unloaded with them', async () => {

@@ -77,7 +77,8 @@ export function project(folder) {
 /**
  * What a command sees: nothing of the npm run that started the tests, a cache of its own for what `onesided build` makes, and
  * no other addon than it finds by itself.
- * @param {string} [home]
+ *
+ * @param {string} [home] its HOME, if not this one's
  * @param {Record<string, string>} [extra]
  */
 export function environment(home = undefined, extra = {}) {

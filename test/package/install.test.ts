@@ -67,7 +67,7 @@ describe('the package in a project without a compiler', () => {
     ]);
     const printed = await run([...start, 'first.mjs'], wrong);
     expect(ranksIn(printed)).toEqual(expected(2));
-    expect(printed).toContain('so the ranks are threads');
+    expect(printed).toContain('running the ranks as threads');
   });
 
   it.runIf(process.geteuid!() === 0)('takes no addon from the cache that another user has put there', async () => {

@@ -142,7 +142,7 @@ describe('attach', () => {
     fabric.publishRoot({ handle: 77, byteLength: 4096, buffer: new ArrayBuffer(0) });
     expect(await attachIn(start(1, 'attach-at-once', 1))).toMatchObject({
       code: 'ERR_VERBS',
-      message: 'attach: member 0 has no memory 77 of 4096 bytes (any more)',
+      message: 'attach: member 0 has no memory 77 of 4096 bytes, or has freed it',
     });
     fabric.close();
   });

@@ -40,13 +40,13 @@ describe('the device that is chosen', () => {
       'may not be opened',
       device('a', { refused: 'Permission denied', refusedCode: 'EACCES', ports: [] }),
       {},
-      /a cannot be opened: this user must be allowed to read and write \/dev\/infiniband\/a/,
+      /cannot open a: this user needs permission to read and write \/dev\/infiniband\/a/,
     ],
     [
       'has no file',
       device('a', { refused: 'No such file', refusedCode: 'ENOENT', ports: [] }),
       {},
-      /\/dev\/infiniband\/a is not there.*--device \/dev\/infiniband\/a/,
+      /\/dev\/infiniband\/a does not exist.*--device \/dev\/infiniband\/a/,
     ],
     [
       'is not let in',
@@ -64,23 +64,23 @@ describe('the device that is chosen', () => {
       'is down',
       device('a', { ports: [port({ state: 'DOWN' })] }),
       {},
-      /port 1 of a is DOWN \(its cable, or its interface: ip link set … up\)/,
+      /port 1 of a is DOWN \(check its cable, and set its interface up: ip link set … up\)/,
     ],
     [
       'has no GID',
       device('a', { ports: [port({ gids: [] })] }),
       {},
-      /port 1 of a has no GID at all \(give its interface an address: ip addr add …\)/,
+      /port 1 of a has no GID \(assign an address to its interface: ip addr add …\)/,
     ],
     ['has not the GID asked for', device('a'), { gidIndex: 7 }, /port 1 of a has no GID 7/],
     [
       'has a GID that no interface here has',
       device('a', { ports: [port({ gids: port().gids.slice(0, 1) })] }),
       {},
-      /port 1 of a has no address.*ONESIDED_DEVICE=a:1:0/,
+      /port 1 of a has no usable GID.*ONESIDED_DEVICE=a:1:0/,
     ],
-    ['has another name', device('a'), { device: 'b' }, /there is no device b; there are a/],
-    ['has no such port', device('a'), { port: 3 }, /there is no port 3/],
+    ['has another name', device('a'), { device: 'b' }, /no device is named b; this machine has a/],
+    ['has no such port', device('a'), { port: 3 }, /no device has a port 3/],
   ])('is none where the only one %s, and the error says what to do', (_, one, choice, message) => {
     const error = { code: 'ERR_PROVIDER_UNAVAILABLE', message: expect.stringMatching(message) };
     expect(() => choose([one], choice)).toThrow(expect.objectContaining(error));

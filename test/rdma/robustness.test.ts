@@ -100,7 +100,7 @@ describe('a device that cannot be used', () => {
     const { code, message } = tryToOpen({ uid: NOBODY });
     chmodSync(file, 0o666);
     expect(code).toBe('ERR_PROVIDER_UNAVAILABLE');
-    expect(message).toContain(`${name} cannot be opened: this user must be allowed to read and write ${file}`);
+    expect(message).toContain(`cannot open ${name}: this user needs permission to read and write ${file}`);
     expect(tryToOpen({ uid: NOBODY })).toEqual({ opened: name });
   });
 
@@ -108,7 +108,7 @@ describe('a device that cannot be used', () => {
     const { code, message } = tryToOpen({ uid: NOBODY, memlock: '64' });
     expect(code).toBe('ERR_VERBS');
     expect(message).toMatch(
-      /register 1048576 bytes \(.*may lock 64 KiB, of which it has locked 0: .*ulimit -l\).*ENOMEM/,
+      /register 1048576 bytes \(.*has locked 0 KiB of the 64 KiB that it may lock; .*ulimit -l\).*ENOMEM/,
     );
   });
 
@@ -118,7 +118,7 @@ describe('a device that cannot be used', () => {
     const { code, message } = tryToOpen();
     await restore();
     expect(code).toBe('ERR_PROVIDER_UNAVAILABLE');
-    expect(message).toMatch(/port 1 of rxe0 is DOWN \(its cable, or its interface: ip link set … up\)/);
+    expect(message).toMatch(/port 1 of rxe0 is DOWN \(check its cable, and set its interface up: ip link set … up\)/);
   });
 
   test('because its interface has no address is told so', LONG, async () => {
@@ -127,7 +127,7 @@ describe('a device that cannot be used', () => {
     const { code, message } = tryToOpen();
     await restore();
     expect(code).toBe('ERR_PROVIDER_UNAVAILABLE');
-    expect(message).toMatch(/port 1 of rxe0 has no address: .*ip addr add/);
+    expect(message).toMatch(/port 1 of rxe0 has no usable GID: .*ip addr add/);
   });
 });
 
@@ -152,7 +152,7 @@ describe('a job on a device', () => {
     child.stderr.setEncoding('utf8').on('data', (text: string) => (complaints += text));
     expect(await new Promise((resolve) => child.on('close', resolve))).not.toBe(0);
     expect(complaints).toMatch(/ERR_VERBS/);
-    expect(complaints).toMatch(/may lock 64 KiB/);
+    expect(complaints).toMatch(/of the 64 KiB that it may lock/);
   });
 
   test('does not mind another job on it at the same time', LONG, async () => {

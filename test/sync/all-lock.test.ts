@@ -55,7 +55,7 @@ describe('by hand', () => {
     for (const { all } of ranks.slice(0, 2)) all.tryAcquire();
     const wait = ranks[2].each[1].acquire(true);
     expect(wait.advance()).toBe(false);
-    expect(wait.describe()).toContain('2 ranks hold the locks of all ranks');
+    expect(wait.describe()).toContain('2 ranks hold it by lockAll');
     expect(ranks[3].all.tryAcquire()).toBe(false);
     // It stands in line behind the one that waits.
     const behind = ranks[3].each[1].acquire(false);

@@ -150,7 +150,7 @@ describe('by hand', () => {
     wait.advance();
     expect(wait.describe()).toContain('rank 2 holds it exclusively');
     locks[2].release(true);
-    expect(wait.describe()).toContain('nobody holds it');
+    expect(wait.describe()).toContain('no rank holds it');
   });
 });
 

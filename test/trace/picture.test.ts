@@ -103,7 +103,7 @@ describe('a scene', () => {
       expect(() => scene(choice)).toThrow(
         expect.objectContaining({ code: 'ERR_ARG', message: expect.stringMatching(message) }),
       );
-    refused({ window: 'mesh' }, /no window "mesh"; it has grid/);
+    refused({ window: 'mesh' }, /no window of the trace is named "mesh"; its windows are grid/);
     refused({ fence: 3 }, /has fences 1 to 2 in this trace, not 3/);
     refused({ lock: 0 }, /has locks 1 to 2/);
   });
@@ -184,17 +184,17 @@ describe('the command', () => {
     const other = join(folder, 'other.json');
     writeFileSync(other, '{"traceEvents":[]}');
     const cases: [string[], string][] = [
-      [[], 'say list or draw'],
-      [['show', file], 'trace can list and draw, not "show"'],
-      [['draw'], 'which trace? Give its file'],
+      [[], 'give list or draw'],
+      [['show', file], 'the trace command must be list or draw, not "show"'],
+      [['draw'], 'give the file of a trace'],
       [['draw', join(folder, 'none')], 'cannot be read (ENOENT)'],
-      [['list', other], 'is no trace of onesided'],
+      [['list', other], 'is not a trace of onesided'],
       [['draw', file, '--fence', '1', '--lock', '1'], '--fence or --lock, not both'],
-      [['draw', file, '--fence', '0'], '--fence is a number from 1 on'],
-      [['draw', file, '--ranks', '0-99'], '--ranks is a list of 1 to 16 ranks'],
-      [['draw', file, '--ranks', '5'], 'the run had ranks 0 to 2, no 5'],
+      [['draw', file, '--fence', '0'], '--fence must be an integer of at least 1'],
+      [['draw', file, '--ranks', '0-99'], '--ranks must list 1 to 16 ranks'],
+      [['draw', file, '--ranks', '5'], 'the run had ranks 0 to 2, but no rank 5'],
       [['draw', file, '--epoch', '2'], 'has epochs of start and post 1 to 1'],
-      [['draw', file, '-o', join(folder, 'none/x')], 'the picture cannot be written: ENOENT'],
+      [['draw', file, '-o', join(folder, 'none/x')], 'cannot write the picture: ENOENT'],
     ];
     for (const [args, message] of cases) {
       const { code, stderr } = await onesided('trace', ...args);

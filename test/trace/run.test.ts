@@ -211,7 +211,7 @@ describe.runIf(RANK_KINDS.includes('processes'))('a trace', () => {
     const { other, of } = checkTrace(file);
     expect(other.dropped.every((n) => n > 900)).toBe(true);
     const missing = other.dropped.reduce((sum, n) => sum + n, 0).toLocaleString('en-US');
-    expect(stderr).toContain(`${missing} earlier events found no room`);
+    expect(stderr).toContain(`the ${missing} earliest events were dropped`);
     expect(of(0, 'call').map(({ name }) => name)).toEqual(['fence', 'free', 'finalize']);
     expect(of(0, 'operation').length).toBeGreaterThan(30);
   });
@@ -240,11 +240,11 @@ setInterval(() => {}, 1e6);`,
   it('is refused before anything starts where it cannot be written', async () => {
     const { code, stdout, stderr } = await onesided('run', '-n', '2', '--trace', join(folder, 'none/x.json'), PROGRAM);
     expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toContain('the trace cannot be written: ENOENT');
+    expect(stderr).toContain('cannot write the trace: ENOENT');
     for (const [args, message] of [
       [['--trace-events', '100'], '--trace-events needs --trace FILE'],
-      [['--trace', join(folder, 'a'), '--trace-events', '3'], 'a whole number of events a rank from 64 to'],
-      [['--trace', ''], '--trace needs the name of a file'],
+      [['--trace', join(folder, 'a'), '--trace-events', '3'], 'a number of events per rank from 64 to'],
+      [['--trace', ''], '--trace needs a file name'],
     ] as const) {
       const refused = await onesided('run', '-n', '1', ...args, PROGRAM);
       expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(message)]);

@@ -184,7 +184,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
   #refuseOverrun(): never {
     throw new RmaError(
       'ERR_VERBS',
-      `poll: the completion queue of ${this.capacity} entries was overrun and completions are lost; make it as large as all requests and receives that can be outstanding (CQ_ERR)`,
+      `poll: the completion queue of ${this.capacity} entries was overrun and has lost completions; create it with room for all requests and receives that can be outstanding (CQ_ERR)`,
     );
   }
 }

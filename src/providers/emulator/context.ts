@@ -155,7 +155,9 @@ export class EmulatedContext implements Context {
   adoptMemory(buffer: ArrayBufferLike): Memory {
     this.#mustBeOpen('adopt memory');
     if (!(buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer)) {
-      throw argumentTypeError(`adopt memory: an ArrayBuffer or SharedArrayBuffer is needed, not ${show(buffer)}`);
+      throw argumentTypeError(
+        `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
+      );
     }
     return new EmulatedMemory(this.fabric, this.#addresses.take(buffer.byteLength), buffer, undefined, () => {});
   }
@@ -187,7 +189,8 @@ export class EmulatedContext implements Context {
   remotePointer(lid: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer {
     const call = 'remote pointer';
     this.#mustBeOpen(call);
-    if (!this.capabilities.loadStore) throw new RmaError('ERR_VERBS', `${call}: not on a device`);
+    if (!this.capabilities.loadStore)
+      throw new RmaError('ERR_VERBS', `${call}: this device cannot map remote memory (capability loadStore)`);
     const peer = this.peer(lid);
     if (peer === undefined) throw new RmaError('ERR_VERBS', `${call}: no device is open at lid ${show(lid)}`);
     // A number beyond 32 bits is not the key that its low bits are.
@@ -195,7 +198,7 @@ export class EmulatedContext implements Context {
     if (region === undefined) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: key ${show(rkey)} names no memory region of the device at lid ${lid} (any more)`,
+        `${call}: key ${show(rkey)} names no memory region of the device at lid ${lid}, or one that was deregistered`,
       );
     }
     if (
@@ -206,13 +209,13 @@ export class EmulatedContext implements Context {
     ) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: ${show(length)} bytes at ${show(remoteAddress)} are not all in the region of ${region.length} bytes at ${region.address} at lid ${lid}`,
+        `${call}: ${show(length)} bytes at address ${show(remoteAddress)} are not within the region of ${region.length} bytes at address ${region.address} at lid ${lid}`,
       );
     }
     if ((region.access & access) !== access) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: rights ${show(access)} are wanted, and the region at lid ${lid} gives ${region.access}`,
+        `${call}: the caller asks for access rights ${show(access)}, but the region at lid ${lid} allows only ${region.access}`,
       );
     }
     const { attached } = region;

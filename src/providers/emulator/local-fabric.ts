@@ -45,13 +45,13 @@ class LocalFabric implements Fabric {
   allocate(byteLength: number): Allocation {
     this.#mustBeOpen('allocate');
     if (!Number.isInteger(byteLength) || byteLength < 1) {
-      throw argumentRangeError(`allocate: a number of bytes of at least 1 is needed, not ${show(byteLength)}`);
+      throw argumentRangeError(`allocate: byteLength must be an integer of at least 1, not ${show(byteLength)}`);
     }
     let buffer: SharedArrayBuffer;
     try {
       buffer = new SharedArrayBuffer(byteLength);
     } catch (cause) {
-      throw new RmaError('ERR_VERBS', `allocate: no memory of ${byteLength} bytes: ${(cause as Error).message}`, {
+      throw new RmaError('ERR_VERBS', `allocate: cannot allocate ${byteLength} bytes: ${(cause as Error).message}`, {
         cause,
       });
     }
@@ -70,7 +70,7 @@ class LocalFabric implements Fabric {
     if (buffer === undefined || buffer.byteLength !== byteLength) {
       throw new RmaError(
         'ERR_VERBS',
-        `attach: member ${show(lid)} has no memory ${show(handle)} of ${show(byteLength)} bytes (any more)`,
+        `attach: member ${show(lid)} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
       );
     }
     return { buffer, release: () => {} };

@@ -68,7 +68,7 @@ export class EmulatedMemory implements Memory {
     if (this.regions > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `free memory: ${this.regions} memory regions over these ${this.byteLength} bytes are registered; deregister them first (EBUSY)`,
+        `free memory: ${this.regions} memory regions are still registered over these ${this.byteLength} bytes; deregister them first (EBUSY)`,
       );
     }
     this.#freed = true;

@@ -60,7 +60,10 @@ class ProcessFabric implements Fabric {
   attach(lid: number, handle: number, byteLength: number): Attachment {
     this.#mustBeOpen('attach');
     if (!Number.isInteger(lid) || lid < 0 || lid >= this.size) {
-      throw new RmaError('ERR_VERBS', `attach: there is no member ${show(lid)}; the fabric has ${this.size}`);
+      throw new RmaError(
+        'ERR_VERBS',
+        `attach: member ${show(lid)} does not exist; the fabric has ${this.size} members`,
+      );
     }
     const row = rowOf(lid);
     if (Atomics.load(this.#table, row + Row.READY) !== 1) {

@@ -26,16 +26,13 @@ export class EmulatedProtectionDomain implements ProtectionDomain {
     const call = 'register memory';
     this.#mustLive(call);
     if (!(memory instanceof EmulatedMemory) || memory.isFreed) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `${call}: ${show(memory)} is no memory of this context that is not yet freed (EINVAL)`,
-      );
+      throw new RmaError('ERR_VERBS', `${call}: ${show(memory)} is not memory of this context, or was freed (EINVAL)`);
     }
     checkRegistration(call, memory, offset, length, access);
     if (!memory.fromLibrary && (access & ~Access.LOCAL_WRITE) !== 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: memory of the process's own cannot be reached by other ranks (capability remoteUserMemory); give access LOCAL_WRITE or 0, or use memory from allocateMemory (EINVAL)`,
+        `${call}: other ranks cannot access this process's own memory (capability remoteUserMemory); register it with access LOCAL_WRITE or 0, or use memory from allocateMemory (EINVAL)`,
       );
     }
     return this.#context.register(this, memory, offset, length, access);
@@ -60,7 +57,7 @@ export class EmulatedProtectionDomain implements ProtectionDomain {
     if (this.children > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `deallocate a protection domain: ${this.children} regions, queue pairs and shared receive queues made from it are alive; destroy them first (EBUSY)`,
+        `deallocate a protection domain: ${this.children} memory regions, queue pairs and shared receive queues still belong to it; destroy them first (EBUSY)`,
       );
     }
     this.#deallocated = true;

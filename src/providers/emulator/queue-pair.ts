@@ -134,7 +134,7 @@ export class EmulatedQueuePair implements QueuePair {
     else {
       throw new RmaError(
         'ERR_VERBS',
-        `modify queue pair ${this.number}: there is no way from ${stateName(from)} to ${stateName(to)}; the way is RESET, INIT, RTR, RTS, and from anywhere to ERR and RESET (EINVAL)`,
+        `modify queue pair ${this.number}: cannot move from ${stateName(from)} to ${stateName(to)}; the order is RESET, INIT, RTR, RTS, and every state can move to ERR and RESET (EINVAL)`,
       );
     }
   }
@@ -148,10 +148,7 @@ export class EmulatedQueuePair implements QueuePair {
     const call = `modify queue pair ${this.number}`;
     const { dest, minRnrTimerMs = 0.01, maxDestRdAtomic = DEVICE.maxQpInitRdAtom } = attributes;
     if (dest === undefined) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `${call}: RTR needs dest, the address of the queue pair at the other end (EINVAL)`,
-      );
+      throw new RmaError('ERR_VERBS', `${call}: RTR needs dest, the address of the remote queue pair (EINVAL)`);
     }
     checkInteger(call, 'dest.lid', dest.lid, 0, this.#context.fabric.size - 1);
     checkInteger(call, 'dest.qpNumber', dest.qpNumber, 1, 2 ** 24 - 1);
@@ -159,7 +156,7 @@ export class EmulatedQueuePair implements QueuePair {
     if (!(minRnrTimerMs >= 0 && minRnrTimerMs <= MAX_RNR_TIMER_MS)) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: minRnrTimerMs must be 0 … ${MAX_RNR_TIMER_MS}, not ${show(minRnrTimerMs)} (EINVAL)`,
+        `${call}: minRnrTimerMs must be from 0 to ${MAX_RNR_TIMER_MS}, not ${show(minRnrTimerMs)} (EINVAL)`,
       );
     }
     if (attributes.access !== undefined) this.#setAccess(attributes.access);
@@ -430,7 +427,7 @@ export class EmulatedQueuePair implements QueuePair {
     if (receives === undefined) {
       throw new RmaError(
         'ERR_VERBS',
-        `post receive: queue pair ${this.number} receives from a shared receive queue; post there (EINVAL)`,
+        `post receive: queue pair ${this.number} receives from a shared receive queue; post the receive there (EINVAL)`,
       );
     }
     if (this.state === QpState.RESET) {
@@ -464,7 +461,7 @@ export class EmulatedQueuePair implements QueuePair {
     this.#mustLive('post send');
     throw new RmaError(
       'ERR_VERBS',
-      `post send: queue pair ${this.number} is in ${stateName(state)}, and requests are taken in RTS only (EINVAL)`,
+      `post send: queue pair ${this.number} is in ${stateName(state)}, but accepts send requests only in RTS (EINVAL)`,
     );
   }
 }

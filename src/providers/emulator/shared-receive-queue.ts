@@ -19,16 +19,13 @@ export function addReceiveSge(
   const call = 'post receive';
   if (ring.isFull) {
     ring.abort();
-    throw new RmaError(
-      'ERR_VERBS',
-      `${call}: the receive queue has places for ${ring.capacity} receives and is full (ENOMEM)`,
-    );
+    throw new RmaError('ERR_VERBS', `${call}: the receive queue is full: it holds ${ring.capacity} receives (ENOMEM)`);
   }
   if (ring.building >= ring.maxSge) {
     ring.abort();
     throw new RmaError(
       'ERR_VERBS',
-      `${call}: a receive of this queue may have ${ring.maxSge} scatter entries (EINVAL)`,
+      `${call}: a receive of this queue can have at most ${ring.maxSge} scatter entries (EINVAL)`,
     );
   }
   if (length !== 0) {
@@ -37,7 +34,7 @@ export function addReceiveSge(
       ring.abort();
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: the sender's processor stores into the receive and cannot reach this process's own memory; receive into memory from allocateMemory (EINVAL)`,
+        `${call}: the sender stores the message itself and cannot access this process's own memory; receive into memory from allocateMemory (EINVAL)`,
       );
     }
   }
@@ -45,7 +42,7 @@ export function addReceiveSge(
     ring.abort();
     throw new RmaError(
       'ERR_VERBS',
-      `${call}: ${show(length)} bytes at ${show(address)} are no piece of memory (EINVAL)`,
+      `${call}: ${show(length)} bytes at address ${show(address)} are not a valid range of memory (EINVAL)`,
     );
   }
   ring.addSge(lkey, address, length);
@@ -126,7 +123,7 @@ export class EmulatedSharedReceiveQueue implements SharedReceiveQueue {
     if (this.users > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `destroy a shared receive queue: ${this.users} queue pairs receive from it; destroy them first (EBUSY)`,
+        `destroy a shared receive queue: ${this.users} queue pairs still receive from it; destroy them first (EBUSY)`,
       );
     }
     this.#destroyed = true;

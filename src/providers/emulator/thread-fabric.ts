@@ -171,13 +171,13 @@ class ThreadFabric implements Fabric {
   allocate(byteLength: number): Allocation {
     this.#mustBeOpen('allocate');
     if (!Number.isInteger(byteLength) || byteLength < 1) {
-      throw argumentRangeError(`allocate: a number of bytes of at least 1 is needed, not ${show(byteLength)}`);
+      throw argumentRangeError(`allocate: byteLength must be an integer of at least 1, not ${show(byteLength)}`);
     }
     let buffer: SharedArrayBuffer;
     try {
       buffer = new SharedArrayBuffer(byteLength);
     } catch (cause) {
-      throw new RmaError('ERR_VERBS', `allocate: no memory of ${byteLength} bytes: ${(cause as Error).message}`, {
+      throw new RmaError('ERR_VERBS', `allocate: cannot allocate ${byteLength} bytes: ${(cause as Error).message}`, {
         cause,
       });
     }
@@ -205,13 +205,16 @@ class ThreadFabric implements Fabric {
   attach(lid: number, handle: number, byteLength: number): Attachment {
     this.#mustBeOpen('attach');
     if (!Number.isInteger(lid) || lid < 0 || lid >= this.size) {
-      throw new RmaError('ERR_VERBS', `attach: there is no member ${show(lid)}; the fabric has ${this.size}`);
+      throw new RmaError(
+        'ERR_VERBS',
+        `attach: member ${show(lid)} does not exist; the fabric has ${this.size} members`,
+      );
     }
     const buffer = lid === this.lid ? this.#own.get(handle) : this.#ask(lid, handle);
     if (buffer === undefined || buffer.byteLength !== byteLength) {
       throw new RmaError(
         'ERR_VERBS',
-        `attach: member ${lid} has no memory ${show(handle)} of ${show(byteLength)} bytes (any more)`,
+        `attach: member ${lid} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
       );
     }
     return { buffer, release: () => mayBeCollected(byteLength) };
@@ -268,7 +271,7 @@ class ThreadFabric implements Fabric {
       if (left <= 0) {
         throw new RmaError(
           'ERR_VERBS',
-          `attach: the thread that started the ranks did not answer within ${this.#answerWithin} ms; it must keep its event loop free`,
+          `attach: the thread that started the ranks did not answer within ${this.#answerWithin} ms; it must not block its event loop`,
         );
       }
       Atomics.wait(this.#answered, 0, seen, left);

@@ -166,7 +166,7 @@ export class ModelledContext implements Context {
     try {
       buffer = new ArrayBuffer(bytes);
     } catch (cause) {
-      throw new RmaError('ERR_VERBS', `allocate memory: no memory of ${bytes} bytes (ENOMEM)`, { cause });
+      throw new RmaError('ERR_VERBS', `allocate memory: cannot allocate ${bytes} bytes (ENOMEM)`, { cause });
     }
     return new ModelledMemory(this, this.#takeAddress(bytes), buffer, true);
   }
@@ -174,7 +174,9 @@ export class ModelledContext implements Context {
   adoptMemory(buffer: ArrayBufferLike): Memory {
     this.#mustBeOpen('adopt memory');
     if (!(buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer)) {
-      throw argumentTypeError(`adopt memory: an ArrayBuffer or SharedArrayBuffer is needed, not ${show(buffer)}`);
+      throw argumentTypeError(
+        `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
+      );
     }
     return new ModelledMemory(this, this.#takeAddress(buffer.byteLength), buffer, false);
   }
@@ -201,7 +203,10 @@ export class ModelledContext implements Context {
   }
 
   remotePointer(): RemotePointer {
-    throw new RmaError('ERR_VERBS', `remote pointer: ${this.device.name} does not map remote memory`);
+    throw new RmaError(
+      'ERR_VERBS',
+      `remote pointer: device ${this.device.name} cannot map remote memory (capability loadStore)`,
+    );
   }
 
   pollAsyncEvent(): AsyncEvent | undefined {

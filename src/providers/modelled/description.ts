@@ -5,38 +5,48 @@
  */
 import { RmaError, show } from '../../errors.ts';
 
-/** The numbers of a fabric, without their sources. */
+/** The numbers of a fabric, without their sources. Times are microseconds; costs of bytes are microseconds per byte. */
 export interface Fabric {
+  /** The fabric's name. */
   readonly name: string;
+  /** What the fabric models. */
   readonly about: string;
   /** Processor time. */
   readonly host: {
-    /** Posting requests: the first of a doorbell, each further one. */
+    /** Posting the first request of a doorbell. */
     readonly post: number;
+    /** Posting each further request of a doorbell. */
     readonly postNext: number;
+    /** Posting a receive. */
     readonly postReceive: number;
     /** Taking one completion from a queue. */
     readonly completion: number;
-    /** Looking for a message on each further connection from which messages come. */
+    /** Polling one more connection in use for messages. */
     readonly pollConnection: number;
-    /** Messages after which a connection is one of those that are looked at, and how many of those there are at most. */
+    /** The number of messages after which a connection counts as in use. */
     readonly pollThreshold: number;
+    /** The maximum number of connections in use. */
     readonly pollLimit: number;
-    /** Copying a byte; combining a byte of two operands. */
+    /** Copying a byte. */
     readonly copy: number;
+    /** Combining a byte of two operands. */
     readonly combine: number;
-    /** What a reduction costs each rank besides: temporary memory, the first copy. */
+    /** What a reduction costs each rank in addition: temporary memory, the first copy. */
     readonly reduction: number;
-    /** From one look to the next, where a rank looks again and again because nothing tells it. */
+    /** The time between two polls of a rank that waits by polling. */
     readonly lookAgain: number;
   };
-  /** Ranks that share a node and its adapter, and their way to each other through memory. */
+  /** The ranks of a node, which share its adapter, and communication between them through memory. */
   readonly node: {
+    /** The number of ranks of a node. */
     readonly ranks: number;
     /** 1: messages between ranks of a node go through memory; 0: through the adapter. */
     readonly messagesByMemory: number;
+    /** 1: RDMA between ranks of a node goes through memory; 0: through the adapter. */
     readonly rdmaByMemory: number;
+    /** The latency through memory. */
     readonly latency: number;
+    /** The cost of each byte through memory. */
     readonly gap: number;
     /** An atomic instruction on a word that another core had last. */
     readonly atomic: number;
@@ -45,44 +55,61 @@ export interface Fabric {
   readonly bus: {
     /** 1: reading and writing memory share it (PCI-X); 0: each has its own lanes (PCI-Express). */
     readonly shared: number;
-    /** The time to fetch data that was not posted inline. */
+    /** Fetching data that was not posted inline. */
     readonly fetch: number;
+    /** Reading a byte from memory. */
     readonly readGap: number;
+    /** Writing a byte to memory. */
     readonly writeGap: number;
   };
+  /** The network adapter: its times and its limits. */
   readonly adapter: {
-    /** Sending or receiving one message. */
+    /** Sending a message. */
     readonly send: number;
+    /** Receiving a message. */
     readonly receive: number;
     /** Each further scatter/gather entry. */
     readonly entry: number;
-    /** Serving a read; an atomic, of which only one is carried out at a time. */
+    /** Serving a read. */
     readonly read: number;
+    /** Serving an atomic; the adapter serves one at a time. */
     readonly atomic: number;
-    /** Answering that a request has arrived, and taking that answer in. */
+    /** Sending an acknowledgement, and receiving it. */
     readonly acknowledge: number;
-    /** In place of the way through the link, for a message to the own node. */
+    /** Replaces link and switch for a message to the same node. */
     readonly loopback: number;
+    /** Bytes that a request can carry inline. */
     readonly inline: number;
+    /** Scatter/gather entries of a request. */
     readonly maxSge: number;
+    /** Reads and atomics that a queue pair can have outstanding. */
     readonly maxReads: number;
+    /** Bytes of the longest message. */
     readonly maxMessage: number;
-    /** Bytes of a packet: what is stored as a whole before it is passed on. */
+    /** Bytes of a packet, which is stored as a whole before it is forwarded. */
     readonly packet: number;
   };
+  /** A node's link to its switch. */
   readonly link: {
+    /** The latency of the cable and its ports. */
     readonly latency: number;
+    /** Sending a byte. */
     readonly outGap: number;
+    /** Receiving a byte. */
     readonly inGap: number;
   };
-  /** A tree of two levels: leaves with ports for nodes, and links up. */
+  /** The switches: a tree of two levels. */
   readonly switch: {
+    /** The latency of a switch. */
     readonly latency: number;
+    /** Ports of a leaf switch for nodes. */
     readonly leafPorts: number;
+    /** Links of a leaf switch to the upper level. */
     readonly uplinks: number;
   };
+  /** Retransmission. */
   readonly retry: {
-    /** Until a request that was not answered is sent again. */
+    /** The time after which a request without an answer is sent again. */
     readonly timeout: number;
   };
 }
@@ -146,9 +173,10 @@ const LONGEST_GAP = 1000;
 type ReadNumber = (file: string, field: string, given: unknown, rule: Rule) => number;
 
 /**
- * Checks a description, as it stands in a file: every number is an object of `value` and `source`.
- * @param file names it in messages
- * Errors: `ERR_ARG`, with the file and the field.
+ * Checks a description in the form of a file, where every number is an object of `value` and `source`, and returns the fabric.
+ * @param file the name of the description in messages
+ * @param description the parsed contents of the file
+ * Errors: `ERR_ARG`, which names the file and the field.
  */
 export function readFabric(file: string, description: unknown): Fabric {
   return read(file, description, readSourced);
@@ -175,7 +203,7 @@ function read(file: string, description: unknown, readNumber: ReadNumber): Fabri
   const text = (field: string): string => {
     const value = whole[field];
     if (typeof value === 'string' && value !== '') return value;
-    throw wrong(file, field, `must be a text, not ${show(value)}`);
+    throw wrong(file, field, `must be a string that is not empty, not ${show(value)}`);
   };
   const fabric: Record<string, unknown> = { name: text('name'), about: text('about') };
   for (const field of Object.keys(whole)) {
@@ -218,9 +246,11 @@ function isWithin(value: number, rule: Rule): boolean {
 }
 
 function inWords(rule: Rule): string {
-  if (typeof rule !== 'string') return `a whole number from ${rule[0]} to ${rule[1]}`;
-  if (rule === 'gap') return `microseconds a byte, from 0 to ${LONGEST_GAP}`;
-  return rule === 'time' ? `microseconds, from 0 to ${LONGEST}` : `more than 0 microseconds, and at most ${LONGEST}`;
+  if (typeof rule !== 'string') return `an integer from ${rule[0]} to ${rule[1]}`;
+  if (rule === 'gap') return `a number of microseconds per byte from 0 to ${LONGEST_GAP}`;
+  return rule === 'time'
+    ? `a number of microseconds from 0 to ${LONGEST}`
+    : `a number of microseconds above 0 and up to ${LONGEST}`;
 }
 
 function part(file: string, field: string, value: unknown): Record<string, unknown> {
@@ -229,7 +259,7 @@ function part(file: string, field: string, value: unknown): Record<string, unkno
 }
 
 function unknown(file: string, field: string, known: readonly string[]): RmaError {
-  return wrong(file, field, `is none of the fields there are: ${known.join(', ')}`);
+  return wrong(file, field, `is not a field; the fields are ${known.join(', ')}`);
 }
 
 function wrong(file: string, field: string, what: string): RmaError {

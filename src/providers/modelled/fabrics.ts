@@ -5,7 +5,7 @@ import { RmaError, show } from '../../errors.ts';
 import { bundled, packageFolder } from '../../place.ts';
 import { type Fabric, readFabric } from './description.ts';
 
-/** The names of the fabrics of this package. None in a bundle, which has no files beside it: import their JSON there. */
+/** Returns the names of this package's fabrics. In a bundle, which has no files beside it, there are none: import their JSON there. */
 export function fabricNames(): string[] {
   if (bundled()) return [];
   return readdirSync(fabricFolder())
@@ -15,13 +15,13 @@ export function fabricNames(): string[] {
 }
 
 /**
- * A fabric of this package, by its name, or one of the program's own, by the name of its file, which ends in `.json`.
- * Errors: `ERR_ARG`, which names file and field where the description is wrong.
+ * Loads a fabric: one of this package by its name, or one of the program's own by the name of its file, which ends in `.json`.
+ * Errors: `ERR_ARG`, which names the file and the field if the description is wrong.
  */
 export function loadFabric(name: string): Fabric {
   const own = name.endsWith('.json');
   if (!own && !fabricNames().includes(name)) {
-    throw new RmaError('ERR_ARG', `there is no fabric ${show(name)}; there are ${known(fabricNames())}`);
+    throw new RmaError('ERR_ARG', `no fabric is named ${show(name)}; give ${known(fabricNames())}`);
   }
   const file = own ? name : join(fabricFolder(), `${name}.json`);
   const shown = own ? name : `fabrics/${name}.json`;
@@ -29,13 +29,13 @@ export function loadFabric(name: string): Fabric {
   try {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new RmaError('ERR_ARG', `fabric ${shown}: the file cannot be read (${(cause as Error).message})`, { cause });
+    throw new RmaError('ERR_ARG', `fabric ${shown}: cannot read the file (${(cause as Error).message})`, { cause });
   }
   let description: unknown;
   try {
     description = JSON.parse(text);
   } catch (cause) {
-    throw new RmaError('ERR_ARG', `fabric ${shown}: the file is no JSON (${(cause as Error).message})`, { cause });
+    throw new RmaError('ERR_ARG', `fabric ${shown}: the file is not JSON (${(cause as Error).message})`, { cause });
   }
   return readFabric(shown, description);
 }
@@ -46,6 +46,6 @@ function fabricFolder(): string {
 
 /** What a name may be: for the message about one that is none. */
 function known(names: readonly string[]): string {
-  if (names.length > 0) return `${names.join(', ')}, and files that end in .json`;
-  return "files that end in .json only (in a bundle, pass what you import from 'onesided/fabrics/NAME.json')";
+  if (names.length > 0) return `${names.join(', ')}, or the name of a file that ends in .json`;
+  return "the name of a file that ends in .json (in a bundle, pass the object that you import from 'onesided/fabrics/NAME.json')";
 }

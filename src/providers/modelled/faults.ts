@@ -3,18 +3,24 @@ import { argumentRangeError, argumentTypeError, reading, show } from '../../erro
 import { refuseUnknown } from '../../options.ts';
 import { Random } from './random.ts';
 
+/** Faults that `runTasks` injects at random, drawn from its seed. */
 export interface FaultOptions {
-  /** Messages take up to so many microseconds longer, at random. Those of one queue pair keep their order; others overtake each other. */
+  /** Delays each message by a random time up to this number of microseconds. Messages of one queue pair stay in order; others can overtake each other. */
   readonly delay?: number;
   /**
-   * The data of writes come into memory up to so many microseconds after their completion, at random: InfiniBand lets a processor see them only when something later of the same
-   * connection has come. Reads and atomics find them, whatever the connection.
+   * Places the data of writes in memory a random time after their completion, up to this number of microseconds: InfiniBand guarantees that a processor sees
+   * them only after a later message of the same connection. Reads and atomics find the data on every connection.
    */
   readonly placement?: number;
-  /** The share of messages that are lost, 0 … 1. They are sent again after the fabric's `retry.timeout`. */
+  /** Loses this share of messages, 0 … 1. They are sent again after the fabric's `retry.timeout`. */
   readonly loss?: number;
-  /** Ranks that die, and when: virtual microseconds. */
-  readonly deaths?: readonly { readonly rank: number; readonly time: number }[];
+  /** Ranks that die, and the time of their death in virtual microseconds. */
+  readonly deaths?: readonly {
+    /** The rank that dies. */
+    readonly rank: number;
+    /** Virtual microseconds. */
+    readonly time: number;
+  }[];
 }
 
 const KNOWN = ['delay', 'placement', 'loss', 'deaths'] as const satisfies readonly (keyof FaultOptions)[];
@@ -42,10 +48,15 @@ export class Faults {
     if (!Array.isArray(deaths)) throw argumentTypeError(`${call}: faults.deaths must be an array, not ${show(deaths)}`);
     for (const { rank, time } of deaths) {
       if (!Number.isInteger(rank) || rank < 0 || rank >= ranks) {
-        throw argumentRangeError(`${call}: faults.deaths: ${show(rank)} is no rank of ${ranks}`, 'ERR_RANK');
+        throw argumentRangeError(
+          `${call}: faults.deaths: ${show(rank)} is not a rank from 0 to ${ranks - 1}`,
+          'ERR_RANK',
+        );
       }
       if (!(time >= 0 && time < Number.POSITIVE_INFINITY)) {
-        throw argumentRangeError(`${call}: faults.deaths: rank ${rank} cannot die at ${show(time)} microseconds`);
+        throw argumentRangeError(
+          `${call}: faults.deaths: the time of rank ${rank} must be 0 or more microseconds, not ${show(time)}`,
+        );
       }
     }
     this.delay = delay;

@@ -37,7 +37,7 @@ export class ModelledMemory implements Memory {
     if (this.regions > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `free memory: ${this.regions} memory regions over these ${this.byteLength} bytes are registered; deregister them first (EBUSY)`,
+        `free memory: ${this.regions} memory regions are still registered over these ${this.byteLength} bytes; deregister them first (EBUSY)`,
       );
     }
     this.freed = true;
@@ -106,10 +106,7 @@ export class ModelledProtectionDomain implements ProtectionDomain {
     const call = 'register memory';
     this.#mustLive(call);
     if (!(memory instanceof ModelledMemory) || memory.freed || memory.context !== this.context) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `${call}: ${show(memory)} is no memory of this context that is not yet freed (EINVAL)`,
-      );
+      throw new RmaError('ERR_VERBS', `${call}: ${show(memory)} is not memory of this context, or was freed (EINVAL)`);
     }
     checkRegistration(call, memory, offset, length, access);
     const { context } = this;
@@ -144,7 +141,7 @@ export class ModelledProtectionDomain implements ProtectionDomain {
     if (this.children > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `deallocate a protection domain: ${this.children} regions, queue pairs and shared receive queues made from it are alive; destroy them first (EBUSY)`,
+        `deallocate a protection domain: ${this.children} memory regions, queue pairs and shared receive queues still belong to it; destroy them first (EBUSY)`,
       );
     }
     this.#deallocated = true;

@@ -60,13 +60,13 @@ export class ReceiveQueue implements FabricEvent {
       throw new RmaError('ERR_VERBS', `post receive: ${why}`);
     };
     if (this.posted >= this.capacity) {
-      refuse(`the receive queue has places for ${this.capacity} receives and is full (ENOMEM)`);
+      refuse(`the receive queue is full: it holds ${this.capacity} receives (ENOMEM)`);
     }
     if (this.#building >= this.maxSge) {
-      refuse(`a receive of this queue may have ${this.maxSge} scatter entries (EINVAL)`);
+      refuse(`a receive of this queue can have at most ${this.maxSge} scatter entries (EINVAL)`);
     }
     if (length >>> 0 !== length || !Number.isSafeInteger(address) || address < 0) {
-      refuse(`${show(length)} bytes at ${show(address)} are no piece of memory (EINVAL)`);
+      refuse(`${show(length)} bytes at address ${show(address)} are not a valid range of memory (EINVAL)`);
     }
     if (this.posted >= this.#slots) this.#grow();
     const i = (this.#tail & (this.#slots - 1)) * this.maxSge + this.#building++;
@@ -226,7 +226,7 @@ export class ModelledSharedReceiveQueue implements SharedReceiveQueue {
     if (this.users > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `destroy a shared receive queue: ${this.users} queue pairs receive from it; destroy them first (EBUSY)`,
+        `destroy a shared receive queue: ${this.users} queue pairs still receive from it; destroy them first (EBUSY)`,
       );
     }
     this.#destroyed = true;

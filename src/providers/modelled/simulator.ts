@@ -152,7 +152,7 @@ export class Simulator {
       this.#passed = 0;
       throw new RmaError(
         'ERR_RMA_WOULD_DEADLOCK',
-        'a request is waited for by a call that must not return before, and nobody can answer it',
+        'a blocking call waits for the answer to a request, but no rank can answer it any more',
       );
     }
     if (!empty) this.#step();

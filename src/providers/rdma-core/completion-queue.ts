@@ -75,7 +75,10 @@ export class RdmaCompletionQueue implements CompletionQueue {
       const got = words[GOT];
       for (let i = 0; i < got; i++) if (this.#take(HEADER + i * WORDS, n)) n++;
       if (words[ERRNO] !== 0 && n === 0)
-        throw new RmaError('ERR_VERBS', `poll: the device refuses it (errno ${words[ERRNO]})`);
+        throw new RmaError(
+          'ERR_VERBS',
+          `poll: the device refused to poll the completion queue (errno ${words[ERRNO]})`,
+        );
       if (got < wanted) break;
     }
     if (n < limit && this.#flushed.length > 0) n = this.#takeFlushed(n, limit);
@@ -87,7 +90,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
   overrun(): void {
     this.refusal ??= new RmaError(
       'ERR_VERBS',
-      `poll: the completion queue of ${this.capacity} entries was overrun and completions are lost; make it as large as all requests and receives that can be outstanding (CQ_ERR)`,
+      `poll: the completion queue of ${this.capacity} entries was overrun and has lost completions; create it with room for all requests and receives that can be outstanding (CQ_ERR)`,
     );
   }
 

@@ -22,12 +22,13 @@ import { ReceiveSlots } from './receive-slots.ts';
 import type { RdmaSharedReceiveQueue } from './shared-receive-queue.ts';
 import { verb } from './verb.ts';
 
-/** Where a device can be reached. */
+/** The address of a device's port, for the other sides to connect to. */
 export interface RdmaAddress {
+  /** The port's GID, as eight groups of four hexadecimal digits. */
   readonly gid: string;
-  /** Its local identifier in an InfiniBand subnet; 0 on Ethernet. */
+  /** The port's local identifier in an InfiniBand subnet; 0 on Ethernet. */
   readonly lid: number;
-  /** An `ibv_mtu`: 1 for 256 bytes, 5 for 4096. */
+  /** The port's MTU as an `ibv_mtu`: 1 for 256 bytes, 5 for 4096. */
   readonly mtu: number;
 }
 
@@ -77,7 +78,10 @@ export function openRdma(
 ): RdmaCoreContext {
   const native = loadNative();
   if (native?.RdmaContext === undefined) {
-    throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `provider rdma-core: ${native?.rdmaReason ?? 'there is no addon'}`);
+    throw new RmaError(
+      'ERR_PROVIDER_UNAVAILABLE',
+      `provider rdma-core: ${native?.rdmaReason ?? 'the native addon is not loaded; see "onesided info"'}`,
+    );
   }
   return new RdmaCoreContext(native, endpoint, lid, peers, heap);
 }
@@ -188,7 +192,9 @@ export class RdmaCoreContext implements Context {
   adoptMemory(buffer: ArrayBufferLike): Memory {
     this.mustBeOpen('adopt memory');
     if (!(buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer)) {
-      throw argumentTypeError(`adopt memory: an ArrayBuffer or SharedArrayBuffer is needed, not ${show(buffer)}`);
+      throw argumentTypeError(
+        `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
+      );
     }
     return new RdmaMemory(this.#native, buffer, undefined);
   }
@@ -259,7 +265,10 @@ export class RdmaCoreContext implements Context {
   }
 
   remotePointer(): RemotePointer {
-    throw new RmaError('ERR_VERBS', `remote pointer: ${this.device.name} does not map remote memory`);
+    throw new RmaError(
+      'ERR_VERBS',
+      `remote pointer: device ${this.device.name} cannot map remote memory (capability loadStore)`,
+    );
   }
 
   pollAsyncEvent(): AsyncEvent | undefined {
@@ -274,7 +283,7 @@ export class RdmaCoreContext implements Context {
       const state = this.#device.portState();
       return state === 'ACTIVE' ? undefined : `port ${this.port} of ${name} is ${state}`;
     } catch (error) {
-      return `${name} does not say how its port ${this.port} is: ${(error as Error).message}`;
+      return `cannot query port ${this.port} of ${name}: ${(error as Error).message}`;
     }
   }
 
@@ -399,7 +408,7 @@ export class RdmaCoreContext implements Context {
   #break(what: string, type: string): void {
     this.#broken ??= new RmaError(
       'ERR_VERBS',
-      `${what} ${this.device.name} has failed (${type}) and nothing comes from it any more; see the kernel's log (dmesg), and start the job again`,
+      `${what} ${this.device.name} has failed (${type}) and completes no more requests; look into the kernel's log (dmesg), and restart the job`,
     );
     for (const cq of this.cqs.values()) cq.refusal ??= this.#broken;
   }

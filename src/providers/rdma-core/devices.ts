@@ -10,21 +10,33 @@ export interface RdmaEndpoint {
   readonly gidIndex: number;
 }
 
-/** What may be said of the device to take; what is left out is chosen. */
+/** Selects a device, a port and a GID; the library selects what is left out. */
 export interface RdmaChoice {
+  /** The device's name: `mlx5_0`. */
   readonly device?: string | undefined;
+  /** The number of the port, from 1. */
   readonly port?: number | undefined;
+  /** The index of the GID in the port's table. */
   readonly gidIndex?: number | undefined;
 }
 
 const NO_DEVICE =
-  'this machine has no RDMA device; Soft-RoCE makes one of an ordinary network interface: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0';
+  'this machine has no RDMA device; Soft-RoCE provides one on an ordinary network interface: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0';
 
-/** All devices, or why it cannot be known. */
-export function rdmaDevices(): { devices: readonly RdmaDevice[]; reason?: string } {
+/** Lists the RDMA devices of this machine. If there are none, `reason` says why, and what to do. */
+export function rdmaDevices(): {
+  /** The devices, with their ports; a device that cannot be opened says why. */
+  devices: readonly RdmaDevice[];
+  /** Why there are none; absent if there are some. */
+  reason?: string;
+} {
   const native = loadNative();
-  if (native === undefined) return { devices: [], reason: `the native addon is missing: ${nativeStatus().reason}` };
-  if (native.rdmaDevices === undefined) return { devices: [], reason: native.rdmaReason ?? 'the addon is too old' };
+  if (native === undefined) return { devices: [], reason: `the native addon is not loaded: ${nativeStatus().reason}` };
+  if (native.rdmaDevices === undefined)
+    return {
+      devices: [],
+      reason: native.rdmaReason ?? 'the native addon is too old for RDMA devices; build it again: npx onesided build',
+    };
   try {
     const devices = native.rdmaDevices();
     return devices.length > 0 ? { devices } : { devices, reason: NO_DEVICE };
@@ -44,7 +56,9 @@ export function chooseEndpoint(choice: RdmaChoice = {}, found = rdmaDevices()): 
   if (reason !== undefined) throw unavailable(reason);
   const named = choice.device === undefined ? devices : devices.filter(({ name }) => name === choice.device);
   if (named.length === 0) {
-    throw unavailable(`there is no device ${choice.device}; there are ${devices.map(({ name }) => name).join(', ')}`);
+    throw unavailable(
+      `no device is named ${choice.device}; this machine has ${devices.map(({ name }) => name).join(', ')}`,
+    );
   }
   const refusals: string[] = [];
   for (const device of named) {
@@ -55,19 +69,18 @@ export function chooseEndpoint(choice: RdmaChoice = {}, found = rdmaDevices()): 
       const which = `port ${port.port} of ${device.name}`;
       const gid = port.gids.find(({ index }) => index === gidIndex)?.gid;
       if (port.state !== 'ACTIVE') {
-        refusals.push(`${which} is ${port.state} (its cable, or its interface: ip link set … up)`);
+        refusals.push(`${which} is ${port.state} (check its cable, and set its interface up: ip link set … up)`);
       } else if (gid === undefined) {
-        const what =
-          gidIndex === undefined ? 'at all (give its interface an address: ip addr add …)' : String(gidIndex);
+        const what = gidIndex === undefined ? '(assign an address to its interface: ip addr add …)' : String(gidIndex);
         refusals.push(`${which} has no GID ${what}`);
       } else if (choice.gidIndex === undefined && port.linkLayer === 'Ethernet' && !isAddress(gid)) {
         refusals.push(
-          `${which} has no address: no interface has that of its only GID, ${gid} (give its interface an address: ip addr add …; or name the GID, ONESIDED_DEVICE=${device.name}:${port.port}:${gidIndex})`,
+          `${which} has no usable GID: its only GID, ${gid}, is not the address of any interface (assign an address to its interface: ip addr add …; or choose this GID: ONESIDED_DEVICE=${device.name}:${port.port}:${gidIndex})`,
         );
       } else return { device: device.name, port: port.port, gidIndex: gidIndex! };
     }
   }
-  throw unavailable(`no port can be used: ${refusals.join('; ') || `there is no port ${choice.port}`}`);
+  throw unavailable(`no usable port: ${refusals.join('; ') || `no device has a port ${choice.port}`}`);
 }
 
 function gidIndexOf({ linkLayer, gids }: RdmaPort): number | undefined {
@@ -80,11 +93,11 @@ function gidIndexOf({ linkLayer, gids }: RdmaPort): number | undefined {
 /** Why a device cannot be opened, and what to do. */
 function refusalOf({ name, file, refused, refusedCode }: RdmaDevice): string {
   const cure: Record<string, string> = {
-    EACCES: `this user must be allowed to read and write ${file}`,
-    EPERM: `the container must be allowed to use ${file} (--device ${file})`,
-    ENOENT: `${file} is not there; is ib_uverbs loaded, and has the container been given it (--device ${file})?`,
+    EACCES: `this user needs permission to read and write ${file}`,
+    EPERM: `the container needs permission to use ${file} (--device ${file})`,
+    ENOENT: `${file} does not exist; load the kernel module ib_uverbs, and in a container, pass the file in (--device ${file})`,
   };
-  return `${name} cannot be opened: ${cure[refusedCode ?? ''] ?? `${file}: ${refused}`}`;
+  return `cannot open ${name}: ${cure[refusedCode ?? ''] ?? `${file}: ${refused}`}`;
 }
 
 /**

@@ -38,7 +38,7 @@ export class RdmaMemory implements Memory {
     if (this.regions > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `free memory: ${this.regions} memory regions over these ${this.byteLength} bytes are registered; deregister them first (EBUSY)`,
+        `free memory: ${this.regions} memory regions are still registered over these ${this.byteLength} bytes; deregister them first (EBUSY)`,
       );
     }
     this.#freed = true;
@@ -64,10 +64,7 @@ export class RdmaProtectionDomain implements ProtectionDomain {
     const call = 'register memory';
     this.#mustLive(call);
     if (!(memory instanceof RdmaMemory) || memory.isFreed) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `${call}: ${show(memory)} is no memory of this context that is not yet freed (EINVAL)`,
-      );
+      throw new RmaError('ERR_VERBS', `${call}: ${show(memory)} is not memory of this context, or was freed (EINVAL)`);
     }
     checkRegistration(call, memory, offset, length, access);
     const device = this.#device;
@@ -116,7 +113,7 @@ export class RdmaProtectionDomain implements ProtectionDomain {
     if (this.children > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `deallocate a protection domain: ${this.children} regions, queue pairs and shared receive queues made from it are alive; destroy them first (EBUSY)`,
+        `deallocate a protection domain: ${this.children} memory regions, queue pairs and shared receive queues still belong to it; destroy them first (EBUSY)`,
       );
     }
     this.#context.giveBack('deallocate a protection domain', () => this.#device.deallocPd(this.number));

@@ -145,7 +145,7 @@ export class RdmaQueuePair implements QueuePair {
     if (!way) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: there is no way from ${stateName(from)} to ${stateName(to)}; the way is RESET, INIT, RTR, RTS, and from anywhere to ERR and RESET (EINVAL)`,
+        `${call}: cannot move from ${stateName(from)} to ${stateName(to)}; the order is RESET, INIT, RTR, RTS, and every state can move to ERR and RESET (EINVAL)`,
       );
     }
     const { handle } = this.#parts;
@@ -175,10 +175,7 @@ export class RdmaQueuePair implements QueuePair {
     const { maxQpInitRdAtom } = this.#context.device;
     const { dest, minRnrTimerMs = 0.01, maxDestRdAtomic = maxQpInitRdAtom, access = -1 } = attributes;
     if (dest === undefined) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `${call}: RTR needs dest, the address of the queue pair at the other end (EINVAL)`,
-      );
+      throw new RmaError('ERR_VERBS', `${call}: RTR needs dest, the address of the remote queue pair (EINVAL)`);
     }
     checkInteger(call, 'dest.lid', dest.lid, 0, this.#context.peers.length - 1);
     checkInteger(call, 'dest.qpNumber', dest.qpNumber, 1, 2 ** 24 - 1);
@@ -189,13 +186,13 @@ export class RdmaQueuePair implements QueuePair {
     if (!(minRnrTimerMs >= 0 && minRnrTimerMs <= RNR_TIMERS[0])) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: minRnrTimerMs must be 0 … ${RNR_TIMERS[0]}, not ${show(minRnrTimerMs)} (EINVAL)`,
+        `${call}: minRnrTimerMs must be from 0 to ${RNR_TIMERS[0]}, not ${show(minRnrTimerMs)} (EINVAL)`,
       );
     }
     const peer = this.#context.peers[dest.lid];
     const timer = rnrTimerCode(minRnrTimerMs);
     const mtu = Math.min(peer.mtu, this.#context.own.mtu);
-    const way = `${call} (from GID ${this.#context.own.gid} to ${peer.gid}; both hosts need addresses of networks that are connected)`;
+    const way = `${call} (from GID ${this.#context.own.gid} to ${peer.gid}; check that both hosts can reach each other at these addresses)`;
     verb(way, () =>
       this.#device.modifyQp(
         ...[this.#parts.handle, QpState.RTR, access],
@@ -352,7 +349,10 @@ export class RdmaQueuePair implements QueuePair {
     ring.head = (ring.head + words[POSTED]) | 0;
     ring.tail = ring.head;
     ring.next = ring.head;
-    throw new RmaError('ERR_VERBS', `post send: the device refuses a request (errno ${words[ERRNO]})`);
+    throw new RmaError(
+      'ERR_VERBS',
+      `post send: the device refused a request of queue pair ${this.number} (errno ${words[ERRNO]})`,
+    );
   }
 
   wrAbort(): void {
@@ -380,9 +380,9 @@ export class RdmaQueuePair implements QueuePair {
       const opcode = u32[w + WrField.OPCODE];
       if (opcode < WrOpcode.RDMA_READ) continue;
       let why: string | undefined;
-      if (!this.#mayRead) why = 'may have no reads or atomics outstanding (maxRdAtomic 0)';
+      if (!this.#mayRead) why = 'allows no outstanding reads or atomics (its maxRdAtomic is 0)';
       else if (opcode > WrOpcode.RDMA_READ && u32[w + WrField.MESSAGE_LENGTH] !== 8)
-        why = 'has atomics of 8 bytes only';
+        why = 'supports only atomics of 8 bytes';
       if (why === undefined) continue;
       ring.abort();
       throw new RmaError('ERR_VERBS', `post send: queue pair ${this.number} ${why} (EINVAL)`);
@@ -409,7 +409,7 @@ export class RdmaQueuePair implements QueuePair {
     if (receives === undefined) {
       throw new RmaError(
         'ERR_VERBS',
-        `post receive: queue pair ${this.number} receives from a shared receive queue; post there (EINVAL)`,
+        `post receive: queue pair ${this.number} receives from a shared receive queue; post the receive there (EINVAL)`,
       );
     }
     if (this.#state === QpState.RESET) {
@@ -448,7 +448,7 @@ export class RdmaQueuePair implements QueuePair {
     this.#mustLive('post send');
     throw new RmaError(
       'ERR_VERBS',
-      `post send: queue pair ${this.number} is in ${stateName(this.#state)}, and requests are taken in RTS only (EINVAL)`,
+      `post send: queue pair ${this.number} is in ${stateName(this.#state)}, but accepts send requests only in RTS (EINVAL)`,
     );
   }
 }

@@ -36,11 +36,11 @@ export class ReceiveSlots {
     const call = 'post receive';
     let why: string | undefined;
     if (this.posted >= this.capacity) {
-      why = `the receive queue has places for ${this.capacity} receives and is full (ENOMEM)`;
+      why = `the receive queue is full: it holds ${this.capacity} receives (ENOMEM)`;
     } else if (this.#building >= this.maxSge) {
-      why = `a receive of this queue may have ${this.maxSge} scatter entries (EINVAL)`;
+      why = `a receive of this queue can have at most ${this.maxSge} scatter entries (EINVAL)`;
     } else if (length >>> 0 !== length || !Number.isSafeInteger(address) || address < 0) {
-      why = `${show(length)} bytes at ${show(address)} are no piece of memory (EINVAL)`;
+      why = `${show(length)} bytes at address ${show(address)} are not a valid range of memory (EINVAL)`;
     }
     if (why !== undefined) {
       this.#building = 0;
@@ -69,7 +69,7 @@ export class ReceiveSlots {
     words[ENTRIES] = entries;
     this.#post();
     const error = words[ERRNO];
-    if (error !== 0) throw new RmaError('ERR_VERBS', `post receive: the device refuses it (errno ${error})`);
+    if (error !== 0) throw new RmaError('ERR_VERBS', `post receive: the device refused the receive (errno ${error})`);
     this.#wrIds[slot] = wrId;
     this.posted++;
   }

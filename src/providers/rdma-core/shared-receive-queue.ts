@@ -66,7 +66,7 @@ export class RdmaSharedReceiveQueue implements SharedReceiveQueue {
     if (this.users > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `destroy a shared receive queue: ${this.users} queue pairs receive from it; destroy them first (EBUSY)`,
+        `destroy a shared receive queue: ${this.users} queue pairs still receive from it; destroy them first (EBUSY)`,
       );
     }
     this.#context.giveBack('destroy a shared receive queue', () => this.#device.destroySrq(this.number));

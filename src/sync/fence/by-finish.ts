@@ -11,6 +11,6 @@ export abstract class FenceByFinish extends FenceByRequests {
     yield* this.completeOwn();
     this.#expected += yield* this.count(this.comm.sumForMe(targets));
     const holds = (): boolean => this.requests.finished >= this.#expected;
-    yield* this.until(holds, 'waiting for the finish messages of those that have put to this rank');
+    yield* this.until(holds, 'waiting for the finish messages of the ranks that have put to this rank');
   }
 }

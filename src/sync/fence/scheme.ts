@@ -19,15 +19,15 @@ export interface FenceScheme extends Operation {
   readonly statistics: FenceStatistics;
 }
 
-/** Counts of a window's fences at one rank, since the window was made. */
+/** Counts of a window's fences at one rank, since the window was created. */
 export interface FenceStatistics {
-  /** Fences that were begun. */
+  /** Fences that this rank has started. */
   readonly fences: number;
-  /** Finish messages, one behind the last put to a target (`immediate-naive`, `immediate-optimized`). */
+  /** Finish messages sent, one after the last put to each target (`immediate-naive`, `immediate-optimized`). */
   readonly finishes: number;
-  /** Flags to every other rank (`immediate-naive`, `notify-all`). */
+  /** Flags sent to other ranks (`immediate-naive`, `notify-all`). */
   readonly flags: number;
-  /** Messages with queued operations, and answers to them (`deferred`). */
+  /** Messages sent with queued operations, and answers to them (`deferred`). */
   readonly messages: number;
 }
 

@@ -229,7 +229,8 @@ export class LockAgent {
         onGrant(ask);
         return true;
       },
-      describe: () => `lock of rank ${target} (waiting for its agent, which serves when that rank is in the library)`,
+      describe: () =>
+        `lock of rank ${target} (waiting for its agent, which serves requests only while that rank is in the library)`,
       abandon: () => this.unlock(ask),
     };
   }
@@ -245,7 +246,7 @@ export class LockAgent {
         return ranks.every((r) => this.#unanswered[r].length === 0);
       },
       describe: () =>
-        `operations at rank ${ranks.filter((r) => this.#unanswered[r].length > 0).join(', ')} (waiting for its agent, which serves when that rank is in the library)`,
+        `operations at rank ${ranks.filter((r) => this.#unanswered[r].length > 0).join(', ')} (waiting for its agent, which serves requests only while that rank is in the library)`,
     };
   }
 
@@ -364,13 +365,16 @@ export class LockAgent {
 
   #answered(source: number, id: number, failed: boolean, answer: Uint8Array): void {
     const first = this.#unanswered[source].shift();
-    if (first?.id !== id) throw new RmaError('ERR_VERBS', `the agent of rank ${source} has answered out of turn`);
+    if (first?.id !== id) throw new RmaError('ERR_VERBS', `the agent of rank ${source} answered requests out of order`);
     if (!failed) {
       first.queued.take(answer);
       return;
     }
     const [code, text] = new TextDecoder().decode(answer).split('\n');
-    this.#failure ??= new RmaError(code as 'ERR_BUFFER', `rank ${source} could not carry out what was issued: ${text}`);
+    this.#failure ??= new RmaError(
+      code as 'ERR_BUFFER',
+      `rank ${source} could not carry out an operation of this rank: ${text}`,
+    );
   }
 
   // ---- agent ----------------------------------------------------------------------------------------------------------
@@ -457,7 +461,8 @@ export function attemptByAgent(agent: LockAgent, target: number, onGrant: (ask: 
       }
       return true;
     },
-    describe: () => `lock of rank ${target} (waiting for its agent, which serves when that rank is in the library)`,
+    describe: () =>
+      `lock of rank ${target} (waiting for its agent, which serves requests only while that rank is in the library)`,
     abandon: () => agent.unlock(ask),
   };
   return attempt;

@@ -117,7 +117,7 @@ class BesideAll implements TargetLock {
         first ||= operation.advance();
         return first && all.holders === 0;
       },
-      describe: () => (first ? `lock (${all.holders} ranks hold the locks of all ranks)` : operation.describe()),
+      describe: () => (first ? `lock (${all.holders} ranks hold it by lockAll)` : operation.describe()),
       abandon: () => {
         if (first) this.#lock.release(true);
         else operation.abandon?.();

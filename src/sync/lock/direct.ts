@@ -97,7 +97,7 @@ export class DirectLock implements TargetLock {
         if (!done) done = steps.next().done === true;
         return done;
       },
-      describe: () => `lock of rank ${this.#target} (its word was taken at the last look)`,
+      describe: () => `lock of rank ${this.#target} (another rank held it at the last attempt)`,
       abandon: () => {
         if (!done && word.settle(steps)) this.release(true);
       },

@@ -162,6 +162,6 @@ export class QueueLock implements TargetLock {
   #describeHolder(): string {
     const word = Atomics.load(this.#words, WORD) & ~QUEUED;
     if ((word & EXCLUSIVE) !== 0) return `rank ${word & ~EXCLUSIVE} holds it exclusively`;
-    return word === 0 ? 'nobody holds it now' : `${word} ranks share it`;
+    return word === 0 ? 'no rank holds it now' : `${word} ranks share it`;
   }
 }

@@ -6,16 +6,19 @@ export const LockBit = Object.freeze({ SHARED: 1, EXCLUSIVE: 2 });
 
 declare const lockType: unique symbol;
 
-/** The type of a lock. At run time a number; for the compiler none, so that it is not taken for a rank, nor a rank for it. */
+/**
+ * The type of a lock. At run time it is a number; for the compiler it is not, so that nobody passes it for a rank, or a
+ * rank for it.
+ */
 export interface Lock {
   readonly [lockType]: true;
 }
 
-/** How `lock` keeps others away. */
+/** The lock types of `lock`. */
 export const Lock = LockBit as unknown as {
-  /** Any number of ranks hold it at a time, while nobody holds an exclusive one (`MPI_LOCK_SHARED`). */
+  /** Several origins can hold the lock of a target at a time (`MPI_LOCK_SHARED`). */
   readonly SHARED: Lock;
-  /** One rank holds it, and nobody holds a shared one (`MPI_LOCK_EXCLUSIVE`). */
+  /** One origin at a time holds the lock of a target (`MPI_LOCK_EXCLUSIVE`). */
   readonly EXCLUSIVE: Lock;
 };
 
@@ -41,19 +44,19 @@ export interface TargetLock {
   release(exclusive: boolean): void;
 }
 
-/** Counts of a window's locks at one rank, since the window was made. Locks without agent that are loads and stores count nothing. */
+/** Counts of a window's locks at one rank, since the window was created. Locks that ranks acquire by loads and stores alone are not counted. */
 export interface LockStatistics {
-  /** Messages about locks that this rank has sent, as an origin and as an agent. */
+  /** Messages about locks that this rank has sent, as an origin or as an agent. */
   readonly messages: number;
-  /** Messages with operations of passive epochs, and answers to them (`two-sided`). */
+  /** Messages sent with operations of passive epochs, and answers to them (`two-sided`). */
   readonly operations: number;
-  /** Atomic operations on lock words that this rank has asked for (`direct`, `hybrid`): two for a lock that is free and its unlock. */
+  /** Atomic operations on lock words that this rank has requested (`direct`, `hybrid`): two for locking a free lock and unlocking it. */
   readonly atomics: number;
-  /** Of those, the ones that found the lock taken. */
+  /** Those of them that found the lock held by another rank. */
   readonly misses: number;
-  /** Locks of this rank's part that its agent has given out. */
+  /** Locks of this rank's part that its agent has granted. */
   readonly grants: number;
-  /** How often the lock of this rank's part has changed between CPU and network mode (`hybrid`). */
+  /** Changes of this rank's lock between CPU mode and network mode (`hybrid`). */
   readonly migrations: number;
 }
 

@@ -27,12 +27,12 @@ export function capabilities({ checkIf }: Suite): void {
     const { rkey } = b.region;
     refused(() => a.context.remotePointer(lid, rkey ^ 1, b.at(0), 8, BOTH), /names no memory region/);
     refused(() => a.context.remotePointer(lid, 0, b.at(0), 8, BOTH), /names no memory region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(4089), 8, BOTH), /not all in the region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(-1), 8, BOTH), /not all in the region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(0), 4097, BOTH), /not all in the region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(0), -1, BOTH), /not all in the region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(0) + 0.5, 1, BOTH), /not all in the region/);
-    refused(() => a.context.remotePointer(lid, rkey, Number.NaN, 1, BOTH), /not all in the region/);
+    refused(() => a.context.remotePointer(lid, rkey, b.at(4089), 8, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(lid, rkey, b.at(-1), 8, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(lid, rkey, b.at(0), 4097, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(lid, rkey, b.at(0), -1, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(lid, rkey, b.at(0) + 0.5, 1, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(lid, rkey, Number.NaN, 1, BOTH), /not within the region/);
     const readOnly = b.pd.registerMemory(b.memory, 0, 64, Access.REMOTE_READ);
     refused(() => a.context.remotePointer(lid, readOnly.rkey, b.at(0), 8, BOTH), /rights/);
     a.context.remotePointer(lid, readOnly.rkey, b.at(0), 8, Access.REMOTE_READ).release();

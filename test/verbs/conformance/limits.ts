@@ -214,12 +214,12 @@ export function limits({ check, device }: Suite): void {
     connect(a, b);
     refused(() => a.qp.wrSend(1, 0), /wrStart/);
     refused(() => a.qp.wrComplete(), /wrStart/);
-    refused(() => a.qp.wrSetSge(1, 2, 3), /before a request/);
+    refused(() => a.qp.wrSetSge(1, 2, 3), /before any request/);
     a.qp.wrStart();
-    refused(() => a.qp.wrSetSge(1, 2, 3), /before a request/);
-    refused(() => a.qp.wrSetInlineData(new Uint8Array(1), 0, 1), /before a request/);
+    refused(() => a.qp.wrSetSge(1, 2, 3), /before any request/);
+    refused(() => a.qp.wrSetInlineData(new Uint8Array(1), 0, 1), /before any request/);
     a.qp.wrComplete();
-    refused(() => a.qp.wrAddSge(1, 2, 3), /before a request/);
+    refused(() => a.qp.wrAddSge(1, 2, 3), /before any request/);
   });
 
   check('the receive queue takes as many receives as it says', async ([a, b]) => {
@@ -240,8 +240,8 @@ export function limits({ check, device }: Suite): void {
       for (let i = 0; i <= b.qp.cap.maxRecvSge; i++) b.qp.addRecvSge(lkey, b.at(0), 8);
     }, /scatter entries/);
     refused(() => b.qp.postRecv(-1, lkey, b.at(0), 8), /wrId/);
-    refused(() => b.qp.postRecv(1, lkey, b.at(0), -8), /piece of memory/);
-    refused(() => b.qp.postRecv(1, lkey, 0.5, 8), /piece of memory/);
+    refused(() => b.qp.postRecv(1, lkey, b.at(0), -8), /valid range of memory/);
+    refused(() => b.qp.postRecv(1, lkey, 0.5, 8), /valid range of memory/);
     b.qp.postRecv(7, lkey, b.at(1000), 4);
     send(a, 1, 0, 4);
     expect(await pollSuccess(b.recvCq)).toMatchObject({ wrId: 7, byteLen: 4 });

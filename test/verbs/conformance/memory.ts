@@ -149,14 +149,14 @@ export function memory({ check, capabilities, keepsPages, device }: Suite): void
   check('what is in use is not destroyed: memory, domains, completion queues, shared receive queues', ([a]) => {
     a.make({ srqWr: 4 });
     refused(() => a.memory.free(), /deregister/);
-    refused(() => a.pd.dealloc(), /alive/);
+    refused(() => a.pd.dealloc(), /still belong/);
     refused(() => a.sendCq.destroy(), /queue pairs/);
     refused(() => a.recvCq.destroy(), /queue pairs/);
     refused(() => a.srq!.destroy(), /queue pairs/);
     a.qp.destroy();
     a.sendCq.destroy();
     a.recvCq.destroy();
-    refused(() => a.pd.dealloc(), /alive/);
+    refused(() => a.pd.dealloc(), /still belong/);
     a.srq!.destroy();
     a.region.deregister();
     a.memory.free();

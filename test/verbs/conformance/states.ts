@@ -50,7 +50,7 @@ export function states({ check }: Suite): void {
           modify();
           expect(a.qp.state).toBe(toValue);
         } else {
-          refused(modify, /no way from/);
+          refused(modify, /cannot move from/);
           expect(a.qp.state).toBe(fromValue);
         }
       }
