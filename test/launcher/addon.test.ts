@@ -45,6 +45,6 @@ describe('the addon', () => {
   it('of another version is refused', () => {
     const file = join(folder, 'other.cjs');
     writeFileSync(file, 'exports.version = "0.0.1";');
-    expect(find({ ONESIDED_ADDON: file }).reason).toContain('it belongs to version 0.0.1 of onesided, this is ');
+    expect(find({ ONESIDED_ADDON: file }).reason).toContain('it belongs to onesided 0.0.1, but this is onesided ');
   });
 });
