@@ -159,9 +159,9 @@ export class Peer {
     this.#rootAttachment.release();
   }
 
-  /** Each time that an eighth of them has come, so that a lookup costs some looks, however many regions are known. */
+  /** At each lookup while there are few; of many, each time that a 64th of them has come, so that a lookup costs some looks, however many are known. */
   #dropRevoked(): void {
-    if (8 * ++this.#lookedUp < this.#regions.size) return;
+    if (64 * ++this.#lookedUp < this.#regions.size) return;
     this.#lookedUp = 0;
     for (const [key, region] of this.#regions) {
       if (this.root.regions.holds(key)) continue;

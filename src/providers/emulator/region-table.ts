@@ -1,9 +1,10 @@
 /**
  * Memory regions in shared memory, so that a peer's processor can find and check what a key names.
  *
- * A key is a random 32-bit number, never 0, and its low bits say its slot: a context draws until it hits a free one. So the
- * table is searched with one load, and no part of the key is less random than the slots are taken. Half of the slots may be in use:
- * about as many as a process of Linux has mappings. Pages of the table in which there is no region take no memory.
+ * A key is a random 32-bit number, never 0, which says its slot: a context draws until it hits a free one among those in use. So the table is searched with one load.
+ * Half of the slots may be taken, about as many as a process of Linux has mappings. A context begins with a quarter of the slots, and takes twice as many when half of them
+ * are taken: regions that come and go are spread over all slots in use, and pages that had one take memory. Two bits of a slot are parities of the key's, so that each
+ * bit of a key is random all the same.
  *
  * A slot belongs to its context; peers only read. Publishing writes the fields first and KEY last, revoking clears KEY first, all
  * sequentially consistent: a peer that finds the same key before and after it reads the fields has read fields of that key. An
@@ -16,6 +17,7 @@ import { RmaError } from '../../errors.ts';
 import { loadAcquire } from '../../memory-model.ts';
 
 const SLOTS = 1 << 17;
+const FIRST_SLOTS = SLOTS / 4;
 export const MAX_REGIONS = SLOTS / 2;
 const SLOT_WORDS = 16;
 export const REGION_TABLE_BYTES = 4 * SLOTS * SLOT_WORDS;
@@ -61,6 +63,8 @@ export class RegionTable {
   readonly #words: Int32Array;
   readonly #doubles: Float64Array;
   #used = 0;
+  /** Those of which keys are drawn. */
+  #slots = FIRST_SLOTS;
 
   constructor(buffer: ArrayBufferLike, byteOffset: number) {
     this.#words = new Int32Array(buffer, byteOffset, SLOTS * SLOT_WORDS);
@@ -75,9 +79,11 @@ export class RegionTable {
         `register memory: the device has ${MAX_REGIONS} memory regions, and all are in use (ENOMEM)`,
       );
     }
+    if (2 * this.#used >= this.#slots && this.#slots < SLOTS) this.#slots *= 2;
+    const end = this.#slots * SLOT_WORDS;
     let key: number;
     do key = drawKey();
-    while (key === 0 || this.#words[wordOf(key) + KEY] !== 0);
+    while (key === 0 || wordOf(key) >= end || this.#words[wordOf(key) + KEY] !== 0);
     const w = wordOf(key);
     const d = w / 2;
     this.#words[w + ACCESS] = region.access;
@@ -125,5 +131,6 @@ export class RegionTable {
 }
 
 function wordOf(key: number): number {
-  return (key & (SLOTS - 1)) * SLOT_WORDS;
+  const quarter = ((key >>> 15) ^ (key >>> 17)) & 3;
+  return (quarter * FIRST_SLOTS + (key & (FIRST_SLOTS - 1))) * SLOT_WORDS;
 }
