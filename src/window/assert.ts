@@ -19,11 +19,14 @@ const NAMES = Object.entries(Assert);
 /** @param allowed the bits that this call knows */
 export function checkAssert(call: string, assert: number, allowed: number): void {
   if (typeof assert !== 'number')
-    throw argumentTypeError(`${call}: assertions are a number of Assert's bits, not ${show(assert)}`, 'ERR_ASSERT');
+    throw argumentTypeError(
+      `${call}: the assertions must be a number that combines Assert's bits, not ${show(assert)}`,
+      'ERR_ASSERT',
+    );
   if (Number.isInteger(assert) && assert >= 0 && (assert & ~allowed) === 0 && assert <= 31) return;
   const known = NAMES.filter(([, bit]) => (bit & allowed) !== 0).map(([name]) => name);
   throw new RmaError(
     'ERR_ASSERT',
-    `${call}: ${show(assert)} is not made of the assertions it knows (${known.join(' | ')})`,
+    `${call}: the assertions must be a combination of ${known.join(' | ')}, not ${show(assert)}`,
   );
 }

@@ -135,7 +135,7 @@ export function changeInfo(call: string, hints: Hints, info: WindowInfo): void {
   if (fixed !== undefined) {
     throw new RmaError(
       'ERR_INFO_VALUE',
-      `${call}: ${fixed} is ${before[fixed]} since the window was made, and cannot become ${after[fixed]} any more`,
+      `${call}: the hint ${fixed} is fixed when the window is created; it cannot change from ${before[fixed]} to ${after[fixed]}`,
     );
   }
   Object.assign(hints, changed);
@@ -211,7 +211,7 @@ function apply(call: string, hints: Hints, info: WindowInfo | undefined, immedia
     } else if (key === '' || key.length > LONGEST_KEY) {
       throw new RmaError(
         'ERR_INFO_KEY',
-        `${call}: a hint's key has 1 to ${LONGEST_KEY} characters; ${show(key)} has ${key.length}`,
+        `${call}: the key of a hint must have 1 to ${LONGEST_KEY} characters; ${show(key)} has ${key.length}`,
       );
     }
   }
@@ -220,6 +220,6 @@ function apply(call: string, hints: Hints, info: WindowInfo | undefined, immedia
 function refuse(call: string, key: string, value: unknown, allowed: readonly string[]): never {
   throw new RmaError(
     'ERR_INFO_VALUE',
-    `${call}: hint ${key} cannot be ${show(value)}; it is one of ${allowed.join(', ')}`,
+    `${call}: the hint ${key} cannot be ${show(value)}; allowed: ${allowed.join(', ')}`,
   );
 }

@@ -69,7 +69,7 @@ export function progressOf(
 ): ProgressBy {
   const kind = typeof call === 'string' && Object.hasOwn(KINDS, call) ? KINDS[call] : undefined;
   if (kind === undefined) {
-    throw argumentRangeError(`progress: the call is one of ${Object.keys(KINDS).join(', ')}, not ${show(call)}`);
+    throw argumentRangeError(`progress: the call must be one of ${Object.keys(KINDS).join(', ')}, not ${show(call)}`);
   }
   if (kind === 'together') return 'target';
   if (kind === 'alone' || target === Rank.NULL) return 'origin';

@@ -147,7 +147,8 @@ function readRequests(
   const places: number[] = [];
   for (const [place, request] of readList(call, 'the list of requests', requests).entries()) {
     if (request === null) continue;
-    if (!Request.is(request)) throw argumentTypeError(`${call}: ${show(request)} is not a Request, nor null`);
+    if (!Request.is(request))
+      throw argumentTypeError(`${call}: every entry must be a Request or null, not ${show(request)}`);
     all.push(request);
     places.push(place);
   }

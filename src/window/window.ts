@@ -246,7 +246,7 @@ export class Window<T extends TypedArray = TypedArray> {
     if (this.#parts.attachments !== undefined) {
       throw new RmaError(
         'ERR_RMA_FLAVOR',
-        `sharedQuery in ${epochs.what}: it is dynamic, and a rank has no one part; get and put reach what is attached`,
+        `sharedQuery in ${epochs.what}: a rank of a dynamic window has no single part; use get and put to access attached memory`,
       );
     }
     const t =
@@ -262,7 +262,7 @@ export class Window<T extends TypedArray = TypedArray> {
     if (begin % size !== 0 || t.byteLength % size !== 0) {
       throw new RmaError(
         'ERR_RMA_SHARED',
-        `sharedQuery of rank ${t.rank} in ${epochs.what}: its part is not made of elements of ${size} bytes, as this rank's is`,
+        `sharedQuery of rank ${t.rank} in ${epochs.what}: the part does not consist of elements of ${size} bytes, as this rank's part does; use get and put`,
       );
     }
     return new type(part.buffer, begin, t.byteLength / size);
@@ -298,7 +298,7 @@ export class Window<T extends TypedArray = TypedArray> {
     if (lock !== undefined && !this.#passive.acquireAtOnce(lock)) {
       throw new RmaError(
         'ERR_RMA_ATTACH',
-        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part, and may be accessing it; detach after its unlock`,
+        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part and may be accessing it; detach after that rank's unlock`,
       );
     }
     try {
@@ -314,7 +314,7 @@ export class Window<T extends TypedArray = TypedArray> {
     if (attachments !== undefined) return attachments;
     throw new RmaError(
       'ERR_RMA_FLAVOR',
-      `${call}: ${this.#epochs.what} is not dynamic (${this.flavor}); memory is attached to windows from Window.createDynamic`,
+      `${call}: ${this.#epochs.what} is not dynamic (${this.flavor}); only windows from Window.createDynamic have attached memory`,
     );
   }
 
