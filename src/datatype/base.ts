@@ -132,10 +132,7 @@ export function checkBuffer(call: string, name: string, buffer: TypedArray): num
   if (code < 0)
     throw argumentTypeError(`${call}: ${name} must be a typed array or Buffer, not ${show(buffer)}`, 'ERR_BUFFER');
   if (buffer.length === 0 && isGone(buffer)) {
-    throw argumentTypeError(
-      `${call}: ${name} is detached, or lies outside its buffer, which was made smaller`,
-      'ERR_BUFFER',
-    );
+    throw argumentTypeError(`${call}: ${name} is detached, or lies outside its buffer, which has shrunk`, 'ERR_BUFFER');
   }
   return code;
 }
@@ -160,11 +157,9 @@ export function arrayOver<T extends TypedArray>(call: string, memory: T | RawMem
   try {
     return whole ? new Uint8Array(memory) : new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength);
   } catch (cause) {
-    throw argumentTypeError(
-      `${call}: memory is detached, or lies outside its buffer, which was made smaller`,
-      'ERR_BUFFER',
-      { cause },
-    );
+    throw argumentTypeError(`${call}: memory is detached, or lies outside its buffer, which has shrunk`, 'ERR_BUFFER', {
+      cause,
+    });
   }
 }
 

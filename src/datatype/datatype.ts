@@ -197,7 +197,7 @@ export class Datatype<V = unknown> {
     if (packed.byteLength !== places.bytes) {
       throw new RmaError(
         'ERR_TRUNCATE',
-        `unpack: ${count} × ${this} are ${places.bytes} bytes, packed has ${packed.byteLength}`,
+        `unpack: ${count} × ${this} needs ${places.bytes} bytes, but packed has ${packed.byteLength}`,
       );
     }
     // A copy: the two may be parts of one buffer.
@@ -211,7 +211,7 @@ export class Datatype<V = unknown> {
     const { bytes, low, high } = this.span(call, count);
     if (low < 0 || high > memory.byteLength) {
       throw argumentRangeError(
-        `${call}: ${count} × ${this} lie at bytes ${low} … ${high - 1}, ${name} has ${memory.byteLength}`,
+        `${call}: ${count} × ${this} covers bytes ${low} … ${high - 1}, but ${name} has ${memory.byteLength} bytes`,
         'ERR_BUFFER',
       );
     }
@@ -227,7 +227,7 @@ export class Datatype<V = unknown> {
     const low = runs.low + Math.min(0, shift);
     const high = runs.high + Math.max(0, shift);
     if (!Number.isSafeInteger(bytes) || !Number.isSafeInteger(low) || !Number.isSafeInteger(high)) {
-      throw argumentRangeError(`${call}: ${count} × ${this} is out of range`);
+      throw argumentRangeError(`${call}: ${count} × ${this} exceeds 2^53 − 1 bytes`);
     }
     return { bytes, low, high };
   }
@@ -242,7 +242,7 @@ export class Datatype<V = unknown> {
     if (this.#viewer === undefined) {
       throw new RmaError(
         'ERR_TYPE',
-        `view: ${this} has no named fields; make it by Datatype.struct({ name: type, … })`,
+        `view: ${this} has no named fields; create it with Datatype.struct({ name: type, … })`,
       );
     }
     const shared = typeof SharedArrayBuffer !== 'undefined' && memory instanceof SharedArrayBuffer;
@@ -251,11 +251,11 @@ export class Datatype<V = unknown> {
     const buffer = whole ? (memory as ArrayBufferLike) : (memory as TypedArray).buffer;
     const offset = whole ? 0 : (memory as TypedArray).byteOffset;
     if (!Number.isSafeInteger(index) || index < 0) {
-      throw argumentRangeError(`view: the index must be a whole number of at least 0, not ${show(index)}`);
+      throw argumentRangeError(`view: the index must be a non-negative integer, not ${show(index)}`);
     }
     if ((index + 1) * this.extent > memory.byteLength) {
       throw argumentRangeError(
-        `view: instance ${index} of ${this} lies at bytes ${index * this.extent} … ${(index + 1) * this.extent - 1}, memory has ${memory.byteLength}`,
+        `view: instance ${index} of ${this} covers bytes ${index * this.extent} … ${(index + 1) * this.extent - 1}, but memory has ${memory.byteLength} bytes`,
         'ERR_BUFFER',
       );
     }
@@ -357,7 +357,7 @@ export class Datatype<V = unknown> {
     for (const type of list) checkType('struct', type);
     if (lengths.length !== places.length || lengths.length !== list.length) {
       throw argumentRangeError(
-        `Datatype.struct: ${lengths.length} blockLengths, ${places.length} displacements and ${list.length} types; there must be as many of each`,
+        `Datatype.struct: ${lengths.length} blockLengths, ${places.length} displacements and ${list.length} types; their numbers must be equal`,
       );
     }
     return Datatype.#struct(lengths, places, list, `struct of ${list.length} blocks`);
@@ -383,13 +383,13 @@ export class Datatype<V = unknown> {
     const begins = integersOf(call, 'starts', starts);
     if (all.length === 0 || some.length !== all.length || begins.length !== all.length) {
       throw argumentRangeError(
-        `Datatype.subarray: ${all.length} sizes, ${some.length} subsizes and ${begins.length} starts; there must be as many of each, and one at least`,
+        `Datatype.subarray: ${all.length} sizes, ${some.length} subsizes and ${begins.length} starts; their numbers must be equal and at least 1`,
       );
     }
     for (let d = 0; d < all.length; d++) {
       if (all[d] >= 1 && some[d] >= 1 && begins[d] >= 0 && begins[d] + some[d] <= all[d]) continue;
       throw argumentRangeError(
-        `Datatype.subarray: in dimension ${d}, ${some[d]} from ${begins[d]} on are not within ${all[d]}; sizes and subsizes are at least 1`,
+        `Datatype.subarray: in dimension ${d}, a subsize of ${some[d]} at start ${begins[d]} does not fit into a size of ${all[d]}; sizes and subsizes must be at least 1`,
       );
     }
     const words = `subarray([${some}] of [${all}] at [${begins}], ${type})`;
@@ -485,7 +485,7 @@ export class Datatype<V = unknown> {
     checkLengths(call, lengths);
     if (lengths.length !== places.length) {
       throw argumentRangeError(
-        `Datatype.${call}: ${lengths.length} blockLengths and ${places.length} displacements; there must be as many of each`,
+        `Datatype.${call}: ${lengths.length} blockLengths and ${places.length} displacements; their numbers must be equal`,
       );
     }
     const words = `${call} of ${lengths.length} blocks of ${type}`;
@@ -526,7 +526,7 @@ export class Datatype<V = unknown> {
         if (length !== blockLength) block = type.runs.repeat(length, type.extent);
         blockLength = length;
         const offset = place * unit;
-        if (!Number.isSafeInteger(offset)) throw new TooLarge('a displacement is beyond 2^53 − 1 bytes');
+        if (!Number.isSafeInteger(offset)) throw new TooLarge('a displacement exceeds 2^53 − 1 bytes');
         pieces.push([block, offset]);
         bounds = united(bounds, spread(type.bounds, length, type.extent), offset);
         instances += length;
@@ -593,7 +593,7 @@ export class Datatype<V = unknown> {
         instances *= blocks[d].reduce((sum, [, length]) => sum + length, 0);
         runs = Runs.joined(pieces);
         stride *= sizes[d];
-        if (!Number.isSafeInteger(stride)) throw new TooLarge('the whole array is beyond 2^53 − 1 bytes');
+        if (!Number.isSafeInteger(stride)) throw new TooLarge('the whole array exceeds 2^53 − 1 bytes');
       }
       return bounded(new Datatype(runs, type.signature.times(instances), [0, stride], words, true));
     });
@@ -625,7 +625,7 @@ function room(call: string, bytes: number): Uint8Array {
     if (bytes > totalmem()) throw new RangeError(`this machine has ${totalmem()} bytes of memory`);
     return new Uint8Array(bytes);
   } catch (cause) {
-    throw new RmaError('ERR_SIZE', `${call}: there is no room for ${bytes} bytes`, { cause });
+    throw new RmaError('ERR_SIZE', `${call}: cannot allocate ${bytes} bytes`, { cause });
   }
 }
 
@@ -659,7 +659,7 @@ function united(
 function bounded<T extends Datatype>(type: T): T {
   const { lb, ub, extent, elements } = type;
   if ([lb, ub, extent, elements].every(Number.isSafeInteger)) return type;
-  throw new TooLarge('its bounds or its elements are beyond 2^53 − 1');
+  throw new TooLarge('its bounds or its number of elements exceed 2^53 − 1');
 }
 
 /** What `make` gives for the description, which is cut if it is long; too large a datatype is an error in words. */
@@ -688,7 +688,7 @@ function integersOf(call: string, name: string, list: ArrayLike<number>): number
   const integers = reading(`Datatype.${call}`, name, () => {
     const { length } = list;
     if (!Number.isSafeInteger(length) || length < 0 || length > MOST_RUNS) {
-      throw new RangeError(`its length is ${show(length)}, not one from 0 to 2^24`);
+      throw new RangeError(`its length must be 0 … 2^24, not ${show(length)}`);
     }
     if (length === 0 && ArrayBuffer.isView(list)) checkBuffer(`Datatype.${call}`, name, list as Int32Array);
     return Array.from({ length }, (_, i) => list[i]);

@@ -84,7 +84,7 @@ function described(call: string, side: string, layout: Layout): Side {
   if (typeof count !== 'number')
     throw argumentTypeError(`${call}: the ${side} layout's count must be a number, not ${show(count)}`);
   if (!Number.isSafeInteger(count) || count < 0) {
-    throw argumentRangeError(`${call}: the ${side} layout's count must be a whole number, not ${show(count)}`);
+    throw argumentRangeError(`${call}: the ${side} layout's count must be a non-negative integer, not ${show(count)}`);
   }
   return sideOf(call, type, count);
 }
@@ -120,7 +120,7 @@ export function checkSides(
   refuseUnknown(call, 'the layout', layout, SIDES);
   const [origins, targets] = reading(call, 'the layout', () => [layout.origin, layout.target] as const);
   const from = bufferSide(call, 'origin', origin, code, origins);
-  const sides = { from, to: targetSide(call, from, targets, 'origin gives') };
+  const sides = { from, to: targetSide(call, from, targets, 'origin') };
   if (origins === undefined) last.keep(code, origin, sides);
   return sides;
 }
@@ -190,14 +190,17 @@ export function checkFetch(
       return { from: into, to, into };
     }
     const into = bufferSide(call, 'result', result, code, results);
-    return { from: into, to: targetSide(call, into, targets, 'result takes'), into };
+    return { from: into, to: targetSide(call, into, targets, 'result'), into };
   }
   const from = bufferSide(call, 'origin', origin, checkBuffer(call, 'origin', origin), origins);
-  const to = targetSide(call, from, targets, 'origin gives');
+  const to = targetSide(call, from, targets, 'origin');
   if (results === undefined) return { from, to, into: packedSide(call, result, code, to) };
   const into = bufferSide(call, 'result', result, code, results);
   if (!sameSignature(into, to)) {
-    throw new RmaError('ERR_TYPE', `${call}: ${wordsOf(to)} are fetched, the result layout takes ${wordsOf(into)}`);
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: the call fetches ${wordsOf(to)}, but the result layout has ${wordsOf(into)}`,
+    );
   }
   return { from, to, into };
 }
@@ -208,7 +211,7 @@ function bufferSide(call: string, name: string, buffer: TypedArray, code: number
   const side = described(call, name, layout);
   if (side.low < 0 || side.high > buffer.byteLength) {
     throw argumentRangeError(
-      `${call}: the ${name} layout touches bytes ${side.low} … ${side.high - 1} of ${name === 'origin' ? 'an origin' : 'a result'} of ${buffer.byteLength} bytes`,
+      `${call}: the ${name} layout covers bytes ${side.low} … ${side.high - 1} of ${name === 'origin' ? 'an origin' : 'a result'} of ${buffer.byteLength} bytes`,
       'ERR_BUFFER',
     );
   }
@@ -219,14 +222,17 @@ function bufferSide(call: string, name: string, buffer: TypedArray, code: number
  * The side of the target: its layout, or the elements of `from` one after the other. Elements of several types, and pairs with padding, have no
  * obvious order without gaps; without a layout they lie at the target as they do in `from`.
  */
-function targetSide(call: string, from: Side, layout: Layout | undefined, does: string): Side {
+function targetSide(call: string, from: Side, layout: Layout | undefined, name: string): Side {
   if (layout === undefined) {
     if (from.base === MIXED || DATA_SIZES[from.base] !== from.elementSize) return from;
     return from.type === undefined ? from : plainSide(from.base, from.elementSize, from.elements);
   }
   const to = described(call, 'target', layout);
   if (!sameSignature(from, to)) {
-    throw new RmaError('ERR_TYPE', `${call}: the ${does} ${wordsOf(from)}, the target layout takes ${wordsOf(to)}`);
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: the ${name} has ${wordsOf(from)}, but the target layout has ${wordsOf(to)}`,
+    );
   }
   return to;
 }
@@ -234,15 +240,21 @@ function targetSide(call: string, from: Side, layout: Layout | undefined, does: 
 /** A result without layout: room for just the elements of `to`, one after the other, padding included. */
 function packedSide(call: string, result: TypedArray, code: number, to: Side): Side {
   if (code !== to.base && code !== TypeCode.UINT8 && to.base !== TypeCode.BYTE && to.elements > 0) {
-    throw new RmaError('ERR_TYPE', `${call}: the result is of ${TYPE_NAMES[code]}, the target of ${nameOf(to)}`);
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: the result has elements of ${TYPE_NAMES[code]}, but the target has elements of ${nameOf(to)}`,
+    );
   }
   if (to.base === MIXED && to.elements > 0) {
-    throw new RmaError('ERR_TYPE', `${call}: is for elements of one base type; the target layout has several`);
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: all elements must have the same base type, but the target layout has several`,
+    );
   }
   const bytes = to.elements * to.elementSize;
   if (result.byteLength !== bytes) {
     throw argumentRangeError(
-      `${call}: the result has ${result.byteLength} bytes, ${wordsOf(to)} are fetched (${bytes} bytes)`,
+      `${call}: the result has ${result.byteLength} bytes, but the call fetches ${wordsOf(to)} (${bytes} bytes)`,
       'ERR_BUFFER',
     );
   }
@@ -325,7 +337,7 @@ export function sideAt(base: number, elements: number, offsets: Int32Array | und
 /** Refuses a side of more elements than are carried out one by one: memory sets no limit to those that lie one upon the other. */
 export function refuseEndless(call: string, side: Side): void {
   if (side.type === undefined || side.elements <= MOST_BLOCKS) return;
-  throw new RmaError('ERR_TYPE', `${call}: ${wordsOf(side)} are too many; 2^26 at a time is the most with a layout`);
+  throw new RmaError('ERR_TYPE', `${call}: ${wordsOf(side)} exceed the limit of 2^26 per call with a layout`);
 }
 
 /** The byte offset of each element of a side of one base type, in order. */
@@ -358,7 +370,7 @@ export function piecesOf(
   if (pieces > MOST_RUNS) {
     throw new RmaError(
       'ERR_TYPE',
-      `${call}: ${wordsOf(to)} reach over several regions, and are accessed one by one; 2^24 at a time is the most`,
+      `${call}: ${wordsOf(to)} span several attached regions and exceed the limit of 2^24 per call for such accesses`,
     );
   }
   const side = whole ? sideOf(call, Datatype.ofCode(to.base), 1) : plainSide(TypeCode.BYTE, 1, 1);
