@@ -50,15 +50,20 @@ import { DIRECTORY_WORDS, SharedDirectory } from './shared-directory.ts';
 import { LOADS, MIXED_WAYS, REQUESTS, Target, type Way } from './target.ts';
 import { requestTrace } from './traced.ts';
 
+/** Options of the calls that create a window. `signal` and `timeout` limit the wait for the other ranks. */
 export interface WindowOptions extends WaitOptions {
+  /** Hints for the window; all ranks must pass the same hints. */
   readonly info?: WindowInfo;
-  /** Bytes that a displacement of one stands for at this rank; the element size if absent. With 0, all displacements are the beginning. */
+  /**
+   * The displacement unit of this rank's part in bytes; default: the element size. With 0, every displacement is the
+   * beginning of the part.
+   */
   readonly dispUnit?: number;
-  /** For error messages; all ranks should give the same. */
+  /** The name of the window in error messages; all ranks should pass the same name. */
   readonly name?: string;
 }
 
-/** How a window's memory came about (`MPI_WIN_CREATE_FLAVOR`). */
+/** How the memory of a window was provided (`MPI_WIN_CREATE_FLAVOR`). */
 export type Flavor = 'create' | 'allocate' | 'shared' | 'dynamic';
 
 /** Everything that making a window has found out. */
