@@ -20,8 +20,11 @@ export type TypedArray =
 /** Memory without a type of its elements: bytes. */
 export type RawMemory = ArrayBuffer | SharedArrayBuffer | DataView;
 
+/** The constructor of a typed array: `Float64Array`, `Int32Array`, … */
 export interface TypedArrayConstructor<T extends TypedArray = TypedArray> {
+  /** The size of an element in bytes. */
   readonly BYTES_PER_ELEMENT: number;
+  /** The name of the typed array: `Float64Array`, … */
   readonly name: string;
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): T;
 }

@@ -2,7 +2,7 @@
 import { argumentRangeError, argumentTypeError, reading, show } from '../errors.ts';
 import { MOST_RUNS, TooLarge } from './runs.ts';
 
-/** How a dimension is dealt out: one block each, blocks in turn, or not at all. */
+/** How one dimension of an array is distributed: one block per process, blocks in turn, or not at all. */
 export type Distribution = 'block' | 'cyclic' | 'none';
 
 /**

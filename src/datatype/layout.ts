@@ -9,20 +9,27 @@ import { alignmentOf, Datatype } from './datatype.ts';
 import { MOST_BLOCKS, MOST_RUNS, Runs } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
 
-/** `count` instances of a datatype. */
+/** Describes the elements of one buffer of a call: `count` instances of a datatype. */
 export interface Layout {
+  /** The datatype of an instance. */
   readonly type: Datatype;
+  /** The number of instances; default: 1. */
   readonly count?: number;
 }
 
-/** Where elements lie that are not simply one after the other. */
+/** Describes where the elements of a call lie if they are not consecutive. */
 export interface TransferLayout {
+  /** The elements in the origin buffer; default: the whole buffer. */
   readonly origin?: Layout;
+  /**
+   * The elements in the target's part, from the displacement on; default: consecutive elements of the origin's type.
+   */
   readonly target?: Layout;
 }
 
-/** The same for calls that fetch what was at the target before. */
+/** Describes where the elements of a call lie that fetches the previous values of the target. */
 export interface FetchLayout extends TransferLayout {
+  /** The elements in the result buffer; default: consecutive elements that fill the whole buffer. */
   readonly result?: Layout;
 }
 

@@ -4,8 +4,8 @@ import { argumentTypeError, RmaError, show } from '../errors.ts';
 /** The assertions of synchronization calls (MPI 4.1, 12.5.5). Combine them with `|`. */
 export const Assert = Object.freeze({
   /**
-   * `lock`, `lockAll`, `start`, `post`: no rank holds or requests a conflicting lock, so the call takes no lock; for
-   * `start`, all targets have posted.
+   * `lock`, `lockAll`: no rank holds or requests a conflicting lock, so the call takes no lock. `start`, `post`: all
+   * targets post before their origins start.
    */
   NO_CHECK: 1,
   /** `fence`, `post`: this rank has not stored into its part since the last synchronization. */
