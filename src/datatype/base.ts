@@ -20,8 +20,11 @@ export type TypedArray =
 /** Memory without a type of its elements: bytes. */
 export type RawMemory = ArrayBuffer | SharedArrayBuffer | DataView;
 
+/** The constructor of a typed array: `Float64Array`, `Int32Array`, … */
 export interface TypedArrayConstructor<T extends TypedArray = TypedArray> {
+  /** The size of an element in bytes. */
   readonly BYTES_PER_ELEMENT: number;
+  /** The name of the typed array: `Float64Array`, … */
   readonly name: string;
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): T;
 }
@@ -132,10 +135,7 @@ export function checkBuffer(call: string, name: string, buffer: TypedArray): num
   if (code < 0)
     throw argumentTypeError(`${call}: ${name} must be a typed array or Buffer, not ${show(buffer)}`, 'ERR_BUFFER');
   if (buffer.length === 0 && isGone(buffer)) {
-    throw argumentTypeError(
-      `${call}: ${name} is detached, or lies outside its buffer, which was made smaller`,
-      'ERR_BUFFER',
-    );
+    throw argumentTypeError(`${call}: ${name} is detached, or lies outside its buffer, which has shrunk`, 'ERR_BUFFER');
   }
   return code;
 }
@@ -160,11 +160,9 @@ export function arrayOver<T extends TypedArray>(call: string, memory: T | RawMem
   try {
     return whole ? new Uint8Array(memory) : new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength);
   } catch (cause) {
-    throw argumentTypeError(
-      `${call}: memory is detached, or lies outside its buffer, which was made smaller`,
-      'ERR_BUFFER',
-      { cause },
-    );
+    throw argumentTypeError(`${call}: memory is detached, or lies outside its buffer, which has shrunk`, 'ERR_BUFFER', {
+      cause,
+    });
   }
 }
 

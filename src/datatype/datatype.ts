@@ -47,18 +47,22 @@ function copyOf(displacements: Int32Array): Int32Array {
 /** Longest description: one of a type nested a thousand times stays readable. */
 const MOST_WORDS = 160;
 
-/** How the fields of a record are seen by a program: `Datatype.struct`. */
+/** The named fields of a record type, in order: the argument of `Datatype.struct`. */
 export type Fields = Readonly<Record<string, Datatype>>;
 type ValueOf<T> = T extends Datatype<infer V> ? V : never;
-/** What `Datatype.struct({ x: Datatype.FLOAT64, … }).view(…)` gives: `{ x: number, … }`. */
+/** The type of a record's view: `Datatype.struct({ x: Datatype.FLOAT64, … }).view(…)` returns `{ x: number, … }`. */
 export type RecordOf<F extends Fields> = { -readonly [K in keyof F]: ValueOf<F[K]> };
 
-/** Order of the elements of an array: the last index varies fastest (C), or the first (Fortran). */
+/** The storage order of an array: the last index varies fastest (`C`), or the first (`F`, Fortran). */
 export type Order = 'C' | 'F';
 
 declare const VALUE: unique symbol;
 
-/** @typeParam V what an instance is to JavaScript: a number, a bigint, a record */
+/**
+ * Describes where the elements of a buffer lie, relative to a starting point, and which base types they have (MPI 4.1,
+ * chapter 5). A datatype never changes and needs no commit.
+ * @typeParam V the JavaScript type of an instance: a number, a bigint, a record
+ */
 export class Datatype<V = unknown> {
   /** For the type checker only. */
   declare readonly [VALUE]?: V;
@@ -96,26 +100,40 @@ export class Datatype<V = unknown> {
     this.fields = fields;
   }
 
+  /** A signed 8-bit integer (`MPI_INT8_T`). */
   static readonly INT8 = Datatype.#named<number>(TypeCode.INT8);
+  /** An unsigned 8-bit integer (`MPI_UINT8_T`). */
   static readonly UINT8 = Datatype.#named<number>(TypeCode.UINT8);
+  /** A signed 16-bit integer (`MPI_INT16_T`). */
   static readonly INT16 = Datatype.#named<number>(TypeCode.INT16);
+  /** An unsigned 16-bit integer (`MPI_UINT16_T`). */
   static readonly UINT16 = Datatype.#named<number>(TypeCode.UINT16);
+  /** A signed 32-bit integer (`MPI_INT32_T`). */
   static readonly INT32 = Datatype.#named<number>(TypeCode.INT32);
+  /** An unsigned 32-bit integer (`MPI_UINT32_T`). */
   static readonly UINT32 = Datatype.#named<number>(TypeCode.UINT32);
+  /** A signed 64-bit integer (`MPI_INT64_T`). */
   static readonly INT64 = Datatype.#named<bigint>(TypeCode.INT64);
+  /** An unsigned 64-bit integer (`MPI_UINT64_T`). */
   static readonly UINT64 = Datatype.#named<bigint>(TypeCode.UINT64);
+  /** A 32-bit floating-point number (`MPI_FLOAT`). */
   static readonly FLOAT32 = Datatype.#named<number>(TypeCode.FLOAT32);
+  /** A 64-bit floating-point number (`MPI_DOUBLE`). */
   static readonly FLOAT64 = Datatype.#named<number>(TypeCode.FLOAT64);
+  /** A byte without a numeric meaning (`MPI_BYTE`). */
   static readonly BYTE = Datatype.#named<number>(TypeCode.BYTE);
-  /** Pairs of a value and an INT32 index, for `Op.MINLOC` and `Op.MAXLOC` (MPI 4.1, 6.9.4), laid out as C does. FLOAT32 and INT32: 8 bytes. */
+  /**
+   * A pair of a FLOAT32 value and an INT32 index: 8 bytes. Pairs are for `Op.MINLOC` and `Op.MAXLOC` (MPI 4.1, 6.9.4)
+   * and have the layout of C.
+   */
   static readonly FLOAT_INT = Datatype.#named<{ value: number; index: number }>(TypeCode.FLOAT_INT);
-  /** FLOAT64 and INT32: 12 bytes, and 4 of padding. */
+  /** A pair of a FLOAT64 value and an INT32 index: 12 bytes of data and 4 of padding. */
   static readonly DOUBLE_INT = Datatype.#named<{ value: number; index: number }>(TypeCode.DOUBLE_INT);
-  /** INT64 and INT32: 12 bytes, and 4 of padding. */
+  /** A pair of an INT64 value and an INT32 index: 12 bytes of data and 4 of padding. */
   static readonly LONG_INT = Datatype.#named<{ value: bigint; index: number }>(TypeCode.LONG_INT);
-  /** INT16, 2 bytes of padding, and INT32. */
+  /** A pair of an INT16 value and an INT32 index, with 2 bytes of padding between them: 8 bytes. */
   static readonly SHORT_INT = Datatype.#named<{ value: number; index: number }>(TypeCode.SHORT_INT);
-  /** Two INT32 (MPI's `MPI_2INT`): 8 bytes. */
+  /** A pair of an INT32 value and an INT32 index (`MPI_2INT`): 8 bytes. */
   static readonly TWO_INT = Datatype.#named<{ value: number; index: number }>(TypeCode.TWO_INT);
 
   /** @internal Whether `value` is a datatype; runs no code of the caller's. */
@@ -128,49 +146,49 @@ export class Datatype<V = unknown> {
     return this.signature.base;
   }
 
-  /** Base elements of an instance. */
+  /** The number of base elements of an instance. */
   get elements(): number {
     return this.signature.elements;
   }
 
-  /** Bytes of data of an instance (`MPI_Type_size`). */
+  /** The number of data bytes of an instance, without gaps (`MPI_Type_size`). */
   get size(): number {
     return this.runs.bytes;
   }
 
-  /** Where an instance begins, in bytes from the starting point (`MPI_Type_get_extent`). */
+  /** The lower bound: where an instance begins, in bytes from the starting point (`MPI_Type_get_extent`). */
   get lb(): number {
     return this.bounds[0];
   }
 
-  /** Where it ends. */
+  /** The upper bound: where an instance ends, in bytes from the starting point. */
   get ub(): number {
     return this.bounds[1];
   }
 
-  /** Bytes from one instance to the next. */
+  /** The number of bytes from one instance to the next: `ub - lb`. */
   get extent(): number {
     return this.bounds[1] - this.bounds[0];
   }
 
-  /** The first byte of data (`MPI_Type_get_true_extent`). */
+  /** The offset of the first data byte from the starting point (`MPI_Type_get_true_extent`). */
   get trueLb(): number {
     return this.runs.low;
   }
 
-  /** From the first byte of data to the last. */
+  /** The number of bytes from the first data byte to the last. */
   get trueExtent(): number {
     return this.runs.high - this.runs.low;
   }
 
-  /** In words, at most some 160 characters. */
+  /** Describes the datatype in words, in about 160 characters at most. */
   toString(): string {
     return this.#description;
   }
 
   /**
-   * Whether both mean the same: the same elements at the same places in the same order, and the same bounds. However they were made.
-   * Cost: proportional to the runs.
+   * Returns whether both datatypes have the same elements at the same offsets in the same order, and the same bounds,
+   * regardless of how they were made. Cost: proportional to the number of runs of consecutive bytes.
    */
   equals(other: Datatype): boolean {
     checkType('equals', other);
@@ -180,8 +198,8 @@ export class Datatype<V = unknown> {
   }
 
   /**
-   * `count` instances in `memory`, copied together without gaps (`MPI_Pack`): `count * size` bytes.
-   * Errors: `ERR_BUFFER` (memory that is too short or detached), `ERR_SIZE` (more bytes than there is memory for).
+   * Copies `count` instances in `memory` into a new array without gaps (`MPI_Pack`): `count * size` bytes.
+   * Errors: `ERR_BUFFER` (memory is too short or detached), `ERR_SIZE` (the result does not fit into memory).
    */
   pack(memory: TypedArray, count = 1): Uint8Array {
     const [bytes, places] = this.#within('pack', 'memory', memory, count);
@@ -190,14 +208,17 @@ export class Datatype<V = unknown> {
     return packed;
   }
 
-  /** The reverse of `pack`: puts `count * size` bytes back to their places in `memory`, and changes nothing between them. Errors: as `pack`, `ERR_TRUNCATE`. */
+  /**
+   * Copies `count * size` packed bytes back to their offsets in `memory` (`MPI_Unpack`), and leaves the gaps unchanged.
+   * Errors: as `pack`, and `ERR_TRUNCATE` (the length of `packed` is wrong).
+   */
   unpack(packed: TypedArray, memory: TypedArray, count = 1): void {
     checkBuffer('unpack', 'packed', packed);
     const [bytes, places] = this.#within('unpack', 'memory', memory, count);
     if (packed.byteLength !== places.bytes) {
       throw new RmaError(
         'ERR_TRUNCATE',
-        `unpack: ${count} × ${this} are ${places.bytes} bytes, packed has ${packed.byteLength}`,
+        `unpack: ${count} × ${this} needs ${places.bytes} bytes, but packed has ${packed.byteLength}`,
       );
     }
     // A copy: the two may be parts of one buffer.
@@ -211,7 +232,7 @@ export class Datatype<V = unknown> {
     const { bytes, low, high } = this.span(call, count);
     if (low < 0 || high > memory.byteLength) {
       throw argumentRangeError(
-        `${call}: ${count} × ${this} lie at bytes ${low} … ${high - 1}, ${name} has ${memory.byteLength}`,
+        `${call}: ${count} × ${this} covers bytes ${low} … ${high - 1}, but ${name} has ${memory.byteLength} bytes`,
         'ERR_BUFFER',
       );
     }
@@ -227,22 +248,23 @@ export class Datatype<V = unknown> {
     const low = runs.low + Math.min(0, shift);
     const high = runs.high + Math.max(0, shift);
     if (!Number.isSafeInteger(bytes) || !Number.isSafeInteger(low) || !Number.isSafeInteger(high)) {
-      throw argumentRangeError(`${call}: ${count} × ${this} is out of range`);
+      throw argumentRangeError(`${call}: ${count} × ${this} exceeds 2^53 − 1 bytes`);
     }
     return { bytes, low, high };
   }
 
   /**
-   * Instance `index` of a record type (or of a pair: `value` and `index`) in `memory`, as an object with the fields of `Datatype.struct`. It reads and writes the memory when its
-   * fields are read and written: plain loads and stores, with no byte copied before.
-   * Errors: `ERR_TYPE` (no record), `ERR_BUFFER` (beyond the memory), `RangeError` (a field that is an array, in memory that is not aligned to it).
+   * Returns instance `index` in `memory` as an object with the fields of `Datatype.struct`, or, for a pair, `value` and
+   * `index`. Reading or writing a field loads or stores the memory directly; nothing is copied.
+   * Errors: `ERR_TYPE` (not a record type), `ERR_BUFFER` (past the end of the memory), `RangeError` (a field that is an
+   * array, in memory that is not aligned to it).
    */
   view(memory: TypedArray | ArrayBufferLike, index = 0): V {
     this.#viewer ??= viewerOf(this);
     if (this.#viewer === undefined) {
       throw new RmaError(
         'ERR_TYPE',
-        `view: ${this} has no named fields; make it by Datatype.struct({ name: type, … })`,
+        `view: ${this} has no named fields; create it with Datatype.struct({ name: type, … })`,
       );
     }
     const shared = typeof SharedArrayBuffer !== 'undefined' && memory instanceof SharedArrayBuffer;
@@ -251,25 +273,28 @@ export class Datatype<V = unknown> {
     const buffer = whole ? (memory as ArrayBufferLike) : (memory as TypedArray).buffer;
     const offset = whole ? 0 : (memory as TypedArray).byteOffset;
     if (!Number.isSafeInteger(index) || index < 0) {
-      throw argumentRangeError(`view: the index must be a whole number of at least 0, not ${show(index)}`);
+      throw argumentRangeError(`view: the index must be a non-negative integer, not ${show(index)}`);
     }
     if ((index + 1) * this.extent > memory.byteLength) {
       throw argumentRangeError(
-        `view: instance ${index} of ${this} lies at bytes ${index * this.extent} … ${(index + 1) * this.extent - 1}, memory has ${memory.byteLength}`,
+        `view: instance ${index} of ${this} covers bytes ${index * this.extent} … ${(index + 1) * this.extent - 1}, but memory has ${memory.byteLength} bytes`,
         'ERR_BUFFER',
       );
     }
     return this.#viewer(buffer, offset + index * this.extent) as V;
   }
 
-  /** `count` instances, one after the other. */
+  /** Creates a datatype of `count` consecutive instances of `type` (`MPI_Type_contiguous`). */
   static contiguous(count: number, type: Datatype): Datatype<TypedArray> {
     checkType('contiguous', type);
     checkCount('contiguous', 'count', count);
     return Datatype.#regular('contiguous', type, 1, 0, count, `contiguous(${count}, ${type})`) as Datatype<TypedArray>;
   }
 
-  /** `count` blocks of `blockLength` instances; blocks begin `stride` instances apart, which may be negative. */
+  /**
+   * Creates a datatype of `count` blocks of `blockLength` instances (`MPI_Type_vector`). Blocks begin `stride`
+   * instances apart; `stride` may be negative.
+   */
   static vector(count: number, blockLength: number, stride: number, type: Datatype): Datatype {
     checkType('vector', type);
     checkBlocks('vector', count, blockLength, stride);
@@ -277,7 +302,7 @@ export class Datatype<V = unknown> {
     return Datatype.#regular('vector', type, count, stride * type.extent, blockLength, words);
   }
 
-  /** As `vector`, with the stride in bytes. */
+  /** Creates a datatype like `vector`, with `stride` in bytes (`MPI_Type_create_hvector`). */
   static hvector(count: number, blockLength: number, stride: number, type: Datatype): Datatype {
     checkType('hvector', type);
     checkBlocks('hvector', count, blockLength, stride);
@@ -285,19 +310,24 @@ export class Datatype<V = unknown> {
     return Datatype.#regular('hvector', type, count, stride, blockLength, words);
   }
 
-  /** Blocks of `blockLengths[i]` instances at `displacements[i]`, counted in instances. */
+  /**
+   * Creates a datatype of blocks of `blockLengths[i]` instances at `displacements[i]`, in units of instances
+   * (`MPI_Type_indexed`).
+   */
   static indexed(blockLengths: ArrayLike<number>, displacements: ArrayLike<number>, type: Datatype): Datatype {
     return Datatype.#indexed('indexed', blockLengths, displacements, type, true);
   }
 
-  /** As `indexed`, with displacements in bytes. */
+  /** Creates a datatype like `indexed`, with displacements in bytes (`MPI_Type_create_hindexed`). */
   static hindexed(blockLengths: ArrayLike<number>, displacements: ArrayLike<number>, type: Datatype): Datatype {
     return Datatype.#indexed('hindexed', blockLengths, displacements, type, false);
   }
 
   /**
-   * Blocks of `blockLength` instances at `displacements`, counted in instances. The displacements are copied.
-   * Cost: proportional to their number; no allocation but the copy if they are an `Int32Array` and `type` a base type.
+   * Creates a datatype of blocks of `blockLength` instances at `displacements`, in units of instances
+   * (`MPI_Type_create_indexed_block`). The displacements are copied.
+   * Cost: proportional to their number; if they are an `Int32Array` and `type` is a base type, the copy is the only
+   * allocation.
    */
   static indexedBlock(blockLength: number, displacements: ArrayLike<number>, type: Datatype): Datatype {
     const call = 'indexedBlock';
@@ -315,7 +345,7 @@ export class Datatype<V = unknown> {
     return Datatype.#indexedBlock(call, blockLength, displacements, type, true);
   }
 
-  /** As `indexedBlock`, with displacements in bytes. */
+  /** Creates a datatype like `indexedBlock`, with displacements in bytes (`MPI_Type_create_hindexed_block`). */
   static hindexedBlock(blockLength: number, displacements: ArrayLike<number>, type: Datatype): Datatype {
     checkType('hindexedBlock', type);
     checkCount('hindexedBlock', 'blockLength', blockLength);
@@ -323,16 +353,18 @@ export class Datatype<V = unknown> {
   }
 
   /**
-   * A record of named fields, laid out as a C compiler does it: in order, each aligned to its type, padded at the end so that instances can follow
-   * each other. `view` reads and writes instances.
+   * Creates a record type with named fields and the layout of a C compiler: fields are in order, each aligned to its
+   * type, with padding at the end so that instances can follow each other. `view` reads and writes instances.
    *
    *     const Particle = Datatype.struct({ x: Datatype.FLOAT64, y: Datatype.FLOAT64, tag: Datatype.INT32 });
    *     Particle.view(win.local, 3).tag = 7;
    */
   static struct<const F extends Fields>(fields: F): Datatype<RecordOf<F>>;
   /**
-   * `blockLengths[i]` instances of `types[i]` at `displacements[i]`, in bytes (`MPI_Type_create_struct`). The extent is padded to the alignment of the
-   * strictest base type, as in C; `resized` makes another. If some of the types have bounds of their own, by `resized`, `subarray` or `darray`, it reaches from the lowest to the highest of those, and is not padded (MPI 4.1, 5.1.6).
+   * Creates a datatype of `blockLengths[i]` instances of `types[i]` at `displacements[i]`, in bytes
+   * (`MPI_Type_create_struct`). The extent is padded to the alignment of the strictest base type, as in C; `resized`
+   * sets another extent. If some of the types have explicit bounds, from `resized`, `subarray` or `darray`, the extent
+   * reaches from the lowest to the highest of these and is not padded (MPI 4.1, 5.1.6).
    */
   static struct(
     blockLengths: ArrayLike<number>,
@@ -357,16 +389,17 @@ export class Datatype<V = unknown> {
     for (const type of list) checkType('struct', type);
     if (lengths.length !== places.length || lengths.length !== list.length) {
       throw argumentRangeError(
-        `Datatype.struct: ${lengths.length} blockLengths, ${places.length} displacements and ${list.length} types; there must be as many of each`,
+        `Datatype.struct: ${lengths.length} blockLengths, ${places.length} displacements and ${list.length} types; their numbers must be equal`,
       );
     }
     return Datatype.#struct(lengths, places, list, `struct of ${list.length} blocks`);
   }
 
   /**
-   * The part `starts` … `starts + subsizes` of an array of `sizes` instances; its extent is the whole array's, so that instances are arrays that
-   * follow each other (`MPI_Type_create_subarray`).
-   * @param order whether the last index varies fastest (`'C'`, the default) or the first
+   * Creates a datatype for a subarray of an array (`MPI_Type_create_subarray`): the indices `starts` … `starts +
+   * subsizes - 1` of an array of `sizes` instances. Its extent is that of the whole array, so that consecutive
+   * instances are consecutive arrays.
+   * @param order whether the last index varies fastest (`'C'`, the default) or the first (`'F'`)
    */
   static subarray(
     sizes: ArrayLike<number>,
@@ -383,13 +416,13 @@ export class Datatype<V = unknown> {
     const begins = integersOf(call, 'starts', starts);
     if (all.length === 0 || some.length !== all.length || begins.length !== all.length) {
       throw argumentRangeError(
-        `Datatype.subarray: ${all.length} sizes, ${some.length} subsizes and ${begins.length} starts; there must be as many of each, and one at least`,
+        `Datatype.subarray: ${all.length} sizes, ${some.length} subsizes and ${begins.length} starts; their numbers must be equal and at least 1`,
       );
     }
     for (let d = 0; d < all.length; d++) {
       if (all[d] >= 1 && some[d] >= 1 && begins[d] >= 0 && begins[d] + some[d] <= all[d]) continue;
       throw argumentRangeError(
-        `Datatype.subarray: in dimension ${d}, ${some[d]} from ${begins[d]} on are not within ${all[d]}; sizes and subsizes are at least 1`,
+        `Datatype.subarray: in dimension ${d}, a subsize of ${some[d]} at start ${begins[d]} does not fit into a size of ${all[d]}; sizes and subsizes must be at least 1`,
       );
     }
     const words = `subarray([${some}] of [${all}] at [${begins}], ${type})`;
@@ -398,10 +431,10 @@ export class Datatype<V = unknown> {
   }
 
   /**
-   * The part of process `rank` of a global array of `gsizes` instances that is distributed over a grid of `psizes` processes
-   * (`MPI_Type_create_darray`).
-   * @param distribs for each dimension `'block'`, `'cyclic'` or `'none'`
-   * @param dargs for each dimension the size of its blocks, or `'default'`
+   * Creates a datatype for the part of process `rank` of a global array of `gsizes` instances, distributed over a grid
+   * of `psizes` processes (`MPI_Type_create_darray`).
+   * @param distribs for each dimension, `'block'`, `'cyclic'` or `'none'`
+   * @param dargs for each dimension, the block size or `'default'`
    */
   static darray(
     size: number,
@@ -423,7 +456,10 @@ export class Datatype<V = unknown> {
     return Datatype.#arrayPart(call, all, blocks, type, order, words);
   }
 
-  /** The same elements with another beginning and extent, in bytes: where the next instance goes (`MPI_Type_create_resized`). */
+  /**
+   * Creates a copy of a datatype with another lower bound and extent, in bytes (`MPI_Type_create_resized`). The extent
+   * determines where the next instance begins.
+   */
   static resized<V>(type: Datatype<V>, lowerBound: number, extent: number): Datatype<V> {
     checkType('resized', type);
     checkInteger('resized', 'lowerBound', lowerBound);
@@ -433,7 +469,7 @@ export class Datatype<V = unknown> {
     );
   }
 
-  /** The same again: another object that means the same. */
+  /** Creates a copy of a datatype (`MPI_Type_dup`): another object that describes the same elements. */
   static dup<V>(type: Datatype<V>): Datatype<V> {
     checkType('dup', type);
     return new Datatype<V>(type.runs, type.signature, type.bounds, String(type), type.marked, type.fields);
@@ -485,7 +521,7 @@ export class Datatype<V = unknown> {
     checkLengths(call, lengths);
     if (lengths.length !== places.length) {
       throw argumentRangeError(
-        `Datatype.${call}: ${lengths.length} blockLengths and ${places.length} displacements; there must be as many of each`,
+        `Datatype.${call}: ${lengths.length} blockLengths and ${places.length} displacements; their numbers must be equal`,
       );
     }
     const words = `${call} of ${lengths.length} blocks of ${type}`;
@@ -526,7 +562,7 @@ export class Datatype<V = unknown> {
         if (length !== blockLength) block = type.runs.repeat(length, type.extent);
         blockLength = length;
         const offset = place * unit;
-        if (!Number.isSafeInteger(offset)) throw new TooLarge('a displacement is beyond 2^53 − 1 bytes');
+        if (!Number.isSafeInteger(offset)) throw new TooLarge('a displacement exceeds 2^53 − 1 bytes');
         pieces.push([block, offset]);
         bounds = united(bounds, spread(type.bounds, length, type.extent), offset);
         instances += length;
@@ -593,7 +629,7 @@ export class Datatype<V = unknown> {
         instances *= blocks[d].reduce((sum, [, length]) => sum + length, 0);
         runs = Runs.joined(pieces);
         stride *= sizes[d];
-        if (!Number.isSafeInteger(stride)) throw new TooLarge('the whole array is beyond 2^53 − 1 bytes');
+        if (!Number.isSafeInteger(stride)) throw new TooLarge('the whole array exceeds 2^53 − 1 bytes');
       }
       return bounded(new Datatype(runs, type.signature.times(instances), [0, stride], words, true));
     });
@@ -625,7 +661,7 @@ function room(call: string, bytes: number): Uint8Array {
     if (bytes > totalmem()) throw new RangeError(`this machine has ${totalmem()} bytes of memory`);
     return new Uint8Array(bytes);
   } catch (cause) {
-    throw new RmaError('ERR_SIZE', `${call}: there is no room for ${bytes} bytes`, { cause });
+    throw new RmaError('ERR_SIZE', `${call}: cannot allocate ${bytes} bytes`, { cause });
   }
 }
 
@@ -659,7 +695,7 @@ function united(
 function bounded<T extends Datatype>(type: T): T {
   const { lb, ub, extent, elements } = type;
   if ([lb, ub, extent, elements].every(Number.isSafeInteger)) return type;
-  throw new TooLarge('its bounds or its elements are beyond 2^53 − 1');
+  throw new TooLarge('its bounds or its number of elements exceed 2^53 − 1');
 }
 
 /** What `make` gives for the description, which is cut if it is long; too large a datatype is an error in words. */
@@ -688,7 +724,7 @@ function integersOf(call: string, name: string, list: ArrayLike<number>): number
   const integers = reading(`Datatype.${call}`, name, () => {
     const { length } = list;
     if (!Number.isSafeInteger(length) || length < 0 || length > MOST_RUNS) {
-      throw new RangeError(`its length is ${show(length)}, not one from 0 to 2^24`);
+      throw new RangeError(`its length must be 0 … 2^24, not ${show(length)}`);
     }
     if (length === 0 && ArrayBuffer.isView(list)) checkBuffer(`Datatype.${call}`, name, list as Int32Array);
     return Array.from({ length }, (_, i) => list[i]);

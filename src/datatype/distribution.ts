@@ -2,7 +2,7 @@
 import { argumentRangeError, argumentTypeError, reading, show } from '../errors.ts';
 import { MOST_RUNS, TooLarge } from './runs.ts';
 
-/** How a dimension is dealt out: one block each, blocks in turn, or not at all. */
+/** How one dimension of an array is distributed: one block per process, blocks in turn, or not at all. */
 export type Distribution = 'block' | 'cyclic' | 'none';
 
 /**
@@ -21,12 +21,12 @@ export function ownedBlocks(
   const n = gsizes.length;
   if (n === 0 || kinds.length !== n || args.length !== n || psizes.length !== n) {
     throw argumentRangeError(
-      `Datatype.darray: ${n} gsizes, ${kinds.length} distribs, ${args.length} dargs and ${psizes.length} psizes; there must be as many of each, and one at least`,
+      `Datatype.darray: ${n} gsizes, ${kinds.length} distribs, ${args.length} dargs and ${psizes.length} psizes; their numbers must be equal and at least 1`,
     );
   }
   const processes = psizes.reduce((product, p) => product * p, 1);
   if (!Number.isSafeInteger(size) || size < 1 || processes !== size || psizes.some((p) => p < 1)) {
-    throw argumentRangeError(`Datatype.darray: a grid of [${psizes}] is not one of ${show(size)} processes`);
+    throw argumentRangeError(`Datatype.darray: the grid [${psizes}] does not have ${show(size)} processes`);
   }
   if (!Number.isSafeInteger(rank) || rank < 0 || rank >= size) {
     throw argumentRangeError(`Datatype.darray: rank must be 0 … ${size - 1}, not ${show(rank)}`, 'ERR_RANK');
@@ -63,7 +63,7 @@ function ownedOf(
   if (kind === 'block') {
     const block = arg === 'default' ? Math.ceil(gsize / processes) : arg;
     if (block * processes < gsize) {
-      throw argumentRangeError(`${where} ${processes} blocks of ${block} do not hold ${gsize}`);
+      throw argumentRangeError(`${where} ${processes} blocks of ${block} cannot hold ${gsize}`);
     }
     const start = mine * block;
     return start >= gsize ? [] : [[start, Math.min(block, gsize - start)]];
@@ -72,7 +72,7 @@ function ownedOf(
   const step = block * processes;
   const first = mine * block;
   const count = first >= gsize ? 0 : Math.ceil((gsize - first) / step);
-  if (count > MOST_RUNS) throw new TooLarge(`it has ${count} blocks in dimension ${d}; there can be 2^24`);
+  if (count > MOST_RUNS) throw new TooLarge(`it has ${count} blocks in dimension ${d}; the limit is 2^24`);
   return Array.from({ length: count }, (_, i) => {
     const start = first + i * step;
     return [start, Math.min(block, gsize - start)] as const;

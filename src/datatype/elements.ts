@@ -29,19 +29,24 @@ type Floats = 'Float32Array' | 'Float64Array';
 
 type Name<A extends TypedArray> = A[typeof Symbol.toStringTag];
 
-/** Arrays that may go into a window, or come from it, as they are. All where its elements are bytes, or nothing is known of them. */
+/**
+ * The arrays whose elements a window of `T` accepts and returns unchanged: all arrays if the element type is bytes or
+ * unknown.
+ */
 export type ElementsOf<T extends TypedArray> = T | Taken[Name<T>];
 
-/** The origin of a call; `L` is the type of its layout, `undefined` if it has none. */
+/** The type of the origin of a call. `L` is the type of its layout, `undefined` if it has none. */
 export type OriginOf<T extends TypedArray, L> = [L] extends [undefined] ? ElementsOf<T> : TypedArray;
 
-/** What fetches beside an origin of type `A`: an array of the same elements, whatever memory it lies in. */
+/**
+ * The type of the result of a call with an origin of type `A`: an array with the same elements, in any kind of memory.
+ */
 export type ResultOf<A extends TypedArray, L> = [L] extends [undefined] ? NoInfer<A> | Arrays[Name<A>] : TypedArray;
 
-/** What compare-and-swap takes: whatever is not known to be floating-point numbers. */
+/** The arrays that compare-and-swap accepts: all that are not known to hold floating-point numbers. */
 export type Swappable<A extends TypedArray> = [Name<A>] extends [Floats] ? never : A;
 
-/** Operations that are defined on elements of `A`; all, if there is a layout, or nothing is known of them. */
+/** The operations that are defined on elements of `A`: all if the call has a layout or the element type is unknown. */
 export type OpOn<A extends TypedArray, L> = Op<
   'move' | 'arithmetic' | ([L] extends [undefined] ? ([Name<A>] extends [Floats] ? never : Integral<A>) : OpKind)
 >;

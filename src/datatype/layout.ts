@@ -9,20 +9,27 @@ import { alignmentOf, Datatype } from './datatype.ts';
 import { MOST_BLOCKS, MOST_RUNS, Runs } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
 
-/** `count` instances of a datatype. */
+/** Describes the elements of one buffer of a call: `count` instances of a datatype. */
 export interface Layout {
+  /** The datatype of an instance. */
   readonly type: Datatype;
+  /** The number of instances; default: 1. */
   readonly count?: number;
 }
 
-/** Where elements lie that are not simply one after the other. */
+/** Describes where the elements of a call lie if they are not consecutive. */
 export interface TransferLayout {
+  /** The elements in the origin buffer; default: the whole buffer. */
   readonly origin?: Layout;
+  /**
+   * The elements in the target's part, from the displacement on; default: consecutive elements of the origin's type.
+   */
   readonly target?: Layout;
 }
 
-/** The same for calls that fetch what was at the target before. */
+/** Describes where the elements of a call lie that fetches the previous values of the target. */
 export interface FetchLayout extends TransferLayout {
+  /** The elements in the result buffer; default: consecutive elements that fill the whole buffer. */
   readonly result?: Layout;
 }
 
@@ -84,7 +91,7 @@ function described(call: string, side: string, layout: Layout): Side {
   if (typeof count !== 'number')
     throw argumentTypeError(`${call}: the ${side} layout's count must be a number, not ${show(count)}`);
   if (!Number.isSafeInteger(count) || count < 0) {
-    throw argumentRangeError(`${call}: the ${side} layout's count must be a whole number, not ${show(count)}`);
+    throw argumentRangeError(`${call}: the ${side} layout's count must be a non-negative integer, not ${show(count)}`);
   }
   return sideOf(call, type, count);
 }
@@ -120,7 +127,7 @@ export function checkSides(
   refuseUnknown(call, 'the layout', layout, SIDES);
   const [origins, targets] = reading(call, 'the layout', () => [layout.origin, layout.target] as const);
   const from = bufferSide(call, 'origin', origin, code, origins);
-  const sides = { from, to: targetSide(call, from, targets, 'origin gives') };
+  const sides = { from, to: targetSide(call, from, targets, 'origin') };
   if (origins === undefined) last.keep(code, origin, sides);
   return sides;
 }
@@ -190,14 +197,17 @@ export function checkFetch(
       return { from: into, to, into };
     }
     const into = bufferSide(call, 'result', result, code, results);
-    return { from: into, to: targetSide(call, into, targets, 'result takes'), into };
+    return { from: into, to: targetSide(call, into, targets, 'result'), into };
   }
   const from = bufferSide(call, 'origin', origin, checkBuffer(call, 'origin', origin), origins);
-  const to = targetSide(call, from, targets, 'origin gives');
+  const to = targetSide(call, from, targets, 'origin');
   if (results === undefined) return { from, to, into: packedSide(call, result, code, to) };
   const into = bufferSide(call, 'result', result, code, results);
   if (!sameSignature(into, to)) {
-    throw new RmaError('ERR_TYPE', `${call}: ${wordsOf(to)} are fetched, the result layout takes ${wordsOf(into)}`);
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: the call fetches ${wordsOf(to)}, but the result layout has ${wordsOf(into)}`,
+    );
   }
   return { from, to, into };
 }
@@ -208,7 +218,7 @@ function bufferSide(call: string, name: string, buffer: TypedArray, code: number
   const side = described(call, name, layout);
   if (side.low < 0 || side.high > buffer.byteLength) {
     throw argumentRangeError(
-      `${call}: the ${name} layout touches bytes ${side.low} … ${side.high - 1} of ${name === 'origin' ? 'an origin' : 'a result'} of ${buffer.byteLength} bytes`,
+      `${call}: the ${name} layout covers bytes ${side.low} … ${side.high - 1} of ${name === 'origin' ? 'an origin' : 'a result'} of ${buffer.byteLength} bytes`,
       'ERR_BUFFER',
     );
   }
@@ -219,14 +229,17 @@ function bufferSide(call: string, name: string, buffer: TypedArray, code: number
  * The side of the target: its layout, or the elements of `from` one after the other. Elements of several types, and pairs with padding, have no
  * obvious order without gaps; without a layout they lie at the target as they do in `from`.
  */
-function targetSide(call: string, from: Side, layout: Layout | undefined, does: string): Side {
+function targetSide(call: string, from: Side, layout: Layout | undefined, name: string): Side {
   if (layout === undefined) {
     if (from.base === MIXED || DATA_SIZES[from.base] !== from.elementSize) return from;
     return from.type === undefined ? from : plainSide(from.base, from.elementSize, from.elements);
   }
   const to = described(call, 'target', layout);
   if (!sameSignature(from, to)) {
-    throw new RmaError('ERR_TYPE', `${call}: the ${does} ${wordsOf(from)}, the target layout takes ${wordsOf(to)}`);
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: the ${name} has ${wordsOf(from)}, but the target layout has ${wordsOf(to)}`,
+    );
   }
   return to;
 }
@@ -234,15 +247,21 @@ function targetSide(call: string, from: Side, layout: Layout | undefined, does: 
 /** A result without layout: room for just the elements of `to`, one after the other, padding included. */
 function packedSide(call: string, result: TypedArray, code: number, to: Side): Side {
   if (code !== to.base && code !== TypeCode.UINT8 && to.base !== TypeCode.BYTE && to.elements > 0) {
-    throw new RmaError('ERR_TYPE', `${call}: the result is of ${TYPE_NAMES[code]}, the target of ${nameOf(to)}`);
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: the result has elements of ${TYPE_NAMES[code]}, but the target has elements of ${nameOf(to)}`,
+    );
   }
   if (to.base === MIXED && to.elements > 0) {
-    throw new RmaError('ERR_TYPE', `${call}: is for elements of one base type; the target layout has several`);
+    throw new RmaError(
+      'ERR_TYPE',
+      `${call}: all elements must have the same base type, but the target layout has several`,
+    );
   }
   const bytes = to.elements * to.elementSize;
   if (result.byteLength !== bytes) {
     throw argumentRangeError(
-      `${call}: the result has ${result.byteLength} bytes, ${wordsOf(to)} are fetched (${bytes} bytes)`,
+      `${call}: the result has ${result.byteLength} bytes, but the call fetches ${wordsOf(to)} (${bytes} bytes)`,
       'ERR_BUFFER',
     );
   }
@@ -325,7 +344,7 @@ export function sideAt(base: number, elements: number, offsets: Int32Array | und
 /** Refuses a side of more elements than are carried out one by one: memory sets no limit to those that lie one upon the other. */
 export function refuseEndless(call: string, side: Side): void {
   if (side.type === undefined || side.elements <= MOST_BLOCKS) return;
-  throw new RmaError('ERR_TYPE', `${call}: ${wordsOf(side)} are too many; 2^26 at a time is the most with a layout`);
+  throw new RmaError('ERR_TYPE', `${call}: ${wordsOf(side)} exceed the limit of 2^26 per call with a layout`);
 }
 
 /** The byte offset of each element of a side of one base type, in order. */
@@ -358,7 +377,7 @@ export function piecesOf(
   if (pieces > MOST_RUNS) {
     throw new RmaError(
       'ERR_TYPE',
-      `${call}: ${wordsOf(to)} reach over several regions, and are accessed one by one; 2^24 at a time is the most`,
+      `${call}: ${wordsOf(to)} span several attached regions and exceed the limit of 2^24 per call for such accesses`,
     );
   }
   const side = whole ? sideOf(call, Datatype.ofCode(to.base), 1) : plainSide(TypeCode.BYTE, 1, 1);

@@ -37,7 +37,7 @@ export function fieldsOf(given: object, checkType: (call: string, type: unknown)
   return entries.map(([name, type]) => {
     if (INTEGER.test(name)) {
       throw argumentTypeError(
-        `Datatype.struct: a field named ${show(name)} would change its place; names must not be whole numbers`,
+        `Datatype.struct: the field name ${show(name)} is an integer, and JavaScript does not keep such fields in order; use another name`,
       );
     }
     checkType('struct', type);
@@ -120,7 +120,7 @@ function accessorOf(name: string, type: FieldType): Accessor {
   const refuse = (): never => {
     throw new RmaError(
       'ERR_TYPE',
-      `view: field ${show(name)} is ${type}; views have fields of base types, of arrays of them one after the other, of pairs and records`,
+      `view: field ${show(name)} is ${type}, which a view does not support; a field must be a base type, a contiguous array of one, a pair or a record`,
     );
   };
   return { read: refuse, write: refuse };
@@ -129,7 +129,7 @@ function accessorOf(name: string, type: FieldType): Accessor {
 /** The values of a record: of a view, or of any object that has them. */
 function plain(value: unknown): object {
   if (typeof value !== 'object' || value === null) {
-    throw argumentTypeError(`view: a record can be assigned an object with its fields, not ${show(value)}`);
+    throw argumentTypeError(`view: the value of a record must be an object with its fields, not ${show(value)}`);
   }
   const { toJSON } = value as { toJSON?: () => object };
   return typeof toJSON === 'function' ? toJSON.call(value) : value;

@@ -20,7 +20,7 @@ const WORTH_JOINING = 4096;
 export class TooLarge extends Error {}
 
 function exact(value: number): number {
-  if (!Number.isSafeInteger(value)) throw new TooLarge('an offset or a size is beyond 2^53 − 1 bytes');
+  if (!Number.isSafeInteger(value)) throw new TooLarge('an offset or a size exceeds 2^53 − 1 bytes');
   return value;
 }
 
@@ -174,7 +174,7 @@ export class Runs {
   }
 
   static #collected(most: number, fill: (add: (start: number, bytes: number) => void) => void): Runs {
-    if (most > MOST_RUNS) throw new TooLarge(`it has ${most} runs of consecutive bytes; there can be 2^24`);
+    if (most > MOST_RUNS) throw new TooLarge(`it has ${most} runs of consecutive bytes; the limit is 2^24`);
     const starts = new Float64Array(most);
     const lengths = new Float64Array(most);
     let count = 0;

@@ -310,7 +310,7 @@ export class RequestTransfer {
   #meet(rank: number): QueuePair {
     const { rank: me, find } = this.#meeting!;
     const other = find(rank);
-    if (other === undefined) throw new RmaError('ERR_WIN', `rank ${rank} has freed the window that is to be accessed`);
+    if (other === undefined) throw new RmaError('ERR_WIN', `rank ${rank} has already freed the window`);
     const mine = this.#makeQueuePair(rank);
     const theirs = other === this ? mine : other.#makeQueuePair(me);
     this.#connect(mine, theirs.address);

@@ -229,7 +229,7 @@ export class UserMemory {
       // `Job.explain` tells whether the rank is gone.
       throw new RmaError(
         'ERR_VERBS',
-        `memory of rank ${rank} (process ${pid}) at address ${address} cannot be accessed (${(cause as NodeJS.ErrnoException).code})`,
+        `cannot access the memory of rank ${rank} (process ${pid}) at address ${address} (${(cause as NodeJS.ErrnoException).code})`,
         { cause },
       );
     }

@@ -83,7 +83,7 @@ export class ActiveTarget {
     if ((assert & Assert.NO_PRECEDE) !== 0 && epochs.used && epochs.open === FENCE) {
       throw new RmaError(
         'ERR_ASSERT',
-        `fence of ${epochs.what}: NO_PRECEDE was asserted, but something was issued since the last fence`,
+        `fence of ${epochs.what}: Assert.NO_PRECEDE was passed, but this rank has issued operations since the last fence`,
       );
     }
     try {
@@ -175,7 +175,7 @@ export class ActiveTarget {
     if (unchecked && this.#general.seesPostsAtOnce && !this.#started(targets, 1)) {
       throw new RmaError(
         'ERR_ASSERT',
-        `start of ${epochs.what}: NO_CHECK was asserted, but not all of rank ${targets.join(', ')} have posted yet`,
+        `start of ${epochs.what}: Assert.NO_CHECK was passed, but not all targets (${targets.join(', ')}) have posted yet; post first or omit the assertion`,
       );
     }
     return targets;
@@ -244,7 +244,10 @@ export class ActiveTarget {
     if (epochs.busy === INTERRUPTED_COMPLETE) epochs.checkAlive('complete');
     else epochs.checkUsable('complete');
     if (epochs.started !== undefined) return epochs.started;
-    throw new RmaError('ERR_RMA_SYNC', `complete of ${epochs.what}: ${epochs.describe()}; start() opens what it ends`);
+    throw new RmaError(
+      'ERR_RMA_SYNC',
+      `complete of ${epochs.what}: ${epochs.describe()}; complete() ends only an epoch that start() has opened`,
+    );
   }
 
   async #finishComplete(
@@ -291,11 +294,12 @@ export class ActiveTarget {
     if (epochs.exposed !== undefined) {
       throw new RmaError(
         'ERR_RMA_SYNC',
-        `post of ${epochs.what}: its part is exposed to rank ${epochs.exposed.join(', ')} already; call wait() first`,
+        `post of ${epochs.what}: this rank's part is already exposed to rank ${epochs.exposed.join(', ')}; call wait() first`,
       );
     }
     if (epochs.open === FENCE && epochs.used) throw epochs.tooEarly('post');
-    if (epochs.ownLocked) throw epochs.tooEarly('post', 'a part is not locked and exposed at once; unlock it first');
+    if (epochs.ownLocked)
+      throw epochs.tooEarly('post', 'a part cannot be locked and exposed at the same time; unlock it first');
     if (this.#lastPosted === undefined || group !== this.#lastPosted.group)
       this.#lastPosted = this.#members('post', group);
     const origins = this.#lastPosted.ranks;
@@ -337,13 +341,10 @@ export class ActiveTarget {
     const epochs = this.#epochs;
     epochs.checkAlive(call);
     if (this.#waiting) {
-      throw new RmaError('ERR_RMA_SYNC', `${call} on ${epochs.what}: a wait is under way; await it first`);
+      throw new RmaError('ERR_RMA_SYNC', `${call} on ${epochs.what}: a wait is in progress; await it first`);
     }
     if (epochs.exposed !== undefined) return epochs.exposed;
-    throw new RmaError(
-      'ERR_RMA_SYNC',
-      `${call} of ${epochs.what}: no exposure epoch is open; post() opens what it ends`,
-    );
+    throw new RmaError('ERR_RMA_SYNC', `${call} of ${epochs.what}: no exposure epoch is open; call post() first`);
   }
 
   #ended(origins: readonly number[], looks: number): boolean {
@@ -371,7 +372,7 @@ export class ActiveTarget {
     const { what, group: all } = this.#epochs;
     if (!Group.is(group)) {
       throw argumentTypeError(
-        `${call} of ${what}: the group must be a Group, such as win.group.include([0]) gives, not ${show(group)}`,
+        `${call} of ${what}: the group must be a Group, such as win.group.include([0]), not ${show(group)}`,
         'ERR_GROUP',
       );
     }
@@ -380,7 +381,7 @@ export class ActiveTarget {
     if (stranger >= 0) {
       throw new RmaError(
         'ERR_GROUP',
-        `${call} of ${what}: rank ${group.worldRanks[stranger]} of the world is not one of the window's ranks`,
+        `${call} of ${what}: rank ${group.worldRanks[stranger]} of the world is not in the window's group`,
       );
     }
     return { group, ranks };

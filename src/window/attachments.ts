@@ -99,7 +99,7 @@ export class Attachments {
     reachable = reach();
     if (reachable === undefined && this.#share === undefined && this.#comm.size > 1) {
       throw refused(
-        'without the native addon other threads cannot reach a plain ArrayBuffer; take memory from comm.allocMem, or a SharedArrayBuffer of fixed length',
+        'without the native addon other threads cannot access a plain ArrayBuffer; use memory from comm.allocMem or a SharedArrayBuffer of fixed length',
       );
     }
     const region = this.#register(memory, reachable, refused);
@@ -109,7 +109,7 @@ export class Attachments {
     if (other !== undefined && address < other.address + other.bytes) {
       region?.deregister();
       throw refused(
-        `the ${bytes} bytes at ${address} overlap the ${other.bytes} bytes at ${other.address}, which are attached already`,
+        `the ${bytes} bytes at ${address} overlap the ${other.bytes} bytes at ${other.address}, which are already attached`,
       );
     }
     const number = region === undefined ? this.#share?.server.add(memory) : undefined;
@@ -147,7 +147,7 @@ export class Attachments {
       const { pd } = this.#comm.job;
       return pd.registerMemory(reachable.memory, memory.byteOffset, memory.byteLength, ALL_ACCESS);
     } catch (cause) {
-      throw refused(`its ${memory.byteLength} bytes cannot be registered: ${(cause as Error).message}`, cause);
+      throw refused(`cannot register its ${memory.byteLength} bytes: ${(cause as Error).message}`, cause);
     }
   }
 
@@ -163,7 +163,7 @@ export class Attachments {
     if (at < 0) {
       throw new RmaError(
         'ERR_RMA_ATTACH',
-        `detach from ${this.#window}: ${show(memory)} is not attached; what is are ${this.#list(this.#own)}`,
+        `detach from ${this.#window}: ${show(memory)} is not attached; attached regions: ${this.#list(this.#own)}`,
       );
     }
     const [own] = this.#own.splice(at, 1);
@@ -181,7 +181,7 @@ export class Attachments {
     if (attached !== undefined) return attached;
     throw new RmaError(
       'ERR_RMA_RANGE',
-      `${call}: bytes ${low} … ${high - 1} are not all within a region that is attached there; those are ${this.#list(this.#regionsOf(rank))}`,
+      `${call}: bytes ${low} … ${high - 1} are not entirely within an attached region; that rank has attached: ${this.#list(this.#regionsOf(rank))}`,
     );
   }
 
@@ -195,7 +195,7 @@ export class Attachments {
     if (own !== undefined && own.part.u8.length === 0) {
       throw new RmaError(
         'ERR_BUFFER',
-        `${this.#window}: the ${own.bytes} bytes at ${own.address} were detached from their array (transferred) while they were attached`,
+        `${this.#window}: the memory at ${own.address} (${own.bytes} bytes) is detached, because its ArrayBuffer was transferred; call detach() before you transfer attached memory`,
       );
     }
     return own;

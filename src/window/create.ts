@@ -50,15 +50,20 @@ import { DIRECTORY_WORDS, SharedDirectory } from './shared-directory.ts';
 import { LOADS, MIXED_WAYS, REQUESTS, Target, type Way } from './target.ts';
 import { requestTrace } from './traced.ts';
 
+/** Options of the calls that create a window. `signal` and `timeout` limit the wait for the other ranks. */
 export interface WindowOptions extends WaitOptions {
+  /** Hints for the window; all ranks must pass the same hints. */
   readonly info?: WindowInfo;
-  /** Bytes that a displacement of one stands for at this rank; the element size if absent. With 0, all displacements are the beginning. */
+  /**
+   * The displacement unit of this rank's part in bytes; default: the element size. With 0, every displacement is the
+   * beginning of the part.
+   */
   readonly dispUnit?: number;
-  /** For error messages; all ranks should give the same. */
+  /** The name of the window in error messages; all ranks should pass the same name. */
   readonly name?: string;
 }
 
-/** How a window's memory came about (`MPI_WIN_CREATE_FLAVOR`). */
+/** How the memory of a window was provided (`MPI_WIN_CREATE_FLAVOR`). */
 export type Flavor = 'create' | 'allocate' | 'shared' | 'dynamic';
 
 /** Everything that making a window has found out. */
@@ -185,7 +190,7 @@ export function beginAllocateShared(
     if (loadStore && offer.hints.fence !== 'immediate') {
       throw new RmaError(
         'ERR_INFO_VALUE',
-        `${call}: fence "${offer.hints.fence}" is for windows that are accessed by requests; a shared window is loaded and stored`,
+        `${call}: fence "${offer.hints.fence}" requires a window that is accessed by requests, but ranks access a shared window by loads and stores; use fence "immediate" or Window.allocate`,
       );
     }
     return offer;
@@ -198,7 +203,7 @@ function refuseStrangers(comm: Communicator, call: string): void {
   if (stranger < 0) return;
   throw new RmaError(
     'ERR_RMA_SHARED',
-    `${call}: rank ${comm.rank} reaches rank ${stranger} through a device, and cannot load and store its memory; take the ranks that can, comm.splitType('shared'), or use Window.allocate`,
+    `${call}: rank ${comm.rank} reaches rank ${stranger} through a device and cannot load and store its memory; use comm.splitType('shared') to select ranks that can, or use Window.allocate`,
   );
 }
 
@@ -225,7 +230,7 @@ export function beginCreateDynamic(comm: Communicator, options: WindowOptions | 
   return beginWindow(comm, call, 'dynamic', options, (given) => {
     if (given.dispUnit !== undefined && given.dispUnit !== 1) {
       throw argumentRangeError(
-        `${call}: displacements are addresses, so dispUnit is 1, not ${show(given.dispUnit)}`,
+        `${call}: displacements are addresses, so dispUnit must be 1, not ${show(given.dispUnit)}`,
         'ERR_DISP',
       );
     }
@@ -240,7 +245,7 @@ export function beginCreateDynamic(comm: Communicator, options: WindowOptions | 
       if (value === undefined) continue;
       throw new RmaError(
         'ERR_INFO_VALUE',
-        `${call}: ${key} "${value}" is for windows whose memory is known when they are made`,
+        `${call}: the hint ${key} cannot be "${value}" for a dynamic window, whose memory is not known when it is created`,
       );
     }
     if (!loadStore) return { ...common, local, memory: undefined, discard: () => {} };
@@ -278,7 +283,7 @@ function adopted(
   if (!context.capabilities.remoteUserMemory) {
     throw new RmaError(
       'ERR_BUFFER',
-      `${call}: this device reaches memory from the library only; take memory from comm.allocMem, or Window.allocate`,
+      `${call}: this device reaches only memory from the library; use memory from comm.allocMem or Window.allocate`,
     );
   }
   const own = context.adoptMemory(memory.buffer);
@@ -290,7 +295,7 @@ function refuseResizable(call: string, memory: TypedArray): void {
   if (!buffer.resizable && !buffer.growable) return;
   throw new RmaError(
     'ERR_BUFFER',
-    `${call}: the ${buffer.growable ? 'Shared' : ''}ArrayBuffer is resizable, and could change its memory while others access it; take one of fixed length`,
+    `${call}: the ${buffer.growable ? 'Shared' : ''}ArrayBuffer is resizable, so its memory could change while other ranks access it; use a buffer of fixed length`,
   );
 }
 
@@ -316,7 +321,7 @@ function offerOwnMemory(
   if (comm.size === 1 && hints.fence === 'immediate') return { memory: undefined, discard: () => {} };
   throw new RmaError(
     'ERR_BUFFER',
-    `${call}: without the native addon (see "onesided info") other threads cannot reach a plain ArrayBuffer; take a SharedArrayBuffer of fixed length, memory from comm.allocMem, or Window.allocate`,
+    `${call}: without the native addon (see "onesided info") other threads cannot access a plain ArrayBuffer; use a SharedArrayBuffer of fixed length, memory from comm.allocMem, or Window.allocate`,
   );
 }
 
@@ -337,7 +342,8 @@ function offerAllocation(
   checkLength(call, length);
   const common = checkOptions(comm, call, given, type.BYTES_PER_ELEMENT);
   const bytes = length * type.BYTES_PER_ELEMENT;
-  if (!Number.isSafeInteger(bytes)) throw argumentRangeError(`${call}: ${length} elements are too many`, 'ERR_SIZE');
+  if (!Number.isSafeInteger(bytes))
+    throw argumentRangeError(`${call}: ${length} elements exceed the limit of 2^53 − 1 bytes`, 'ERR_SIZE');
   const empty = { ...common, local: new type(new ArrayBuffer(0)), memory: undefined, discard: () => {} };
   if (call === 'Window.allocateShared' && !common.hints.nonContiguous) return { ...empty, wanted: length };
   if (bytes === 0) return empty;
@@ -349,7 +355,7 @@ function allocate(comm: Communicator, call: string, bytes: number): Memory {
   try {
     return comm.job.allocateMemory(bytes);
   } catch (cause) {
-    throw new RmaError('ERR_SIZE', `${call}: ${bytes} bytes of shared memory could not be had`, { cause });
+    throw new RmaError('ERR_SIZE', `${call}: cannot allocate ${bytes} bytes of shared memory`, { cause });
   }
 }
 
@@ -405,7 +411,7 @@ function beginWindow(
 ): WindowInTheMaking {
   if (!Communicator.is(comm)) {
     throw argumentTypeError(
-      `${call}: the first argument must be a communicator, such as init() gives, not ${show(comm)}`,
+      `${call}: the first argument must be a communicator, such as the result of init(), not ${show(comm)}`,
       'ERR_COMM',
     );
   }
@@ -500,7 +506,7 @@ function* meet(
       broken ??
       new RmaError(
         'ERR_WIN',
-        `${call}: no window was made, because the arguments of rank ${refused} were refused there`,
+        `${call}: no window was created, because the call on rank ${refused} refused its arguments; see the error on that rank`,
       )
     );
   }
@@ -610,7 +616,7 @@ function* meet(
     if (of(rank, SHARE) !== 0) {
       throw new RmaError(
         'ERR_RMA_SHARED',
-        `${description}: the part of rank ${rank} is memory of its own, which cannot be loaded and stored by others; use put and get, or memory from comm.allocMem at that rank`,
+        `${description}: other ranks cannot load and store the part of rank ${rank}, because it is private memory of that rank; use put and get, or memory from comm.allocMem on that rank`,
       );
     }
     if (isNeighbour(rank)) {
@@ -621,7 +627,7 @@ function* meet(
     if (!loadStore) {
       throw new RmaError(
         'ERR_RMA_SHARED',
-        `${description}: the part of rank ${rank} is behind a device, and cannot be loaded and stored by others; use put and get`,
+        `${description}: the part of rank ${rank} is behind a device, so other ranks cannot load and store it; use put and get`,
       );
     }
     const pointer = job.context.remotePointer(lids[rank], of(rank, RKEY), of(rank, ADDRESS), sizes[rank], ALL_ACCESS);
@@ -743,7 +749,7 @@ function brokenPromise(
   if (hinted >= 0) {
     return new RmaError(
       'ERR_INFO_VALUE',
-      `${call}: rank ${hinted} gives other hints than rank 0; all must give the same`,
+      `${call}: the hints of rank ${hinted} differ from those of rank 0; all ranks must pass the same hints`,
     );
   }
   if (call === 'Window.allocateShared' && !hints?.nonContiguous) {
@@ -752,21 +758,21 @@ function brokenPromise(
       if (of(rank, BYTES) > 0 && at % of(rank, ELEMENT) !== 0) {
         return new RmaError(
           'ERR_SIZE',
-          `${call}: the part of rank ${rank} would begin at byte ${at}, which is no multiple of its ${of(rank, ELEMENT)}-byte elements; choose other lengths, or the hint alloc_shared_noncontig`,
+          `${call}: the part of rank ${rank} would begin at byte ${at}, which is not a multiple of its element size, ${of(rank, ELEMENT)} bytes; choose other lengths or pass the hint alloc_shared_noncontig`,
         );
       }
       at += of(rank, BYTES);
     }
   }
-  for (const [promised, hint, what, unit] of [
-    [hints?.sameSize, 'same_size', BYTES, 'bytes'],
-    [hints?.sameDispUnit, 'same_disp_unit', DISP_UNIT, 'bytes a displacement'],
+  for (const [promised, hint, what, thing] of [
+    [hints?.sameSize, 'same_size', BYTES, 'part'],
+    [hints?.sameDispUnit, 'same_disp_unit', DISP_UNIT, 'displacement unit'],
   ] as const) {
     const rank = differs(what);
     if (!promised || rank < 0) continue;
     return new RmaError(
       'ERR_INFO_VALUE',
-      `${call}: ${hint} was promised, but rank 0 has ${of(0, what)} ${unit} and rank ${rank} ${of(rank, what)}`,
+      `${call}: the hint ${hint} is set, but rank 0 has a ${thing} of ${of(0, what)} bytes and rank ${rank} one of ${of(rank, what)} bytes`,
     );
   }
   return undefined;
@@ -824,7 +830,7 @@ function* allocateByFirst(
 export function goneError(window: string): RmaError {
   return new RmaError(
     'ERR_BUFFER',
-    `${window}: this rank's own part was detached (its ArrayBuffer was transferred); other ranks still access its memory as it was`,
+    `${window}: this rank's part is detached, because its ArrayBuffer was transferred; other ranks still access the original memory`,
   );
 }
 

@@ -37,13 +37,17 @@ abstract class Epoch<T extends TypedArray> {
   protected abstract close(options: WaitOptions | undefined): Promise<void>;
   protected abstract closeSync(options: WaitOptions | undefined): void;
 
-  /** Ends the epoch: what was issued in it is complete. Again: nothing. After a deadline it is still open. */
+  /**
+   * Ends the epoch: the operations issued in it are complete. A second call does nothing. After a timeout the epoch is
+   * still open.
+   */
   async end(options?: WaitOptions): Promise<void> {
     if (this.#ended) return;
     await this.close(options);
     this.#ended = true;
   }
 
+  /** Blocks until the epoch has ended; otherwise like `end`. */
   endSync(options?: WaitOptions): void {
     if (this.#ended) return;
     this.closeSync(options);
@@ -56,17 +60,20 @@ abstract class Epoch<T extends TypedArray> {
     return this.#ended;
   }
 
+  /** Ends the epoch at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.end();
   }
 
+  /** Ends the epoch at the end of a `using` block, and blocks until it has ended. */
   [Symbol.dispose](): void {
     this.endSync();
   }
 }
 
-/** Access to one target under its lock (`win.locked`). */
+/** An epoch with access to one target under its lock: the result of `win.locked`. */
 export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
+  /** The rank that the epoch gives access to. */
   readonly target: number;
 
   /** @internal */
@@ -75,14 +82,17 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
     this.target = target;
   }
 
+  /** Writes `origin` into the part of the target: see `Window.put`. */
   put<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
     this.window.put<L>(origin, this.target, disp, layout);
   }
 
+  /** Reads from the part of the target into `origin`: see `Window.get`. */
   get<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
     this.window.get<L>(origin, this.target, disp, layout);
   }
 
+  /** Combines `origin` with the target's elements, each atomically: see `Window.accumulate`. */
   accumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
     origin: A,
     disp: number,
@@ -92,6 +102,7 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
     this.window.accumulate<A, L>(origin, this.target, disp, op, layout);
   }
 
+  /** Accumulates, and stores the previous values of the target's elements in `result`: see `Window.getAccumulate`. */
   getAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
     origin: A | null,
     result: ResultOf<A, L>,
@@ -102,6 +113,7 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
     this.window.getAccumulate<A, L>(origin, result, this.target, disp, op, layout);
   }
 
+  /** Combines one element with the target's, and stores its previous value in `result`: see `Window.fetchAndOp`. */
   fetchAndOp<A extends ElementsOf<T>>(
     origin: A | null,
     result: ResultOf<A, undefined>,
@@ -111,6 +123,7 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
     this.window.fetchAndOp<A>(origin, result, this.target, disp, op);
   }
 
+  /** Replaces one element of the target if it equals `compare[0]`: see `Window.compareAndSwap`. */
   compareAndSwap<A extends ElementsOf<T>>(
     origin: A & Swappable<A>,
     compare: ResultOf<A, undefined>,
@@ -120,14 +133,17 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
     this.window.compareAndSwap<A>(origin, compare, result, this.target, disp);
   }
 
+  /** Starts a `put` and returns a request: see `Window.rput`. */
   rput<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): Request {
     return this.window.rput<L>(origin, this.target, disp, layout);
   }
 
+  /** Starts a `get` and returns a request: see `Window.rget`. */
   rget<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): Request {
     return this.window.rget<L>(origin, this.target, disp, layout);
   }
 
+  /** Starts an `accumulate` and returns a request: see `Window.raccumulate`. */
   raccumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
     origin: A,
     disp: number,
@@ -137,6 +153,7 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
     return this.window.raccumulate<A, L>(origin, this.target, disp, op, layout);
   }
 
+  /** Starts a `getAccumulate` and returns a request: see `Window.rgetAccumulate`. */
   rgetAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
     origin: A | null,
     result: ResultOf<A, L>,
@@ -147,26 +164,32 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
     return this.window.rgetAccumulate<A, L>(origin, result, this.target, disp, op, layout);
   }
 
+  /** Performs a `put` and then increments the target's notification count: see `Window.putNotify`. */
   putNotify<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
     this.window.putNotify<L>(origin, this.target, disp, layout);
   }
 
+  /** Completes the operations issued to the target so far: see `Window.flush`. */
   async flush(options?: WaitOptions): Promise<void> {
     await this.window.flush(this.target, options);
   }
 
+  /** Blocks until the operations are complete; otherwise like `flush`. */
   flushSync(options?: WaitOptions): void {
     this.window.flushSync(this.target, options);
   }
 
+  /** Completes the operations issued to the target so far at this rank only: see `Window.flushLocal`. */
   async flushLocal(options?: WaitOptions): Promise<void> {
     await this.window.flushLocal(this.target, options);
   }
 
+  /** Blocks until the operations are complete; otherwise like `flushLocal`. */
   flushLocalSync(options?: WaitOptions): void {
     this.window.flushLocalSync(this.target, options);
   }
 
+  /** Synchronizes loads and stores with RMA operations: see `Window.sync`. */
   sync(): void {
     this.window.sync();
   }
@@ -182,6 +205,7 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
 
 /** Access to several targets. */
 abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
+  /** Writes `origin` into the part of the target: see `Window.put`. */
   put<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
     target: number,
@@ -191,6 +215,7 @@ abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
     this.window.put<L>(origin, target, disp, layout);
   }
 
+  /** Reads from the part of the target into `origin`: see `Window.get`. */
   get<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
     target: number,
@@ -200,6 +225,7 @@ abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
     this.window.get<L>(origin, target, disp, layout);
   }
 
+  /** Combines `origin` with the target's elements, each atomically: see `Window.accumulate`. */
   accumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
     origin: A,
     target: number,
@@ -210,6 +236,7 @@ abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
     this.window.accumulate<A, L>(origin, target, disp, op, layout);
   }
 
+  /** Accumulates, and stores the previous values of the target's elements in `result`: see `Window.getAccumulate`. */
   getAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
     origin: A | null,
     result: ResultOf<A, L>,
@@ -221,6 +248,7 @@ abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
     this.window.getAccumulate<A, L>(origin, result, target, disp, op, layout);
   }
 
+  /** Combines one element with the target's, and stores its previous value in `result`: see `Window.fetchAndOp`. */
   fetchAndOp<A extends ElementsOf<T>>(
     origin: A | null,
     result: ResultOf<A, undefined>,
@@ -231,6 +259,7 @@ abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
     this.window.fetchAndOp<A>(origin, result, target, disp, op);
   }
 
+  /** Replaces one element of the target if it equals `compare[0]`: see `Window.compareAndSwap`. */
   compareAndSwap<A extends ElementsOf<T>>(
     origin: A & Swappable<A>,
     compare: ResultOf<A, undefined>,
@@ -241,6 +270,7 @@ abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
     this.window.compareAndSwap<A>(origin, compare, result, target, disp);
   }
 
+  /** Performs a `put` and then increments the target's notification count: see `Window.putNotify`. */
   putNotify<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
     target: number,
@@ -251,13 +281,14 @@ abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
   }
 }
 
-/** Shared access to all targets (`win.lockedAll`). */
+/** An epoch with shared access to all targets: the result of `win.lockedAll`. */
 export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
   /** @internal */
   constructor(window: Window<T>) {
     super(window, 'lockAll');
   }
 
+  /** Starts a `put` and returns a request: see `Window.rput`. */
   rput<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
     target: number,
@@ -267,6 +298,7 @@ export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch
     return this.window.rput<L>(origin, target, disp, layout);
   }
 
+  /** Starts a `get` and returns a request: see `Window.rget`. */
   rget<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
     target: number,
@@ -276,6 +308,7 @@ export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch
     return this.window.rget<L>(origin, target, disp, layout);
   }
 
+  /** Starts an `accumulate` and returns a request: see `Window.raccumulate`. */
   raccumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
     origin: A,
     target: number,
@@ -286,6 +319,7 @@ export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch
     return this.window.raccumulate<A, L>(origin, target, disp, op, layout);
   }
 
+  /** Starts a `getAccumulate` and returns a request: see `Window.rgetAccumulate`. */
   rgetAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
     origin: A | null,
     result: ResultOf<A, L>,
@@ -297,38 +331,47 @@ export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch
     return this.window.rgetAccumulate<A, L>(origin, result, target, disp, op, layout);
   }
 
+  /** Completes the operations issued to the target so far: see `Window.flush`. */
   async flush(target: number, options?: WaitOptions): Promise<void> {
     await this.window.flush(target, options);
   }
 
+  /** Blocks until the operations are complete; otherwise like `flush`. */
   flushSync(target: number, options?: WaitOptions): void {
     this.window.flushSync(target, options);
   }
 
+  /** Completes all operations issued to any rank so far: see `Window.flushAll`. */
   async flushAll(options?: WaitOptions): Promise<void> {
     await this.window.flushAll(options);
   }
 
+  /** Blocks until the operations are complete; otherwise like `flushAll`. */
   flushAllSync(options?: WaitOptions): void {
     this.window.flushAllSync(options);
   }
 
+  /** Completes the operations issued to the target so far at this rank only: see `Window.flushLocal`. */
   async flushLocal(target: number, options?: WaitOptions): Promise<void> {
     await this.window.flushLocal(target, options);
   }
 
+  /** Blocks until the operations are complete; otherwise like `flushLocal`. */
   flushLocalSync(target: number, options?: WaitOptions): void {
     this.window.flushLocalSync(target, options);
   }
 
+  /** Completes all operations issued so far at this rank only: see `Window.flushLocalAll`. */
   async flushLocalAll(options?: WaitOptions): Promise<void> {
     await this.window.flushLocalAll(options);
   }
 
+  /** Blocks until the operations are complete; otherwise like `flushLocalAll`. */
   flushLocalAllSync(options?: WaitOptions): void {
     this.window.flushLocalAllSync(options);
   }
 
+  /** Synchronizes loads and stores with RMA operations: see `Window.sync`. */
   sync(): void {
     this.window.sync();
   }
@@ -342,7 +385,7 @@ export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch
   }
 }
 
-/** Access to all targets between two fences (`win.fenced`). */
+/** An epoch with access to all targets between two fences: the result of `win.fenced`. */
 export class FenceEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
   /** @internal */
   constructor(window: Window<T>) {
@@ -358,7 +401,7 @@ export class FenceEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T
   }
 }
 
-/** Access to the targets of a group (`win.started`). */
+/** An epoch with access to the targets of a group: the result of `win.started`. */
 export class StartEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
   /** @internal */
   constructor(window: Window<T>) {
@@ -374,14 +417,17 @@ export class StartEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T
   }
 }
 
-/** Exposure to the origins of a group (`win.posted`): its end waits for them. */
+/**
+ * An epoch that exposes this rank's part to the origins of a group: the result of `win.posted`. Its end waits for the
+ * origins.
+ */
 export class PostEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
   /** @internal */
   constructor(window: Window<T>) {
     super(window, 'post');
   }
 
-  /** Ends it if all origins have completed. @returns whether it has ended */
+  /** Ends the epoch if all its origins have called `complete`, and returns whether it has ended. Never waits. */
   test(): boolean {
     return this.endIf(() => this.window.test());
   }

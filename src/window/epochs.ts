@@ -96,10 +96,10 @@ export class Epochs {
 
   /** What is open, in words, and which openings are meant. */
   #described(): readonly [words: string, openings: readonly Opening[]] {
-    if (this.busy !== undefined) return [`a ${this.busy} is under way`, []];
+    if (this.busy !== undefined) return [`a ${this.busy} is in progress`, []];
     if (this.open === LOCK_ALL) return ['a lockAll epoch is open', ['lockAll']];
     if (this.waiting > 0)
-      return [`this rank waits for the lock of rank ${this.#ranks((t) => t.waiting).join(', ')}`, []];
+      return [`a lock or unlock of rank ${this.#ranks((t) => t.waiting).join(', ')} is in progress`, []];
     if (this.held > 0) {
       const held = this.#ranks((t) => (t.held & LOCKED) !== 0);
       return [`this rank holds the lock of rank ${held.join(', ')}`, held];
@@ -109,7 +109,7 @@ export class Epochs {
     if (this.exposed !== undefined)
       return [`an exposure epoch to rank ${this.exposed.join(', ')} is open (post)`, ['post']];
     if (this.open === FENCE)
-      return [this.used ? 'a fence epoch has operations in it' : 'a fence epoch is open', ['fence']];
+      return [this.used ? 'a fence epoch has operations that are not complete' : 'a fence epoch is open', ['fence']];
     return ['no epoch is open', []];
   }
 
@@ -177,13 +177,13 @@ export class Epochs {
     this.checkAlive(call);
     if (this.busy === undefined) return;
     const remedy = REMEDIES[this.busy] ?? 'await it first';
-    throw new RmaError('ERR_RMA_SYNC', `${call} on ${this.what}: a ${this.busy} is under way; ${remedy}`);
+    throw new RmaError('ERR_RMA_SYNC', `${call} on ${this.what}: a ${this.busy} is in progress; ${remedy}`);
   }
 
   target(call: string, target: number): Target {
     const t = typeof target === 'number' ? this.targets[target] : undefined;
     if (t !== undefined) return t;
-    const message = `${call} on ${this.what}: ${showRank(target)} is no rank of its group (0 … ${this.group.size - 1}, or Rank.NULL)`;
+    const message = `${call} on ${this.what}: ${showRank(target)} is not a rank of its group (0 … ${this.group.size - 1}, or Rank.NULL)`;
     throw typeof target === 'number' ? argumentRangeError(message, 'ERR_RANK') : argumentTypeError(message, 'ERR_RANK');
   }
 

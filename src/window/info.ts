@@ -20,43 +20,54 @@ export type LockSchemeName = (typeof LOCK_SCHEMES)[number];
 
 const LOCK_MODES = ['cpu', 'network'] as const;
 
-/** Hints for a window; all ranks must give the same. Keys that nobody knows are ignored (MPI 4.1, 10); `getInfo` says which are in force. */
+/**
+ * Hints for a window. All ranks must pass the same hints. Unknown keys are ignored (MPI 4.1, 10); `getInfo` returns the
+ * hints in force.
+ */
 export interface WindowInfo {
   /**
-   * `immediate`: complete when issued, so a barrier suffices; `remote-notify`: writes with immediate, counted at the target; `immediate-optimized`: writes, and a finish message to
-   * each target; `immediate-naive`: the same with flags to everybody instead of a barrier; `deferred`: queued, sent and carried out in the closing fence; `notify-all`: one
-   * notification to each rank, behind the puts.
+   * The fence scheme. `immediate`: operations are complete when issued, so a barrier suffices. `remote-notify`: writes
+   * with immediate, counted at the target. `immediate-optimized`: writes, and a finish message to each target.
+   * `immediate-naive`: the same, with flags to every rank instead of a barrier. `deferred`: operations are queued, then
+   * sent and executed in the closing fence. `notify-all`: one notification to each rank, after the puts.
    */
   readonly fence?: FenceSchemeName;
   /**
-   * `queue`: first come, first served, without agent, in the target's memory; by requests where memory cannot be shared; `remote`: the same, always by requests; `two-sided`: an agent at the target,
-   * which also carries out what is issued under it; `direct`: compare-and-swap by the network, shared locks by an agent; `hybrid`: processors' atomics for ranks of the target's
-   * node, the network's for the others.
+   * The lock scheme. `queue`: granted in the order of the requests, without an agent, in the target's memory; by
+   * requests if memory cannot be shared. `remote`: the same, always by requests. `two-sided`: an agent at the target
+   * grants locks and executes the operations issued under them. `direct`: compare-and-swap by the network, shared locks
+   * by an agent. `hybrid`: the processor's atomics for ranks on the target's node, the network's for the others.
    */
   readonly lock?: LockSchemeName;
-  /** `hybrid`: the mode in which locks begin. */
+  /** The mode in which locks of the scheme `hybrid` begin. */
   readonly lock_mode?: (typeof LOCK_MODES)[number];
-  /** `hybrid`: when the mode changes: `every-request`, `threshold:N`, `history`, `never`. */
+  /** When locks of the scheme `hybrid` change the mode: `every-request`, `threshold:N`, `history`, `never`. */
   readonly lock_migration?: 'every-request' | 'history' | 'never' | `threshold:${number}`;
-  /** `two-sided`: `lock` does not wait for the lock; what waits is the unlock or the flush. */
+  /** With the scheme `two-sided`, `lock` does not wait for the lock; `unlock` and the flushes wait instead. */
   readonly lock_defer?: boolean | 'true' | 'false';
-  /** No rank will lock this window: no lock is made, and `lock` is refused. */
+  /** Promises that no rank locks the window: it has no locks, and `lock` fails. */
   readonly no_locks?: boolean | 'true' | 'false';
-  /** All parts are of one size. Checked. */
+  /** Promises that all parts have the same size. Verified when the window is created. */
   readonly same_size?: boolean | 'true' | 'false';
-  /** All ranks count displacements in the same unit. Checked. */
+  /** Promises that all ranks use the same displacement unit. Verified when the window is created. */
   readonly same_disp_unit?: boolean | 'true' | 'false';
-  /** For shared windows: each rank's part may lie for itself, instead of right behind that of the rank before. */
+  /**
+   * For shared windows: allows the library to place each rank's part separately instead of directly after the previous
+   * rank's part.
+   */
   readonly alloc_shared_noncontig?: boolean | 'true' | 'false';
-  /** Which accumulates must not overtake each other: `none`, or some of `rar,raw,war,waw`. None ever does here. */
+  /**
+   * The accumulates that must stay in order: `none`, or a list of `rar`, `raw`, `war`, `waw`. This library keeps all of
+   * them in order.
+   */
   readonly accumulate_ordering?: string;
-  /** Which operations may be mixed on one element at a time. Any may here. */
+  /** The operations that may be used on one element concurrently. This library allows any. */
   readonly accumulate_ops?: 'same_op' | 'same_op_no_op';
-  /** Bytes that should be updated under one lock. Elements are updated one by one here, whatever it says. */
+  /** The number of bytes that should be updated under one lock. This library always updates each element separately. */
   readonly mpi_accumulate_granularity?: number | string;
 }
 
-/** The hints of a window as they are in force (`MPI_Win_get_info`). */
+/** The hints of a window in force, as strings: the result of `win.getInfo` (`MPI_Win_get_info`). */
 export type WindowInfoInForce = { readonly [K in keyof Required<WindowInfo>]: string };
 
 export interface Hints {
@@ -135,7 +146,7 @@ export function changeInfo(call: string, hints: Hints, info: WindowInfo): void {
   if (fixed !== undefined) {
     throw new RmaError(
       'ERR_INFO_VALUE',
-      `${call}: ${fixed} is ${before[fixed]} since the window was made, and cannot become ${after[fixed]} any more`,
+      `${call}: the hint ${fixed} is fixed when the window is created; it cannot change from ${before[fixed]} to ${after[fixed]}`,
     );
   }
   Object.assign(hints, changed);
@@ -211,7 +222,7 @@ function apply(call: string, hints: Hints, info: WindowInfo | undefined, immedia
     } else if (key === '' || key.length > LONGEST_KEY) {
       throw new RmaError(
         'ERR_INFO_KEY',
-        `${call}: a hint's key has 1 to ${LONGEST_KEY} characters; ${show(key)} has ${key.length}`,
+        `${call}: the key of a hint must have 1 to ${LONGEST_KEY} characters; ${show(key)} has ${key.length}`,
       );
     }
   }
@@ -220,6 +231,6 @@ function apply(call: string, hints: Hints, info: WindowInfo | undefined, immedia
 function refuse(call: string, key: string, value: unknown, allowed: readonly string[]): never {
   throw new RmaError(
     'ERR_INFO_VALUE',
-    `${call}: hint ${key} cannot be ${show(value)}; it is one of ${allowed.join(', ')}`,
+    `${call}: the hint ${key} cannot be ${show(value)}; allowed: ${allowed.join(', ')}`,
   );
 }

@@ -298,7 +298,7 @@ export class LongWay {
     const epochs = this.#epochs;
     const { to } = checkSides(call, origin, undefined);
     if (to.base === TypeCode.FLOAT32 || to.base === TypeCode.FLOAT64) {
-      throw new RmaError('ERR_TYPE', `${call}: is for integers and bytes, not ${TYPE_NAMES[to.base]}`);
+      throw new RmaError('ERR_TYPE', `${call}: the elements must be integers or bytes, not ${TYPE_NAMES[to.base]}`);
     }
     const t = epochs.access(call, target);
     if (t === undefined) return;
@@ -367,7 +367,7 @@ export class LongWay {
     }
     if (!Number.isSafeInteger(disp) || disp < 0) {
       throw argumentRangeError(
-        `${where()}: the displacement must be a whole number of at least 0, not ${show(disp)}`,
+        `${where()}: the displacement must be a non-negative integer, not ${show(disp)}`,
         'ERR_DISP',
       );
     }
@@ -383,7 +383,7 @@ export class LongWay {
     if (!Number.isSafeInteger(at) || at + to.low < 0 || at + to.high > t.byteLength) {
       throw new RmaError(
         'ERR_RMA_RANGE',
-        `${where()}: bytes ${at + to.low} … ${at + to.high - 1} are not all within its part of ${t.byteLength} bytes (displacement ${disp}, unit ${t.dispUnit})`,
+        `${where()}: bytes ${at + to.low} … ${at + to.high - 1} do not fit into its part of ${t.byteLength} bytes (displacement ${disp}, unit ${t.dispUnit})`,
       );
     }
     return at;
@@ -427,8 +427,8 @@ export class LongWay {
     throw new RmaError(
       'ERR_DISP',
       place % needed === 0
-        ? `${where}: the target layout has elements that are not aligned to ${TYPE_NAMES[to.base]} (${needed} bytes); atomic access needs it`
-        : `${where}: byte ${at} of its part is not aligned to ${TYPE_NAMES[to.base]} (${needed} bytes); atomic access needs it`,
+        ? `${where}: the target layout has elements that are not aligned to ${TYPE_NAMES[to.base]} (${needed} bytes), as atomic operations require`
+        : `${where}: byte ${at} of its part is not aligned to ${TYPE_NAMES[to.base]} (${needed} bytes), as atomic operations require`,
     );
   }
 
@@ -465,10 +465,10 @@ function isPlain(origin: TypedArray): boolean {
 }
 
 function checkOp(call: string, op: Op, to: Side): void {
-  if (!isOp(op)) throw argumentTypeError(`${call}: the operation must be one of Op's, not ${show(op)}`, 'ERR_OP');
+  if (!isOp(op)) throw argumentTypeError(`${call}: the operation must be a member of Op, not ${show(op)}`, 'ERR_OP');
   if (to.base === MIXED) {
     if (to.elements === 0) return;
-    throw new RmaError('ERR_TYPE', `${call}: is for elements of one base type; ${to.type} has several`);
+    throw new RmaError('ERR_TYPE', `${call}: all elements must have the same base type, but ${to.type} has several`);
   }
   if (!opAllowed(op.code, to.base)) {
     throw new RmaError('ERR_OP', `${call}: ${op} is not defined on ${TYPE_NAMES[to.base]}`);
@@ -480,7 +480,7 @@ function refuseTwice(call: string, name: string, side: Side): void {
   if (!isOverlapping(side)) return;
   throw new RmaError(
     'ERR_RMA_CONFLICT',
-    `${call}: the ${name} layout, ${side.count} × ${side.type}, has bytes that are written twice; it is open which of them would remain`,
+    `${call}: the ${name} layout, ${side.count} × ${side.type}, would write some bytes twice, and the result would be undefined; use a layout that does not overlap itself`,
   );
 }
 
@@ -495,7 +495,7 @@ export function checkSingles(call: string, buffers: Record<string, TypedArray>):
     if (code >= 0 && found !== code) {
       throw new RmaError(
         'ERR_TYPE',
-        `${call}: ${name} is of ${TYPE_NAMES[found]}, origin of ${TYPE_NAMES[code]}; they must be of one type`,
+        `${call}: ${name} has the type ${TYPE_NAMES[found]}, but origin has ${TYPE_NAMES[code]}; the types must be the same`,
       );
     }
     code = found;

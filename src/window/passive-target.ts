@@ -147,7 +147,7 @@ export class PassiveTarget {
     if (type !== LockBit.SHARED && type !== LockBit.EXCLUSIVE) {
       throw new RmaError(
         'ERR_LOCKTYPE',
-        `lock of ${epochs.what}: the type is Lock.SHARED or Lock.EXCLUSIVE, not ${show(type)}`,
+        `lock of ${epochs.what}: the lock type must be Lock.SHARED or Lock.EXCLUSIVE, not ${show(type)}`,
       );
     }
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
@@ -167,15 +167,17 @@ export class PassiveTarget {
     const t = epochs.target('lock', target);
     const refused = (why: string): RmaError =>
       new RmaError('ERR_RMA_SYNC', `lock of rank ${target} in ${epochs.what}: ${why}`);
-    if (t.waiting) throw refused('this rank waits for it already; a rank locks a target once at a time');
-    if ((t.held & LOCKED) !== 0) throw refused('this rank holds it already; a rank locks a target once at a time');
+    if (t.waiting) throw refused('another lock or unlock of this target is in progress on this rank; await it first');
+    if ((t.held & LOCKED) !== 0) throw refused(`this rank already holds this lock; call unlock(${target}) first`);
     if (epochs.started !== undefined) throw refused(`${epochs.describe()}; call complete() first`);
-    if (epochs.open === LOCK_ALL) throw refused('a lockAll epoch is open');
+    if (epochs.open === LOCK_ALL) throw refused('a lockAll epoch is open; call unlockAll() first');
     if (epochs.open === FENCE && epochs.used) {
       throw refused('operations of a fence epoch are not complete; call fence(Assert.NO_SUCCEED) first');
     }
     if (epochs.isExposed && target === epochs.comm.rank) {
-      throw refused('it is exposed (post), and a part is not locked and exposed at once; call wait() first');
+      throw refused(
+        'this part is exposed (post), and a part cannot be locked and exposed at the same time; call wait() first',
+      );
     }
     this.#lockOf(t);
     return t;
@@ -186,7 +188,7 @@ export class PassiveTarget {
     if (t.lock === undefined) {
       throw new RmaError(
         'ERR_RMA_SYNC',
-        `lock of rank ${t.rank} in ${this.#epochs.what}: the window was made with the hint no_locks`,
+        `lock of rank ${t.rank} in ${this.#epochs.what}: the window was created with the hint no_locks, so it has no locks`,
       );
     }
     return t.lock;
@@ -243,7 +245,7 @@ export class PassiveTarget {
       return undefined;
     }
     epochs.target('unlock', target);
-    throw new RmaError('ERR_RMA_SYNC', `unlock of rank ${target} in ${epochs.what}: this rank does not hold its lock`);
+    throw new RmaError('ERR_RMA_SYNC', `unlock of rank ${target} in ${epochs.what}: this rank does not hold this lock`);
   }
 
   /** The epoch is closed while the unlock waits: nothing more is issued in it, and nobody unlocks it twice. */
@@ -345,7 +347,7 @@ export class PassiveTarget {
     epochs.checkUsable('lockAll');
     if (epochs.accessing) throw epochs.tooEarly('lockAll');
     if (epochs.isExposed)
-      throw epochs.tooEarly('lockAll', 'a part is not locked and exposed at once; call wait() first');
+      throw epochs.tooEarly('lockAll', 'a part cannot be locked and exposed at the same time; call wait() first');
     if (this.#makeAll === undefined) this.#makeLocks();
     else this.#all ??= epochs.attempt(this.#makeAll);
   }
@@ -601,7 +603,7 @@ export class PassiveTarget {
     const { what } = this.#epochs;
     return new RmaError(
       'ERR_RMA_SYNC',
-      `${call} ${what}: needs a passive epoch (lock or lockAll); ${this.#epochs.describe()}`,
+      `${call} ${what}: the call requires a passive-target epoch (lock or lockAll), but ${this.#epochs.describe()}`,
     );
   }
 

@@ -14,11 +14,13 @@ import { MIXED_WAYS } from './target.ts';
 const ORDER = ['origin', 'device', 'kernel', 'agent', 'target'] as const;
 
 /**
- * - `origin`: the caller's processor does it, by loads, stores and atomic instructions
- * - `device`: the network's devices do it, and no processor at the target
- * - `kernel`: the operating system copies between the processes
- * - `agent`: a thread of the library in the target's process does it, whatever the target's program does meanwhile
- * - `target`: the other rank must call the library, too
+ * What makes progress on a call: the result of `win.progress`.
+ *
+ * - `origin`: the caller's processor, by loads, stores and atomic instructions
+ * - `device`: the devices of the network, without a processor of the target
+ * - `kernel`: the operating system, which copies between the processes
+ * - `agent`: a thread of the library in the target's process, whatever the target's program does
+ * - `target`: the target, which must call the library, too
  */
 export type ProgressBy = (typeof ORDER)[number];
 
@@ -53,7 +55,7 @@ const KINDS = {
   free: 'together',
 } as const;
 
-/** The calls of a window that communicate or synchronize. */
+/** The names of the window calls that communicate or synchronize. */
 export type WindowCall = keyof typeof KINDS;
 
 /**
@@ -69,7 +71,7 @@ export function progressOf(
 ): ProgressBy {
   const kind = typeof call === 'string' && Object.hasOwn(KINDS, call) ? KINDS[call] : undefined;
   if (kind === undefined) {
-    throw argumentRangeError(`progress: the call is one of ${Object.keys(KINDS).join(', ')}, not ${show(call)}`);
+    throw argumentRangeError(`progress: the call must be one of ${Object.keys(KINDS).join(', ')}, not ${show(call)}`);
   }
   if (kind === 'together') return 'target';
   if (kind === 'alone' || target === Rank.NULL) return 'origin';

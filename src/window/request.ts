@@ -5,8 +5,11 @@ import { DONE, type Waiting } from '../comm/progress.ts';
 import { argumentTypeError, readList, show } from '../errors.ts';
 
 /**
- * One communication call, to be waited for by itself. It is complete when its origin may be used again and its result is there; for put and
- * accumulate that says nothing about the target: that is what `waitRemote` and `testRemote` are for, or a flush.
+ * A communication call that can be waited for separately: the result of `rput`, `rget`, `raccumulate` and
+ * `rgetAccumulate`.
+ *
+ * A request is complete when its origin may be reused and its result holds the data. For put and accumulate this says
+ * nothing about the target; use `waitRemote`, `testRemote` or a flush for that.
  */
 export class Request {
   #progress: Waiting | undefined;
@@ -24,7 +27,10 @@ export class Request {
     return typeof value === 'object' && value !== null && #operation in value;
   }
 
-  /** Complete here. After a deadline or an abort the request is still under way: wait again. Errors: `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`. */
+  /**
+   * Waits until the request is complete at this rank. After a timeout or an abort the request is still in progress:
+   * wait again. Errors: `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+   */
   wait(options?: WaitOptions): Promise<void> {
     try {
       const wait = readWait('wait', options);
@@ -34,6 +40,7 @@ export class Request {
     }
   }
 
+  /** Blocks until the request is complete at this rank; otherwise like `wait`. */
   waitSync(options?: WaitOptions): void {
     const wait = readWait('wait', options);
     if (this.#operation === undefined) return;
@@ -41,7 +48,7 @@ export class Request {
     this.#operation = undefined;
   }
 
-  /** Whether it is complete here. Never waits. */
+  /** Returns whether the request is complete at this rank. Never waits. */
   test(): boolean {
     if (this.#operation === undefined) return true;
     if (!this.#progress!.look(this.#operation)) return false;
@@ -55,35 +62,42 @@ export class Request {
   }
 
   /**
-   * Complete here and at the target: the data can be seen by whoever may load or get it there. The providers of this version tell of both
-   * at once.
+   * Waits until the request is complete at this rank and at the target: any rank that may load or get the data there
+   * sees it. The providers of this version report both at once. Errors: as `wait`.
    */
   waitRemote(options?: WaitOptions): Promise<void> {
     return this.wait(options);
   }
 
+  /** Blocks until the request is complete at the target; otherwise like `waitRemote`. */
   waitRemoteSync(options?: WaitOptions): void {
     this.waitSync(options);
   }
 
+  /** Returns whether the request is complete at this rank and at the target. Never waits. */
   testRemote(): boolean {
     return this.test();
   }
 
-  /** Complete when all are (`MPI_Waitall`). `null` stands for no request, here and in the other lists (`MPI_REQUEST_NULL`). */
+  /**
+   * Waits until all requests are complete (`MPI_Waitall`). In this and the other lists, `null` stands for no request
+   * (`MPI_REQUEST_NULL`). Errors: as `wait`.
+   */
   static async waitAll(requests: RequestList, options?: WaitOptions): Promise<void> {
     const { all, wait } = readRequests('Request.waitAll', requests, options);
     await Promise.all(all.map((request) => request.wait(wait)));
   }
 
+  /** Blocks until all requests are complete; otherwise like `Request.waitAll`. */
   static waitAllSync(requests: RequestList, options?: WaitOptions): void {
     const { all, wait } = readRequests('Request.waitAll', requests, options);
     for (const request of all) request.waitSync(wait);
   }
 
   /**
-   * Waits until one is complete (`MPI_Waitany`). The list stays as it is: put `null` in its place to hear of the others.
-   * @returns its place in the list, or `Rank.UNDEFINED` if there is no request in it
+   * Waits until one of the requests is complete (`MPI_Waitany`). The list does not change: replace the completed
+   * request by `null` before you wait for the others. Errors: as `wait`.
+   * @returns the index of the completed request, or `Rank.UNDEFINED` if the list contains no request
    */
   static async waitAny(requests: RequestList, options?: WaitOptions): Promise<number> {
     const { all, places, wait } = readRequests('Request.waitAny', requests, options);
@@ -93,6 +107,7 @@ export class Request {
     return places[any.found];
   }
 
+  /** Blocks until one of the requests is complete; otherwise like `Request.waitAny`. */
   static waitAnySync(requests: RequestList, options?: WaitOptions): number {
     const { all, places, wait } = readRequests('Request.waitAny', requests, options);
     if (all.length === 0) return Rank.UNDEFINED;
@@ -101,7 +116,7 @@ export class Request {
     return places[any.found];
   }
 
-  /** Whether all are complete (`MPI_Testall`). */
+  /** Returns whether all requests are complete (`MPI_Testall`). Never waits. */
   static testAll(requests: RequestList): boolean {
     const { all } = readRequests('Request.testAll', requests, undefined);
     return all.filter((request) => !request.test()).length === 0;
@@ -147,7 +162,8 @@ function readRequests(
   const places: number[] = [];
   for (const [place, request] of readList(call, 'the list of requests', requests).entries()) {
     if (request === null) continue;
-    if (!Request.is(request)) throw argumentTypeError(`${call}: ${show(request)} is not a Request, nor null`);
+    if (!Request.is(request))
+      throw argumentTypeError(`${call}: every entry must be a Request or null, not ${show(request)}`);
     all.push(request);
     places.push(place);
   }

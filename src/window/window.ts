@@ -57,26 +57,45 @@ import { tracedSchemes, traceWindow } from './traced.ts';
 /** `NO_SUCCEED` would open no epoch. */
 const FENCED_ASSERTIONS = Assert.NO_STORE | Assert.NO_PUT | Assert.NO_PRECEDE;
 
-/** What `Window.statistics` gives. */
+/** The counters that `Window.statistics` returns. */
 export interface WindowStatistics {
+  /** What the fence scheme has sent and waited for, and the name of the scheme. */
   readonly fence: FenceStatistics & { readonly scheme: string };
+  /** What the lock scheme has sent and waited for, and the name of the scheme. */
   readonly lock: LockStatistics & { readonly scheme: string };
-  /** How often receives for notifications ran low, so that more were posted. */
+  /** How often the window ran low on posted receives for notifications and posted more. */
   readonly refills: number;
-  /** How often a notification has found no receive, and its sender had to try again; absent where nobody counts that: modelled fabrics do. */
+  /**
+   * How often a notification found no receive, so that its sender had to try again. Absent if the fabric does not count
+   * this; modelled fabrics do.
+   */
   readonly refused?: number;
 }
 
 /** A result that no caller has. */
 const NOTHING = new Uint8Array(0);
 
+/**
+ * Memory that each rank of a communicator offers to the other ranks, which read, write and update it without a call of
+ * its owner (MPI 4.1, chapter 12).
+ *
+ * A rank accesses a window within an epoch, which `fence`, `start`, `lock` or `lockAll` opens. `Window.allocate`,
+ * `create`, `allocateShared` and `createDynamic` create windows.
+ * @typeParam T the typed array of this rank's part
+ */
 export class Window<T extends TypedArray = TypedArray> {
+  /** The group of the window: the ranks that created it, in the order of their communicator. */
   readonly group: Group;
+  /** How the window was created (`MPI_WIN_CREATE_FLAVOR`). */
   readonly flavor: WindowParts['flavor'];
-  /** MPI's memory model: what is stored by whatever rank is seen by loads and gets after synchronization, in one copy. MPI 4.1, 12.4. */
+  /**
+   * MPI's memory model of the window: `unified`. Memory exists in one copy, so after synchronization loads and gets see
+   * what any rank has stored. MPI 4.1, 12.4.
+   */
   readonly model = 'unified';
+  /** The displacement unit of this rank's part in bytes: byte offset = displacement × unit. */
   readonly dispUnit: number;
-  /** This rank's part. Its memory is gone (length 0, where the platform can detach it) once the window is freed. */
+  /** This rank's part of the window. After `free`, its memory is gone (length 0, if the platform can detach it). */
   readonly local: T;
   #parts: WindowParts;
   #epochs: Epochs;
@@ -95,9 +114,11 @@ export class Window<T extends TypedArray = TypedArray> {
   #apartResult: TypedArray = NOTHING;
 
   /**
-   * Collective: a window over memory from the library, `length` elements at this rank (each rank chooses its own), zeroed.
-   * MPI 4.1, 12.2.2.
-   * Errors: `TypeError`, `RangeError` (type, length), `ERR_INFO_KEY`, `ERR_INFO_VALUE`; a rank whose arguments are refused makes the call fail everywhere.
+   * Creates a window over zeroed memory that the library allocates. Collective. `length` is the number of elements of
+   * this rank's part, and may differ between ranks. MPI 4.1, 12.2.2.
+   *
+   * Errors: `TypeError`, `RangeError` (type, length), `ERR_INFO_KEY`, `ERR_INFO_VALUE`. If one rank refuses its
+   * arguments, the call fails on all ranks.
    */
   static async allocate<T extends TypedArray>(
     comm: Communicator,
@@ -110,6 +131,7 @@ export class Window<T extends TypedArray = TypedArray> {
     return new Window<T>(operation.result);
   }
 
+  /** Blocks until the call is complete; otherwise like `allocate`. */
   static allocateSync<T extends TypedArray>(
     comm: Communicator,
     type: TypedArrayConstructor<T>,
@@ -123,20 +145,32 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Collective: a window over memory that the caller has, each rank whatever it likes: memory from `comm.allocMem`, a plain `ArrayBuffer`, a
-   * `Buffer`, a `SharedArrayBuffer`, or a view of any of them that begins anywhere; `null` for none. What has no elements of its own, a buffer or a `DataView`, is taken as bytes: `local` is a `Uint8Array`. The others access it
-   * without the owner's doing. MPI 4.1, 12.2.1.
+   * Creates a window over memory that the caller provides. Collective. Each rank chooses its own: memory from
+   * `comm.allocMem`, a plain `ArrayBuffer`, a `Buffer`, a `SharedArrayBuffer`, a view of any of them at any offset, or
+   * `null` for none. A buffer or a `DataView` has no elements of its own, so it is taken as bytes, and `local` is a
+   * `Uint8Array`. The other ranks access the memory without a call of its owner. MPI 4.1, 12.2.1.
    *
-   * Cost of access: loads and stores to memory from `comm.allocMem`, to `SharedArrayBuffer`s, if ranks are threads, and, if they are processes, to large `ArrayBuffer`s: those that have pages
-   * for themselves, mostly from 128 KiB on, which are copied once when the window is made (0.7 ns a byte that is not zero) and freed. No asynchronous read into one may be under way then (docs/decisions/026-lent-memory.md). To other memory, a put or get
-   * is one system call, about 0.5 µs and 0.1 ns a byte, and an accumulate is done by a thread of the owner's process, about 10 µs for 8 KiB; all of
-   * these are complete when the call returns. The owner's own accesses are loads and stores. Atomic calls need elements that are aligned in memory.
+   * Cost of access: loads and stores for memory from `comm.allocMem`; if ranks are threads, also for
+   * `SharedArrayBuffer`s; if they are processes, also for large `ArrayBuffer`s. These are the ones that occupy whole
+   * pages, usually from 128 KiB on. They are copied once when the window is created (0.7 ns per byte that is not zero)
+   * and once when it is freed; no asynchronous read into one may be in progress at that time
+   * (docs/decisions/026-lent-memory.md). For other memory, a put or get is one system call, about 0.5 µs and 0.1 ns per
+   * byte, and a thread of the owner's process executes each accumulate, about 10 µs for 8 KiB; all of these are
+   * complete when the call returns. The owner accesses its own memory by loads and stores. Atomic calls require
+   * elements that are aligned in memory.
    *
-   * The memory belongs to the caller; the window keeps it alive until it is freed. If its buffer is transferred meanwhile (`transfer()`, `postMessage`),
-   * others still access the memory as it was, which the owner may not see any more, and the owner's own accesses are refused with `ERR_BUFFER`.
-   * Errors: as `allocate`, and `ERR_BUFFER` for a resizable `ArrayBuffer`, or, between threads without the addon, one that is not shared.
+   * The memory belongs to the caller, and the window keeps it alive until `free`. If its buffer is transferred
+   * meanwhile (`transfer()`, `postMessage`), the other ranks still access the original memory, which the owner may no
+   * longer see, and the owner's own accesses fail with `ERR_BUFFER`.
+   *
+   * Errors: as `allocate`, and `ERR_BUFFER` for a resizable `ArrayBuffer`, or, between threads without the addon, for
+   * one that is not shared.
    */
   static async create<T extends TypedArray>(comm: Communicator, memory: T, options?: WindowOptions): Promise<Window<T>>;
+  /**
+   * Creates a window over bytes that the caller provides, or, with `null`, over no memory on this rank. See the other
+   * form for cost and errors.
+   */
   static async create(
     comm: Communicator,
     memory: RawMemory | null,
@@ -152,7 +186,9 @@ export class Window<T extends TypedArray = TypedArray> {
     return new Window(operation.result);
   }
 
+  /** Blocks until the call is complete; otherwise like `create`. */
   static createSync<T extends TypedArray>(comm: Communicator, memory: T, options?: WindowOptions): Window<T>;
+  /** Blocks until the call is complete; otherwise like `create` with bytes or `null`. */
   static createSync(comm: Communicator, memory: RawMemory | null, options?: WindowOptions): Window<Uint8Array>;
   static createSync(comm: Communicator, memory: TypedArray | RawMemory | null, options?: WindowOptions): Window {
     refuseSync(comm, 'Window.create');
@@ -162,11 +198,16 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Collective: a window over memory from the library that every rank can load and store directly, `length` elements at this rank, zeroed. The parts lie one
-   * right behind the other, in the order of the ranks, unless the hint `alloc_shared_noncontig` is given; `sharedQuery` gives them. MPI 4.1, 12.2.3.
-   * All ranks of `comm` must be able to load and store each other's memory: `comm.splitType('shared')` gives those that are. In a job whose ranks are connected by devices
-   * each part is memory of its own, as with that hint.
-   * Errors: as `allocate`; `ERR_RMA_SHARED` if some rank's memory can only be reached through a device; `ERR_SIZE` if a part could not begin at a multiple of its element size.
+   * Creates a window over zeroed memory that every rank can load and store directly. Collective. `length` is the number
+   * of elements of this rank's part. The parts are contiguous, in rank order, unless the hint `alloc_shared_noncontig`
+   * is set; `sharedQuery` returns them. MPI 4.1, 12.2.3.
+   *
+   * All ranks of `comm` must be able to load and store each other's memory; `comm.splitType('shared')` returns a
+   * communicator of such ranks. If devices connect the ranks of the job, each part is separate memory, as with that
+   * hint.
+   *
+   * Errors: as `allocate`; `ERR_RMA_SHARED` if a rank's memory can be reached only through a device; `ERR_SIZE` if a
+   * part would not begin at a multiple of its element size.
    */
   static async allocateShared<T extends TypedArray>(
     comm: Communicator,
@@ -179,6 +220,7 @@ export class Window<T extends TypedArray = TypedArray> {
     return new Window<T>(operation.result);
   }
 
+  /** Blocks until the call is complete; otherwise like `allocateShared`. */
   static allocateSharedSync<T extends TypedArray>(
     comm: Communicator,
     type: TypedArrayConstructor<T>,
@@ -192,9 +234,12 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Collective: a window without memory, to which each rank attaches memory, and from which it detaches it, when it likes. Displacements are the
-   * addresses that `attach` gives at the target, plus bytes. `local` is empty. MPI 4.1, 12.2.4. Cost of access as for `create`, and a look whether
-   * what is attached has changed. Errors: as `allocate`; `ERR_INFO_VALUE` for another fence than the one that is the default.
+   * Creates a window without memory. Collective. Each rank attaches memory to it, and detaches memory from it, at any
+   * time. A displacement is an address that `attach` returned on the target, plus a number of bytes. `local` is empty.
+   * MPI 4.1, 12.2.4.
+   *
+   * Cost of access: as for `create`, and a check whether the attached memory has changed. Errors: as `allocate`;
+   * `ERR_INFO_VALUE` for a fence scheme other than the default.
    */
   static async createDynamic(comm: Communicator, options?: WindowOptions): Promise<Window<Uint8Array>> {
     const { operation, options: wait } = beginCreateDynamic(comm, options);
@@ -202,6 +247,7 @@ export class Window<T extends TypedArray = TypedArray> {
     return new Window<Uint8Array>(operation.result);
   }
 
+  /** Blocks until the call is complete; otherwise like `createDynamic`. */
   static createDynamicSync(comm: Communicator, options?: WindowOptions): Window<Uint8Array> {
     refuseSync(comm, 'Window.createDynamic');
     const { operation, options: wait } = beginCreateDynamic(comm, options);
@@ -234,11 +280,14 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Another rank's part (or this one's), to be loaded and stored directly: an array of the same type as `local`, which covers the whole part. For
-   * `Rank.NULL` it is that of the lowest rank whose part is not empty. Its memory is gone once the window is freed. MPI 4.1, 12.2.3.
+   * Returns the whole part of a rank, for direct loads and stores, as an array of the same type as `local`. For
+   * `Rank.NULL` it returns the part of the lowest rank whose part is not empty. The memory is gone after `free`. MPI
+   * 4.1, 12.2.3.
    *
-   * Stores are seen by others as MPI says: order them by a synchronization call and `sync`. Cost: the first time a rank's part is mapped.
-   * Errors: `ERR_WIN`, `ERR_RANK`, `ERR_RMA_SHARED` (the part cannot be loaded and stored, or not as elements of this type).
+   * Other ranks see stores as MPI defines: order them by a synchronization call and `sync`. Cost: the first call for a
+   * rank maps its part.
+   * Errors: `ERR_WIN`, `ERR_RANK`, `ERR_RMA_SHARED` (the part cannot be loaded and stored, or not as elements of this
+   * type), `ERR_RMA_FLAVOR` (the window is dynamic).
    */
   sharedQuery(rank: number): T {
     const epochs = this.#epochs;
@@ -246,7 +295,7 @@ export class Window<T extends TypedArray = TypedArray> {
     if (this.#parts.attachments !== undefined) {
       throw new RmaError(
         'ERR_RMA_FLAVOR',
-        `sharedQuery in ${epochs.what}: it is dynamic, and a rank has no one part; get and put reach what is attached`,
+        `sharedQuery in ${epochs.what}: a rank of a dynamic window has no single part; use get and put to access attached memory`,
       );
     }
     const t =
@@ -262,19 +311,21 @@ export class Window<T extends TypedArray = TypedArray> {
     if (begin % size !== 0 || t.byteLength % size !== 0) {
       throw new RmaError(
         'ERR_RMA_SHARED',
-        `sharedQuery of rank ${t.rank} in ${epochs.what}: its part is not made of elements of ${size} bytes, as this rank's is`,
+        `sharedQuery of rank ${t.rank} in ${epochs.what}: the part does not consist of elements of ${size} bytes, as this rank's part does; use get and put`,
       );
     }
     return new type(part.buffer, begin, t.byteLength / size);
   }
 
   /**
-   * Lets the others access `memory`, which may be whatever `create` takes, through this dynamic window. Local: others learn the address from the caller, and
-   * may use it at once. As many regions as there is memory for, where it is shared; as many as the device takes, where it is not. MPI 4.1, 12.2.4.
-   * @returns the address: a displacement, to which bytes are added
+   * Attaches `memory` to this dynamic window, so that other ranks can access it. `memory` is anything that `create`
+   * accepts. Local: the caller tells the other ranks the address, and they may use it at once. The number of regions is
+   * limited by memory if memory is shared, and by the device otherwise. The window keeps the memory alive until it is
+   * detached or the window is freed. MPI 4.1, 12.2.4.
    *
-   * The window keeps the memory alive until it is detached or the window freed.
-   * Errors: `ERR_WIN`, `ERR_RMA_FLAVOR` (the window is not dynamic), `ERR_BUFFER`, `ERR_RMA_ATTACH` (empty, it overlaps what is attached here, or a device cannot register it).
+   * Errors: `ERR_WIN`, `ERR_RMA_FLAVOR` (the window is not dynamic), `ERR_BUFFER`, `ERR_RMA_ATTACH` (the memory is
+   * empty, it overlaps attached memory of this rank, or a device cannot register it).
+   * @returns the address: add bytes to it to get a displacement
    */
   attach(memory: TypedArray | RawMemory): number {
     const attachments = this.#attachments('attach');
@@ -284,9 +335,12 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Ends what `attach` has begun, for the same array or another one over the same bytes. No rank may be accessing it. Local; on a device, those that
-   * have accessed this rank's memory are told of it first, by a write of the device.
-   * Errors: `ERR_WIN`, `ERR_RMA_FLAVOR`, `ERR_BUFFER`, `ERR_RMA_ATTACH` (it is not attached, or a rank holds the lock of this rank's part).
+   * Detaches memory that `attach` attached. Pass the same array, or another one over the same bytes. No rank may be
+   * accessing it. Local; on a device, the call first notifies the ranks that have accessed this rank's memory, by a
+   * write of the device.
+   *
+   * Errors: `ERR_WIN`, `ERR_RMA_FLAVOR`, `ERR_BUFFER`, `ERR_RMA_ATTACH` (the memory is not attached, or a rank holds
+   * the lock of this rank's part).
    */
   detach(memory: TypedArray | RawMemory): void {
     const attachments = this.#attachments('detach');
@@ -298,7 +352,7 @@ export class Window<T extends TypedArray = TypedArray> {
     if (lock !== undefined && !this.#passive.acquireAtOnce(lock)) {
       throw new RmaError(
         'ERR_RMA_ATTACH',
-        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part, and may be accessing it; detach after its unlock`,
+        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part and may be accessing it; detach after that rank's unlock`,
       );
     }
     try {
@@ -314,22 +368,25 @@ export class Window<T extends TypedArray = TypedArray> {
     if (attachments !== undefined) return attachments;
     throw new RmaError(
       'ERR_RMA_FLAVOR',
-      `${call}: ${this.#epochs.what} is not dynamic (${this.flavor}); memory is attached to windows from Window.createDynamic`,
+      `${call}: ${this.#epochs.what} is not dynamic (${this.flavor}); only windows from Window.createDynamic have attached memory`,
     );
   }
 
-  /** Bytes that a displacement of one stands for at a rank. */
+  /** Returns the displacement unit of a rank in bytes. Errors: `ERR_WIN`, `ERR_RANK`. */
   dispUnitOf(rank: number): number {
     this.#epochs.checkAlive('dispUnitOf');
     return this.#epochs.target('dispUnitOf', rank).dispUnit;
   }
 
   /**
-   * Who makes the progress of a call to `target`: what has to act, besides this rank, so that it is carried out and the call that completes it returns. `origin`, `device`, `kernel` and `agent` need
-   * nothing of the target's program, which may compute, or wait for whatever else; `target` means that it must call the library. Without a target it is said of the one that needs
-   * most; in a dynamic window `disp` says which memory it is about, and without it, it is said of any that could be attached there. MPI 4.1, 12.7.3.
-   * @param call the name of the method: `'put'`, `'fetchAndOp'`, `'lock'`, …
+   * Says who makes progress on a call to `target`: what, besides this rank, must act so that the operation is executed
+   * and the call that completes it returns. `origin`, `device`, `kernel` and `agent` require nothing of the target's
+   * program, which may compute or wait for something else; `target` means that the target must call the library.
+   * Without `target`, the answer is for the rank that requires most. In a dynamic window, `disp` selects the memory;
+   * without it, the answer is for any memory that could be attached. MPI 4.1, 12.7.3.
+   *
    * Errors: `ERR_WIN`, `RangeError` (call), `ERR_RANK`, `ERR_DISP` and `ERR_RMA_RANGE` (dynamic windows only).
+   * @param call the name of the method: `'put'`, `'fetchAndOp'`, `'lock'`, …
    */
   progress(call: WindowCall, target?: number, disp?: number): ProgressBy {
     const epochs = this.#epochs;
@@ -340,15 +397,16 @@ export class Window<T extends TypedArray = TypedArray> {
     return progressOf(this.#parts, call, target, attached);
   }
 
-  /** The hints in force. MPI 4.1, 12.2.7. */
+  /** Returns the hints in force (`MPI_Win_get_info`). MPI 4.1, 12.2.7. Errors: `ERR_WIN`. */
   getInfo(): WindowInfoInForce {
     this.#epochs.checkAlive('getInfo');
     return showInfo(this.#parts.hints);
   }
 
   /**
-   * Changes hints; all ranks should give the same. Those that choose a scheme are fixed when the window is made. MPI 4.1, 12.2.7.
-   * Errors: `ERR_WIN`, `ERR_INFO_KEY`, `ERR_INFO_VALUE`; nothing is changed then.
+   * Changes hints of the window; all ranks should pass the same hints. Hints that choose a scheme cannot change after
+   * the window is created. MPI 4.1, 12.2.7.
+   * Errors: `ERR_WIN`, `ERR_INFO_KEY`, `ERR_INFO_VALUE`; nothing changes then.
    */
   setInfo(info: WindowInfo): void {
     this.#epochs.checkAlive('setInfo');
@@ -356,8 +414,9 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * What the window's schemes have sent and waited for at this rank since it was made: see `FenceStatistics` and `LockStatistics`. A copy. Schemes that are loads and stores
-   * count nothing, so that they cost nothing. Errors: `ERR_WIN`.
+   * Returns a copy of the counters of this rank: what the window's schemes have sent and waited for since the window
+   * was created. See `FenceStatistics` and `LockStatistics`. Schemes that use loads and stores count nothing, so
+   * counting costs them nothing. Errors: `ERR_WIN`.
    */
   statistics(): WindowStatistics {
     this.#epochs.checkAlive('statistics');
@@ -371,7 +430,7 @@ export class Window<T extends TypedArray = TypedArray> {
     };
   }
 
-  /** The name, for error messages (`MPI_Win_get_name`). */
+  /** The name of the window in error messages (`MPI_Win_get_name`, `MPI_Win_set_name`). */
   get name(): string {
     return this.#epochs.name;
   }
@@ -384,11 +443,12 @@ export class Window<T extends TypedArray = TypedArray> {
   // ---- communication --------------------------------------------------------------------------------------------------
 
   /**
-   * Writes `origin` into `target`'s part, beginning at displacement `disp`. Starts, never waits; complete after the next
-   * synchronization (fence, unlock, flush). MPI 4.1, 12.3.1.
+   * Writes `origin` into the part of `target` at displacement `disp`. Returns at once; the operation is complete after
+   * the next synchronization call (fence, unlock, flush). MPI 4.1, 12.3.1.
    *
-   * Cost: for some elements of a common type one check and one store each; `memcpy` for many.
-   * Errors: `ERR_WIN`, `ERR_BUFFER`, `ERR_RANK`, `ERR_DISP`, `ERR_TYPE`, `ERR_RMA_SYNC` (no epoch), `ERR_RMA_RANGE`; nothing is written then.
+   * Cost: one check, and one store per element, for a few elements of a common type; `memcpy` for many.
+   * Errors: `ERR_WIN`, `ERR_BUFFER`, `ERR_RANK`, `ERR_DISP`, `ERR_TYPE`, `ERR_RMA_SYNC` (no epoch), `ERR_RMA_RANGE`;
+   * nothing is written then.
    */
   put<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
@@ -407,8 +467,8 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Reads from `target`'s part into `origin`. Starts, never waits; `origin` holds the data after the next synchronization.
-   * MPI 4.1, 12.3.2. Cost and errors as `put`.
+   * Reads from the part of `target` at displacement `disp` into `origin`. Returns at once; `origin` holds the data
+   * after the next synchronization call. MPI 4.1, 12.3.2. Cost and errors: as `put`.
    */
   get<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
@@ -426,11 +486,12 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Combines `origin` into `target`'s part, element by element, each atomically towards all other accumulate calls on the
-   * window. MPI 4.1, 12.3.4. Elements at the target must be aligned to their size.
+   * Combines `origin` with the elements in the part of `target` at displacement `disp`. The update of each element is
+   * atomic with respect to all other accumulate calls on the window. The elements at the target must be aligned to
+   * their size. MPI 4.1, 12.3.4.
    *
-   * Cost: one atomic instruction an element where the processor has one for `op`, else a compare-and-swap loop; many
-   * elements in one native call.
+   * Cost: one atomic instruction per element if the processor has one for `op`, otherwise a compare-and-swap loop; one
+   * native call for many elements.
    * Errors: as `put`, and `ERR_OP`.
    */
   accumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
@@ -455,8 +516,9 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Combines one element into the target's and gives the one before: `result[0]`. MPI 4.1, 12.3.4.
-   * `origin` and `result` have one element of the same type. Cost and errors as `accumulate`.
+   * Combines `origin[0]` with one element of the target and stores the previous value of that element in `result[0]`,
+   * atomically. `origin` and `result` have one element of the same type each. With `Op.NO_OP`, `origin` may be `null`.
+   * MPI 4.1, 12.3.4. Cost and errors: as `accumulate`.
    */
   fetchAndOp<A extends ElementsOf<T>>(
     origin: A | null,
@@ -482,8 +544,9 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Replaces the target's element by `origin[0]` if it equals `compare[0]`; gives the one before in `result[0]`.
-   * Integers and bytes only. MPI 4.1, 12.3.4. Cost: one compare-and-swap.
+   * Replaces one element of the target by `origin[0]` if it equals `compare[0]`, and stores its previous value in
+   * `result[0]`, atomically. Integers and bytes only. MPI 4.1, 12.3.4. Cost: one compare-and-swap. Errors: as
+   * `accumulate`.
    */
   compareAndSwap<A extends ElementsOf<T>>(
     origin: A & Swappable<A>,
@@ -509,9 +572,10 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * As `accumulate`, and gives what was there before in `result`, which has as many elements of the same type and overlaps neither `origin` nor the
-   * target; `layout.result` says where in it they go.
-   * With `Op.NO_OP` it is an atomic get, and `origin` does not matter: it may be `null`. MPI 4.1, 12.3.4. Cost and errors as `accumulate`.
+   * Accumulates like `accumulate` and stores the previous values of the target's elements in `result`. `result` has as
+   * many elements of the same type and overlaps neither `origin` nor the target; `layout.result` describes where they
+   * go. With `Op.NO_OP`, the call is an atomic get and ignores `origin`, which may be `null`. MPI 4.1, 12.3.4. Cost and
+   * errors: as `accumulate`.
    */
   getAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
     origin: A | null,
@@ -542,8 +606,9 @@ export class Window<T extends TypedArray = TypedArray> {
   // ---- requests and notifications -------------------------------------------------------------------------------------
 
   /**
-   * `put`, with a request that is complete when `origin` may be used again. Only in a passive epoch (MPI 4.1, 12.3.5).
-   * Cost and errors as `put`; on windows whose operations are complete when issued, the request is always the same one.
+   * Starts a `put` and returns a request that is complete when `origin` may be reused. Requires a passive-target epoch
+   * (MPI 4.1, 12.3.5). Cost and errors: as `put`. If the operations of the window are complete when issued, every call
+   * returns the same request.
    */
   rput<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
@@ -556,7 +621,7 @@ export class Window<T extends TypedArray = TypedArray> {
     return this.#request(target);
   }
 
-  /** `get`, with a request that is complete when `origin` holds the data. As `rput`. */
+  /** Starts a `get` and returns a request that is complete when `origin` holds the data. Otherwise like `rput`. */
   rget<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
     target: number,
@@ -568,7 +633,9 @@ export class Window<T extends TypedArray = TypedArray> {
     return this.#request(target);
   }
 
-  /** `accumulate`, with a request that is complete when `origin` may be used again. As `rput`. */
+  /**
+   * Starts an `accumulate` and returns a request that is complete when `origin` may be reused. Otherwise like `rput`.
+   */
   raccumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
     origin: A,
     target: number,
@@ -581,7 +648,10 @@ export class Window<T extends TypedArray = TypedArray> {
     return this.#request(target);
   }
 
-  /** `getAccumulate`, with a request that is complete when `result` holds the data. As `rput`. */
+  /**
+   * Starts a `getAccumulate` and returns a request that is complete when `result` holds the data. Otherwise like
+   * `rput`.
+   */
   rgetAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
     origin: A | null,
     result: ResultOf<A, L>,
@@ -606,9 +676,13 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * `put`, and then raises the target's count of notifications by one: who has taken the notification (`waitNotify`) finds the data in its part, and all that
-   * this rank has put there before. Needs an epoch as `put` does; the target needs none. RDMA write with immediate, where puts are
-   * requests. Where operations are queued, they leave with it (lock `two-sided`), or it is carried out in the closing fence (`deferred`). Cost: as `put`, and an atomic addition at the target. Errors as `put`.
+   * Performs a `put` and then increments the target's notification count. A rank that has taken the notification
+   * (`waitNotify`) finds in its part the data and everything that this rank put there before. Requires an epoch as
+   * `put` does; the target requires none.
+   *
+   * If puts are requests, it is an RDMA write with immediate. If operations are queued, it leaves with the queue (lock
+   * `two-sided`) or is executed in the closing fence (`deferred`). Cost: as `put`, and one atomic addition at the
+   * target. Errors: as `put`.
    */
   putNotify<L extends TransferLayout | undefined = undefined>(
     origin: OriginOf<T, L>,
@@ -631,18 +705,21 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Waits until `count` notifications have arrived at this rank that were not taken before, from whatever origins, and takes them.
-   * Errors: `ERR_WIN`, `TypeError`/`RangeError` (count), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (none is taken then).
+   * Waits until `count` notifications that were not taken before have arrived at this rank, from any origins, and takes
+   * them.
+   * Errors: `ERR_WIN`, `TypeError`/`RangeError` (count), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (the call takes no
+   * notification then).
    */
   waitNotify(count = 1, options?: WaitOptions): Promise<void> {
     return this.#notifications.wait(count, options);
   }
 
+  /** Blocks until `count` notifications have arrived; otherwise like `waitNotify`. */
   waitNotifySync(count = 1, options?: WaitOptions): void {
     this.#notifications.waitSync(count, options);
   }
 
-  /** Takes `count` notifications if so many have arrived, and says whether. Never waits. */
+  /** Takes `count` notifications if that many have arrived, and returns whether it did. Never waits. */
   testNotify(count = 1): boolean {
     return this.#notifications.test(count);
   }
@@ -650,20 +727,22 @@ export class Window<T extends TypedArray = TypedArray> {
   // ---- fence ---------------------------------------------------------------------------------------------------------
 
   /**
-   * Collective. Ends the epoch before it: everything that any rank has issued is complete, here and at the targets. Opens the next one, unless
-   * `Assert.NO_SUCCEED` is given. MPI 4.1, 12.5.1.
+   * Ends the current epoch and opens the next one, unless `Assert.NO_SUCCEED` is passed. Collective. Afterwards all
+   * operations that any rank issued in the ended epoch are complete, at their origins and targets. MPI 4.1, 12.5.1.
    *
-   * `Assert.NO_PRECEDE` and `NO_SUCCEED` skip what they allow: a fence with the one waits for nothing that was issued, one with the other returns when this rank's
-   * part and its own operations are complete, and with both it does nothing.
+   * `Assert.NO_PRECEDE` and `NO_SUCCEED` skip the work that they make unnecessary: a fence with `NO_PRECEDE` waits for
+   * no operations; a fence with `NO_SUCCEED` returns when this rank's part and this rank's operations are complete; a
+   * fence with both does nothing.
    *
-   * After a deadline or an abort the fence is still under way: call it again to go on waiting.
-   * Cost: a barrier, where operations are complete when issued; see the fence schemes (docs/guide/schemes.md).
+   * After a timeout or an abort the fence is still in progress: call it again to continue the wait.
+   * Cost: a barrier if operations are complete when issued; otherwise see the fence schemes (docs/guide/schemes.md).
    * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_RMA_SYNC` (a lock is held), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
    */
   fence(assert = 0, options?: WaitOptions): Promise<void> {
     return this.#active.fence(assert, options);
   }
 
+  /** Blocks until the fence is complete; otherwise like `fence`. */
   fenceSync(assert = 0, options?: WaitOptions): void {
     this.#active.fenceSync(assert, options);
   }
@@ -671,55 +750,68 @@ export class Window<T extends TypedArray = TypedArray> {
   // ---- start, complete, post, wait ------------------------------------------------------------------------------------
 
   /**
-   * Opens an access epoch to the members of `group`, each of which posts to a group with this rank in it. Waits for their posts. MPI 4.1, 12.5.2.
+   * Opens an access epoch to the members of `group`, and waits until each of them has posted to a group that contains
+   * this rank. MPI 4.1, 12.5.2.
    *
-   * Cost: one cache line from each target. `Assert.NO_CHECK` says that all have posted already; it is checked where posts are seen at once, in shared memory.
-   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_GROUP`, `ERR_RMA_SYNC` (an access epoch is open), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (no
-   * epoch is open then, and no post is used up).
+   * Cost: one cache line from each target. `Assert.NO_CHECK` asserts that all members have already posted; it is
+   * verified if posts are visible at once, in shared memory.
+   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_GROUP`, `ERR_RMA_SYNC` (an access epoch is open), `ERR_RMA_RANK_FAILED`,
+   * `ERR_RMA_TIMEOUT` (no epoch is open then, and no post is consumed).
    */
   start(group: Group, assert = 0, options?: WaitOptions): Promise<void> {
     return this.#active.start(group, assert, options);
   }
 
+  /** Blocks until all members of `group` have posted; otherwise like `start`. */
   startSync(group: Group, assert = 0, options?: WaitOptions): void {
     this.#active.startSync(group, assert, options);
   }
 
-  /** Ends the epoch that `start` opened: everything issued in it is complete here, and at a target once it has waited. Cost: one store to each target. */
+  /**
+   * Ends the access epoch that `start` opened. All operations issued in it are complete at this rank, and complete at a
+   * target once that target has called `wait`. Cost: one store to each target. Errors: `ERR_WIN`, `ERR_RMA_SYNC` (no
+   * such epoch is open), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+   */
   complete(options?: WaitOptions): Promise<void> {
     return this.#active.complete(options);
   }
 
+  /** Blocks until the access epoch has ended; otherwise like `complete`. */
   completeSync(options?: WaitOptions): void {
     this.#active.completeSync(options);
   }
 
   /**
-   * Opens an exposure epoch of this rank's part to the members of `group`, each of which starts an access epoch to a group with this rank in
-   * it. Never waits. MPI 4.1, 12.5.2. Cost: one store to each origin.
+   * Opens an exposure epoch: the members of `group`, each of which calls `start` with a group that contains this rank,
+   * may access this rank's part. Never waits. MPI 4.1, 12.5.2. Cost: one store to each origin.
    * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_GROUP`, `ERR_RMA_SYNC` (an exposure epoch is open).
    */
   async post(group: Group, assert = 0): Promise<void> {
     this.#active.post(group, assert);
   }
 
+  /** Opens an exposure epoch, like `post`. Never waits. */
   postSync(group: Group, assert = 0): void {
     this.#active.post(group, assert);
   }
 
   /**
-   * Ends the epoch that `post` opened: waits until all of its origins have completed; what they put can be loaded from `local`.
-   * After a deadline or an abort the epoch is still open: call it again.
+   * Ends the exposure epoch that `post` opened: waits until all its origins have called `complete`. Afterwards `local`
+   * holds what they put. After a timeout or an abort the epoch is still open: call `wait` again. Errors: `ERR_WIN`,
+   * `ERR_RMA_SYNC` (no such epoch is open), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
    */
   wait(options?: WaitOptions): Promise<void> {
     return this.#active.wait(options);
   }
 
+  /** Blocks until the exposure epoch has ended; otherwise like `wait`. */
   waitSync(options?: WaitOptions): void {
     this.#active.waitSync(options);
   }
 
-  /** The same without waiting: whether the epoch has ended. */
+  /**
+   * Ends the exposure epoch if all its origins have called `complete`, and returns whether it has ended. Never waits.
+   */
   test(): boolean {
     return this.#active.test();
   }
@@ -727,47 +819,60 @@ export class Window<T extends TypedArray = TypedArray> {
   // ---- locks ---------------------------------------------------------------------------------------------------------
 
   /**
-   * Opens a passive access epoch to `target`: `Lock.EXCLUSIVE` keeps all other locks away, `Lock.SHARED` only exclusive ones.
-   * First come, first served, unless the hint `lock` says otherwise. MPI 4.1, 12.5.3.
+   * Opens a passive-target epoch to `target`. `Lock.EXCLUSIVE` excludes all other locks, `Lock.SHARED` only exclusive
+   * ones. Locks are granted in the order of the requests, unless the hint `lock` selects another scheme. MPI 4.1,
+   * 12.5.3.
    *
-   * Cost: one compare-and-swap at the target if nobody holds or waits for it, and for an exclusive one an addition beside it; see the lock schemes (docs/guide/schemes.md).
-   * Errors: `ERR_WIN`, `ERR_LOCKTYPE`, `ERR_RANK`, `ERR_ASSERT`, `ERR_RMA_SYNC` (this rank holds it already, or is in a fence epoch),
-   * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (the lock is not held then).
+   * Cost: one compare-and-swap at the target if no rank holds the lock or waits for it, and one additional addition for
+   * an exclusive lock; see the lock schemes (docs/guide/schemes.md).
+   * Errors: `ERR_WIN`, `ERR_LOCKTYPE`, `ERR_RANK`, `ERR_ASSERT`, `ERR_RMA_SYNC` (this rank already holds the lock, or
+   * is in a fence epoch), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (this rank does not hold the lock then).
    */
   lock(target: number, type: Lock, assert = 0, options?: WaitOptions): Promise<void> {
     return this.#passive.lock(target, type as unknown as number, assert, options);
   }
 
+  /** Blocks until this rank holds the lock; otherwise like `lock`. */
   lockSync(target: number, type: Lock, assert = 0, options?: WaitOptions): void {
     this.#passive.lockSync(target, type as unknown as number, assert, options);
   }
 
-  /** Ends the epoch that `lock` opened: everything issued to `target` is complete, here and there. Cost: one atomic subtraction; of an exclusive lock, two. */
+  /**
+   * Ends the passive-target epoch that `lock` opened. All operations issued to `target` are complete, at this rank and
+   * at the target. Cost: one atomic subtraction; two for an exclusive lock. Errors: `ERR_WIN`, `ERR_RANK`,
+   * `ERR_RMA_SYNC` (this rank does not hold the lock), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+   */
   unlock(target: number, options?: WaitOptions): Promise<void> {
     return this.#passive.unlock(target, options);
   }
 
+  /** Blocks until the epoch has ended; otherwise like `unlock`. */
   unlockSync(target: number, options?: WaitOptions): void {
     this.#passive.unlockSync(target, options);
   }
 
   /**
-   * Opens a shared passive epoch to all ranks. While it waits for one rank's lock it holds none of the others, so that ranks which lock
-   * several targets cannot block each other through it. MPI 4.1, 12.5.3. Cost: one atomic addition; while somebody holds an exclusive lock or waits for one, one compare-and-swap a rank.
+   * Opens a passive-target epoch with shared locks to all ranks. While it waits for the lock of one rank it holds none
+   * of the others, so ranks that lock several targets cannot block each other through it. MPI 4.1, 12.5.3.
+   *
+   * Cost: one atomic addition; one compare-and-swap per rank while a rank holds an exclusive lock or waits for one.
+   * Errors: as `lock`.
    */
   lockAll(assert = 0, options?: WaitOptions): Promise<void> {
     return this.#passive.lockAll(assert, options);
   }
 
+  /** Blocks until this rank holds the locks; otherwise like `lockAll`. */
   lockAllSync(assert = 0, options?: WaitOptions): void {
     this.#passive.lockAllSync(assert, options);
   }
 
-  /** Ends the epoch that `lockAll` opened: everything issued is complete. */
+  /** Ends the epoch that `lockAll` opened. All operations issued in it are complete. Errors: as `unlock`. */
   unlockAll(options?: WaitOptions): Promise<void> {
     return this.#passive.unlockAll(options);
   }
 
+  /** Blocks until the epoch has ended; otherwise like `unlockAll`. */
   unlockAllSync(options?: WaitOptions): void {
     this.#passive.unlockAllSync(options);
   }
@@ -775,44 +880,56 @@ export class Window<T extends TypedArray = TypedArray> {
   // ---- flush ---------------------------------------------------------------------------------------------------------
 
   /**
-   * Completes everything issued to `target` so far, here and there, within a passive epoch. MPI 4.1, 12.5.4.
-   * Cost: one fence instruction if there were puts, where operations are complete when issued.
+   * Completes all operations issued to `target` so far, at this rank and at the target. Requires a passive-target
+   * epoch. MPI 4.1, 12.5.4.
+   * Cost: if operations are complete when issued, one fence instruction if there were puts.
    */
   flush(target: number, options?: WaitOptions): Promise<void> {
     return this.#passive.flush('flush', target, options);
   }
 
+  /** Blocks until the operations to `target` are complete; otherwise like `flush`. */
   flushSync(target: number, options?: WaitOptions): void {
     this.#passive.flushSync('flush', target, options);
   }
 
-  /** Completes everything issued to any rank. */
+  /** Completes all operations issued to any rank so far, at this rank and at the targets. Otherwise like `flush`. */
   flushAll(options?: WaitOptions): Promise<void> {
     return this.#passive.flushAll('flushAll', options);
   }
 
+  /** Blocks until all operations are complete; otherwise like `flushAll`. */
   flushAllSync(options?: WaitOptions): void {
     this.#passive.flushAllSync('flushAll', options);
   }
 
-  /** Completes everything issued to `target` here: origins may be reused, results are there. It says nothing about the target. */
+  /**
+   * Completes all operations issued to `target` so far at this rank only: origins may be reused, and results hold their
+   * data. They may be incomplete at the target.
+   */
   flushLocal(target: number, options?: WaitOptions): Promise<void> {
     return this.#passive.flush('flushLocal', target, options);
   }
 
+  /** Blocks until the operations to `target` are complete at this rank; otherwise like `flushLocal`. */
   flushLocalSync(target: number, options?: WaitOptions): void {
     this.#passive.flushSync('flushLocal', target, options);
   }
 
+  /** Completes all operations issued to any rank so far at this rank only. Otherwise like `flushLocal`. */
   flushLocalAll(options?: WaitOptions): Promise<void> {
     return this.#passive.flushAll('flushLocalAll', options);
   }
 
+  /** Blocks until all operations are complete at this rank; otherwise like `flushLocalAll`. */
   flushLocalAllSync(options?: WaitOptions): void {
     this.#passive.flushAllSync('flushLocalAll', options);
   }
 
-  /** Within a passive epoch: what others have written here and completed can be loaded after it, and the other way round. */
+  /**
+   * Synchronizes loads and stores with RMA operations in a passive-target epoch: later loads see what other ranks have
+   * written to this rank's part and completed, and later operations see earlier stores.
+   */
   sync(): void {
     this.#epochs.checkUsable('sync');
     memoryFence();
@@ -821,60 +938,72 @@ export class Window<T extends TypedArray = TypedArray> {
   // ---- epochs as objects ----------------------------------------------------------------------------------------------
 
   /**
-   * `lock` as an object whose type offers what the epoch allows, for `await using epoch = await win.locked(target)`: the unlock is the end of the
-   * block. Cost and errors as `lock`.
+   * Opens the epoch of `lock` and returns it as an object that offers only the calls that the epoch allows. With `await
+   * using epoch = await win.locked(target)`, the end of the block unlocks. Cost and errors: as `lock`.
    */
   async locked(target: number, type: Lock = Lock.EXCLUSIVE, assert = 0, options?: WaitOptions): Promise<LockEpoch<T>> {
     await this.lock(target, type, assert, options);
     return new LockEpoch(this, target);
   }
 
+  /** Blocks until this rank holds the lock; otherwise like `locked`. */
   lockedSync(target: number, type: Lock = Lock.EXCLUSIVE, assert = 0, options?: WaitOptions): LockEpoch<T> {
     this.lockSync(target, type, assert, options);
     return new LockEpoch(this, target);
   }
 
-  /** `lockAll` as an object. */
+  /**
+   * Opens the epoch of `lockAll` and returns it as an object; its end is `unlockAll`. Cost and errors: as `lockAll`.
+   */
   async lockedAll(assert = 0, options?: WaitOptions): Promise<LockAllEpoch<T>> {
     await this.lockAll(assert, options);
     return new LockAllEpoch(this);
   }
 
+  /** Blocks until this rank holds the locks; otherwise like `lockedAll`. */
   lockedAllSync(assert = 0, options?: WaitOptions): LockAllEpoch<T> {
     this.lockAllSync(assert, options);
     return new LockAllEpoch(this);
   }
 
-  /** `fence` as an object; its end is another fence, with `Assert.NO_SUCCEED`. Collective. */
+  /**
+   * Opens an epoch with `fence` and returns it as an object; its end is a fence with `Assert.NO_SUCCEED`. Collective.
+   * Cost and errors: as `fence`.
+   */
   async fenced(assert = 0, options?: WaitOptions): Promise<FenceEpoch<T>> {
     checkAssert('fenced', assert, FENCED_ASSERTIONS);
     await this.fence(assert, options);
     return new FenceEpoch(this);
   }
 
+  /** Blocks until the fence is complete; otherwise like `fenced`. */
   fencedSync(assert = 0, options?: WaitOptions): FenceEpoch<T> {
     checkAssert('fenced', assert, FENCED_ASSERTIONS);
     this.fenceSync(assert, options);
     return new FenceEpoch(this);
   }
 
-  /** `start` as an object; its end is `complete`. */
+  /**
+   * Opens the access epoch of `start` and returns it as an object; its end is `complete`. Cost and errors: as `start`.
+   */
   async started(group: Group, assert = 0, options?: WaitOptions): Promise<StartEpoch<T>> {
     await this.start(group, assert, options);
     return new StartEpoch(this);
   }
 
+  /** Blocks until all members of `group` have posted; otherwise like `started`. */
   startedSync(group: Group, assert = 0, options?: WaitOptions): StartEpoch<T> {
     this.startSync(group, assert, options);
     return new StartEpoch(this);
   }
 
-  /** `post` as an object; its end is `wait`. */
+  /** Opens the exposure epoch of `post` and returns it as an object; its end is `wait`. Cost and errors: as `post`. */
   async posted(group: Group, assert = 0): Promise<PostEpoch<T>> {
     await this.post(group, assert);
     return new PostEpoch(this);
   }
 
+  /** Opens an exposure epoch and returns it as an object, like `posted`. Never waits. */
   postedSync(group: Group, assert = 0): PostEpoch<T> {
     this.postSync(group, assert);
     return new PostEpoch(this);
@@ -883,8 +1012,9 @@ export class Window<T extends TypedArray = TypedArray> {
   // ---- end ------------------------------------------------------------------------------------------------------------
 
   /**
-   * Collective. Gives the window back: no rank may be in an epoch on it. MPI 4.1, 12.2.5. `local` of an allocated window is gone afterwards.
-   * If a rank has failed, the call fails too, but what this rank holds is released all the same.
+   * Frees the window. Collective: no rank may be in an epoch on it. Afterwards the `local` of an allocated window is
+   * gone. If a rank has failed, the call fails, but this rank still releases what it holds. A second call does nothing.
+   * MPI 4.1, 12.2.5.
    */
   async free(options?: WaitOptions): Promise<void> {
     if (this.#epochs.freed) return;
@@ -897,6 +1027,7 @@ export class Window<T extends TypedArray = TypedArray> {
     }
   }
 
+  /** Blocks until the window is freed; otherwise like `free`. */
   freeSync(options?: WaitOptions): void {
     this.#epochs.comm.job.refuseSync('free');
     if (this.#epochs.freed) return;
@@ -940,6 +1071,7 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#parts.release();
   }
 
+  /** Frees the window at the end of an `await using` block: see `free`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.free();
   }

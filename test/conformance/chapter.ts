@@ -41,7 +41,7 @@ const ALL_RANKS: readonly Ranks[] = [
 const GATE_RANKS: readonly Ranks[] = RANK_KINDS.map((kind, i) => ({ name: kind, kind, sizes: [3 - i] }));
 /** What the library says of what is not to be had on a device. */
 const NOT_ON_DEVICES =
-  /cannot load and store its memory|is behind a device|reaches memory from the library only|needs a provider whose requests/;
+  /cannot load and store its memory|is behind a device|reaches only memory from the library|needs a provider whose requests/;
 const FOLDER =
   process.env['ONESIDED_TEST_RESULTS'] ?? fileURLToPath(new URL('../../build/conformance/', import.meta.url));
 /** Jobs that end early are begun again after the requirement that ended them. */

@@ -91,7 +91,8 @@ async function layouts(world: Communicator): Promise<void> {
   for (let c = 0; c < 64; c++) win.put(numbers, target, c, column);
   assert.throws(() => win.get(numbers, target, 5, column), conflict);
   assert.throws(() => win.get(numbers.subarray(0, 1), target, 4095), {
-    message: /^get to rank \d in window #\d+: bytes 32760 … 32767 of the part of rank \d are those of an earlier put/,
+    message:
+      /^get to rank \d in window #\d+: bytes 32760 … 32767 of the part of rank \d overlap those of an earlier put/,
   });
   await win.unlockAll();
   await win.free();
