@@ -133,7 +133,7 @@ export class Communicator extends CollectiveCalls {
     await job.progress.wait(
       {
         advance: () => job.complete,
-        describe: () => `init() (waiting until all ${job.size} ranks have called it)`,
+        describe: () => `init() (waiting for all ${job.size} ranks to call it)`,
         isPolling: () => !job.context.capabilities.loadStore,
       },
       options,
@@ -303,7 +303,7 @@ export class Communicator extends CollectiveCalls {
     try {
       return new type(this.job.allocateMemory(bytes).buffer, 0, length);
     } catch (cause) {
-      throw new RmaError('ERR_SIZE', `allocMem: ${bytes} bytes of shared memory could not be had`, { cause });
+      throw new RmaError('ERR_SIZE', `allocMem: cannot allocate ${bytes} bytes of shared memory`, { cause });
     }
   }
 
@@ -311,12 +311,12 @@ export class Communicator extends CollectiveCalls {
   freeMem(array: TypedArray): void {
     const memory = typeCodeOf(array) < 0 ? undefined : this.job.libraryMemory.get(array.buffer);
     if (memory === undefined)
-      throw argumentTypeError(`freeMem: ${show(array)} is not memory from allocMem`, 'ERR_BUFFER');
+      throw argumentTypeError(`freeMem: allocMem did not allocate ${show(array)}`, 'ERR_BUFFER');
     this.job.origins.forget(array.buffer);
     try {
       memory.free();
     } catch (cause) {
-      throw new RmaError('ERR_BUFFER', `freeMem: ${show(array)} is part of a window; free that first`, { cause });
+      throw new RmaError('ERR_BUFFER', `freeMem: ${show(array)} is part of a window; free the window first`, { cause });
     }
     this.job.libraryMemory.delete(array.buffer);
   }
@@ -655,7 +655,7 @@ export class Communicator extends CollectiveCalls {
     }
     if (color < 0 && color !== Rank.UNDEFINED) {
       throw argumentRangeError(
-        `split: color must be at least 0, not ${color}; a rank that joins no communicator passes Rank.UNDEFINED`,
+        `split: color must be at least 0, not ${color}; pass Rank.UNDEFINED to join no communicator`,
       );
     }
     return { name: call, steps: () => this.#split(color, key) };
@@ -710,7 +710,7 @@ export class Communicator extends CollectiveCalls {
 
   #refusal(call: string): RmaError | undefined {
     if (this.job.finalized)
-      return new RmaError('ERR_COMM', `${call}: the job was finalized; no call can follow finalize()`);
+      return new RmaError('ERR_COMM', `${call}: this rank has finalized the job; make no calls after finalize()`);
     if (this.#broken !== undefined) {
       // What ended early may have done so because of a rank that is gone, which is then what is wrong.
       const failure = this.job.failure();

@@ -117,17 +117,20 @@ export class Group {
     const list = readList(`group.${call}`, 'the list of ranks', ranks) as number[];
     const picked = list.map((rank) => {
       if (!Number.isInteger(rank) || rank < 0 || rank >= this.size) {
-        throw argumentRangeError(`group.${call}: ${showRank(rank)} is no rank of a group of ${this.size}`, 'ERR_RANK');
+        throw argumentRangeError(
+          `group.${call}: ${showRank(rank)} is not a rank of a group of ${this.size}`,
+          'ERR_RANK',
+        );
       }
       return this.worldRanks[rank];
     });
     if (new Set(picked).size < picked.length)
-      throw new RmaError('ERR_RANK', `group.${call}: a rank stands twice in [${list}]`);
+      throw new RmaError('ERR_RANK', `group.${call}: [${list}] contains a rank twice`);
     return picked;
   }
 }
 
 function asGroup(call: string, value: unknown): Group {
   if (Group.is(value)) return value;
-  throw argumentTypeError(`group.${call}: a Group is expected, not ${show(value)}`, 'ERR_GROUP');
+  throw argumentTypeError(`group.${call}: the other group must be a Group, not ${show(value)}`, 'ERR_GROUP');
 }

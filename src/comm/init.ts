@@ -68,14 +68,17 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     if (named === undefined) {
       throw new RmaError(
         'ERR_COMM',
-        'init: this process has finalized its job, and cannot join it again; call finalize() once, at the end. Only a job with a name can be joined after that: init({ job, size })',
+        'init: this process has finalized its job and cannot join it again; call finalize() once, at the end. After that, a process can only join a named job: init({ job, size })',
       );
     }
     joined = undefined;
   }
   if (joined !== undefined && named !== undefined && named !== joined.named) {
-    const own = joined.named === undefined ? 'the job that it was started in' : `job ${joined.named}`;
-    throw new RmaError('ERR_COMM', `init: cannot join job ${named}: this process is in ${own}; finalize() that first`);
+    const own = joined.named === undefined ? 'the job that started it' : `job ${joined.named}`;
+    throw new RmaError(
+      'ERR_COMM',
+      `init: cannot join job ${named}: this process is in ${own}; call finalize() there first`,
+    );
   }
   joined ??= begin(named, read);
   // What a process manager says comes from its own events.
@@ -99,7 +102,7 @@ function readInit(options: InitOptions): InitOptions {
   const wait = readWait('init', options, ['job', 'size']);
   const { job, size } = reading('init', 'the options', () => ({ job: options.job, size: options.size }));
   if (job !== undefined) checkNamedJob(job, size);
-  else if (size !== undefined) throw argumentTypeError('init: size belongs to a named job; give { job, size }');
+  else if (size !== undefined) throw argumentTypeError('init: size is only for named jobs; pass { job, size }');
   return { ...wait, ...(job !== undefined && { job }), ...(size !== undefined && { size }) } as InitOptions;
 }
 
@@ -162,7 +165,10 @@ function joinLauncher(native: Native, fd: number): Membership {
   const rank = Number(process.env['ONESIDED_RANK']);
   const size = Number(process.env['ONESIDED_SIZE']);
   if (!Number.isInteger(rank) || !Number.isInteger(size) || rank < 0 || rank >= size || size > MAX_RANKS) {
-    throw new RmaError('ERR_COMM', `init: ONESIDED_RANK=${rank} and ONESIDED_SIZE=${size} do not name a rank of a job`);
+    throw new RmaError(
+      'ERR_COMM',
+      `init: ONESIDED_RANK=${rank} and ONESIDED_SIZE=${size} are not the rank and the size of a job`,
+    );
   }
   const membership = joinProcesses(native, fd, rank, size, true);
   native.parentDeathSignal(SIGKILL);
@@ -183,7 +189,7 @@ function patienceOf(
     controller.abort(
       new RmaError(
         'ERR_RMA_TIMEOUT',
-        `init: rank ${rank} of ${size} has not heard of all the others from ${name} within ${timeout} ms`,
+        `init: rank ${rank} of ${size} did not hear from all other ranks through ${name} within ${timeout} ms`,
       ),
     );
   const timer = timeout === 0 ? undefined : setTimeout(late, timeout);

@@ -81,8 +81,7 @@ export async function runTasks<T>(
   if (!Number.isInteger(size) || size < 1 || size > MOST_TASKS) {
     throw argumentRangeError(`${call}: the number of ranks must be 1 … ${MOST_TASKS}, not ${show(size)}`);
   }
-  if (typeof main !== 'function')
-    throw argumentTypeError(`${call}: the ranks' program must be a function, not ${show(main)}`);
+  if (typeof main !== 'function') throw argumentTypeError(`${call}: main must be a function, not ${show(main)}`);
   if (typeof options !== 'object' || options === null) {
     throw argumentTypeError(`${call}: options must be { fabric, seed, … }, not ${show(options)}`);
   }
@@ -100,10 +99,10 @@ export async function runTasks<T>(
     throw argumentRangeError(`${call}: timeout must be at least 0 milliseconds, not ${show(timeout)}`);
   }
   if (trace !== undefined && (typeof trace !== 'string' || trace === '')) {
-    throw argumentTypeError(`${call}: trace must be the name of a file, not ${show(trace)}`);
+    throw argumentTypeError(`${call}: trace must be a file name, not ${show(trace)}`);
   }
   if (typeof fabric !== 'string' && (typeof fabric !== 'object' || fabric === null)) {
-    throw argumentTypeError(`${call}: fabric must be a name, or come from onesided/fabrics, not ${show(fabric)}`);
+    throw argumentTypeError(`${call}: fabric must be the name or the description of a fabric, not ${show(fabric)}`);
   }
   const described =
     typeof fabric === 'string' ? loadFabric(fabric) : checkFabric(reading(call, 'fabric', () => copyOf(fabric)));
@@ -332,7 +331,7 @@ class Run<T> {
     const who = [...this.#done.keys()].filter((rank) => !this.#done[rank] && !this.#contexts[rank].cpu.isWaiting);
     return new RmaError(
       'ERR_RMA_WOULD_DEADLOCK',
-      `rank ${who.slice(0, 20).join(', ')} waits for something that is not on the fabric, and that nothing in this process will bring about`,
+      `${who.length === 1 ? 'rank' : 'ranks'} ${who.slice(0, 20).join(', ')} ${who.length === 1 ? 'waits' : 'wait'} for an event outside the fabric that nothing in this process can cause`,
     );
   }
 
