@@ -25,7 +25,7 @@ describe.sequential('init', () => {
     const world = await init();
     expect(await init()).toBe(world);
     await expect(init({ job: 'other', size: 1 })).rejects.toThrow(
-      refused('cannot join job "other" of 1 ranks: this process is in the job that it was started in'),
+      refused('cannot join job "other" of 1 ranks: this process is in the job that started it'),
     );
     await world.finalize();
     await expect(init()).rejects.toThrow(refused('has finalized its job and cannot join it again'));

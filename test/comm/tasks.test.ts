@@ -241,13 +241,13 @@ describe('what cannot be', () => {
     for (const [size, options, words] of [
       [0, FABRIC, /number of ranks/],
       [1.5, FABRIC, /number of ranks/],
-      [1, { fabric: 'tin-cans' }, /no fabric "tin-cans"; there are connectx-16-cores, infinihost-64/],
+      [1, { fabric: 'tin-cans' }, /no fabric is named "tin-cans"; give connectx-16-cores, infinihost-64/],
       [1, { ...FABRIC, seed: -1 }, /seed/],
       [1, { ...FABRIC, order: 'alphabetical' }, /order/],
       [1, { ...FABRIC, timeout: Number.NaN }, /timeout/],
       [2, { ...FABRIC, faults: { loss: 2 } }, /faults.loss/],
       [2, { ...FABRIC, faults: { delay: -1 } }, /faults.delay/],
-      [2, { ...FABRIC, faults: { deaths: [{ rank: 2, time: 0 }] } }, /no rank of 2/],
+      [2, { ...FABRIC, faults: { deaths: [{ rank: 2, time: 0 }] } }, /2 is not a rank from 0 to 1/],
     ] as const) {
       await expect(runTasks(size, main, options as TaskOptions)).rejects.toThrowError(words);
     }

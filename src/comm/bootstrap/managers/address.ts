@@ -199,7 +199,7 @@ function attempt(
 function refusalOf({ rank, size: theirs, card }: Hello, size: number, members: Map<number, unknown>) {
   if (theirs !== size) return `rank ${rank} has ONESIDED_SIZE=${theirs}, but rank 0 has ONESIDED_SIZE=${size}`;
   if (!Number.isInteger(rank) || rank <= 0 || rank >= size)
-    return `ONESIDED_RANK=${rank} is not a rank of this job of ${size}, or is rank 0 again`;
+    return `every rank but rank 0 must have an ONESIDED_RANK from 1 to ${size - 1}, not ${rank}`;
   if (members.has(rank)) return `rank ${rank} has already joined: two processes have the same ONESIDED_RANK`;
   if (typeof card !== 'string') return `rank ${rank} sent no connection data`;
   return undefined;
