@@ -36,7 +36,9 @@ export function checkDebug(call: string): void {
     if (WORDS.includes(word) && word !== 'nodes:N') continue;
     if (/^nodes:[1-9]\d{0,5}$/.test(word)) continue;
     if (word.startsWith('nodes:'))
-      throw argumentTypeError(`${call}: ONESIDED_DEBUG: nodes:N needs a number of ranks, not ${show(word)}`);
+      throw argumentTypeError(
+        `${call}: ONESIDED_DEBUG: nodes:N needs a number of ranks from 1 to 999999, not ${show(word)}`,
+      );
     throw argumentTypeError(`${call}: ONESIDED_DEBUG: ${unknownName(word, WORDS)}`);
   }
 }

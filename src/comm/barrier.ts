@@ -346,7 +346,7 @@ class CentralBarrier implements BarrierState {
   }
 
   waitsFor(): string {
-    return this.#arrivals.missing(this.#count, namedIn(this.#signals)) ?? 'its release by the rank that came last';
+    return this.#arrivals.missing(this.#count, namedIn(this.#signals)) ?? 'the last rank to release it';
   }
 }
 

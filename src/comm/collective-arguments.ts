@@ -35,7 +35,7 @@ export function checkBuffers(call: string, send: TypedArray, receive: TypedArray
     receive.byteOffset < send.byteOffset + send.byteLength
   ) {
     throw argumentRangeError(
-      `${call}: send and receive overlap; give a copy of one, such as send.slice()`,
+      `${call}: send and receive overlap; pass a copy of one, such as send.slice()`,
       'ERR_BUFFER',
     );
   }
@@ -44,7 +44,7 @@ export function checkBuffers(call: string, send: TypedArray, receive: TypedArray
 
 /** @param code `TypeCode` of the operands */
 export function checkOp(call: string, op: Op, code: number): void {
-  if (!isOp(op)) throw argumentTypeError(`${call}: op must be one of Op's, not ${show(op)}`, 'ERR_OP');
+  if (!isOp(op)) throw argumentTypeError(`${call}: op must be a member of Op, not ${show(op)}`, 'ERR_OP');
   if (op === Op.REPLACE || op === Op.NO_OP) throw new RmaError('ERR_OP', `${call}: ${op} is for windows only`);
   if (!opAllowed(op.code, code)) throw new RmaError('ERR_OP', `${call}: ${op} is not defined on ${TYPE_NAMES[code]}`);
 }
@@ -59,7 +59,7 @@ export function checkReduction(call: string, send: TypedArray, receive: TypedArr
 export function checkSameLength(call: string, send: TypedArray, receive: TypedArray): void {
   if (send.length === receive.length) return;
   throw argumentRangeError(
-    `${call}: send has ${send.length} elements and receive ${receive.length}; both need the same number`,
+    `${call}: send has ${send.length} elements, but receive has ${receive.length}; both must have the same length`,
     'ERR_BUFFER',
   );
 }
@@ -84,14 +84,14 @@ export function checkCounts(call: string, { size }: Members, buffer: TypedArray,
   for (const count of list) {
     if (!Number.isInteger(count) || count < 0) {
       throw argumentRangeError(
-        `${call}: a count of ${show(count)} elements; ${buffer.length} elements must divide among ${size} ranks`,
+        `${call}: every count must be a whole number of at least 0, not ${show(count)}; the counts divide ${buffer.length} elements among ${size} ranks`,
       );
     }
     sum += count;
   }
   if (sum !== buffer.length) {
     throw argumentRangeError(
-      `${call}: the counts add up to ${sum}, the buffer has ${buffer.length} elements`,
+      `${call}: the counts add up to ${sum}, but the buffer has ${buffer.length} elements`,
       'ERR_BUFFER',
     );
   }

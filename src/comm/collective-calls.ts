@@ -46,11 +46,11 @@ export interface BegunCollective<T> {
 export type AtRoot<T> = T | null | undefined;
 
 export abstract class CollectiveCalls implements Members {
-  /** This rank, from 0. */
+  /** The rank of the caller in this communicator: 0 … `size` − 1 (`MPI_Comm_rank`). */
   abstract readonly rank: number;
-  /** The number of ranks. */
+  /** The number of ranks in this communicator (`MPI_Comm_size`). */
   abstract readonly size: number;
-  /** For error messages. */
+  /** The name of this communicator in error messages, for example `world`. */
   abstract readonly name: string;
 
   /** @internal */
@@ -59,34 +59,40 @@ export abstract class CollectiveCalls implements Members {
   abstract collectiveSync<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): T;
 
   /**
-   * Copies `buffer` of rank `root` into everybody's `buffer` (`MPI_Bcast`).
-   * @param buffer of the same type and length at all ranks
+   * Copies `buffer` from rank `root` to all ranks (`MPI_Bcast`).
+   * @param buffer has the same type and length at all ranks
    * Cost: ⌈log2 p⌉ rounds; each rank but the root receives one message.
    */
   async broadcast(buffer: TypedArray, root: number, options?: WaitOptions): Promise<void> {
     await this.collective(this.#broadcast(buffer, root), options).promise;
   }
 
-  /** As `broadcast`; blocks this thread. */
+  /**
+   * Copies `buffer` from rank `root` to all ranks and blocks this thread until the call is complete; otherwise the same
+   * as `broadcast`.
+   */
   broadcastSync(buffer: TypedArray, root: number, options?: WaitOptions): void {
     this.collectiveSync(this.#broadcast(buffer, root), options);
   }
 
-  /** MPI's name for `broadcast`. */
+  /** Copies `buffer` from rank `root` to all ranks (MPI's name for `broadcast`). */
   bcast(buffer: TypedArray, root: number, options?: WaitOptions): Promise<void> {
     return this.broadcast(buffer, root, options);
   }
 
-  /** MPI's name for `broadcastSync`. */
+  /**
+   * Copies `buffer` from rank `root` to all ranks and blocks this thread until the call is complete (MPI's name for
+   * `broadcastSync`).
+   */
   bcastSync(buffer: TypedArray, root: number, options?: WaitOptions): void {
     this.broadcastSync(buffer, root, options);
   }
 
   /**
-   * `receive[i]` of rank `root` becomes the combination of all ranks' `send[i]` (`MPI_Reduce`). Operands are combined
-   * in the order of the ranks from the root on; in which groups depends on the number of ranks only, so that rounded
-   * sums are the same in every run.
-   * @param receive at the root: of the type and length of `send`; elsewhere it may be `null`
+   * Combines the `send` arrays of all ranks element by element with `op` and stores the result in `receive` at rank
+   * `root` (`MPI_Reduce`). The operands are combined in rank order, starting at the root. Their grouping depends only
+   * on the number of ranks, so rounded sums are the same in every run.
+   * @param receive at the root, an array with the type and length of `send`; the other ranks can pass `null`
    * Cost: ⌈log2 p⌉ rounds; each rank but the root sends one message of the whole vector.
    */
   async reduce(
@@ -99,28 +105,36 @@ export abstract class CollectiveCalls implements Members {
     await this.collective(this.#reduce(send, receive, op, root), options).promise;
   }
 
-  /** As `reduce`; blocks this thread. */
+  /**
+   * Combines the `send` arrays of all ranks at rank `root` and blocks this thread until the call is complete; otherwise
+   * the same as `reduce`.
+   */
   reduceSync(send: TypedArray, receive: AtRoot<TypedArray>, op: Op, root: number, options?: WaitOptions): void {
     this.collectiveSync(this.#reduce(send, receive, op, root), options);
   }
 
   /**
-   * `receive[i]` becomes the combination of all ranks' `send[i]`, bit for bit the same at all ranks (`MPI_Allreduce`).
-   * Cost: ⌈log2 p⌉ exchanges of the whole vector, two more if p is no power of two.
+   * Combines the `send` arrays of all ranks element by element with `op` and stores the result in `receive` at every
+   * rank (`MPI_Allreduce`). All ranks get the same bits.
+   * Cost: ⌈log2 p⌉ exchanges of the whole vector, and two more if p is not a power of two.
    */
   async allreduce(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): Promise<void> {
     await this.collective(this.#allreduce(send, receive, op), options).promise;
   }
 
-  /** As `allreduce`; blocks this thread. */
+  /**
+   * Combines the `send` arrays of all ranks at every rank and blocks this thread until the call is complete; otherwise
+   * the same as `allreduce`.
+   */
   allreduceSync(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): void {
     this.collectiveSync(this.#allreduce(send, receive, op), options);
   }
 
   /**
-   * Combines all ranks' `send` and gives rank r the part of `counts[r]` elements that is r's, or equal parts without
-   * `counts` (`MPI_Reduce_scatter`, `MPI_Reduce_scatter_block`).
-   * Cost: ⌈log2 p⌉ exchanges, each of half as much as the one before.
+   * Combines the `send` arrays of all ranks element by element with `op` and distributes the result: rank r receives
+   * the next `counts[r]` elements (`MPI_Reduce_scatter`). Without `counts`, all ranks receive parts of equal length
+   * (`MPI_Reduce_scatter_block`).
+   * Cost: ⌈log2 p⌉ exchanges, each half as long as the previous one.
    */
   async reduceScatter(
     send: TypedArray,
@@ -132,7 +146,10 @@ export abstract class CollectiveCalls implements Members {
     await this.collective(this.#reduceScatter(send, receive, op, counts), options).promise;
   }
 
-  /** As `reduceScatter`; blocks this thread. */
+  /**
+   * Combines the `send` arrays of all ranks, distributes the result and blocks this thread until the call is complete;
+   * otherwise the same as `reduceScatter`.
+   */
   reduceScatterSync(
     send: TypedArray,
     receive: TypedArray,
@@ -143,60 +160,78 @@ export abstract class CollectiveCalls implements Members {
     this.collectiveSync(this.#reduceScatter(send, receive, op, counts), options);
   }
 
-  /** MPI's name for `reduceScatter` with equal parts. */
+  /**
+   * Combines the `send` arrays of all ranks and distributes the result (MPI's name for `reduceScatter` with equal
+   * parts).
+   */
   reduceScatterBlock(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): Promise<void> {
     return this.reduceScatter(send, receive, op, undefined, options);
   }
 
-  /** MPI's name for `reduceScatterSync` with equal parts. */
+  /**
+   * Combines the `send` arrays of all ranks, distributes the result, and blocks this thread until the call is complete
+   * (MPI's name for `reduceScatterSync` with equal parts).
+   */
   reduceScatterBlockSync(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): void {
     this.reduceScatterSync(send, receive, op, undefined, options);
   }
 
   /**
-   * `receive[i]` becomes the combination of `send[i]` of the ranks up to this one, in the order of the ranks
-   * (`MPI_Scan`).
+   * Combines the `send` arrays of ranks 0 to `rank` element by element with `op`, in rank order, and stores the result
+   * in `receive` (`MPI_Scan`).
    * Cost: ⌈log2 p⌉ exchanges of the whole vector.
    */
   async scan(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): Promise<void> {
     await this.collective(this.#scan('scan', send, receive, op), options).promise;
   }
 
-  /** As `scan`; blocks this thread. */
+  /**
+   * Combines the `send` arrays of ranks 0 to `rank` and blocks this thread until the call is complete; otherwise the
+   * same as `scan`.
+   */
   scanSync(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): void {
     this.collectiveSync(this.#scan('scan', send, receive, op), options);
   }
 
   /**
-   * As `scan`, without this rank's own `send` (`MPI_Exscan`). `receive` of rank 0 stays as it is.
+   * Combines the `send` arrays of ranks 0 to `rank` − 1 element by element with `op`, in rank order, and stores the
+   * result in `receive` (`MPI_Exscan`). `receive` of rank 0 does not change.
    * Cost: ⌈log2 p⌉ exchanges of the whole vector.
    */
   async exscan(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): Promise<void> {
     await this.collective(this.#scan('exscan', send, receive, op), options).promise;
   }
 
-  /** As `exscan`; blocks this thread. */
+  /**
+   * Combines the `send` arrays of ranks 0 to `rank` − 1 and blocks this thread until the call is complete; otherwise
+   * the same as `exscan`.
+   */
   exscanSync(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): void {
     this.collectiveSync(this.#scan('exscan', send, receive, op), options);
   }
 
   /**
-   * `receive` of rank `root` gets all ranks' `send`, by rank (`MPI_Gather`).
-   * @param receive at the root: p blocks of `send.length` elements; elsewhere it may be `null`
+   * Collects the `send` arrays of all ranks, in rank order, in `receive` at rank `root` (`MPI_Gather`).
+   * @param receive at the root, p blocks of `send.length` elements; the other ranks can pass `null`
    * Cost: ⌈log2 p⌉ rounds; each rank but the root sends one message.
    */
   async gather(send: TypedArray, receive: AtRoot<TypedArray>, root: number, options?: WaitOptions): Promise<void> {
     await this.collective(this.#gather(send, receive, root), options).promise;
   }
 
-  /** As `gather`; blocks this thread. */
+  /**
+   * Collects the `send` arrays of all ranks at rank `root` and blocks this thread until the call is complete; otherwise
+   * the same as `gather`.
+   */
   gatherSync(send: TypedArray, receive: AtRoot<TypedArray>, root: number, options?: WaitOptions): void {
     this.collectiveSync(this.#gather(send, receive, root), options);
   }
 
   /**
-   * As `gather`, with as many elements from each rank as it sends (`MPI_Gatherv`); blocks lie one after the other.
-   * @param counts at the root: elements from each rank, which add up to `receive.length`; elsewhere they may be `null`
+   * Collects the `send` arrays of all ranks, which can differ in length, in `receive` at rank `root` (`MPI_Gatherv`).
+   * The blocks are contiguous and in rank order.
+   * @param counts at the root, the number of elements from each rank; the sum is `receive.length`. The other ranks can
+   * pass `null`
    * Cost: p − 1 messages to the root.
    */
   async gatherv(
@@ -209,7 +244,10 @@ export abstract class CollectiveCalls implements Members {
     await this.collective(this.#gatherv(send, receive, counts, root), options).promise;
   }
 
-  /** As `gatherv`; blocks this thread. */
+  /**
+   * Collects the `send` arrays of all ranks, which can differ in length, at rank `root` and blocks this thread until
+   * the call is complete; otherwise the same as `gatherv`.
+   */
   gathervSync(
     send: TypedArray,
     receive: AtRoot<TypedArray>,
@@ -221,23 +259,27 @@ export abstract class CollectiveCalls implements Members {
   }
 
   /**
-   * Block r of the `send` of rank `root` goes to rank r (`MPI_Scatter`).
-   * @param send at the root: p blocks of `receive.length` elements; elsewhere it may be `null`
+   * Sends block r of the `send` array of rank `root` to rank r (`MPI_Scatter`).
+   * @param send at the root, p blocks of `receive.length` elements; the other ranks can pass `null`
    * Cost: ⌈log2 p⌉ rounds; each rank but the root receives one message.
    */
   async scatter(send: AtRoot<TypedArray>, receive: TypedArray, root: number, options?: WaitOptions): Promise<void> {
     await this.collective(this.#scatter(send, receive, root), options).promise;
   }
 
-  /** As `scatter`; blocks this thread. */
+  /**
+   * Sends block r of the `send` array of rank `root` to rank r and blocks this thread until the call is complete;
+   * otherwise the same as `scatter`.
+   */
   scatterSync(send: AtRoot<TypedArray>, receive: TypedArray, root: number, options?: WaitOptions): void {
     this.collectiveSync(this.#scatter(send, receive, root), options);
   }
 
   /**
-   * As `scatter`, with as many elements for each rank as its `receive` has (`MPI_Scatterv`); blocks lie one after the
-   * other.
-   * @param counts at the root: elements for each rank, which add up to `send.length`; elsewhere they may be `null`
+   * Sends block r of the `send` array of rank `root` to rank r; the blocks can differ in length (`MPI_Scatterv`). They
+   * are contiguous and in rank order.
+   * @param counts at the root, the number of elements for each rank; the sum is `send.length`. The other ranks can pass
+   * `null`
    * Cost: p − 1 messages from the root.
    */
   async scatterv(
@@ -250,7 +292,10 @@ export abstract class CollectiveCalls implements Members {
     await this.collective(this.#scatterv(send, counts, receive, root), options).promise;
   }
 
-  /** As `scatterv`; blocks this thread. */
+  /**
+   * Sends block r of the `send` array of rank `root`, of any length, to rank r and blocks this thread until the call is
+   * complete; otherwise the same as `scatterv`.
+   */
   scattervSync(
     send: AtRoot<TypedArray>,
     counts: AtRoot<readonly number[]>,
@@ -262,36 +307,42 @@ export abstract class CollectiveCalls implements Members {
   }
 
   /**
-   * Everybody's `receive` gets all ranks' `send`, by rank (`MPI_Allgather`).
-   * @param receive p blocks of `send.length` elements
-   * Cost: ⌈log2 p⌉ rounds; each rank sends p − 1 blocks in all.
+   * Collects the `send` arrays of all ranks, in rank order, in `receive` at every rank (`MPI_Allgather`).
+   * @param receive has p blocks of `send.length` elements
+   * Cost: ⌈log2 p⌉ rounds; each rank sends p − 1 blocks in total.
    */
   async allgather(send: TypedArray, receive: TypedArray, options?: WaitOptions): Promise<void> {
     await this.collective(this.#allgather(send, receive), options).promise;
   }
 
-  /** As `allgather`; blocks this thread. */
+  /**
+   * Collects the `send` arrays of all ranks at every rank and blocks this thread until the call is complete; otherwise
+   * the same as `allgather`.
+   */
   allgatherSync(send: TypedArray, receive: TypedArray, options?: WaitOptions): void {
     this.collectiveSync(this.#allgather(send, receive), options);
   }
 
   /**
-   * Block r of `send` goes to rank r; block r of `receive` comes from rank r (`MPI_Alltoall`).
-   * Cost: p − 1 messages a rank.
+   * Sends block r of `send` to rank r, and receives block r of `receive` from rank r (`MPI_Alltoall`).
+   * Cost: p − 1 messages per rank.
    */
   async alltoall(send: TypedArray, receive: TypedArray, options?: WaitOptions): Promise<void> {
     await this.collective(this.#alltoall(send, receive), options).promise;
   }
 
-  /** As `alltoall`; blocks this thread. */
+  /**
+   * Exchanges one block with every rank and blocks this thread until the call is complete; otherwise the same as
+   * `alltoall`.
+   */
   alltoallSync(send: TypedArray, receive: TypedArray, options?: WaitOptions): void {
     this.collectiveSync(this.#alltoall(send, receive), options);
   }
 
   /**
-   * As `alltoall`, with as many elements to and from each rank as the counts say (`MPI_Alltoallv`); blocks lie one
-   * after the other.
-   * Cost: p − 1 messages a rank.
+   * Sends `sendCounts[r]` elements to rank r, and receives `receiveCounts[r]` elements from rank r (`MPI_Alltoallv`).
+   * The blocks of both arrays are contiguous and in rank order.
+   * Cost: p − 1 messages per rank.
    */
   async alltoallv(
     send: TypedArray,
@@ -303,7 +354,10 @@ export abstract class CollectiveCalls implements Members {
     await this.collective(this.#alltoallv(send, sendCounts, receive, receiveCounts), options).promise;
   }
 
-  /** As `alltoallv`; blocks this thread. */
+  /**
+   * Exchanges one block of any length with every rank and blocks this thread until the call is complete; otherwise the
+   * same as `alltoallv`.
+   */
   alltoallvSync(
     send: TypedArray,
     sendCounts: readonly number[],

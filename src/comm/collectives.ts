@@ -38,7 +38,7 @@ export function* receive(channel: Channel, source: number, byteLength: number, c
     if (message.length !== byteLength) {
       throw new RmaError(
         'ERR_TRUNCATE',
-        `${call}: rank ${source} sent ${message.length} bytes where rank ${channel.rank} expects ${byteLength}; all ranks must give the same sizes`,
+        `${call}: rank ${source} sent ${message.length} bytes, but rank ${channel.rank} expects ${byteLength}; all ranks must pass the same sizes`,
       );
     }
     return message;

@@ -58,10 +58,18 @@ interface Shared {
   readonly communicators: Set<Communicator>;
 }
 
+/**
+ * A group of ranks that communicate with each other, isolated from all other communicators (`MPI_Comm`). `init` returns
+ * the world, which contains all ranks; `split`, `splitType` and `dup` create further communicators.
+ */
 export class Communicator extends CollectiveCalls {
+  /** The rank of the caller in this communicator: 0 … `size` − 1 (`MPI_Comm_rank`). */
   readonly rank: number;
+  /** The number of ranks in this communicator (`MPI_Comm_size`). */
   readonly size: number;
+  /** The group of this communicator: its ranks, in order (`MPI_Comm_group`). */
   readonly group: Group;
+  /** The name of this communicator in error messages, for example `world`. */
   readonly name: string;
   /** @internal */
   readonly job: Job;
@@ -78,7 +86,10 @@ export class Communicator extends CollectiveCalls {
   readonly #id: number;
   /** Collectives take place one after the other. */
   readonly #turn: Turn;
-  /** How many collectives that exchange messages were called; the first one, which sets up the communicator, is not counted. */
+  /**
+   * How many collectives that exchange messages were called; the first one, which sets up the communicator, is not
+   * counted.
+   */
   #sequence = -1;
   /** Receives that wait, by source, in the order of the calls: messages go to them in that order. */
   #receiving = new Map<number, Receive[]>();
@@ -93,7 +104,10 @@ export class Communicator extends CollectiveCalls {
   #refusals = new Set<() => RmaError | undefined>();
   readonly #shared: Shared;
 
-  /** @param contextId names the messages of collectives; point-to-point messages and those of barriers have the numbers after it */
+  /**
+   * @param contextId names the messages of collectives; point-to-point messages and those of barriers have the numbers
+   * after it
+   */
   private constructor(job: Job, group: Group, contextId: number, shared: Shared, name: string) {
     super();
     this.job = job;
@@ -133,7 +147,7 @@ export class Communicator extends CollectiveCalls {
     await job.progress.wait(
       {
         advance: () => job.complete,
-        describe: () => `init() (waiting until all ${job.size} ranks have called it)`,
+        describe: () => `init() (waiting for all ${job.size} ranks to call it)`,
         isPolling: () => !job.context.capabilities.loadStore,
       },
       options,
@@ -143,8 +157,9 @@ export class Communicator extends CollectiveCalls {
   }
 
   /**
-   * Completes when all ranks have entered it. After a deadline or an abort, the next `barrier` goes on with the one that was not completed.
-   * Cost: ⌈log2 p⌉ stores to and loads from other ranks' memory.
+   * Waits until all ranks of this communicator have called `barrier` (`MPI_Barrier`). If a timeout or an abort signal
+   * ends the wait, the next call of `barrier` continues the same barrier.
+   * Cost: ⌈log2 p⌉ stores to and loads from the memory of other ranks.
    */
   barrier(options?: WaitOptions): Promise<void> {
     try {
@@ -163,7 +178,7 @@ export class Communicator extends CollectiveCalls {
     }
   }
 
-  /** As `barrier`; blocks this thread. */
+  /** Blocks this thread until all ranks of this communicator have called `barrier` or `barrierSync`. */
   barrierSync(options?: WaitOptions): void {
     this.job.refuseSync('barrier');
     const refusal = this.#refusal('barrier');
@@ -185,8 +200,9 @@ export class Communicator extends CollectiveCalls {
   }
 
   /**
-   * Passes time on this rank's processor, as work would: virtual time where ranks are tasks, else real time, in which this thread does nothing but that.
-   * @param microseconds at least 0
+   * Keeps the processor of this rank busy for a given time, as computation would. If the ranks are tasks, the time is
+   * virtual; otherwise this thread spins.
+   * @param microseconds the time to pass, at least 0
    * Errors: `TypeError`, `RangeError`.
    */
   compute(microseconds: number): Promise<void> {
@@ -203,14 +219,17 @@ export class Communicator extends CollectiveCalls {
     return DONE;
   }
 
-  /** Microseconds since some time in the past: virtual ones where ranks are tasks, by this rank's processor. */
+  /**
+   * Returns the time in microseconds since a fixed point in the past (`MPI_Wtime`, in other units). If the ranks are
+   * tasks, it is the virtual time of this rank's processor.
+   */
   now(): number {
     return this.job.tasks?.now() ?? performance.now() * 1000;
   }
 
   /**
-   * Starts a message to `target`. The contents are copied before this returns; it never waits. What finds no room at the target at once
-   * leaves during later calls that wait.
+   * Sends the contents of `buffer` to rank `target`. The call copies the contents and never waits: if the target has no
+   * room for the message yet, the message leaves during later calls that wait.
    */
   send(buffer: TypedArray, target: number): void {
     const refusal = this.#refusal('send');
@@ -225,72 +244,86 @@ export class Communicator extends CollectiveCalls {
     }
   }
 
-  /** Waits for the next message from `source`, which must fill `buffer` exactly. From `Rank.NULL` nothing is received. */
+  /**
+   * Receives the next message from rank `source` into `buffer`. The message must have exactly the length of `buffer`.
+   * With `Rank.NULL` as the source, the call receives nothing.
+   */
   async receive(buffer: TypedArray, source: number, options?: WaitOptions): Promise<void> {
     const wait = readWait('receive', options);
     await this.job.progress.wait(this.#receive(buffer, source), wait);
   }
 
-  /** As `receive`; blocks this thread. */
+  /** Receives the next message from rank `source` into `buffer`, and blocks this thread until the message is there. */
   receiveSync(buffer: TypedArray, source: number, options?: WaitOptions): void {
     this.job.refuseSync('receive');
     const wait = readWait('receive', options);
     this.job.progress.waitSync(this.#receive(buffer, source), wait);
   }
 
-  /** MPI's name for `receive`. */
+  /** Receives the next message from rank `source` into `buffer` (MPI's name for `receive`). */
   recv(buffer: TypedArray, source: number, options?: WaitOptions): Promise<void> {
     return this.receive(buffer, source, options);
   }
 
-  /** MPI's name for `receiveSync`. */
+  /** Receives a message and blocks this thread until it is there (MPI's name for `receiveSync`). */
   recvSync(buffer: TypedArray, source: number, options?: WaitOptions): void {
     this.receiveSync(buffer, source, options);
   }
 
   /**
-   * Collective: one communicator for each `color`, ranks ordered by `key`, then by rank here. A rank whose color is
-   * `Rank.UNDEFINED` takes part and gets `undefined`. Errors: `ERR_ARG` for any other negative color.
+   * Splits this communicator into one communicator for each `color` (`MPI_Comm_split`). Collective. `key` determines
+   * the order of the ranks in the new communicator; equal keys keep the present order. A rank that passes
+   * `Rank.UNDEFINED` as its color gets `undefined`. Errors: `ERR_ARG` for any other negative color.
    */
   async split(color: number, key = 0, options?: WaitOptions): Promise<Communicator | undefined> {
     return this.#made(this.#splitCall('split', color, key), options);
   }
 
-  /** As `split`; blocks this thread. */
+  /**
+   * Splits this communicator into one communicator for each `color` and blocks this thread until the call is complete;
+   * otherwise the same as `split`.
+   */
   splitSync(color: number, key = 0, options?: WaitOptions): Communicator | undefined {
     return this.collectiveSync(this.#splitCall('split', color, key), options);
   }
 
   /**
-   * Collective: as `split`, one communicator for each group of ranks of some kind (`MPI_Comm_split_type`).
-   * @param type `'shared'`: ranks whose memory each of them can load and store, for `Window.allocateShared`. Those of one
-   * host, as a rule; behind a device those of the host that can map each other's memory; on a modelled fabric each rank
-   * by itself, since nobody maps memory there
-   * @param key orders the ranks, then their rank here does
+   * Splits this communicator into one communicator for each group of ranks that share memory (`MPI_Comm_split_type`).
+   * Collective.
+   * @param type `'shared'`: the ranks of a new communicator can load and store each other's memory, as
+   * `Window.allocateShared` requires. These are usually the ranks of one host; with a device, the ranks of one host
+   * that can map each other's memory; on a modelled fabric, each rank alone, because ranks cannot map memory there
+   * @param key determines the order of the ranks in the new communicator; equal keys keep the present order
    * Errors: `TypeError`; those of `split`. Cost: that of `split`.
    */
   async splitType(type: 'shared', key = 0, options?: WaitOptions): Promise<Communicator> {
     return (await this.#made(this.#splitTypeCall(type, key), options))!;
   }
 
-  /** As `splitType`; blocks this thread. */
+  /**
+   * Splits this communicator into one communicator for each group of ranks that share memory and blocks this thread
+   * until the call is complete; otherwise the same as `splitType`.
+   */
   splitTypeSync(type: 'shared', key = 0, options?: WaitOptions): Communicator {
     return this.collectiveSync(this.#splitTypeCall(type, key), options)!;
   }
 
-  /** Collective: the same ranks, with messages and barriers of their own. */
+  /** Creates a communicator of the same ranks, with its own messages and barriers (`MPI_Comm_dup`). Collective. */
   async dup(options?: WaitOptions): Promise<Communicator> {
     return (await this.#made(this.#splitCall('dup', 0, this.rank), options))!;
   }
 
-  /** As `dup`; blocks this thread. */
+  /**
+   * Creates a communicator of the same ranks and blocks this thread until the call is complete; otherwise the same as
+   * `dup`.
+   */
   dupSync(options?: WaitOptions): Communicator {
     return this.collectiveSync(this.#splitCall('dup', 0, this.rank), options)!;
   }
 
   /**
-   * Memory from the library, zeroed, local: it can become part of a window by `Window.create`, or serve as a fast origin
-   * (`MPI_Alloc_mem`).
+   * Allocates zeroed memory that `Window.create` can expose without a copy, and that is a fast origin buffer
+   * (`MPI_Alloc_mem`). Local. Errors: `ERR_SIZE`, `TypeError`.
    */
   allocMem<T extends TypedArray>(type: TypedArrayConstructor<T>, length: number): T {
     const refusal = this.#refusal('allocMem');
@@ -303,27 +336,31 @@ export class Communicator extends CollectiveCalls {
     try {
       return new type(this.job.allocateMemory(bytes).buffer, 0, length);
     } catch (cause) {
-      throw new RmaError('ERR_SIZE', `allocMem: ${bytes} bytes of shared memory could not be had`, { cause });
+      throw new RmaError('ERR_SIZE', `allocMem: cannot allocate ${bytes} bytes of shared memory`, { cause });
     }
   }
 
-  /** Gives memory from `allocMem` back; the array is detached where the platform can (`MPI_Free_mem`). */
+  /**
+   * Frees memory from `allocMem` (`MPI_Free_mem`), and detaches the array if the platform can. Errors: `ERR_BUFFER` if
+   * the memory does not come from `allocMem` or is part of a window.
+   */
   freeMem(array: TypedArray): void {
     const memory = typeCodeOf(array) < 0 ? undefined : this.job.libraryMemory.get(array.buffer);
     if (memory === undefined)
-      throw argumentTypeError(`freeMem: ${show(array)} is not memory from allocMem`, 'ERR_BUFFER');
+      throw argumentTypeError(`freeMem: allocMem did not allocate ${show(array)}`, 'ERR_BUFFER');
     this.job.origins.forget(array.buffer);
     try {
       memory.free();
     } catch (cause) {
-      throw new RmaError('ERR_BUFFER', `freeMem: ${show(array)} is part of a window; free that first`, { cause });
+      throw new RmaError('ERR_BUFFER', `freeMem: ${show(array)} is part of a window; free the window first`, { cause });
     }
     this.job.libraryMemory.delete(array.buffer);
   }
 
   /**
-   * Collective. On the world: leaves the job, after a last barrier; nothing of it can be used afterwards. On another communicator:
-   * gives its resources back (`MPI_Comm_free`). If a rank has failed, the call fails too, but what this rank holds is released all the same.
+   * Leaves the job after a final barrier (the world: `MPI_Finalize`), or frees this communicator (any other:
+   * `MPI_Comm_free`). Collective. Nothing of the job or of the communicator can be used afterwards. If a rank has
+   * failed, the call fails, too, but still releases the resources of this rank.
    */
   async finalize(options?: WaitOptions): Promise<void> {
     if (this.job.finalized) return;
@@ -343,7 +380,10 @@ export class Communicator extends CollectiveCalls {
     }
   }
 
-  /** As `finalize`; blocks this thread. */
+  /**
+   * Leaves the job, or frees this communicator, and blocks this thread until all ranks have called it; otherwise the
+   * same as `finalize`.
+   */
   finalizeSync(options?: WaitOptions): void {
     if (this.job.finalized) return;
     this.job.refuseSync('finalize');
@@ -358,26 +398,26 @@ export class Communicator extends CollectiveCalls {
     }
   }
 
-  /** MPI's name for `finalize` of a communicator that is not the world (`MPI_Comm_free`). */
+  /** Frees this communicator (`MPI_Comm_free`). The same as `finalize`. */
   free(options?: WaitOptions): Promise<void> {
     return this.finalize(options);
   }
 
-  /** MPI's name for `finalizeSync` of a communicator that is not the world. */
+  /** Frees this communicator and blocks this thread until all ranks have called it. The same as `finalizeSync`. */
   freeSync(options?: WaitOptions): void {
     this.finalizeSync(options);
   }
 
   /**
-   * Ends all ranks of the job with an exit code (`MPI_Abort`). It does not return. No memory and no file of the job
-   * stays behind.
+   * Ends all ranks of the job with an exit code (`MPI_Abort`). The call does not return. The job leaves no memory and
+   * no files behind.
    *
-   * A rank that waits in a call of this library, or comes to one that waits, ends with the same code at once. Ranks that
-   * compute are ended by the launcher after its time of grace; in jobs without one (named jobs, process managers), those
-   * of this host get SIGTERM after a second, and those of other hosts are left to the process manager. Ranks that are
-   * tasks stop where they are, and `runTasks` rejects with `ERR_RMA_RANK_FAILED`.
-   * @param code 1 … 255
-   * Errors: `TypeError`, `RangeError`. Cost: up to a second where nobody watches the ranks.
+   * A rank that waits in a call of this library, or enters one that waits, exits with the same code immediately. The
+   * launcher ends ranks that compute after its grace period. In jobs without a launcher (named jobs, process managers),
+   * this call sends SIGTERM to the other ranks on this host after a second, and leaves ranks on other hosts to the
+   * process manager. Ranks that are tasks stop where they are, and `runTasks` rejects with `ERR_RMA_RANK_FAILED`.
+   * @param code the exit code, 1 … 255
+   * Errors: `TypeError`, `RangeError`. Cost: up to a second in a job without a launcher.
    */
   abort(code: number): never {
     if (typeof code !== 'number') throw argumentTypeError(`abort: the exit code must be a number, not ${show(code)}`);
@@ -387,7 +427,10 @@ export class Communicator extends CollectiveCalls {
     return this.job.abort(code);
   }
 
-  /** Nobody leaves with an epoch open: others may wait for its end. Unless a rank has failed, and what is open can perhaps not be ended any more. */
+  /**
+   * Nobody leaves with an epoch open: others may wait for its end. Unless a rank has failed, and what is open can
+   * perhaps not be ended any more.
+   */
   #refuseToLeave(): void {
     if (this.job.failure() !== undefined || this.#broken !== undefined) return;
     const leaving = this.name === 'world' ? [this, ...this.#shared.communicators] : [this];
@@ -418,6 +461,7 @@ export class Communicator extends CollectiveCalls {
     this.#release.clear();
   }
 
+  /** Calls `finalize`, so that `await using` ends the job or frees the communicator. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.finalize();
   }
@@ -463,8 +507,8 @@ export class Communicator extends CollectiveCalls {
   }
 
   /**
-   * @internal Messages of something's own among the ranks. Local; but all must have made as many, in the same order, and `agreed` is the greatest of their
-   * `lastSpace`.
+   * @internal Messages of something's own among the ranks. Local; but all must have made as many, in the same order,
+   * and `agreed` is the greatest of their `lastSpace`.
    */
   openChannel(agreed: number): OwnChannel {
     const id = agreed + ID_STEP;
@@ -589,8 +633,8 @@ export class Communicator extends CollectiveCalls {
   }
 
   /**
-   * A collective is complete here when what it sends has left, too: a rank that computes or exits afterwards would otherwise keep others
-   * waiting for messages that found no room at once.
+   * A collective is complete here when what it sends has left, too: a rank that computes or exits afterwards would
+   * otherwise keep others waiting for messages that found no room at once.
    */
   *#thenDrain<T>(generator: Generator<void, T>): Generator<void, T> {
     const result = yield* generator;
@@ -655,7 +699,7 @@ export class Communicator extends CollectiveCalls {
     }
     if (color < 0 && color !== Rank.UNDEFINED) {
       throw argumentRangeError(
-        `split: color must be at least 0, not ${color}; a rank that joins no communicator passes Rank.UNDEFINED`,
+        `split: color must be at least 0, not ${color}; pass Rank.UNDEFINED to join no communicator`,
       );
     }
     return { name: call, steps: () => this.#split(color, key) };
@@ -710,7 +754,7 @@ export class Communicator extends CollectiveCalls {
 
   #refusal(call: string): RmaError | undefined {
     if (this.job.finalized)
-      return new RmaError('ERR_COMM', `${call}: the job was finalized; no call can follow finalize()`);
+      return new RmaError('ERR_COMM', `${call}: this rank has finalized the job; make no calls after finalize()`);
     if (this.#broken !== undefined) {
       // What ended early may have done so because of a rank that is gone, which is then what is wrong.
       const failure = this.job.failure();

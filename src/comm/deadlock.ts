@@ -40,6 +40,10 @@ function ranks(list: readonly number[]): string {
   return `rank${list.length === 1 ? '' : 's'} ${some(list, ', ', 'ranks')}`;
 }
 
+function verb(subjects: readonly number[], plural: string): string {
+  return subjects.length === 1 ? `${plural}s` : plural;
+}
+
 /** Locks that somebody holds and somebody waits for. */
 function contended(locks: readonly (readonly LocksAtRank[])[]): Held[] {
   const windows = new Map<string, Map<number, Held>>();
@@ -68,11 +72,11 @@ function contended(locks: readonly (readonly LocksAtRank[])[]): Held[] {
 }
 
 function describe({ what, exclusive, shared, waiting }: Held): string {
-  const held = [
-    ...(exclusive.length > 0 ? [`by ${ranks(exclusive)}`] : []),
-    ...(shared.length > 0 ? [`by ${ranks(shared)} (shared)`] : []),
+  const holders = [
+    ...(exclusive.length > 0 ? [`${ranks(exclusive)} ${verb(exclusive, 'hold')}`] : []),
+    ...(shared.length > 0 ? [`${ranks(shared)} ${verb(shared, 'share')}`] : []),
   ];
-  return `${what} is held ${held.join(' and ')}, and waited for by ${ranks(waiting)}`;
+  return `${holders.join(' and ')} ${what}, and ${ranks(waiting)} ${verb(waiting, 'wait')} for it`;
 }
 
 /**
@@ -89,6 +93,6 @@ export function deadlock(
   const parts = [some(who, '; ', 'ranks'), ...(held.length > 0 ? [some(held, '; ', 'locks')] : [])];
   return new RmaError(
     'ERR_RMA_WOULD_DEADLOCK',
-    `deadlock at ${microseconds} microseconds, nobody can go on: ${parts.join('; ')}`,
+    `deadlock at ${microseconds} microseconds; no rank can continue: ${parts.join('; ')}`,
   );
 }

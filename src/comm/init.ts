@@ -20,14 +20,15 @@ import { Communicator } from './communicator.ts';
 import { Job, type Membership } from './job.ts';
 import { readWait } from './operation.ts';
 
+/** The options of `init`. */
 export interface InitOptions {
-  /** Joins the job of this name, which processes of the same user can meet in; needs `size`. */
+  /** The name of the job to join; unrelated processes of one user form a job by the same name. Needs `size`. */
   readonly job?: string;
-  /** The number of ranks of a named job. */
+  /** The number of ranks of the named job, the same in all its processes. */
   readonly size?: number;
-  /** The job's default deadline for everything that waits, in milliseconds; 0 or absent: none. */
+  /** The default timeout of all calls of this rank that wait, in milliseconds; 0 or absent: no timeout. */
   readonly timeout?: number;
-  /** Ends the wait for the other ranks. */
+  /** Aborts the wait for the other ranks. */
   readonly signal?: AbortSignal;
 }
 
@@ -45,18 +46,20 @@ interface Joined {
 let joined: Joined | undefined;
 
 /**
- * Joins the job, and resolves to its world when all ranks have joined. Called again before `finalize()`, it gives the
- * same world.
+ * Joins the job and resolves to its world, the communicator of all ranks, when all ranks have joined (`MPI_Init`).
+ * Further calls before `finalize()` resolve to the same world. Which job it joins depends on how the process was
+ * started:
  *
- * - Started by `onesided run`: the job of the launcher, as a process or a worker thread.
- * - Started by `mpiexec`, `srun` or `mpirun` (PMI-1, PMI-2, PMIx): their job. Likewise with `ONESIDED_RANK`, `ONESIDED_SIZE`, `ONESIDED_ROOT_ADDRESS` and
- *   `ONESIDED_SECRET` in the environment.
- * - With `{ job, size }`: the job of that name; ranks are given out in the order of coming. After `finalize()` a
- *   process may join a job by name again.
- * - Otherwise: a world of one.
+ * - By `onesided run`: the job of the launcher, as a process or a worker thread.
+ * - By `mpiexec`, `srun` or `mpirun` (PMI-1, PMI-2, PMIx): the job of that program.
+ * - With `ONESIDED_RANK`, `ONESIDED_SIZE`, `ONESIDED_ROOT_ADDRESS` and `ONESIDED_SECRET` in the environment: the job of
+ *   the rank 0 at that address.
+ * - With `{ job, size }`: the job of that name. Processes get their ranks in the order in which they join. After
+ *   `finalize()`, a process can join another named job.
+ * - Otherwise: a job of one rank.
  *
- * Errors: `ERR_PROVIDER_UNAVAILABLE` (no addon where processes need one), `ERR_VERSION`, `ERR_COMM` (the rank or the
- * name is taken, this process is in another job or has finalized its job), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`,
+ * Errors: `ERR_PROVIDER_UNAVAILABLE` (process ranks without the native addon), `ERR_VERSION`, `ERR_COMM` (the rank or
+ * the name is taken, or this process is in another job or has finalized its job), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`,
  * `ERR_RMA_TIMEOUT`.
  */
 export async function init(options: InitOptions = {}): Promise<Communicator> {
@@ -68,14 +71,17 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     if (named === undefined) {
       throw new RmaError(
         'ERR_COMM',
-        'init: this process has finalized its job, and cannot join it again; call finalize() once, at the end. Only a job with a name can be joined after that: init({ job, size })',
+        'init: this process has finalized its job and cannot join it again; call finalize() once, at the end. After that, a process can only join a named job: init({ job, size })',
       );
     }
     joined = undefined;
   }
   if (joined !== undefined && named !== undefined && named !== joined.named) {
-    const own = joined.named === undefined ? 'the job that it was started in' : `job ${joined.named}`;
-    throw new RmaError('ERR_COMM', `init: cannot join job ${named}: this process is in ${own}; finalize() that first`);
+    const own = joined.named === undefined ? 'the job that started it' : `job ${joined.named}`;
+    throw new RmaError(
+      'ERR_COMM',
+      `init: cannot join job ${named}: this process is in ${own}; call finalize() there first`,
+    );
   }
   joined ??= begin(named, read);
   // What a process manager says comes from its own events.
@@ -99,7 +105,7 @@ function readInit(options: InitOptions): InitOptions {
   const wait = readWait('init', options, ['job', 'size']);
   const { job, size } = reading('init', 'the options', () => ({ job: options.job, size: options.size }));
   if (job !== undefined) checkNamedJob(job, size);
-  else if (size !== undefined) throw argumentTypeError('init: size belongs to a named job; give { job, size }');
+  else if (size !== undefined) throw argumentTypeError('init: size is only for named jobs; pass { job, size }');
   return { ...wait, ...(job !== undefined && { job }), ...(size !== undefined && { size }) } as InitOptions;
 }
 
@@ -162,7 +168,10 @@ function joinLauncher(native: Native, fd: number): Membership {
   const rank = Number(process.env['ONESIDED_RANK']);
   const size = Number(process.env['ONESIDED_SIZE']);
   if (!Number.isInteger(rank) || !Number.isInteger(size) || rank < 0 || rank >= size || size > MAX_RANKS) {
-    throw new RmaError('ERR_COMM', `init: ONESIDED_RANK=${rank} and ONESIDED_SIZE=${size} do not name a rank of a job`);
+    throw new RmaError(
+      'ERR_COMM',
+      `init: ONESIDED_RANK=${rank} and ONESIDED_SIZE=${size} are not the rank and the size of a job`,
+    );
   }
   const membership = joinProcesses(native, fd, rank, size, true);
   native.parentDeathSignal(SIGKILL);
@@ -183,7 +192,7 @@ function patienceOf(
     controller.abort(
       new RmaError(
         'ERR_RMA_TIMEOUT',
-        `init: rank ${rank} of ${size} has not heard of all the others from ${name} within ${timeout} ms`,
+        `init: rank ${rank} of ${size} did not hear from all other ranks through ${name} within ${timeout} ms`,
       ),
     );
   const timer = timeout === 0 ? undefined : setTimeout(late, timeout);

@@ -148,7 +148,7 @@ export class Job {
     if (this.tasks === undefined) return;
     throw new RmaError(
       'ERR_RMA_WOULD_DEADLOCK',
-      `${call}Sync: the ranks are tasks of one thread, and none of them goes on while one blocks it; await ${call}()`,
+      `${call}Sync: all ranks are tasks of one thread, and a blocking call would stop them all; await ${call}() instead`,
     );
   }
 
@@ -349,7 +349,7 @@ export class Job {
       case FailKind.LAUNCHER_GONE:
         return `the launcher of the job is gone`;
       case FailKind.UNREACHABLE:
-        return `${who} is not reached by rank ${value} any more: its host or its device is gone, or the network between them`;
+        return `${who} can no longer be reached from rank ${value}: its host, its device or the network between them is down`;
       default:
         return `${who} is gone`;
     }

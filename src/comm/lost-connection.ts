@@ -5,10 +5,10 @@ import type { Context } from '../verbs/device.ts';
 
 /** In words, where the field's own are not enough. */
 const MEANING: Readonly<Record<number, string>> = {
-  [WcStatus.RETRY_EXC_ERR]: 'it does not answer',
-  [WcStatus.RNR_RETRY_EXC_ERR]: 'it takes no messages',
-  [WcStatus.REM_ACCESS_ERR]: 'it refuses access to that memory, which is not, or not any more, part of a window',
-  [WcStatus.LOC_PROT_ERR]: 'the memory here is not registered any more',
+  [WcStatus.RETRY_EXC_ERR]: 'the rank does not respond',
+  [WcStatus.RNR_RETRY_EXC_ERR]: 'the rank accepts no messages',
+  [WcStatus.REM_ACCESS_ERR]: 'the rank denies access: this memory is not, or is no longer, part of a window',
+  [WcStatus.LOC_PROT_ERR]: 'the local memory is no longer registered',
 };
 
 /**
@@ -22,6 +22,6 @@ export function lostConnection(context: Context, rank: number, status: number, w
   return new LostConnectionError(
     rank,
     silent || trouble !== undefined,
-    `the connection with rank ${rank} is lost: ${what} completed with ${wcStatusName(status)}${why.length > 0 ? ` (${why.join('; ')})` : ''}`,
+    `the connection to rank ${rank} was lost: ${what} completed with ${wcStatusName(status)}${why.length > 0 ? ` (${why.join('; ')})` : ''}`,
   );
 }

@@ -1,8 +1,8 @@
 /**
  * An operation that waits, written once for both forms.
  *
- * `advance` does what can be done now and says whether the operation is complete; it never blocks. The `Sync` form of a call
- * advances in a loop and then sleeps in the kernel, the promise form sleeps on the event loop (see `progress.ts`).
+ * `advance` does what can be done now and says whether the operation is complete; it never blocks. The `Sync` form of a
+ * call advances in a loop and then sleeps in the kernel, the promise form sleeps on the event loop (see `progress.ts`).
  */
 import { argumentRangeError, argumentTypeError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
@@ -13,7 +13,9 @@ export interface Operation {
   describe(): string;
   /** Called when the wait ends early (deadline, abort, failed rank): leaves nothing behind that could act later. */
   abandon?(): void;
-  /** Whether it must be looked at again soon, because nobody rings when it can go on; or after how many milliseconds. */
+  /**
+   * Whether it must be looked at again soon, because nobody rings when it can go on; or after how many milliseconds.
+   */
   isPolling?(): boolean | number;
 }
 
@@ -44,11 +46,14 @@ export class GeneratorOperation<T> implements Operation {
   }
 }
 
-/** What every promise form takes as its last argument. */
+/** The last argument of all calls that wait. */
 export interface WaitOptions {
-  /** Ends the wait with the signal's reason. */
+  /** Aborts the wait; the call fails with the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds until the wait ends with `ERR_RMA_TIMEOUT`; 0 or absent: the job's default deadline. */
+  /**
+   * The timeout in milliseconds, after which the call fails with `ERR_RMA_TIMEOUT`; 0 or absent: the default of the
+   * job.
+   */
   readonly timeout?: number | undefined;
 }
 
@@ -56,8 +61,8 @@ const WAIT = ['signal', 'timeout'];
 const NONE: readonly string[] = [];
 
 /**
- * The options of a call that waits, read once, before the call begins anything: what the caller's object says later, or says by throwing, does
- * not matter. An option that there is not is refused: it may be a deadline that was misspelt.
+ * The options of a call that waits, read once, before the call begins anything: what the caller's object says later, or
+ * says by throwing, does not matter. An option that there is not is refused: it may be a deadline that was misspelt.
  * @param others options that the call has besides
  */
 export function readWait(

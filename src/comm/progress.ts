@@ -371,7 +371,9 @@ export class Progress {
       pending.unsubscribe();
       const what = pending.operation.describe();
       pending.operation.abandon?.();
-      pending.reject(new RmaError('ERR_COMM', `${what} was under way when finalize() ended the job`));
+      pending.reject(
+        new RmaError('ERR_COMM', `finalize() ended the job before ${what} was complete; await it before finalize()`),
+      );
     }
     this.#pending.clear();
     this.#servers.clear();

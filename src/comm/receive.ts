@@ -51,7 +51,7 @@ export class Receive implements Operation {
     else {
       this.#error = new RmaError(
         'ERR_TRUNCATE',
-        `receive: the message from rank ${this.#source} has ${message.length} bytes, the buffer ${this.#buffer.byteLength}`,
+        `receive: the message from rank ${this.#source} has ${message.length} bytes, but the buffer has ${this.#buffer.byteLength}`,
       );
     }
   }

@@ -1,7 +1,8 @@
 /**
  * `runTasks`: ranks that are tasks of this thread, on a modelled fabric, in virtual time.
  *
- * Each rank has a device of its own (`ModelledContext`) and joins a job like any other rank; from there on nothing knows what it is. What ranks share besides the fabric, to find each other before they are connected, changes in
+ * Each rank has a device of its own (`ModelledContext`) and joins a job like any other rank; from there on nothing
+ * knows what it is. What ranks share besides the fabric, to find each other before they are connected, changes in
  * events only, like everything else that two tasks can see (simulator.ts).
  */
 
@@ -35,17 +36,28 @@ import { resumeAt, VirtualProgress } from './virtual-progress.ts';
 
 export type { FaultOptions };
 
+/** The options of `runTasks`. */
 export interface TaskOptions {
-  /** The name of a fabric of this package, or of a file that describes one, or the description itself (`onesided/fabrics`). */
+  /**
+   * The fabric: the name of one from this package, the name of a file that describes one, or the description itself
+   * (`onesided/fabrics`).
+   */
   readonly fabric: string | Fabric;
-  /** Whatever is random is drawn from it: the same seed gives the same run. 1 if absent. */
+  /** The seed of all random decisions: the same seed gives the same run. Default: 1. */
   readonly seed?: number;
+  /** The faults to inject: delays, lost messages, deaths of ranks. Default: none. */
   readonly faults?: FaultOptions;
-  /** `'ranks'`: what happens at one time happens in the order of the ranks. `'random'`: in an order drawn from the seed, for finding what depends on it. */
+  /**
+   * The order of simultaneous events. `'ranks'` (default): in rank order. `'random'`: in an order drawn from the seed,
+   * which reveals programs that depend on the order.
+   */
   readonly order?: 'ranks' | 'random';
-  /** The default deadline of everything that waits, in virtual milliseconds; 0 or absent: none. */
+  /** The default timeout of all calls that wait, in virtual milliseconds; 0 or absent: no timeout. */
   readonly timeout?: number;
-  /** Records the run: where its trace goes (docs/guide/traces.md), in virtual time. A file that is there is replaced. It is written however the run ends. */
+  /**
+   * The file for a trace of the run in virtual time (docs/guide/traces.md). Replaces an existing file. The trace is
+   * written even if the run fails.
+   */
   readonly trace?: string;
 }
 
@@ -63,12 +75,15 @@ const MOST_TASKS = 65_536;
 const MESSAGE_BYTES = 2 ** 29;
 
 /**
- * Runs `main` on `size` ranks, and resolves to what each of them returned, by rank, when all are done. A rank that returns leaves the job, as by `finalize`.
+ * Runs `main` as `size` ranks on a modelled fabric in virtual time, and resolves to their return values, by rank, when
+ * all have returned. A rank that returns leaves the job as if it had called `finalize`. The value of a rank that died
+ * by `faults.deaths` is `undefined`.
  *
- * Errors: `ERR_ARG` (the fabric's description), `TypeError`, `RangeError`; `ERR_RMA_WOULD_DEADLOCK`, at once, when no rank can go on, with who waits for what; what a rank has thrown: the others are told that it
- * has failed, and this rejects with it when they have ended too. A rank that died by `faults.deaths` returns `undefined`.
+ * Errors: `ERR_ARG` (the description of the fabric), `TypeError`, `RangeError`; `ERR_RMA_WOULD_DEADLOCK` as soon as no
+ * rank can continue, with what each rank waits for. If a rank throws, the other ranks get `ERR_RMA_RANK_FAILED`, and
+ * when they have ended, this rejects with the error that was thrown.
  *
- * Cost: some microseconds of real time for each message.
+ * Cost: a few microseconds of real time per message.
  */
 export async function runTasks<T>(
   size: number,
@@ -81,8 +96,7 @@ export async function runTasks<T>(
   if (!Number.isInteger(size) || size < 1 || size > MOST_TASKS) {
     throw argumentRangeError(`${call}: the number of ranks must be 1 … ${MOST_TASKS}, not ${show(size)}`);
   }
-  if (typeof main !== 'function')
-    throw argumentTypeError(`${call}: the ranks' program must be a function, not ${show(main)}`);
+  if (typeof main !== 'function') throw argumentTypeError(`${call}: main must be a function, not ${show(main)}`);
   if (typeof options !== 'object' || options === null) {
     throw argumentTypeError(`${call}: options must be { fabric, seed, … }, not ${show(options)}`);
   }
@@ -100,10 +114,10 @@ export async function runTasks<T>(
     throw argumentRangeError(`${call}: timeout must be at least 0 milliseconds, not ${show(timeout)}`);
   }
   if (trace !== undefined && (typeof trace !== 'string' || trace === '')) {
-    throw argumentTypeError(`${call}: trace must be the name of a file, not ${show(trace)}`);
+    throw argumentTypeError(`${call}: trace must be a file name, not ${show(trace)}`);
   }
   if (typeof fabric !== 'string' && (typeof fabric !== 'object' || fabric === null)) {
-    throw argumentTypeError(`${call}: fabric must be a name, or come from onesided/fabrics, not ${show(fabric)}`);
+    throw argumentTypeError(`${call}: fabric must be the name or the description of a fabric, not ${show(fabric)}`);
   }
   const described =
     typeof fabric === 'string' ? loadFabric(fabric) : checkFabric(reading(call, 'fabric', () => copyOf(fabric)));
@@ -152,7 +166,10 @@ interface Published {
 
 const NOBODY: readonly number[] = [];
 
-/** What ends each of the runs that are under way when the process has nothing more to do. One listener for all of them, however many there are. */
+/**
+ * What ends each of the runs that are under way when the process has nothing more to do. One listener for all of them,
+ * however many there are.
+ */
 const underWay = new Set<() => void>();
 const stopAll = (): void => {
   for (const stop of underWay) stop();
@@ -262,7 +279,10 @@ class Run<T> {
     this.#end(rank);
   }
 
-  /** What a rank throws because another has failed says less than what that one has thrown. Of ranks that fail at one time, the lowest counts: not whichever microtask came first. */
+  /**
+   * What a rank throws because another has failed says less than what that one has thrown. Of ranks that fail at one
+   * time, the lowest counts: not whichever microtask came first.
+   */
   #note(error: unknown, rank: number): void {
     const { time } = this.#contexts[rank].cpu;
     const told = error instanceof RankFailedError;
@@ -306,7 +326,10 @@ class Run<T> {
     for (const { cpu } of this.#contexts) cpu.ring();
   }
 
-  /** Nothing is left to happen. Either nobody can go on any more, or some task waits for something that is not on the fabric. */
+  /**
+   * Nothing is left to happen. Either nobody can go on any more, or some task waits for something that is not on the
+   * fabric.
+   */
   #idle(): void {
     if (this.#left === 0) return;
     if (this.#simulator.outside === 0) this.#stop(this.#error?.error ?? this.#deadlock());
@@ -332,7 +355,7 @@ class Run<T> {
     const who = [...this.#done.keys()].filter((rank) => !this.#done[rank] && !this.#contexts[rank].cpu.isWaiting);
     return new RmaError(
       'ERR_RMA_WOULD_DEADLOCK',
-      `rank ${who.slice(0, 20).join(', ')} waits for something that is not on the fabric, and that nothing in this process will bring about`,
+      `${who.length === 1 ? 'rank' : 'ranks'} ${who.slice(0, 20).join(', ')} ${who.length === 1 ? 'waits' : 'wait'} for an event outside the fabric that nothing in this process can cause`,
     );
   }
 
@@ -384,7 +407,10 @@ class Run<T> {
     };
   }
 
-  /** What a rank publishes is there for its peer after an event, so that it does not matter which of two tasks of one time runs first. */
+  /**
+   * What a rank publishes is there for its peer after an event, so that it does not matter which of two tasks of one
+   * time runs first.
+   */
   #rendezvous({ cpu }: ModelledContext, rank: number): Rendezvous {
     return {
       publish: (peer, qpNumber, ready) => {

@@ -92,7 +92,7 @@ export class VirtualProgress implements Waiting, Watcher {
   waitSync(operation: Operation): never {
     throw new RmaError(
       'ERR_RMA_WOULD_DEADLOCK',
-      `${operation.describe()}: the ranks are tasks of one thread, and none of them goes on while one blocks it; call the form that returns a promise`,
+      `${operation.describe()}: all ranks are tasks of one thread, and a blocking call would stop them all; use the form that returns a promise`,
     );
   }
 
@@ -236,7 +236,10 @@ export class VirtualProgress implements Waiting, Watcher {
     this.#watchWhileNeeded();
     for (const pending of [...this.#pending]) {
       const what = pending.operation.describe();
-      this.#end(pending, new RmaError('ERR_COMM', `${what} was under way when finalize() ended the job`));
+      this.#end(
+        pending,
+        new RmaError('ERR_COMM', `finalize() ended the job before ${what} was complete; await it before finalize()`),
+      );
     }
   }
 }

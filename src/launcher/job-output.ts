@@ -35,7 +35,7 @@ export class JobOutput {
         new LineMerger(destination, destination.isTTY === true ? terminal : undefined, (error) => {
           // The reader has gone, as of `| head`: what a shell calls the end by SIGPIPE, and nothing to be said about it.
           if ((error as NodeJS.ErrnoException).code === 'EPIPE') failed(141, { kind: 'output', message: '' });
-          else failed(1, { kind: 'output', message: `the output of the ranks could not be written: ${error.message}` });
+          else failed(1, { kind: 'output', message: `cannot write the output of the ranks: ${error.message}` });
         }),
       );
     }

@@ -75,7 +75,7 @@ export function checkLaunch(options: LaunchOptions): void {
   if (timeout !== undefined && !(timeout > 0))
     throw argumentRangeError(`the timeout must be more than 0 seconds, not ${show(timeout)}`);
   if (grace !== undefined && !(grace >= 0))
-    throw argumentRangeError(`the grace must be at least 0 seconds, not ${show(grace)}`);
+    throw argumentRangeError(`the grace period must be at least 0 seconds, not ${show(grace)}`);
 }
 
 /** What every rank finds in its environment; the caller adds `ONESIDED_RANK`. A job inside a rank is a job of its own. */
@@ -97,7 +97,7 @@ export function withTrace(
   try {
     return { ...result, traceNote: writeTrace(trace.file, recordings(trace.events), { title: script }) };
   } catch (error) {
-    const traceNote = `the trace could not be written: ${(error as Error).message}`;
+    const traceNote = `cannot write the trace: ${(error as Error).message}`;
     return { ...result, exitCode: result.exitCode || 1, traceNote };
   }
 }

@@ -68,7 +68,7 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
       for (let rank = from; rank < size; rank++) supervisor.ended(rank, { code: 0 });
     };
     const failedToStart = (rank: number, error: Error): void => {
-      supervisor.abort(1, { kind: 'start', rank, message: `rank ${rank} could not be started: ${error.message}` });
+      supervisor.abort(1, { kind: 'start', rank, message: `cannot start rank ${rank}: ${error.message}` });
       unstarted(rank);
     };
     for (let rank = 0; rank < size; rank++) {

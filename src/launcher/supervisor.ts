@@ -280,7 +280,7 @@ export class Supervisor {
     switch (this.#state(rank)) {
       case RankState.JOINED: {
         const waits = reportOf(this.#control, rank);
-        return waits === undefined ? 'waits in no call of the library' : `waits in ${waits}`;
+        return waits === undefined ? 'is not waiting in a call of this library' : `waits in ${waits}`;
       }
       case RankState.FINALIZED:
         return 'has finalized';

@@ -289,7 +289,7 @@ describe('joining a job on several hosts', () => {
     const patience = { signal: new AbortController().signal };
     await expect(member.join({ hosts: ['127.0.0.1'], port, secret }, patience)).rejects.toMatchObject({
       code: 'ERR_COMM',
-      message: expect.stringMatching(/^init: rank 1 cannot reach rank 0.* at 127\.0\.0\.1:\d+ \(.*; a firewall must/),
+      message: expect.stringMatching(/^init: rank 1 cannot connect to rank 0 at 127\.0\.0\.1:\d+ \(.*; firewalls must/),
     });
   });
 

@@ -25,10 +25,10 @@ describe.sequential('init', () => {
     const world = await init();
     expect(await init()).toBe(world);
     await expect(init({ job: 'other', size: 1 })).rejects.toThrow(
-      refused('cannot join job "other" of 1 ranks: this process is in the job that it was started in'),
+      refused('cannot join job "other" of 1 ranks: this process is in the job that started it'),
     );
     await world.finalize();
-    await expect(init()).rejects.toThrow(refused('has finalized its job, and cannot join it again'));
+    await expect(init()).rejects.toThrow(refused('has finalized its job and cannot join it again'));
     await expect(init({ timeout: 1000 })).rejects.toThrow(refused('init({ job, size })'));
   });
 
@@ -41,7 +41,7 @@ describe.sequential('init', () => {
       await expect(init({ job: 'first', size: 2 })).rejects.toThrow(
         refused('this process is in job "first" of 1 ranks'),
       );
-      await expect(init({ job: 'second', size: 1 })).rejects.toThrow(refused('finalize() that first'));
+      await expect(init({ job: 'second', size: 1 })).rejects.toThrow(refused('call finalize() there first'));
       await first.finalize();
       await expect(init()).rejects.toThrow(refused('has finalized its job'));
       for (const job of ['first', 'second']) {

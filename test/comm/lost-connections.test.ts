@@ -32,14 +32,14 @@ function makeJob(distant: boolean) {
 }
 
 const lost = (unreachable: boolean): LostConnectionError =>
-  new LostConnectionError(1, unreachable, 'the connection with rank 1 is lost: a request completed with IBV_WC_…');
+  new LostConnectionError(1, unreachable, 'the connection to rank 1 was lost: a request completed with IBV_WC_…');
 
 describe('a lost connection', () => {
   test('with a rank of another host that does not answer is its failure, and everybody can know', () => {
     const { job, control } = makeJob(true);
     const cause = lost(true);
     const message =
-      'rank 1 (process 101 on host1) is not reached by rank 0 any more: its host or its device is gone, or the network between them; the connection with rank 1 is lost: a request completed with IBV_WC_…';
+      'rank 1 (process 101 on host1) can no longer be reached from rank 0: its host, its device or the network between them is down; the connection to rank 1 was lost: a request completed with IBV_WC_…';
     expect(job.explain(cause)).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1, message, cause });
     expect(job.failure()).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1 });
     const slot = control.slotWords;
@@ -89,7 +89,7 @@ test('a rank that the others have given up is told so, and not that it has faile
   expect(job.failure()).toMatchObject({
     code: 'ERR_RMA_RANK_FAILED',
     rank: 0,
-    message: expect.stringMatching(/^rank 0 \(process 100 on host0, this one\) is not reached by rank 2 any more/),
+    message: expect.stringMatching(/^rank 0 \(process 100 on host0, this one\) can no longer be reached from rank 2/),
   });
   const other = makeJob(true);
   declareFailed(other.control, 0, FailKind.GAVE_UP, 0);

@@ -26,7 +26,7 @@ const meant = (call: string, word: string, name: string) =>
   expect.objectContaining({
     name: 'TypeError',
     code: 'ERR_ARG',
-    message: expect.stringMatching(new RegExp(`^${call}: .*there is no "${word}"; did you mean "${name}"\\?$`)),
+    message: expect.stringMatching(new RegExp(`^${call}: .*unknown name "${word}"; did you mean "${name}"\\?$`)),
   });
 
 describe('a misspelt option', () => {
@@ -78,9 +78,9 @@ describe('a misspelt option', () => {
 
   it.each([
     ['epoch', /did you mean "epochs"\?/],
-    ['conflicts,request', /there is no "request"; did you mean "requests"\?/],
-    ['nodes:many', /nodes:N needs a number of ranks, not "nodes:many"/],
-    ['everything', /there is no "everything"; there are epochs, conflicts, requests, neighbours, nodes:N/],
+    ['conflicts,request', /unknown name "request"; did you mean "requests"\?/],
+    ['nodes:many', /nodes:N needs a number of ranks from 1 to 999999, not "nodes:many"/],
+    ['everything', /unknown name "everything"; the known names are epochs, conflicts, requests, neighbours, nodes:N/],
     ['epochs, conflicts,,nodes:2', undefined],
   ])('of ONESIDED_DEBUG=%s', (words, message) => {
     const program = `import { init } from 'onesided'; await (await init()).finalize();`;
@@ -123,7 +123,7 @@ describe('the name that was meant', () => {
       undefined,
     ]);
     expect(unknownName('colour', known)).toBe(
-      'there is no "colour"; there are signal, timeout, info, dispUnit, name, epochs',
+      'unknown name "colour"; the known names are signal, timeout, info, dispUnit, name, epochs',
     );
   });
 });

@@ -152,9 +152,24 @@ describe.skipIf(loadNative() === undefined)('a rank and its process manager', ()
   const WRONG: [string, string, RegExp, Tamper][] = [
     ['ends the connection', 'ERR_COMM', /ended its connection/, (a, r) => (/barrier|fence/.test(r) ? undefined : a)],
     ['refuses', 'ERR_COMM', /rc=-1/, (a, r) => (/put/.test(r) ? a.replace('rc=0', 'rc=-1') : a)],
-    ['talks of something else', 'ERR_COMM', /was due/, (a, r) => (/put/.test(r) ? 'cmd=singinit rc=0;' : a)],
-    ['talks without end', 'ERR_COMM', /not PMI|was due/, (a, r) => (/put/.test(r) ? `99999${'x'.repeat(200_000)}` : a)],
-    ['talks binary', 'ERR_COMM', /not PMI|was due/, (a, r) => (/put/.test(r) ? '\0\xff\n\n\n\n' : a)],
+    [
+      'talks of something else',
+      'ERR_COMM',
+      /expected \w+ with rc=0/,
+      (a, r) => (/put/.test(r) ? 'cmd=singinit rc=0;' : a),
+    ],
+    [
+      'talks without end',
+      'ERR_COMM',
+      /not valid PMI|expected \w+ with rc=0/,
+      (a, r) => (/put/.test(r) ? `99999${'x'.repeat(200_000)}` : a),
+    ],
+    [
+      'talks binary',
+      'ERR_COMM',
+      /not valid PMI|expected \w+ with rc=0/,
+      (a, r) => (/put/.test(r) ? '\0\xff\n\n\n\n' : a),
+    ],
     [
       'has no card of a rank',
       'ERR_COMM',
@@ -170,7 +185,7 @@ describe.skipIf(loadNative() === undefined)('a rank and its process manager', ()
     [
       'knows ranks of another version',
       'ERR_VERSION',
-      /rank 0 runs onesided 9\.9\.9, rank 1 runs \d/,
+      /rank 0 runs onesided 9\.9\.9, but rank 1 runs \d/,
       (a, r) => (/get.*-0/.test(r) ? doctor(a, (card) => (card['version'] = '9.9.9')) : a),
     ],
     [
@@ -296,7 +311,7 @@ describe.skipIf(loadNative() === undefined)('ranks that were told an address', (
     const port = await freePort();
     const zero = rankOf(port, 0, 3);
     const { message, other: one } = await turnedAway([rankOf(port, 1, 3), rankOf(port, 1, 3)]);
-    expect(message).toMatch(/rank 1 has come already/);
+    expect(message).toMatch(/rank 1 has already joined/);
     const [stranger] = await failuresOf([rankOf(port, 2, 4)]);
     expect(stranger.message).toMatch(/ONESIDED_SIZE=4, rank 0 has 3/);
     await expectWork([zero, one, rankOf(port, 2, 3)]);
@@ -309,7 +324,7 @@ describe.skipIf(loadNative() === undefined)('ranks that were told an address', (
     const { other: two } = await turnedAway([rankOf(port, 2, 4), rankOf(port, 2, 4)]);
     two.child.kill('SIGKILL');
     for (const failure of await failuresOf([zero, one]))
-      expect(failure.message).toMatch(/rank 2 left before all 4 ranks had come/);
+      expect(failure.message).toMatch(/rank 2 disconnected before all 4 ranks had joined/);
   });
 
   it('wait no longer than they may', async () => {
@@ -318,7 +333,7 @@ describe.skipIf(loadNative() === undefined)('ranks that were told an address', (
       const [failure] = await failuresOf([rankOf(port, rank, 2, 'work', SECRET, 300)]);
       expect(failure.code).toBe('ERR_RMA_TIMEOUT');
       expect(failure.message).toMatch(
-        rank === 0 ? /its port \d+ within 300 ms/ : /rank 0 at 127.0.0.1:\d+ within 300 ms/,
+        rank === 0 ? /through port \d+ within 300 ms/ : /through rank 0 at 127.0.0.1:\d+ within 300 ms/,
       );
     }
   });
@@ -339,7 +354,7 @@ describe.skipIf(loadNative() === undefined)('ranks that were told an address', (
     [{ ONESIDED_ROOT_ADDRESS: 'host:99999' }, /host:port/],
     [{ ONESIDED_SECRET: 'short' }, /at least 16 characters/],
     [{ ONESIDED_RANK: '2' }, /ONESIDED_RANK \(2\) and ONESIDED_SIZE \(2\)/],
-    [{ ONESIDED_RANK: '-1' }, /must name a rank/],
+    [{ ONESIDED_RANK: '-1' }, /are not the rank and the size of a job/],
   ])('with %o: an error that says what is wrong', async (wrong, message) => {
     const right = {
       ONESIDED_RANK: '0',

@@ -46,7 +46,7 @@ describe.each(TABLE)('with locks %s', (_, info) => {
     for (const rank of [0, 1]) {
       expect(message).toMatch(inLock(rank, 1 - rank, info));
       expect(message).toContain(
-        `the lock of rank ${rank} in window #1 is held by rank ${rank}, and waited for by rank ${1 - rank}`,
+        `rank ${rank} holds the lock of rank ${rank} in window #1, and rank ${1 - rank} waits for it`,
       );
     }
   });
@@ -64,7 +64,7 @@ describe.each(TABLE)('with locks %s', (_, info) => {
       });
       expect(message).toMatch(/rank 0 waits in barrier/);
       for (const rank of [1, 2]) expect(message).toMatch(inLock(rank, 0, info));
-      expect(message).toContain('the lock of rank 0 in window #1 is held by rank 0, and waited for by ranks 1, 2');
+      expect(message).toContain('rank 0 holds the lock of rank 0 in window #1, and ranks 1, 2 wait for it');
     },
   );
 
@@ -82,10 +82,8 @@ describe.each(TABLE)('with locks %s', (_, info) => {
       if (world.rank === 0) await other.lockAll();
       await world.barrier();
     });
-    expect(message).toContain(
-      'the lock of rank 3 in window #1 is held by ranks 0, 1 (shared), and waited for by rank 2',
-    );
-    expect(message).toContain('the lock of rank 3 in window other is held by rank 3, and waited for by rank 0');
+    expect(message).toContain('ranks 0, 1 share the lock of rank 3 in window #1, and rank 2 waits for it');
+    expect(message).toContain('rank 3 holds the lock of rank 3 in window other, and rank 0 waits for it');
     expect(message).toMatch(/rank 0 waits in lockAll of window other \(waiting for rank 3/);
     expect(message).toMatch(/rank 1 waits in barrier/);
   });

@@ -100,10 +100,10 @@ test('options and faults that there are not are refused, by name: they may be mi
   const run = (options: object): Promise<number[]> =>
     runTasks(1, ({ rank }) => rank, { fabric: 'infinihost-64', ...options });
   await expect(run({ sead: 5 })).rejects.toThrowError(
-    /runTasks: the options: there is no "sead"; did you mean "seed"\?$/,
+    /runTasks: the options: unknown name "sead"; did you mean "seed"\?$/,
   );
   await expect(run({ faults: { dely: 5 } })).rejects.toThrowError(
-    /faults: there is no "dely"; did you mean "delay"\?$/,
+    /faults: unknown name "dely"; did you mean "delay"\?$/,
   );
   await expect(run({ sead: 5 })).rejects.toMatchObject({ code: 'ERR_ARG', name: 'TypeError' });
   expect(await run({ seed: 5, faults: { delay: 5 } })).toEqual([0]);

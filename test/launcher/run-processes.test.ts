@@ -209,7 +209,7 @@ describe.skipIf(loadNative() === undefined).concurrent('ranks that are processes
       const { code, stderr } = await onesided('run', '-n', '3', '--timeout', '4', PROBE, ...steps);
       expect(code).toBe(124);
       expect(stderr).toMatch(
-        /^onesided: the job did not end within 4 s \(--timeout\); still running:\n {2}rank 0 \(pid \d+\) has not called init\(\)\n {2}rank 1 \(pid \d+\) waits in no call of the library\n$/,
+        /^onesided: the job did not end within 4 s \(--timeout\); still running:\n {2}rank 0 \(pid \d+\) has not called init\(\)\n {2}rank 1 \(pid \d+\) is not waiting in a call of this library\n$/,
       );
       expect(processesWith(mark)).toEqual([]);
     });

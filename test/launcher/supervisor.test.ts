@@ -264,7 +264,7 @@ describe('a timeout', () => {
         message:
           'the job did not end within 5 s (--timeout); still running:\n' +
           '  rank 0 (pid 100) has not called init()\n' +
-          '  rank 1 (pid 101) waits in no call of the library\n' +
+          '  rank 1 (pid 101) is not waiting in a call of this library\n' +
           '  rank 2 (pid 102) has finalized\n' +
           '  rank 4 (pid 104) waits in fence of window #1 (waiting for rank 1), for 4.9 s',
       },

@@ -334,7 +334,7 @@ describe('a connection that is lost', () => {
     device.complete(1, RETRY_EXC_ERR);
     put(transfer, bytes, 3);
     const lost =
-      /^the connection with rank 3 is lost: a request completed with IBV_WC_RETRY_EXC_ERR \(it does not answer\)$/;
+      /^the connection to rank 3 was lost: a request completed with IBV_WC_RETRY_EXC_ERR \(the rank does not respond\)$/;
     for (let i = 0; i < 2; i++) {
       expect(() => transfer.flush(4).advance()).toThrow(failure(lost));
       put(transfer, bytes, 4);
@@ -359,7 +359,7 @@ describe('a connection that is lost', () => {
     const { device, transfer } = open();
     put(transfer, new Uint8Array(8));
     device.complete(1, REM_ACCESS_ERR);
-    expect(() => transfer.poll()).toThrow(failure(/REM_ACCESS_ERR \(it refuses access to that memory, which is not/));
+    expect(() => transfer.poll()).toThrow(failure(/REM_ACCESS_ERR \(the rank denies access: this memory is not/));
     expect(() => transfer.poll()).toThrow(expect.objectContaining({ unreachable: false }));
   });
 });

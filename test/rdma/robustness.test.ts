@@ -200,7 +200,7 @@ describe('a job on a device', () => {
     await restore();
     for (const { code, message } of failures) expect(code, message).toBe('ERR_RMA_RANK_FAILED');
     const found = failures.map(({ message }) => message).join('\n');
-    expect(found).toMatch(/is not reached by rank \d any more: .*port 1 of rxe0 is DOWN/);
+    expect(found).toMatch(/can no longer be reached from rank \d: .*port 1 of rxe0 is DOWN/);
   });
 
   test('is told so by each call that needs one of them', LONG, async () => {
@@ -211,7 +211,7 @@ describe('a job on a device', () => {
     writeFileSync(down, '');
     const told = await Promise.all(members.map(({ said }) => said('outcomes')));
     await restore();
-    for (const { outcomes } of told) expectFailures(outcomes!, /is not reached by rank \d any more/);
+    for (const { outcomes } of told) expectFailures(outcomes!, /can no longer be reached from rank \d/);
   });
 
   test('does not mind that its device is taken away: that waits for it', LONG, async () => {

@@ -91,7 +91,7 @@ const late: { how: string; others: string; size: number; named: RegExp }[] = [
     how: 'spin',
     others: 'fence',
     size: 2,
-    named: /rank 0 \(.*\) waits in fence .*\n {2}rank 1 \(.*\) waits in no call of the library\n$/,
+    named: /rank 0 \(.*\) waits in fence .*\n {2}rank 1 \(.*\) is not waiting in a call of this library\n$/,
   },
   {
     how: 'spin',
@@ -104,7 +104,7 @@ const late: { how: string; others: string; size: number; named: RegExp }[] = [
     how: 'spin-in-lock',
     others: 'lock',
     size: 2,
-    named: /rank 0 .* waits in .*lock.*\n {2}rank 1 .*no call of the library\n$/,
+    named: /rank 0 .* waits in .*lock.*\n {2}rank 1 .* is not waiting in a call of this library\n$/,
   },
   {
     how: 'spin-before-init',

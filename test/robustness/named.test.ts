@@ -198,7 +198,7 @@ describe.skipIf(loadNative() === undefined || IN_GATE)('a named job', () => {
     for (const line of await failuresOf(names.map((name) => member(name, 2))))
       expect(line).toMatchObject({
         code: 'ERR_ARG',
-        message: expect.stringContaining("a job's name is 1 to 100 letters"),
+        message: expect.stringContaining('the name of a job must be 1 to 100 letters'),
       });
     const sizes = ['0', '-1', '1.5', 'NaN', '4097', 'Infinity'];
     for (const line of await failuresOf(sizes.map((size) => member('name', size))))

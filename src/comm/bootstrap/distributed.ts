@@ -47,7 +47,8 @@ export class DistributedControl {
   async listen(gid: string): Promise<Hub> {
     const secret = randomBytes(16).toString('hex');
     const { port, failure } = await this.#news(this.#start(secret));
-    if (port === undefined) throw new RmaError('ERR_COMM', `init: rank 0 cannot listen: ${failure}`);
+    if (port === undefined)
+      throw new RmaError('ERR_COMM', `init: rank 0 cannot listen for the other ranks: ${failure}`);
     return { hosts: reachableAt(gid), port, secret };
   }
 
@@ -64,7 +65,7 @@ export class DistributedControl {
     if (failure === undefined) return;
     throw new RmaError(
       'ERR_COMM',
-      `init: rank ${this.#rank} cannot reach rank 0, which listens for it at ${failure}; a firewall must let ranks connect to each other's hosts by TCP`,
+      `init: rank ${this.#rank} cannot connect to rank 0 at ${failure}; firewalls must allow TCP connections between the hosts of the ranks`,
     );
   }
 
@@ -116,8 +117,8 @@ export class DistributedControl {
     if (file === undefined) {
       throw new RmaError(
         'ERR_COMM',
-        'init: ranks on several hosts need the file control-worker.js, which is not beside this bundle: ' +
-          'bundle "onesided/control-worker" into a file of that name, too',
+        'init: ranks on several hosts need the file control-worker.js beside this bundle, and it is missing; ' +
+          'bundle "onesided/control-worker" into a file of that name',
       );
     }
     this.#worker = new Worker(file, { workerData: data });
@@ -136,7 +137,7 @@ export class DistributedControl {
         const onAbort = (): void => reject(signal!.reason);
         const onError = (cause: Error): void =>
           reject(
-            new RmaError('ERR_COMM', `init: the thread that connects the ranks has failed: ${cause.message}`, {
+            new RmaError('ERR_COMM', `init: the thread that connects the ranks failed: ${cause.message}`, {
               cause,
             }),
           );

@@ -48,8 +48,7 @@ export async function joinLaunched(
   patience: Patience,
 ): Promise<{ membership: Membership; complete(): void }> {
   const { rank, size } = manager;
-  if (size > MAX_RANKS)
-    throw new RmaError('ERR_COMM', `init: ${size} ranks are too many; a job has up to ${MAX_RANKS}`);
+  if (size > MAX_RANKS) throw new RmaError('ERR_COMM', `init: a job can have at most ${MAX_RANKS} ranks, not ${size}`);
   const control = rank === 0 ? createControl(native, size, requestedEvents(size)) : undefined;
   const distributed = wantsDevice() ? new DistributedControl(rank, size) : undefined;
   const heap = distributed && neighboursMap() ? new NeighbourHeap(native) : undefined;
@@ -86,7 +85,7 @@ export async function joinLaunched(
     if (distributed === undefined || cards.some((card) => card.device === undefined) || cards[0].hub === undefined) {
       throw new RmaError(
         'ERR_PROVIDER_UNAVAILABLE',
-        `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${own.host}) do not share a host, a PID namespace and a user, so they need a device between them: set ONESIDED_PROVIDER=rdma-core for all ranks`,
+        `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${own.host}) do not share a host, a PID namespace and a user, so they need a device to communicate; set ONESIDED_PROVIDER=rdma-core for all ranks`,
       );
     }
     for (const [other, card] of cards.entries()) storeAddress(distributed.control.fabric, other, card.device!);
@@ -115,14 +114,19 @@ function openControl({ pid, fd }: Card, rank: number): number {
   try {
     return openSync(`/proc/${pid}/fd/${fd}`, 'r+');
   } catch (cause) {
-    throw new RmaError('ERR_COMM', `init: rank 0 (process ${pid}) is gone, or does not let rank ${rank} in`, { cause });
+    throw new RmaError('ERR_COMM', `init: rank ${rank} cannot join: rank 0 (process ${pid}) is gone or denies access`, {
+      cause,
+    });
   }
 }
 
 function write(card: Card): string {
   const text = Buffer.from(JSON.stringify(card)).toString('base64url');
   if (text.length <= CARD_CHARACTERS) return text;
-  throw new RmaError('ERR_COMM', `init: what this rank must tell the others has ${text.length} characters`);
+  throw new RmaError(
+    'ERR_COMM',
+    `init: this rank's connection data has ${text.length} characters; at most ${CARD_CHARACTERS} are possible`,
+  );
 }
 
 function read(text: string, rank: number, { name }: ProcessManager): Card {
@@ -136,7 +140,10 @@ function read(text: string, rank: number, { name }: ProcessManager): Card {
   } catch {
     // Then it is no card.
   }
-  throw new RmaError('ERR_COMM', `init: what ${name} has from rank ${rank} was not written by onesided`);
+  throw new RmaError(
+    'ERR_COMM',
+    `init: the data of rank ${rank} that arrived through ${name} does not come from onesided`,
+  );
 }
 
 /** Throws unless the two ranks run the same version. */
@@ -144,7 +151,7 @@ function checkVersion(other: number, theirs: string, rank: number, own: string):
   if (theirs === own) return;
   throw new RmaError(
     'ERR_VERSION',
-    `init: rank ${other} runs onesided ${theirs}, rank ${rank} runs ${own}: all ranks of a job must run the same version`,
+    `init: rank ${other} runs onesided ${theirs}, but rank ${rank} runs ${own}; all ranks of a job must run the same version`,
   );
 }
 

@@ -32,7 +32,7 @@ const NAMED = 8;
 export function checkNamedJob(name: unknown, size: unknown): void {
   if (typeof name !== 'string' || !/^[\w.-]{1,100}$/.test(name)) {
     throw argumentTypeError(
-      `init: a job's name is 1 to 100 letters, digits, dots, dashes or underscores, not ${show(name)}`,
+      `init: the name of a job must be 1 to 100 letters, digits, dots, dashes or underscores, not ${show(name)}`,
     );
   }
   if (typeof size !== 'number' || !Number.isInteger(size) || size < 1 || size > MAX_RANKS) {
@@ -107,9 +107,13 @@ function openJob(native: Native, name: string, notice: Notice): Standing | undef
       fd = openSync(`/proc/${pid}/fd/${theirs}`, 'r+');
     } catch (cause) {
       if (!isIn(notice, { pid, fd: theirs })) continue;
-      throw new RmaError('ERR_COMM', `init: process ${pid}, which is in job ${show(name)}, does not let this one in`, {
-        cause,
-      });
+      throw new RmaError(
+        'ERR_COMM',
+        `init: cannot join job ${show(name)}: process ${pid}, a rank of the job, denies access`,
+        {
+          cause,
+        },
+      );
     }
     // Its number may have become another file's since it was looked at.
     const { dev, ino } = fstatSync(fd);
@@ -118,7 +122,7 @@ function openJob(native: Native, name: string, notice: Notice): Standing | undef
       closeSync(fd);
       throw new RmaError(
         'ERR_VERSION',
-        `init: process ${pid}, which is in job ${show(name)}, runs onesided ${notice.version}, this one ${VERSION}: all ranks of a job must run the same version`,
+        `init: process ${pid} in job ${show(name)} runs onesided ${notice.version}, but this process runs ${VERSION}; all ranks of a job must run the same version`,
       );
     }
     closeSync(fd);
@@ -148,13 +152,13 @@ function refuse(name: string, size: number, { notice, living }: Standing): void 
     const who = `${living.length === 1 ? 'process' : 'processes'} ${pids.join(', ')}${more}`;
     throw new RmaError(
       'ERR_COMM',
-      `init: the name ${show(name)} is taken: the job has its ${notice.size} ranks, and ${who} ${living.length === 1 ? 'is' : 'are'} still in it; join when they have called finalize() or ended, or choose another name`,
+      `init: the name ${show(name)} is taken: the job has all ${notice.size} ranks, and ${who} ${living.length === 1 ? 'is' : 'are'} still in it; join after they have called finalize() or ended, or choose another name`,
     );
   }
   if (notice.size !== size) {
     throw new RmaError(
       'ERR_SIZE',
-      `init: job ${show(name)} was begun with ${notice.size} ranks, not ${size}; all must name the same size`,
+      `init: job ${show(name)} was started with ${notice.size} ranks, not ${size}; all processes must pass the same size`,
     );
   }
 }
@@ -177,7 +181,7 @@ function announce(notices: Notices, name: string, notice: Notice, fd: number): P
     notices.write(name, notice);
   } catch (cause) {
     closeSync(fd);
-    throw new RmaError('ERR_COMM', `init: job ${show(name)} cannot be announced (${(cause as Error).message})`, {
+    throw new RmaError('ERR_COMM', `init: cannot publish job ${show(name)} (${(cause as Error).message})`, {
       cause,
     });
   }

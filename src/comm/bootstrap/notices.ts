@@ -70,7 +70,7 @@ export class Notices {
         if (performance.now() > deadline) {
           throw new RmaError(
             'ERR_COMM',
-            `init: another process has held the lock of ${this.#directory} for ${patienceMs} ms; is one stopped (SIGSTOP, a debugger) in init() or finalize()?`,
+            `init: another process has held the lock of ${this.#directory} for ${patienceMs} ms; check whether one was stopped (SIGSTOP, a debugger) in init() or finalize()`,
           );
         }
         Atomics.wait(PAUSE, 0, 0, RETRY_MS);
@@ -88,9 +88,13 @@ export class Notices {
       return checked(JSON.parse(readFileSync(file, 'utf8')) as Notice | null);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-      throw new RmaError('ERR_COMM', `init: ${file} does not describe a job; remove it if no such job runs`, {
-        cause: error,
-      });
+      throw new RmaError(
+        'ERR_COMM',
+        `init: ${file} does not describe a job; remove the file if that job is not running`,
+        {
+          cause: error,
+        },
+      );
     }
   }
 
@@ -122,7 +126,9 @@ export function isIn({ device, inode }: Notice, { pid, fd }: Member): boolean {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ESRCH') return false;
-    throw new RmaError('ERR_COMM', `init: process ${pid} does not show this one its descriptors`, { cause });
+    throw new RmaError('ERR_COMM', `init: this process cannot look at the file descriptors of process ${pid}`, {
+      cause,
+    });
   }
 }
 
@@ -135,7 +141,7 @@ function checked(notice: Notice | null): Notice {
     Array.isArray(members) &&
     members.length > 0 &&
     members.every((member: Partial<Member> | null) => whole(member?.pid) && whole(member?.fd));
-  if (!fits) throw new Error('something is missing in it, or of the wrong kind');
+  if (!fits) throw new Error('a field is missing or has the wrong type');
   return notice!;
 }
 
@@ -150,12 +156,12 @@ function privateDirectory(): string {
   } catch (cause) {
     throw new RmaError(
       'ERR_COMM',
-      `init: ${directory}, where named jobs meet, cannot be made (${(cause as Error).message})`,
+      `init: cannot create ${directory}, which named jobs need (${(cause as Error).message})`,
       { cause },
     );
   }
   if (!status.isDirectory() || status.uid !== uid || (status.mode & 0o077) !== 0) {
-    throw new RmaError('ERR_COMM', `init: ${directory} must be a directory of this user alone (mode 700)`);
+    throw new RmaError('ERR_COMM', `init: ${directory} must be a directory that only this user can access (mode 700)`);
   }
   return directory;
 }

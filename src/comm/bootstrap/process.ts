@@ -49,7 +49,7 @@ export function joinProcesses(
   const notOurs = (cause?: unknown): RmaError =>
     new RmaError(
       'ERR_COMM',
-      `init: descriptor ${fd} is not the control memory of a job (any more): "onesided run" hands it down to a rank, of which one thread calls init()`,
+      `init: file descriptor ${fd} is not, or is no longer, the control memory of a job; "onesided run" passes it to each rank, and only one thread of a rank can call init()`,
       { cause },
     );
   // If another thread of this process is the rank, it has closed the descriptor, and the number may by now be that of any file.
@@ -68,7 +68,7 @@ export function joinProcesses(
   if (found < bytes) {
     throw new RmaError(
       'ERR_VERSION',
-      `init: the control memory has ${found} bytes, ${size} ranks need ${bytes}: the launcher is another version`,
+      `init: the job's control memory has ${found} bytes, but ${size} ranks need ${bytes}: the launcher runs another version of onesided`,
     );
   }
   const control = viewControl(memory, size);
@@ -76,7 +76,7 @@ export function joinProcesses(
   if (layout !== CONTROL_LAYOUT) {
     throw new RmaError(
       'ERR_VERSION',
-      `init: the job's control memory has layout ${layout}, this library layout ${CONTROL_LAYOUT}: launcher and ranks must use one version of onesided`,
+      `init: the job's control memory has layout ${layout}, but this library uses layout ${CONTROL_LAYOUT}; the launcher and all ranks must run the same version of onesided`,
     );
   }
   const slot = rank * control.slotWords;
@@ -84,7 +84,7 @@ export function joinProcesses(
   if (holder !== 0) {
     throw new RmaError(
       'ERR_COMM',
-      `init: rank ${rank} was already taken by process ${holder}; a rank is one process that calls init() once`,
+      `init: process ${holder} is already rank ${rank}; only one process can be a rank, and it calls init() once`,
     );
   }
   const recorder = recordProcess(native, control, fd, rank, watched);

@@ -26,7 +26,10 @@ export function openProcessContext(native: Native, table: Int32Array, rank: numb
   const provider = process.env['ONESIDED_PROVIDER'] ?? 'emulator';
   if (provider === 'emulator') return openContext(openProcessFabric(native, table, rank, size));
   if (provider === 'rdma-core') return openDevice(table, rank, size);
-  throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `ONESIDED_PROVIDER is emulator or rdma-core, not ${show(provider)}`);
+  throw new RmaError(
+    'ERR_PROVIDER_UNAVAILABLE',
+    `ONESIDED_PROVIDER must be emulator or rdma-core, not ${show(provider)}`,
+  );
 }
 
 /** The device that `ONESIDED_DEVICE` names, as `device`, `device:port` or `device:port:gidIndex`; what is left out is chosen. */
@@ -52,7 +55,7 @@ export function wantsDevice(): boolean {
 export function neighboursMap(): boolean {
   const how = process.env['ONESIDED_NEIGHBOURS'] ?? 'memory';
   if (how === 'memory' || how === 'device') return how === 'memory';
-  throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `ONESIDED_NEIGHBOURS is memory or device, not ${show(how)}`);
+  throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `ONESIDED_NEIGHBOURS must be memory or device, not ${show(how)}`);
 }
 
 /** A rank tells its address before it tells the numbers of queue pairs, so who has those finds it. */

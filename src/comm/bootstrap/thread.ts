@@ -25,7 +25,10 @@ export function joinThreads(invitation: ThreadInvitation): Membership {
   const { rank, size, broker, trace } = invitation;
   const control = viewControl(invitation.control, size);
   if (Atomics.compareExchange(control.slots, rank * control.slotWords + Slot.PID, 0, process.pid) !== 0) {
-    throw new RmaError('ERR_COMM', `init: rank ${rank} was already taken; a rank is one thread that calls init() once`);
+    throw new RmaError(
+      'ERR_COMM',
+      `init: another thread is already rank ${rank}; only one thread can be a rank, and it calls init() once`,
+    );
   }
   const context = openContext(openThreadFabric(control.fabric, rank, size, broker));
   return {
@@ -34,7 +37,7 @@ export function joinThreads(invitation: ThreadInvitation): Membership {
     control,
     context,
     cores: availableParallelism(),
-    describe: (other) => `thread of process ${process.pid}, worker ${other}`,
+    describe: (other) => `worker thread ${other} of process ${process.pid}`,
     alive: () => true,
     watched: true,
     recorder: trace && new Recorder(rank, monotonicClock(), trace.ring, 0, trace.events),

@@ -40,7 +40,7 @@ export function readRings(fd: number, size: number, events: number): Recording[]
       const copy = new Uint8Array(bytes);
       for (let at = 0; at < bytes; ) {
         const n = readSync(fd, copy, at, bytes - at, ringPlace(rank, size, events) + at);
-        if (n === 0) throw new RmaError('ERR_COMM', 'the control memory of the job is shorter than it says');
+        if (n === 0) throw new RmaError('ERR_COMM', "the job's control memory is shorter than its header says");
         at += n;
       }
       return copy;
@@ -51,7 +51,7 @@ export function readRings(fd: number, size: number, events: number): Recording[]
 /** Ranks of several hosts share neither memory nor a clock: says so, if this process was asked for a trace. */
 export function refuseTrace(size: number): void {
   if (requested(size) === undefined) return;
-  process.stderr.write('onesided: no trace is written: ranks on several hosts are not recorded in this version\n');
+  process.stderr.write('onesided: no trace was written: this version cannot trace ranks on several hosts\n');
 }
 
 /** The recorder of a rank that is a process, in a job that is traced. @param watched the launcher writes the trace */
@@ -93,6 +93,6 @@ function write(file: string, recordings: readonly Recording[]): void {
     const said = writeTrace(file, recordings, { title: process.argv[1] ?? 'onesided' });
     process.stderr.write(`onesided: ${said}\n`);
   } catch (error) {
-    process.stderr.write(`onesided: the trace could not be written: ${(error as Error).message}\n`);
+    process.stderr.write(`onesided: cannot write the trace: ${(error as Error).message}\n`);
   }
 }

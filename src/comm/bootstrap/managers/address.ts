@@ -32,7 +32,7 @@ export function findAddress(): ProcessManager | undefined {
     if (process.env['ONESIDED_SIZE'] === undefined) return undefined;
     throw new RmaError(
       'ERR_COMM',
-      'init: ONESIDED_SIZE is set without ONESIDED_ROOT_ADDRESS (host:port, where rank 0 listens); unset it to run alone',
+      'init: ONESIDED_SIZE is set, but ONESIDED_ROOT_ADDRESS (host:port, where rank 0 listens) is not; set it, or unset ONESIDED_SIZE to run alone',
     );
   }
   const rank = readNumber('ONESIDED_RANK');
@@ -41,20 +41,20 @@ export function findAddress(): ProcessManager | undefined {
     const { ONESIDED_RANK, ONESIDED_SIZE } = process.env;
     throw new RmaError(
       'ERR_COMM',
-      `init: with ONESIDED_ROOT_ADDRESS, ONESIDED_RANK (${ONESIDED_RANK}) and ONESIDED_SIZE (${ONESIDED_SIZE}) must name a rank of a job`,
+      `init: ONESIDED_RANK=${ONESIDED_RANK} and ONESIDED_SIZE=${ONESIDED_SIZE} are not the rank and the size of a job; ONESIDED_ROOT_ADDRESS needs both, with 0 ≤ rank < size`,
     );
   }
   if (secret === undefined || secret.length < SECRET_CHARACTERS) {
     throw new RmaError(
       'ERR_COMM',
-      `init: with ONESIDED_ROOT_ADDRESS, ONESIDED_SECRET must be a text of at least ${SECRET_CHARACTERS} characters that only this job's ranks know (openssl rand -hex 16)`,
+      `init: ONESIDED_ROOT_ADDRESS needs ONESIDED_SECRET, a string of at least ${SECRET_CHARACTERS} characters that only this job's ranks know; openssl rand -hex 16 makes one`,
     );
   }
   const { host, port } = readAddress(address);
   return {
     rank,
     size,
-    name: rank === 0 ? `its port ${port}` : `rank 0 at ${address}`,
+    name: rank === 0 ? `port ${port}` : `rank 0 at ${address}`,
     exchange: (card, patience) => {
       const hello: Hello = { rank, size, card };
       if (rank === 0) return gather(host, port, secret, hello, patience);
@@ -102,7 +102,7 @@ function gather(host: string, port: number, secret: string, own: Hello, { signal
       socket.once('close', () => {
         if (members.size < size - 1) {
           members.delete(rank);
-          end({ refused: `rank ${rank} left before all ${size} ranks had come` });
+          end({ refused: `rank ${rank} disconnected before all ${size} ranks had joined` });
         }
       });
       if (members.size === size - 1) end({ cards: cards as string[] });
@@ -117,7 +117,7 @@ function gather(host: string, port: number, secret: string, own: Hello, { signal
     });
     server.on('error', (cause: Error) => {
       signal.removeEventListener('abort', onAbort);
-      reject(new RmaError('ERR_COMM', `init: rank 0 cannot listen at port ${port}: ${cause.message}`, { cause }));
+      reject(new RmaError('ERR_COMM', `init: rank 0 cannot listen on port ${port}: ${cause.message}`, { cause }));
     });
     cards[0] = own.card;
     if (size === 1) {
@@ -141,7 +141,7 @@ async function send(host: string, port: number, secret: string, own: Hello, { si
     }
     if ('refused' in reply) throw new RmaError('ERR_COMM', `init: ${reply.refused}`);
     if (Array.isArray(reply.cards) && reply.cards.length === own.size) return reply.cards;
-    throw new RmaError('ERR_COMM', `init: what listens at ${host}:${port} is not rank 0 of a job`);
+    throw new RmaError('ERR_COMM', `init: the program that listens on ${host}:${port} is not rank 0 of a job`);
   }
 }
 
@@ -173,8 +173,8 @@ function attempt(
       if (!connected) finish(() => resolve(undefined));
       else {
         const what = secure
-          ? `rank 0 at ${where} ended before all ranks had come`
-          : `what listens at ${where} does not know this job's ONESIDED_SECRET, or is not rank 0 of a job`;
+          ? `rank 0 at ${where} ended before all ranks had joined`
+          : `the program that listens on ${where} does not know this job's ONESIDED_SECRET, or is not rank 0 of a job`;
         finish(() => reject(new RmaError('ERR_COMM', `init: ${what}`, { cause })));
       }
     };
@@ -197,10 +197,11 @@ function attempt(
 
 /** Why this rank cannot come in, if so. Others are not disturbed by it. */
 function refusalOf({ rank, size: theirs, card }: Hello, size: number, members: Map<number, unknown>) {
-  if (theirs !== size) return `rank ${rank} has ONESIDED_SIZE=${theirs}, rank 0 has ${size}`;
-  if (!Number.isInteger(rank) || rank <= 0 || rank >= size) return `there is no rank ${rank} to come`;
-  if (members.has(rank)) return `rank ${rank} has come already: two processes have the same ONESIDED_RANK`;
-  if (typeof card !== 'string') return `rank ${rank} brings no card`;
+  if (theirs !== size) return `rank ${rank} has ONESIDED_SIZE=${theirs}, but rank 0 has ONESIDED_SIZE=${size}`;
+  if (!Number.isInteger(rank) || rank <= 0 || rank >= size)
+    return `every rank but rank 0 must have an ONESIDED_RANK from 1 to ${size - 1}, not ${rank}`;
+  if (members.has(rank)) return `rank ${rank} has already joined: two processes have the same ONESIDED_RANK`;
+  if (typeof card !== 'string') return `rank ${rank} sent no connection data`;
   return undefined;
 }
 

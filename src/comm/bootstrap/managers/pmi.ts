@@ -24,7 +24,10 @@ export function findPmi(): ProcessManager | undefined {
   const size = readNumber('PMI_SIZE');
   if (!(rank < size)) {
     const { PMI_RANK, PMI_SIZE } = process.env;
-    throw new RmaError('ERR_COMM', `init: PMI_RANK=${PMI_RANK} and PMI_SIZE=${PMI_SIZE} do not name a rank of a job`);
+    throw new RmaError(
+      'ERR_COMM',
+      `init: PMI_RANK=${PMI_RANK} and PMI_SIZE=${PMI_SIZE} are not the rank and the size of a job`,
+    );
   }
   // Slurm says which job, Hydra need not. Either answers both versions, so a variable left over from an outer job does no harm.
   const version = PMI_JOBID === undefined ? 1 : 2;
@@ -53,7 +56,7 @@ function openSocket(fd: number): Socket {
   }
   throw new RmaError(
     'ERR_COMM',
-    `init: PMI_FD=${process.env['PMI_FD']} is no connection to a process manager (any more): have mpiexec or srun start "node app.js" itself (npx does not hand the connection down), and call init() in one thread; or unset PMI_FD to run alone`,
+    `init: PMI_FD=${process.env['PMI_FD']} is not, or is no longer, a connection to a process manager; let mpiexec or srun start "node app.js" directly (npx does not pass the connection on), and call init() in one thread only, or unset PMI_FD to run alone`,
   );
 }
 
@@ -122,7 +125,7 @@ class Wire {
       this.#wake?.();
     };
     const closed = (cause?: unknown): void =>
-      end(new RmaError('ERR_COMM', `init: ${name} ended its connection before all ranks had come`, { cause }));
+      end(new RmaError('ERR_COMM', `init: ${name} closed the connection before all ranks had joined`, { cause }));
     socket.setEncoding('latin1');
     socket.on('data', (text: string) => {
       this.#text += text;
@@ -168,7 +171,10 @@ class Wire {
   valueOf(answer: Answer, rank: number): string {
     const value = answer.get('value');
     if (value !== undefined) return value;
-    throw new RmaError('ERR_COMM', `init: ${this.#name} has nothing from rank ${rank}: it does not run onesided`);
+    throw new RmaError(
+      'ERR_COMM',
+      `init: ${this.#name} has no data from rank ${rank}: that process does not run onesided`,
+    );
   }
 
   close(): void {
@@ -194,7 +200,7 @@ class Wire {
   }
 
   #nonsense(text: string, command?: string): RmaError {
-    const wanted = command === undefined ? 'which is not PMI' : `where ${command} with rc=0 was due`;
+    const wanted = command === undefined ? 'which is not valid PMI' : `but onesided expected ${command} with rc=0`;
     return new RmaError('ERR_COMM', `init: ${this.#name} answered ${show(text)}, ${wanted}`);
   }
 }

@@ -17,7 +17,7 @@ export function findPmix(native: Native): ProcessManager {
   } catch (cause) {
     throw new RmaError(
       'ERR_COMM',
-      `init: PMIX_NAMESPACE is set, but there is no talking to ${name}: ${(cause as Error).message}; unset PMIX_NAMESPACE to run alone`,
+      `init: PMIX_NAMESPACE is set, but onesided cannot connect to ${name}: ${(cause as Error).message}; unset PMIX_NAMESPACE to run alone`,
       { cause },
     );
   }
@@ -38,7 +38,7 @@ export function findPmix(native: Native): ProcessManager {
         return await Promise.race([cards, aborted]);
       } catch (error) {
         if (error instanceof RmaError || signal.aborted) throw error;
-        throw new RmaError('ERR_COMM', `init: ${name} did not bring the ranks together: ${(error as Error).message}`, {
+        throw new RmaError('ERR_COMM', `init: ${name} failed to connect the ranks: ${(error as Error).message}`, {
           cause: error,
         });
       } finally {
