@@ -78,12 +78,17 @@ export function checkLaunch(options: LaunchOptions): void {
     throw argumentRangeError(`the grace period must be at least 0 seconds, not ${show(grace)}`);
 }
 
+/** By how much the deadline of a rank's own waits is later than the launcher's, in seconds. */
+const AFTER_LAUNCHER_S = 5;
+
 /** What every rank finds in its environment; the caller adds `ONESIDED_RANK`. A job inside a rank is a job of its own. */
 export function environmentOfRanks({ env = process.env, size, timeout }: LaunchOptions): NodeJS.ProcessEnv {
   const own: NodeJS.ProcessEnv = { ...env, ONESIDED_SIZE: String(size) };
   for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_TRACE', 'ONESIDED_TRACE_EVENTS', FATAL_VARIABLE])
     delete own[name];
-  if (timeout !== undefined) own['ONESIDED_TIMEOUT'] = String(timeout);
+  // For ranks whose launcher is gone. Where it is not, it ends the job first: it asks each rank what it waits in, and a
+  // rank whose own deadline passed meanwhile would print an error instead.
+  if (timeout !== undefined) own['ONESIDED_TIMEOUT'] = String(timeout + AFTER_LAUNCHER_S);
   return own;
 }
 

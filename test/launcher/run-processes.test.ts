@@ -94,7 +94,7 @@ describe.skipIf(loadNative() === undefined).concurrent('ranks that are processes
         ],
       );
       expect(stdout).toContain('[0] ONESIDED_SIZE=2\n');
-      expect(stdout).toContain('[1] ONESIDED_TIMEOUT=60\n');
+      expect(stdout).toContain('[1] ONESIDED_TIMEOUT=65\n');
       expect(stdout).toContain('[1] ["*:env=ONESIDED_SIZE","*:env=ONESIDED_TIMEOUT","1:argv","-n","--"]\n');
     });
 
