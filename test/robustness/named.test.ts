@@ -178,7 +178,10 @@ describe.skipIf(loadNative() === undefined || IN_GATE)('a named job', () => {
     const founder = member('size', 3);
     await untilNotice();
     const [line] = await failuresOf([member('size', 2)]);
-    expect(line).toMatchObject({ code: 'ERR_SIZE', message: expect.stringContaining('was started with 3 ranks, not 2') });
+    expect(line).toMatchObject({
+      code: 'ERR_SIZE',
+      message: expect.stringContaining('was started with 3 ranks, not 2'),
+    });
     founder.child.kill('SIGKILL');
     await founder.ended;
   });
