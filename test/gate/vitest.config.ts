@@ -23,7 +23,7 @@ const ALONE = [
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
   'test/trace/{picture,recorder,tasks}.test.ts',
   'test/transfer/*.test.ts',
-  'test/verbs/{emulator,emulator-attachments,emulator-rings}.test.ts',
+  'test/verbs/{emulator,emulator-attachments,emulator-keys,emulator-rings}.test.ts',
   'test/window/{remote,shared}-directory.test.ts',
 ];
 

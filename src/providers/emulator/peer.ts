@@ -20,6 +20,7 @@ export interface Attached {
 /** A region of the peer, as the data path wants it. */
 export class RemoteRegion {
   readonly key: number;
+  readonly use: number;
   readonly address: number;
   readonly length: number;
   readonly access: number;
@@ -31,6 +32,7 @@ export class RemoteRegion {
 
   constructor(entry: RegionEntry, attached: Attached) {
     this.key = entry.key;
+    this.use = entry.use;
     this.address = entry.address;
     this.length = entry.length;
     this.access = entry.access;
@@ -95,7 +97,7 @@ export class Peer {
   /** The region that a key names, as long as it does. Mapped at first use. */
   region(key: number): RemoteRegion | undefined {
     const known = this.#regions.get(key);
-    if (known !== undefined && this.root.regions.holds(key)) return known;
+    if (known !== undefined && this.root.regions.holds(key, known.use)) return known;
     if (known !== undefined) {
       this.#regions.delete(key);
       this.detach(known.attached);
@@ -164,7 +166,7 @@ export class Peer {
     if (64 * ++this.#lookedUp < this.#regions.size) return;
     this.#lookedUp = 0;
     for (const [key, region] of this.#regions) {
-      if (this.root.regions.holds(key)) continue;
+      if (this.root.regions.holds(key, region.use)) continue;
       this.#regions.delete(key);
       this.detach(region.attached);
     }

@@ -8,7 +8,8 @@
  *
  * A slot belongs to its context; peers only read. Publishing writes the fields first and KEY last, revoking clears KEY first, all
  * sequentially consistent: a peer that finds the same key before and after it reads the fields has read fields of that key. An
- * initiator keeps what it has read and asks `holds` before each access. A request that was already under way when a key is revoked
+ * initiator keeps what it has read and asks `holds` before each access. A key can come again, once in 2^30 or so, and then names
+ * another region: so a slot counts its uses, before KEY is written, and what is kept is right while key and use are the same. A request that was already under way when a key is revoked
  * may still complete, as in a device whose pipeline has passed the check; memory given back meanwhile is not given out
  * again by any fabric as long as somebody maps it.
  */
@@ -25,6 +26,7 @@ export const REGION_TABLE_BYTES = 4 * SLOTS * SLOT_WORDS;
 const KEY = 0;
 const ACCESS = 1;
 const PD = 2;
+const USE = 3;
 // In 64-bit words.
 const ADDRESS = 2;
 const LENGTH = 3;
@@ -35,6 +37,8 @@ const OFFSET = 6;
 /** What a region is, as its table says. */
 export interface RegionEntry {
   readonly key: number;
+  /** Which one of its slot's uses it is. */
+  readonly use: number;
   readonly access: number;
   /** The number of its protection domain. */
   readonly pd: number;
@@ -72,7 +76,7 @@ export class RegionTable {
   }
 
   /** Owner: publishes a region. @returns its key */
-  publish(region: Omit<RegionEntry, 'key'>): number {
+  publish(region: Omit<RegionEntry, 'key' | 'use'>): number {
     if (this.#used >= MAX_REGIONS) {
       throw new RmaError(
         'ERR_VERBS',
@@ -88,6 +92,7 @@ export class RegionTable {
     const d = w / 2;
     this.#words[w + ACCESS] = region.access;
     this.#words[w + PD] = region.pd;
+    this.#words[w + USE]++;
     this.#doubles[d + ADDRESS] = region.address;
     this.#doubles[d + LENGTH] = region.length;
     this.#doubles[d + HANDLE] = region.handle;
@@ -105,11 +110,12 @@ export class RegionTable {
   }
 
   /**
-   * Whether `key` still names the region that it named when `find` read it. A key that is revoked at this very moment may be found
+   * Whether `key` still names the region that it named when `find` read it, which was its slot's `use`. A key that is revoked at this very moment may be found
    * valid, as said above; what makes the revocation known to an initiator (a message, a barrier) also makes it seen here.
    */
-  holds(key: number): boolean {
-    return loadAcquire(this.#words, wordOf(key) + KEY) === (key | 0);
+  holds(key: number, use: number): boolean {
+    const w = wordOf(key);
+    return loadAcquire(this.#words, w + KEY) === (key | 0) && this.#words[w + USE] === use;
   }
 
   find(key: number): RegionEntry | undefined {
@@ -118,6 +124,7 @@ export class RegionTable {
     if (key === 0 || Atomics.load(this.#words, w + KEY) !== (key | 0)) return undefined;
     const entry: RegionEntry = {
       key,
+      use: this.#words[w + USE],
       access: this.#words[w + ACCESS],
       pd: this.#words[w + PD],
       address: this.#doubles[d + ADDRESS],
@@ -126,7 +133,7 @@ export class RegionTable {
       memoryBytes: this.#doubles[d + MEMORY_BYTES],
       offset: this.#doubles[d + OFFSET],
     };
-    return Atomics.load(this.#words, w + KEY) === (key | 0) ? entry : undefined;
+    return Atomics.load(this.#words, w + KEY) === (key | 0) && this.#words[w + USE] === entry.use ? entry : undefined;
   }
 }
 

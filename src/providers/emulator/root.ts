@@ -15,7 +15,7 @@ import { REGION_TABLE_BYTES, RegionTable } from './region-table.ts';
 
 const MAGIC = 0x746f6f72;
 /** Raised whenever anything in the memory that contexts share changes its place or meaning. */
-const LAYOUT = 3;
+const LAYOUT = 4;
 const HEADER_BYTES = 4096;
 export const ROOT_BYTES = HEADER_BYTES + QP_TABLE_BYTES + REGION_TABLE_BYTES;
 
