@@ -7,7 +7,7 @@ export { Communicator } from './comm/communicator.ts';
 export { Group, Rank } from './comm/group.ts';
 export { type InitOptions, init } from './comm/init.ts';
 export type { WaitOptions } from './comm/operation.ts';
-export type { TypedArray, TypedArrayConstructor } from './datatype/base.ts';
+export type { RawMemory, TypedArray, TypedArrayConstructor } from './datatype/base.ts';
 export { Datatype, type Fields, type Order, type RecordOf } from './datatype/datatype.ts';
 export type { Distribution } from './datatype/distribution.ts';
 export type { ElementsOf, OpOn, OriginOf, ResultOf, Swappable } from './datatype/elements.ts';

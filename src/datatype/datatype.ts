@@ -49,9 +49,8 @@ const MOST_WORDS = 160;
 
 /** The named fields of a record type, in order: the argument of `Datatype.struct`. */
 export type Fields = Readonly<Record<string, Datatype>>;
-type ValueOf<T> = T extends Datatype<infer V> ? V : never;
 /** The type of a record's view: `Datatype.struct({ x: Datatype.FLOAT64, … }).view(…)` returns `{ x: number, … }`. */
-export type RecordOf<F extends Fields> = { -readonly [K in keyof F]: ValueOf<F[K]> };
+export type RecordOf<F extends Fields> = { -readonly [K in keyof F]: F[K] extends Datatype<infer V> ? V : never };
 
 /** The storage order of an array: the last index varies fastest (`C`), or the first (`F`, Fortran). */
 export type Order = 'C' | 'F';

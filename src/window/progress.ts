@@ -10,9 +10,6 @@ import type { Attached } from './attachments.ts';
 import type { WindowParts } from './create.ts';
 import { MIXED_WAYS } from './target.ts';
 
-/** Each needs more than those before it. */
-const ORDER = ['origin', 'device', 'kernel', 'agent', 'target'] as const;
-
 /**
  * What makes progress on a call: the result of `win.progress`.
  *
@@ -22,10 +19,45 @@ const ORDER = ['origin', 'device', 'kernel', 'agent', 'target'] as const;
  * - `agent`: a thread of the library in the target's process, whatever the target's program does
  * - `target`: the target, which must call the library, too
  */
-export type ProgressBy = (typeof ORDER)[number];
+export type ProgressBy = 'origin' | 'device' | 'kernel' | 'agent' | 'target';
+
+/** Each needs more than those before it. */
+const ORDER: readonly ProgressBy[] = ['origin', 'device', 'kernel', 'agent', 'target'];
+
+/** The names of the window calls that communicate or synchronize. */
+export type WindowCall =
+  | 'put'
+  | 'get'
+  | 'rput'
+  | 'rget'
+  | 'putNotify'
+  | 'accumulate'
+  | 'getAccumulate'
+  | 'fetchAndOp'
+  | 'compareAndSwap'
+  | 'raccumulate'
+  | 'rgetAccumulate'
+  | 'lock'
+  | 'unlock'
+  | 'lockAll'
+  | 'unlockAll'
+  | 'flush'
+  | 'flushLocal'
+  | 'flushAll'
+  | 'flushLocalAll'
+  | 'complete'
+  | 'post'
+  | 'sync'
+  | 'fence'
+  | 'start'
+  | 'wait'
+  | 'waitNotify'
+  | 'free';
 
 /** What a call is made of. */
-const KINDS = {
+type Kind = 'transfer' | 'notify' | 'update' | 'lock' | 'requests' | 'alone' | 'together';
+
+const KINDS: Readonly<Record<WindowCall, Kind>> = {
   put: 'transfer',
   get: 'transfer',
   rput: 'transfer',
@@ -53,10 +85,7 @@ const KINDS = {
   wait: 'together',
   waitNotify: 'together',
   free: 'together',
-} as const;
-
-/** The names of the window calls that communicate or synchronize. */
-export type WindowCall = keyof typeof KINDS;
+};
 
 /**
  * @param target absent: the one that needs most
