@@ -293,7 +293,7 @@ export interface Native {
   /**
    * `accumulate` of any type and layout: `BulkKernels` in transfer/accumulate.ts. Offsets are an `Int32Array` in elements, a `Float64Array` in bytes, or
    * absent for elements one after the other. Floating-point numbers and pairs are updated under the stripes of transfer/stripes.ts.
-   * @returns how many elements are done: not all if a stripe could not be had for some milliseconds
+   * @returns how many elements are done: fewer than all if a stripe stayed locked for some milliseconds
    */
   accumulateAt(
     op: number,

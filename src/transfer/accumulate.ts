@@ -45,7 +45,7 @@ export interface BulkKernels {
     result: ArrayBufferView | undefined,
   ): number;
   readonly accumulatePlan: Float64Array;
-  /** @returns how many elements are done: not all if a stripe could not be had for some time */
+  /** @returns how many elements are done: fewer than all if a stripe stayed locked for some time */
   accumulateAt(
     op: number,
     type: number,
@@ -121,7 +121,7 @@ export function accumulateElements(
   }
 }
 
-/** Consecutive elements that are under stripes. @returns how many are done: not all if a stripe could not be had for some time */
+/** Consecutive elements that are under stripes. @returns how many are done: fewer than all if a stripe stayed locked for some time */
 function accumulateRun(
   part: RemotePart,
   at: number,

@@ -365,7 +365,7 @@ export class PassiveTarget {
     return true;
   }
 
-  /** Takes the locks of all ranks if all can be had at once, else none. */
+  /** Takes the locks of all ranks if all are free at once, else none. */
   #tryEach(): boolean {
     this.#makeLocks();
     const { targets } = this.#epochs;

@@ -36,7 +36,7 @@ export interface Fabric {
   adopt?(buffer: ArrayBufferLike, bytes: number): Allocation | undefined;
   /** Gives memory back. Its `buffer` is detached where the platform can; attachments of others stay mapped until released. */
   free(allocation: Allocation): void;
-  /** Maps the whole of what `handle` names at `lid`. Throws `ERR_VERBS` if there is no such memory (any more). */
+  /** Maps the whole of what `handle` names at `lid`. Throws `ERR_VERBS` if there is no such memory, or it was freed. */
   attach(lid: number, handle: number, byteLength: number): Attachment;
 
   /** Makes one allocation findable without being told: where the emulator keeps its tables. */
