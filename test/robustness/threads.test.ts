@@ -89,7 +89,7 @@ describe.skipIf(loadNative() === undefined)('process ranks with workers', () => 
       const [other] = both.filter((line) => line !== joined);
       expect(other, report).toMatchObject({
         code: 'ERR_COMM',
-        message: expect.stringMatching(/^init: (descriptor|rank) \d/),
+        message: expect.stringMatching(/^init: (file descriptor|rank) \d/),
       });
     }
   });
