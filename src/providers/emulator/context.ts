@@ -247,10 +247,11 @@ export class EmulatedContext implements Context {
     for (const cq of this.#cqs) cq.destroy();
     for (const region of this.#regions.values()) region.deregister();
     this.#closed = true;
+    // First: a fabric that is closed need not make room for anything.
+    this.fabric.close();
     for (const peer of this.#peers) peer?.close();
     this.#peers.fill(undefined);
     this.#ownMemory.clear();
-    this.fabric.close();
   }
 
   // ---- for the objects made from this context ---------------------------------------------------------------------------

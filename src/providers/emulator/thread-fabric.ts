@@ -38,12 +38,11 @@ interface Member {
   readonly memory: Map<number, SharedArrayBuffer>;
 }
 
-/** Small pieces are reported together. */
-const REPORT_BYTES = 1 << 20;
-/** They are held until there are so many bytes of them: young ones would be collected without a look at the old shared buffers. */
-const HELD_BYTES = 3 << 25;
+/** Pieces are reported together, so many bytes at once that the C library maps them afresh: it clears, and so touches, those that it has used before. */
+const REPORT_BYTES = 33 << 20;
+/** So many reports are held: young ones would be collected without a look at the old shared buffers. */
+const HELD = 3;
 const reports: ArrayBuffer[] = [];
-let reported = 0;
 let unreported = 0;
 
 /**
@@ -59,11 +58,8 @@ function mayBeCollected(bytes: number): void {
   } catch {
     // There is no room for it, so a collection has just been tried.
   }
-  reported += unreported;
   unreported = 0;
-  if (reported < HELD_BYTES) return;
-  reports.length = 0;
-  reported = 0;
+  if (reports.length >= HELD) reports.length = 0;
 }
 
 /** Keeps what each thread has allocated until it frees it or ends; hands it to the others. */
@@ -217,7 +213,13 @@ class ThreadFabric implements Fabric {
         `attach: member ${lid} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
       );
     }
-    return { buffer, release: () => mayBeCollected(byteLength) };
+    return {
+      buffer,
+      release: () => {
+        // After its end this thread allocates nothing more here.
+        if (!this.#closed) mayBeCollected(byteLength);
+      },
+    };
   }
 
   publishRoot(allocation: Allocation): void {
