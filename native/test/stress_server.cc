@@ -127,9 +127,9 @@ STRESS(bool faulty) {
   State state;
   state.memory = memory;
   state.slots = kAskers;
-  state.regions[1] = {reinterpret_cast<uintptr_t>(integers), sizeof integers};
-  state.regions[2] = {reinterpret_cast<uintptr_t>(doubles), sizeof doubles};
-  state.regions[3] = {reinterpret_cast<uintptr_t>(pieces), sizeof pieces};
+  state.insert(1, {reinterpret_cast<uintptr_t>(integers), sizeof integers});
+  state.insert(2, {reinterpret_cast<uintptr_t>(doubles), sizeof doubles});
+  state.insert(3, {reinterpret_cast<uintptr_t>(pieces), sizeof pieces});
   state.thread = std::thread([&state] { state.run(); });
 
   std::atomic<size_t> running{kAskers};
@@ -157,7 +157,7 @@ STRESS(bool faulty) {
     fill(static_cast<unsigned char>(random(256)));
     {
       std::lock_guard<std::mutex> lock(state.mutex);
-      state.regions[number] = {reinterpret_cast<uintptr_t>(visiting), sizeof visiting};
+      state.insert(number, {reinterpret_cast<uintptr_t>(visiting), sizeof visiting});
     }
     for (uint64_t i = random(2000); i > 0; i--) onesided::pause();
     if (fault) {
@@ -166,7 +166,7 @@ STRESS(bool faulty) {
       fill(1);
     }
     std::lock_guard<std::mutex> lock(state.mutex);
-    state.regions.erase(number);
+    state.erase(state.regions.find(number));
   }
   for (auto& thread : askers) thread.join();
   state.stop();

@@ -130,6 +130,7 @@ export class Job {
       oversubscribed: this.oversubscribed,
       schedYield: membership.schedYield,
       expectsCalls: () => !context.capabilities.loadStore && !this.messenger.isComplete,
+      isIdle: () => this.messenger.idle,
     };
     if (tasks !== undefined) this.progress = tasks.makeProgress(liveness, poll, timeoutMs);
     else if (recorder === undefined) this.progress = new Progress(context, liveness, poll, options);

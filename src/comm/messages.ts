@@ -79,6 +79,13 @@ export class Messenger {
   readonly #inbox = new Map<number, Map<number, Uint8Array[]>>();
   /** Who takes messages of a communicator as they arrive. */
   readonly #listeners = new Map<number, (source: number, message: Uint8Array) => void>();
+  /**
+   * Nothing waits to leave, so `poll` need not be called for it: one load for calls that never wait. False while sends are under way,
+   * too: where a device has no processor of its own, one that its target cannot take yet is tried again when this rank polls.
+   */
+  idle = true;
+  /** A modelled device has one. */
+  readonly #carriesOn: boolean;
   #unsent = 0;
   #connected = 0;
   readonly #context: Context;
@@ -100,6 +107,7 @@ export class Messenger {
     const bytes = (receives + sends) * chunk;
     this.#memory = memory;
     this.#processor = context.processor;
+    this.#carriesOn = context.processor !== undefined;
     this.#context = context;
     this.#trace = trace;
     this.rank = rank;
@@ -147,6 +155,7 @@ export class Messenger {
       this.#unsent++;
       at += length;
     } while (at < total);
+    this.idle = false;
     this.#push(connection);
   }
 
@@ -196,6 +205,7 @@ export class Messenger {
       for (let i = 0; i < n; i++) this.#complete(i);
     }
     if (this.#unsent > 0) for (const connection of this.#connections.values()) this.#push(connection);
+    this.idle = this.#carriesOn ? this.#unsent === 0 : this.drained;
     this.#cq.reqNotify();
     if (this.#lost !== undefined) throw this.#lost;
   }

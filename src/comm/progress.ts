@@ -72,6 +72,8 @@ export interface ProgressOptions {
   readonly schedYield?: (() => void) | undefined;
   /** Whether a rank may want to connect to this one, and cannot wake it. */
   expectsCalls(): boolean;
+  /** Whether nothing waits to leave. Cheap: one load. */
+  isIdle(): boolean;
 }
 
 interface Pending {
@@ -94,6 +96,7 @@ export class Progress {
   #liveness: Liveness;
   /** Brings messages in and pending sends out, and serves others; called whenever a rank is about to sleep. Gives the milliseconds until something is due. */
   #poll: () => number;
+  readonly #isIdle: () => boolean;
   #defaultTimeout: number;
   #pending = new Set<Pending>();
   #running = false;
@@ -117,6 +120,7 @@ export class Progress {
       if (this.#servers.size > 0) for (const serve of this.#servers) due = Math.min(due, serve());
       return due;
     };
+    this.#isIdle = options.isIdle;
     this.#defaultTimeout = options.timeout;
     this.spin = options.oversubscribed ? 1 : BATCH;
     this.#patience = options.oversubscribed ? 0 : PATIENCE_MS;
@@ -174,10 +178,16 @@ export class Progress {
   /** One look at an operation, outside a wait. If it fails because a rank is gone, the error says so. */
   look(operation: Operation): boolean {
     try {
+      this.#keepMoving();
       return operation.advance();
     } catch (error) {
       throw this.#liveness.explain(error);
     }
+  }
+
+  /** A wait that does not sleep does not poll, and who asks again and again may never sleep: what waits to leave leaves all the same. */
+  #keepMoving(): void {
+    if (!this.#isIdle()) this.#poll();
   }
 
   /** The `Sync` form: returns when `operation` is complete. */
@@ -187,7 +197,11 @@ export class Progress {
       throw options.signal.reason;
     }
     try {
-      for (let i = 0; i < this.spin; i++) if (operation.advance()) return;
+      for (let i = 0; i < this.spin; i++) {
+        if (!operation.advance()) continue;
+        this.#keepMoving();
+        return;
+      }
     } catch (error) {
       operation.abandon?.();
       throw this.#liveness.explain(error);
@@ -236,7 +250,11 @@ export class Progress {
     try {
       if (options?.signal?.aborted) throw options.signal.reason;
       const spin = Math.min(this.spin, ASYNC_SPIN);
-      for (let i = 0; i < spin; i++) if (operation.advance()) return DONE;
+      for (let i = 0; i < spin; i++) {
+        if (!operation.advance()) continue;
+        this.#keepMoving();
+        return DONE;
+      }
       const timeoutMs = this.#timeoutOf(options);
       if (this.#takesTurns && this.#pending.size === 0 && this.#letOthersRun(operation)) return DONE;
       return this.#park(operation, timeoutMs, options?.signal);

@@ -113,6 +113,7 @@ export class ActiveTarget {
     epochs.accesses?.completed(undefined);
     epochs.open = (assert & Assert.NO_SUCCEED) === 0 ? FENCE : 0;
     epochs.noteOpening('fence');
+    epochs.keepMoving();
   }
 
   async #finish(assert: number, options: WaitOptions | undefined): Promise<void> {
@@ -200,6 +201,7 @@ export class ActiveTarget {
     epochs.started = targets;
     for (let i = 0; i < targets.length; i++) epochs.targets[targets[i]].held = STARTED;
     epochs.noteOpening('start');
+    epochs.keepMoving();
   }
 
   async #finishStart(targets: readonly number[], options: WaitOptions | undefined): Promise<void> {
@@ -283,6 +285,7 @@ export class ActiveTarget {
     epochs.started = undefined;
     epochs.used = false;
     epochs.accesses?.completed(undefined);
+    epochs.keepMoving();
   }
 
   // ---- post and wait --------------------------------------------------------------------------------------------------
@@ -348,6 +351,7 @@ export class ActiveTarget {
   }
 
   #ended(origins: readonly number[], looks: number): boolean {
+    this.#epochs.keepMoving();
     try {
       while (!this.#general.tryWait(origins)) if (--looks <= 0) return false;
     } catch (error) {

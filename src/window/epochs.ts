@@ -2,6 +2,7 @@
 import type { Communicator } from '../comm/communicator.ts';
 import type { LocksAtRank } from '../comm/deadlock.ts';
 import { type Group, Rank, showRank } from '../comm/group.ts';
+import type { Messenger } from '../comm/messages.ts';
 import type { Side } from '../datatype/layout.ts';
 import { debugs } from '../debug.ts';
 import { argumentRangeError, argumentTypeError, RmaError } from '../errors.ts';
@@ -61,11 +62,14 @@ export class Epochs {
   /** For the message of a deadlock. */
   readonly locks: LocksAtRank;
   #map: (rank: number) => void;
+  readonly #messenger: Messenger;
+  readonly #poll = (): void => this.#messenger.poll();
 
   constructor(parts: WindowParts) {
     this.comm = parts.comm;
     this.group = parts.comm.group;
     this.name = parts.name;
+    this.#messenger = parts.comm.job.messenger;
     this.targets = parts.targets;
     const { worldRanks } = this.group;
     const world = (holds: (t: Target) => boolean): readonly number[] => this.#ranks(holds).map((r) => worldRanks[r]);
@@ -225,8 +229,17 @@ export class Epochs {
     }
   }
 
+  /**
+   * Sends the messages that wait for room: a rank that polls by calls that are complete at once is in the library all the time, and never sleeps, which is
+   * when it would send them (MPI 4.1, 12.7.3). Each call that ends an epoch, flushes or tests does so. One load when there are none.
+   */
+  keepMoving(): void {
+    if (!this.#messenger.idle) this.attempt(this.#poll);
+  }
+
   /** Orders our stores before our next loads, if there were any. @param call `flush` and `flushAll` complete accesses, of `target` or of all */
   settle(call: string, target: Target | undefined): void {
+    this.keepMoving();
     if (!this.dirty) return;
     this.dirty = false;
     memoryFence();

@@ -273,6 +273,7 @@ export class PassiveTarget {
     // The release is itself an atomic read-modify-write: our stores are visible before the lock is seen free. Without a lock, it is a fence.
     if ((held & UNCHECKED) === 0) this.#release(t.lock!, held === LockBit.EXCLUSIVE);
     else memoryFence();
+    this.#epochs.keepMoving();
   }
 
   #release(lock: TargetLock, exclusive: boolean): void {
@@ -506,6 +507,7 @@ export class PassiveTarget {
     if (this.#heldAll === 'no lock') memoryFence();
     else if (this.#heldAll === 'one lock for all') this.#all!.release();
     else for (let i = 0; i < targets.length; i++) this.#release(targets[i].lock!, false);
+    this.#epochs.keepMoving();
   }
 
   // ---- flush ----------------------------------------------------------------------------------------------------------

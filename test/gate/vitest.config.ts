@@ -30,6 +30,7 @@ const ALONE = [
 /** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */
 const WITH_RANKS = [
   'test/bench/random-access-run.test.ts',
+  'test/comm/message-progress.test.ts',
   'test/conformance/{communication,errors,initialization,memory-model,semantics,synchronization}.test.ts',
   'test/launcher/{failures,run-threads}.test.ts',
   'test/package/install.test.ts',

@@ -68,7 +68,7 @@ function survives(call: () => unknown): unknown {
     [2 ** 60, 0, 0],
   ]) {
     entry.set(numbers);
-    refused(receive, /entry 0 is not/);
+    refused(receive, /entry 0 must be/);
   }
   entry.set([1, 2, 3]);
   receiveWords.set([0, 7]);

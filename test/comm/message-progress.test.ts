@@ -1,0 +1,23 @@
+/** Messages leave a rank that makes one-sided calls only, and never sleeps. */
+import { describe, expect, test } from 'vitest';
+import { RANK_KINDS, runRanks } from '../support/ranks.ts';
+
+interface Done {
+  readonly cases: readonly string[];
+}
+
+const WAYS: Readonly<Record<string, Record<string, string>>> = {
+  '': {},
+  ' by requests': { ONESIDED_DEBUG: 'requests' },
+};
+
+describe('messages leave while their sender repeats calls that are complete at once', () => {
+  for (const kind of RANK_KINDS) {
+    for (const [way, env] of Object.entries(WAYS)) {
+      test(`among 3 ranks as ${kind}${way}`, async () => {
+        for (const { cases } of await runRanks<Done>('comm-message-progress', { kind, size: 3, env }))
+          expect(cases.length).toBe(10);
+      });
+    }
+  }
+});
