@@ -8,7 +8,7 @@
  * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the order of
  * the sends. A message that nobody waits for yet is kept.
  */
-import type { LostConnectionError } from '../errors.ts';
+import { RmaError } from '../errors.ts';
 import type { Channel } from '../trace/recorder.ts';
 import type { CompletionQueue } from '../verbs/completion-queue.ts';
 import { WcOpcode, WcStatus } from '../verbs/completion-queue.ts';
@@ -20,6 +20,9 @@ import { lostConnection } from './lost-connection.ts';
 
 /** The message's context, and its length. Where a chunk comes from and belongs is known by its connection, and by what came before. */
 const HEADER_BYTES = 8;
+/** In place of the length of a message that is too long for 32 bits: a number of 64 bits before its head says it. */
+const LONG = 0xffffffff;
+const LENGTH_BYTES = 8;
 const MEMORY: MessageMemory = { chunk: 8192, receives: 64, sends: 32 };
 const RECEIVE_ID = 2 ** 40;
 const NOTHING = new Uint8Array(0);
@@ -42,6 +45,8 @@ export interface MessageMemory {
   readonly chunk: number;
   readonly receives: number;
   readonly sends: number;
+  /** From so many bytes on a message is long; `LONG` if absent. */
+  readonly long?: number;
 }
 
 interface Connection {
@@ -56,7 +61,9 @@ interface Connection {
 /** A message on its way in from one source. */
 interface Partial {
   readonly context: number;
-  readonly bytes: Uint8Array;
+  readonly total: number;
+  /** Absent if there was no memory for it. */
+  readonly bytes: Uint8Array | undefined;
   filled: number;
 }
 
@@ -70,6 +77,7 @@ export class Messenger {
   #region: MemoryRegion;
   #bytes: Uint8Array;
   readonly #memory: MessageMemory;
+  readonly #long: number;
   readonly #processor: ProcessorTime | undefined;
   readonly #connections = new Map<number, Connection>();
   readonly #partial = new Map<number, Partial>();
@@ -89,8 +97,8 @@ export class Messenger {
   #unsent = 0;
   #connected = 0;
   readonly #context: Context;
-  /** The first connection that was lost: from then on every `poll` says so. */
-  #lost: LostConnectionError | undefined;
+  /** The first connection that was lost, or message that was: from then on every `poll` says so. */
+  #lost: RmaError | undefined;
   readonly #trace: Channel | undefined;
 
   /** @param trace where messages are recorded, in a job that is traced */
@@ -106,6 +114,7 @@ export class Messenger {
     const { chunk, receives, sends } = memory;
     const bytes = (receives + sends) * chunk;
     this.#memory = memory;
+    this.#long = memory.long ?? LONG;
     this.#processor = context.processor;
     this.#carriesOn = context.processor !== undefined;
     this.#context = context;
@@ -125,7 +134,7 @@ export class Messenger {
 
   /**
    * Starts a message; it is copied before this returns. `context` names the communicator.
-   * @param head comes before the payload in the message; shorter than a chunk by a header at least
+   * @param head comes before the payload in the message; shorter than a chunk by 16 bytes at least
    */
   send(target: number, context: number, payload: Uint8Array, head: Uint8Array = NOTHING): void {
     const total = head.length + payload.length;
@@ -140,21 +149,24 @@ export class Messenger {
     this.#trace?.sent(target, total);
     this.#processor?.copy(total);
     const most = this.#memory.chunk - HEADER_BYTES;
+    const isLong = total >= this.#long;
+    const before = isLong ? withLength(total, head) : head;
+    const end = before.length + payload.length;
     let at = 0;
     do {
-      const length = Math.min(most, total - at);
+      const length = Math.min(most, end - at);
       const chunk = new Uint8Array(HEADER_BYTES + length);
       const header = new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4);
       header[0] = context;
-      header[1] = total;
+      header[1] = isLong ? LONG : total;
       if (at === 0) {
-        chunk.set(head, HEADER_BYTES);
-        chunk.set(payload.subarray(0, length - head.length), HEADER_BYTES + head.length);
-      } else chunk.set(payload.subarray(at - head.length, at - head.length + length), HEADER_BYTES);
+        chunk.set(before, HEADER_BYTES);
+        chunk.set(payload.subarray(0, length - before.length), HEADER_BYTES + before.length);
+      } else chunk.set(payload.subarray(at - before.length, at - before.length + length), HEADER_BYTES);
       connection.backlog.push(chunk);
       this.#unsent++;
       at += length;
-    } while (at < total);
+    } while (at < end);
     this.idle = false;
     this.#push(connection);
   }
@@ -196,7 +208,7 @@ export class Messenger {
     return this.#unsent === 0 && this.#freeSends.length === this.#memory.sends;
   }
 
-  /** Brings in what has arrived and sends what can be sent. Allocation only where messages are. Errors: a {@link LostConnectionError}, in every call after the first. */
+  /** Brings in what has arrived and sends what can be sent. Allocation only where messages are. Errors: a `LostConnectionError`, or `ERR_SIZE` if there was no memory for a message, in every call after the first. */
   poll(): void {
     for (const peer of this.#rendezvous.callers()) this.#answer(peer);
     for (;;) {
@@ -235,20 +247,37 @@ export class Messenger {
 
   #take(source: number, slot: number, length: number): void {
     const at = slot * this.#memory.chunk;
-    const bytes = length - HEADER_BYTES;
+    let from = at + HEADER_BYTES;
     let message = this.#partial.get(source);
     if (message === undefined) {
-      const [context, total] = new Uint32Array(this.#bytes.buffer, at, HEADER_BYTES / 4);
-      message = { context, bytes: new Uint8Array(total), filled: 0 };
-      if (total > bytes) this.#partial.set(source, message);
+      const [context, said] = new Uint32Array(this.#bytes.buffer, at, HEADER_BYTES / 4);
+      const isLong = said === LONG;
+      const total = isLong ? new Float64Array(this.#bytes.buffer, from, 1)[0] : said;
+      if (isLong) from += LENGTH_BYTES;
+      message = { context, total, bytes: this.#roomFor(source, total), filled: 0 };
+      if (total > at + length - from) this.#partial.set(source, message);
     }
+    const bytes = at + length - from;
     this.#processor?.copy(bytes);
-    message.bytes.set(this.#bytes.subarray(at + HEADER_BYTES, at + length), message.filled);
+    message.bytes?.set(this.#bytes.subarray(from, at + length), message.filled);
     message.filled += bytes;
-    if (message.filled === message.bytes.length) {
-      this.#partial.delete(source);
-      this.#trace?.seen(source, message.bytes.length);
-      this.#deliver(message.context, source, message.bytes);
+    if (message.filled < message.total) return;
+    this.#partial.delete(source);
+    if (message.bytes === undefined) return;
+    this.#trace?.seen(source, message.total);
+    this.#deliver(message.context, source, message.bytes);
+  }
+
+  #roomFor(source: number, bytes: number): Uint8Array | undefined {
+    try {
+      return new Uint8Array(bytes);
+    } catch (cause) {
+      this.#lost ??= new RmaError(
+        'ERR_SIZE',
+        `receive: cannot allocate the ${bytes} bytes of a message from rank ${source}; send it in several messages`,
+        { cause },
+      );
+      return undefined;
     }
   }
 
@@ -335,4 +364,12 @@ export class Messenger {
       if (this.#rendezvous.lookUp(peer) !== undefined) this.#connect(peer);
     } else if (connection.stage !== 3) this.#advanceConnection(connection);
   }
+}
+
+/** What comes before the payload of a long message. */
+function withLength(total: number, head: Uint8Array): Uint8Array {
+  const all = new Uint8Array(LENGTH_BYTES + head.length);
+  new Float64Array(all.buffer, 0, 1)[0] = total;
+  all.set(head, LENGTH_BYTES);
+  return all;
 }
