@@ -170,7 +170,7 @@ export class Communicator extends CollectiveCalls {
         return this.job.progress.wait(this.#enter(this.#barrierInTurn(), 'barrier', undefined), wait);
       }
       this.#barrier.begin();
-      if (wait === undefined && this.#barrier.advance()) return DONE;
+      if (wait === undefined && this.#barrier.advance()) return this.job.progress.done();
       this.#awaited = this.#awaitBarrier();
       return this.job.progress.wait(this.#awaited, wait);
     } catch (error) {

@@ -245,6 +245,11 @@ export class Progress {
     }
   }
 
+  /** What a call returns that was complete at once. */
+  done(): Promise<void> {
+    return DONE;
+  }
+
   /** The promise form. Resolves on the spot (the shared {@link DONE}) when a short spin suffices. */
   wait(operation: Operation, options?: WaitOptions): Promise<void> {
     try {

@@ -363,15 +363,16 @@ class Run<T> {
     const simulator = this.#simulator;
     const { cpu } = context;
     const recorder = this.#recordings?.recorderOf(rank, this.#size, cpu);
+    const compute = (microseconds: number): Promise<void> => {
+      cpu.spend(microseconds);
+      cpu.beginWait();
+      return new Promise((resolve) => resumeAt(simulator, cpu, resolve));
+    };
     const tasks: TaskTime = {
       now: () => cpu.time,
-      compute: (microseconds) => {
-        cpu.spend(microseconds);
-        cpu.beginWait();
-        return new Promise((resolve) => resumeAt(simulator, cpu, resolve));
-      },
+      compute,
       makeProgress: (liveness, poll, timeoutMs) => {
-        const progress = new VirtualProgress(simulator, cpu, liveness, poll, timeoutMs, lookAgain);
+        const progress = new VirtualProgress(simulator, cpu, liveness, poll, timeoutMs, lookAgain, compute);
         this.#progresses[rank] = progress;
         if (recorder !== undefined) {
           const wait = progress.wait.bind(progress);

@@ -1,7 +1,6 @@
 /** Active target synchronization of a window: fence, and start/complete/post/wait (MPI 4.1, 12.5.1 and 12.5.2). */
 import { Group } from '../comm/group.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import { DONE } from '../comm/progress.ts';
 import { argumentTypeError, RmaError, show } from '../errors.ts';
 import type { FenceScheme } from '../sync/fence/scheme.ts';
 import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
@@ -53,7 +52,7 @@ export class ActiveTarget {
     }
     if (wait === undefined) {
       try {
-        if (this.#spun(this.#asyncSpin, assert)) return DONE;
+        if (this.#spun(this.#asyncSpin, assert)) return this.#epochs.comm.job.progress.done();
       } catch (error) {
         return Promise.reject(this.#interrupted(error));
       }
@@ -148,7 +147,8 @@ export class ActiveTarget {
     try {
       const wait = readWait('start', options);
       const targets = this.#beginStart(group, assert);
-      if (this.#started(targets, wait === undefined ? this.#asyncSpin : 1)) return DONE;
+      if (this.#started(targets, wait === undefined ? this.#asyncSpin : 1))
+        return this.#epochs.comm.job.progress.done();
       return this.#finishStart(targets, wait);
     } catch (error) {
       return Promise.reject(error);
@@ -221,7 +221,7 @@ export class ActiveTarget {
       const targets = this.#checkComplete();
       if (this.#requests !== undefined) return this.#finishComplete(this.#requests, targets, wait);
       this.#completed(targets);
-      return DONE;
+      return this.#epochs.comm.job.progress.done();
     } catch (error) {
       return Promise.reject(error);
     }
@@ -320,7 +320,7 @@ export class ActiveTarget {
     try {
       const wait = readWait('wait', options);
       const origins = this.#checkWait('wait');
-      if (this.#ended(origins, wait === undefined ? this.#asyncSpin : 1)) return DONE;
+      if (this.#ended(origins, wait === undefined ? this.#asyncSpin : 1)) return this.#epochs.comm.job.progress.done();
       return this.#finishWait(origins, wait);
     } catch (error) {
       return Promise.reject(error);

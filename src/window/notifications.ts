@@ -6,7 +6,6 @@
  * the word only grows (wrapping around). Where puts are requests, the signal is a write with immediate behind them.
  */
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import { DONE } from '../comm/progress.ts';
 import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 import { loadAcquire } from '../memory-model.ts';
 import type { RequestTransfer } from '../transfer/requests.ts';
@@ -50,7 +49,7 @@ export class Notifications {
       const wait = readWait('waitNotify', options);
       const taking = this.#begin('waitNotify', count);
       const { progress } = this.#epochs.comm.job;
-      return progress.look(taking) ? DONE : progress.wait(taking, wait);
+      return progress.look(taking) ? progress.done() : progress.wait(taking, wait);
     } catch (error) {
       return Promise.reject(error);
     }

@@ -2,7 +2,7 @@
 import { Rank } from '../comm/group.ts';
 import type { Job } from '../comm/job.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import { DONE, type Waiting } from '../comm/progress.ts';
+import type { Waiting } from '../comm/progress.ts';
 import { RmaError, show } from '../errors.ts';
 import type { AllLock } from '../sync/lock/all.ts';
 import { type Attempt, LockBit, type TargetLock } from '../sync/lock/scheme.ts';
@@ -68,7 +68,8 @@ export class PassiveTarget {
     try {
       const wait = readWait('lock', options);
       const t = this.#checkLock(target, type, assert);
-      if (t === undefined || this.#tryLock(t, type, assert) || this.#deferLock(t, type, wait)) return DONE;
+      if (t === undefined || this.#tryLock(t, type, assert) || this.#deferLock(t, type, wait))
+        return this.#progress.done();
       return this.#finishLock(t, type, wait);
     } catch (error) {
       return Promise.reject(error);
@@ -217,10 +218,10 @@ export class PassiveTarget {
     try {
       const wait = readWait('unlock', options);
       const t = this.#checkUnlock(target);
-      if (t === undefined) return DONE;
+      if (t === undefined) return this.#progress.done();
       if (this.#requests !== undefined) return this.#flushAndUnlock(t, wait);
       this.#unlock(t);
-      return DONE;
+      return this.#progress.done();
     } catch (error) {
       return Promise.reject(error);
     }
@@ -287,11 +288,11 @@ export class PassiveTarget {
   // ---- lockAll --------------------------------------------------------------------------------------------------------
 
   lockAll(assert: number, options: WaitOptions | undefined): Promise<void> {
-    if (assert === 0 && options === undefined && this.#tryAllShort()) return DONE;
+    if (assert === 0 && options === undefined && this.#tryAllShort()) return this.#progress.done();
     try {
       const wait = readWait('lockAll', options);
       this.#checkLockAll(assert);
-      if (this.#tryAll(assert)) return DONE;
+      if (this.#tryAll(assert)) return this.#progress.done();
       return this.#finishLockAll(wait);
     } catch (error) {
       return Promise.reject(error);
@@ -459,7 +460,7 @@ export class PassiveTarget {
       this.#checkUnlockAll();
       if (this.#requests !== undefined) return this.#flushAndUnlockAll(wait);
       this.#unlockAll();
-      return DONE;
+      return this.#progress.done();
     } catch (error) {
       return Promise.reject(error);
     }
@@ -518,7 +519,7 @@ export class PassiveTarget {
       const t = this.#checkFlush(call, target);
       if (this.#requests !== undefined && t !== undefined) return this.#flushed(call, t, wait);
       this.#epochs.settle(call, t);
-      return DONE;
+      return this.#progress.done();
     } catch (error) {
       return Promise.reject(error);
     }
@@ -544,7 +545,7 @@ export class PassiveTarget {
       this.#checkFlushAll(call);
       if (this.#requests !== undefined) return this.#flushed(call, undefined, wait);
       this.#epochs.settle(call, undefined);
-      return DONE;
+      return this.#progress.done();
     } catch (error) {
       return Promise.reject(error);
     }

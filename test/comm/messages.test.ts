@@ -42,7 +42,13 @@ describe('messages', () => {
     test(`${words} arrive as they were sent, in order`, () => {
       const [a, b] = pair({ chunk: CHUNK, receives: 4, sends: 2, ...(long === undefined ? {} : { long }) });
       for (const head of [new Uint8Array(0), Uint8Array.from({ length: 16 }, (_, i) => 200 + i)]) {
-        for (const length of lengths) a.send(1, 7, Uint8Array.from({ length }, (_, i) => i + length), head);
+        for (const length of lengths)
+          a.send(
+            1,
+            7,
+            Uint8Array.from({ length }, (_, i) => i + length),
+            head,
+          );
         const arrived: Uint8Array[] = [];
         while (arrived.length < lengths.length) {
           a.poll();
