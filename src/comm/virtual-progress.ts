@@ -32,7 +32,7 @@ export class VirtualProgress implements Waiting, Watcher {
   readonly #cpu: Cpu;
   readonly #liveness: Liveness;
   readonly #poll: () => void;
-  readonly #timeoutMs: number;
+  readonly timeout: number;
   readonly #lookAgain: number;
   readonly #pending = new Set<Pending>();
   readonly #servers = new Set<() => number>();
@@ -54,7 +54,7 @@ export class VirtualProgress implements Waiting, Watcher {
     this.#cpu = cpu;
     this.#liveness = liveness;
     this.#poll = poll;
-    this.#timeoutMs = timeoutMs;
+    this.timeout = timeoutMs;
     this.#lookAgain = lookAgain;
   }
 
@@ -112,7 +112,7 @@ export class VirtualProgress implements Waiting, Watcher {
   #park(operation: Operation, options: WaitOptions | undefined): Promise<void> {
     const signal = options?.signal;
     const settled = new Promise<void>((resolve, reject) => {
-      const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.#timeoutMs;
+      const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.timeout;
       let release = nothing;
       const pending: Pending = { operation, since: this.#cpu.time, resolve, reject, release: () => release() };
       if (signal !== undefined) {

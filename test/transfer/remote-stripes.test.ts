@@ -1,0 +1,129 @@
+/**
+ * Accumulates under stripes by requests, in virtual time: what others get of a rank that is away, that gives up, or
+ * whose program takes its buffer away.
+ */
+import { describe, expect, test } from 'vitest';
+import type { Communicator } from '../../src/comm/communicator.ts';
+import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import { Op } from '../../src/datatype/op.ts';
+import { Window } from '../../src/window/window.ts';
+
+const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
+const SCHEDULES: readonly Partial<TaskOptions>[] = [
+  {},
+  { order: 'random', seed: 5, faults: { delay: 20 } },
+  { order: 'random', seed: 6, faults: { loss: 0.02 } },
+];
+
+/** Elements of four pages, so that an accumulate takes four stripes. */
+const ELEMENTS = 2048;
+const ones = (): Float64Array => new Float64Array(ELEMENTS).fill(1);
+
+/** Virtual milliseconds for which a rank stays away with what it has, and after which the others give up. */
+const AWAY_MS = 30;
+const DEADLINE_MS = 5;
+
+function takeAway({ buffer }: Float64Array): void {
+  structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
+}
+
+async function openWindow(world: Communicator): Promise<Window<Float64Array>> {
+  const win = await Window.allocate(world, Float64Array, ELEMENTS);
+  await win.lockAll();
+  await world.barrier();
+  return win;
+}
+
+describe('stripes by requests', () => {
+  test.each(SCHEDULES)(
+    'a rank that stays away with one lets deadlines pass, and nothing is lost: %o',
+    async (options) => {
+      const main = async (world: Communicator): Promise<number> => {
+        const win = await openWindow(world);
+        let late = 0;
+        if (world.rank === 1) {
+          win.accumulate(ones(), 0, 0, Op.SUM);
+          const flushed = win.flush(0);
+          await world.compute(1000 * AWAY_MS);
+          await flushed;
+        } else if (world.rank > 1) {
+          // Behind the one that stays away.
+          await world.compute(100);
+          for (let i = 0; i < 3; i++) {
+            win.accumulate(ones(), 0, 0, Op.SUM);
+            const began = world.now();
+            await expect(win.flush(0, { timeout: DEADLINE_MS })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
+            late = Math.max(late, world.now() - began - 1000 * DEADLINE_MS);
+          }
+          await win.flush(0);
+        }
+        await world.barrier();
+        if (world.rank === 0) expect(new Set(win.local)).toEqual(new Set([1 + 3 * (world.size - 2)]));
+        await win.unlockAll();
+        await win.free();
+        return late;
+      };
+      const late = await runTasks(4, main, { ...FABRIC, ...options });
+      for (const microseconds of late) expect(microseconds).toBeLessThan(1000);
+    },
+  );
+
+  test('an origin that was taken away before the flush is told, and others go on', async () => {
+    const main = async (world: Communicator): Promise<void> => {
+      const win = await openWindow(world);
+      if (world.rank === 1) {
+        const origin = ones();
+        win.accumulate(origin, 0, 0, Op.SUM);
+        takeAway(origin);
+        await expect(win.flush(0)).rejects.toMatchObject({ code: 'ERR_BUFFER' });
+        const result = new Float64Array(1);
+        win.fetchAndOp(Float64Array.of(5), result, 0, 0, Op.SUM);
+        takeAway(result);
+        await expect(win.flush(0)).rejects.toMatchObject({ code: 'ERR_BUFFER' });
+        await win.flush(0);
+      }
+      await world.barrier();
+      win.accumulate(ones(), 0, 0, Op.SUM);
+      await win.flush(0, { timeout: 1000 });
+      await world.barrier();
+      if (world.rank === 0) expect(new Set(win.local)).toEqual(new Set([world.size]));
+      await win.unlockAll();
+      await win.free();
+    };
+    await runTasks(3, main, FABRIC);
+  });
+
+  test('one update is made though others take the stripe again and again', async () => {
+    const main = async (world: Communicator): Promise<number> => {
+      const win = await Window.allocate(world, Int32Array, 4);
+      await win.lockAll();
+      await world.barrier();
+      let rounds = 0;
+      if (world.rank === 0) {
+        await world.compute(50);
+        const result = new Int32Array(1);
+        win.fetchAndOp(Int32Array.of(1), result, 0, 1, Op.SUM);
+        await win.flush(0);
+        rounds = 1;
+      } else {
+        const found = new Int32Array(1);
+        for (; rounds < 400; rounds++) {
+          win.compareAndSwap(Int32Array.of(rounds), Int32Array.of(rounds - 1), found, 0, 0);
+          await win.flush(0);
+          if (win.local.length > 4) break;
+          const seen = new Int32Array(1);
+          win.get(seen, 0, 1);
+          await win.flush(0);
+          if (seen[0] === 1) break;
+        }
+      }
+      await world.barrier();
+      await win.unlockAll();
+      await win.free();
+      return rounds;
+    };
+    const rounds = await runTasks(3, main, FABRIC);
+    // The first rounds are those before it asked.
+    for (const n of rounds) expect(n).toBeLessThan(20);
+  });
+});
