@@ -5,6 +5,7 @@
  *
  * - 64-bit integers: SUM and NO_OP are one fetch-and-add an element; every other operation a fetch-and-add of nothing, then compare-and-swap until nobody came between;
  *   `compareAndSwap` is one. All of them are atomics of the device on the element itself, so they agree with each other.
+ *   Unless the window's accumulates are to be in bulk: then they are as all other types.
  * - All other types: the element's stripe is locked (remote-stripes.ts), what is to change is read, combined here,
  *   written back, and
  *   the stripe released by a fetch-and-add on the same connection behind the writes. Who needs several stripes takes
@@ -53,21 +54,28 @@ export class RequestUpdates {
   readonly #requests: RequestTransfer;
   readonly #parts: readonly RemoteRegion[];
   readonly #stripes: RemoteStripes;
+  readonly #inBulk: boolean;
   readonly #kernels: BulkKernels | undefined;
   /** For the copies that are combined here, which nobody else sees. */
   readonly #ownStripes: Stripes;
 
-  /** @param parts the ranks' parts; @param stripes those of all of them */
+  /**
+   * @param parts the ranks' parts
+   * @param stripes those of all of them
+   * @param inBulk 64-bit integers are updated under stripes, too; the same at all ranks
+   */
   constructor(
     requests: RequestTransfer,
     rank: number,
     parts: readonly RemoteRegion[],
     stripes: RemoteStripes,
+    inBulk: boolean,
     kernels: BulkKernels | undefined,
   ) {
     this.#requests = requests;
     this.#parts = parts;
     this.#stripes = stripes;
+    this.#inBulk = inBulk;
     this.#kernels = kernels;
     this.#ownStripes = new Stripes(new Int32Array(STRIPE_WORDS), 0, { rank, findFailure: () => undefined });
   }
@@ -91,15 +99,13 @@ export class RequestUpdates {
     fetch: Fetch | undefined,
     region = this.#parts[rank],
   ): void {
-    const { base } = to;
-    const wide = base === TypeCode.INT64 || base === TypeCode.UINT64;
     const operands = {
       origin: bytesOf(origin),
       from,
       result: fetch && bytesOf(fetch.result),
       into: fetch?.side,
     };
-    if (wide) this.#requests.begin(rank, this.#updateWide(operands, rank, region, at, to, op));
+    if (this.#isByDevice(to)) this.#requests.begin(rank, this.#updateWide(operands, rank, region, at, to, op));
     else
       this.#requests.beginHolding(rank, (hold) => this.#updateUnderStripes(hold, operands, rank, region, at, to, op));
   }
@@ -115,8 +121,17 @@ export class RequestUpdates {
     region = this.#parts[rank],
   ): void {
     const arrays = { origin: bytesOf(origin), compare: bytesOf(compare), result: bytesOf(result) };
-    if (to.elementSize === 8) this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));
+    if (this.#isByDevice(to)) this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));
     else this.#requests.beginHolding(rank, (hold) => this.#swapUnderStripe(hold, arrays, rank, region, at, to));
+  }
+
+  /**
+   * Whether elements are updated by the device's own atomics. Not by count: between the read and the write of an update
+   * under a stripe, an atomic of the device on the same element would be lost, and it does not look at stripes; if it did,
+   * a single one would take three round trips in place of one. So each type goes one way in a window.
+   */
+  #isByDevice({ base }: Side): boolean {
+    return !this.#inBulk && (base === TypeCode.INT64 || base === TypeCode.UINT64);
   }
 
   *#updateWide(

@@ -35,7 +35,7 @@ import { readOwner, SHARE_NUMBERS, type Share, shareMemory, UserMemory } from '.
 import { ALL_ACCESS } from '../verbs/checks.ts';
 import type { Memory, MemoryRegion, RemotePointer } from '../verbs/memory.ts';
 import { Attachments, type Directory } from './attachments.ts';
-import { type Hints, numberOf, readInfo, type WindowInfo } from './info.ts';
+import { type Hints, inBulk, numberOf, readInfo, type WindowInfo } from './info.ts';
 import { directoryWords, RemoteDirectory } from './remote-directory.ts';
 import {
   firstLockWord,
@@ -583,7 +583,7 @@ function* meet(
         now: () => job.progress.now(),
         failed,
       });
-      updates = new RequestUpdates(wire, comm.rank, regions, remoteStripes, loadNative());
+      updates = new RequestUpdates(wire, comm.rank, regions, remoteStripes, inBulk(offer.hints), loadNative());
     }
     yield* comm.farewell();
   }

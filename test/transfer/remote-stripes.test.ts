@@ -93,6 +93,66 @@ describe('stripes by requests', () => {
     await runTasks(3, main, FABRIC);
   });
 
+  test.each(SCHEDULES)('64-bit integers in bulk agree with single ones: %o', async (options) => {
+    const main = async (world: Communicator): Promise<void> => {
+      const n = 100;
+      const info = { mpi_accumulate_granularity: 4096 };
+      const win = await Window.allocate(world, BigInt64Array, n, { info });
+      await win.lockAll();
+      await world.barrier();
+      const all = new BigInt64Array(n);
+      const one = new BigInt64Array(1);
+      for (let i = 0; i < 5; i++) {
+        win.getAccumulate(new BigInt64Array(n).fill(1n), all, 0, 0, Op.SUM);
+        win.fetchAndOp(BigInt64Array.of(1n), one, 0, i, Op.SUM);
+        await win.flush(0);
+        // By what is there: somebody else may have changed it meanwhile.
+        for (let seen = one[0]; ; seen = one[0]) {
+          win.compareAndSwap(BigInt64Array.of(seen + 1n), BigInt64Array.of(seen), one, 0, i);
+          await win.flush(0);
+          if (one[0] === seen) break;
+        }
+      }
+      await world.barrier();
+      if (world.rank === 0) {
+        const each = Array.from({ length: n }, (_, i) => (i < 5 ? 7 : 5));
+        expect([...win.local]).toEqual(each.map((times) => BigInt(world.size * times)));
+      }
+      await win.unlockAll();
+      await win.free();
+    };
+    await runTasks(3, main, { ...FABRIC, ...options });
+  });
+
+  test('64-bit integers in bulk take less time', async () => {
+    const main = async (world: Communicator): Promise<number[]> => {
+      const times: number[] = [];
+      for (const granularity of [8, 4096]) {
+        const info = { mpi_accumulate_granularity: granularity };
+        const win = await Window.allocate(world, BigInt64Array, 1000, { info });
+        await win.lockAll();
+        const began = world.now();
+        win.accumulate(new BigInt64Array(1000).fill(1n), 1 - world.rank, 0, Op.SUM);
+        await win.flush(1 - world.rank);
+        times.push(world.now() - began);
+        await win.unlockAll();
+        await win.free();
+      }
+      return times;
+    };
+    for (const [single, bulk] of await runTasks(2, main, FABRIC)) expect(bulk).toBeLessThan(single / 4);
+  });
+
+  test('hints about bulk must be alike, since the two ways to update 64-bit integers do not agree', async () => {
+    const main = async (world: Communicator): Promise<void> => {
+      const info = { mpi_accumulate_granularity: world.rank === 0 ? 4096 : 8 };
+      await expect(Window.allocate(world, BigInt64Array, 1, { info })).rejects.toMatchObject({
+        code: 'ERR_INFO_VALUE',
+      });
+    };
+    await runTasks(2, main, FABRIC);
+  });
+
   test.each(SCHEDULES)('nobody is overtaken again and again: %o', async (options) => {
     const size = 6;
     const updates = 30;
