@@ -97,7 +97,8 @@ export class Progress {
   /** Brings messages in and pending sends out, and serves others; called whenever a rank is about to sleep. Gives the milliseconds until something is due. */
   #poll: () => number;
   readonly #isIdle: () => boolean;
-  #defaultTimeout: number;
+  /** Milliseconds until a wait without a deadline of its own ends; `Infinity`: none. */
+  readonly timeout: number;
   #pending = new Set<Pending>();
   #running = false;
   #yield: (() => void) | undefined;
@@ -121,7 +122,7 @@ export class Progress {
       return due;
     };
     this.#isIdle = options.isIdle;
-    this.#defaultTimeout = options.timeout;
+    this.timeout = options.timeout;
     this.spin = options.oversubscribed ? 1 : BATCH;
     this.#patience = options.oversubscribed ? 0 : PATIENCE_MS;
     this.#longestNap = () => (options.expectsCalls() ? CALL_MS : LIVENESS_MS);
@@ -437,7 +438,7 @@ export class Progress {
 
   #timeoutOf(options: WaitOptions | undefined): number {
     const timeout = options?.timeout ?? 0;
-    return timeout > 0 ? timeout : this.#defaultTimeout;
+    return timeout > 0 ? timeout : this.timeout;
   }
 
   #timeoutError(operation: Operation, timeoutMs: number): RmaError {

@@ -36,7 +36,7 @@ export class VirtualProgress implements Waiting, Watcher {
   readonly #cpu: Cpu;
   readonly #liveness: Liveness;
   readonly #poll: () => void;
-  readonly #timeoutMs: number;
+  readonly timeout: number;
   readonly #lookAgain: number;
   readonly #compute: (microseconds: number) => Promise<void>;
   readonly #pending = new Set<Pending>();
@@ -67,7 +67,7 @@ export class VirtualProgress implements Waiting, Watcher {
     this.#cpu = cpu;
     this.#liveness = liveness;
     this.#poll = poll;
-    this.#timeoutMs = timeoutMs;
+    this.timeout = timeoutMs;
     this.#lookAgain = lookAgain;
   }
 
@@ -139,7 +139,7 @@ export class VirtualProgress implements Waiting, Watcher {
   #park(operation: Operation, options: WaitOptions | undefined): Promise<void> {
     const signal = options?.signal;
     const settled = new Promise<void>((resolve, reject) => {
-      const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.#timeoutMs;
+      const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.timeout;
       let release = nothing;
       const pending: Pending = { operation, since: this.#cpu.time, resolve, reject, release: () => release() };
       if (signal !== undefined) {

@@ -5,8 +5,11 @@
  *
  * - 64-bit integers: SUM and NO_OP are one fetch-and-add an element; every other operation a fetch-and-add of nothing, then compare-and-swap until nobody came between;
  *   `compareAndSwap` is one. All of them are atomics of the device on the element itself, so they agree with each other.
- * - All other types: the element's stripe is locked by compare-and-swap on a word at the target (0 -> this rank), what is to change is read, combined here, written back, and
- *   the stripe released by a fetch-and-add on the same connection behind the writes. A word is touched by atomics only. Who needs several stripes takes them in ascending order, and
+ *   Unless the window's accumulates are to be in bulk: then they are as all other types.
+ * - All other types: the element's stripe is locked (remote-stripes.ts), what is to change is read, combined here,
+ *   written back, and
+ *   the stripe released by a fetch-and-add on the same connection behind the writes. Who needs several stripes takes
+ *   them in ascending order, and
  *   holds none while it waits for one of a lower number, so nobody waits in a circle. Everybody uses the stripes for these types, so all of them are atomic towards each other.
  *
  * Memory order. A read or an atomic behind a write of the same connection sees it (InfiniBand's ordering rules; so does the release), and whoever acquires the stripe next
@@ -15,13 +18,15 @@
  * Cost: one round trip for SUM of 64-bit integers, two or three for their other operations, four for the rest; elements of one call share them.
  */
 import { combineBigInt } from '../datatype/arithmetic.ts';
-import type { TypedArray } from '../datatype/base.ts';
+import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { OpCode, TypeCode } from '../datatype/codes.ts';
 import { elementOffsets, type Side } from '../datatype/layout.ts';
-import type { Context } from '../verbs/device.ts';
+import { RmaError } from '../errors.ts';
 import { accumulateElements, type BulkKernels } from './accumulate.ts';
 import { RemotePart } from './remote-part.ts';
-import type { Answer, RemoteRegion, RemoteWord, RequestTransfer } from './requests.ts';
+import { type RemoteStripes, Reply } from './remote-stripes.ts';
+import type { Hold, HoldingSteps } from './request-tasks.ts';
+import type { RemoteRegion, RemoteWord, RequestTransfer } from './requests.ts';
 import { STRIPE_WORDS, Stripes, stripeAt } from './stripes.ts';
 
 /** Where what an accumulate found goes. */
@@ -30,47 +35,47 @@ export interface Fetch {
   readonly side: Side;
 }
 
-/** An answer that is waited for. */
-class Reply {
-  there = false;
-  lo = 0;
-  hi = 0;
-  readonly take: Answer = (lo, hi) => {
-    this.lo = lo;
-    this.hi = hi;
-    this.there = true;
-  };
+/** Arrays of a call, as bytes: those that it had when it was made. */
+interface Operands {
+  readonly origin: Uint8Array;
+  readonly from: Side;
+  readonly result: Uint8Array | undefined;
+  readonly into: Side | undefined;
+}
 
-  store(view: DataView, at: number): void {
-    view.setUint32(at, this.lo, true);
-    view.setUint32(at + 4, this.hi, true);
-  }
+/** Those of a compare-and-swap. */
+interface Arrays {
+  readonly origin: Uint8Array;
+  readonly compare: Uint8Array;
+  readonly result: Uint8Array;
 }
 
 export class RequestUpdates {
   readonly #requests: RequestTransfer;
-  readonly #context: Context;
-  readonly #me: number;
   readonly #parts: readonly RemoteRegion[];
-  readonly #stripes: (rank: number, stripe: number) => RemoteWord;
+  readonly #stripes: RemoteStripes;
+  readonly #inBulk: boolean;
   readonly #kernels: BulkKernels | undefined;
   /** For the copies that are combined here, which nobody else sees. */
   readonly #ownStripes: Stripes;
 
-  /** @param parts the ranks' parts; @param stripes the words of their stripes */
+  /**
+   * @param parts the ranks' parts
+   * @param stripes those of all of them
+   * @param inBulk 64-bit integers are updated under stripes, too; the same at all ranks
+   */
   constructor(
-    context: Context,
     requests: RequestTransfer,
     rank: number,
     parts: readonly RemoteRegion[],
-    stripes: (rank: number, stripe: number) => RemoteWord,
+    stripes: RemoteStripes,
+    inBulk: boolean,
     kernels: BulkKernels | undefined,
   ) {
-    this.#context = context;
     this.#requests = requests;
-    this.#me = rank + 1;
     this.#parts = parts;
     this.#stripes = stripes;
+    this.#inBulk = inBulk;
     this.#kernels = kernels;
     this.#ownStripes = new Stripes(new Int32Array(STRIPE_WORDS), 0, { rank, findFailure: () => undefined });
   }
@@ -94,12 +99,15 @@ export class RequestUpdates {
     fetch: Fetch | undefined,
     region = this.#parts[rank],
   ): void {
-    const { base } = to;
-    const wide = base === TypeCode.INT64 || base === TypeCode.UINT64;
-    const steps = wide
-      ? this.#updateWide(origin, from, rank, region, at, to, op, fetch)
-      : this.#updateUnderStripes(origin, from, rank, region, at, to, op, fetch);
-    this.#requests.begin(rank, steps, !wide);
+    const operands = {
+      origin: bytesOf(origin),
+      from,
+      result: fetch && bytesOf(fetch.result),
+      into: fetch?.side,
+    };
+    if (this.#isByDevice(to)) this.#requests.begin(rank, this.#updateWide(operands, rank, region, at, to, op));
+    else
+      this.#requests.beginHolding(rank, (hold) => this.#updateUnderStripes(hold, operands, rank, region, at, to, op));
   }
 
   /** Begins a compare-and-swap of one integer or byte. */
@@ -112,24 +120,41 @@ export class RequestUpdates {
     to: Side,
     region = this.#parts[rank],
   ): void {
-    this.#requests.begin(rank, this.#swap(origin, compare, result, rank, region, at, to), to.elementSize !== 8);
+    const arrays = { origin: bytesOf(origin), compare: bytesOf(compare), result: bytesOf(result) };
+    if (this.#isByDevice(to)) this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));
+    else this.#requests.beginHolding(rank, (hold) => this.#swapUnderStripe(hold, arrays, rank, region, at, to));
+  }
+
+  /**
+   * Whether elements are updated by the device's own atomics. Not by count: between the read and the write of an update
+   * under a stripe, an atomic of the device on the same element would be lost, and it does not look at stripes; if it did,
+   * a single one would take three round trips in place of one. So each type goes one way in a window.
+   */
+  #isByDevice({ base }: Side): boolean {
+    return !this.#inBulk && (base === TypeCode.INT64 || base === TypeCode.UINT64);
   }
 
   *#updateWide(
-    origin: TypedArray,
-    from: Side,
+    operands: Operands,
     rank: number,
     region: RemoteRegion,
     at: number,
     to: Side,
     op: number,
-    fetch: Fetch | undefined,
   ): Generator<void, void> {
+    const { origin, from, result, into } = operands;
+    refuseGone(operands, rank);
     const targets = elementOffsets(to);
     const sources = elementOffsets(from);
-    const sinks = fetch && elementOffsets(fetch.side);
+    const sinks = into && elementOffsets(into);
     const source = viewOf(origin);
-    const sink = fetch && viewOf(fetch.result);
+    const sink = result && viewOf(result);
+    const store = (reply: Reply, i: number): void => {
+      if (sink === undefined) return;
+      refuseGone(operands, rank);
+      sink.setUint32(sinks![i], reply.lo, true);
+      sink.setUint32(sinks![i] + 4, reply.hi, true);
+    };
     const once = op === OpCode.SUM || op === OpCode.NO_OP;
     const replies = Array.from(targets, (target, i) => {
       const reply = new Reply();
@@ -141,14 +166,15 @@ export class RequestUpdates {
       return reply;
     });
     for (const [i, reply] of replies.entries()) {
-      while (!reply.there) yield;
-      if (once && sink !== undefined) reply.store(sink, sinks![i]);
+      yield* reply.wait();
+      if (once) store(reply, i);
     }
     if (once) return;
     const signed = to.base === TypeCode.INT64;
     // Each element until nobody came between; those of which somebody did go another round together.
     let left = replies.map((seen, i) => ({ i, seen, found: seen }));
     while (left.length > 0) {
+      refuseGone(operands, rank);
       for (const element of left) {
         element.found = new Reply();
         const value = wideAt(source, sources[element.i], signed);
@@ -159,114 +185,117 @@ export class RequestUpdates {
       const again: typeof left = [];
       for (const element of left) {
         const { seen, found } = element;
-        while (!found.there) yield;
+        yield* found.wait();
         if (found.lo !== seen.lo || found.hi !== seen.hi) {
           element.seen = found;
           again.push(element);
-        } else if (sink !== undefined) found.store(sink, sinks![element.i]);
+        } else store(found, element.i);
       }
       left = again;
     }
   }
 
   *#updateUnderStripes(
-    origin: TypedArray,
-    from: Side,
+    hold: Hold,
+    operands: Operands,
     rank: number,
     region: RemoteRegion,
     at: number,
     to: Side,
     op: number,
-    fetch: Fetch | undefined,
-  ): Generator<void, void> {
-    yield* this.#underStripes(rank, region, at, to, op !== OpCode.NO_OP, (part, place) =>
-      accumulateElements(
-        part,
-        place,
-        to,
-        origin,
-        from,
-        op,
-        fetch?.result,
-        fetch?.side,
-        this.#ownStripes,
-        this.#kernels,
-      ),
-    );
+  ): HoldingSteps {
+    return yield* this.#underStripes(hold, rank, region, at, to, op !== OpCode.NO_OP, (part, place) => {
+      refuseGone(operands, rank);
+      const { origin, from, result, into } = operands;
+      accumulateElements(part, place, to, origin, from, op, result, into, this.#ownStripes, this.#kernels);
+    });
   }
 
-  *#swap(
-    origin: TypedArray,
-    compare: TypedArray,
-    result: TypedArray,
+  *#swapWide(arrays: Arrays, rank: number, region: RemoteRegion, at: number): Generator<void, void> {
+    refuseGoneOf(arrays, rank);
+    const [wanted, expected] = [arrays.origin, arrays.compare].map(viewOf);
+    const reply = new Reply();
+    this.#requests.compareSwap(
+      wordAt(rank, region, at),
+      expected.getUint32(0, true),
+      expected.getUint32(4, true),
+      wanted.getUint32(0, true),
+      wanted.getUint32(4, true),
+      reply.take,
+    );
+    yield* reply.wait();
+    refuseGoneOf(arrays, rank);
+    const found = viewOf(arrays.result);
+    found.setUint32(0, reply.lo, true);
+    found.setUint32(4, reply.hi, true);
+  }
+
+  *#swapUnderStripe(
+    hold: Hold,
+    arrays: Arrays,
     rank: number,
     region: RemoteRegion,
     at: number,
     to: Side,
-  ): Generator<void, void> {
-    if (to.elementSize === 8) {
-      const reply = new Reply();
-      const [expected, wanted, found] = [compare, origin, result].map(viewOf);
-      this.#requests.compareSwap(
-        wordAt(rank, region, at),
-        expected.getUint32(0, true),
-        expected.getUint32(4, true),
-        wanted.getUint32(0, true),
-        wanted.getUint32(4, true),
-        reply.take,
-      );
-      while (!reply.there) yield;
-      reply.store(found, 0);
-      return;
-    }
-    yield* this.#underStripes(rank, region, at, to, true, (part, place) => {
-      const view = part.view(to.base);
-      const index = place / to.elementSize;
-      result[0] = view[index];
-      if (view[index] === compare[0]) view[index] = origin[0];
+  ): HoldingSteps {
+    return yield* this.#underStripes(hold, rank, region, at, to, true, (part, place) => {
+      refuseGoneOf(arrays, rank);
+      const { origin, compare, result } = arrays;
+      const there = part.u8.subarray(place, place + to.elementSize);
+      const equal = there.every((byte, i) => byte === compare[i]);
+      // Two of the arrays may be one.
+      const wanted = origin.slice();
+      result.set(there);
+      if (equal) there.set(wanted);
     });
   }
 
-  /** Holds the stripes of `to` at byte `at` of the target's region; `change` gets a copy of what is there, of which the target's places are written back. */
+  /**
+   * Holds the stripes of `to` at byte `at` of the target's region; `change` gets a copy of what is there, of which the
+   * target's places are written back. Until then nothing has changed, so the task can leave and begin anew; whatever
+   * `change` throws, the stripes are given back. After that nothing is waited for with a stripe: its release is on its
+   * way behind the writes.
+   */
   *#underStripes(
+    hold: Hold,
     rank: number,
     target: RemoteRegion,
     at: number,
     to: Side,
     writes: boolean,
     change: (part: RemotePart, place: number) => void,
-  ): Generator<void, void> {
+  ): HoldingSteps {
     // The copy begins at an address that is a multiple of 8, so that elements in it are aligned as they are there; what is before the first of them is not read.
     const skew = skewOf(target);
     const begin = Math.floor((at + Math.min(0, to.low) + skew) / 8) * 8 - skew;
     const first = at + to.low - begin;
     const bytes = at + to.high - begin;
-    const stripes = stripesOf(at, to);
-    const memory = this.#context.allocateMemory(Math.max(8, bytes));
-    const region = this.#requests.register(memory);
+    const requests = this.#requests;
+    const scratch = requests.scratch(Math.max(8, bytes));
+    const { memory, region, left } = scratch;
+    const held: number[] = [];
+    let written: Generator<void, void> | undefined;
     try {
-      for (const stripe of stripes) yield* this.#acquire(rank, stripe);
-      const requests = this.#requests;
-      yield* requests.read(rank, begin, region, first, bytes - first, target);
+      hold.has = true;
+      for (const stripe of stripesOf(at, to)) {
+        if (!(yield* this.#stripes.acquire(rank, stripe, hold))) return false;
+        held.push(stripe);
+        if (hold.leaving) return false;
+      }
+      const reading = requests.read(rank, begin, region, first, bytes - first, target, left);
+      while (!reading.next().done) {
+        if (hold.leaving) return false;
+        yield;
+      }
       change(new RemotePart(memory.buffer, 0, bytes), at - begin);
-      const written = writes ? requests.write(rank, begin, region, at - begin, to, target) : undefined;
-      for (const stripe of stripes) requests.fetchAdd(this.#stripes(rank, stripe), -this.#me, -1);
-      if (written !== undefined) yield* written;
+      if (writes) written = requests.write(rank, begin, region, at - begin, to, target, left);
     } finally {
-      region.deregister();
-      memory.free();
+      for (const stripe of held) this.#stripes.release(rank, stripe);
+      hold.has = false;
+      scratch.free();
     }
-  }
-
-  *#acquire(rank: number, stripe: number): Generator<void, void> {
-    const word = this.#stripes(rank, stripe);
-    for (;;) {
-      const reply = new Reply();
-      this.#requests.compareSwap(word, 0, 0, this.#me, 0, reply.take, true);
-      // The next request is posted at once, so that an answer is always on its way, which wakes whoever waits.
-      while (!reply.there) yield;
-      if (reply.lo === 0) return;
-    }
+    if (written !== undefined) yield* written;
+    return true;
   }
 }
 
@@ -286,8 +315,26 @@ function stripesOf(at: number, to: Side): number[] {
   return [...needed].sort((a, b) => a - b);
 }
 
-function viewOf(array: TypedArray): DataView {
+function viewOf(array: Uint8Array): DataView {
   return new DataView(array.buffer, array.byteOffset, array.byteLength);
+}
+
+/** Errors: `ERR_BUFFER` if the program has taken memory of the call away since. */
+function refuseGone({ origin, from, result, into }: Operands, rank: number): void {
+  if (origin.length < from.high) throw gone('origin', 'an accumulate', rank);
+  if (result !== undefined && result.length < into!.high) throw gone('result', 'an accumulate', rank);
+}
+
+function refuseGoneOf(arrays: Arrays, rank: number): void {
+  for (const [name, array] of Object.entries(arrays))
+    if (array.length === 0) throw gone(name, 'a compareAndSwap', rank);
+}
+
+function gone(name: string, call: string, rank: number): RmaError {
+  return new RmaError(
+    'ERR_BUFFER',
+    `the ${name} of ${call} to rank ${rank} was lost before the operation was complete, because its ArrayBuffer was transferred or has shrunk; keep it until flush, unlock, fence or complete has returned`,
+  );
 }
 
 function wideAt(view: DataView, at: number, signed: boolean): bigint {

@@ -5,14 +5,14 @@
  * A put is an RDMA write for each run of bytes, within a fence epoch one with immediate, which raises a completion at
  * the target (dissertation §6.3.3). Short runs go inline; for longer ones, and for gets, the origin's memory is registered, and
  * the registration kept for the next time. At most `DEPTH` requests are outstanding to a target; what comes on top waits here, so that
- * put and get never wait. Nor do they fail with a connection: what is lost is said by what waits for it, each time.
+ * put and get never wait (the program limits their number by `flush`: each takes some 200 bytes). Nor do they fail with
+ * a connection: what is lost is said by what waits for it, each time.
  *
  * Registered origins (comm/origins.ts): at most `REGISTRATIONS` and `REGISTERED_BYTES` at a time. One more, one that has changed its size, or one that the device has no room for (locked memory is limited) takes the
  * place of all: requests wait until none is outstanding, then the others are given up.
  *
  * Atomics (and reads whose result the library itself needs) leave what was there in a word of `#slots`, which is made with the first of them, and call back. What takes several requests, one after the other, is a
- * generator, a task: `begin`. Those of one target run one after the other, in the order in which they were begun. One that holds something meanwhile for which others wait (a
- * stripe) runs only while this rank waits for its requests: it does not hold it while the program computes, or waits for ranks that wait for it.
+ * task (request-tasks.ts).
  *
  * A put or get of consecutive bytes has a way of its own that allocates nothing: `putPlain`, `getPlain`.
  *
@@ -31,9 +31,12 @@ import { forEachSegment, type Side } from '../datatype/layout.ts';
 import { type LostConnectionError, RmaError } from '../errors.ts';
 import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
 import type { Context, QpAddress } from '../verbs/device.ts';
-import { Access, type Memory, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
+import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
+import { Fifo } from './fifo.ts';
+import { GRACE_MS, type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
+import { type Left, Scratch } from './scratch.ts';
 
 const DEPTH = 128;
 /** Receives that are posted in the beginning, and at most; the watermark below which more are posted. */
@@ -47,6 +50,12 @@ const REGISTERED_BYTES = 2 ** 28;
 const POLLED = 64;
 /** Requests with a result that can be outstanding. */
 const SLOTS = 1024;
+/**
+ * In a call that waits for answers by itself: looks between two looks at the clock, and milliseconds between two looks
+ * at the ranks.
+ */
+const LOOKS = 64;
+const INSPECT_MS = 100;
 
 /**
  * Immediate data: a put that the next fence counts, a signal of `putNotify`, a message behind the last put of an epoch, that a rank has come to a fence, that an origin's
@@ -73,12 +82,6 @@ interface Slots {
   readonly free: number[];
 }
 
-interface Task {
-  readonly steps: Generator<void, void>;
-  readonly holds: boolean;
-  started: boolean;
-}
-
 /** A request that waits for room. */
 interface Waiting {
   readonly build: (qp: QueuePair) => void;
@@ -88,7 +91,7 @@ interface Waiting {
   readonly counted: boolean;
 }
 
-function* until(left: { readonly count: number }): Generator<void, void> {
+function* until(left: Left): Generator<void, void> {
   while (left.count > 0) yield;
 }
 
@@ -143,6 +146,21 @@ export interface Meeting {
   withdraw(): void;
 }
 
+/** What a call that waits for answers by itself looks at. */
+export interface Patience {
+  /** Milliseconds of the clock that waits go by. */
+  now(): number;
+  findFailure(): RmaError | undefined;
+  /** Milliseconds after which it gives up. */
+  readonly timeout: number;
+}
+
+const ALONE: Patience = {
+  now: () => performance.now(),
+  findFailure: () => undefined,
+  timeout: Number.POSITIVE_INFINITY,
+};
+
 /** Gets the 64 bits that were there, as two unsigned halves. */
 export type Answer = (lo: number, hi: number) => void;
 
@@ -169,7 +187,7 @@ export class RequestTransfer {
   /** Requests to each rank since the window was made. */
   readonly #issued: Float64Array;
   /** Requests that wait for room, oldest first, by rank. */
-  readonly #backlog: Waiting[][];
+  readonly #backlog: readonly Fifo<Waiting>[];
   /** Requests in all of them. */
   #waiting = 0;
   /** Requests outstanding to all together: the completion queue has room for so many. */
@@ -201,10 +219,13 @@ export class RequestTransfer {
   /** Results of requests. */
   #slots: Slots | undefined;
   readonly #answers: (Answer | undefined)[] = [];
-  /** Tasks by rank, the running one first, and how many were begun. */
-  readonly #tasks: Task[][];
-  readonly #begun: Float64Array;
-  #running = 0;
+  readonly #tasks: RequestTasks;
+  /** Steps that nobody waits for any more, and that had not come to their end soon. */
+  readonly #unsettled = new Set<Generator<void, unknown>>();
+  #settling = false;
+  readonly #scratches = new Set<Scratch>();
+  readonly #job: Patience;
+  #closed = false;
   readonly #origins: Origins;
   readonly #registrations = new Map<ArrayBufferLike, MemoryRegion>();
   #registeredBytes = 0;
@@ -219,7 +240,11 @@ export class RequestTransfer {
 
   readonly #trace: RequestTrace | undefined;
 
-  /** @param notifies puts of fence epochs are writes with immediate; @param trace where requests are recorded, in a job that is traced */
+  /**
+   * @param notifies puts of fence epochs are writes with immediate
+   * @param trace where requests are recorded, in a job that is traced
+   * @param job what calls that wait for answers by themselves look at; without it they wait for ever
+   */
   constructor(
     context: Context,
     pd: ProtectionDomain,
@@ -227,8 +252,10 @@ export class RequestTransfer {
     size: number,
     notifies: boolean,
     trace?: RequestTrace,
+    job = ALONE,
   ) {
     this.#trace = trace;
+    this.#job = job;
     this.#context = context;
     this.#pd = pd;
     this.#origins = origins;
@@ -246,11 +273,10 @@ export class RequestTransfer {
     this.#outstanding = new Int32Array(size);
     this.#reading = new Uint8Array(size);
     this.#issued = new Float64Array(size);
-    this.#backlog = Array.from({ length: size }, () => []);
+    this.#backlog = Array.from({ length: size }, () => new Fifo<Waiting>());
     this.#sent = new Int32Array(size);
     this.#fenced = new Int32Array(size);
-    this.#tasks = Array.from({ length: size }, () => []);
-    this.#begun = new Float64Array(size);
+    this.#tasks = new RequestTasks(size);
     this.#queuePairs = new Array<undefined>(size).fill(undefined);
     origins.join(this);
   }
@@ -468,9 +494,9 @@ export class RequestTransfer {
     );
   }
 
-  /** Registers memory for the results of reads and the sources of writes. */
-  register(memory: Memory): MemoryRegion {
-    return this.#pd.registerMemory(memory, 0, memory.buffer.byteLength, Access.LOCAL_WRITE);
+  /** Memory for the results of reads and the sources of writes. */
+  scratch(bytes: number): Scratch {
+    return new Scratch(this.#context, this.#pd, bytes, this.#scratches);
   }
 
   /** Posts a read of `bytes` bytes from byte `at` + `place` of a region to `place` in the memory `local`. The generator ends when they are there. */
@@ -481,8 +507,8 @@ export class RequestTransfer {
     place: number,
     bytes: number,
     { rkey, address } = this.#regions[rank],
+    left: Left = { count: 0 },
   ): Generator<void, void> {
-    const left = { count: 0 };
     this.#inMessages(place, bytes, (offset, length) => {
       this.#track(rank, left, (qp, id) => {
         qp.wrRdmaRead(id, SendFlag.SIGNALED, rkey, address + at + offset);
@@ -500,8 +526,8 @@ export class RequestTransfer {
     place: number,
     to: Side,
     { rkey, address } = this.#regions[rank],
+    left: Left = { count: 0 },
   ): Generator<void, void> {
-    const left = { count: 0 };
     forEachRun(to, (start, bytes) => {
       this.#inMessages(place + start, bytes, (offset, length) => {
         this.#track(rank, left, (qp, id) => {
@@ -528,23 +554,87 @@ export class RequestTransfer {
   }
 
   /**
-   * Begins what takes several requests to `rank`, after all that was begun there before. It yields where it waits for an answer.
-   * @param holds whether it holds something meanwhile for which others wait
+   * Begins what takes several requests to `rank`, after all that was begun there before. It yields where it waits for
+   * an answer.
    */
-  begin(rank: number, steps: Generator<void, void>, holds: boolean): void {
-    this.#tasks[rank].push({ steps, holds, started: false });
-    this.#begun[rank]++;
-    this.#running++;
-    this.#advance(rank, false);
+  begin(rank: number, steps: Generator<void, void>): void {
+    this.#tasks.begin(rank, steps);
   }
 
-  /** Runs a task to its end at once, in a call that must not leave anything undone. It waits for answers of devices only. */
+  /** Begins such a thing that holds something meanwhile for which others wait (`RequestTasks.beginHolding`). */
+  beginHolding(rank: number, make: (hold: Hold) => HoldingSteps): void {
+    this.#tasks.beginHolding(rank, make);
+  }
+
+  /**
+   * Runs steps to their end at once, in a call that must not leave anything undone. They wait for answers of devices
+   * only. Errors: `ERR_VERBS` (a connection is lost), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (after the job's
+   * default).
+   */
   finish(steps: Generator<void, void>): void {
-    while (!steps.next().done) {
-      this.#takeCompletions();
-      this.#postBacklog();
-      this.#context.processor?.letPass();
+    const began = this.#job.now();
+    let inspected = began;
+    for (let looks = 1; !steps.next().done; looks++) {
+      this.#passOn();
+      if (looks % LOOKS !== 0) continue;
+      const now = this.#job.now();
+      if (now - inspected >= INSPECT_MS) {
+        inspected = now;
+        const failure = this.#job.findFailure();
+        if (failure !== undefined) throw failure;
+      }
+      if (now - began >= this.#job.timeout) {
+        throw new RmaError(
+          'ERR_RMA_TIMEOUT',
+          `a call that waits for the answer to a request had none within ${this.#job.timeout} ms; if the other ranks may need longer, raise the timeout`,
+        );
+      }
     }
+  }
+
+  /**
+   * Brings to their end steps that nobody waits for any more, and that may hold something for which others wait: at
+   * once if answers come as soon as they do from devices, otherwise in whatever call looks for completions next.
+   */
+  settle(steps: Generator<void, unknown>): void {
+    this.#unsettled.add(steps);
+    this.#passUntil(() => {
+      this.#runUnsettled();
+      return !this.#unsettled.has(steps);
+    });
+  }
+
+  /** Steps may themselves look for completions, and so come here again. */
+  #runUnsettled(): void {
+    if (this.#settling) return;
+    this.#settling = true;
+    try {
+      for (const steps of this.#unsettled) if (steps.next().done) this.#unsettled.delete(steps);
+    } finally {
+      this.#settling = false;
+    }
+  }
+
+  /**
+   * Takes in answers until `ended` holds; not for longer than `GRACE_MS`. In virtual time the next one always comes, or
+   * an error.
+   */
+  #passUntil(ended: () => boolean): void {
+    try {
+      const until = performance.now() + GRACE_MS;
+      for (let looks = 1; !ended(); looks++) {
+        this.#passOn();
+        if (this.#context.processor === undefined && looks % LOOKS === 0 && performance.now() > until) return;
+      }
+    } catch {
+      // A rank or a connection is gone: every later wait says so.
+    }
+  }
+
+  #passOn(): void {
+    this.#takeCompletions();
+    this.#postBacklog();
+    this.#context.processor?.letPass();
   }
 
   /** Raises the target's count of signals, after all that was put there before: requests of one queue pair are carried out in order. */
@@ -555,16 +645,16 @@ export class RequestTransfer {
   /** Complete when what has been issued to `rank` so far is complete, here and there; not what comes later. */
   soFar(rank: number): Operation {
     const until = this.#issued[rank];
-    const begun = this.#begun[rank];
+    const begun = this.#tasks.begun(rank);
     return {
       advance: () => {
         this.#pollAndRun();
-        if (this.#begun[rank] - this.#tasks[rank].length < begun) return false;
+        if (this.#tasks.begun(rank) - this.#tasks.left(rank) < begun) return false;
         return this.#issued[rank] - this.#outstanding[rank] - this.#backlog[rank].length >= until;
       },
       describe: () => `a request to rank ${rank}`,
       abandon: () => this.endHolding(),
-      isPolling: () => this.#tasks[rank].length > 0,
+      isPolling: () => this.#tasks.left(rank) > 0,
     };
   }
 
@@ -595,7 +685,7 @@ export class RequestTransfer {
   }
 
   #isIdleTo(rank: number): boolean {
-    return this.#outstanding[rank] === 0 && this.#backlog[rank].length === 0 && this.#tasks[rank].length === 0;
+    return this.#outstanding[rank] === 0 && this.#backlog[rank].length === 0 && this.#tasks.left(rank) === 0;
   }
 
   /** Whether nothing is outstanding to any other rank, and whatever is to this one has been posted. */
@@ -606,7 +696,7 @@ export class RequestTransfer {
 
   /** Whether all that was begun to a rank has been posted. */
   isPosted(rank: number): boolean {
-    return this.#backlog[rank].length === 0 && this.#tasks[rank].length === 0;
+    return this.#backlog[rank].length === 0 && this.#tasks.left(rank) === 0;
   }
 
   /** Requests that are not complete. */
@@ -615,7 +705,7 @@ export class RequestTransfer {
   }
 
   get hasTasks(): boolean {
-    return this.#running > 0;
+    return this.#tasks.count > 0;
   }
 
   /**
@@ -732,7 +822,7 @@ export class RequestTransfer {
     for (let rank = 0; this.#waiting > 0 && rank < this.#backlog.length; rank++) {
       const waiting = this.#backlog[rank];
       while (waiting.length > 0 && this.#hasRoom(rank)) {
-        const [{ build, origin, counted }] = waiting;
+        const { build, origin, counted } = waiting.first!;
         try {
           if (!this.#register(origin)) return;
         } catch (error) {
@@ -755,36 +845,19 @@ export class RequestTransfer {
   }
 
   #run(waiting: boolean): void {
-    if (this.#running > 0) for (let rank = 0; rank < this.#tasks.length; rank++) this.#advance(rank, waiting);
+    if (this.#unsettled.size > 0) this.#runUnsettled();
+    this.#tasks.run(waiting);
   }
 
-  /** Runs the first task of a rank until it waits for an answer; if it ends, the next one. */
-  #advance(rank: number, waiting: boolean): void {
-    const tasks = this.#tasks[rank];
-    while (tasks.length > 0) {
-      const [task] = tasks;
-      if (task.holds && !waiting) return;
-      task.started = true;
-      if (!task.steps.next().done) return;
-      tasks.shift();
-      this.#running--;
-    }
-  }
-
-  /** Brings to their end the tasks that may hold something, because the wait that ran them ends early. */
+  /**
+   * Has the tasks that hold something for which others wait give it back, because the wait that ran them ends early.
+   */
   endHolding(): void {
-    for (const tasks of this.#tasks) {
-      const [task] = tasks;
-      if (task?.holds !== true || !task.started) continue;
-      try {
-        this.finish(task.steps);
-      } catch {
-        // A rank or a connection is gone: every later wait says so.
-        return;
-      }
-      tasks.shift();
-      this.#running--;
-    }
+    if (!this.#tasks.leave()) return;
+    this.#passUntil(() => {
+      this.#tasks.run(false);
+      return !this.#tasks.areLeaving;
+    });
   }
 
   #hasRoom(rank: number): boolean {
@@ -799,8 +872,10 @@ export class RequestTransfer {
   close(): void {
     this.#meeting?.withdraw();
     for (const qp of this.#queuePairs) qp?.destroy();
-    // Tasks that were under way give back what they have; no device writes to it any more.
-    for (const tasks of this.#tasks) for (const { steps } of tasks) steps.return();
+    this.#closed = true;
+    this.#tasks.close();
+    // No device writes to them any more.
+    for (const scratch of this.#scratches) scratch.dispose();
     this.#srq.destroy();
     this.#sendCq.destroy();
     this.#recvCq.destroy();
@@ -922,12 +997,12 @@ export class RequestTransfer {
   }
 
   /** Posts a request of which `left` says whether it is complete. */
-  #track(rank: number, left: { count: number }, build: (qp: QueuePair, id: number) => void): void {
+  #track(rank: number, left: Left, build: (qp: QueuePair, id: number) => void): void {
     left.count++;
     this.#post(rank, (qp) => {
       this.#reading[rank] = 1;
       const slot = this.#slotFor(() => {
-        left.count--;
+        if (--left.count === 0) left.whenNone?.();
       });
       build(qp, FIRST_SLOT + slot);
     });
@@ -947,6 +1022,7 @@ export class RequestTransfer {
 
   /** @param origin what must be registered for it, if anything */
   #post(rank: number, build: (qp: QueuePair) => void, origin?: ArrayBufferLike, counted = false): void {
+    if (this.#closed) return;
     if (!this.#hasRoom(rank)) this.#collect();
     const now = this.#backlog[rank].length === 0 && this.#hasRoom(rank) && this.#register(origin);
     this.#issued[rank]++;

@@ -16,7 +16,7 @@ import {
   type TypedArrayConstructor,
 } from '../datatype/base.ts';
 import type { CopyKernels } from '../datatype/copy.ts';
-import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { argumentRangeError, argumentTypeError, RankFailedError, RmaError, reading, show } from '../errors.ts';
 import { loadNative } from '../native.ts';
 import { ALL_LOCK_WORDS, AllLock } from '../sync/lock/all.ts';
 import { QueueLock, queueLockWords } from '../sync/lock/queue.ts';
@@ -27,14 +27,15 @@ import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
 import type { BulkKernels } from '../transfer/accumulate.ts';
 import { OperationServer } from '../transfer/operation-server.ts';
 import { RemotePart } from '../transfer/remote-part.ts';
+import { RemoteStripes, remoteStripeWords } from '../transfer/remote-stripes.ts';
 import { RequestUpdates } from '../transfer/request-updates.ts';
 import { type Meeting, type RemoteWord, RequestTransfer } from '../transfer/requests.ts';
-import { STRIPE_WORDS, STRIPES, Stripes } from '../transfer/stripes.ts';
+import { STRIPE_WORDS, Stripes } from '../transfer/stripes.ts';
 import { readOwner, SHARE_NUMBERS, type Share, shareMemory, UserMemory } from '../transfer/user-memory.ts';
 import { ALL_ACCESS } from '../verbs/checks.ts';
 import type { Memory, MemoryRegion, RemotePointer } from '../verbs/memory.ts';
 import { Attachments, type Directory } from './attachments.ts';
-import { type Hints, numberOf, readInfo, type WindowInfo } from './info.ts';
+import { type Hints, inBulk, numberOf, readInfo, type WindowInfo } from './info.ts';
 import { directoryWords, RemoteDirectory } from './remote-directory.ts';
 import {
   firstLockWord,
@@ -559,6 +560,7 @@ function* meet(
       size,
       offer.hints.fence === 'remote-notify',
       requestTrace(comm, trace),
+      { now: () => job.progress.now(), findFailure: () => job.findFailure(), timeout: job.progress.timeout },
     );
     wire = transfer;
     if (region !== undefined && offer.local.byteOffset === 0) transfer.lendPart(offer.local.buffer, region);
@@ -572,8 +574,16 @@ function* meet(
       transfer.connect(lids, mineAt, regions);
     }
     if (!loadStore) {
-      const stripe = (rank: number, i: number): RemoteWord => remoteWord(rank, remoteLockWords(size) + i);
-      updates = new RequestUpdates(job.context, wire, comm.rank, regions, stripe, loadNative());
+      const word = (rank: number, i: number): RemoteWord => remoteWord(rank, remoteLockWords(size) + i);
+      const failed = (): number => {
+        const failure = job.failure();
+        return failure instanceof RankFailedError ? lids.indexOf(failure.rank) : -1;
+      };
+      const remoteStripes = new RemoteStripes(job.context, wire, comm.rank, size, word, {
+        now: () => job.progress.now(),
+        failed,
+      });
+      updates = new RequestUpdates(wire, comm.rank, regions, remoteStripes, inBulk(offer.hints), loadNative());
     }
     yield* comm.farewell();
   }
@@ -836,7 +846,7 @@ export function goneError(window: string): RmaError {
 
 /** 64-bit words of a rank: those that only the device's atomics touch, its lock and the stripes of its part; behind them the directory of a dynamic window. */
 function remoteWords(size: number, flavor: Flavor | undefined): number {
-  return remoteLockWords(size) + STRIPES + (flavor === 'dynamic' ? directoryWords(size) : 0);
+  return remoteLockWords(size) + remoteStripeWords(size) + (flavor === 'dynamic' ? directoryWords(size) : 0);
 }
 
 /** A block of such words, in the form of one that is shared. */

@@ -311,7 +311,37 @@ async function large(world: Communicator): Promise<void> {
   await win.free();
 }
 
+/** One update under a stripe is made, though others take the stripe again and again: in the blocking form and in the other. */
+async function oneAmongMany(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  const win = await Window.allocate(world, Int32Array, 2);
+  const found = new Int32Array(1);
+  await win.lockAll();
+  for (let round = 1; round <= 6; round++) {
+    await world.barrier();
+    if (rank === 0) {
+      // The others have begun.
+      for (const until = performance.now() + 5; performance.now() < until; );
+      win.fetchAndOp(Int32Array.of(1), found, size - 1, 0, Op.SUM);
+      if (round % 2 === 0) await win.flush(size - 1);
+      else win.flushSync(size - 1);
+      assert.equal(found[0], round - 1);
+    } else {
+      do {
+        win.compareAndSwap(Int32Array.of(rank), Int32Array.of(-rank), found, size - 1, 1);
+        if (round % 3 === 0) await win.flush(size - 1);
+        else win.flushSync(size - 1);
+        win.get(found, size - 1, 0);
+        win.flushSync(size - 1);
+      } while (found[0] < round);
+    }
+  }
+  await win.unlockAll();
+  await world.barrier();
+  await win.free();
+}
+
 await runCases({
   ...{ barrierBeforeFlush, busyRank, flushEndsEarly, kinds, refusals, bothWays, growingTable, many },
-  ...{ fences, fencesEndEarly, large },
+  ...{ fences, fencesEndEarly, large, oneAmongMany },
 });

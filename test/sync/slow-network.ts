@@ -125,7 +125,7 @@ export class SlowNetwork {
         atomic(word, answer, (was) => (was === bits(lo, hi) ? bits(toLo, toHi) : was)),
       fetchAdd: (word: RemoteWord, lo: number, hi: number, answer: Answer = () => {}) =>
         atomic(word, answer, (was) => was + bits(lo, hi)),
-      finish: (steps: Generator<void, void>) => {
+      settle: (steps: Generator<void, void>) => {
         while (!steps.next().done) {
           const connection = [...this.#underWay.keys()].find(own);
           if (connection !== undefined) this.#arrive(connection);

@@ -99,7 +99,7 @@ export class DirectLock implements TargetLock {
       },
       describe: () => `lock of rank ${this.#target} (another rank held it at the last attempt)`,
       abandon: () => {
-        if (!done && word.settle(steps)) this.release(true);
+        if (!done) word.settle(steps, () => this.release(true));
       },
       isPolling: () => word.due,
     };

@@ -274,13 +274,15 @@ export class HybridLock implements TargetLock {
       abandon: () => {
         if (done) return;
         if (line !== undefined) touch(this.#node!, () => line!.abandon!());
-        if (this.#word.deciding && this.#word.settle(steps)) this.release(exclusive);
-        else if (asked !== undefined) {
-          // Perhaps only now, since the word was found in CPU mode.
+        const takeBack = (): void => {
+          // Perhaps asked only now, since the word was found in CPU mode.
+          if (asked === undefined) return;
           const handed = asked.state === 'granted' && asked.how === Grant.HANDED;
           if (handed) this.#word.give(this.#rank);
           else this.#agent.unlock(asked);
-        }
+        };
+        if (this.#word.deciding) this.#word.settle(steps, () => this.release(exclusive), takeBack);
+        else takeBack();
       },
       // This rank's own manager rings no bell for it.
       isPolling: () => (this.#node !== undefined && this.#rank === this.#target ? true : this.#word.due),

@@ -32,6 +32,8 @@ export class LockWord {
   readonly #now: () => number;
   /** A swap that may give the word to somebody was not answered. */
   #deciding = false;
+  /** Nobody waits for that answer, and what it says is undone when it comes. */
+  #settling = false;
   #resting = false;
   /** What was seen last: who had it, and the upper half. The next swap expects that half. */
   #holder = -1;
@@ -77,6 +79,7 @@ export class LockWord {
       found = lo;
       this.#mark = hi;
     };
+    while (this.#settling) yield;
     this.#resting = false;
     this.#deciding = true;
     do {
@@ -146,20 +149,28 @@ export class LockWord {
     this.requests.fetchAdd(this.#word, difference, difference < 0 ? -1 : 0, this.#onGiven);
   }
 
-  /** Brings steps that nobody waits for any more to an answer. At once: if it were left for later, others could wait for this rank while it waits for them. */
-  settle(steps: Generator<void, unknown>): boolean {
-    let done = false;
-    const answered = (function* (word: LockWord): Generator<void, void> {
-      while (word.#deciding && !done) {
-        if (steps.next().done) done = true;
-        else yield;
-      }
-    })(this);
-    try {
-      this.requests.finish(answered);
-    } catch {
-      // A rank or a connection is gone: every later wait says so.
+  /**
+   * Brings steps that nobody waits for any more to an answer, which says whether they have taken the word. At once, if
+   * the answer comes: if it were left for later, others could wait for this rank while it waits for them. The next swap
+   * waits for it.
+   */
+  settle(steps: Generator<void, unknown>, onTaken: () => void, otherwise?: () => void): void {
+    this.#settling = true;
+    this.requests.settle(this.#answered(steps, onTaken, otherwise));
+  }
+
+  *#answered(
+    steps: Generator<void, unknown>,
+    onTaken: () => void,
+    otherwise: (() => void) | undefined,
+  ): Generator<void, void> {
+    let taken = false;
+    while (this.#deciding && !taken) {
+      if (steps.next().done) taken = true;
+      else yield;
     }
-    return done;
+    this.#settling = false;
+    if (taken) onTaken();
+    else otherwise?.();
   }
 }

@@ -41,6 +41,8 @@ const MOST_MS = 1;
 
 /** How far an acquisition has come. */
 interface Line {
+  /** Its first request was posted. */
+  begun: boolean;
   ticket: number | undefined;
   /** The request that may give it the lock has not been answered, or has given it, and the line moves on. */
   deciding: boolean;
@@ -63,6 +65,8 @@ export class RemoteLock implements TargetLock {
   readonly #now: () => number;
   /** A ticket that this rank has given up and that may still stand in line. */
   #givenUp: number | undefined;
+  /** Acquisitions that nobody waits for any more and whose answers have not come. */
+  #unsettled = 0;
 
   /** @param word the target's lock words; @param now a clock in milliseconds */
   constructor(
@@ -87,7 +91,7 @@ export class RemoteLock implements TargetLock {
   }
 
   acquire(exclusive: boolean): Operation {
-    const line: Line = { ticket: undefined, deciding: false, until: 0 };
+    const line: Line = { begun: false, ticket: undefined, deciding: false, until: 0 };
     const steps = this.#acquire(exclusive, line);
     let done = false;
     const step = (): boolean => {
@@ -105,7 +109,7 @@ export class RemoteLock implements TargetLock {
       },
       describe: () => `lock of rank ${this.#target}`,
       abandon: () => {
-        if (!done) this.#finish(this.#giveUp(steps, line, exclusive));
+        if (!done && line.begun) this.#finish(this.#giveUp(steps, line, exclusive));
       },
       isPolling: () => line.until === 0 || Math.max(0, line.until - this.#now()),
     };
@@ -134,13 +138,18 @@ export class RemoteLock implements TargetLock {
     this.#add(WORD, exclusive ? -(EXCLUSIVE | this.#rank) : -1);
   }
 
-  /** At once: if it were left for later, others could wait for this rank while it waits for them. */
+  /**
+   * At once, if answers come: if it were left for later, others could wait for this rank while it waits for them. What
+   * this rank does next with the lock waits for it.
+   */
   #finish(steps: Generator<void, void>): void {
-    try {
-      this.#requests.finish(steps);
-    } catch {
-      // A rank or a connection is gone: every later wait says so.
-    }
+    this.#unsettled++;
+    this.#requests.settle(this.#settling(steps));
+  }
+
+  *#settling(steps: Generator<void, void>): Generator<void, void> {
+    yield* steps;
+    this.#unsettled--;
   }
 
   /** @returns whether it has the lock */
@@ -156,6 +165,8 @@ export class RemoteLock implements TargetLock {
   }
 
   *#acquire(exclusive: boolean, line: Line): Generator<void, void> {
+    while (this.#unsettled > 0) yield;
+    line.begun = true;
     if (yield* this.#try(exclusive)) return;
     const ticket = yield* this.#enterLine();
     line.ticket = ticket;

@@ -1,0 +1,142 @@
+/**
+ * Tasks of a window by requests: what takes several requests to one rank, one after the other, as generators that yield
+ * where they wait for an answer. Those of one target run one after the other, in the order in which they were begun.
+ *
+ * Some hold something meanwhile for which other ranks wait (a stripe). Such a task runs only while this rank waits for
+ * its requests, so that it does not hold it while the program computes, or waits for ranks that wait for it. When such
+ * a wait ends early (a deadline, a failure), nothing may be waited for that depends on another *rank*: who has the
+ * stripe may be stopped, or dead. So the task is asked to leave (`Hold.leaving`): it gives back what it has, and its
+ * place in a line, which takes requests that are posted and not waited for, and ends. It begins anew in the next wait;
+ * nothing was changed before, so nothing is lost and nothing is done twice. One request can be on its way that may give
+ * it something: its answer comes from a device, and is waited for, but not longer than `GRACE_MS` (a connection whose
+ * other end takes no more messages carries nothing that comes behind them). If it does not come in that time, the task
+ * leaves when it has come, in whatever call looks for completions next.
+ */
+import { Fifo } from './fifo.ts';
+
+/** Milliseconds for which the end of a wait is put off until answers are there. */
+export const GRACE_MS = 20;
+
+/** What a task that holds something and those who run it say to each other. */
+export interface Hold {
+  /** It has something for which others wait, or stands in line for it. The task says so. */
+  has: boolean;
+  /** It is to give that back: nobody waits for the task at the moment. */
+  leaving: boolean;
+}
+
+/** @returns false if it was asked to leave, and has */
+export type HoldingSteps = Generator<void, boolean>;
+
+interface Task {
+  steps: Generator<void, unknown> | undefined;
+  /** Makes the steps, of a task that may hold something. */
+  readonly make: ((hold: Hold) => HoldingSteps) | undefined;
+  readonly hold: Hold;
+}
+
+const NOTHING: Hold = { has: false, leaving: false };
+
+export class RequestTasks {
+  /** By rank, the running one first. */
+  readonly #lines: readonly Fifo<Task>[];
+  readonly #begun: Float64Array;
+  #count = 0;
+
+  constructor(size: number) {
+    this.#lines = Array.from({ length: size }, () => new Fifo<Task>());
+    this.#begun = new Float64Array(size);
+  }
+
+  /** Tasks that have not ended. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Those of a rank. */
+  left(rank: number): number {
+    return this.#lines[rank].length;
+  }
+
+  begun(rank: number): number {
+    return this.#begun[rank];
+  }
+
+  begin(rank: number, steps: Generator<void, unknown>): void {
+    this.#add(rank, { steps, make: undefined, hold: NOTHING });
+  }
+
+  /**
+   * @param make makes the steps, again each time that they have left; they do nothing that cannot be done again before
+   * they do not leave any more
+   */
+  beginHolding(rank: number, make: (hold: Hold) => HoldingSteps): void {
+    this.#add(rank, { steps: undefined, make, hold: { has: false, leaving: false } });
+  }
+
+  #add(rank: number, task: Task): void {
+    this.#lines[rank].push(task);
+    this.#begun[rank]++;
+    this.#count++;
+    this.#advance(rank, false);
+  }
+
+  /** @param waiting this rank waits for its requests */
+  run(waiting: boolean): void {
+    if (this.#count > 0) for (let rank = 0; rank < this.#lines.length; rank++) this.#advance(rank, waiting);
+  }
+
+  /**
+   * Runs the first task of a rank until it waits for an answer; if it ends, the next one. Errors: the task's, which has
+   * ended then.
+   */
+  #advance(rank: number, waiting: boolean): void {
+    const line = this.#lines[rank];
+    for (let task = line.first; task !== undefined; task = line.first) {
+      const { make, hold } = task;
+      if (make !== undefined && !waiting && !hold.leaving) return;
+      task.steps ??= make!(hold);
+      let left = false;
+      let failed = true;
+      try {
+        const step = task.steps.next();
+        failed = false;
+        if (!step.done) return;
+        left = make !== undefined && step.value === false;
+      } finally {
+        if (failed) this.#end(line);
+      }
+      if (!left) this.#end(line);
+      else {
+        task.steps = undefined;
+        hold.leaving = false;
+      }
+    }
+  }
+
+  #end(line: Fifo<Task>): void {
+    line.shift();
+    this.#count--;
+  }
+
+  /**
+   * Has tasks that hold something give it back: the wait that ran them ends early. @returns whether they are to be run
+   * until `areLeaving` says no
+   */
+  leave(): boolean {
+    for (const line of this.#lines) {
+      const task = line.first;
+      if (task?.steps !== undefined && task.hold.has) task.hold.leaving = true;
+    }
+    return this.areLeaving;
+  }
+
+  get areLeaving(): boolean {
+    return this.#count > 0 && this.#lines.some(({ first }) => first?.hold.leaving === true && first.hold.has);
+  }
+
+  /** Ends all; what they try to post must lead nowhere. */
+  close(): void {
+    for (const line of this.#lines) for (const { steps } of line) steps?.return(undefined);
+  }
+}
