@@ -12,6 +12,7 @@ const ground = [
   'addon.ts',
   'debug.ts',
   'errors.ts',
+  'intrinsics.ts',
   'memory-model.ts',
   'native.ts',
   'options.ts',

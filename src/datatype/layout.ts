@@ -2,7 +2,7 @@
 
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
-import { ALIGNMENTS, checkBuffer, DATA_SIZES, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
+import { ALIGNMENTS, checkBuffer, DATA_SIZES, refuseLost, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
 import { TypeCode } from './codes.ts';
 import { forEachRun, type Places } from './copy.ts';
 import { alignmentOf, Datatype } from './datatype.ts';
@@ -108,7 +108,7 @@ function sideOf(call: string, type: Datatype, count: number): Side {
   return { type, runs: dense ? undefined : runs, count, stride: extent, elements, base, elementSize, low, high, bytes };
 }
 
-/** Both sides of a call on `origin`; checks that they hold the same elements and that the origin's lie within the buffer. */
+/** Both sides of a call on `origin`, a view of the library's own; checks that they hold the same elements and that the origin's lie within the buffer. */
 export function checkSides(
   call: string,
   origin: TypedArray,
@@ -122,12 +122,18 @@ export function checkSides(
   if (typeof layout !== 'object' || layout === null) {
     throw argumentTypeError(`${call}: the layout must be { origin, target }, not ${show(layout)}`);
   }
+  const { length } = origin;
   const known = last.find(code, origin, layout);
-  if (known !== undefined) return known;
+  // Reading the layout has run code of the caller's, perhaps.
+  if (known !== undefined) {
+    refuseLost(call, 'origin', origin, length);
+    return known;
+  }
   refuseUnknown(call, 'the layout', layout, SIDES);
   const [origins, targets] = reading(call, 'the layout', () => [layout.origin, layout.target] as const);
   const from = bufferSide(call, 'origin', origin, code, origins);
   const sides = { from, to: targetSide(call, from, targets, 'origin') };
+  refuseLost(call, 'origin', origin, length);
   if (origins === undefined) last.keep(code, origin, sides);
   return sides;
 }
@@ -172,9 +178,22 @@ const last = {
 
 /**
  * The sides of a call that fetches. Without an origin (`NO_OP`), the target's elements are the result's.
- * @param origin `undefined`: nothing is taken from it
+ * @param origin a view of the library's own, as `result` is; `undefined`: nothing is taken from it
  */
 export function checkFetch(
+  call: string,
+  origin: TypedArray | undefined,
+  result: TypedArray,
+  layout: FetchLayout | undefined,
+): { from: Side; to: Side; into: Side } {
+  const lengths = [origin?.length ?? 0, result.length];
+  const sides = fetchSides(call, origin, result, layout);
+  if (origin !== undefined) refuseLost(call, 'origin', origin, lengths[0]);
+  refuseLost(call, 'result', result, lengths[1]);
+  return sides;
+}
+
+function fetchSides(
   call: string,
   origin: TypedArray | undefined,
   result: TypedArray,

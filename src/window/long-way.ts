@@ -2,7 +2,7 @@
  * The long way of the communication calls: every layout, every type, every check with its message (MPI 4.1, 12.3). Nothing is
  * written before all checks have passed.
  */
-import { bytesOf, checkBuffer, opAllowed, TYPE_NAMES, type TypedArray } from '../datatype/base.ts';
+import { bytesOf, checkBuffer, opAllowed, ownView, TYPE_NAMES, type TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
 import { copyPlaces } from '../datatype/copy.ts';
 import {
@@ -20,6 +20,7 @@ import {
 import { isOp, Op } from '../datatype/op.ts';
 import { MIXED } from '../datatype/signature.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
+import { bufferOf, byteLengthOf, byteOffsetOf, lengthOf, tagOf } from '../intrinsics.ts';
 import { accumulateElements } from '../transfer/accumulate.ts';
 import type { OperationQueue } from '../transfer/operation-queue.ts';
 import type { RemotePart } from '../transfer/remote-part.ts';
@@ -73,10 +74,11 @@ export class LongWay {
     return open === LOCK_ALL || (t.held & LOCKED) !== 0 ? passive?.queue : undefined;
   }
 
-  put(origin: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
+  put(given: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
     const epochs = this.#epochs;
     epochs.checkUsable('put');
-    if (this.#plain && layout === undefined && this.#putPlain(origin, target, disp)) return;
+    if (this.#plain && layout === undefined && this.#putPlain(given, target, disp)) return;
+    const origin = ownView('put', 'origin', given);
     const { from, to } = checkSides('put', origin, layout);
     refuseTwice('put', 'target', to);
     const t = epochs.access('put', target);
@@ -126,7 +128,7 @@ export class LongWay {
     if (t === undefined || (epochs.open | t.held) === 0 || t.rank === epochs.comm.rank) return undefined;
     if (t.way !== REQUESTS) return undefined;
     if (!isPlain(origin) || !Number.isSafeInteger(disp) || disp < 0) return undefined;
-    const bytes = origin.byteLength;
+    const bytes = byteLengthOf(origin);
     const within = bytes > 0 && disp * t.dispUnit + bytes <= t.byteLength;
     return within ? t : undefined;
   }
@@ -154,10 +156,11 @@ export class LongWay {
     epochs.dirty = true;
   }
 
-  get(origin: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
+  get(given: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
     const epochs = this.#epochs;
     epochs.checkUsable('get');
-    if (this.#plain && layout === undefined && this.#getPlain(origin, target, disp)) return;
+    if (this.#plain && layout === undefined && this.#getPlain(given, target, disp)) return;
+    const origin = ownView('get', 'origin', given);
     const { from, to } = checkSides('get', origin, layout);
     refuseTwice('get', 'origin', from);
     const t = epochs.access('get', target);
@@ -193,21 +196,22 @@ export class LongWay {
 
   accumulate(
     call: string,
-    origin: TypedArray,
+    given: TypedArray,
     target: number,
     disp: number,
     op: Op,
     layout: TransferLayout | undefined,
   ): void {
     this.#epochs.checkUsable(call);
+    const origin = ownView(call, 'origin', given);
     const { from, to } = checkSides(call, origin, layout);
     this.#update(call, origin, from, target, disp, to, op, undefined);
   }
 
   getAccumulate(
     call: string,
-    origin: TypedArray | null,
-    result: TypedArray,
+    givenOrigin: TypedArray | null,
+    givenResult: TypedArray,
     target: number,
     disp: number,
     op: Op,
@@ -215,14 +219,14 @@ export class LongWay {
   ): void {
     this.#epochs.checkUsable(call);
     // NO_OP takes nothing from the origin.
-    const given = op === Op.NO_OP ? undefined : (origin as TypedArray);
-    if (given !== undefined || op !== Op.NO_OP) checkBuffer(call, 'origin', given as TypedArray);
-    const { from, to, into } = checkFetch(call, given, result, layout);
+    const origin = op === Op.NO_OP ? undefined : ownView(call, 'origin', givenOrigin as TypedArray);
+    const result = ownView(call, 'result', givenResult);
+    const { from, to, into } = checkFetch(call, origin, result, layout);
     refuseTwice(call, 'result', into);
-    if (given !== undefined && overlap(given, from.low, from.high, result, into.low, into.high)) {
+    if (origin !== undefined && overlap(origin, from.low, from.high, result, into.low, into.high)) {
       throw argumentRangeError(`${call}: result overlaps origin`, 'ERR_BUFFER');
     }
-    this.#update(call, given ?? result, from, target, disp, to, op, { result, side: into });
+    this.#update(call, origin ?? result, from, target, disp, to, op, { result, side: into });
   }
 
   /** @param fetch where what was there before goes */
@@ -293,9 +297,18 @@ export class LongWay {
   }
 
   /** The caller has checked the buffers (`checkSingles`). */
-  compareAndSwap(origin: TypedArray, compare: TypedArray, result: TypedArray, target: number, disp: number): void {
+  compareAndSwap(
+    givenOrigin: TypedArray,
+    givenCompare: TypedArray,
+    givenResult: TypedArray,
+    target: number,
+    disp: number,
+  ): void {
     const call = 'compareAndSwap';
     const epochs = this.#epochs;
+    const origin = ownView(call, 'origin', givenOrigin);
+    const compare = ownView(call, 'compare', givenCompare);
+    const result = ownView(call, 'result', givenResult);
     const { to } = checkSides(call, origin, undefined);
     if (to.base === TypeCode.FLOAT32 || to.base === TypeCode.FLOAT64) {
       throw new RmaError('ERR_TYPE', `${call}: the elements must be integers or bytes, not ${TYPE_NAMES[to.base]}`);
@@ -453,15 +466,10 @@ export class LongWay {
   }
 }
 
-/** The common types. A proxy passes `instanceof`, but is no view. */
+/** The common types. */
 function isPlain(origin: TypedArray): boolean {
-  return (
-    ArrayBuffer.isView(origin) &&
-    (origin instanceof Float64Array ||
-      origin instanceof Uint8Array ||
-      origin instanceof Int32Array ||
-      origin instanceof BigInt64Array)
-  );
+  const tag = tagOf(origin);
+  return tag === 'Float64Array' || tag === 'Uint8Array' || tag === 'Int32Array' || tag === 'BigInt64Array';
 }
 
 function checkOp(call: string, op: Op, to: Side): void {
@@ -489,8 +497,8 @@ export function checkSingles(call: string, buffers: Record<string, TypedArray>):
   let code = -1;
   for (const [name, buffer] of Object.entries(buffers)) {
     const found = checkBuffer(call, name, buffer);
-    if (buffer.length !== 1) {
-      throw argumentRangeError(`${call}: ${name} must have one element, not ${buffer.length}`, 'ERR_BUFFER');
+    if (lengthOf(buffer) !== 1) {
+      throw argumentRangeError(`${call}: ${name} must have one element, not ${lengthOf(buffer)}`, 'ERR_BUFFER');
     }
     if (code >= 0 && found !== code) {
       throw new RmaError(
@@ -502,14 +510,14 @@ export function checkSingles(call: string, buffers: Record<string, TypedArray>):
   }
   const { result } = buffers as { result: TypedArray };
   for (const [name, buffer] of Object.entries(buffers)) {
-    if (name !== 'result' && overlap(buffer, 0, buffer.byteLength, result, 0, result.byteLength)) {
+    if (name !== 'result' && overlap(buffer, 0, byteLengthOf(buffer), result, 0, byteLengthOf(result))) {
       throw argumentRangeError(`${call}: result overlaps ${name}`, 'ERR_BUFFER');
     }
   }
 }
 
 function overlap(a: TypedArray, aLow: number, aHigh: number, b: TypedArray, bLow: number, bHigh: number): boolean {
-  return (
-    a.buffer === b.buffer && a.byteOffset + aLow < b.byteOffset + bHigh && b.byteOffset + bLow < a.byteOffset + aHigh
-  );
+  if (bufferOf(a) !== bufferOf(b)) return false;
+  const [aAt, bAt] = [byteOffsetOf(a), byteOffsetOf(b)];
+  return aAt + aLow < bAt + bHigh && bAt + bLow < aAt + aHigh;
 }

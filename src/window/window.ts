@@ -11,6 +11,7 @@ import { type Group, Rank } from '../comm/group.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import {
   arrayOver,
+  ownView,
   type RawMemory,
   type TypedArray,
   type TypedArrayConstructor,
@@ -261,7 +262,7 @@ export class Window<T extends TypedArray = TypedArray> {
     this.group = epochs.group;
     this.flavor = parts.flavor;
     this.dispUnit = parts.dispUnit;
-    this.local = parts.local as T;
+    this.local = (parts.given ?? ownView('local', 'the part', parts.local)) as T;
     this.#parts = parts;
     this.#epochs = epochs;
     this.#active = new ActiveTarget(parts, epochs);
@@ -302,12 +303,13 @@ export class Window<T extends TypedArray = TypedArray> {
       rank === Rank.NULL
         ? (epochs.targets.find((target) => target.byteLength > 0) ?? epochs.targets[0])
         : epochs.target('sharedQuery', rank);
-    const type = this.local.constructor as TypedArrayConstructor<T>;
+    const { local } = this.#parts;
+    const type = local.constructor as TypedArrayConstructor<T>;
     if (t.byteLength === 0) return new type(new ArrayBuffer(0));
     epochs.map(t);
     const { part } = t;
     const begin = part.u8.byteOffset + part.skew;
-    const size = this.local.BYTES_PER_ELEMENT;
+    const size = local.BYTES_PER_ELEMENT;
     if (begin % size !== 0 || t.byteLength % size !== 0) {
       throw new RmaError(
         'ERR_RMA_SHARED',
@@ -331,7 +333,7 @@ export class Window<T extends TypedArray = TypedArray> {
     const attachments = this.#attachments('attach');
     const array = arrayOver('attach', memory);
     const { comm } = this.#parts;
-    return this.#epochs.attempt(() => attachments.attach(array, () => reachable(comm, 'attach', array)));
+    return this.#epochs.attempt(() => attachments.attach(memory, array, () => reachable(comm, 'attach', array)));
   }
 
   /**

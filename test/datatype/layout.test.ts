@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkBuffer, type TypedArray, typeCodeOf } from '../../src/datatype/base.ts';
+import { bytesOf, checkBuffer, ownView, type TypedArray, typeCodeOf } from '../../src/datatype/base.ts';
 import { copyPlaces } from '../../src/datatype/copy.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { checkSides, elementOffsets, forEachSegment, type Layout, type Side } from '../../src/datatype/layout.ts';
 import { noBuffers } from '../ranks/support/hostile.ts';
+import { Guarded, liar } from '../ranks/support/liars.ts';
+import { Random } from '../ranks/support/random.ts';
 import { seedOfRun } from '../support/ranks.ts';
 
 const MOST = 24;
@@ -148,5 +150,17 @@ describe('buffers', () => {
       typeCodeOf(new Int32Array(1)),
     );
     expect(() => checkBuffer('put', 'origin', new Int8Array(0))).not.toThrow();
+  });
+
+  test('are seen as they really are, whatever they say of themselves', () => {
+    const random = new Random(seedOfRun());
+    for (let i = 0; i < 300; i++) {
+      const memory = new Guarded(40);
+      const { array, lie } = liar(memory, Int32Array, random);
+      const own = ownView('put', 'origin', array);
+      expect([own.length, own.byteLength, own.byteOffset, own.BYTES_PER_ELEMENT], lie).toEqual([10, 40, 64, 4]);
+      expect(own.buffer, lie).toBe(memory.as(Int32Array).buffer);
+      expect(bytesOf(array).length, lie).toBe(40);
+    }
   });
 });
