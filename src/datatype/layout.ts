@@ -6,7 +6,7 @@ import { ALIGNMENTS, checkBuffer, DATA_SIZES, refuseLost, TYPE_NAMES, TYPE_SIZES
 import { TypeCode } from './codes.ts';
 import { forEachRun, type Places } from './copy.ts';
 import { alignmentOf, Datatype } from './datatype.ts';
-import { MOST_BLOCKS, MOST_RUNS, Runs } from './runs.ts';
+import { MOST_BLOCKS, MOST_RUNS, Runs, TooLarge } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
 
 /** Describes the elements of one buffer of a call: `count` instances of a datatype. */
@@ -312,18 +312,23 @@ function wordsOf(side: Side): string {
 
 /**
  * Whether a byte is written twice by a side that is written to: MPI calls it an error (4.1, 12.3.1), since it is open what remains.
- * Cost: nothing for sides that are regular or ascending.
+ * Cost: nothing for sides that are regular or ascending. Errors: `ERR_TYPE` if it has too many runs to tell.
  */
-export function isOverlapping(side: Side): boolean {
+export function isOverlapping(call: string, side: Side): boolean {
   const { runs, count, stride } = side;
   if (runs === undefined || side.bytes === 0) return false;
   if (runs.overlapping) return true;
-  return count > 1 && Math.abs(stride) < runs.high - runs.low && interleaves(runs, count, stride);
+  return count > 1 && Math.abs(stride) < runs.high - runs.low && interleaves(call, side, runs);
 }
 
 /** Instances whose spans overlap: their runs are laid out as one datatype, which then knows. */
-function interleaves(runs: Runs, count: number, stride: number): boolean {
-  return runs.repeat(count, stride).overlapping;
+function interleaves(call: string, side: Side, runs: Runs): boolean {
+  try {
+    return runs.repeat(side.count, side.stride).overlapping;
+  } catch (error) {
+    if (!(error instanceof TooLarge)) throw error;
+    throw new RmaError('ERR_TYPE', `${call}: ${side.count} × ${side.type} is too large: ${error.message}`);
+  }
 }
 
 /** What every element's address must be a multiple of for atomic access, a power of two. */

@@ -485,7 +485,7 @@ function checkOp(call: string, op: Op, to: Side): void {
 
 /** What is written must not be written twice (MPI 4.1, 12.3.1): it is open what would remain. */
 function refuseTwice(call: string, name: string, side: Side): void {
-  if (!isOverlapping(side)) return;
+  if (!isOverlapping(call, side)) return;
   throw new RmaError(
     'ERR_RMA_CONFLICT',
     `${call}: the ${name} layout, ${side.count} × ${side.type}, would write some bytes twice, and the result would be undefined; use a layout that does not overlap itself`,

@@ -3,7 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { bytesOf, checkBuffer, ownView, type TypedArray, typeCodeOf } from '../../src/datatype/base.ts';
 import { copyPlaces } from '../../src/datatype/copy.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
-import { checkSides, elementOffsets, forEachSegment, type Layout, type Side } from '../../src/datatype/layout.ts';
+import {
+  checkSides,
+  elementOffsets,
+  forEachSegment,
+  isOverlapping,
+  type Layout,
+  type Side,
+} from '../../src/datatype/layout.ts';
 import { noBuffers } from '../ranks/support/hostile.ts';
 import { Guarded, liar } from '../ranks/support/liars.ts';
 import { Random } from '../ranks/support/random.ts';
@@ -133,6 +140,21 @@ describe('two sides of a transfer', () => {
       expect(() => sidesOf(a, b, origin.subarray(0, origin.length - 1))).toThrow(/origin of/);
     });
     fc.assert(property, { numRuns: 300, seed: seedOfRun() });
+  });
+});
+
+describe('a layout of more runs than can be looked at', () => {
+  test('is refused', () => {
+    const type = Datatype.resized(Datatype.hindexed([1, 1, 1], [0, 100, 3], Datatype.INT8), 0, 1);
+    const layout = { type, count: 2 ** 23 };
+    const origin = new Uint8Array(2 ** 23 + 200);
+    const { from } = checkSides('get', origin, { origin: layout, target: layout });
+    expect(() => isOverlapping('get', from)).toThrow(
+      expect.objectContaining({
+        code: 'ERR_TYPE',
+        message: expect.stringMatching(/^get: 8388608 × .* is too large: /),
+      }),
+    );
   });
 });
 
