@@ -274,7 +274,7 @@ export class LongWay {
     this.#refuseUnaligned(call, t, at, place, to);
     this.#refuseOverlap(call, origin, from, t, at, to, memory);
     if (fetch !== undefined) this.#refuseOverlap(call, fetch.result, fetch.side, t, at, to, memory, 'result');
-    epochs.note(call, 'accumulate', t, at, to);
+    epochs.note(call, 'accumulate', t, at, to, op === Op.NO_OP);
     const queue = this.queueFor(t);
     if (queue !== undefined) {
       queue.accumulate(origin, from, t.rank, at, to, op.code, fetch);
