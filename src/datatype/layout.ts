@@ -6,7 +6,7 @@ import { ALIGNMENTS, checkBuffer, DATA_SIZES, refuseLost, TYPE_NAMES, TYPE_SIZES
 import { TypeCode } from './codes.ts';
 import { forEachRun, type Places } from './copy.ts';
 import { alignmentOf, Datatype } from './datatype.ts';
-import { MOST_BLOCKS, MOST_RUNS, Runs, TooLarge } from './runs.ts';
+import { MOST_BLOCKS, Runs, TooLarge } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
 
 /** Describes the elements of one buffer of a call: `count` instances of a datatype. */
@@ -301,7 +301,8 @@ function nameOf({ base }: Side): string {
   return base === MIXED ? 'several base types' : TYPE_NAMES[base];
 }
 
-function wordsOf(side: Side): string {
+/** For messages: what a side has. */
+export function wordsOf(side: Side): string {
   const { type, count, elements } = side;
   return side.base === MIXED && type !== undefined
     ? `${count} × ${type}`
@@ -343,12 +344,12 @@ export function isAligned(side: Side, alignment: number): boolean {
   if (base === MIXED || type === undefined) return true;
   // Runs begin with elements, and have whole ones; not so those of pairs with padding.
   if (DATA_SIZES[base] === TYPE_SIZES[base])
-    return (count === 1 || stride % alignment === 0) && type.runs.isAligned(alignment);
+    return (count === 1 || stride % alignment === 0) && (side.runs ?? type.runs).isAligned(alignment);
   return elementOffsets(side).every((offset) => offset % alignment === 0);
 }
 
 /** As many elements as a side has, one after the other, as far apart as in an array. */
-export function inOrder(call: string, { base, elements }: Side): Side {
+export function inOrder(call: string, { base, elements }: Pick<Side, 'base' | 'elements'>): Side {
   if (elements === 0) return EMPTY;
   return sideOf(call, Datatype.ofCode(base), elements);
 }
@@ -382,38 +383,6 @@ export function elementOffsets(side: Side): Float64Array {
     let b = missing;
     for (; b < bytes; b += data) offsets[at++] = byteOffset + b;
     missing = b - bytes;
-  });
-  return offsets;
-}
-
-/**
- * The sides of a transfer, cut into elements of one base type (or single bytes, if there are several): where each begins on the sides.
- * @param into a third side
- */
-export function piecesOf(
-  call: string,
-  from: Side,
-  to: Side,
-  into: Side | undefined,
-): readonly (readonly [from: number, to: number, side: Side, into: number])[] {
-  const whole = to.base !== MIXED && from.base !== MIXED;
-  const pieces = whole ? to.elements : to.bytes;
-  if (pieces > MOST_RUNS) {
-    throw new RmaError(
-      'ERR_TYPE',
-      `${call}: ${wordsOf(to)} span several attached regions and exceed the limit of 2^24 per call for such accesses`,
-    );
-  }
-  const side = whole ? sideOf(call, Datatype.ofCode(to.base), 1) : plainSide(TypeCode.BYTE, 1, 1);
-  const [sources, targets, sinks] = [from, to, into].map((s) => s && (whole ? elementOffsets(s) : byteOffsets(s)));
-  return Array.from(targets!, (there, i) => [sources![i], there, side, sinks?.[i] ?? 0] as const);
-}
-
-function byteOffsets(side: Side): Float64Array {
-  const offsets = new Float64Array(side.bytes);
-  let at = 0;
-  forEachRun(side, (byteOffset, bytes) => {
-    for (let b = 0; b < bytes; b++) offsets[at++] = byteOffset + b;
   });
   return offsets;
 }

@@ -12,12 +12,12 @@ import {
   type FetchLayout,
   isAligned,
   isOverlapping,
-  piecesOf,
   refuseEndless,
   type Side,
   type TransferLayout,
 } from '../datatype/layout.ts';
 import { isOp, Op } from '../datatype/op.ts';
+import { type Piece, piecesOf } from '../datatype/pieces.ts';
 import { MIXED } from '../datatype/signature.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf, lengthOf, tagOf } from '../intrinsics.ts';
@@ -45,9 +45,6 @@ interface Reach {
   /** The memory itself and the displacement of its first byte, if it is this rank's. */
   readonly memory: { readonly memory: TypedArray; readonly address: number } | undefined;
 }
-
-/** Elements that are one after the other on all sides: where they begin in the origin, at the target and in the result. */
-type Piece = readonly [origin: number, target: number, side: Side, result: number];
 
 export class LongWay {
   #parts: WindowParts;
@@ -87,7 +84,7 @@ export class LongWay {
     if (from.elements === 0) return;
     const pieces = this.#piecesOf('put', t, at, from, to);
     if (pieces === undefined) this.#put(origin, from, t, at, to);
-    else for (const [here, there, side] of pieces) this.#put(bytesOf(origin).subarray(here), side, t, at + there, side);
+    else for (const { from, to } of pieces) this.#put(bytesFrom(origin, from.at), from.side, t, at + to.at, to.side);
   }
 
   /**
@@ -169,7 +166,7 @@ export class LongWay {
     if (from.elements === 0) return;
     const pieces = this.#piecesOf('get', t, at, from, to);
     if (pieces === undefined) this.#get(origin, from, t, at, to);
-    else for (const [here, there, side] of pieces) this.#get(bytesOf(origin).subarray(here), side, t, at + there, side);
+    else for (const { from, to } of pieces) this.#get(bytesFrom(origin, from.at), from.side, t, at + to.at, to.side);
   }
 
   #get(origin: TypedArray, from: Side, t: Target, at: number, to: Side): void {
@@ -252,9 +249,9 @@ export class LongWay {
       this.#updateOne(call, origin, from, t, at, to, op, fetch);
       return;
     }
-    for (const [here, there, side, into] of pieces) {
-      const result = fetch && { result: bytesOf(fetch.result).subarray(into), side };
-      this.#updateOne(call, bytesOf(origin).subarray(here), side, t, at + there, side, op, result);
+    for (const { from, to, into } of pieces) {
+      const result = fetch && into && { result: bytesFrom(fetch.result, into.at), side: into.side };
+      this.#updateOne(call, bytesFrom(origin, from.at), from.side, t, at + to.at, to.side, op, result);
     }
   }
 
@@ -341,8 +338,8 @@ export class LongWay {
   }
 
   /**
-   * In a dynamic window, an access may reach over several of the target's regions (MPI 4.1, 12.2.4: displacements are addresses). Then it is done element by
-   * element, each within one region; all are looked for before a byte moves. `undefined` if it is within one region, as everywhere else.
+   * In a dynamic window, an access may reach over several of the target's regions (MPI 4.1, 12.2.4: displacements are addresses). Then it is cut at their
+   * borders; all regions are looked for before a byte moves. `undefined` if it is within one region, as everywhere else.
    */
   #piecesOf(call: string, t: Target, at: number, from: Side, to: Side, into?: Side): readonly Piece[] | undefined {
     const { attachments } = this.#parts;
@@ -354,11 +351,10 @@ export class LongWay {
     const [low, high] = [at + to.low, at + to.high];
     if (to.runs === undefined && !(has(low, low + 1) && has(high - 1, high))) return undefined;
     const where = `${call} to rank ${t.rank} in ${epochs.what}`;
-    const pieces = piecesOf(call, from, to, into);
-    for (const [, there, side] of pieces) {
-      epochs.attempt(() => attachments.find(where, t.rank, at + there + side.low, at + there + side.high));
-    }
-    return pieces;
+    return piecesOf(call, from, to, into, (low, high) => {
+      const region = epochs.attempt(() => attachments.find(where, t.rank, at + low, at + high));
+      return region.address + region.bytes - at;
+    });
   }
 
   /** In a dynamic window, what is attached at a displacement; undefined in others. */
@@ -464,6 +460,11 @@ export class LongWay {
       `${call} to rank ${t.rank} in ${this.#epochs.what}: the ${name} overlaps the target bytes ${at + to.low} … ${at + to.high - 1}`,
     );
   }
+}
+
+/** The bytes of an array from `at` on. */
+function bytesFrom(array: TypedArray, at: number): Uint8Array {
+  return bytesOf(array).subarray(at);
 }
 
 /** The common types. */
