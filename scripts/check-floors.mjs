@@ -12,6 +12,8 @@ const ground = [
   'addon.ts',
   'debug.ts',
   'errors.ts',
+  'fifo.ts',
+  'intrinsics.ts',
   'memory-model.ts',
   'native.ts',
   'options.ts',

@@ -5,6 +5,7 @@
  * {@link RmaError}. Both carry a `code`. The message names the call, the window, the target rank, the byte range or the
  * epoch it is about, and what to do.
  */
+import { bytesSeen } from './intrinsics.ts';
 
 /** The code of an error: MPI's error classes that apply (MPI 4.1, section 9.4), and the library's own. docs/guide/errors.md explains each. */
 export type ErrorCode =
@@ -141,7 +142,7 @@ export function show(value: unknown): string {
       return 'a symbol';
     default:
       if (value === null) return 'null';
-      if (ArrayBuffer.isView(value)) return `a typed array of ${value.byteLength} bytes`;
+      if (ArrayBuffer.isView(value)) return `a typed array of ${bytesSeen(value)} bytes`;
       return isArray(value) ? 'an array' : 'an object';
   }
 }

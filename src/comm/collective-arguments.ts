@@ -1,5 +1,5 @@
 /** Checks of what is given to collectives, before anything is sent: a call that is refused has not begun. */
-import { checkBuffer, opAllowed, TYPE_NAMES, type TypedArray } from '../datatype/base.ts';
+import { opAllowed, ownView, TYPE_NAMES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
 import { isOp, Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
 import { showRank } from './group.ts';
@@ -23,12 +23,24 @@ export function checkRoot(call: string, members: Members, root: number): boolean
   return members.rank === root;
 }
 
-/** Two buffers of one type that do not overlap. @returns their `TypeCode` */
-export function checkBuffers(call: string, send: TypedArray, receive: TypedArray): number {
-  const code = checkBuffer(call, 'send', send);
-  if (checkBuffer(call, 'receive', receive) !== code) {
-    throw argumentTypeError(`${call}: send and receive must be of the same type`, 'ERR_TYPE');
-  }
+/** The buffers of a call as the library's own views, and their `TypeCode`. */
+export interface OwnBuffers {
+  readonly type: number;
+  readonly send: TypedArray;
+  readonly receive: TypedArray;
+}
+
+/** The one buffer of a call, as the library's own view, and its `TypeCode`. */
+export function checkOne(call: string, name: string, given: TypedArray): { type: number; buffer: TypedArray } {
+  const buffer = ownView(call, name, given);
+  return { type: typeCodeOf(buffer), buffer };
+}
+
+/** Two buffers of one type that do not overlap. */
+export function checkBuffers(call: string, givenSend: TypedArray, givenReceive: TypedArray): OwnBuffers {
+  const { type, buffer: send } = checkOne(call, 'send', givenSend);
+  const { type: received, buffer: receive } = checkOne(call, 'receive', givenReceive);
+  if (received !== type) throw argumentTypeError(`${call}: send and receive must be of the same type`, 'ERR_TYPE');
   if (
     send.buffer === receive.buffer &&
     send.byteOffset < receive.byteOffset + receive.byteLength &&
@@ -39,7 +51,7 @@ export function checkBuffers(call: string, send: TypedArray, receive: TypedArray
       'ERR_BUFFER',
     );
   }
-  return code;
+  return { type, send, receive };
 }
 
 /** @param code `TypeCode` of the operands */
@@ -49,11 +61,11 @@ export function checkOp(call: string, op: Op, code: number): void {
   if (!opAllowed(op.code, code)) throw new RmaError('ERR_OP', `${call}: ${op} is not defined on ${TYPE_NAMES[code]}`);
 }
 
-/** @returns `TypeCode` of the operands */
-export function checkReduction(call: string, send: TypedArray, receive: TypedArray, op: Op): number {
-  const code = checkBuffers(call, send, receive);
-  checkOp(call, op, code);
-  return code;
+/** Two buffers of which one is the result of a reduction of the other. */
+export function checkReduction(call: string, send: TypedArray, receive: TypedArray, op: Op): OwnBuffers {
+  const own = checkBuffers(call, send, receive);
+  checkOp(call, op, own.type);
+  return own;
 }
 
 export function checkSameLength(call: string, send: TypedArray, receive: TypedArray): void {

@@ -10,12 +10,13 @@
  * Errors of all: `ERR_BUFFER`, `ERR_TYPE`, `ERR_OP`, `ERR_RANK` (arguments); `ERR_COLLECTIVE`, `ERR_TRUNCATE` (ranks
  * disagree); `ERR_COMM`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
  */
-import { bytesOf, checkBuffer, type TypedArray } from '../datatype/base.ts';
+import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import type { Op } from '../datatype/op.ts';
 import {
   checkBlocks,
   checkBuffers,
   checkCounts,
+  checkOne,
   checkOp,
   checkOwnCount,
   checkRank,
@@ -370,8 +371,8 @@ export abstract class CollectiveCalls implements Members {
 
   // ---- what they check and do -----------------------------------------------------------------------------------------
 
-  #broadcast(buffer: TypedArray, root: number): CollectiveCall {
-    const type = checkBuffer('broadcast', 'buffer', buffer);
+  #broadcast(given: TypedArray, root: number): CollectiveCall {
+    const { type, buffer } = checkOne('broadcast', 'buffer', given);
     checkRank('broadcast', this, root);
     return {
       name: 'broadcast',
@@ -382,16 +383,13 @@ export abstract class CollectiveCalls implements Members {
     };
   }
 
-  #reduce(send: TypedArray, receive: AtRoot<TypedArray>, op: Op, root: number): CollectiveCall {
+  #reduce(givenSend: TypedArray, receive: AtRoot<TypedArray>, op: Op, root: number): CollectiveCall {
     const call = 'reduce';
     const isRoot = checkRoot(call, this, root);
-    const type = checkBuffer(call, 'send', send);
+    const { type, buffer: send } = checkOne(call, 'send', givenSend);
     checkOp(call, op, type);
-    if (isRoot) {
-      checkBuffers(call, send, receive!);
-      checkSameLength(call, send, receive!);
-    }
-    const result = isRoot ? receive! : undefined;
+    const result = isRoot ? checkBuffers(call, send, receive!).receive : undefined;
+    if (result !== undefined) checkSameLength(call, send, result);
     return {
       name: call,
       type,
@@ -402,8 +400,8 @@ export abstract class CollectiveCalls implements Members {
     };
   }
 
-  #allreduce(send: TypedArray, receive: TypedArray, op: Op): CollectiveCall {
-    const type = checkReduction('allreduce', send, receive, op);
+  #allreduce(givenSend: TypedArray, givenReceive: TypedArray, op: Op): CollectiveCall {
+    const { type, send, receive } = checkReduction('allreduce', givenSend, givenReceive, op);
     checkSameLength('allreduce', send, receive);
     return {
       name: 'allreduce',
@@ -414,9 +412,14 @@ export abstract class CollectiveCalls implements Members {
     };
   }
 
-  #reduceScatter(send: TypedArray, receive: TypedArray, op: Op, counts: readonly number[] | undefined): CollectiveCall {
+  #reduceScatter(
+    givenSend: TypedArray,
+    givenReceive: TypedArray,
+    op: Op,
+    counts: readonly number[] | undefined,
+  ): CollectiveCall {
     const call = 'reduceScatter';
-    const type = checkReduction(call, send, receive, op);
+    const { type, send, receive } = checkReduction(call, givenSend, givenReceive, op);
     const equal = (): number[] => new Array<number>(this.size).fill(send.length / this.size);
     const parts = checkCounts(call, this, send, counts === undefined ? equal() : counts);
     checkOwnCount(call, this, 'receive', parts, receive);
@@ -429,8 +432,8 @@ export abstract class CollectiveCalls implements Members {
     };
   }
 
-  #scan(call: 'scan' | 'exscan', send: TypedArray, receive: TypedArray, op: Op): CollectiveCall {
-    const type = checkReduction(call, send, receive, op);
+  #scan(call: 'scan' | 'exscan', givenSend: TypedArray, givenReceive: TypedArray, op: Op): CollectiveCall {
+    const { type, send, receive } = checkReduction(call, givenSend, givenReceive, op);
     checkSameLength(call, send, receive);
     return {
       name: call,
@@ -441,12 +444,11 @@ export abstract class CollectiveCalls implements Members {
     };
   }
 
-  #gather(send: TypedArray, receive: AtRoot<TypedArray>, root: number): CollectiveCall {
+  #gather(givenSend: TypedArray, givenReceive: AtRoot<TypedArray>, root: number): CollectiveCall {
     const call = 'gather';
-    const isRoot = checkRoot(call, this, root);
-    const type = isRoot ? checkBuffers(call, send, receive!) : checkBuffer(call, 'send', send);
-    if (isRoot) checkBlocks(call, 'receive', receive!, send, this);
-    const into = isRoot ? bytesOf(receive!) : undefined;
+    const { type, own: send, all: receive } = this.#atRoot(call, 'send', givenSend, givenReceive, root);
+    if (receive !== undefined) checkBlocks(call, 'receive', receive, send, this);
+    const into = receive && bytesOf(receive);
     return {
       name: call,
       type,
@@ -457,24 +459,22 @@ export abstract class CollectiveCalls implements Members {
   }
 
   #gatherv(
-    send: TypedArray,
-    receive: AtRoot<TypedArray>,
+    givenSend: TypedArray,
+    givenReceive: AtRoot<TypedArray>,
     counts: AtRoot<readonly number[]>,
     root: number,
   ): CollectiveCall {
     const call = 'gatherv';
-    const isRoot = checkRoot(call, this, root);
-    const type = isRoot ? checkBuffers(call, send, receive!) : checkBuffer(call, 'send', send);
-    const into = isRoot ? this.#parts(call, receive!, counts!, 'send', send) : undefined;
+    const { type, own: send, all: receive } = this.#atRoot(call, 'send', givenSend, givenReceive, root);
+    const into = receive && this.#parts(call, receive, counts!, 'send', send);
     return { name: call, type, root, steps: (channel) => rooted.gatherv(channel, bytesOf(send), into, root) };
   }
 
-  #scatter(send: AtRoot<TypedArray>, receive: TypedArray, root: number): CollectiveCall {
+  #scatter(givenSend: AtRoot<TypedArray>, givenReceive: TypedArray, root: number): CollectiveCall {
     const call = 'scatter';
-    const isRoot = checkRoot(call, this, root);
-    const type = isRoot ? checkBuffers(call, send!, receive) : checkBuffer(call, 'receive', receive);
-    if (isRoot) checkBlocks(call, 'send', send!, receive, this);
-    const from = isRoot ? bytesOf(send!) : undefined;
+    const { type, own: receive, all: send } = this.#atRoot(call, 'receive', givenReceive, givenSend, root);
+    if (send !== undefined) checkBlocks(call, 'send', send, receive, this);
+    const from = send && bytesOf(send);
     return {
       name: call,
       type,
@@ -485,16 +485,32 @@ export abstract class CollectiveCalls implements Members {
   }
 
   #scatterv(
-    send: AtRoot<TypedArray>,
+    givenSend: AtRoot<TypedArray>,
     counts: AtRoot<readonly number[]>,
-    receive: TypedArray,
+    givenReceive: TypedArray,
     root: number,
   ): CollectiveCall {
     const call = 'scatterv';
-    const isRoot = checkRoot(call, this, root);
-    const type = isRoot ? checkBuffers(call, send!, receive) : checkBuffer(call, 'receive', receive);
-    const from = isRoot ? this.#parts(call, send!, counts!, 'receive', receive) : undefined;
+    const { type, own: receive, all: send } = this.#atRoot(call, 'receive', givenReceive, givenSend, root);
+    const from = send && this.#parts(call, send, counts!, 'receive', receive);
     return { name: call, type, root, steps: (channel) => rooted.scatterv(channel, from, bytesOf(receive), root) };
+  }
+
+  /** The buffer that every rank passes, and that of all, which the root passes. */
+  #atRoot(
+    call: string,
+    name: 'send' | 'receive',
+    given: TypedArray,
+    ofAll: AtRoot<TypedArray>,
+    root: number,
+  ): { readonly type: number; readonly own: TypedArray; readonly all: TypedArray | undefined } {
+    if (!checkRoot(call, this, root)) {
+      const { type, buffer } = checkOne(call, name, given);
+      return { type, own: buffer, all: undefined };
+    }
+    const sends = name === 'send';
+    const { type, send, receive } = sends ? checkBuffers(call, given, ofAll!) : checkBuffers(call, ofAll!, given);
+    return { type, own: sends ? send : receive, all: sends ? receive : send };
   }
 
   /** The root's buffer, and how many bytes of it are each rank's. @param own the root's buffer for its own part */
@@ -510,8 +526,8 @@ export abstract class CollectiveCalls implements Members {
     return { all: bytesOf(all), lengths: list.map((count) => count * all.BYTES_PER_ELEMENT) };
   }
 
-  #allgather(send: TypedArray, receive: TypedArray): CollectiveCall {
-    const type = checkBuffers('allgather', send, receive);
+  #allgather(givenSend: TypedArray, givenReceive: TypedArray): CollectiveCall {
+    const { type, send, receive } = checkBuffers('allgather', givenSend, givenReceive);
     checkBlocks('allgather', 'receive', receive, send, this);
     return {
       name: 'allgather',
@@ -521,19 +537,19 @@ export abstract class CollectiveCalls implements Members {
     };
   }
 
-  #alltoall(send: TypedArray, receive: TypedArray): CollectiveCall {
-    const type = checkBuffers('alltoall', send, receive);
+  #alltoall(givenSend: TypedArray, givenReceive: TypedArray): CollectiveCall {
+    const { type, send, receive } = checkBuffers('alltoall', givenSend, givenReceive);
     const counts = new Array<number>(this.size).fill(send.length / this.size);
     return { type, count: send.length, ...this.#exchange('alltoall', send, counts, receive, counts) };
   }
 
   #alltoallv(
-    send: TypedArray,
+    givenSend: TypedArray,
     sendCounts: readonly number[],
-    receive: TypedArray,
+    givenReceive: TypedArray,
     receiveCounts: readonly number[],
   ): CollectiveCall {
-    const type = checkBuffers('alltoallv', send, receive);
+    const { type, send, receive } = checkBuffers('alltoallv', givenSend, givenReceive);
     return { type, ...this.#exchange('alltoallv', send, sendCounts, receive, receiveCounts) };
   }
 

@@ -3,12 +3,14 @@ import {
   bytesOf,
   checkBuffer,
   isTypedArrayConstructor,
+  ownView,
   type TypedArray,
   type TypedArrayConstructor,
   typeCodeOf,
 } from '../datatype/base.ts';
 import { Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
+import { bufferOf } from '../intrinsics.ts';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier, type Signals } from './barrier.ts';
 import { checkRank } from './collective-arguments.ts';
 import { type BegunCollective, type CollectiveCall, CollectiveCalls } from './collective-calls.ts';
@@ -345,16 +347,17 @@ export class Communicator extends CollectiveCalls {
    * the memory does not come from `allocMem` or is part of a window.
    */
   freeMem(array: TypedArray): void {
-    const memory = typeCodeOf(array) < 0 ? undefined : this.job.libraryMemory.get(array.buffer);
-    if (memory === undefined)
+    const buffer = typeCodeOf(array) < 0 ? undefined : bufferOf(array);
+    const memory = buffer && this.job.libraryMemory.get(buffer);
+    if (buffer === undefined || memory === undefined)
       throw argumentTypeError(`freeMem: allocMem did not allocate ${show(array)}`, 'ERR_BUFFER');
-    this.job.origins.forget(array.buffer);
+    this.job.origins.forget(buffer);
     try {
       memory.free();
     } catch (cause) {
       throw new RmaError('ERR_BUFFER', `freeMem: ${show(array)} is part of a window; free the window first`, { cause });
     }
-    this.job.libraryMemory.delete(array.buffer);
+    this.job.libraryMemory.delete(buffer);
   }
 
   /**
@@ -737,7 +740,7 @@ export class Communicator extends CollectiveCalls {
   #receive(buffer: TypedArray, source: number): Operation {
     const refusal = this.#refusal('receive');
     if (refusal) throw refusal;
-    checkBuffer('receive', 'buffer', buffer);
+    const own = ownView('receive', 'buffer', buffer);
     if (source === Rank.NULL) return NOTHING_TO_RECEIVE;
     checkRank('receive', this, source);
     let line = this.#receiving.get(source);
@@ -745,7 +748,7 @@ export class Communicator extends CollectiveCalls {
       line = [];
       this.#receiving.set(source, line);
     }
-    const receive = new Receive(this.#pointToPoint, buffer, source, line);
+    const receive = new Receive(this.#pointToPoint, own, source, line);
     line.push(receive);
     return receive;
   }

@@ -9,6 +9,7 @@
  * the sends. A message that nobody waits for yet is kept.
  */
 import { RmaError } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
 import type { Channel } from '../trace/recorder.ts';
 import type { CompletionQueue } from '../verbs/completion-queue.ts';
 import { WcOpcode, WcStatus } from '../verbs/completion-queue.ts';
@@ -55,7 +56,7 @@ interface Connection {
   /** 1: waits for the peer's number; 2: can receive, waits for the peer to; 3: can send. */
   stage: 1 | 2 | 3;
   /** Chunks that wait for a free send slot or for the connection, oldest first. */
-  readonly backlog: Uint8Array[];
+  readonly backlog: Fifo<Uint8Array>;
 }
 
 /** A message on its way in from one source. */
@@ -84,7 +85,7 @@ export class Messenger {
   #sourceByQp = new Map<number, number>();
   #freeSends: number[] = [];
   /** Complete messages, by context and source. */
-  readonly #inbox = new Map<number, Map<number, Uint8Array[]>>();
+  readonly #inbox = new Map<number, Map<number, Fifo<Uint8Array>>>();
   /** Who takes messages of a communicator as they arrive. */
   readonly #listeners = new Map<number, (source: number, message: Uint8Array) => void>();
   /**
@@ -290,8 +291,12 @@ export class Messenger {
     let sources = this.#inbox.get(context);
     if (sources === undefined) this.#inbox.set(context, (sources = new Map()));
     const queue = sources.get(source);
-    if (queue) queue.push(message);
-    else sources.set(source, [message]);
+    if (queue !== undefined) queue.push(message);
+    else {
+      const first = new Fifo<Uint8Array>();
+      first.push(message);
+      sources.set(source, first);
+    }
   }
 
   #postReceive(slot: number): void {
@@ -327,7 +332,7 @@ export class Messenger {
       maxSendSge: 1,
     });
     qp.modify({ state: QpState.INIT, access: 0 });
-    const connection: Connection = { peer, qp, stage: 1, backlog: [] };
+    const connection: Connection = { peer, qp, stage: 1, backlog: new Fifo() };
     this.#connections.set(peer, connection);
     this.#sourceByQp.set(qp.number, peer);
     this.#rendezvous.publish(peer, qp.number, false);

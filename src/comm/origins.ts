@@ -1,6 +1,8 @@
 /**
  * Origins whose memory is registered for the device. The windows of a job that transfer from or to the same buffer share one registration, which lasts until the last of them lets it go.
  */
+
+import { bytesIn } from '../intrinsics.ts';
 import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 
@@ -34,8 +36,9 @@ export class Origins {
   /** All of a buffer, as it is now: one that has grown is registered anew. Errors: of the device, which may have no room for it. */
   take(buffer: ArrayBufferLike): MemoryRegion {
     let region = this.#regions.get(buffer);
-    if (region?.length !== buffer.byteLength) {
-      region = this.#pd.registerMemory(this.#context.adoptMemory(buffer), 0, buffer.byteLength, Access.LOCAL_WRITE);
+    const bytes = bytesIn(buffer);
+    if (region?.length !== bytes) {
+      region = this.#pd.registerMemory(this.#context.adoptMemory(buffer), 0, bytes, Access.LOCAL_WRITE);
       this.#regions.set(buffer, region);
     }
     this.#users.set(region, (this.#users.get(region) ?? 0) + 1);

@@ -6,6 +6,7 @@
  * Blocks of 128 bytes, a few instructions each, take 2.8 µs. Where the string instruction is as quick as ever, they are slower than it. So it is measured, once in a
  * process, when the first such copy comes (0.1 ms).
  */
+import { bufferOf, byteOffsetOf } from '../intrinsics.ts';
 import type { TypedArray } from './base.ts';
 
 /** The kernels of the addon that this needs. */
@@ -51,13 +52,13 @@ export function copiedAliased(
 }
 
 function placeOf(array: TypedArray, kernels: AliasKernels): number {
-  const { buffer } = array;
+  const buffer = bufferOf(array);
   let beginning = beginnings.get(buffer);
   if (beginning === undefined) {
     beginning = kernels.addressOf(new Uint8Array(buffer, 0, 1)) % PAGE;
     beginnings.set(buffer, beginning);
   }
-  return beginning + array.byteOffset;
+  return beginning + byteOffsetOf(array);
 }
 
 /** The copy itself, whatever its places. */

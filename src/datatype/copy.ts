@@ -1,6 +1,8 @@
 /** Copies: long ones, and those between bytes that are not one after the other. */
+
+import { lengthOf, setElements } from '../intrinsics.ts';
 import { type AliasKernels, copiedAliased } from './aliased-copy.ts';
-import type { TypedArray } from './base.ts';
+import { bytesOf as ownBytes, partOf, type TypedArray } from './base.ts';
 import type { Runs } from './runs.ts';
 
 /**
@@ -10,25 +12,23 @@ import type { Runs } from './runs.ts';
  */
 const PIECE = 508 << 10;
 
-/** Copies `n` elements of one type, `from[fromAt]`, … to `to[toAt]`, …; they do not overlap. */
+/** Copies `n` elements of one type, `size` bytes each, `from[fromAt]`, … to `to[toAt]`, …; they do not overlap. Either may be an array of the program's. */
 export function copyLong<T extends TypedArray>(
   to: T,
   toAt: number,
   from: T,
   fromAt: number,
   n: number,
+  size: number,
   kernels: AliasKernels | undefined,
 ): void {
-  const size = to.BYTES_PER_ELEMENT;
   if (kernels !== undefined && copiedAliased(to, toAt * size, from, fromAt * size, n * size, kernels)) return;
   const piece = PIECE / size;
-  for (let i = 0; i < n; i += piece) {
-    const end = Math.min(n, i + piece);
-    const whole = i === 0 && fromAt === 0 && end === from.length;
-    const part = whole ? from : from.subarray(fromAt + i, fromAt + end);
-    // Any of the types: `set` differs between them only in the type of its argument.
-    (to as Uint8Array).set(part as Uint8Array, toAt + i);
+  if (fromAt === 0 && n <= piece && n === lengthOf(from)) {
+    setElements(to, from, toAt);
+    return;
   }
+  for (let i = 0; i < n; i += piece) setElements(to, partOf(from, fromAt + i, Math.min(n - i, piece), size), toAt + i);
 }
 
 /** Where the bytes of one side of a transfer are, relative to its starting point. */
@@ -89,7 +89,7 @@ export function copyPlaces(
   const source = bytesOf(fromArray);
   const sink = bytesOf(toArray);
   if (from.runs === undefined && to.runs === undefined) {
-    copyLong(sink, sinkAt, source, sourceAt, from.bytes, kernels);
+    copyLong(sink, sinkAt, source, sourceAt, from.bytes, 1, kernels);
     return;
   }
   if (from.runs === undefined) {
@@ -113,7 +113,7 @@ export function copyPlaces(
 }
 
 function bytesOf(array: TypedArray): Uint8Array {
-  return array instanceof Uint8Array ? array : new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+  return array instanceof Uint8Array ? array : ownBytes(array);
 }
 
 function copiedNatively(
@@ -172,6 +172,6 @@ function copyRun(
   n: number,
   kernels: AliasKernels | undefined,
 ): void {
-  if (n > LOOP) copyLong(to, toAt, from, fromAt, n, kernels);
+  if (n > LOOP) copyLong(to, toAt, from, fromAt, n, 1, kernels);
   else for (let i = 0; i < n; i++) to[toAt + i] = from[fromAt + i];
 }

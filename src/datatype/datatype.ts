@@ -5,8 +5,10 @@
  */
 import { totalmem } from 'node:os';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { lengthOf } from '../intrinsics.ts';
 import {
   ALIGNMENTS,
+  arrayOver,
   bytesOf,
   checkBuffer,
   DATA_SIZES,
@@ -32,8 +34,12 @@ let slabUsed = 0;
  * copy, and not seven times as much for a backing store each (512 displacements: 90 ns and 620 ns).
  */
 function copyOf(displacements: Int32Array): Int32Array {
-  const n = displacements.length;
-  if (n > SLAB / 16) return displacements.slice();
+  const n = lengthOf(displacements);
+  if (n > SLAB / 16) {
+    const copy = new Int32Array(n);
+    copy.set(displacements);
+    return copy;
+  }
   if (slabUsed + n > slab.length) {
     slab = new Int32Array(SLAB);
     slabUsed = 0;
@@ -213,29 +219,30 @@ export class Datatype<V = unknown> {
    */
   unpack(packed: TypedArray, memory: TypedArray, count = 1): void {
     checkBuffer('unpack', 'packed', packed);
+    const source = bytesOf(packed);
     const [bytes, places] = this.#within('unpack', 'memory', memory, count);
-    if (packed.byteLength !== places.bytes) {
+    if (source.length !== places.bytes) {
       throw new RmaError(
         'ERR_TRUNCATE',
-        `unpack: ${count} × ${this} needs ${places.bytes} bytes, but packed has ${packed.byteLength}`,
+        `unpack: ${count} × ${this} needs ${places.bytes} bytes, but packed has ${source.length}`,
       );
     }
     // A copy: the two may be parts of one buffer.
-    const source = bytesOf(packed).slice();
-    copyPlaces(consecutive(places.bytes), source, 0, places, bytes, 0, undefined);
+    copyPlaces(consecutive(places.bytes), source.slice(), 0, places, bytes, 0, undefined);
   }
 
   #within(call: string, name: string, memory: TypedArray, count: number): [Uint8Array, Places] {
     checkBuffer(call, name, memory);
+    const all = bytesOf(memory);
     checkCount(call, 'count', count);
     const { bytes, low, high } = this.span(call, count);
-    if (low < 0 || high > memory.byteLength) {
+    if (low < 0 || high > all.length) {
       throw argumentRangeError(
-        `${call}: ${count} × ${this} covers bytes ${low} … ${high - 1}, but ${name} has ${memory.byteLength} bytes`,
+        `${call}: ${count} × ${this} covers bytes ${low} … ${high - 1}, but ${name} has ${all.length} bytes`,
         'ERR_BUFFER',
       );
     }
-    return [bytesOf(memory), { bytes, runs: this.runs, count, stride: this.extent }];
+    return [all, { bytes, runs: this.runs, count, stride: this.extent }];
   }
 
   /** @internal Of `count` instances: bytes of data, and the lowest byte and one past the highest. */
@@ -255,8 +262,8 @@ export class Datatype<V = unknown> {
   /**
    * Returns instance `index` in `memory` as an object with the fields of `Datatype.struct`, or, for a pair, `value` and
    * `index`. Reading or writing a field loads or stores the memory directly; nothing is copied.
-   * Errors: `ERR_TYPE` (not a record type), `ERR_BUFFER` (past the end of the memory), `RangeError` (a field that is an
-   * array, in memory that is not aligned to it).
+   * Errors: `ERR_TYPE` (not a record type), `ERR_BUFFER` (a byte of the instance lies outside of the memory; or, when it
+   * is read, a field that is an array in memory that is not aligned to it).
    */
   view(memory: TypedArray | ArrayBufferLike, index = 0): V {
     this.#viewer ??= viewerOf(this);
@@ -266,21 +273,21 @@ export class Datatype<V = unknown> {
         `view: ${this} has no named fields; create it with Datatype.struct({ name: type, … })`,
       );
     }
-    const shared = typeof SharedArrayBuffer !== 'undefined' && memory instanceof SharedArrayBuffer;
-    const whole = shared || memory instanceof ArrayBuffer;
-    if (!whole) checkBuffer('view', 'memory', memory as TypedArray);
-    const buffer = whole ? (memory as ArrayBufferLike) : (memory as TypedArray).buffer;
-    const offset = whole ? 0 : (memory as TypedArray).byteOffset;
+    const { buffer, byteOffset, byteLength } = arrayOver('view', memory);
     if (!Number.isSafeInteger(index) || index < 0) {
       throw argumentRangeError(`view: the index must be a non-negative integer, not ${show(index)}`);
     }
-    if ((index + 1) * this.extent > memory.byteLength) {
+    const at = index * this.extent;
+    // With a lower bound or an extent of one's own, fields may lie anywhere.
+    const low = Math.min(at, at + this.runs.low);
+    const high = Math.max(at + this.extent, at + this.runs.high);
+    if (!(low >= 0 && high <= byteLength)) {
       throw argumentRangeError(
-        `view: instance ${index} of ${this} covers bytes ${index * this.extent} … ${(index + 1) * this.extent - 1}, but memory has ${memory.byteLength} bytes`,
+        `view: instance ${index} of ${this} covers bytes ${low} … ${high - 1}, but memory has ${byteLength} bytes`,
         'ERR_BUFFER',
       );
     }
-    return this.#viewer(buffer, offset + index * this.extent) as V;
+    return this.#viewer(new DataView(buffer, byteOffset, byteLength), at) as V;
   }
 
   /** Creates a datatype of `count` consecutive instances of `type` (`MPI_Type_contiguous`). */
@@ -711,7 +718,7 @@ function sized<T>(call: string, description: string, make: (words: string) => T)
 /** Whether `value` is an `Int32Array` with memory behind it, of no more entries than a datatype can have. */
 function isInt32Array(value: unknown): value is Int32Array {
   if (!ArrayBuffer.isView(value) || typeCodeOf(value) !== TypeCode.INT32) return false;
-  const { length } = value as Int32Array;
+  const length = lengthOf(value);
   return length > 0 && length <= MOST_BLOCKS;
 }
 

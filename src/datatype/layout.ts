@@ -2,11 +2,11 @@
 
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
-import { ALIGNMENTS, checkBuffer, DATA_SIZES, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
+import { ALIGNMENTS, checkBuffer, DATA_SIZES, refuseLost, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
 import { TypeCode } from './codes.ts';
 import { forEachRun, type Places } from './copy.ts';
 import { alignmentOf, Datatype } from './datatype.ts';
-import { MOST_BLOCKS, MOST_RUNS, Runs } from './runs.ts';
+import { MOST_BLOCKS, Runs, TooLarge } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
 
 /** Describes the elements of one buffer of a call: `count` instances of a datatype. */
@@ -108,7 +108,7 @@ function sideOf(call: string, type: Datatype, count: number): Side {
   return { type, runs: dense ? undefined : runs, count, stride: extent, elements, base, elementSize, low, high, bytes };
 }
 
-/** Both sides of a call on `origin`; checks that they hold the same elements and that the origin's lie within the buffer. */
+/** Both sides of a call on `origin`, a view of the library's own; checks that they hold the same elements and that the origin's lie within the buffer. */
 export function checkSides(
   call: string,
   origin: TypedArray,
@@ -122,12 +122,18 @@ export function checkSides(
   if (typeof layout !== 'object' || layout === null) {
     throw argumentTypeError(`${call}: the layout must be { origin, target }, not ${show(layout)}`);
   }
+  const { length } = origin;
   const known = last.find(code, origin, layout);
-  if (known !== undefined) return known;
+  // Reading the layout has run code of the caller's, perhaps.
+  if (known !== undefined) {
+    refuseLost(call, 'origin', origin, length);
+    return known;
+  }
   refuseUnknown(call, 'the layout', layout, SIDES);
   const [origins, targets] = reading(call, 'the layout', () => [layout.origin, layout.target] as const);
   const from = bufferSide(call, 'origin', origin, code, origins);
   const sides = { from, to: targetSide(call, from, targets, 'origin') };
+  refuseLost(call, 'origin', origin, length);
   if (origins === undefined) last.keep(code, origin, sides);
   return sides;
 }
@@ -172,9 +178,22 @@ const last = {
 
 /**
  * The sides of a call that fetches. Without an origin (`NO_OP`), the target's elements are the result's.
- * @param origin `undefined`: nothing is taken from it
+ * @param origin a view of the library's own, as `result` is; `undefined`: nothing is taken from it
  */
 export function checkFetch(
+  call: string,
+  origin: TypedArray | undefined,
+  result: TypedArray,
+  layout: FetchLayout | undefined,
+): { from: Side; to: Side; into: Side } {
+  const lengths = [origin?.length ?? 0, result.length];
+  const sides = fetchSides(call, origin, result, layout);
+  if (origin !== undefined) refuseLost(call, 'origin', origin, lengths[0]);
+  refuseLost(call, 'result', result, lengths[1]);
+  return sides;
+}
+
+function fetchSides(
   call: string,
   origin: TypedArray | undefined,
   result: TypedArray,
@@ -282,7 +301,8 @@ function nameOf({ base }: Side): string {
   return base === MIXED ? 'several base types' : TYPE_NAMES[base];
 }
 
-function wordsOf(side: Side): string {
+/** For messages: what a side has. */
+export function wordsOf(side: Side): string {
   const { type, count, elements } = side;
   return side.base === MIXED && type !== undefined
     ? `${count} × ${type}`
@@ -293,18 +313,23 @@ function wordsOf(side: Side): string {
 
 /**
  * Whether a byte is written twice by a side that is written to: MPI calls it an error (4.1, 12.3.1), since it is open what remains.
- * Cost: nothing for sides that are regular or ascending.
+ * Cost: nothing for sides that are regular or ascending. Errors: `ERR_TYPE` if it has too many runs to tell.
  */
-export function isOverlapping(side: Side): boolean {
+export function isOverlapping(call: string, side: Side): boolean {
   const { runs, count, stride } = side;
   if (runs === undefined || side.bytes === 0) return false;
   if (runs.overlapping) return true;
-  return count > 1 && Math.abs(stride) < runs.high - runs.low && interleaves(runs, count, stride);
+  return count > 1 && Math.abs(stride) < runs.high - runs.low && interleaves(call, side, runs);
 }
 
 /** Instances whose spans overlap: their runs are laid out as one datatype, which then knows. */
-function interleaves(runs: Runs, count: number, stride: number): boolean {
-  return runs.repeat(count, stride).overlapping;
+function interleaves(call: string, side: Side, runs: Runs): boolean {
+  try {
+    return runs.repeat(side.count, side.stride).overlapping;
+  } catch (error) {
+    if (!(error instanceof TooLarge)) throw error;
+    throw new RmaError('ERR_TYPE', `${call}: ${side.count} × ${side.type} is too large: ${error.message}`);
+  }
 }
 
 /** What every element's address must be a multiple of for atomic access, a power of two. */
@@ -319,12 +344,12 @@ export function isAligned(side: Side, alignment: number): boolean {
   if (base === MIXED || type === undefined) return true;
   // Runs begin with elements, and have whole ones; not so those of pairs with padding.
   if (DATA_SIZES[base] === TYPE_SIZES[base])
-    return (count === 1 || stride % alignment === 0) && type.runs.isAligned(alignment);
+    return (count === 1 || stride % alignment === 0) && (side.runs ?? type.runs).isAligned(alignment);
   return elementOffsets(side).every((offset) => offset % alignment === 0);
 }
 
 /** As many elements as a side has, one after the other, as far apart as in an array. */
-export function inOrder(call: string, { base, elements }: Side): Side {
+export function inOrder(call: string, { base, elements }: Pick<Side, 'base' | 'elements'>): Side {
   if (elements === 0) return EMPTY;
   return sideOf(call, Datatype.ofCode(base), elements);
 }
@@ -358,38 +383,6 @@ export function elementOffsets(side: Side): Float64Array {
     let b = missing;
     for (; b < bytes; b += data) offsets[at++] = byteOffset + b;
     missing = b - bytes;
-  });
-  return offsets;
-}
-
-/**
- * The sides of a transfer, cut into elements of one base type (or single bytes, if there are several): where each begins on the sides.
- * @param into a third side
- */
-export function piecesOf(
-  call: string,
-  from: Side,
-  to: Side,
-  into: Side | undefined,
-): readonly (readonly [from: number, to: number, side: Side, into: number])[] {
-  const whole = to.base !== MIXED && from.base !== MIXED;
-  const pieces = whole ? to.elements : to.bytes;
-  if (pieces > MOST_RUNS) {
-    throw new RmaError(
-      'ERR_TYPE',
-      `${call}: ${wordsOf(to)} span several attached regions and exceed the limit of 2^24 per call for such accesses`,
-    );
-  }
-  const side = whole ? sideOf(call, Datatype.ofCode(to.base), 1) : plainSide(TypeCode.BYTE, 1, 1);
-  const [sources, targets, sinks] = [from, to, into].map((s) => s && (whole ? elementOffsets(s) : byteOffsets(s)));
-  return Array.from(targets!, (there, i) => [sources![i], there, side, sinks?.[i] ?? 0] as const);
-}
-
-function byteOffsets(side: Side): Float64Array {
-  const offsets = new Float64Array(side.bytes);
-  let at = 0;
-  forEachRun(side, (byteOffset, bytes) => {
-    for (let b = 0; b < bytes; b++) offsets[at++] = byteOffset + b;
   });
   return offsets;
 }

@@ -1,5 +1,5 @@
 /** Records: the fields of `Datatype.struct({ name: type, … })`, and objects that read and write them in memory. */
-import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { ALIGNMENTS, arrayOf, PAIR_PARTS, type TypedArray } from './base.ts';
 import { TypeCode } from './codes.ts';
 import type { Runs } from './runs.ts';
@@ -24,8 +24,8 @@ export interface Field {
   readonly offset: number;
 }
 
-/** Makes an object that reads and writes an instance in memory. */
-export type Viewer = (memory: ArrayBufferLike, byteOffset: number) => object;
+/** Makes an object that reads and writes an instance at byte `at` of `data`, in which all bytes of the instance lie. */
+export type Viewer = (data: DataView, at: number) => object;
 
 /** The names that an object does not keep in the order in which they were written: JavaScript moves integers to the front. */
 const INTEGER = /^(0|[1-9]\d*)$/;
@@ -38,6 +38,11 @@ export function fieldsOf(given: object, checkType: (call: string, type: unknown)
     if (INTEGER.test(name)) {
       throw argumentTypeError(
         `Datatype.struct: the field name ${show(name)} is an integer, and JavaScript does not keep such fields in order; use another name`,
+      );
+    }
+    if (name === 'toJSON') {
+      throw argumentTypeError(
+        'Datatype.struct: the field name "toJSON" is taken: JSON.stringify calls it; use another name',
       );
     }
     checkType('struct', type);
@@ -68,9 +73,10 @@ export function viewerOf(type: FieldType): Viewer | undefined {
   }
   if (type.elements !== 1 || !(base in PAIR_PARTS)) return undefined;
   const [value, indexAt] = PAIR_PARTS[base];
+  const { low } = type.runs;
   return partsViewer([
-    { name: 'value', offset: 0, accessor: scalarAccessor(value) },
-    { name: 'index', offset: indexAt, accessor: scalarAccessor(TypeCode.INT32) },
+    { name: 'value', offset: low, accessor: scalarAccessor(value) },
+    { name: 'index', offset: low + indexAt, accessor: scalarAccessor(TypeCode.INT32) },
   ]);
 }
 
@@ -78,19 +84,21 @@ export function viewerOf(type: FieldType): Viewer | undefined {
 function partsViewer(parts: readonly Part[]): Viewer {
   class View {
     readonly #data: DataView;
+    readonly #at: number;
 
-    constructor(memory: ArrayBufferLike, byteOffset: number) {
-      this.#data = new DataView(memory, byteOffset);
+    constructor(data: DataView, at: number) {
+      this.#data = data;
+      this.#at = at;
     }
 
     static {
       for (const { name, offset, accessor } of parts) {
         Object.defineProperty(View.prototype, name, {
           get(this: View) {
-            return accessor.read(this.#data, offset);
+            return accessor.read(this.#data, this.#at + offset);
           },
           set(this: View, value: unknown) {
-            accessor.write(this.#data, offset, value);
+            accessor.write(this.#data, this.#at + offset, value);
           },
         });
       }
@@ -98,24 +106,23 @@ function partsViewer(parts: readonly Part[]): Viewer {
       Object.defineProperty(View.prototype, 'toJSON', {
         value(this: View) {
           return Object.fromEntries(
-            parts.map(({ name, offset, accessor }) => [name, accessor.read(this.#data, offset)]),
+            parts.map(({ name, offset, accessor }) => [name, accessor.read(this.#data, this.#at + offset)]),
           );
         },
       });
     }
   }
-  return (memory, byteOffset) => new View(memory, byteOffset);
+  return (data, at) => new View(data, at);
 }
 
 function accessorOf(name: string, type: FieldType): Accessor {
   const viewer = viewerOf(type);
   if (viewer !== undefined) {
-    const read = (data: DataView, at: number): object => viewer(data.buffer, data.byteOffset + at);
-    return { read, write: (data, at, value) => void Object.assign(read(data, at), plain(value)) };
+    return { read: viewer, write: (data, at, value) => void Object.assign(viewer(data, at), plain(value)) };
   }
   const { base } = type;
   if (base >= 0 && base <= TypeCode.BYTE && type.runs.isDense) {
-    return type.elements === 1 ? scalarAccessor(base) : arrayAccessor(base, type.elements);
+    return type.elements === 1 ? scalarAccessor(base) : arrayAccessor(name, base, type.elements);
   }
   const refuse = (): never => {
     throw new RmaError(
@@ -136,9 +143,16 @@ function plain(value: unknown): object {
 }
 
 /** A typed array over the elements themselves. */
-function arrayAccessor(base: number, length: number): Accessor {
+function arrayAccessor(name: string, base: number, length: number): Accessor {
   const Elements = arrayOf(base);
-  const read = (data: DataView, at: number): TypedArray => new Elements(data.buffer, data.byteOffset + at, length);
+  const read = (data: DataView, at: number): TypedArray => {
+    const begin = data.byteOffset + at;
+    if (begin % Elements.BYTES_PER_ELEMENT === 0) return new Elements(data.buffer, begin, length);
+    throw argumentRangeError(
+      `view: field ${show(name)} begins at byte ${begin} of its buffer, where a ${Elements.name} cannot begin; use memory that is aligned to ${Elements.BYTES_PER_ELEMENT} bytes`,
+      'ERR_BUFFER',
+    );
+  };
   return { read, write: (data, at, value) => (read(data, at) as Uint8Array).set(value as ArrayLike<number>) };
 }
 

@@ -17,6 +17,7 @@ import { randomInt } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { argumentRangeError, RmaError, show } from '../errors.ts';
+import { bytesIn } from '../intrinsics.ts';
 import type { Native } from '../native.ts';
 import type { Allocation, Attachment } from './emulator/fabric.ts';
 
@@ -130,7 +131,7 @@ export class ProcessHeap {
       known.users++;
       return known.allocation;
     }
-    const { byteLength } = buffer;
+    const byteLength = bytesIn(buffer);
     if (NEVER_LEND || bytes < LEND_FROM * byteLength || !this.#hasRoom(byteLength)) return undefined;
     const lendable = this.#native.memoryLendable(buffer);
     if (lendable === undefined) return undefined;

@@ -18,7 +18,13 @@
  */
 import type { Communicator } from '../comm/communicator.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import { checkBuffer, isTypedArrayConstructor, type TypedArray, type TypedArrayConstructor } from '../datatype/base.ts';
+import {
+  isTypedArrayConstructor,
+  ownView,
+  type TypedArray,
+  type TypedArrayConstructor,
+  typeCodeOf,
+} from '../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { Window } from '../window/window.ts';
 import { agree, type PlaceOptions, readPlace, ringLength, Words } from './words.ts';
@@ -175,7 +181,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     this.#words = words;
     this.#entries = entries;
     this.#type = type;
-    this.#typeCode = checkBuffer('BoundedQueue.create', 'entry', new type(new ArrayBuffer(0)));
+    this.#typeCode = typeCodeOf(new type(new ArrayBuffer(0)));
     this.capacity = shape.capacity;
     this.entryLength = shape.length;
     this.#sequences = shape.sequences;
@@ -205,9 +211,8 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
    */
   async push(entry: T, options?: WaitOptions): Promise<void> {
     const wait = readWait('BoundedQueue.push', options);
-    this.#checkEntry('push', entry);
     // A copy: the caller may change the entry while the push waits.
-    const kept = entry.slice() as T;
+    const kept = this.#checked('push', entry).slice() as T;
     if (this.#place(kept)) return;
     await this.#words.wait(
       this.#waitFor('push to', this.#producers, () => this.#place(kept)),
@@ -218,18 +223,17 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
   /** Waits until the queue has room, and appends an entry; blocks the thread. Cost and errors: as `push`. */
   pushSync(entry: T, options?: WaitOptions): void {
     const wait = readWait('BoundedQueue.pushSync', options);
-    this.#checkEntry('pushSync', entry);
-    if (this.#place(entry)) return;
+    const own = this.#checked('pushSync', entry);
+    if (this.#place(own)) return;
     this.#words.waitSync(
-      this.#waitFor('push to', this.#producers, () => this.#place(entry)),
+      this.#waitFor('push to', this.#producers, () => this.#place(own)),
       wait,
     );
   }
 
   /** Appends an entry if the queue has room, and returns whether it did. Never waits. Errors: as `push`. */
   tryPush(entry: T): boolean {
-    this.#checkEntry('tryPush', entry);
-    return this.#place(entry);
+    return this.#place(this.#checked('tryPush', entry));
   }
 
   /**
@@ -287,20 +291,23 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     await this.free();
   }
 
-  #checkEntry(call: string, entry: T): void {
+  /** The library's own view of an entry. */
+  #checked(call: string, entry: T): T {
     const full = `BoundedQueue.${call}`;
-    if (checkBuffer(full, 'entry', entry) !== this.#typeCode) {
+    const own = ownView(full, 'entry', entry);
+    if (typeCodeOf(own) !== this.#typeCode) {
       throw argumentTypeError(
         `${full}: entries of ${this.#words.name} must be of type ${this.#type.name}, not ${show(entry)}`,
         'ERR_TYPE',
       );
     }
-    if (entry.length !== this.entryLength) {
+    if (own.length !== this.entryLength) {
       throw argumentRangeError(
-        `${full}: entries of ${this.#words.name} must have ${this.entryLength} elements, not ${entry.length}`,
+        `${full}: entries of ${this.#words.name} must have ${this.entryLength} elements, not ${own.length}`,
         'ERR_SIZE',
       );
     }
+    return own as T;
   }
 
   /** Puts an entry if there is a place. */

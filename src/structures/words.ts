@@ -1,5 +1,5 @@
 /** Shared 32-bit words at one rank, through a window: what the structures keep their state in. */
-import type { Communicator } from '../comm/communicator.ts';
+import { Communicator } from '../comm/communicator.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import { Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
@@ -55,6 +55,12 @@ export async function agree(
   comm: Communicator,
   read: () => { place: Place; shape: Readonly<Record<string, number>> },
 ): Promise<Place> {
+  if (!Communicator.is(comm)) {
+    throw argumentTypeError(
+      `${call}: the first argument must be a communicator, such as the result of init(), not ${show(comm)}`,
+      'ERR_COMM',
+    );
+  }
   let mine: ReturnType<typeof read> | undefined;
   let refusal: unknown;
   try {

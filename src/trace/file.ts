@@ -1,6 +1,6 @@
 /** Reads a trace that chrome.ts has written: spans of ranks, and the arrows between them. */
 import { readFileSync } from 'node:fs';
-import { RmaError } from '../errors.ts';
+import { RmaError, show } from '../errors.ts';
 import { LANE, MEMORY, RANKS } from './chrome.ts';
 import type { Category } from './timeline.ts';
 
@@ -56,10 +56,27 @@ export function readTrace(file: string): Trace {
     throw wrong('is not a trace: it is not JSON', error);
   }
   const { otherData, traceEvents } = parsed ?? {};
-  if (typeof otherData?.onesided !== 'string' || typeof otherData.ranks !== 'number' || !Array.isArray(traceEvents))
-    throw wrong('is not a trace of onesided');
+  if (typeof otherData?.onesided !== 'string' || !Array.isArray(traceEvents)) throw wrong('is not a trace of onesided');
+  const { ranks } = otherData;
+  if (typeof ranks !== 'number' || !Number.isInteger(ranks) || ranks < 1 || ranks >= LANE)
+    throw wrong(`is not a trace of onesided: its number of ranks is ${show(ranks)}, not 1 … ${LANE - 1}`);
+  const bad = traceEvents.findIndex((event) => !isEvent(event, ranks));
+  if (bad >= 0) throw wrong(`is not a trace of onesided: event ${bad} is not one of this library`);
   const { spans, arrows } = readEvents(traceEvents as TraceEvent[]);
-  return { program: String(otherData.program), ranks: otherData.ranks, spans, arrows };
+  return { program: String(otherData.program), ranks, spans, arrows };
+}
+
+/** What is read of an event is as chrome.ts writes it. */
+function isEvent(event: Partial<TraceEvent> | null, ranks: number): boolean {
+  if (typeof event !== 'object' || event === null) return false;
+  const { ph, cat, name, pid, tid, ts, dur, id, args } = event;
+  if (ph === 's' || ph === 'f') return typeof id === 'number' && typeof name === 'string';
+  if (ph !== 'X' || (pid !== RANKS && pid !== MEMORY)) return true;
+  const isTime = (time: unknown): boolean => typeof time === 'number' && time >= 0 && time * 1000 <= 2 ** 53;
+  const isRank = Number.isSafeInteger(tid) && tid! >= 1 && (tid! - 1) % LANE < ranks;
+  const words = typeof cat === 'string' && typeof name === 'string';
+  if (!isRank || !words || !isTime(ts) || !isTime(dur) || typeof args !== 'object' || args === null) return false;
+  return Object.values(args).every((value) => typeof value !== 'object');
 }
 
 /** The ends of a flow follow the span that they belong to. */

@@ -121,14 +121,26 @@ export function absentFrom(trace: Trace, window: WindowSummary, fence: number): 
     last.set(span.rank, Math.max(last.get(span.rank) ?? 0, Number(span.args['fence'])));
   }
   const members = membersOf(trace, window).filter((rank) => (last.get(rank) ?? 0) < fence);
-  return members.map((rank) => ({ rank, instead: insteadOf(trace, rank) }));
+  if (members.length === 0) return [];
+  const calls = lastCalls(trace);
+  return members.map((rank) => ({ rank, instead: insteadOf(calls.get(rank)) }));
+}
+
+/** The last call of each rank. */
+function lastCalls({ spans }: Trace): Map<number, TraceSpan> {
+  const last = new Map<number, TraceSpan>();
+  for (const span of spans) {
+    if (span.category !== 'call') continue;
+    const latest = last.get(span.rank);
+    if (latest === undefined || span.start >= latest.start) last.set(span.rank, span);
+  }
+  return last;
 }
 
 /** What a rank did last. */
-function insteadOf({ spans }: Trace, rank: number): string {
-  const calls = spans.filter((span) => span.rank === rank && span.category === 'call');
-  if (calls.length === 0) return '';
-  const { name, args } = calls.reduce((latest, span) => (span.start >= latest.start ? span : latest));
+function insteadOf(last: TraceSpan | undefined): string {
+  if (last === undefined) return '';
+  const { name, args } = last;
   // A window's id has a dot; a communicator's name says what it is.
   const kind = String(args['windowId'] ?? '').includes('.') ? 'window ' : '';
   const where = args['window'] === undefined ? name : `${name} of ${kind}${args['window']}`;

@@ -3,7 +3,7 @@
  * Integers are updated by atomic instructions (atomic.ts), floating-point numbers and pairs under lock stripes (stripes.ts).
  */
 import { combineNumber } from '../datatype/arithmetic.ts';
-import { DATA_SIZES, PAIR_PARTS, type TypedArray } from '../datatype/base.ts';
+import { DATA_SIZES, PAIR_PARTS, partOf, type TypedArray } from '../datatype/base.ts';
 import { OpCode, TypeCode } from '../datatype/codes.ts';
 import { elementOffsets, type Side } from '../datatype/layout.ts';
 import { copyScalar, type Place, placeOf, readScalar, type Scalar, writeScalar } from '../datatype/scalars.ts';
@@ -144,19 +144,19 @@ function accumulateRun(
 }
 
 /**
- * The doubles of `origin`, one after the other on all sides: what `accumulateElements` does for them, without a look at anything. `at` is a multiple of
+ * The `n` doubles of `origin`, an array of the program's, one after the other on all sides: what `accumulateElements` does for them, without a look at anything. `at` is a multiple of
  * 8, and the elements lie within the part.
  */
 export function accumulateDoubles(
   part: RemotePart,
   at: number,
-  origin: Float64Array,
+  origin: TypedArray,
+  n: number,
   op: number,
-  result: Float64Array | undefined,
+  result: TypedArray | undefined,
   stripes: Stripes,
   kernels: BulkKernels,
 ): void {
-  const n = origin.length;
   const type = TypeCode.FLOAT64;
   for (
     let done = accumulateRun(part, at, type, n, origin, op, result, stripes, kernels), round = 1;
@@ -164,8 +164,8 @@ export function accumulateDoubles(
     round++
   ) {
     stripes.pause(round);
-    const rest = origin.subarray(done);
-    done += accumulateRun(part, at + 8 * done, type, n - done, rest, op, result?.subarray(done), stripes, kernels);
+    const [from, into] = [origin, result].map((array) => array && partOf(array, done, n - done, 8));
+    done += accumulateRun(part, at + 8 * done, type, n - done, from!, op, into, stripes, kernels);
   }
 }
 

@@ -98,7 +98,7 @@ function sum(places: Float64Array): number {
 function copyOut(part: RemotePart, place: number, places: Float64Array, payload: Uint8Array): void {
   let at = 0;
   for (let i = 0; i < places.length; i += 2) {
-    copyLong(part.u8, part.skew + place + places[i], payload, at, places[i + 1], undefined);
+    copyLong(part.u8, part.skew + place + places[i], payload, at, places[i + 1], 1, undefined);
     at += places[i + 1];
   }
 }
@@ -107,7 +107,7 @@ function copyIn(part: RemotePart, place: number, places: Float64Array, bytes: nu
   const answer = new Uint8Array(bytes);
   let at = 0;
   for (let i = 0; i < places.length; i += 2) {
-    copyLong(answer, at, part.u8, part.skew + place + places[i], places[i + 1], undefined);
+    copyLong(answer, at, part.u8, part.skew + place + places[i], places[i + 1], 1, undefined);
     at += places[i + 1];
   }
   return answer;

@@ -85,67 +85,57 @@ export class RemotePart {
 type Kernels = CopyKernels | undefined;
 
 /**
- * Copies all of `from` to `to[at]`, … Both are of one element type; the caller has checked the range. One function a type, so
+ * Copies the `n` elements of `from`, which is all of them, to `to[at]`, … Both are of one element type; the caller has checked the range. One function a type, so
  * that each loop sees one kind of array only.
  */
-export function storeF64(to: Float64Array, at: number, from: Float64Array, kernels: Kernels): void {
-  const n = from.length;
-  if (n > LOOP) copyLong(to, at, from, 0, n, kernels);
+export function storeF64(to: Float64Array, at: number, from: Float64Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, at, from, 0, n, 8, kernels);
   else for (let i = 0; i < n; i++) to[at + i] = from[i];
 }
 
-export function storeU8(to: Uint8Array, at: number, from: Uint8Array, kernels: Kernels): void {
-  const n = from.length;
-  if (n > LOOP) copyLong(to, at, from, 0, n, kernels);
+export function storeU8(to: Uint8Array, at: number, from: Uint8Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, at, from, 0, n, 1, kernels);
   else for (let i = 0; i < n; i++) to[at + i] = from[i];
 }
 
-export function storeI32(to: Int32Array, at: number, from: Int32Array, kernels: Kernels): void {
-  const n = from.length;
-  if (n > LOOP) copyLong(to, at, from, 0, n, kernels);
+export function storeI32(to: Int32Array, at: number, from: Int32Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, at, from, 0, n, 4, kernels);
   else for (let i = 0; i < n; i++) to[at + i] = from[i];
 }
 
-export function storeI64(to: BigInt64Array, at: number, from: BigInt64Array, kernels: Kernels): void {
-  const n = from.length;
-  if (n > LOOP) copyLong(to, at, from, 0, n, kernels);
+export function storeI64(to: BigInt64Array, at: number, from: BigInt64Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, at, from, 0, n, 8, kernels);
   else for (let i = 0; i < n; i++) to[at + i] = from[i];
 }
 
-export function storeU64(to: BigUint64Array, at: number, from: BigUint64Array, kernels: Kernels): void {
-  const n = from.length;
-  if (n > LOOP) copyLong(to, at, from, 0, n, kernels);
+export function storeU64(to: BigUint64Array, at: number, from: BigUint64Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, at, from, 0, n, 8, kernels);
   else for (let i = 0; i < n; i++) to[at + i] = from[i];
 }
 
-/** Fills all of `to` from `from[at]`, … as `store…` does the other way. */
-export function loadF64(from: Float64Array, at: number, to: Float64Array, kernels: Kernels): void {
-  const n = to.length;
-  if (n > LOOP) copyLong(to, 0, from, at, n, kernels);
+/** Fills the `n` elements of `to` from `from[at]`, … as `store…` does the other way. */
+export function loadF64(from: Float64Array, at: number, to: Float64Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, 0, from, at, n, 8, kernels);
   else for (let i = 0; i < n; i++) to[i] = from[at + i];
 }
 
-export function loadU8(from: Uint8Array, at: number, to: Uint8Array, kernels: Kernels): void {
-  const n = to.length;
-  if (n > LOOP) copyLong(to, 0, from, at, n, kernels);
+export function loadU8(from: Uint8Array, at: number, to: Uint8Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, 0, from, at, n, 1, kernels);
   else for (let i = 0; i < n; i++) to[i] = from[at + i];
 }
 
-export function loadI32(from: Int32Array, at: number, to: Int32Array, kernels: Kernels): void {
-  const n = to.length;
-  if (n > LOOP) copyLong(to, 0, from, at, n, kernels);
+export function loadI32(from: Int32Array, at: number, to: Int32Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, 0, from, at, n, 4, kernels);
   else for (let i = 0; i < n; i++) to[i] = from[at + i];
 }
 
-export function loadI64(from: BigInt64Array, at: number, to: BigInt64Array, kernels: Kernels): void {
-  const n = to.length;
-  if (n > LOOP) copyLong(to, 0, from, at, n, kernels);
+export function loadI64(from: BigInt64Array, at: number, to: BigInt64Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, 0, from, at, n, 8, kernels);
   else for (let i = 0; i < n; i++) to[i] = from[at + i];
 }
 
-export function loadU64(from: BigUint64Array, at: number, to: BigUint64Array, kernels: Kernels): void {
-  const n = to.length;
-  if (n > LOOP) copyLong(to, 0, from, at, n, kernels);
+export function loadU64(from: BigUint64Array, at: number, to: BigUint64Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, 0, from, at, n, 8, kernels);
   else for (let i = 0; i < n; i++) to[i] = from[at + i];
 }
 

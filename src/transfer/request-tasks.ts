@@ -12,7 +12,7 @@
  * other end takes no more messages carries nothing that comes behind them). If it does not come in that time, the task
  * leaves when it has come, in whatever call looks for completions next.
  */
-import { Fifo } from './fifo.ts';
+import { Fifo } from '../fifo.ts';
 
 /** Milliseconds for which the end of a wait is put off until answers are there. */
 export const GRACE_MS = 20;

@@ -29,12 +29,13 @@ import type { TypedArray } from '../datatype/base.ts';
 import { forEachRun } from '../datatype/copy.ts';
 import { forEachSegment, type Side } from '../datatype/layout.ts';
 import { type LostConnectionError, RmaError } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
+import { bufferOf, byteLengthOf, byteOffsetOf, bytesIn } from '../intrinsics.ts';
 import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
 import type { Context, QpAddress } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
-import { Fifo } from './fifo.ts';
 import { GRACE_MS, type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import { type Left, Scratch } from './scratch.ts';
 
@@ -391,7 +392,7 @@ export class RequestTransfer {
    * @returns false if it must go the other way, which says why or does it in pieces; nothing was done then
    */
   putPlain(origin: TypedArray, rank: number, at: number, fenced: boolean): boolean {
-    const bytes = origin.byteLength;
+    const bytes = byteLengthOf(origin);
     if (bytes > this.#context.device.maxMsgSize || !this.#mayPost(rank)) return false;
     const { rkey, address } = this.#regions[rank];
     const notify = fenced && this.#notifies;
@@ -404,8 +405,8 @@ export class RequestTransfer {
     qp.wrStart();
     if (notify) qp.wrRdmaWriteImm(rank, SendFlag.SIGNALED, rkey, address + at, COUNTED);
     else qp.wrRdmaWrite(rank, SendFlag.SIGNALED, rkey, address + at);
-    if (region === undefined) qp.wrSetInlineData(this.#lastBytes, origin.byteOffset, bytes);
-    else qp.wrSetSge(region.lkey, region.address + origin.byteOffset, bytes);
+    if (region === undefined) qp.wrSetInlineData(this.#lastBytes, byteOffsetOf(origin), bytes);
+    else qp.wrSetSge(region.lkey, region.address + byteOffsetOf(origin), bytes);
     qp.wrComplete();
     this.#notePosted(rank);
     if (fenced) this.#fenced[rank] = 1;
@@ -415,7 +416,7 @@ export class RequestTransfer {
 
   /** The same for a get into all of `origin`. */
   getPlain(origin: TypedArray, rank: number, at: number): boolean {
-    const bytes = origin.byteLength;
+    const bytes = byteLengthOf(origin);
     if (bytes > this.#context.device.maxMsgSize || !this.#mayPost(rank)) return false;
     const { rkey, address } = this.#regions[rank];
     this.#remember(origin);
@@ -425,7 +426,7 @@ export class RequestTransfer {
     qp.wrStart();
     this.#reading[rank] = 1;
     qp.wrRdmaRead(rank, SendFlag.SIGNALED, rkey, address + at);
-    qp.wrSetSge(region.lkey, region.address + origin.byteOffset, bytes);
+    qp.wrSetSge(region.lkey, region.address + byteOffsetOf(origin), bytes);
     qp.wrComplete();
     this.#notePosted(rank);
     return true;
@@ -445,7 +446,7 @@ export class RequestTransfer {
   /** Programs transfer from and to the same array again and again, and to ask one for its buffer takes longer than to build a request. */
   #remember(origin: TypedArray): void {
     if (origin === this.#lastOrigin) return;
-    this.#lastBytes = new Uint8Array(origin.buffer);
+    this.#lastBytes = new Uint8Array(bufferOf(origin));
     this.#lastRegion = undefined;
     this.#lastOrigin = origin;
   }
@@ -1063,9 +1064,10 @@ export class RequestTransfer {
     if (origin === undefined) return true;
     const registrations = this.#registrations;
     const known = registrations.get(origin);
-    if (known?.length === origin.byteLength) return true;
+    const bytes = bytesIn(origin);
+    if (known?.length === bytes) return true;
     const many = registrations.size >= REGISTRATIONS;
-    const large = this.#registeredBytes > 0 && this.#registeredBytes + origin.byteLength > REGISTERED_BYTES;
+    const large = this.#registeredBytes > 0 && this.#registeredBytes + bytes > REGISTERED_BYTES;
     if (known !== undefined || many || large) {
       if (this.#inFlight > 0) return this.#waitForSilence();
       this.#dropRegistrations();
@@ -1083,7 +1085,7 @@ export class RequestTransfer {
 
   #registerNew(origin: ArrayBufferLike): void {
     this.#registrations.set(origin, this.#origins.take(origin));
-    this.#registeredBytes += origin.byteLength;
+    this.#registeredBytes += bytesIn(origin);
   }
 
   #waitForSilence(): boolean {
@@ -1109,7 +1111,7 @@ export class RequestTransfer {
   #keepPart(): void {
     if (this.#part === undefined) return;
     const { buffer, region } = this.#part;
-    if (region.length === buffer.byteLength) this.#registrations.set(buffer, region);
+    if (region.length === bytesIn(buffer)) this.#registrations.set(buffer, region);
   }
 
   /** Lets an origin's registration go, if nothing is outstanding. */

@@ -18,6 +18,7 @@
  *     tail … next      being built, not yet posted
  */
 import { RmaError, show } from '../errors.ts';
+import { bufferOf, byteOffsetOf, lengthOf, tagOf } from '../intrinsics.ts';
 import { SendFlag, WrOpcode } from './queue-pair.ts';
 
 const HEADER_BYTES = 64;
@@ -184,13 +185,14 @@ export class WorkRequestRing {
       length >>> 0 !== length ||
       offset >>> 0 !== offset ||
       length > this.maxInline ||
-      !(offset + length <= bytes.length)
+      tagOf(bytes) !== 'Uint8Array' ||
+      !(offset + length <= lengthOf(bytes))
     ) {
       this.#refuseInline(w, bytes, offset, length);
     }
     const to = (w + DATA_WORDS) * 4;
     if (length <= 32) for (let i = 0; i < length; i++) u8[to + i] = bytes[offset + i];
-    else u8.set(bytes.subarray(offset, offset + length), to);
+    else u8.set(new Uint8Array(bufferOf(bytes), byteOffsetOf(bytes) + offset, length), to);
     u32[w + WrField.NUM_SGE] = 0;
     u32[w + WrField.INLINE_LENGTH] = length;
     u32[w + WrField.MESSAGE_LENGTH] = length;
@@ -297,7 +299,7 @@ export class WorkRequestRing {
     throw refusal(
       this.u32[w + WrField.OPCODE] >= WrOpcode.RDMA_READ
         ? 'reads and atomics cannot have inline data'
-        : `${show(length)} bytes from byte ${show(offset)} of ${show(bytes?.length)} cannot be inline data; it must lie within the array and have at most ${this.maxInline} bytes`,
+        : `${show(length)} bytes from byte ${show(offset)} of ${tagOf(bytes) === 'Uint8Array' ? lengthOf(bytes) : show(bytes)} cannot be inline data; it must lie within the array and have at most ${this.maxInline} bytes`,
     );
   }
 }

@@ -26,11 +26,17 @@ interface Access {
   /** Bytes `low` … `high − 1` of the part. */
   readonly low: number;
   readonly high: number;
+  /** Which call it belongs to: `AccessLog.calls` after it. */
+  readonly number: number;
+  /** It writes nothing at the target, so it is over when it is complete at the origin (MPI 4.1, 12.3.5, 12.5.4). */
+  readonly reads: boolean;
 }
 
 export class AccessLog {
   /** By target, then by page. */
   #open = new Map<number, Map<number, Access[]>>();
+  /** How many calls were noted. */
+  calls = 0;
 
   /** Whether anything is not complete. */
   get pending(): boolean {
@@ -39,14 +45,16 @@ export class AccessLog {
 
   /**
    * An access to `side` from byte `at` of a target's part on. Nothing is noted if it is refused.
+   * @param reads it writes nothing
    * @param where the call and the window, for the message
    * Errors: `ERR_RMA_CONFLICT`.
    */
-  note(call: string, kind: Kind, where: string, target: number, at: number, side: Side): void {
+  note(call: string, kind: Kind, reads: boolean, where: string, target: number, at: number, side: Side): void {
+    const number = this.calls + 1;
     const pages = this.#open.get(target) ?? new Map<number, Access[]>();
     const mine: Access[] = [];
     forEachRun(side, (offset, bytes) => {
-      mine.push({ call, kind, base: side.base, low: at + offset, high: at + offset + bytes });
+      mine.push({ call, kind, base: side.base, low: at + offset, high: at + offset + bytes, number, reads });
     });
     for (const access of mine) {
       for (const page of pagesOf(access)) {
@@ -58,6 +66,7 @@ export class AccessLog {
         );
       }
     }
+    this.calls = number;
     this.#open.set(target, pages);
     for (const access of mine) {
       for (const page of pagesOf(access)) {
@@ -73,11 +82,36 @@ export class AccessLog {
     if (target === undefined) this.#open.clear();
     else this.#open.delete(target);
   }
+
+  /**
+   * What was accessed at a target, or at all, is complete at this rank: what only reads is over, the rest may still be on its way.
+   * @param calls only those after the first number, up to the second
+   */
+  completedHere(target: number | undefined, calls: readonly [after: number, to: number] = [0, this.calls]): void {
+    this.#forget(target, ({ number, reads }) => reads && number > calls[0] && number <= calls[1]);
+  }
+
+  /** The calls after number `after`, up to number `to`, are complete at the target as well. */
+  completedCalls(target: number, after: number, to: number): void {
+    this.#forget(target, ({ number }) => number > after && number <= to);
+  }
+
+  #forget(target: number | undefined, over: (access: Access) => boolean): void {
+    for (const [rank, pages] of this.#open) {
+      if (target !== undefined && rank !== target) continue;
+      for (const [page, list] of pages) {
+        const rest = list.filter((access) => !over(access));
+        if (rest.length > 0) pages.set(page, rest);
+        else pages.delete(page);
+      }
+      if (pages.size === 0) this.#open.delete(rank);
+    }
+  }
 }
 
 function conflicts(a: Access, b: Access): boolean {
   if (a.low >= b.high || b.low >= a.high) return false;
-  if (a.kind === 'get' && b.kind === 'get') return false;
+  if (a.reads && b.reads) return false;
   return a.kind !== 'accumulate' || b.kind !== 'accumulate' || a.base !== b.base;
 }
 

@@ -6,6 +6,7 @@
 import type { Communicator } from '../comm/communicator.ts';
 import type { TypedArray } from '../datatype/base.ts';
 import { RmaError, show } from '../errors.ts';
+import { bufferOf, byteLengthOf, byteOffsetOf } from '../intrinsics.ts';
 import { loadNative } from '../native.ts';
 import { RemotePart } from '../transfer/remote-part.ts';
 import type { RemoteRegion } from '../transfer/requests.ts';
@@ -60,6 +61,8 @@ export interface Directory {
 
 /** A region of this rank. */
 interface Own extends Attached, Listed {
+  /** What the program has passed. */
+  readonly given: object;
   readonly memory: TypedArray;
   readonly part: RemotePart;
   readonly withdraw: () => void;
@@ -87,8 +90,13 @@ export class Attachments {
     this.#directory = directory;
   }
 
-  /** The caller has checked that `memory` is an array with memory behind it. `reach` gives nothing if others cannot map it. @returns its address */
-  attach(memory: TypedArray, reach: () => Reachable | undefined): number {
+  /**
+   * `reach` gives nothing if others cannot map the memory.
+   * @param given what the program calls it
+   * @param memory the library's own view of it
+   * @returns its address
+   */
+  attach(given: object, memory: TypedArray, reach: () => Reachable | undefined): number {
     let reachable: Reachable | undefined;
     const refused = (why: string, cause?: unknown): RmaError => {
       reachable?.discard();
@@ -117,6 +125,7 @@ export class Attachments {
     const place = this.#directory.placeOf(listed);
     const own: Own = {
       ...listed,
+      given,
       memory,
       part: new RemotePart(memory.buffer, memory.byteOffset, bytes),
       region: place.region,
@@ -159,7 +168,7 @@ export class Attachments {
 
   /** Takes back what `attach` was given: the same array, or another one of the same bytes. */
   detach(memory: TypedArray): void {
-    const at = this.#own.findIndex((own) => own.memory === memory || same(own.memory, memory));
+    const at = this.#own.findIndex((own) => own.given === memory || same(own.memory, memory));
     if (at < 0) {
       throw new RmaError(
         'ERR_RMA_ATTACH',
@@ -219,5 +228,5 @@ export class Attachments {
 }
 
 function same(a: TypedArray, b: TypedArray): boolean {
-  return a.buffer === b.buffer && a.byteOffset === b.byteOffset && a.byteLength === b.byteLength;
+  return bufferOf(a) === bufferOf(b) && byteOffsetOf(a) === byteOffsetOf(b) && byteLengthOf(a) === byteLengthOf(b);
 }

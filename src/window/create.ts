@@ -1,5 +1,6 @@
 /** Making a window: what each rank offers is exchanged, and the schemes are chosen, once. */
 
+import { types } from 'node:util';
 import { barrierWords, makeBarrier } from '../comm/barrier.ts';
 import type { Block } from '../comm/blocks.ts';
 import { PLACE_NUMBERS } from '../comm/blocks.ts';
@@ -12,11 +13,14 @@ import {
   arrayOver,
   isTypedArrayConstructor,
   type RawMemory,
+  refuseLost,
   type TypedArray,
   type TypedArrayConstructor,
+  typeCodeOf,
 } from '../datatype/base.ts';
 import type { CopyKernels } from '../datatype/copy.ts';
 import { argumentRangeError, argumentTypeError, RankFailedError, RmaError, reading, show } from '../errors.ts';
+import { isResizable } from '../intrinsics.ts';
 import { loadNative } from '../native.ts';
 import { ALL_LOCK_WORDS, AllLock } from '../sync/lock/all.ts';
 import { QueueLock, queueLockWords } from '../sync/lock/queue.ts';
@@ -72,7 +76,10 @@ export interface WindowParts extends Omit<Schemes, 'release'> {
   readonly comm: Communicator;
   readonly name: string;
   readonly flavor: Flavor;
+  /** The library's own view of this rank's part. */
   readonly local: TypedArray;
+  /** The array that the program has made the part of, if it has. */
+  readonly given: TypedArray | undefined;
   readonly dispUnit: number;
   readonly hints: Hints;
   readonly targets: readonly Target[];
@@ -117,6 +124,7 @@ type WindowCall = Extract<CollectiveName, `Window.${string}`>;
 interface Offer {
   /** This rank's part; where the first rank allocates for all, an empty array of the right type until it has. */
   readonly local: TypedArray;
+  readonly given?: TypedArray;
   readonly memory: Memory | undefined;
   /** Its part is memory of its own, which nobody can map. */
   readonly share?: Share;
@@ -217,7 +225,10 @@ export function beginCreate(
   const call = 'Window.create';
   return beginWindow(comm, call, 'create', options, (options) => {
     const memory = given === null ? new Uint8Array(0) : arrayOver(call, given);
-    const common = checkOptions(comm, call, options, memory.BYTES_PER_ELEMENT);
+    const { length } = memory;
+    const array = typeCodeOf(given) < 0 ? {} : { given: given as TypedArray };
+    const common = { ...checkOptions(comm, call, options, memory.BYTES_PER_ELEMENT), ...array };
+    refuseLost(call, 'memory', memory, length);
     if (memory.byteLength === 0) return { ...common, local: memory, memory: undefined, discard: () => {} };
     const owner = comm.job.libraryMemory.get(memory.buffer);
     if (owner !== undefined) return { ...common, local: memory, memory: owner, discard: () => {} };
@@ -292,11 +303,11 @@ function adopted(
 }
 
 function refuseResizable(call: string, memory: TypedArray): void {
-  const buffer = memory.buffer as ArrayBufferLike & { readonly resizable?: boolean; readonly growable?: boolean };
-  if (!buffer.resizable && !buffer.growable) return;
+  const { buffer } = memory;
+  if (!isResizable(buffer)) return;
   throw new RmaError(
     'ERR_BUFFER',
-    `${call}: the ${buffer.growable ? 'Shared' : ''}ArrayBuffer is resizable, so its memory could change while other ranks access it; use a buffer of fixed length`,
+    `${call}: the ${types.isSharedArrayBuffer(buffer) ? 'Shared' : ''}ArrayBuffer is resizable, so its memory could change while other ranks access it; use a buffer of fixed length`,
   );
 }
 
@@ -710,6 +721,7 @@ function* meet(
     name,
     flavor,
     local,
+    given: offer.given,
     dispUnit,
     hints,
     general,

@@ -237,7 +237,7 @@ export class Epochs {
     if (!this.#messenger.idle) this.attempt(this.#poll);
   }
 
-  /** Orders our stores before our next loads, if there were any. @param call `flush` and `flushAll` complete accesses, of `target` or of all */
+  /** Orders our stores before our next loads, if there were any. @param call `flush` and `flushAll` complete accesses, of `target` or of all, `flushLocal` and `flushLocalAll` at this rank only */
   settle(call: string, target: Target | undefined): void {
     this.keepMoving();
     if (!this.dirty) return;
@@ -246,14 +246,23 @@ export class Epochs {
     if (this.accesses === undefined) return;
     if (call === 'flushAll') this.accesses.completed(undefined);
     else if (call === 'flush' && target !== undefined) this.accesses.completed(target.rank);
+    else if (call === 'flushLocalAll') this.accesses.completedHere(undefined);
+    else if (call === 'flushLocal' && target !== undefined) this.accesses.completedHere(target.rank);
     this.dirty = this.accesses.pending;
   }
 
-  /** An access that was checked is about to be made. */
-  note(call: string, kind: 'put' | 'get' | 'accumulate', t: Target, at: number, to: Side): void {
+  /** An access that was checked is about to be made. @param reads it writes nothing at the target */
+  note(
+    call: string,
+    kind: 'put' | 'get' | 'accumulate',
+    t: Target,
+    at: number,
+    to: Side,
+    reads: boolean = kind === 'get',
+  ): void {
     this.used = true;
     if (this.accesses === undefined) return;
-    this.accesses.note(call, kind, `${call} to rank ${t.rank} in ${this.what}`, t.rank, at, to);
+    this.accesses.note(call, kind, reads, `${call} to rank ${t.rank} in ${this.what}`, t.rank, at, to);
     this.dirty = true;
   }
 }

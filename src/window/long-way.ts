@@ -2,7 +2,7 @@
  * The long way of the communication calls: every layout, every type, every check with its message (MPI 4.1, 12.3). Nothing is
  * written before all checks have passed.
  */
-import { bytesOf, checkBuffer, opAllowed, TYPE_NAMES, type TypedArray } from '../datatype/base.ts';
+import { bytesOf, checkBuffer, opAllowed, ownView, TYPE_NAMES, type TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
 import { copyPlaces } from '../datatype/copy.ts';
 import {
@@ -12,14 +12,15 @@ import {
   type FetchLayout,
   isAligned,
   isOverlapping,
-  piecesOf,
   refuseEndless,
   type Side,
   type TransferLayout,
 } from '../datatype/layout.ts';
 import { isOp, Op } from '../datatype/op.ts';
+import { type Piece, piecesOf } from '../datatype/pieces.ts';
 import { MIXED } from '../datatype/signature.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
+import { bufferOf, byteLengthOf, byteOffsetOf, lengthOf, tagOf } from '../intrinsics.ts';
 import { accumulateElements } from '../transfer/accumulate.ts';
 import type { OperationQueue } from '../transfer/operation-queue.ts';
 import type { RemotePart } from '../transfer/remote-part.ts';
@@ -44,9 +45,6 @@ interface Reach {
   /** The memory itself and the displacement of its first byte, if it is this rank's. */
   readonly memory: { readonly memory: TypedArray; readonly address: number } | undefined;
 }
-
-/** Elements that are one after the other on all sides: where they begin in the origin, at the target and in the result. */
-type Piece = readonly [origin: number, target: number, side: Side, result: number];
 
 export class LongWay {
   #parts: WindowParts;
@@ -73,10 +71,11 @@ export class LongWay {
     return open === LOCK_ALL || (t.held & LOCKED) !== 0 ? passive?.queue : undefined;
   }
 
-  put(origin: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
+  put(given: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
     const epochs = this.#epochs;
     epochs.checkUsable('put');
-    if (this.#plain && layout === undefined && this.#putPlain(origin, target, disp)) return;
+    if (this.#plain && layout === undefined && this.#putPlain(given, target, disp)) return;
+    const origin = ownView('put', 'origin', given);
     const { from, to } = checkSides('put', origin, layout);
     refuseTwice('put', 'target', to);
     const t = epochs.access('put', target);
@@ -85,7 +84,7 @@ export class LongWay {
     if (from.elements === 0) return;
     const pieces = this.#piecesOf('put', t, at, from, to);
     if (pieces === undefined) this.#put(origin, from, t, at, to);
-    else for (const [here, there, side] of pieces) this.#put(bytesOf(origin).subarray(here), side, t, at + there, side);
+    else for (const { from, to } of pieces) this.#put(bytesFrom(origin, from.at), from.side, t, at + to.at, to.side);
   }
 
   /**
@@ -126,7 +125,7 @@ export class LongWay {
     if (t === undefined || (epochs.open | t.held) === 0 || t.rank === epochs.comm.rank) return undefined;
     if (t.way !== REQUESTS) return undefined;
     if (!isPlain(origin) || !Number.isSafeInteger(disp) || disp < 0) return undefined;
-    const bytes = origin.byteLength;
+    const bytes = byteLengthOf(origin);
     const within = bytes > 0 && disp * t.dispUnit + bytes <= t.byteLength;
     return within ? t : undefined;
   }
@@ -154,10 +153,11 @@ export class LongWay {
     epochs.dirty = true;
   }
 
-  get(origin: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
+  get(given: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
     const epochs = this.#epochs;
     epochs.checkUsable('get');
-    if (this.#plain && layout === undefined && this.#getPlain(origin, target, disp)) return;
+    if (this.#plain && layout === undefined && this.#getPlain(given, target, disp)) return;
+    const origin = ownView('get', 'origin', given);
     const { from, to } = checkSides('get', origin, layout);
     refuseTwice('get', 'origin', from);
     const t = epochs.access('get', target);
@@ -166,7 +166,7 @@ export class LongWay {
     if (from.elements === 0) return;
     const pieces = this.#piecesOf('get', t, at, from, to);
     if (pieces === undefined) this.#get(origin, from, t, at, to);
-    else for (const [here, there, side] of pieces) this.#get(bytesOf(origin).subarray(here), side, t, at + there, side);
+    else for (const { from, to } of pieces) this.#get(bytesFrom(origin, from.at), from.side, t, at + to.at, to.side);
   }
 
   #get(origin: TypedArray, from: Side, t: Target, at: number, to: Side): void {
@@ -193,21 +193,22 @@ export class LongWay {
 
   accumulate(
     call: string,
-    origin: TypedArray,
+    given: TypedArray,
     target: number,
     disp: number,
     op: Op,
     layout: TransferLayout | undefined,
   ): void {
     this.#epochs.checkUsable(call);
+    const origin = ownView(call, 'origin', given);
     const { from, to } = checkSides(call, origin, layout);
     this.#update(call, origin, from, target, disp, to, op, undefined);
   }
 
   getAccumulate(
     call: string,
-    origin: TypedArray | null,
-    result: TypedArray,
+    givenOrigin: TypedArray | null,
+    givenResult: TypedArray,
     target: number,
     disp: number,
     op: Op,
@@ -215,14 +216,14 @@ export class LongWay {
   ): void {
     this.#epochs.checkUsable(call);
     // NO_OP takes nothing from the origin.
-    const given = op === Op.NO_OP ? undefined : (origin as TypedArray);
-    if (given !== undefined || op !== Op.NO_OP) checkBuffer(call, 'origin', given as TypedArray);
-    const { from, to, into } = checkFetch(call, given, result, layout);
+    const origin = op === Op.NO_OP ? undefined : ownView(call, 'origin', givenOrigin as TypedArray);
+    const result = ownView(call, 'result', givenResult);
+    const { from, to, into } = checkFetch(call, origin, result, layout);
     refuseTwice(call, 'result', into);
-    if (given !== undefined && overlap(given, from.low, from.high, result, into.low, into.high)) {
+    if (origin !== undefined && overlap(origin, from.low, from.high, result, into.low, into.high)) {
       throw argumentRangeError(`${call}: result overlaps origin`, 'ERR_BUFFER');
     }
-    this.#update(call, given ?? result, from, target, disp, to, op, { result, side: into });
+    this.#update(call, origin ?? result, from, target, disp, to, op, { result, side: into });
   }
 
   /** @param fetch where what was there before goes */
@@ -248,9 +249,9 @@ export class LongWay {
       this.#updateOne(call, origin, from, t, at, to, op, fetch);
       return;
     }
-    for (const [here, there, side, into] of pieces) {
-      const result = fetch && { result: bytesOf(fetch.result).subarray(into), side };
-      this.#updateOne(call, bytesOf(origin).subarray(here), side, t, at + there, side, op, result);
+    for (const { from, to, into } of pieces) {
+      const result = fetch && into && { result: bytesFrom(fetch.result, into.at), side: into.side };
+      this.#updateOne(call, bytesFrom(origin, from.at), from.side, t, at + to.at, to.side, op, result);
     }
   }
 
@@ -270,7 +271,7 @@ export class LongWay {
     this.#refuseUnaligned(call, t, at, place, to);
     this.#refuseOverlap(call, origin, from, t, at, to, memory);
     if (fetch !== undefined) this.#refuseOverlap(call, fetch.result, fetch.side, t, at, to, memory, 'result');
-    epochs.note(call, 'accumulate', t, at, to);
+    epochs.note(call, 'accumulate', t, at, to, op === Op.NO_OP);
     const queue = this.queueFor(t);
     if (queue !== undefined) {
       queue.accumulate(origin, from, t.rank, at, to, op.code, fetch);
@@ -293,9 +294,18 @@ export class LongWay {
   }
 
   /** The caller has checked the buffers (`checkSingles`). */
-  compareAndSwap(origin: TypedArray, compare: TypedArray, result: TypedArray, target: number, disp: number): void {
+  compareAndSwap(
+    givenOrigin: TypedArray,
+    givenCompare: TypedArray,
+    givenResult: TypedArray,
+    target: number,
+    disp: number,
+  ): void {
     const call = 'compareAndSwap';
     const epochs = this.#epochs;
+    const origin = ownView(call, 'origin', givenOrigin);
+    const compare = ownView(call, 'compare', givenCompare);
+    const result = ownView(call, 'result', givenResult);
     const { to } = checkSides(call, origin, undefined);
     if (to.base === TypeCode.FLOAT32 || to.base === TypeCode.FLOAT64) {
       throw new RmaError('ERR_TYPE', `${call}: the elements must be integers or bytes, not ${TYPE_NAMES[to.base]}`);
@@ -328,8 +338,8 @@ export class LongWay {
   }
 
   /**
-   * In a dynamic window, an access may reach over several of the target's regions (MPI 4.1, 12.2.4: displacements are addresses). Then it is done element by
-   * element, each within one region; all are looked for before a byte moves. `undefined` if it is within one region, as everywhere else.
+   * In a dynamic window, an access may reach over several of the target's regions (MPI 4.1, 12.2.4: displacements are addresses). Then it is cut at their
+   * borders; all regions are looked for before a byte moves. `undefined` if it is within one region, as everywhere else.
    */
   #piecesOf(call: string, t: Target, at: number, from: Side, to: Side, into?: Side): readonly Piece[] | undefined {
     const { attachments } = this.#parts;
@@ -341,11 +351,10 @@ export class LongWay {
     const [low, high] = [at + to.low, at + to.high];
     if (to.runs === undefined && !(has(low, low + 1) && has(high - 1, high))) return undefined;
     const where = `${call} to rank ${t.rank} in ${epochs.what}`;
-    const pieces = piecesOf(call, from, to, into);
-    for (const [, there, side] of pieces) {
-      epochs.attempt(() => attachments.find(where, t.rank, at + there + side.low, at + there + side.high));
-    }
-    return pieces;
+    return piecesOf(call, from, to, into, (low, high) => {
+      const region = epochs.attempt(() => attachments.find(where, t.rank, at + low, at + high));
+      return region.address + region.bytes - at;
+    });
   }
 
   /** In a dynamic window, what is attached at a displacement; undefined in others. */
@@ -453,15 +462,15 @@ export class LongWay {
   }
 }
 
-/** The common types. A proxy passes `instanceof`, but is no view. */
+/** The bytes of an array from `at` on. */
+function bytesFrom(array: TypedArray, at: number): Uint8Array {
+  return bytesOf(array).subarray(at);
+}
+
+/** The common types. */
 function isPlain(origin: TypedArray): boolean {
-  return (
-    ArrayBuffer.isView(origin) &&
-    (origin instanceof Float64Array ||
-      origin instanceof Uint8Array ||
-      origin instanceof Int32Array ||
-      origin instanceof BigInt64Array)
-  );
+  const tag = tagOf(origin);
+  return tag === 'Float64Array' || tag === 'Uint8Array' || tag === 'Int32Array' || tag === 'BigInt64Array';
 }
 
 function checkOp(call: string, op: Op, to: Side): void {
@@ -477,7 +486,7 @@ function checkOp(call: string, op: Op, to: Side): void {
 
 /** What is written must not be written twice (MPI 4.1, 12.3.1): it is open what would remain. */
 function refuseTwice(call: string, name: string, side: Side): void {
-  if (!isOverlapping(side)) return;
+  if (!isOverlapping(call, side)) return;
   throw new RmaError(
     'ERR_RMA_CONFLICT',
     `${call}: the ${name} layout, ${side.count} × ${side.type}, would write some bytes twice, and the result would be undefined; use a layout that does not overlap itself`,
@@ -489,8 +498,8 @@ export function checkSingles(call: string, buffers: Record<string, TypedArray>):
   let code = -1;
   for (const [name, buffer] of Object.entries(buffers)) {
     const found = checkBuffer(call, name, buffer);
-    if (buffer.length !== 1) {
-      throw argumentRangeError(`${call}: ${name} must have one element, not ${buffer.length}`, 'ERR_BUFFER');
+    if (lengthOf(buffer) !== 1) {
+      throw argumentRangeError(`${call}: ${name} must have one element, not ${lengthOf(buffer)}`, 'ERR_BUFFER');
     }
     if (code >= 0 && found !== code) {
       throw new RmaError(
@@ -502,14 +511,14 @@ export function checkSingles(call: string, buffers: Record<string, TypedArray>):
   }
   const { result } = buffers as { result: TypedArray };
   for (const [name, buffer] of Object.entries(buffers)) {
-    if (name !== 'result' && overlap(buffer, 0, buffer.byteLength, result, 0, result.byteLength)) {
+    if (name !== 'result' && overlap(buffer, 0, byteLengthOf(buffer), result, 0, byteLengthOf(result))) {
       throw argumentRangeError(`${call}: result overlaps ${name}`, 'ERR_BUFFER');
     }
   }
 }
 
 function overlap(a: TypedArray, aLow: number, aHigh: number, b: TypedArray, bLow: number, bHigh: number): boolean {
-  return (
-    a.buffer === b.buffer && a.byteOffset + aLow < b.byteOffset + bHigh && b.byteOffset + bLow < a.byteOffset + aHigh
-  );
+  if (bufferOf(a) !== bufferOf(b)) return false;
+  const [aAt, bAt] = [byteOffsetOf(a), byteOffsetOf(b)];
+  return aAt + aLow < bAt + bHigh && bAt + bLow < aAt + aHigh;
 }

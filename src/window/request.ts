@@ -16,10 +16,14 @@ export class Request {
   /** Once complete, it stays so; several may wait for it. */
   #operation: Operation | undefined;
 
+  /** Is told that the program knows of the completion: at the target, too, or only here. */
+  readonly #told: ((remote: boolean) => void) | undefined;
+
   /** @internal Without an operation it is complete from the start, here and at the target. */
-  constructor(progress?: Waiting, operation?: Operation) {
+  constructor(progress?: Waiting, operation?: Operation, told?: (remote: boolean) => void) {
     this.#progress = progress;
     this.#operation = operation;
+    this.#told = told;
   }
 
   /** @internal Whether `value` is a request; runs no code of the caller's. */
@@ -32,9 +36,15 @@ export class Request {
    * wait again. Errors: `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
    */
   wait(options?: WaitOptions): Promise<void> {
+    return this.#wait(options, false);
+  }
+
+  #wait(options: WaitOptions | undefined, remote: boolean): Promise<void> {
     try {
       const wait = readWait('wait', options);
-      return this.#operation === undefined ? DONE : this.#progress!.wait(this.#operation, wait);
+      const done = this.#operation === undefined ? DONE : this.#progress!.wait(this.#operation, wait);
+      const told = this.#told;
+      return told === undefined ? done : done.then(() => told(remote));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -42,17 +52,25 @@ export class Request {
 
   /** Blocks until the request is complete at this rank; otherwise like `wait`. */
   waitSync(options?: WaitOptions): void {
+    this.#waitSync(options, false);
+  }
+
+  #waitSync(options: WaitOptions | undefined, remote: boolean): void {
     const wait = readWait('wait', options);
-    if (this.#operation === undefined) return;
-    this.#progress!.waitSync(this.#operation, wait);
+    if (this.#operation !== undefined) this.#progress!.waitSync(this.#operation, wait);
     this.#operation = undefined;
+    this.#told?.(remote);
   }
 
   /** Returns whether the request is complete at this rank. Never waits. */
   test(): boolean {
-    if (this.#operation === undefined) return true;
-    if (!this.#progress!.look(this.#operation)) return false;
+    return this.#test(false);
+  }
+
+  #test(remote: boolean): boolean {
+    if (this.#operation !== undefined && !this.#progress!.look(this.#operation)) return false;
     this.#operation = undefined;
+    this.#told?.(remote);
     return true;
   }
 
@@ -66,17 +84,17 @@ export class Request {
    * sees it. The providers of this version report both at once. Errors: as `wait`.
    */
   waitRemote(options?: WaitOptions): Promise<void> {
-    return this.wait(options);
+    return this.#wait(options, true);
   }
 
   /** Blocks until the request is complete at the target; otherwise like `waitRemote`. */
   waitRemoteSync(options?: WaitOptions): void {
-    this.waitSync(options);
+    this.#waitSync(options, true);
   }
 
   /** Returns whether the request is complete at this rank and at the target. Never waits. */
   testRemote(): boolean {
-    return this.test();
+    return this.#test(true);
   }
 
   /**

@@ -10,6 +10,7 @@
 import type { TypedArray } from '../datatype/base.ts';
 import { OpCode } from '../datatype/codes.ts';
 import { isOp, type Op } from '../datatype/op.ts';
+import { bufferOf, lengthOf, tagOf } from '../intrinsics.ts';
 import { accumulateDoubles, NATIVE_FROM, updateDouble } from '../transfer/accumulate.ts';
 import { updateBigInt, updateInteger } from '../transfer/atomic.ts';
 import {
@@ -28,7 +29,7 @@ import type { Target } from './target.ts';
 
 /** Whether a buffer lies in the memory of the target, which can only be this rank's own part: the long way looks whether they overlap. */
 function aliases(t: Target, buffer: TypedArray): boolean {
-  return t.own !== undefined && buffer.buffer === t.own;
+  return t.own !== undefined && bufferOf(buffer) === t.own;
 }
 
 /** Whether the displacement is one that the short way can take. @param limit `Target.shortLimit` or `shortUpdates` */
@@ -37,89 +38,91 @@ function within(limit: number, disp: number): boolean {
 }
 
 export function shortPut(t: Target, origin: TypedArray, disp: number): boolean {
-  // A proxy passes `instanceof`, but is no view.
-  if (!within(t.shortLimit, disp) || !ArrayBuffer.isView(origin)) return false;
+  const tag = tagOf(origin);
+  if (!within(t.shortLimit, disp) || tag === undefined) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
-  const n = origin.length;
+  const n = lengthOf(origin);
   if (n === 0 || aliases(t, origin)) return false;
   const { kernels, part } = t;
-  if (origin instanceof Float64Array) {
+  if (tag === 'Float64Array') {
     if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
-    storeF64(part.f64, at >> 3, origin, kernels);
+    storeF64(part.f64, at >> 3, origin as Float64Array, n, kernels);
     return true;
   }
-  return shortPutOther(t, origin, at, n);
+  return shortPutOther(t, tag, origin, at, n);
 }
 
-function shortPutOther({ kernels, part }: Target, origin: TypedArray, at: number, n: number): boolean {
-  if (origin instanceof Uint8Array) {
+function shortPutOther({ kernels, part }: Target, tag: string, origin: TypedArray, at: number, n: number): boolean {
+  if (tag === 'Uint8Array') {
     if (at + n > part.u8.length) return false;
-    storeU8(part.u8, at, origin, kernels);
-  } else if (origin instanceof Int32Array) {
+    storeU8(part.u8, at, origin as Uint8Array, n, kernels);
+  } else if (tag === 'Int32Array') {
     if ((at & 3) !== 0 || (at >> 2) + n > part.i32.length) return false;
-    storeI32(part.i32, at >> 2, origin, kernels);
-  } else if (origin instanceof BigInt64Array) {
+    storeI32(part.i32, at >> 2, origin as Int32Array, n, kernels);
+  } else if (tag === 'BigInt64Array') {
     if ((at & 7) !== 0 || (at >> 3) + n > part.i64.length) return false;
-    storeI64(part.i64, at >> 3, origin, kernels);
-  } else if (origin instanceof BigUint64Array) {
+    storeI64(part.i64, at >> 3, origin as BigInt64Array, n, kernels);
+  } else if (tag === 'BigUint64Array') {
     if ((at & 7) !== 0 || (at >> 3) + n > part.u64.length) return false;
-    storeU64(part.u64, at >> 3, origin, kernels);
+    storeU64(part.u64, at >> 3, origin as BigUint64Array, n, kernels);
   } else return false;
   return true;
 }
 
 export function shortGet(t: Target, origin: TypedArray, disp: number): boolean {
-  if (!within(t.shortLimit, disp) || !ArrayBuffer.isView(origin)) return false;
+  const tag = tagOf(origin);
+  if (!within(t.shortLimit, disp) || tag === undefined) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
-  const n = origin.length;
+  const n = lengthOf(origin);
   if (n === 0 || aliases(t, origin)) return false;
   const { kernels, part } = t;
-  if (origin instanceof Float64Array) {
+  if (tag === 'Float64Array') {
     if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
-    loadF64(part.f64, at >> 3, origin, kernels);
+    loadF64(part.f64, at >> 3, origin as Float64Array, n, kernels);
     return true;
   }
-  return shortGetOther(t, origin, at, n);
+  return shortGetOther(t, tag, origin, at, n);
 }
 
-function shortGetOther({ kernels, part }: Target, origin: TypedArray, at: number, n: number): boolean {
-  if (origin instanceof Uint8Array) {
+function shortGetOther({ kernels, part }: Target, tag: string, origin: TypedArray, at: number, n: number): boolean {
+  if (tag === 'Uint8Array') {
     if (at + n > part.u8.length) return false;
-    loadU8(part.u8, at, origin, kernels);
-  } else if (origin instanceof Int32Array) {
+    loadU8(part.u8, at, origin as Uint8Array, n, kernels);
+  } else if (tag === 'Int32Array') {
     if ((at & 3) !== 0 || (at >> 2) + n > part.i32.length) return false;
-    loadI32(part.i32, at >> 2, origin, kernels);
-  } else if (origin instanceof BigInt64Array) {
+    loadI32(part.i32, at >> 2, origin as Int32Array, n, kernels);
+  } else if (tag === 'BigInt64Array') {
     if ((at & 7) !== 0 || (at >> 3) + n > part.i64.length) return false;
-    loadI64(part.i64, at >> 3, origin, kernels);
-  } else if (origin instanceof BigUint64Array) {
+    loadI64(part.i64, at >> 3, origin as BigInt64Array, n, kernels);
+  } else if (tag === 'BigUint64Array') {
     if ((at & 7) !== 0 || (at >> 3) + n > part.u64.length) return false;
-    loadU64(part.u64, at >> 3, origin, kernels);
+    loadU64(part.u64, at >> 3, origin as BigUint64Array, n, kernels);
   } else return false;
   return true;
 }
 
 /** One element. */
 export function shortAccumulate(t: Target, origin: TypedArray, disp: number, op: Op): boolean {
-  if (!within(t.shortUpdates, disp) || !ArrayBuffer.isView(origin) || !isOp(op)) return false;
-  if (origin.length !== 1) return shortAccumulateDoubles(t, origin, undefined, disp, op);
+  const tag = tagOf(origin);
+  if (!within(t.shortUpdates, disp) || tag === undefined || !isOp(op)) return false;
+  if (lengthOf(origin) !== 1) return shortAccumulateDoubles(t, origin, undefined, disp, op);
   // Those are for pairs.
   if (aliases(t, origin) || op.code >= OpCode.MINLOC) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   const { part } = t;
-  if (origin instanceof BigInt64Array) {
+  if (tag === 'BigInt64Array') {
     if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
-    updateBigInt(part.i64, at >> 3, op.code, origin[0]);
-  } else if (origin instanceof BigUint64Array) {
+    updateBigInt(part.i64, at >> 3, op.code, origin[0] as bigint);
+  } else if (tag === 'BigUint64Array') {
     if ((at & 7) !== 0 || at >> 3 >= part.u64.length) return false;
-    updateBigInt(part.u64, at >> 3, op.code, origin[0]);
-  } else if (origin instanceof Float64Array) {
+    updateBigInt(part.u64, at >> 3, op.code, origin[0] as bigint);
+  } else if (tag === 'Float64Array') {
     if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
     if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
-    updateDouble(part.f64, at >> 3, at - t.skew, op.code, origin[0], t.stripes!);
-  } else if (origin instanceof Int32Array) {
+    updateDouble(part.f64, at >> 3, at - t.skew, op.code, origin[0] as number, t.stripes!);
+  } else if (tag === 'Int32Array') {
     if ((at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
-    updateInteger(part.i32, at >> 2, op.code, origin[0]);
+    updateInteger(part.i32, at >> 2, op.code, origin[0] as number);
   } else return false;
   return true;
 }
@@ -134,42 +137,44 @@ function shortAccumulateDoubles(
 ): boolean {
   const { kernels, part } = t;
   const { code } = op;
-  const n = origin.length;
-  if (kernels === undefined || n < NATIVE_FROM || !(origin instanceof Float64Array) || aliases(t, origin)) return false;
-  if (result !== undefined && (!(result instanceof Float64Array) || result.length !== n || aliases(t, result)))
+  const n = lengthOf(origin);
+  if (kernels === undefined || n < NATIVE_FROM || tagOf(origin) !== 'Float64Array' || aliases(t, origin)) return false;
+  if (result !== undefined && (tagOf(result) !== 'Float64Array' || lengthOf(result) !== n || aliases(t, result)))
     return false;
   if (code > OpCode.MAX && code !== OpCode.REPLACE) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
-  accumulateDoubles(part, at, origin, code, result as Float64Array | undefined, t.stripes!, kernels);
+  accumulateDoubles(part, at, origin, n, code, result, t.stripes!, kernels);
   return true;
 }
 
 /** The buffers are known to be typed arrays of one type that do not overlap. */
 export function shortGetAccumulate(t: Target, origin: TypedArray, result: TypedArray, disp: number, op: Op): boolean {
-  if (origin.length === 1) return shortFetchAndOp(t, origin, result, disp, op);
+  if (lengthOf(origin) === 1) return shortFetchAndOp(t, origin, result, disp, op);
   return within(t.shortUpdates, disp) && isOp(op) && shortAccumulateDoubles(t, origin, result, disp, op);
 }
 
 /** The buffers are known to be typed arrays of one element that do not overlap. */
 export function shortFetchAndOp(t: Target, origin: TypedArray, result: TypedArray, disp: number, op: Op): boolean {
-  if (!within(t.shortUpdates, disp) || !isOp(op) || origin.length !== 1 || result.length !== 1) return false;
+  if (!within(t.shortUpdates, disp) || !isOp(op) || lengthOf(origin) !== 1 || lengthOf(result) !== 1) return false;
+  const tag = tagOf(origin);
+  if (tagOf(result) !== tag) return false;
   if (aliases(t, origin) || aliases(t, result) || op.code >= OpCode.MINLOC) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   const { part } = t;
-  if (origin instanceof BigInt64Array && result instanceof BigInt64Array) {
+  if (tag === 'BigInt64Array') {
     if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
-    result[0] = updateBigInt(part.i64, at >> 3, op.code, origin[0]);
-  } else if (origin instanceof BigUint64Array && result instanceof BigUint64Array) {
+    result[0] = updateBigInt(part.i64, at >> 3, op.code, origin[0] as bigint);
+  } else if (tag === 'BigUint64Array') {
     if ((at & 7) !== 0 || at >> 3 >= part.u64.length) return false;
-    result[0] = updateBigInt(part.u64, at >> 3, op.code, origin[0]);
-  } else if (origin instanceof Int32Array && result instanceof Int32Array) {
+    result[0] = updateBigInt(part.u64, at >> 3, op.code, origin[0] as bigint);
+  } else if (tag === 'Int32Array') {
     if ((at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
-    result[0] = updateInteger(part.i32, at >> 2, op.code, origin[0]);
-  } else if (origin instanceof Float64Array && result instanceof Float64Array) {
+    result[0] = updateInteger(part.i32, at >> 2, op.code, origin[0] as number);
+  } else if (tag === 'Float64Array') {
     if ((at & 7) !== 0 || at >> 3 >= part.f64.length) return false;
     if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
-    result[0] = updateDouble(part.f64, at >> 3, at - t.skew, op.code, origin[0], t.stripes!);
+    result[0] = updateDouble(part.f64, at >> 3, at - t.skew, op.code, origin[0] as number, t.stripes!);
   } else return false;
   return true;
 }
@@ -182,12 +187,14 @@ export function shortCompareAndSwap(
   result: TypedArray,
   disp: number,
 ): boolean {
-  if (!within(t.shortUpdates, disp) || origin.length !== 1 || compare.length !== 1 || result.length !== 1) return false;
+  if (!within(t.shortUpdates, disp)) return false;
+  if (lengthOf(origin) !== 1 || lengthOf(compare) !== 1 || lengthOf(result) !== 1) return false;
   if (aliases(t, origin) || aliases(t, compare) || aliases(t, result)) return false;
-  if (!(origin instanceof BigInt64Array && compare instanceof BigInt64Array && result instanceof BigInt64Array))
+  if (!(tagOf(origin) === 'BigInt64Array' && tagOf(compare) === 'BigInt64Array' && tagOf(result) === 'BigInt64Array'))
     return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   if ((at & 7) !== 0 || at >> 3 >= t.part.i64.length) return false;
-  result[0] = Atomics.compareExchange(t.part.i64, at >> 3, compare[0], origin[0]);
+  const expected = compare[0] as bigint;
+  result[0] = Atomics.compareExchange(t.part.i64, at >> 3, expected, origin[0] as bigint);
   return true;
 }

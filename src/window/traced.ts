@@ -6,6 +6,7 @@
 import type { Communicator } from '../comm/communicator.ts';
 import type { Operation } from '../comm/operation.ts';
 import { DONE } from '../comm/progress.ts';
+import { bytesSeen } from '../intrinsics.ts';
 import type { Attempt, TargetLock } from '../sync/lock/scheme.ts';
 import { LockBit } from '../sync/lock/scheme.ts';
 import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
@@ -308,7 +309,7 @@ function bytesOf(args: readonly unknown[], at: Arguments): number {
   const side = layout?.target ?? layout?.result ?? layout?.origin;
   if (typeof side?.type?.size === 'number') return side.type.size * (side.count ?? 1);
   const data = args[at.data];
-  return ArrayBuffer.isView(data) ? data.byteLength : 0;
+  return ArrayBuffer.isView(data) ? bytesSeen(data) : 0;
 }
 
 type SomeSide = { readonly type?: { readonly size?: unknown }; readonly count?: number } | undefined;

@@ -11,6 +11,7 @@ import { type Group, Rank } from '../comm/group.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import {
   arrayOver,
+  ownView,
   type RawMemory,
   type TypedArray,
   type TypedArrayConstructor,
@@ -261,7 +262,7 @@ export class Window<T extends TypedArray = TypedArray> {
     this.group = epochs.group;
     this.flavor = parts.flavor;
     this.dispUnit = parts.dispUnit;
-    this.local = parts.local as T;
+    this.local = (parts.given ?? ownView('local', 'the part', parts.local)) as T;
     this.#parts = parts;
     this.#epochs = epochs;
     this.#active = new ActiveTarget(parts, epochs);
@@ -302,12 +303,13 @@ export class Window<T extends TypedArray = TypedArray> {
       rank === Rank.NULL
         ? (epochs.targets.find((target) => target.byteLength > 0) ?? epochs.targets[0])
         : epochs.target('sharedQuery', rank);
-    const type = this.local.constructor as TypedArrayConstructor<T>;
+    const { local } = this.#parts;
+    const type = local.constructor as TypedArrayConstructor<T>;
     if (t.byteLength === 0) return new type(new ArrayBuffer(0));
     epochs.map(t);
     const { part } = t;
     const begin = part.u8.byteOffset + part.skew;
-    const size = this.local.BYTES_PER_ELEMENT;
+    const size = local.BYTES_PER_ELEMENT;
     if (begin % size !== 0 || t.byteLength % size !== 0) {
       throw new RmaError(
         'ERR_RMA_SHARED',
@@ -331,7 +333,7 @@ export class Window<T extends TypedArray = TypedArray> {
     const attachments = this.#attachments('attach');
     const array = arrayOver('attach', memory);
     const { comm } = this.#parts;
-    return this.#epochs.attempt(() => attachments.attach(array, () => reachable(comm, 'attach', array)));
+    return this.#epochs.attempt(() => attachments.attach(memory, array, () => reachable(comm, 'attach', array)));
   }
 
   /**
@@ -404,9 +406,10 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Changes hints of the window; all ranks should pass the same hints. Hints that choose a scheme cannot change after
-   * the window is created. MPI 4.1, 12.2.7.
-   * Errors: `ERR_WIN`, `ERR_INFO_KEY`, `ERR_INFO_VALUE`; nothing changes then.
+   * Changes hints of the window; all ranks should pass the same hints. Of those that `Window.allocate` and its like
+   * know, `accumulate_ordering` and `accumulate_ops` can change. The others are fixed when
+   * the window is created, and are ignored here; `getInfo` returns what is in force. MPI 4.1, 12.2.7.
+   * Errors: `ERR_WIN`, `ERR_INFO_KEY`, `ERR_INFO_VALUE` (a value that no hint of this name has); nothing changes then.
    */
   setInfo(info: WindowInfo): void {
     this.#epochs.checkAlive('setInfo');
@@ -617,8 +620,9 @@ export class Window<T extends TypedArray = TypedArray> {
     layout?: L,
   ): Request {
     this.#passive.check('rput', target);
+    const before = this.#epochs.accesses?.calls;
     this.put<L>(origin, target, disp, layout);
-    return this.#request(target);
+    return this.#request(target, before);
   }
 
   /** Starts a `get` and returns a request that is complete when `origin` holds the data. Otherwise like `rput`. */
@@ -629,8 +633,9 @@ export class Window<T extends TypedArray = TypedArray> {
     layout?: L,
   ): Request {
     this.#passive.check('rget', target);
+    const before = this.#epochs.accesses?.calls;
     this.get<L>(origin, target, disp, layout);
-    return this.#request(target);
+    return this.#request(target, before);
   }
 
   /**
@@ -644,8 +649,9 @@ export class Window<T extends TypedArray = TypedArray> {
     layout?: L,
   ): Request {
     this.#passive.check('raccumulate', target);
+    const before = this.#epochs.accesses?.calls;
     this.accumulate<A, L>(origin, target, disp, op, layout);
-    return this.#request(target);
+    return this.#request(target, before);
   }
 
   /**
@@ -661,18 +667,31 @@ export class Window<T extends TypedArray = TypedArray> {
     layout?: L,
   ): Request {
     this.#passive.check('rgetAccumulate', target);
+    const before = this.#epochs.accesses?.calls;
     this.#longWay.getAccumulate('rgetAccumulate', origin, result, target, disp, op, layout);
-    return this.#request(target);
+    return this.#request(target, before);
   }
 
-  #request(target: number): Request {
+  /** @param before how many calls had been noted, where they are */
+  #request(target: number, before: number | undefined): Request {
     const { passive, comm } = this.#parts;
     const requests = passive?.agent ?? this.#parts.requests;
+    const told = before === undefined || target === Rank.NULL ? undefined : this.#tellLog(target, before);
     if (requests === undefined || target === Rank.NULL) {
       this.#epochs.settle('', undefined);
-      return COMPLETE;
+      return told === undefined ? COMPLETE : new Request(undefined, undefined, told);
     }
-    return new Request(comm.job.progress, requests.soFar(target));
+    return new Request(comm.job.progress, requests.soFar(target), told);
+  }
+
+  /** Tells the log of accesses of a request that was waited for. */
+  #tellLog(target: number, before: number): (remote: boolean) => void {
+    const accesses = this.#epochs.accesses!;
+    const { calls } = accesses;
+    return (remote) => {
+      if (remote) accesses.completedCalls(target, before, calls);
+      else accesses.completedHere(target, [before, calls]);
+    };
   }
 
   /**

@@ -33,8 +33,7 @@ describe.skipIf(kernels === undefined)('a long copy', () => {
     ['by copyLong', copyLong],
     [
       'in blocks',
-      (to: Uint8Array, toAt: number, from: Uint8Array, fromAt: number, n: number) => {
-        const size = to.BYTES_PER_ELEMENT;
+      (to: Uint8Array, toAt: number, from: Uint8Array, fromAt: number, n: number, size: number) => {
         copyInBlocks(to, toAt * size, from, fromAt * size, n * size, kernels!);
       },
     ],
@@ -46,7 +45,7 @@ describe.skipIf(kernels === undefined)('a long copy', () => {
         const expected = sink.slice();
         const size = type.BYTES_PER_ELEMENT;
         expected.set(source.subarray(from * size, (from + n) * size), to * size);
-        copy(new type(sink.buffer) as never, to, new type(source.buffer) as never, from, n, kernels);
+        copy(new type(sink.buffer) as never, to, new type(source.buffer) as never, from, n, size, kernels);
         expect(Buffer.compare(sink, expected)).toBe(0);
       }),
       { numRuns: 200 },

@@ -462,6 +462,38 @@ describe('records', () => {
     expect([pair.value, pair.index]).toEqual([9.25, -7]);
   });
 
+  test('touch no byte outside of the memory, whatever their bounds are', () => {
+    const Pair = Datatype.struct({ a: Datatype.FLOAT64, b: Datatype.FLOAT64 });
+    const all = new Float64Array(32).fill(1);
+    const memory = all.subarray(8, 24);
+    const refused = expect.objectContaining({ code: 'ERR_BUFFER' });
+    for (const [type, index] of [
+      [Datatype.resized(Pair, 0, 1), 127],
+      [Datatype.resized(Pair, 0, 0), 2 ** 40],
+      [Datatype.resized(Pair, 0, -8), 1],
+      [Datatype.resized(Pair, 64, -64), 2],
+      [Datatype.resized(Datatype.struct({ a: Datatype.resized(Pair, 0, 0), b: Datatype.FLOAT64 }), 0, 1), 119],
+      [Datatype.resized(Datatype.struct({ a: Datatype.hindexed([1], [-16], Datatype.DOUBLE_INT) }), 0, 8), 1],
+    ] as const) {
+      const write = (): void => {
+        for (let i = index; i <= index + 1; i++)
+          Object.assign(type.view(memory, i) as object, { b: 99, a: { value: 9 } });
+      };
+      if (type.extent === 0) expect(type.view(memory, index)).toBeDefined();
+      else expect(write, String(type)).toThrow(refused);
+      expect(
+        [...all].every((value) => value === 1),
+        String(type),
+      ).toBe(true);
+    }
+    // What lies within can be reached.
+    Datatype.resized(Pair, 0, 1).view(memory, 112).b = 7;
+    expect(all[23]).toBe(7);
+    const shifted = Datatype.struct({ pair: Datatype.hindexed([1], [16], Datatype.DOUBLE_INT) }).view(memory);
+    (shifted as unknown as { pair: { value: number } }).pair = { value: 5 };
+    expect(all[10]).toBe(5);
+  });
+
   test('lie within the memory, and have fields that can be seen', () => {
     const memory = new Uint8Array(112);
     expect(() => Particle.view(memory, 1)).not.toThrow();
@@ -478,6 +510,7 @@ describe('records', () => {
 
   test.each([
     ['a name that is a number', { 0: Datatype.INT8 }],
+    ['the name that JSON.stringify calls', { toJSON: Datatype.INT8 }],
     ['a field that is no datatype', { x: 'FLOAT64' }],
     [
       'fields that cannot be read',

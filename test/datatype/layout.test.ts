@@ -1,10 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkBuffer, type TypedArray, typeCodeOf } from '../../src/datatype/base.ts';
+import { bytesOf, checkBuffer, ownView, type TypedArray, typeCodeOf } from '../../src/datatype/base.ts';
 import { copyPlaces } from '../../src/datatype/copy.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
-import { checkSides, elementOffsets, forEachSegment, type Layout, type Side } from '../../src/datatype/layout.ts';
+import {
+  checkSides,
+  elementOffsets,
+  forEachSegment,
+  isOverlapping,
+  type Layout,
+  type Side,
+} from '../../src/datatype/layout.ts';
 import { noBuffers } from '../ranks/support/hostile.ts';
+import { Guarded, liar } from '../ranks/support/liars.ts';
+import { Random } from '../ranks/support/random.ts';
 import { seedOfRun } from '../support/ranks.ts';
 
 const MOST = 24;
@@ -134,6 +143,21 @@ describe('two sides of a transfer', () => {
   });
 });
 
+describe('a layout of more runs than can be looked at', () => {
+  test('is refused', () => {
+    const type = Datatype.resized(Datatype.hindexed([1, 1, 1], [0, 100, 3], Datatype.INT8), 0, 1);
+    const layout = { type, count: 2 ** 23 };
+    const origin = new Uint8Array(2 ** 23 + 200);
+    const { from } = checkSides('get', origin, { origin: layout, target: layout });
+    expect(() => isOverlapping('get', from)).toThrow(
+      expect.objectContaining({
+        code: 'ERR_TYPE',
+        message: expect.stringMatching(/^get: 8388608 × .* is too large: /),
+      }),
+    );
+  });
+});
+
 describe('buffers', () => {
   test('are told by what they are, not by what they look like', () => {
     for (const [name, value] of noBuffers(Float64Array.of(1, 2))) {
@@ -148,5 +172,17 @@ describe('buffers', () => {
       typeCodeOf(new Int32Array(1)),
     );
     expect(() => checkBuffer('put', 'origin', new Int8Array(0))).not.toThrow();
+  });
+
+  test('are seen as they really are, whatever they say of themselves', () => {
+    const random = new Random(seedOfRun());
+    for (let i = 0; i < 300; i++) {
+      const memory = new Guarded(40);
+      const { array, lie } = liar(memory, Int32Array, random);
+      const own = ownView('put', 'origin', array);
+      expect([own.length, own.byteLength, own.byteOffset, own.BYTES_PER_ELEMENT], lie).toEqual([10, 40, 64, 4]);
+      expect(own.buffer, lie).toBe(memory.as(Int32Array).buffer);
+      expect(bytesOf(array).length, lie).toBe(40);
+    }
   });
 });

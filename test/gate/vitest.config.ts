@@ -29,6 +29,7 @@ const ALONE = [
 
 /** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */
 const WITH_RANKS = [
+  'test/attack/calls.test.ts',
   'test/bench/random-access-run.test.ts',
   'test/comm/message-progress.test.ts',
   'test/conformance/{communication,errors,initialization,memory-model,semantics,synchronization}.test.ts',

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { type Communicator, Op, Window } from 'onesided';
 import { BoundedQueue, Counter, Mutex, type MutexHold } from 'onesided/sync';
 import { argument, runCases } from './support/cases.ts';
-import { noOptions } from './support/hostile.ts';
+import { assertRejected, noCommunicators, noOptions } from './support/hostile.ts';
 import { Random } from './support/random.ts';
 
 const seed = Number(argument('seed') ?? 1);
@@ -367,6 +367,12 @@ async function refusals(world: Communicator): Promise<void> {
       message: /rank [01] gave owner [01], this/,
     });
     await assert.rejects(odd ? Mutex.create(world) : BoundedQueue.create(world, Int32Array, 4), { code: 'ERR_ARG' });
+  }
+  for (const [name, none] of noCommunicators(world)) {
+    const comm = none as Communicator;
+    await assertRejected('Counter.create', name, () => Counter.create(comm));
+    await assertRejected('Mutex.create', name, () => Mutex.create(comm));
+    await assertRejected('BoundedQueue.create', name, () => BoundedQueue.create(comm, Int32Array, 4));
   }
   const queue = await BoundedQueue.create(world, Int32Array, 4, { length: 2 });
   for (const entry of [Int32Array.of(1), Int32Array.of(1, 2, 3), new Float64Array(2), [1, 2], null]) {

@@ -1,6 +1,6 @@
 /** Accesses that overlap in one epoch, with `ONESIDED_DEBUG=conflicts`: what is refused, and what is not. */
 import assert from 'node:assert/strict';
-import { Assert, type Communicator, Datatype, Lock, Op, Window } from 'onesided';
+import { Assert, type Communicator, Datatype, Lock, Op, Request, Window } from 'onesided';
 import { runCases } from './support/cases.ts';
 
 const conflict = { code: 'ERR_RMA_CONFLICT', message: /of an earlier \w+ that is not complete/ };
@@ -25,12 +25,16 @@ async function pairs(world: Communicator): Promise<void> {
   const atomicIntegers = ['fetchAndOp', 'compareAndSwap'];
   const allowed = (a: string, b: string): boolean =>
     (a === 'get' && b === 'get') || [atomicDoubles, atomicIntegers].some((set) => set.includes(a) && set.includes(b));
+  let pair = 0;
   await win.lockAll();
   for (const [first, one] of Object.entries(calls)) {
     for (const [second, other] of Object.entries(calls)) {
       one();
-      await win.flushLocal(target); // says nothing of the target
-      if (allowed(first, second)) other();
+      if (!allowed(first, second)) assert.throws(other, conflict, `${first}, ${second}`);
+      // Says nothing of the target, where a get changes nothing.
+      if (pair++ % 2 === 0) await win.flushLocal(target);
+      else win.flushLocalAllSync();
+      if (allowed(first, second) || first === 'get') other();
       else assert.throws(other, conflict, `${first}, ${second}`);
       await win.flush(target);
       other();
@@ -81,6 +85,52 @@ async function ends(world: Communicator): Promise<void> {
   await win.free();
 }
 
+/** A request that was waited for completes a get, and says nothing of a put's target; `waitRemote` does. */
+async function requests(world: Communicator): Promise<void> {
+  const target = (world.rank + 1) % world.size;
+  const win: Window = await Window.allocate(world, Float64Array, 8);
+  const into = new Float64Array(2);
+  const put = () => win.put(value, target, 0);
+  const waits: ((request: Request) => unknown)[] = [
+    (request) => request.wait(),
+    (request) => request.waitSync(),
+    async (request) => {
+      while (!request.test()) await new Promise(setImmediate);
+    },
+    (request) => Request.waitAll([null, request]),
+    (request) => Request.waitAnySync([request]),
+  ];
+  await win.lockAll();
+  for (const wait of waits) {
+    for (const reads of [() => win.rget(into, target, 0), () => win.rgetAccumulate(null, into, target, 0, Op.NO_OP)]) {
+      const request = reads();
+      assert.throws(put, conflict);
+      // A wait for one says nothing of the other.
+      const other = win.rget(into, target, 1);
+      await wait(request);
+      win.put(value.subarray(0, 1), target, 0);
+      assert.throws(() => win.put(value, target, 1), conflict);
+      await wait(other);
+      win.put(value, target, 1);
+      await win.flush(target);
+    }
+    for (const writes of [
+      () => win.rput(value, target, 0),
+      () => win.raccumulate(value, target, 0, Op.SUM),
+      () => win.rgetAccumulate(value, into, target, 0, Op.SUM),
+    ]) {
+      const request = writes();
+      await wait(request);
+      assert.throws(put, conflict);
+      await request.waitRemote();
+      put();
+      await win.flush(target);
+    }
+  }
+  await win.unlockAll();
+  await win.free();
+}
+
 /** Layouts are looked at run by run. */
 async function layouts(world: Communicator): Promise<void> {
   const target = (world.rank + 1) % world.size;
@@ -98,4 +148,4 @@ async function layouts(world: Communicator): Promise<void> {
   await win.free();
 }
 
-await runCases({ pairs, ends, layouts });
+await runCases({ pairs, ends, requests, layouts });

@@ -289,7 +289,9 @@ async function refusals(world: Communicator): Promise<void> {
   await allocated(world, 1, { lock: 'hybrid', lock_mode: 'network', lock_migration: 'threshold:9' }, (win) => {
     const { lock, lock_mode, lock_migration, lock_defer } = win.getInfo();
     assert.deepEqual([lock, lock_mode, lock_migration, lock_defer], ['hybrid', 'network', 'threshold:9', 'false']);
-    assert.throws(() => win.setInfo({ lock_mode: 'cpu' }), { code: 'ERR_INFO_VALUE' });
+    win.setInfo({ lock_mode: 'cpu', fence: 'deferred', no_locks: true });
+    assert.equal(win.getInfo().lock_mode, 'network');
+    assert.throws(() => win.setInfo({ lock_mode: 'steam' as 'cpu' }), { code: 'ERR_INFO_VALUE' });
   });
 }
 

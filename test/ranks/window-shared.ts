@@ -196,8 +196,14 @@ async function hintsAndNames(world: Communicator): Promise<void> {
   );
   win.setInfo({ accumulate_ordering: 'rar,waw', accumulate_ops: 'same_op', no_locks: true });
   assert.equal(win.getInfo().accumulate_ordering, 'rar,waw');
-  assert.throws(() => win.setInfo({ accumulate_ops: 'same_op_no_op', no_locks: false }), { code: 'ERR_INFO_VALUE' });
-  assert.equal(win.getInfo().accumulate_ops, 'same_op');
+  const { fence } = win.getInfo();
+  win.setInfo({ accumulate_ops: 'same_op_no_op', no_locks: false, fence: 'deferred' });
+  const { accumulate_ops, no_locks, ...others } = win.getInfo();
+  assert.deepEqual([accumulate_ops, no_locks, others.fence], ['same_op_no_op', 'true', fence]);
+  assert.throws(() => win.setInfo({ accumulate_ops: 'same_op', no_locks: 'maybe' as 'true' }), {
+    code: 'ERR_INFO_VALUE',
+  });
+  assert.equal(win.getInfo().accumulate_ops, 'same_op_no_op');
   win.setInfo({ colour: 'red' } as WindowInfo);
   assert.ok(!('colour' in win.getInfo()));
   assert.throws(() => win.setInfo({ '': 'red' } as WindowInfo), { code: 'ERR_INFO_KEY' });

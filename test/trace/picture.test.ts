@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readTrace } from '../../src/trace/file.ts';
 import { drawPage, drawSvg } from '../../src/trace/picture.ts';
 import { absentFrom, type Choice, type Scene, sceneOf, windowsOf } from '../../src/trace/scene.ts';
 import { onesided } from '../launcher/command.ts';
@@ -178,6 +179,28 @@ describe('the command', () => {
     writeHang(hang);
     const { stdout } = await onesided('trace', 'list', hang);
     expect(stdout).toMatch(/\nrank 1 never came to fence 2 of window grid <3 × 3>\n$/);
+  });
+
+  it('reads nothing that the library has not written', () => {
+    const otherData = { onesided: '1', program: 'p', ranks: 2 };
+    const span = { ph: 'X', cat: 'call', name: 'fence', pid: 1, tid: 1, ts: 0, dur: 1, args: {} };
+    const made = join(folder, 'made.json');
+    const refused = (trace: object): void => {
+      writeFileSync(made, JSON.stringify(trace));
+      expect(() => readTrace(made), JSON.stringify(trace)).toThrow(
+        expect.objectContaining({ code: 'ERR_ARG', message: expect.stringContaining('is not a trace of onesided: ') }),
+      );
+    };
+    for (const ranks of [1e9, -1, 0.5, '2']) refused({ otherData: { ...otherData, ranks }, traceEvents: [] });
+    for (const event of [
+      null,
+      7,
+      { ...span, args: null },
+      { ...span, tid: 3 },
+      { ...span, ts: 1e300 },
+      { ...span, name: 1 },
+    ])
+      refused({ otherData, traceEvents: [span, event] });
   });
 
   it('says what is wrong', async () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
-import { Fifo } from '../../src/transfer/fifo.ts';
+import { Fifo } from '../../src/fifo.ts';
 import { Window } from '../../src/window/window.ts';
 import { Random } from '../ranks/support/random.ts';
 import { seedOfRun } from '../support/ranks.ts';

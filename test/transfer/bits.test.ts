@@ -52,8 +52,8 @@ function everyRound(move: (part: RemotePart, origin: Float64Array, result: Float
 
 test('doubles that are put and got keep their bits', () => {
   const puts = everyRound((part, origin, result) => {
-    loadF64(part.f64, 0, result, undefined);
-    storeF64(part.f64, 0, origin, undefined);
+    loadF64(part.f64, 0, result, result.length, undefined);
+    storeF64(part.f64, 0, origin, origin.length, undefined);
   });
   expect(puts).toEqual(new Set([`left: ${B.join()}`, `fetched: ${B.join()}`]));
 });

@@ -7,7 +7,7 @@ describe('accesses that overlap in one epoch', () => {
   for (const { kind, size } of rankRuns([1, 2, 3])) {
     test(`on ${size} ranks as ${kind}`, async () => {
       const ranks = await runRanks<{ cases: readonly string[] }>('window-conflicts', { kind, size, env });
-      for (const { cases } of ranks) expect(cases).toEqual(['pairs', 'ends', 'layouts']);
+      for (const { cases } of ranks) expect(cases).toEqual(['pairs', 'ends', 'requests', 'layouts']);
     });
   }
 

@@ -6,7 +6,9 @@
  * private to the context's thread. So it works the same between contexts of one thread, threads and processes.
  */
 
+import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { bytesIn } from '../../intrinsics.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
 import type { AsyncEvent, Capabilities, Context, Neighbours, Parking } from '../../verbs/device.ts';
 import type { Memory, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
@@ -154,12 +156,12 @@ export class EmulatedContext implements Context {
 
   adoptMemory(buffer: ArrayBufferLike): Memory {
     this.#mustBeOpen('adopt memory');
-    if (!(buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer)) {
+    if (!types.isAnyArrayBuffer(buffer)) {
       throw argumentTypeError(
         `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
       );
     }
-    return new EmulatedMemory(this.fabric, this.#addresses.take(buffer.byteLength), buffer, undefined, () => {});
+    return new EmulatedMemory(this.fabric, this.#addresses.take(bytesIn(buffer)), buffer, undefined, () => {});
   }
 
   exposeMemory(buffer: ArrayBufferLike, bytes: number): Memory | undefined {

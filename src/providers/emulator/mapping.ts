@@ -5,6 +5,8 @@
  * aligned to words on both sides are copied in words of 32 bits, so that a peer that reads a word never sees half of it.
  */
 
+import { bytesIn } from '../../intrinsics.ts';
+
 /** Above this many bytes a copy goes through `TypedArray.set`: that costs two short-lived views, some 35 ns, and moves 20 bytes a nanosecond. */
 const LOOP_BYTES = 64;
 
@@ -16,7 +18,7 @@ export class Mapping {
   readonly i64: BigInt64Array;
 
   constructor(buffer: ArrayBufferLike) {
-    const bytes = buffer.byteLength;
+    const bytes = bytesIn(buffer);
     this.buffer = buffer;
     this.u8 = new Uint8Array(buffer, 0, bytes);
     this.i32 = new Int32Array(buffer, 0, Math.floor(bytes / 4));

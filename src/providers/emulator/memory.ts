@@ -7,6 +7,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { RmaError } from '../../errors.ts';
+import { bytesIn } from '../../intrinsics.ts';
 import type { Memory } from '../../verbs/memory.ts';
 import type { Allocation, Fabric } from './fabric.ts';
 import { Mapping } from './mapping.ts';
@@ -45,7 +46,7 @@ export class EmulatedMemory implements Memory {
   ) {
     this.#fabric = fabric;
     this.address = address;
-    this.byteLength = buffer.byteLength;
+    this.byteLength = bytesIn(buffer);
     this.mapping = new Mapping(buffer);
     this.allocation = allocation;
     this.#forget = forget;

@@ -10,6 +10,7 @@
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { argumentRangeError, RmaError, show } from '../../errors.ts';
+import { bytesIn } from '../../intrinsics.ts';
 import { BellParking, type BellWaiter, loadRoot, Row, ring, rowOf, storeRoot } from './bells.ts';
 import type { Allocation, Attachment, Fabric } from './fabric.ts';
 
@@ -189,7 +190,7 @@ class ThreadFabric implements Fabric {
     const handle = this.#nextHandle++;
     this.#own.set(handle, buffer);
     this.#send({ kind: 'allocate', handle, memory: buffer });
-    return { buffer, handle, byteLength: buffer.byteLength };
+    return { buffer, handle, byteLength: bytesIn(buffer) };
   }
 
   free(allocation: Allocation): void {

@@ -4,7 +4,9 @@
  * All devices of a fabric live in one thread, and find each other through `ModelledFabric`. A request becomes events (queue-pair.ts): it departs, comes to the other adapter, is carried out there, and completes; each at the time that the
  * fabric's description and what else goes on give it (network.ts). Data move when the request is carried out, so what a rank finds in its memory is what had arrived by its time.
  */
+import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { bytesIn } from '../../intrinsics.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { AsyncEvent, Capabilities, Context, DeviceAttributes, ProcessorTime } from '../../verbs/device.ts';
@@ -173,12 +175,12 @@ export class ModelledContext implements Context {
 
   adoptMemory(buffer: ArrayBufferLike): Memory {
     this.#mustBeOpen('adopt memory');
-    if (!(buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer)) {
+    if (!types.isAnyArrayBuffer(buffer)) {
       throw argumentTypeError(
         `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
       );
     }
-    return new ModelledMemory(this, this.#takeAddress(buffer.byteLength), buffer, false);
+    return new ModelledMemory(this, this.#takeAddress(bytesIn(buffer)), buffer, false);
   }
 
   exposeMemory(): undefined {

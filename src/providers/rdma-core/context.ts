@@ -4,7 +4,9 @@
  * It implements the same interface as the emulator, nearly one call for one; what devices differ in, or find out late, is made the same here.
  * Everything is used by one thread. Peers are known by their place in a list (`lid`): what a queue pair needs to be connected to one.
  */
+
 import { closeSync } from 'node:fs';
+import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { loadNative, type Native, type RdmaContext } from '../../native.ts';
 import { checkInteger } from '../../verbs/checks.ts';
@@ -191,7 +193,7 @@ export class RdmaCoreContext implements Context {
 
   adoptMemory(buffer: ArrayBufferLike): Memory {
     this.mustBeOpen('adopt memory');
-    if (!(buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer)) {
+    if (!types.isAnyArrayBuffer(buffer)) {
       throw argumentTypeError(
         `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
       );

@@ -1,5 +1,6 @@
 /** Memory and protection domains of a device. Addresses are those of the process. */
 import { RmaError, show } from '../../errors.ts';
+import { bytesIn } from '../../intrinsics.ts';
 import type { Native, RdmaContext } from '../../native.ts';
 import { checkInteger, checkRegistration } from '../../verbs/checks.ts';
 import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit } from '../../verbs/memory.ts';
@@ -23,7 +24,7 @@ export class RdmaMemory implements Memory {
   constructor(native: Native, buffer: ArrayBufferLike, unmap: (() => void) | undefined) {
     this.buffer = buffer;
     this.bytes = new Uint8Array(buffer);
-    this.byteLength = buffer.byteLength;
+    this.byteLength = bytesIn(buffer);
     this.address = this.byteLength === 0 ? 0 : native.addressOf(this.bytes);
     this.fromLibrary = unmap !== undefined;
     this.#unmap = unmap;

@@ -852,6 +852,16 @@ requirement('12.2.7', 'setInfo changes a hint that may change, at all ranks', 'm
     assert.equal(String(win.getInfo()['accumulate_ordering']), 'none');
   }),
 );
+requirement('12.2.7', 'setInfo ignores a hint that cannot change any more, and getInfo tells', 'mpich/win_info', (t) =>
+  t.window(Float64Array, 1, async (win) => {
+    const before = win.getInfo();
+    win.setInfo({ no_locks: true, same_size: 'true', fence: 'deferred', accumulate_ordering: 'none' });
+    assert.deepEqual(win.getInfo(), { ...before, accumulate_ordering: 'none' });
+    await win.lock(t.next, Lock.SHARED);
+    await win.unlock(t.next);
+    await ring(t, win);
+  }),
+);
 requirement('12.2.7', 'a window with no_locks refuses locks and does the rest', 'mpich/badrma mpich/lockopts', (t) =>
   t.window(
     Float64Array,
