@@ -11,9 +11,8 @@
  */
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { homedir } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
-import { bundled, moduleFolder, packageFolder } from './place.ts';
+import { join, resolve } from 'node:path';
+import { bundled, moduleFolder, packageFolder, userCacheFolder } from './place.ts';
 import { VERSION } from './version.ts';
 
 const FILE = 'onesided.node';
@@ -70,16 +69,9 @@ function cLibrary(): 'glibc' | 'musl' | 'static' {
  * `undefined` for a user without a home, as in some containers: no folder that others can write to takes its place.
  */
 export function cachedAddon(): string | undefined {
-  const named = process.env['XDG_CACHE_HOME'];
-  let cache = named;
-  if (cache === undefined || !isAbsolute(cache)) {
-    try {
-      cache = join(homedir(), '.cache');
-    } catch {
-      return undefined;
-    }
-  }
-  return join(cache, 'onesided', VERSION, `${ABI}-${addonTarget()}`, FILE);
+  const cache = userCacheFolder();
+  if (cache === undefined) return undefined;
+  return join(cache, VERSION, `${ABI}-${addonTarget()}`, FILE);
 }
 
 interface Candidate {

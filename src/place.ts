@@ -1,6 +1,7 @@
 /** Where this package's files are: its modules as they were installed, or all of them in one bundle. */
 import { existsSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { homedir } from 'node:os';
+import { basename, dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** This module's own file; in a bundle, the bundle's. A bundle in CommonJS has no `import.meta`, and `__filename` instead. */
@@ -32,4 +33,17 @@ export function moduleFile(name: string): string | undefined {
   const endings = bundled() ? ['.js', '.mjs', '.cjs'] : ['.js', '.ts'];
   const below = bundled() ? basename(name) : name;
   return endings.map((ending) => join(moduleFolder(), `${below}${ending}`)).find((file) => existsSync(file));
+}
+
+/** Where the library keeps files of this user: `onesided` in `$XDG_CACHE_HOME`, or in `~/.cache`. `undefined` for a user without a home. */
+export function userCacheFolder(): string | undefined {
+  let cache = process.env['XDG_CACHE_HOME'];
+  if (cache === undefined || !isAbsolute(cache)) {
+    try {
+      cache = join(homedir(), '.cache');
+    } catch {
+      return undefined;
+    }
+  }
+  return join(cache, 'onesided');
 }

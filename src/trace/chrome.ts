@@ -6,7 +6,8 @@
  *
  * A flow belongs to the span before it in the file that is open at its time. So each flow's end follows its span.
  */
-import { closeSync, openSync, renameSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { closeSync, openSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { VERSION } from '../version.ts';
 import type { Recording } from './ring.ts';
 import { type Arrow, type Span, type Timeline, timelineOf } from './timeline.ts';
@@ -34,18 +35,23 @@ export function writeTrace(file: string, recordings: readonly Recording[], optio
   const timeline = timelineOf(recordings);
   // What is no file (a pipe, a terminal) has no other name to be written under.
   const direct = statSync(file, { throwIfNoEntry: false })?.isFile() === false;
-  const own = direct ? file : `${file}.${process.pid}.part`;
-  const fd = openSync(own, 'w');
+  const own = direct ? file : `${file}.${randomUUID()}.part`;
+  // A new file, so that nobody's link is followed.
+  const fd = openSync(own, direct ? 'w' : 'wx');
   try {
-    let text = '';
-    for (const line of linesOf(timeline, options)) {
-      text += line;
-      if (text.length < CHUNK) continue;
-      writeSync(fd, text);
-      text = '';
+    try {
+      // Unlike `writeSync`, this writes everything, or fails: a disk that is nearly full takes a part.
+      let text = '';
+      for (const line of linesOf(timeline, options)) {
+        text += line;
+        if (text.length < CHUNK) continue;
+        writeFileSync(fd, text);
+        text = '';
+      }
+      writeFileSync(fd, text);
+    } finally {
+      closeSync(fd);
     }
-    writeSync(fd, text);
-    closeSync(fd);
     if (!direct) renameSync(own, file);
   } catch (error) {
     if (!direct) unlinkSync(own);

@@ -1,4 +1,5 @@
 /** The ring that a rank records into, the clock, and what is made of the records of all ranks. */
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -154,6 +155,40 @@ describe('the clock of real ranks', () => {
       last = there;
     }
     await worker.terminate();
+  });
+});
+
+describe('the file of a trace', () => {
+  const program = `
+    const { writeTrace } = await import(process.env.DIST + '/trace/chrome.js');
+    const { recordInMemory } = await import(process.env.DIST + '/trace/recorder.js');
+    let now = 0;
+    const { recorder, recording } = recordInMemory(0, () => now++, 4096);
+    for (let i = 0; i < 2000; i++) recorder.end(recorder.begin('wait', 'something'));
+    writeTrace(process.argv[1], [recording()], { title: 'test' });`;
+  const env = { ...process.env, DIST: new URL('../../dist', import.meta.url).href };
+  const write = (limit: string, file: string): SpawnSyncReturns<string> =>
+    spawnSync('sh', ['-c', `${limit} exec "$0" "$@"`, process.execPath, '--input-type=module', '-e', program, file], {
+      env,
+      encoding: 'utf8',
+    });
+  const folder = mkdtempSync(join(tmpdir(), 'onesided-test-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('is there when it is complete', () => {
+    const file = join(folder, 'whole.json');
+    expect(write('', file)).toMatchObject({ status: 0 });
+    expect(JSON.parse(readFileSync(file, 'utf8')).traceEvents.length).toBeGreaterThan(2000);
+  });
+
+  it('is not there, and what was there stays, if there is room for a part of it', () => {
+    const file = join(folder, 'part.json');
+    writeFileSync(file, 'before');
+    const { status, stderr } = write('ulimit -f 16;', file);
+    expect(status, stderr).toBe(1);
+    expect(stderr).toMatch(/EFBIG/);
+    expect(readFileSync(file, 'utf8')).toBe('before');
+    expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 });
 

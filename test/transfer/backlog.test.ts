@@ -27,8 +27,8 @@ describe('what waits', () => {
     }
   });
 
-  test('one put of half a million single integers comes to an end', { timeout: 60_000 }, async () => {
-    const n = 500_000;
+  test('one put of two hundred thousand single integers comes to an end', { timeout: 60_000 }, async () => {
+    const n = 200_000;
     await runTasks(
       2,
       async (world) => {

@@ -19,10 +19,11 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
+import { userCacheFolder } from '../../place.ts';
 
 /** Says of a process that it has the job's control memory open, under this descriptor: that is, that it is a member. */
 export interface Member {
@@ -145,23 +146,47 @@ function checked(notice: Notice | null): Notice {
   return notice!;
 }
 
+/**
+ * The directory, made if it is not there. Everybody can write to a folder for temporary files, and so could make another
+ * user's directory first, who then has no named jobs. So it is the last resort, behind two that are the user's own.
+ */
 function privateDirectory(): string {
   const { uid } = userInfo();
+  const name = `onesided-${uid}`;
   // Set to nothing counts as not set.
-  const directory = join(process.env['XDG_RUNTIME_DIR'] || tmpdir(), `onesided-${uid}`);
+  const runtime = process.env['XDG_RUNTIME_DIR'] || `/run/user/${uid}`;
+  if (process.env['XDG_RUNTIME_DIR'] || statSync(runtime, { throwIfNoEntry: false })?.uid === uid)
+    return made(join(runtime, name), uid);
+  const cache = userCacheFolder();
+  if (cache !== undefined) {
+    try {
+      // A home can be that of several hosts, which know nothing of each other's processes.
+      return made(join(cache, `jobs-${hostname().replace(/[^\w.-]/g, '_')}`), uid);
+    } catch {
+      // A home that cannot be written to, or another user's.
+    }
+  }
+  return made(join(tmpdir(), name), uid);
+}
+
+function made(directory: string, uid: number): string {
+  const refused = (why: string, cause?: unknown): RmaError =>
+    new RmaError(
+      'ERR_COMM',
+      `init: named jobs need a directory that only this user can access, but ${directory} ${why}; set XDG_RUNTIME_DIR ` +
+        'to a directory of your own, for all ranks',
+      { cause },
+    );
   let status: Stats;
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     status = lstatSync(directory);
   } catch (cause) {
-    throw new RmaError(
-      'ERR_COMM',
-      `init: cannot create ${directory}, which named jobs need (${(cause as Error).message})`,
-      { cause },
-    );
+    throw refused(`cannot be created (${(cause as Error).message})`, cause);
   }
-  if (!status.isDirectory() || status.uid !== uid || (status.mode & 0o077) !== 0) {
-    throw new RmaError('ERR_COMM', `init: ${directory} must be a directory that only this user can access (mode 700)`);
-  }
+  if (status.uid !== uid) throw refused(`belongs to user ${status.uid}, and this user is ${uid}`);
+  if (!status.isDirectory()) throw refused('is no directory');
+  const mode = status.mode & 0o777;
+  if ((mode & 0o077) !== 0) throw refused(`has mode ${mode.toString(8)}, not 700`);
   return directory;
 }

@@ -94,5 +94,6 @@ function write(file: string, recordings: readonly Recording[]): void {
     process.stderr.write(`onesided: ${said}\n`);
   } catch (error) {
     process.stderr.write(`onesided: cannot write the trace: ${(error as Error).message}\n`);
+    process.exitCode ||= 1;
   }
 }
