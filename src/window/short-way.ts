@@ -105,24 +105,29 @@ function shortGetOther({ kernels, part }: Target, tag: string, origin: TypedArra
 export function shortAccumulate(t: Target, origin: TypedArray, disp: number, op: Op): boolean {
   const tag = tagOf(origin);
   if (!within(t.shortUpdates, disp) || tag === undefined || !isOp(op)) return false;
-  if (lengthOf(origin) !== 1) return shortAccumulateDoubles(t, origin, undefined, disp, op);
-  // Those are for pairs.
+  // Codes from there on are for pairs.
   if (aliases(t, origin) || op.code >= OpCode.MINLOC) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   const { part } = t;
-  if (tag === 'BigInt64Array') {
-    if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
-    updateBigInt(part.i64, at >> 3, op.code, origin[0] as bigint);
-  } else if (tag === 'BigUint64Array') {
-    if ((at & 7) !== 0 || at >> 3 >= part.u64.length) return false;
-    updateBigInt(part.u64, at >> 3, op.code, origin[0] as bigint);
-  } else if (tag === 'Float64Array') {
+  // Elements say how many there are, and cost less than the length: one, if there is a first and no second.
+  if (tag === 'Float64Array') {
+    const value = origin[0] as number | undefined;
+    if (value === undefined || origin[1] !== undefined) return shortAccumulateDoubles(t, origin, undefined, disp, op);
     if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
     if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
-    updateDouble(part.f64, at >> 3, at - t.skew, op.code, origin[0] as number, t.stripes!);
+    updateDouble(part.f64, at >> 3, at - t.skew, op.code, value, t.stripes!);
+  } else if (tag === 'BigInt64Array') {
+    const value = origin[0] as bigint | undefined;
+    if (value === undefined || origin[1] !== undefined || (at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
+    updateBigInt(part.i64, at >> 3, op.code, value);
+  } else if (tag === 'BigUint64Array') {
+    const value = origin[0] as bigint | undefined;
+    if (value === undefined || origin[1] !== undefined || (at & 7) !== 0 || at >> 3 >= part.u64.length) return false;
+    updateBigInt(part.u64, at >> 3, op.code, value);
   } else if (tag === 'Int32Array') {
-    if ((at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
-    updateInteger(part.i32, at >> 2, op.code, origin[0] as number);
+    const value = origin[0] as number | undefined;
+    if (value === undefined || origin[1] !== undefined || (at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
+    updateInteger(part.i32, at >> 2, op.code, value);
   } else return false;
   return true;
 }
