@@ -71,6 +71,10 @@ export interface Meetings {
   withdraw(space: number, rank: number): void;
 }
 
+/** Of so many peers, a rank looks at one each time that it wakes, where nobody watches them. */
+const SHARE_INSPECTED = 16;
+/** More ranks than these wake less often where a launcher watches them: so that all together take a hundredth of a core, however many they are. */
+const RANKS_AT_FULL_RATE = 6;
 /** How long ranks have to end by themselves after an `abort`, where nobody watches them. */
 const ABORT_MS = 1000;
 /** Between two looks whether they have. */
@@ -101,6 +105,8 @@ export class Job {
   readonly #unexplained = new WeakSet<RmaError>();
   /** When a rank was first found gone. */
   #missed = new Map<number, number>();
+  /** The peer that was looked at last. */
+  #inspected: number;
 
   constructor(membership: Membership, timeoutMs: number) {
     const { rank, size, context, control, recorder, tasks } = membership;
@@ -114,12 +120,13 @@ export class Job {
     this.blocks = new Blocks(context, this.pd);
     this.origins = new Origins(context, this.pd);
     this.oversubscribed = size > membership.cores;
+    this.#inspected = rank;
     const messages = recorder?.channel('message', '', size);
     const rendezvous = tasks?.rendezvous ?? rendezvousOver(control, context, rank);
     this.messenger = new Messenger(context, this.pd, rank, size, rendezvous, tasks?.messageMemory, messages);
     const liveness: Liveness = {
       failure: () => this.failure(),
-      inspectPeers: () => this.#inspectPeers(),
+      inspectPeers: () => this.#inspectSome(),
       explain: (error) => this.explain(error),
       isAsked: () => isAsked(control, rank),
       report: (waits) => report(control, rank, waits.join('; and ')),
@@ -129,6 +136,7 @@ export class Job {
       timeout: timeoutMs,
       oversubscribed: this.oversubscribed,
       schedYield: membership.schedYield,
+      rest: membership.watched ? Math.max(1, size / RANKS_AT_FULL_RATE) : 1,
       expectsCalls: () => !context.capabilities.loadStore && !this.messenger.isComplete,
       isIdle: () => this.messenger.idle,
     };
@@ -365,16 +373,31 @@ export class Job {
   }
 
   #inspectPeers(): void {
+    for (let rank = 0; rank < this.size; rank++) this.#inspect(rank);
+  }
+
+  /**
+   * Looks at some peers, and the next time at the next ones. Ranks begin behind their own number, so where all wait each is looked at by as many.
+   * A launcher knows of a rank's end before its peers, so there one is enough: it is for the case that the launcher is gone, too.
+   */
+  #inspectSome(): void {
+    const count = this.#membership.watched ? 1 : Math.ceil(this.size / SHARE_INSPECTED);
+    for (let i = 0; i < count; i++) {
+      this.#inspected = (this.#inspected + 1) % this.size;
+      this.#inspect(this.#inspected);
+    }
+    for (const rank of this.#missed.keys()) this.#inspect(rank);
+  }
+
+  #inspect(rank: number): void {
     const { control } = this.#membership;
-    for (let rank = 0; rank < this.size; rank++) {
-      const state = Atomics.load(control.slots, rank * control.slotWords + Slot.STATE);
-      if (rank === this.rank || state === RankState.FINALIZED || this.#membership.alive(rank)) continue;
-      // It may have finalized and exited between the two looks.
-      if (Atomics.load(control.slots, rank * control.slotWords + Slot.STATE) === RankState.FINALIZED) continue;
-      if (this.#membership.watched && !this.#missedFor(rank, WATCHER_MS)) continue;
-      if (declareFailed(control, rank, FailKind.VANISHED, 0)) {
-        for (let other = 0; other < this.size; other++) this.context.wake(other);
-      }
+    const state = Atomics.load(control.slots, rank * control.slotWords + Slot.STATE);
+    if (rank === this.rank || state === RankState.FINALIZED || this.#membership.alive(rank)) return;
+    // It may have finalized and exited between the two looks.
+    if (Atomics.load(control.slots, rank * control.slotWords + Slot.STATE) === RankState.FINALIZED) return;
+    if (this.#membership.watched && !this.#missedFor(rank, WATCHER_MS)) return;
+    if (declareFailed(control, rank, FailKind.VANISHED, 0)) {
+      for (let other = 0; other < this.size; other++) this.context.wake(other);
     }
   }
 }

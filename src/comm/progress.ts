@@ -4,14 +4,15 @@
  * A wait ends in one of three ways: the operation is complete, an error (a rank of the job failed, the caller aborted), or a
  * deadline. The order of steps around a sleep is the parking protocol's (`verbs/device.ts`, Parking): announce, look again, sleep.
  * Whoever completes our operation stores first and then looks for the announcement; both are sequentially consistent, so at least one of the two sees
- * the other, and no wake-up is lost. As a second line of defence no sleep is longer than `LIVENESS_MS`.
+ * the other, and no wake-up is lost. As a second line of defence no sleep is longer than
+ * `LIVENESS_MS`, or a multiple of it in large jobs.
  */
 import { RmaError } from '../errors.ts';
 import type { Context } from '../verbs/device.ts';
 import { seenByCaller } from './caller.ts';
 import type { Operation, WaitOptions } from './operation.ts';
 
-/** Bound of one sleep; after each, the peers' processes are looked at. A dead peer is noticed within twice this. */
+/** Bound of one sleep; after each, peers' processes are looked at. */
 const LIVENESS_MS = 400;
 /** Bound of a sleep while something is waited for that rings no bell: a receive that a peer is to post, a lock that is asked for again and again. */
 const RETRY_MS = 1;
@@ -55,7 +56,7 @@ export interface Liveness {
    * while none has: one load.
    */
   failure(): RmaError | undefined;
-  /** Looks whether all peers still live; declares the failure of one that does not. A few system calls a peer. */
+  /** Looks whether peers still live, some at a time; declares the failure of one that does not. A few system calls a peer. */
   inspectPeers(): void;
   /** The failure of a rank, if that is what is behind an error of the device: its memory could not be reached, a connection broke. */
   explain(error: unknown): unknown;
@@ -70,6 +71,8 @@ export interface ProgressOptions {
   readonly timeout: number;
   readonly oversubscribed: boolean;
   readonly schedYield?: (() => void) | undefined;
+  /** How much longer than usual a sleep may be: jobs of many ranks that a launcher watches. */
+  readonly rest?: number;
   /** Whether a rank may want to connect to this one, and cannot wake it. */
   expectsCalls(): boolean;
   /** Whether nothing waits to leave. Cheap: one load. */
@@ -125,7 +128,8 @@ export class Progress {
     this.timeout = options.timeout;
     this.spin = options.oversubscribed ? 1 : BATCH;
     this.#patience = options.oversubscribed ? 0 : PATIENCE_MS;
-    this.#longestNap = () => (options.expectsCalls() ? CALL_MS : LIVENESS_MS);
+    const longest = LIVENESS_MS * (options.rest ?? 1);
+    this.#longestNap = () => (options.expectsCalls() ? CALL_MS : longest);
     this.#takesTurns = options.oversubscribed && options.schedYield !== undefined;
     this.#yield = options.schedYield;
     this.#yields = options.schedYield === undefined ? 0 : options.oversubscribed ? YIELDS : YIELDS / 10;
