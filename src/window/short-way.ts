@@ -159,32 +159,45 @@ export function shortGetAccumulate(t: Target, origin: TypedArray, result: TypedA
   return within(t.shortUpdates, disp) && isOp(op) && shortAccumulateDoubles(t, origin, result, disp, op);
 }
 
-/** The buffers are known to be typed arrays of one element that do not overlap. */
+/** The buffers are known to be typed arrays that do not overlap. */
 export function shortFetchAndOp(t: Target, origin: TypedArray, result: TypedArray, disp: number, op: Op): boolean {
-  if (!within(t.shortUpdates, disp) || !isOp(op) || lengthOf(origin) !== 1 || lengthOf(result) !== 1) return false;
+  if (!within(t.shortUpdates, disp) || !isOp(op)) return false;
   const tag = tagOf(origin);
-  if (tagOf(result) !== tag) return false;
+  if (tagOf(result) !== tag || lengthOf(origin) !== 1 || lengthOf(result) !== 1) return false;
   if (aliases(t, origin) || aliases(t, result) || op.code >= OpCode.MINLOC) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
+  if (tag !== 'BigInt64Array') return shortFetchOther(t, tag, origin, result, at, op.code);
+  const { i64 } = t.part;
+  if ((at & 7) !== 0 || at >> 3 >= i64.length) return false;
+  result[0] = updateBigInt(i64, at >> 3, op.code, origin[0] as bigint);
+  return true;
+}
+
+/** By itself, so that the other stays small enough for the compiler to inline it: then a 64-bit integer needs no `BigInt`. */
+function shortFetchOther(
+  t: Target,
+  tag: string | undefined,
+  origin: TypedArray,
+  result: TypedArray,
+  at: number,
+  op: number,
+): boolean {
   const { part } = t;
-  if (tag === 'BigInt64Array') {
-    if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
-    result[0] = updateBigInt(part.i64, at >> 3, op.code, origin[0] as bigint);
-  } else if (tag === 'BigUint64Array') {
-    if ((at & 7) !== 0 || at >> 3 >= part.u64.length) return false;
-    result[0] = updateBigInt(part.u64, at >> 3, op.code, origin[0] as bigint);
+  if (tag === 'Float64Array') {
+    if ((at & 7) !== 0 || at >> 3 >= part.f64.length) return false;
+    if (op > OpCode.MAX && op < OpCode.REPLACE) return false;
+    result[0] = updateDouble(part.f64, at >> 3, at - t.skew, op, origin[0] as number, t.stripes!);
   } else if (tag === 'Int32Array') {
     if ((at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
-    result[0] = updateInteger(part.i32, at >> 2, op.code, origin[0] as number);
-  } else if (tag === 'Float64Array') {
-    if ((at & 7) !== 0 || at >> 3 >= part.f64.length) return false;
-    if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
-    result[0] = updateDouble(part.f64, at >> 3, at - t.skew, op.code, origin[0] as number, t.stripes!);
+    result[0] = updateInteger(part.i32, at >> 2, op, origin[0] as number);
+  } else if (tag === 'BigUint64Array') {
+    if ((at & 7) !== 0 || at >> 3 >= part.u64.length) return false;
+    result[0] = updateBigInt(part.u64, at >> 3, op, origin[0] as bigint);
   } else return false;
   return true;
 }
 
-/** The buffers are known to be typed arrays of one element, of which the result overlaps none. */
+/** The buffers are known to be typed arrays, of which the result overlaps none. */
 export function shortCompareAndSwap(
   t: Target,
   origin: TypedArray,
@@ -193,13 +206,12 @@ export function shortCompareAndSwap(
   disp: number,
 ): boolean {
   if (!within(t.shortUpdates, disp)) return false;
-  if (lengthOf(origin) !== 1 || lengthOf(compare) !== 1 || lengthOf(result) !== 1) return false;
-  if (aliases(t, origin) || aliases(t, compare) || aliases(t, result)) return false;
   if (!(tagOf(origin) === 'BigInt64Array' && tagOf(compare) === 'BigInt64Array' && tagOf(result) === 'BigInt64Array'))
     return false;
+  if (lengthOf(origin) !== 1 || lengthOf(compare) !== 1 || lengthOf(result) !== 1) return false;
+  if (aliases(t, origin) || aliases(t, compare) || aliases(t, result)) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   if ((at & 7) !== 0 || at >> 3 >= t.part.i64.length) return false;
-  const expected = compare[0] as bigint;
-  result[0] = Atomics.compareExchange(t.part.i64, at >> 3, expected, origin[0] as bigint);
+  result[0] = Atomics.compareExchange(t.part.i64, at >> 3, compare[0] as bigint, origin[0] as bigint);
   return true;
 }
