@@ -154,16 +154,29 @@ function shortAccumulateDoubles(
 }
 
 /** The buffers are known to be typed arrays of one type that do not overlap. */
-export function shortGetAccumulate(t: Target, origin: TypedArray, result: TypedArray, disp: number, op: Op): boolean {
-  if (lengthOf(origin) === 1) return shortFetchAndOp(t, origin, result, disp, op);
+export function shortGetAccumulate(
+  t: Target,
+  tag: string,
+  origin: TypedArray,
+  result: TypedArray,
+  disp: number,
+  op: Op,
+): boolean {
+  if (lengthOf(origin) === 1) return shortFetchAndOp(t, tag, origin, result, disp, op);
   return within(t.shortUpdates, disp) && isOp(op) && shortAccumulateDoubles(t, origin, result, disp, op);
 }
 
-/** The buffers are known to be typed arrays that do not overlap. */
-export function shortFetchAndOp(t: Target, origin: TypedArray, result: TypedArray, disp: number, op: Op): boolean {
+/** The buffers are known to be typed arrays of the type `tag` that do not overlap. */
+export function shortFetchAndOp(
+  t: Target,
+  tag: string,
+  origin: TypedArray,
+  result: TypedArray,
+  disp: number,
+  op: Op,
+): boolean {
   if (!within(t.shortUpdates, disp) || !isOp(op)) return false;
-  const tag = tagOf(origin);
-  if (tagOf(result) !== tag || lengthOf(origin) !== 1 || lengthOf(result) !== 1) return false;
+  if (lengthOf(origin) !== 1 || lengthOf(result) !== 1) return false;
   if (aliases(t, origin) || aliases(t, result) || op.code >= OpCode.MINLOC) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   if (tag !== 'BigInt64Array') return shortFetchOther(t, tag, origin, result, at, op.code);
@@ -176,7 +189,7 @@ export function shortFetchAndOp(t: Target, origin: TypedArray, result: TypedArra
 /** By itself, so that the other stays small enough for the compiler to inline it: then a 64-bit integer needs no `BigInt`. */
 function shortFetchOther(
   t: Target,
-  tag: string | undefined,
+  tag: string,
   origin: TypedArray,
   result: TypedArray,
   at: number,
@@ -197,17 +210,16 @@ function shortFetchOther(
   return true;
 }
 
-/** The buffers are known to be typed arrays, of which the result overlaps none. */
+/** The buffers are known to be typed arrays of the type `tag`, of which the result overlaps none. */
 export function shortCompareAndSwap(
   t: Target,
+  tag: string,
   origin: TypedArray,
   compare: TypedArray,
   result: TypedArray,
   disp: number,
 ): boolean {
-  if (!within(t.shortUpdates, disp)) return false;
-  if (!(tagOf(origin) === 'BigInt64Array' && tagOf(compare) === 'BigInt64Array' && tagOf(result) === 'BigInt64Array'))
-    return false;
+  if (!within(t.shortUpdates, disp) || tag !== 'BigInt64Array') return false;
   if (lengthOf(origin) !== 1 || lengthOf(compare) !== 1 || lengthOf(result) !== 1) return false;
   if (aliases(t, origin) || aliases(t, compare) || aliases(t, result)) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;

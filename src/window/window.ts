@@ -21,6 +21,7 @@ import type { ElementsOf, OpOn, OriginOf, ResultOf, Swappable } from '../datatyp
 import type { FetchLayout, TransferLayout } from '../datatype/layout.ts';
 import { Op } from '../datatype/op.ts';
 import { argumentTypeError, RmaError, show } from '../errors.ts';
+import { tagOf } from '../intrinsics.ts';
 import type { FenceStatistics } from '../sync/fence/scheme.ts';
 import { Lock, type LockStatistics } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
@@ -113,6 +114,8 @@ export class Window<T extends TypedArray = TypedArray> {
   #apartOrigin: TypedArray = NOTHING;
   #apartCompare: TypedArray = NOTHING;
   #apartResult: TypedArray = NOTHING;
+  /** The type that all of them have; an array's never changes. */
+  #apartTag = '';
 
   /**
    * Creates a window over zeroed memory that the library allocates. Collective. `length` is the number of elements of
@@ -538,7 +541,7 @@ export class Window<T extends TypedArray = TypedArray> {
       origin !== null &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
-      shortFetchAndOp(t, origin, result, disp, op)
+      shortFetchAndOp(t, this.#apartTag, origin, result, disp, op)
     ) {
       epochs.used = true;
       return;
@@ -566,7 +569,7 @@ export class Window<T extends TypedArray = TypedArray> {
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       compare === this.#apartCompare &&
-      shortCompareAndSwap(t, origin, compare, result, disp)
+      shortCompareAndSwap(t, this.#apartTag, origin, compare, result, disp)
     ) {
       epochs.used = true;
       return;
@@ -596,7 +599,7 @@ export class Window<T extends TypedArray = TypedArray> {
       (epochs.open | t.held) !== 0 &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
-      shortGetAccumulate(t, this.#apartOrigin, result, disp, op)
+      shortGetAccumulate(t, this.#apartTag, this.#apartOrigin, result, disp, op)
     ) {
       epochs.used = true;
       return;
@@ -1112,7 +1115,11 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#longWay.compareAndSwap(origin, compare, result, target, disp);
   }
 
+  /** @param compare `NOTHING` where there is none */
   #remember(origin: TypedArray, compare: TypedArray, result: TypedArray): void {
+    const tag = tagOf(origin);
+    if (tag === undefined || tagOf(result) !== tag || (compare !== NOTHING && tagOf(compare) !== tag)) return;
+    this.#apartTag = tag;
     this.#apartOrigin = origin;
     this.#apartCompare = compare;
     this.#apartResult = result;
