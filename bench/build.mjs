@@ -9,15 +9,16 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 export function buildWhatIsMissing() {
   run('native/build.mjs');
   // tsc writes its notes last, and beside its output: a build that was interrupted, or removed, counts as missing.
-  for (const [project, notes, folders] of [
-    ['tsconfig.build.json', 'dist/.tsbuildinfo', ['src']],
-    ['tsconfig.programs.json', 'build/programs/.tsbuildinfo', ['src', 'bench', 'test/ranks']],
+  const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.programs.json', '--noCheck'];
+  for (const [command, project, notes, folders] of [
+    [['scripts/build.mjs'], 'tsconfig.build.json', 'dist/.tsbuildinfo', ['src']],
+    [tsc, 'tsconfig.programs.json', 'build/programs/.tsbuildinfo', ['src', 'bench', 'test/ranks']],
   ]) {
     const built = modified(join(root, notes));
-    const sources = Math.max(modified(join(root, project)), ...folders.map(newest));
+    const sources = Math.max(modified(join(root, command[0])), modified(join(root, project)), ...folders.map(newest));
     if (sources < built) continue;
     console.log(`building ${project}`);
-    run('node_modules/typescript/bin/tsc', '-p', project, '--noCheck');
+    run(...command);
     // Which it leaves alone where a changed file says the same as before.
     utimesSync(join(root, notes), new Date(), new Date());
   }

@@ -7,16 +7,7 @@
  * A clone without `node_modules` is given them first. Everything goes to standard error: npm's own output may be JSON.
  */
 import { spawnSync } from 'node:child_process';
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -32,9 +23,8 @@ else throw new Error(`pack.mjs is called with "before" or "after", not "${when}"
 
 async function before() {
   restore();
-  if (!existsSync(join(root, 'node_modules', 'typescript'))) run('npm', 'ci');
-  removeStale();
-  run(process.execPath, join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--noCheck');
+  if (!existsSync(join(root, 'node_modules', 'rolldown'))) run('npm', 'ci');
+  run(process.execPath, join(root, 'scripts', 'build.mjs'));
   copyHeaders();
   // Made anew, unless `prepublishOnly` has just done so, and demanded all of them.
   if (process.env['npm_command'] !== 'publish') {
@@ -49,17 +39,6 @@ async function before() {
 /** Also after a run that was cut off between the two halves. */
 function restore() {
   if (existsSync(original)) renameSync(original, readme);
-}
-
-/** What was compiled from sources that are no longer there. */
-function removeStale() {
-  const dist = join(root, 'dist');
-  if (!existsSync(dist)) return;
-  for (const name of readdirSync(dist, { recursive: true })) {
-    const source = /^(.*?)(\.d\.ts|\.js)(\.map)?$/.exec(name)?.[1];
-    if (source === undefined) continue;
-    if (name.endsWith('.map') || !existsSync(join(root, 'src', `${source}.ts`))) rmSync(join(dist, name));
-  }
 }
 
 /** The headers that `onesided build` needs, with their licences. What is the same is left alone: compiled files depend on it. */

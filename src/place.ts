@@ -1,4 +1,4 @@
-/** Where this package's files are: its modules as they were installed, or all of them in one bundle. */
+/** Where this package's files are: its own modules or bundles, as they were installed, or all of them in somebody else's bundle. */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join } from 'node:path';
@@ -10,9 +10,9 @@ function ownFile(): string {
   return url === undefined ? __filename : fileURLToPath(url);
 }
 
-/** Whether this module has become a part of another file. */
+/** Whether this module has become a part of a file that is not the package's own: those are named by scripts/build.mjs. */
 export function bundled(): boolean {
-  return !/^place\.[jt]s$/.test(basename(ownFile()));
+  return !/^(place\.[jt]s|onesided-(library|command)\.js)$/.test(basename(ownFile()));
 }
 
 /** The folder of this module, `src/` or `dist/`; in a bundle, the bundle's. */

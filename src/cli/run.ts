@@ -3,6 +3,8 @@ import { closeSync, existsSync, openSync, unlinkSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { show } from '../errors.ts';
 import { type JobResult, type LaunchOptions, MAX_RANKS } from '../launcher/job.ts';
+import { runProcesses } from '../launcher/processes.ts';
+import { runThreads } from '../launcher/threads.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { readEvents, type TraceRequest, traceFromEnvironment } from '../trace/request.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
@@ -44,22 +46,11 @@ ended the rank. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks; a second 
       process.stderr.write(
         `onesided: the native addon is not available (${nativeStatus().reason}); running the ranks as threads; "npx onesided build" compiles the addon\n`,
       );
-      return report(await startThreads(options));
+      return report(await runThreads(options));
     }
-    return report(await (kind === 'threads' ? startThreads : startProcesses)(options));
+    return report(await (kind === 'threads' ? runThreads : runProcesses)(options));
   },
 };
-
-// Each loads what it needs when it is needed: the command starts sooner.
-async function startProcesses(options: LaunchOptions): Promise<JobResult> {
-  const { runProcesses } = await import('../launcher/processes.ts');
-  return runProcesses(options);
-}
-
-async function startThreads(options: LaunchOptions): Promise<JobResult> {
-  const { runThreads } = await import('../launcher/threads.ts');
-  return runThreads(options);
-}
 
 function report({ exitCode, failure, traceNote }: JobResult): number {
   if (traceNote !== undefined) process.stderr.write(`onesided: ${traceNote}\n`);

@@ -8,7 +8,7 @@ import { afterAll, vi } from 'vitest';
 import { controlBytes, Header, Slot, viewControl } from '../../src/comm/bootstrap/control.ts';
 
 const root = new URL('../../', import.meta.url);
-const COMMAND = fileURLToPath(new URL('dist/cli/main.js', root));
+export const COMMAND = fileURLToPath(new URL('dist/cli/main.js', root));
 /** The rank program of these tests; its arguments are described in its source. */
 export const PROBE = fileURLToPath(new URL('build/programs/test/ranks/launcher-probe.js', root));
 

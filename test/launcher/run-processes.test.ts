@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,11 +7,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcesses } from '../../src/launcher/processes.ts';
 import { loadNative, nativeStatus } from '../../src/native.ts';
-import { controlWords, leftWith, marker, onesided, PROBE, processesWith, start, verdicts } from './command.ts';
+import { COMMAND, controlWords, leftWith, marker, onesided, PROBE, processesWith, start, verdicts } from './command.ts';
 
 if (loadNative() === undefined) console.warn(`process ranks are not tested: ${nativeStatus().reason}`);
 
 describe.skipIf(loadNative() === undefined).concurrent('ranks that are processes', () => {
+  it('load the library with few descriptors', async () => {
+    const command = `ulimit -n 64; exec "$0" "$@"`;
+    const child = spawn('/bin/sh', ['-c', command, process.execPath, COMMAND, 'run', '-n', '3', PROBE, '*:print=a']);
+    const printed: string[] = [];
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => printed.push(String(text)));
+    await once(child, 'close');
+    expect(printed.join('').split('\n').sort()).toEqual(['', '[0] a', '[1] a', '[2] a']);
+  });
+
   describe('output', () => {
     it('has the rank before each line, stdout on stdout and stderr on stderr', async () => {
       const { code, stdout, stderr } = await onesided(

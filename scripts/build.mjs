@@ -1,0 +1,82 @@
+/**
+ * Builds dist/: `node scripts/build.mjs`.
+ *
+ * The declarations are a file for each module, as tsc writes them. The programs are three bundles, none of which is loaded where another one is:
+ * the library, the `onesided` command, and the thread that keeps the control memory of jobs on several hosts. So a rank reads one file, and not 150:
+ * docs/decisions/028-one-file-for-a-rank.md. What did not change is left alone, since ranks may be about to read it.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const dist = join(root, 'dist');
+
+/**
+ * Of each bundle, its modules that others name by their path, and those which come, with all that they import, into the one file that the rest of it shares. src/place.ts knows the names of these files.
+ */
+const BUNDLES = [
+  {
+    name: 'onesided-library',
+    entries: ['index', 'structures/index', 'verbs/index', 'fabrics/index', 'cli/perf-rank'],
+    // The tests' threads and ranks start these by their path.
+    tested: ['native', 'trace/clock', 'comm/bootstrap/distributed'],
+    shared: /\/src\/(structures\/|verbs\/)?index\.ts$/,
+  },
+  {
+    name: 'onesided-command',
+    entries: ['cli/main'],
+    tested: ['launcher/threads'],
+    shared: /\/src\/(cli\/(?!main)|launcher\/)/,
+  },
+  { name: 'onesided-control', entries: ['comm/bootstrap/control-worker'], tested: [], shared: /^never$/ },
+];
+
+const written = new Set(['.tsbuildinfo']);
+declarations();
+for (const bundle of BUNDLES) await write(bundle);
+removeStale();
+
+/** Of a module that is no longer there, tsc leaves them. */
+function declarations() {
+  const tsc = join(root, 'node_modules/typescript/bin/tsc');
+  const args = [tsc, '-p', 'tsconfig.build.json', '--noCheck'];
+  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2] });
+  if (status !== 0) process.exit(1);
+  for (const name of readdirSync(join(root, 'src'), { recursive: true }))
+    if (name.endsWith('.ts')) written.add(name.replace(/\.ts$/, '.d.ts'));
+}
+
+async function write({ name, entries, tested, shared }) {
+  const input = Object.fromEntries([...entries, ...tested].map((entry) => [entry, join(root, 'src', `${entry}.ts`)]));
+  const build = await rolldown({ input, cwd: root, platform: 'node', tsconfig: false, logLevel: 'warn' });
+  const { output } = await build.generate({
+    format: 'esm',
+    comments: false,
+    minifyInternalExports: false,
+    chunkFileNames: '[name].js',
+    codeSplitting: { groups: [{ name, test: shared }] },
+  });
+  await build.close();
+  for (const { fileName, code } of output) {
+    written.add(fileName);
+    writeIfOther(join(dist, fileName), code);
+  }
+}
+
+function writeIfOther(file, text) {
+  if (existsSync(file) && readFileSync(file, 'utf8') === text) return;
+  mkdirSync(dirname(file), { recursive: true });
+  const unfinished = `${file}.${process.pid}`;
+  writeFileSync(unfinished, text);
+  renameSync(unfinished, file);
+}
+
+function removeStale() {
+  for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
+    const file = join(entry.parentPath ?? entry.path, entry.name);
+    if (entry.isFile() && !written.has(file.slice(dist.length + 1))) rmSync(file);
+  }
+}
