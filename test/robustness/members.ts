@@ -17,12 +17,17 @@ export interface Line {
   readonly code?: string;
   readonly message?: string;
   readonly outcomes?: Outcomes;
+  /** Of robust-stripes.ts: the code of the error that the rank got, and that its later calls have ended. */
+  readonly caught?: string;
+  readonly later?: boolean;
   /** A line that is not one of JSON. */
   readonly text?: string;
 }
 
 function parse(line: string): Line {
-  return line.startsWith('{') ? (JSON.parse(line) as Line) : { at: Date.now(), text: line };
+  return line.startsWith('{')
+    ? Object.assign({ at: Date.now() }, JSON.parse(line) as Line)
+    : { at: Date.now(), text: line };
 }
 
 export interface Member {
