@@ -3,11 +3,13 @@
  * the secret. `ONESIDED_ATTACK_STRANGERS=N` for that many; a seed draws what they do.
  */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecurely } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
+import { clientOptions } from '../../src/comm/bootstrap/secure.ts';
 import { loadNative } from '../../src/native.ts';
 import { Random } from '../ranks/support/random.ts';
 import { endMembers, follow, type Member, PROGRAM } from '../robustness/members.ts';
@@ -60,14 +62,9 @@ function knock(port: number, random: Random): Promise<number> {
     };
     if (random.chance(0.3)) {
       const psk = { psk: Buffer.alloc(32, random.below(256)), identity: random.pick(['', 'onesided', '1']) };
-      const options = {
-        port,
-        host: '127.0.0.1',
-        ciphers: 'PSK',
-        pskCallback: () => psk,
-        checkServerIdentity: () => {},
-      };
-      const secure = connectSecurely(options as never);
+      const right = clientOptions('127.0.0.1', port, 'not the secret of this job');
+      const options = random.chance(0.5) ? right : { ...right, pskCallback: () => psk };
+      const secure = connectSecurely(options);
       secure.on('error', done).on('close', done);
       secure.on('secureConnect', () => {
         heard = Number.POSITIVE_INFINITY;
@@ -83,6 +80,19 @@ function knock(port: number, random: Random): Promise<number> {
   });
 }
 
+/** Resolves when somebody listens there. */
+async function listening(port: number): Promise<void> {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1');
+    const open = await new Promise<boolean>((resolve) => {
+      socket.on('connect', () => resolve(true)).on('error', () => resolve(false));
+    });
+    socket.destroy();
+    if (open) return;
+    await sleep(50);
+  }
+}
+
 function resident(pid: number): number {
   return Number(/^VmRSS:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))![1]);
 }
@@ -94,19 +104,7 @@ describe.skipIf(loadNative() === undefined)('strangers at the port where ranks m
     const zero = rankOf(port, 0);
     const pid = zero.child.pid!;
     const one = rankOf(port, 1);
-    const listening = async (): Promise<void> => {
-      for (;;) {
-        const open = await new Promise<boolean>((resolve) => {
-          const socket = connect(port, '127.0.0.1');
-          socket.on('connect', () => resolve(true)).on('error', () => resolve(false));
-          socket.on('close', () => {});
-          setTimeout(() => socket.destroy(), 100);
-        });
-        if (open) return;
-        await sleep(50);
-      }
-    };
-    await listening();
+    await listening(port);
     const round = async (first: number, count: number): Promise<number[]> =>
       Promise.all(Array.from({ length: count }, (_, i) => knock(port, new Random(seed, first + i))));
     const descriptors = (): number => readdirSync(`/proc/${pid}/fd`).length;
@@ -121,5 +119,16 @@ describe.skipIf(loadNative() === undefined)('strangers at the port where ranks m
     const members = [zero, one, rankOf(port, 2)];
     await Promise.all(members.map(({ said }) => said('done')));
     for (const { code } of await Promise.all(members.map(({ ended }) => ended))) expect(code).toBe(0);
+  });
+
+  it('cannot read what they record, even if they learn the secret later', { timeout: 120_000 }, async () => {
+    const port = await freePort();
+    rankOf(port, 0);
+    await listening(port);
+    const socket = connectSecurely(clientOptions('127.0.0.1', port, SECRET));
+    await once(socket, 'secureConnect');
+    expect(socket.getEphemeralKeyInfo()).toMatchObject({ type: 'ECDH' });
+    expect(socket.getCipher().name).toMatch(/^ECDHE-PSK-/);
+    socket.destroy();
   });
 });

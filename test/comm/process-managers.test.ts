@@ -268,6 +268,12 @@ describe.skipIf(loadNative() === undefined)('ranks that were told an address', (
     await expectWork(members);
   });
 
+  it('leave nothing in the environment for the programs that they start', async () => {
+    const member = rankOf(await freePort(), 0, 1);
+    expect((await member.said('rank')).inherited).toEqual([]);
+    await expectWork([member]);
+  });
+
   it('let strangers wait outside, who cannot keep them from meeting or ending', async () => {
     const port = await freePort();
     const members = [rankOf(port, 0, 2)];

@@ -37,3 +37,16 @@ it('performance.md keeps what its beginning promises about figures', () => {
   expect(beginning).not.toMatch(/no figures/);
   expect(beginning).toMatch(/orders of\s+magnitude/);
 });
+
+it('security.md names a test for each promise, and it is there', () => {
+  const rows = [...page('security').matchAll(/^\| .*[^-] \|$/gm)]
+    .map(([row]) => row)
+    .filter((row) => !/promise/.test(row));
+  const named = rows.map((row) => /\| `(test\/[^`]*)`: (.*) \|$/.exec(row)).filter((found) => found !== null);
+  expect(named.length).toBe(rows.length);
+  expect(named.length).toBeGreaterThan(10);
+  for (const [, file, title] of named) {
+    const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+    expect(text.replaceAll("\\'", "'"), file).toContain(title);
+  }
+});

@@ -35,7 +35,8 @@ try {
     clearInterval(alive);
     process.exit(0);
   }
-  tell({ rank: world.rank, size: world.size });
+  const inherited = Object.keys(process.env).filter((name) => /^ONESIDED_(RANK|SIZE|ROOT_ADDRESS|SECRET)$/.test(name));
+  tell({ rank: world.rank, size: world.size, inherited });
   if (argument('how') === 'rejoin') {
     await world.finalize();
     const second = await join();

@@ -10,6 +10,8 @@ export interface Line {
   readonly pid?: number;
   readonly rank?: number;
   readonly size?: number;
+  /** Variables by which it was told its place, and which programs that it starts would get. */
+  readonly inherited?: readonly string[];
   readonly working?: boolean;
   readonly done?: boolean;
   readonly again?: boolean;
