@@ -33,6 +33,8 @@ import { scan } from './scan.ts';
 
 /** A collective that was called: what its messages say, and what it does in its turn. */
 export interface CollectiveCall<T = void> extends Agreed {
+  /** The caller's, which must stay until it is complete. */
+  readonly buffers?: readonly TypedArray[];
   steps(channel: collectives.Channel): Generator<void, T>;
 }
 
@@ -379,6 +381,7 @@ export abstract class CollectiveCalls implements Members {
       type,
       root,
       count: buffer.length,
+      buffers: [buffer],
       steps: (channel) => collectives.broadcast(channel, buffer, root),
     };
   }
@@ -396,6 +399,7 @@ export abstract class CollectiveCalls implements Members {
       op,
       root,
       count: send.length,
+      buffers: result === undefined ? [send] : [send, result],
       steps: (channel) => rooted.reduce(channel, send, result, op.code, root),
     };
   }
@@ -408,6 +412,7 @@ export abstract class CollectiveCalls implements Members {
       type,
       op,
       count: send.length,
+      buffers: [send, receive],
       steps: (channel) => collectives.allreduce(channel, receive, op.code, send),
     };
   }
@@ -428,6 +433,7 @@ export abstract class CollectiveCalls implements Members {
       type,
       op,
       count: send.length,
+      buffers: [send, receive],
       steps: (channel) => collectives.reduceScatter(channel, send, receive, parts, op.code),
     };
   }
@@ -440,6 +446,7 @@ export abstract class CollectiveCalls implements Members {
       type,
       op,
       count: send.length,
+      buffers: [send, receive],
       steps: (channel) => scan(channel, call, send, receive, op.code, call === 'scan'),
     };
   }
@@ -454,6 +461,7 @@ export abstract class CollectiveCalls implements Members {
       type,
       root,
       count: send.length,
+      buffers: into === undefined ? [send] : [send, into],
       steps: (channel) => rooted.gather(channel, bytesOf(send), into, root),
     };
   }
@@ -467,7 +475,8 @@ export abstract class CollectiveCalls implements Members {
     const call = 'gatherv';
     const { type, own: send, all: receive } = this.#atRoot(call, 'send', givenSend, givenReceive, root);
     const into = receive && this.#parts(call, receive, counts!, 'send', send);
-    return { name: call, type, root, steps: (channel) => rooted.gatherv(channel, bytesOf(send), into, root) };
+    const buffers = into === undefined ? [send] : [send, into.all];
+    return { name: call, type, root, buffers, steps: (channel) => rooted.gatherv(channel, bytesOf(send), into, root) };
   }
 
   #scatter(givenSend: AtRoot<TypedArray>, givenReceive: TypedArray, root: number): CollectiveCall {
@@ -480,6 +489,7 @@ export abstract class CollectiveCalls implements Members {
       type,
       root,
       count: receive.length,
+      buffers: from === undefined ? [receive] : [receive, from],
       steps: (channel) => rooted.scatter(channel, from, bytesOf(receive), root),
     };
   }
@@ -493,7 +503,9 @@ export abstract class CollectiveCalls implements Members {
     const call = 'scatterv';
     const { type, own: receive, all: send } = this.#atRoot(call, 'receive', givenReceive, givenSend, root);
     const from = send && this.#parts(call, send, counts!, 'receive', receive);
-    return { name: call, type, root, steps: (channel) => rooted.scatterv(channel, from, bytesOf(receive), root) };
+    const buffers = from === undefined ? [receive] : [receive, from.all];
+    const steps = (channel: collectives.Channel) => rooted.scatterv(channel, from, bytesOf(receive), root);
+    return { name: call, type, root, buffers, steps };
   }
 
   /** The buffer that every rank passes, and that of all, which the root passes. */
@@ -533,6 +545,7 @@ export abstract class CollectiveCalls implements Members {
       name: 'allgather',
       type,
       count: send.length,
+      buffers: [send, receive],
       steps: (channel) => collectives.allgather(channel, bytesOf(send), bytesOf(receive)),
     };
   }
@@ -565,6 +578,7 @@ export abstract class CollectiveCalls implements Members {
     const into = checkCounts(call, this, receive, receiveCounts).map((count) => count * width);
     return {
       name: call,
+      buffers: [send, receive],
       steps: (channel) => collectives.alltoall(channel, bytesOf(send), out, bytesOf(receive), into),
     };
   }

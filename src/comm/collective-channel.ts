@@ -15,9 +15,11 @@ import {
   describeSignature,
   isSigned,
   ordinal,
+  readWithdrawal,
   SIGNATURE_BYTES,
   Signature,
   sequenceOf,
+  withdrawalOf,
 } from './collective-signature.ts';
 import type { Channel } from './collectives.ts';
 import type { Messenger } from './messages.ts';
@@ -70,6 +72,16 @@ export class CollectiveChannel implements Channel {
     this.#messenger.send(this.#worldRanks[target], this.#context, payload, this.#signature.bytes);
   }
 
+  /** Tells all other ranks that this one has given up the call under way: they may wait for what it would have sent. */
+  withdraw(reason: string): void {
+    const signature = withdrawalOf(this.#signature.bytes);
+    const payload = Buffer.from(reason);
+    for (let other = 0; other < this.size; other++) {
+      if (other === this.rank) continue;
+      this.#messenger.send(this.#worldRanks[other], this.#context, payload, signature);
+    }
+  }
+
   /** Errors: `ERR_COLLECTIVE` once some message has shown that ranks have called different collectives. */
   receive(source: number): Uint8Array | undefined {
     const from = this.#worldRanks[source];
@@ -119,6 +131,15 @@ export class CollectiveChannel implements Channel {
     const own = this.#signature.bytes;
     const [theirs, mine] = [sequenceOf(message) >>> 0, sequenceOf(own) >>> 0];
     const place = theirs === mine ? '' : `, its ${ordinal(mine)}`;
+    const withdrawn = readWithdrawal(message);
+    if (withdrawn !== undefined) {
+      this.#mismatch ??= new RmaError(
+        'ERR_COLLECTIVE',
+        `rank ${this.#worldRanks.indexOf(source)} gave up its ${ordinal(theirs)} collective on ${this.#name}, while ` +
+          `this rank called ${describeSignature(own)}${place}: ${withdrawn}`,
+      );
+      return this.#mismatch;
+    }
     this.#mismatch ??= new RmaError(
       'ERR_COLLECTIVE',
       `rank ${this.#worldRanks.indexOf(source)} called ${describeSignature(message)}, its ${ordinal(theirs)} collective ` +

@@ -1,4 +1,5 @@
 /** A collective of a communicator in its turn: it begins when those that were called before it are complete. */
+import type { TypedArray } from '../datatype/base.ts';
 import { RmaError } from '../errors.ts';
 import type { CollectiveChannel } from './collective-channel.ts';
 import type { Agreed } from './collective-signature.ts';
@@ -23,6 +24,9 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> {
   readonly #turn: Turn;
   readonly #agreed: Agreed | undefined;
   readonly #sequence: number;
+  readonly #buffers: readonly TypedArray[];
+  /** Their bytes when the call was made. */
+  readonly #lengths: readonly number[];
   #state: 'waiting' | 'open' | 'complete' | 'ended' = 'waiting';
   #error: unknown;
 
@@ -30,13 +34,23 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> {
    * @param call its name, for messages
    * @param agreed what its messages say of it; absent if none go through the channel
    * @param sequence its number on the communicator
+   * @param buffers of the caller: they must stay until the call is complete
    */
-  constructor(generator: Generator<void, T>, call: string, turn: Turn, agreed: Agreed | undefined, sequence: number) {
+  constructor(
+    generator: Generator<void, T>,
+    call: string,
+    turn: Turn,
+    agreed: Agreed | undefined,
+    sequence: number,
+    buffers: readonly TypedArray[] = [],
+  ) {
     super(generator, `${call} among ${turn.channel.size} ranks`);
     this.#call = call;
     this.#turn = turn;
     this.#agreed = agreed;
     this.#sequence = sequence;
+    this.#buffers = buffers;
+    this.#lengths = buffers.map(({ byteLength }) => byteLength);
     turn.line.push(this);
   }
 
@@ -53,7 +67,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> {
       }
       try {
         if (this.#state === 'waiting') this.#start();
-        if (!super.advance()) return false;
+        if (!this.#step()) return false;
       } catch (error) {
         this.#error = error;
         this.#leave('ended');
@@ -88,6 +102,25 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> {
     if (refusal !== undefined) throw refusal;
     this.#state = 'open';
     if (this.#agreed !== undefined) this.#turn.channel.begin(this.#agreed, this.#sequence);
+  }
+
+  /** As far as it gets. A buffer that is no longer what it was ends the call for all ranks. */
+  #step(): boolean {
+    if (this.#buffers.length === 0) return super.advance();
+    let cause: unknown;
+    if (this.#buffers.every(({ byteLength }, i) => byteLength === this.#lengths[i])) {
+      try {
+        return super.advance();
+      } catch (error) {
+        if (error instanceof RmaError) throw error;
+        // An empty view does not tell whether its buffer is still there.
+        cause = error;
+      }
+    }
+    const why = `${this.#call}: a buffer was transferred or resized while the call was under way; leave buffers alone until it is complete`;
+    this.#turn.channel.withdraw(why);
+    this.#turn.broke(why);
+    throw new RmaError('ERR_BUFFER', why, { cause });
   }
 
   #leave(state: 'complete' | 'ended'): void {

@@ -59,6 +59,8 @@ const NUMBERS = Object.fromEntries(COLLECTIVE_NAMES.map((name, number) => [name,
 const OPS = Object.values(Op);
 /** In place of an element type or an operation. */
 const NONE = 15;
+/** In place of kind, element type, operation and root: the sender has given its call up. The payload says why. */
+const WITHDRAWN = 0xffffffff;
 
 /** What MPI requires to be the same at all ranks. */
 export interface Agreed {
@@ -86,6 +88,19 @@ export class Signature {
     this.#words[1] = (NUMBERS[agreed.name] << 24) | (type << 20) | ((op === undefined ? NONE : op.code) << 16) | root;
     this.#count[0] = count;
   }
+}
+
+/** The signature of the message by which a rank says that it has given up the call with this signature. */
+export function withdrawalOf(signature: Uint8Array): Uint8Array {
+  const bytes = signature.slice();
+  new Uint32Array(bytes.buffer)[1] = WITHDRAWN;
+  return bytes;
+}
+
+/** Why a rank has given its call up, if that is what this message says. */
+export function readWithdrawal(message: Uint8Array): string | undefined {
+  const [, what] = new Uint32Array(message.slice(0, SIGNATURE_BYTES).buffer);
+  return what === WITHDRAWN ? Buffer.from(message.subarray(SIGNATURE_BYTES)).toString() : undefined;
 }
 
 /** Whether a message begins with this signature. */

@@ -575,7 +575,7 @@ export class Communicator extends CollectiveCalls {
   /** @internal */
   override collective<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): BegunCollective<T> {
     const wait = readWait(call.name, options);
-    const operation = this.#enter(call.steps(this.#channel), call.name, call);
+    const operation = this.#enter(call.steps(this.#channel), call.name, call, call.buffers);
     return { operation, promise: this.job.progress.wait(operation, wait) };
   }
 
@@ -583,17 +583,22 @@ export class Communicator extends CollectiveCalls {
   override collectiveSync<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): T {
     this.job.refuseSync(call.name);
     const wait = readWait(call.name, options);
-    const operation = this.#enter(call.steps(this.#channel), call.name, call);
+    const operation = this.#enter(call.steps(this.#channel), call.name, call, call.buffers);
     this.job.progress.waitSync(operation, wait);
     return operation.result;
   }
 
   /** @param agreed what its messages say of it; `undefined` for one whose messages, if any, go another way */
-  #enter<T>(generator: Generator<void, T>, call: string, agreed: Agreed | undefined): CollectiveOperation<T> {
+  #enter<T>(
+    generator: Generator<void, T>,
+    call: string,
+    agreed: Agreed | undefined,
+    buffers?: readonly TypedArray[],
+  ): CollectiveOperation<T> {
     const refusal = this.#refusal(call);
     if (refusal) throw refusal;
     if (agreed !== undefined) this.#sequence++;
-    return new CollectiveOperation(this.#thenDrain(generator), call, this.#turn, agreed, this.#sequence);
+    return new CollectiveOperation(this.#thenDrain(generator), call, this.#turn, agreed, this.#sequence, buffers);
   }
 
   *#setUp(): Generator<void, void> {

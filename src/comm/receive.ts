@@ -14,6 +14,7 @@ export const NOTHING_TO_RECEIVE: Operation = {
 export class Receive implements Operation {
   readonly #channel: Channel;
   readonly #buffer: TypedArray;
+  readonly #bytes: number;
   readonly #source: number;
   readonly #line: Receive[];
   #complete = false;
@@ -22,6 +23,7 @@ export class Receive implements Operation {
   constructor(channel: Channel, buffer: TypedArray, source: number, line: Receive[]) {
     this.#channel = channel;
     this.#buffer = buffer;
+    this.#bytes = buffer.byteLength;
     this.#source = source;
     this.#line = line;
   }
@@ -47,11 +49,20 @@ export class Receive implements Operation {
 
   #take(message: Uint8Array): void {
     this.#complete = true;
-    if (message.length === this.#buffer.byteLength) bytesOf(this.#buffer).set(message);
-    else {
+    if (message.length !== this.#bytes) {
       this.#error = new RmaError(
         'ERR_TRUNCATE',
-        `receive: the message from rank ${this.#source} has ${message.length} bytes, but the buffer has ${this.#buffer.byteLength}`,
+        `receive: the message from rank ${this.#source} has ${message.length} bytes, but the buffer has ${this.#bytes}`,
+      );
+      return;
+    }
+    try {
+      bytesOf(this.#buffer).set(message);
+    } catch (cause) {
+      this.#error = new RmaError(
+        'ERR_BUFFER',
+        `receive: the buffer was transferred or resized before the message from rank ${this.#source} came, which is lost; leave buffers alone until the call is complete`,
+        { cause },
       );
     }
   }

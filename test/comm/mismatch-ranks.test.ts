@@ -1,10 +1,11 @@
-/** As mismatch.test.ts, on processes and threads, and where memory cannot be shared. */
+/** As mismatch.test.ts and given-away.test.ts, on processes and threads, and where memory cannot be shared. */
 import { describe, expect, test } from 'vitest';
 import { MISMATCHES, missing } from '../ranks/support/mismatches.ts';
 import { RANK_KINDS, runRanks } from '../support/ranks.ts';
 
 interface Done {
   readonly endings: Readonly<Record<string, string>>;
+  readonly givenAway: { readonly wrong: readonly string[]; readonly ended: number };
 }
 
 describe('ranks that call different collectives are told', () => {
@@ -16,6 +17,10 @@ describe('ranks that call different collectives are told', () => {
         for (const mismatch of MISMATCHES) {
           const endings = ranks.map(({ endings }) => endings[mismatch.name]);
           expect(missing(mismatch, endings), mismatch.name).toEqual([]);
+        }
+        for (const { givenAway } of ranks) {
+          expect(givenAway.wrong).toEqual([]);
+          expect(givenAway.ended).toBeGreaterThan(30);
         }
       });
     }

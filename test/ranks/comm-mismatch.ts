@@ -1,5 +1,9 @@
-/** Runs each mismatch of as many ranks as there are (support/mismatches.ts), and prints how it ended at this rank. */
+/**
+ * Runs each mismatch of as many ranks as there are (support/mismatches.ts), and collectives that lose a buffer (support/given-away.ts), and prints how they ended at
+ * this rank.
+ */
 import { init } from 'onesided';
+import { giveAway } from './support/given-away.ts';
 import { ending, MISMATCHES } from './support/mismatches.ts';
 
 const world = await init();
@@ -11,5 +15,5 @@ for (const mismatch of MISMATCHES) {
   endings[mismatch.name] = world.rank < mismatch.size ? await ending(mismatch, comm!) : 'done';
   await world.barrier();
 }
-console.log(JSON.stringify({ endings }));
+console.log(JSON.stringify({ endings, givenAway: await giveAway(world) }));
 await world.finalize();
