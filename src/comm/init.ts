@@ -6,6 +6,7 @@ import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, type Native, nativeStatus } from '../native.ts';
 import { joinAlone } from './bootstrap/alone.ts';
 import { MAX_RANKS } from './bootstrap/control.ts';
+import { keepExitCode } from './bootstrap/exit-code.ts';
 import { markFatalErrors } from './bootstrap/fatal-errors.ts';
 import { joinLaunched } from './bootstrap/launched.ts';
 import { findAddress } from './bootstrap/managers/address.ts';
@@ -150,7 +151,8 @@ async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
     return { membership: joinNamed(needNative(), options.job, options.size!), complete: nothing };
   }
   const invitation = (workerData as { onesided?: ThreadInvitation } | null)?.onesided;
-  if (!isMainThread && invitation !== undefined) return { membership: joinThreads(invitation), complete: nothing };
+  if (!isMainThread && invitation !== undefined)
+    return { membership: joinLauncherThread(invitation), complete: nothing };
   const fd = process.env['ONESIDED_CONTROL_FD'];
   if (fd !== undefined) return { membership: joinLauncher(needNative(), Number(fd)), complete: nothing };
   const manager = findAddress() ?? findPmi() ?? (inPmix() ? findPmix(needNative()) : undefined);
@@ -161,6 +163,13 @@ async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
   } finally {
     stop();
   }
+}
+
+/** Started by `onesided run --ranks threads`. */
+function joinLauncherThread(invitation: ThreadInvitation): Membership {
+  const membership = joinThreads(invitation);
+  keepExitCode(membership.control, membership.rank);
+  return membership;
 }
 
 /** Started by `onesided run`. */
@@ -176,6 +185,7 @@ function joinLauncher(native: Native, fd: number): Membership {
   const membership = joinProcesses(native, fd, rank, size, true);
   native.parentDeathSignal(SIGKILL);
   markFatalErrors(rank);
+  keepExitCode(membership.control, rank);
   // Programs that this one starts are not ranks of this job.
   for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_RANK', 'ONESIDED_SIZE']) delete process.env[name];
   return membership;
