@@ -4,6 +4,7 @@ import { isMainThread, workerData } from 'node:worker_threads';
 import { checkDebug } from '../debug.ts';
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, type Native, nativeStatus } from '../native.ts';
+import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { joinAlone } from './bootstrap/alone.ts';
 import { MAX_RANKS } from './bootstrap/control.ts';
 import { keepExitCode } from './bootstrap/exit-code.ts';
@@ -205,13 +206,13 @@ function patienceOf(
         `init: rank ${rank} of ${size} did not hear from all other ranks through ${name} within ${timeout} ms`,
       ),
     );
+  const onAbort = (): void => controller.abort(reasonOf(signal!));
+  if (signal !== undefined && isAborted(signal)) onAbort();
+  const stopListening = whenAborted(signal, onAbort);
   const timer = timeout === 0 ? undefined : setTimeout(late, timeout);
-  const onAbort = (): void => controller.abort(signal!.reason);
-  if (signal?.aborted) onAbort();
-  signal?.addEventListener('abort', onAbort, { once: true });
   const stop = (): void => {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
+    stopListening();
   };
   return { patience: { signal: controller.signal }, stop };
 }

@@ -12,7 +12,7 @@ import all from '../../vitest.config.ts';
 /** Tests in their own process: some at a time. */
 const ALONE = [
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
-  'test/comm/{collectives-model,control-copy,group,init,messages,mismatch,notices,options,tasks}.test.ts',
+  'test/comm/{abort-signals,collectives-model,control-copy,group,init,messages,mismatch,notices,options,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
   'test/docs/{claims,mpi-names}.test.ts',
