@@ -16,6 +16,7 @@ import { findPmi } from './bootstrap/managers/pmi.ts';
 import { findPmix, inPmix } from './bootstrap/managers/pmix.ts';
 import { checkNamedJob, joinNamed } from './bootstrap/named.ts';
 import { joinProcesses } from './bootstrap/process.ts';
+import { goneLauncher } from './bootstrap/process-start.ts';
 import { joinThreads, type ThreadInvitation } from './bootstrap/thread.ts';
 import { seenByCaller } from './caller.ts';
 import { Communicator } from './communicator.ts';
@@ -61,7 +62,7 @@ let joined: Joined | undefined;
  * - Otherwise: a job of one rank.
  *
  * Errors: `ERR_PROVIDER_UNAVAILABLE` (process ranks without the native addon), `ERR_VERSION`, `ERR_COMM` (the rank or
- * the name is taken, or this process is in another job or has finalized its job), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`,
+ * the name is taken, this process is in another job or has finalized its job, or the job's launcher is gone), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`,
  * `ERR_RMA_TIMEOUT`.
  */
 export async function init(options: InitOptions = {}): Promise<Communicator> {
@@ -185,6 +186,15 @@ function joinLauncher(native: Native, fd: number): Membership {
   }
   const membership = joinProcesses(native, fd, rank, size, true);
   native.parentDeathSignal(SIGKILL);
+  // No signal comes of a launcher that has ended before, and no rank that has not called this by now may ever do.
+  const gone = goneLauncher(membership.control);
+  if (gone !== undefined) {
+    membership.leave();
+    throw new RmaError(
+      'ERR_COMM',
+      `init: the launcher of this job (process ${gone}) is gone, so rank ${rank} does not wait for the other ranks; start the job again`,
+    );
+  }
   markFatalErrors(rank);
   keepExitCode(membership.control, rank);
   // Programs that this one starts are not ranks of this job.
