@@ -24,7 +24,7 @@ const ALONE = [
   'test/trace/{picture,recorder,tasks}.test.ts',
   'test/transfer/*.test.ts',
   'test/verbs/{emulator,emulator-attachments,emulator-keys,emulator-rings}.test.ts',
-  'test/window/{remote,shared}-directory.test.ts',
+  'test/window/{refusals,remote-directory,shared-directory}.test.ts',
 ];
 
 /** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */
