@@ -29,6 +29,21 @@ interface Slab {
   readonly free: { offset: number; bytes: number }[];
 }
 
+/** Memory that peers reach, or an error and no memory. */
+export function allocateRegistered(
+  context: Context,
+  pd: ProtectionDomain,
+  bytes: number,
+): { readonly memory: Memory; readonly region: MemoryRegion } {
+  const memory = context.allocateMemory(bytes);
+  try {
+    return { memory, region: pd.registerMemory(memory, 0, bytes, ALL_ACCESS) };
+  } catch (error) {
+    memory.free();
+    throw error;
+  }
+}
+
 export class Blocks {
   #context: Context;
   #pd: ProtectionDomain;
@@ -48,8 +63,7 @@ export class Blocks {
       if (at >= 0) return this.#cut(slab, at, words, bytes);
     }
     const size = Math.max(SLAB_BYTES, bytes);
-    const memory = this.#context.allocateMemory(size);
-    const region = this.#pd.registerMemory(memory, 0, size, ALL_ACCESS);
+    const { memory, region } = allocateRegistered(this.#context, this.#pd, size);
     const slab: Slab = { memory, region, free: [{ offset: 0, bytes: size }] };
     this.#slabs.push(slab);
     return this.#cut(slab, 0, words, bytes);

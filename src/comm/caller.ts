@@ -8,6 +8,8 @@
  * in advance: a call that succeeds costs what it did.
  */
 
+import { isAborted, reasonOf } from './abort-signals.ts';
+
 /** The errors whose stack says nothing yet: those that the library throws on purpose, by their code. */
 function isOurs(error: unknown): error is Error {
   return error instanceof Error && /^ERR_/.test(String((error as { code?: unknown }).code));
@@ -21,7 +23,8 @@ export async function seenByCaller<T>(promise: Promise<T>, signal?: AbortSignal)
   try {
     return await promise;
   } catch (error) {
-    if (isOurs(error) && !(signal?.aborted && error === signal.reason)) Error.captureStackTrace(error, seenByCaller);
+    if (isOurs(error) && !(signal !== undefined && isAborted(signal) && error === reasonOf(signal)))
+      Error.captureStackTrace(error, seenByCaller);
     throw error;
   }
 }

@@ -12,6 +12,7 @@ import { Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { bufferOf } from '../intrinsics.ts';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier, type Signals } from './barrier.ts';
+import type { Block } from './blocks.ts';
 import { checkRank } from './collective-arguments.ts';
 import { type BegunCollective, type CollectiveCall, CollectiveCalls } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
@@ -24,6 +25,7 @@ import { MessageBarrier } from './message-barrier.ts';
 import { type GeneratorOperation, type Operation, readWait, type WaitOptions } from './operation.ts';
 import { DONE } from './progress.ts';
 import { NOTHING_TO_RECEIVE, Receive } from './receive.ts';
+import { hearWhy, type Refusal } from './refusals.ts';
 import { recordSignals, traceCommunicator } from './traced.ts';
 
 /** The number of looks that a `Sync` barrier takes in its own tight loop before it waits like everything else. */
@@ -154,7 +156,8 @@ export class Communicator extends CollectiveCalls {
       },
       options,
     );
-    await world.collective({ name: 'init', steps: () => world.#setUp() }, options).promise;
+    await world.collective({ name: 'init', steps: () => world.#setUp(world.#barrierWords(world.size)) }, options)
+      .promise;
     return world;
   }
 
@@ -492,6 +495,26 @@ export class Communicator extends CollectiveCalls {
     return all;
   }
 
+  /**
+   * @internal Why a rank could not do its part of what is being made.
+   * @param rank which one: all know it, by an exchange
+   * @param error its error
+   */
+  hearWhy(rank: number, error: unknown): Generator<void, string> {
+    return hearWhy(this.#channel, rank, error);
+  }
+
+  /**
+   * @internal Every rank says whether it could do its part; a barrier by messages.
+   * @param error why this one could not; `undefined` if it could
+   * @returns the first rank that could not
+   */
+  *agree(error: unknown): Generator<void, Refusal | undefined> {
+    const failed = yield* this.exchange(Float64Array.of(error === undefined ? 0 : 1));
+    const rank = failed.indexOf(1);
+    return rank < 0 ? undefined : { rank, why: yield* this.hearWhy(rank, error) };
+  }
+
   /** @internal Whose message the collective that is under way waits for, in words. */
   get awaited(): string {
     const { awaited } = this.#channel;
@@ -601,9 +624,14 @@ export class Communicator extends CollectiveCalls {
     return new CollectiveOperation(this.#thenDrain(generator), call, this.#turn, agreed, this.#sequence, buffers);
   }
 
-  *#setUp(): Generator<void, void> {
+  /** Words for the barrier of a communicator of at most `size` ranks; `undefined` where there are none. Errors: `ERR_VERBS` (no memory). */
+  #barrierWords(size: number): Block | undefined {
+    return this.job.context.capabilities.loadStore ? this.job.blocks.allocate(barrierWords(size)) : undefined;
+  }
+
+  *#setUp(block: Block | undefined): Generator<void, void> {
     const { blocks, context, oversubscribed } = this.job;
-    if (!context.capabilities.loadStore) {
+    if (block === undefined) {
       const anybody = Int32Array.of(oversubscribed ? 1 : 0);
       yield* collectives.allreduce(this.#channel, anybody, Op.MAX.code);
       this.traits = { central: anybody[0] !== 0, plainFlags: false };
@@ -613,7 +641,6 @@ export class Communicator extends CollectiveCalls {
     const { seesPlainStores } = context.parking;
     const lids = this.group.worldRanks;
     const words = barrierWords(this.size);
-    const block = blocks.allocate(words);
     this.onRelease(() => block.free());
     const own = Float64Array.of(oversubscribed ? 1 : 0, seesPlainStores ? 0 : 1, ...block.place);
     const all = yield* this.exchange(own);
@@ -710,7 +737,7 @@ export class Communicator extends CollectiveCalls {
         `split: color must be at least 0, not ${color}; pass Rank.UNDEFINED to join no communicator`,
       );
     }
-    return { name: call, steps: () => this.#split(color, key) };
+    return { name: call, steps: () => this.#split(call, color, key) };
   }
 
   #splitTypeCall(type: 'shared', key: number): CollectiveCall<Communicator | undefined> {
@@ -721,24 +748,46 @@ export class Communicator extends CollectiveCalls {
     return this.#splitCall('splitType', color, key);
   }
 
-  *#split(color: number, key: number): Generator<void, Communicator | undefined> {
-    const all = yield* this.exchange(Float64Array.of(color, key, this.#shared.lastId));
+  *#split(call: string, color: number, key: number): Generator<void, Communicator | undefined> {
+    // What the new communicator needs is made before the ranks know its size: all hear of it if that fails.
+    let block: Block | undefined;
+    let cause: unknown;
+    try {
+      if (color !== Rank.UNDEFINED) block = this.#barrierWords(this.size);
+    } catch (error) {
+      cause = error;
+    }
+    const own = Float64Array.of(color, key, this.#shared.lastId, cause === undefined ? 0 : 1);
+    const stride = own.length;
+    const all = yield* this.exchange(own);
     let last = 0;
+    let refused = -1;
     const members: { rank: number; key: number }[] = [];
     for (let rank = 0; rank < this.size; rank++) {
-      last = Math.max(last, all[3 * rank + 2]);
-      if (all[3 * rank] === color) members.push({ rank, key: all[3 * rank + 1] });
+      const [itsColor, itsKey, itsLast, failed] = all.subarray(stride * rank, stride * (rank + 1));
+      last = Math.max(last, itsLast);
+      if (itsColor === color) members.push({ rank, key: itsKey });
+      if (failed !== 0 && refused < 0) refused = rank;
     }
     // Ids grow at every rank that takes part, so communicators that share a rank never share an id; others cannot meet.
     const id = last + ID_STEP;
     this.#shared.lastId = id;
+    if (refused >= 0) {
+      block?.free();
+      const why = yield* this.hearWhy(refused, cause);
+      throw new RmaError(
+        'ERR_SIZE',
+        `${call}: no communicator was made, because rank ${refused} has no memory for it: ${why}`,
+        cause === undefined ? undefined : { cause },
+      );
+    }
     if (color === Rank.UNDEFINED) return undefined;
     members.sort((a, b) => a.key - b.key || a.rank - b.rank);
     const group = this.group.include(members.map((member) => member.rank));
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);
     // Its first collective, though not called as one: the ranks of the part have just agreed on it.
     part.#channel.begin({ name: 'init' }, ++part.#sequence);
-    yield* part.#setUp();
+    yield* part.#setUp(block);
     return part;
   }
 

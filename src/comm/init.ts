@@ -4,8 +4,10 @@ import { isMainThread, workerData } from 'node:worker_threads';
 import { checkDebug } from '../debug.ts';
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, type Native, nativeStatus } from '../native.ts';
+import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { joinAlone } from './bootstrap/alone.ts';
 import { MAX_RANKS } from './bootstrap/control.ts';
+import { keepExitCode } from './bootstrap/exit-code.ts';
 import { markFatalErrors } from './bootstrap/fatal-errors.ts';
 import { joinLaunched } from './bootstrap/launched.ts';
 import { findAddress } from './bootstrap/managers/address.ts';
@@ -14,6 +16,7 @@ import { findPmi } from './bootstrap/managers/pmi.ts';
 import { findPmix, inPmix } from './bootstrap/managers/pmix.ts';
 import { checkNamedJob, joinNamed } from './bootstrap/named.ts';
 import { joinProcesses } from './bootstrap/process.ts';
+import { goneLauncher } from './bootstrap/process-start.ts';
 import { joinThreads, type ThreadInvitation } from './bootstrap/thread.ts';
 import { seenByCaller } from './caller.ts';
 import { Communicator } from './communicator.ts';
@@ -59,7 +62,7 @@ let joined: Joined | undefined;
  * - Otherwise: a job of one rank.
  *
  * Errors: `ERR_PROVIDER_UNAVAILABLE` (process ranks without the native addon), `ERR_VERSION`, `ERR_COMM` (the rank or
- * the name is taken, or this process is in another job or has finalized its job), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`,
+ * the name is taken, this process is in another job or has finalized its job, or the job's launcher is gone), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`,
  * `ERR_RMA_TIMEOUT`.
  */
 export async function init(options: InitOptions = {}): Promise<Communicator> {
@@ -150,7 +153,8 @@ async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
     return { membership: joinNamed(needNative(), options.job, options.size!), complete: nothing };
   }
   const invitation = (workerData as { onesided?: ThreadInvitation } | null)?.onesided;
-  if (!isMainThread && invitation !== undefined) return { membership: joinThreads(invitation), complete: nothing };
+  if (!isMainThread && invitation !== undefined)
+    return { membership: joinLauncherThread(invitation), complete: nothing };
   const fd = process.env['ONESIDED_CONTROL_FD'];
   if (fd !== undefined) return { membership: joinLauncher(needNative(), Number(fd)), complete: nothing };
   const manager = findAddress() ?? findPmi() ?? (inPmix() ? findPmix(needNative()) : undefined);
@@ -161,6 +165,13 @@ async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
   } finally {
     stop();
   }
+}
+
+/** Started by `onesided run --ranks threads`. */
+function joinLauncherThread(invitation: ThreadInvitation): Membership {
+  const membership = joinThreads(invitation);
+  keepExitCode(membership.control, membership.rank);
+  return membership;
 }
 
 /** Started by `onesided run`. */
@@ -175,7 +186,17 @@ function joinLauncher(native: Native, fd: number): Membership {
   }
   const membership = joinProcesses(native, fd, rank, size, true);
   native.parentDeathSignal(SIGKILL);
+  // No signal comes of a launcher that has ended before, and no rank that has not called this by now may ever do.
+  const gone = goneLauncher(membership.control);
+  if (gone !== undefined) {
+    membership.leave();
+    throw new RmaError(
+      'ERR_COMM',
+      `init: the launcher of this job (process ${gone}) is gone, so rank ${rank} does not wait for the other ranks; start the job again`,
+    );
+  }
   markFatalErrors(rank);
+  keepExitCode(membership.control, rank);
   // Programs that this one starts are not ranks of this job.
   for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_RANK', 'ONESIDED_SIZE']) delete process.env[name];
   return membership;
@@ -195,13 +216,13 @@ function patienceOf(
         `init: rank ${rank} of ${size} did not hear from all other ranks through ${name} within ${timeout} ms`,
       ),
     );
+  const onAbort = (): void => controller.abort(reasonOf(signal!));
+  if (signal !== undefined && isAborted(signal)) onAbort();
+  const stopListening = whenAborted(signal, onAbort);
   const timer = timeout === 0 ? undefined : setTimeout(late, timeout);
-  const onAbort = (): void => controller.abort(signal!.reason);
-  if (signal?.aborted) onAbort();
-  signal?.addEventListener('abort', onAbort, { once: true });
   const stop = (): void => {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
+    stopListening();
   };
   return { patience: { signal: controller.signal }, stop };
 }

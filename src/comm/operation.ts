@@ -6,6 +6,7 @@
  */
 import { argumentRangeError, argumentTypeError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
+import { isAborted } from './abort-signals.ts';
 
 export interface Operation {
   advance(): boolean;
@@ -77,8 +78,10 @@ export function readWait(
   refuseUnknown(call, 'the options', options, others === NONE ? WAIT : [...others, ...WAIT]);
   const { signal, timeout } = reading(call, 'signal and timeout of the options', () => {
     const read = { signal: options.signal, timeout: options.timeout };
-    if (read.signal === undefined || read.signal instanceof AbortSignal) void read.signal?.aborted;
-    else throw argumentTypeError(`signal must be an AbortSignal, not ${show(read.signal)}`);
+    if (read.signal === undefined) return read;
+    if (!(read.signal instanceof AbortSignal))
+      throw argumentTypeError(`signal must be an AbortSignal, not ${show(read.signal)}`);
+    isAborted(read.signal);
     return read;
   });
   if (timeout !== undefined && typeof timeout !== 'number') {

@@ -9,6 +9,7 @@
  */
 import { RmaError } from '../errors.ts';
 import type { Context } from '../verbs/device.ts';
+import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
 import type { Operation, WaitOptions } from './operation.ts';
 
@@ -197,9 +198,10 @@ export class Progress {
 
   /** The `Sync` form: returns when `operation` is complete. */
   waitSync(operation: Operation, options?: WaitOptions): void {
-    if (options?.signal?.aborted) {
+    const signal = options?.signal;
+    if (signal !== undefined && isAborted(signal)) {
       operation.abandon?.();
-      throw options.signal.reason;
+      throw reasonOf(signal);
     }
     try {
       for (let i = 0; i < this.spin; i++) {
@@ -258,7 +260,8 @@ export class Progress {
   /** The promise form. Resolves on the spot (the shared {@link DONE}) when a short spin suffices. */
   wait(operation: Operation, options?: WaitOptions): Promise<void> {
     try {
-      if (options?.signal?.aborted) throw options.signal.reason;
+      const signal = options?.signal;
+      if (signal !== undefined && isAborted(signal)) throw reasonOf(signal);
       const spin = Math.min(this.spin, ASYNC_SPIN);
       for (let i = 0; i < spin; i++) {
         if (!operation.advance()) continue;
@@ -267,7 +270,7 @@ export class Progress {
       }
       const timeoutMs = this.#timeoutOf(options);
       if (this.#takesTurns && this.#pending.size === 0 && this.#letOthersRun(operation)) return DONE;
-      return this.#park(operation, timeoutMs, options?.signal);
+      return this.#park(operation, timeoutMs, signal);
     } catch (error) {
       operation.abandon?.();
       return Promise.reject(this.#liveness.explain(error));
@@ -286,13 +289,15 @@ export class Progress {
   }
 
   #park(operation: Operation, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
+    let onAbort: (() => void) | undefined;
+    // Throws before anything waits.
+    const unsubscribe = whenAborted(signal, () => onAbort!());
     const settled = new Promise<void>((resolve, reject) => {
-      const onAbort = () => {
+      onAbort = () => {
         this.#pending.delete(pending);
         operation.abandon?.();
-        reject(signal!.reason);
+        reject(reasonOf(signal!));
       };
-      signal?.addEventListener('abort', onAbort, { once: true });
       const since = performance.now();
       const pending: Pending = {
         operation,
@@ -301,7 +306,7 @@ export class Progress {
         deadline: since + timeoutMs,
         resolve,
         reject,
-        unsubscribe: () => signal?.removeEventListener('abort', onAbort),
+        unsubscribe,
       };
       this.#pending.add(pending);
       if (!this.#running) {

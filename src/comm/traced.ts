@@ -3,6 +3,7 @@
 import { type CallRecord, recordCalls } from '../trace/calls.ts';
 import type { Channel, Recorder } from '../trace/recorder.ts';
 import type { Context } from '../verbs/device.ts';
+import { isAborted } from './abort-signals.ts';
 import type { Signals } from './barrier.ts';
 import { COLLECTIVE_NAMES } from './collective-signature.ts';
 import type { Operation, WaitOptions } from './operation.ts';
@@ -18,7 +19,7 @@ export class TracedProgress extends Progress {
   }
 
   override waitSync(operation: Operation, options?: WaitOptions): void {
-    if (options?.signal?.aborted || !this.looked(operation)) {
+    if ((options?.signal !== undefined && isAborted(options.signal)) || !this.looked(operation)) {
       const span = this.#recorder.begin('wait', operation.describe());
       try {
         super.waitSync(operation, options);

@@ -10,6 +10,7 @@
  */
 import { RmaError } from '../errors.ts';
 import type { Cpu, Simulator, Watcher } from '../providers/modelled/simulator.ts';
+import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
 import type { Operation, WaitOptions } from './operation.ts';
 import { DONE, type Liveness, type Waiting } from './progress.ts';
@@ -22,8 +23,6 @@ interface Pending {
   /** No signal and no deadline ends it any more. */
   release(): void;
 }
-
-const nothing = (): void => {};
 
 /** So many calls that were complete at once, and while which no time has passed, take so many microseconds: what they cost on a processor. */
 const FREE_CALLS = 64;
@@ -125,28 +124,27 @@ export class VirtualProgress implements Waiting, Watcher {
 
   wait(operation: Operation, options?: WaitOptions): Promise<void> {
     try {
-      if (options?.signal?.aborted) throw options.signal.reason;
+      const signal = options?.signal;
+      if (signal !== undefined && isAborted(signal)) throw reasonOf(signal);
       if (operation.advance()) return this.done();
       const failure = this.#liveness.failure();
       if (failure !== undefined) throw failure;
+      return this.#park(operation, options);
     } catch (error) {
       operation.abandon?.();
       return Promise.reject(this.#liveness.explain(error));
     }
-    return this.#park(operation, options);
   }
 
   #park(operation: Operation, options: WaitOptions | undefined): Promise<void> {
     const signal = options?.signal;
+    let onAbort: (() => void) | undefined;
+    // Throws before anything waits.
+    const release = whenAborted(signal, () => onAbort!());
     const settled = new Promise<void>((resolve, reject) => {
       const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.timeout;
-      let release = nothing;
-      const pending: Pending = { operation, since: this.#cpu.time, resolve, reject, release: () => release() };
-      if (signal !== undefined) {
-        const onAbort = (): void => this.#end(pending, signal.reason);
-        signal.addEventListener('abort', onAbort, { once: true });
-        release = () => signal.removeEventListener('abort', onAbort);
-      }
+      const pending: Pending = { operation, since: this.#cpu.time, resolve, reject, release };
+      onAbort = () => this.#end(pending, reasonOf(signal!));
       if (timeoutMs < Number.POSITIVE_INFINITY) this.#setDeadline(pending, timeoutMs);
       this.#pending.add(pending);
       this.#cpu.beginWait();

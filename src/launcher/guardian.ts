@@ -1,38 +1,43 @@
 /**
  * Starts processes that do not outlive this one, whatever ends it.
  *
- * A small shell process, the guardian, in a session of its own, reads a pipe whose other end only this process holds: `+ PID` when a
- * process has started, `- PID` when nothing of it is left. When this process dies, of SIGKILL for instance, the kernel closes the
- * pipe, and the guardian kills the process groups that were not taken back. Idle it sleeps in `read`. It works for every
- * program, also for one that never calls `init` or is in an endless loop.
+ * A small shell process, the guardian, in a session of its own, reads a pipe whose other end only this process holds: `= MARK`, `+ PID` when a
+ * process has started, `- PID` when nothing of it is left, `.` when the job has ended. When this process dies, of SIGKILL for instance, the kernel
+ * closes the pipe, and the guardian kills the process groups that were not taken back, and all processes with the job's mark (descendants.ts): what the
+ * ranks have started in other groups, and the one that was being started, of which the guardian has not heard. That one may not have become
+ * its program yet, and has no mark before, so the guardian looks again a little later. Idle it sleeps in `read`. It works for every program,
+ * also for one that never calls `init` or is in an endless loop.
  *
- * A process that was being started when this one died would not be known to the guardian. So each begins as a shell that waits
- * for a line, which is written after the guardian's; at the end of the file it exits, otherwise it becomes the program, under the same PID.
+ * Programs are started directly, not by a shell: a shell keeps variables to itself whose names it does not like, and makes new values of others.
  *
- * Where there is no `/bin/sh`, programs are started directly and unguarded.
+ * Where there is no `/bin/sh`, nobody guards them; where there is no `grep` or `xargs`, only their groups are.
  */
 import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import type { Duplex } from 'node:stream';
+import type { Writable } from 'node:stream';
+import { MARK_VARIABLE } from './descendants.ts';
 
 const SHELL = '/bin/sh';
 
 const GUARD = `
 trap '' HUP INT TERM
-live=
-while read -r op pid; do
+live= mark=
+while read -r op what; do
   case $op in
-    +) live="$live $pid " ;;
-    -) live="\${live%% $pid *} \${live#* $pid }" ;;
+    =) mark=$what ;;
+    +) live="$live $what " ;;
+    -) live="\${live%% $what *} \${live#* $what }" ;;
+    .) exit ;;
   esac
 done
+[ -n "$mark" ] || exit
 for pid in $live; do kill -s KILL -- "-$pid"; done
+for seconds in 0 1 2; do
+  sleep $seconds
+  marked=$(printf '%s\\0' /proc/[0-9]*/environ | xargs -0 grep -lsF "${MARK_VARIABLE}=$mark")
+  for file in $marked; do pid=\${file#/proc/}; kill -s KILL "\${pid%/environ}"; done
+done
 `;
-
-/** `$0 "$@"`, when a line has come on the descriptor. */
-function begin(fd: number): string {
-  return `read -r go <&${fd} || exit 1; exec ${fd}<&-; exec "$0" "$@"`;
-}
 
 export interface Guardian {
   /** As `child_process.spawn`; the process leads a session, and thus a process group, of its own. */
@@ -43,43 +48,38 @@ export interface Guardian {
   ): ChildProcess;
   /** Nothing is left of the group that this process led. */
   gone(pid: number): void;
-  /** Ends the guardian once it has read everything. */
-  close(): void;
+  /** Ends the guardian. @param nothingLeft otherwise it kills what it knows of, as it does when this process dies */
+  close(nothingLeft: boolean): void;
 }
 
-export function startGuardian(): Guardian {
-  if (!existsSync(SHELL)) {
-    return {
-      spawn: (command, args, options) => spawn(command, args, { ...options, detached: true }),
-      gone: () => {},
-      close: () => {},
-    };
-  }
+/** @param mark of the job, in the environment of all that is started */
+export function startGuardian(mark: string): Guardian {
+  const pipe = existsSync(SHELL) ? pipeToGuardian(mark) : undefined;
+  const say = (line: string): void => void pipe?.write(`${line}\n`);
+  return {
+    spawn: (command, args, options) => {
+      const child = spawn(command, args, { ...options, detached: true });
+      if (child.pid !== undefined) say(`+ ${child.pid}`);
+      return child;
+    },
+    gone: (pid) => say(`- ${pid}`),
+    close: (nothingLeft) => void pipe?.end(nothingLeft ? '.\n' : undefined),
+  };
+}
+
+function pipeToGuardian(mark: string): Writable {
+  const { PATH } = process.env;
   const shell = spawn(SHELL, ['-c', GUARD, 'onesided-guardian'], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
-    env: {},
+    // Not the mark of a job that this one is started in: what it started goes with it, but not its guardian.
+    env: PATH === undefined ? {} : { PATH },
   });
   const { stdin } = shell;
   // If somebody ends the guardian, the job goes on without it.
   shell.on('error', () => {});
   stdin.on('error', () => {});
   shell.unref();
-  return {
-    spawn: (command, args, options) => {
-      const fd = options.stdio.length;
-      const child = spawn(SHELL, ['-c', begin(fd), command, ...args], {
-        ...options,
-        detached: true,
-        stdio: [...options.stdio, 'pipe'],
-      });
-      if (child.pid === undefined) return child;
-      const go = child.stdio[fd] as Duplex;
-      go.on('error', () => {});
-      stdin.write(`+ ${child.pid}\n`, () => go.end('\n', () => go.destroy()));
-      return child;
-    },
-    gone: (pid) => void stdin.write(`- ${pid}\n`),
-    close: () => void stdin.end(),
-  };
+  stdin.write(`= ${mark}\n`);
+  return stdin;
 }

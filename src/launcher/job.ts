@@ -6,6 +6,7 @@ import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 import { writeTrace } from '../trace/chrome.ts';
 import type { TraceRequest } from '../trace/request.ts';
 import type { Recording } from '../trace/ring.ts';
+import { MARK_VARIABLE } from './descendants.ts';
 import type { Destination } from './line-merger.ts';
 
 export { MAX_RANKS };
@@ -81,9 +82,15 @@ export function checkLaunch(options: LaunchOptions): void {
 /** By how much the deadline of a rank's own waits is later than the launcher's, in seconds. */
 const AFTER_LAUNCHER_S = 5;
 
-/** What every rank finds in its environment; the caller adds `ONESIDED_RANK`. A job inside a rank is a job of its own. */
-export function environmentOfRanks({ env = process.env, size, timeout }: LaunchOptions): NodeJS.ProcessEnv {
-  const own: NodeJS.ProcessEnv = { ...env, ONESIDED_SIZE: String(size) };
+/**
+ * What every rank finds in its environment; the caller adds `ONESIDED_RANK`. A job inside a rank is a job of its own.
+ * @param mark of the job (descendants.ts)
+ */
+export function environmentOfRanks(
+  { env = process.env, size, timeout }: LaunchOptions,
+  mark: string,
+): NodeJS.ProcessEnv {
+  const own: NodeJS.ProcessEnv = { ...env, ONESIDED_SIZE: String(size), [MARK_VARIABLE]: mark };
   for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_TRACE', 'ONESIDED_TRACE_EVENTS', FATAL_VARIABLE])
     delete own[name];
   // For ranks whose launcher is gone. Where it is not, it ends the job first: it asks each rank what it waits in, and a

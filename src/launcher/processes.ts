@@ -10,10 +10,12 @@ import { closeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createControl } from '../comm/bootstrap/control.ts';
 import { FATAL_VARIABLE } from '../comm/bootstrap/fatal-errors.ts';
+import { noteLauncher } from '../comm/bootstrap/process-start.ts';
 import { readRings } from '../comm/bootstrap/tracing.ts';
 import { RmaError } from '../errors.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { wakeAll } from '../providers/emulator/bells.ts';
+import { killMarked, newMark } from './descendants.ts';
 import { startGuardian } from './guardian.ts';
 import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, withTrace } from './job.ts';
 import { JobOutput } from './job-output.ts';
@@ -45,8 +47,10 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
     );
   }
   const { fd, control } = createControl(native, size, options.trace?.events ?? 0);
+  noteLauncher(control);
   const children: (ChildProcess | undefined)[] = new Array(size).fill(undefined);
-  const guardian = startGuardian();
+  const mark = newMark();
+  const guardian = startGuardian(mark);
   const supervisor = new Supervisor(
     control,
     {
@@ -60,8 +64,9 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
   const stopPassingOn = options.signals === true ? passSignalsOn(supervisor) : () => {};
   /** Groups in which something is left although their rank has ended. */
   const leftovers = new Set<number>();
+  let ended = false;
   try {
-    const env = environmentOfRanks(options);
+    const env = environmentOfRanks(options, mark);
     if (!output.direct) env[FATAL_VARIABLE] = '1';
     const stream = output.direct ? 'inherit' : 'pipe';
     const unstarted = (from: number): void => {
@@ -107,13 +112,15 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
       signalGroup(pid, 'SIGKILL');
       guardian.gone(pid);
     }
+    killMarked(mark);
+    ended = true;
     await output.drained(OUTPUT_WITHIN);
     output.showFatal(result.failure?.rank);
     return withTrace(result, options, (events) => readRings(fd, size, events));
   } finally {
     stopPassingOn();
     output.close();
-    guardian.close();
+    guardian.close(ended);
     closeSync(fd);
   }
 }

@@ -96,7 +96,8 @@ export class Supervisor {
     if (this.#endings[rank] !== undefined) return;
     this.#endings[rank] = ending;
     this.#running--;
-    const { signal, code } = ending;
+    const { signal } = ending;
+    const code = this.#codeOf(rank);
     if (signal !== undefined) this.#declare(rank, FailKind.SIGNAL, constants.signals[signal]);
     else if (code !== 0) this.#declare(rank, FailKind.EXIT_CODE, code);
     else if (this.#state(rank) !== RankState.FINALIZED) this.#declare(rank, FailKind.NO_FINALIZE, 0);
@@ -198,8 +199,8 @@ export class Supervisor {
       const missing = this.#state(declared) === RankState.ABSENT ? 'init()' : 'finalize()';
       const message =
         `rank ${declared} exited with code 0 without calling ${missing} (${this.#ranks.describe(declared)}); ` +
-        `rank ${first} then exited with code ${ending.code}`;
-      this.#conclude(ending.code, { kind: 'no-finalize', rank: declared, message }, [declared, first]);
+        `rank ${first} then exited with code ${this.#codeOf(first)}`;
+      this.#conclude(asExitCode(ending.code), { kind: 'no-finalize', rank: declared, message }, [declared, first]);
     } else this.#blameEnding(first, ending);
     this.#stopAfter(this.#graceMs);
   }
@@ -207,9 +208,8 @@ export class Supervisor {
   #blameEnding(rank: number, { code, signal }: Ending): void {
     const who = this.#ranks.describe(rank);
     if (signal === undefined) {
-      this.#conclude(code, { kind: 'exit-code', rank, message: `rank ${rank} exited with code ${code} (${who})` }, [
-        rank,
-      ]);
+      const message = `rank ${rank} exited with code ${this.#codeOf(rank)} (${who})`;
+      this.#conclude(asExitCode(code), { kind: 'exit-code', rank, message }, [rank]);
     } else {
       const message = `rank ${rank} was killed by ${signal} (${who})`;
       this.#conclude(128 + constants.signals[signal], { kind: 'signal', rank, message }, [rank]);
@@ -271,6 +271,16 @@ export class Supervisor {
     this.#wake();
   }
 
+  /** The code that a rank has ended with, also where the system does not keep all of it (bootstrap/exit-code.ts). */
+  #codeOf(rank: number): number {
+    const { slots, slotWords } = this.#control;
+    const slot = rank * slotWords;
+    const { code } = this.#endings[rank]!;
+    return code !== 0 && Atomics.load(slots, slot + Slot.FAIL_KIND) === FailKind.EXIT_CODE
+      ? Atomics.load(slots, slot + Slot.FAIL_VALUE)
+      : code;
+  }
+
   #state(rank: number): number {
     return Atomics.load(this.#control.slots, rank * this.#control.slotWords + Slot.STATE);
   }
@@ -302,4 +312,9 @@ export class Supervisor {
 
 function failed(ending: Ending): boolean {
   return ending.signal !== undefined || ending.code !== 0;
+}
+
+/** What a process can end with for a rank that has failed with `code`: the system keeps eight bits, and 0 would be a success. */
+function asExitCode(code: number): number {
+  return code & 255 || 1;
 }

@@ -12,6 +12,7 @@ import type { ThreadInvitation } from '../comm/bootstrap/thread.ts';
 import { wakeAll } from '../providers/emulator/bells.ts';
 import { Broker } from '../providers/emulator/thread-fabric.ts';
 import { readRing, ringBytes } from '../trace/ring.ts';
+import { killMarked, newMark } from './descendants.ts';
 import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, withTrace } from './job.ts';
 import { JobOutput } from './job-output.ts';
 import { resolveScript } from './script.ts';
@@ -33,6 +34,7 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
   const memory = new SharedArrayBuffer(controlBytes(size));
   const control = viewControl(memory, size);
   formatControl(control);
+  const mark = newMark();
   const broker = new Broker();
   const rings: SharedArrayBuffer[] = [];
   const workers: Worker[] = [];
@@ -52,7 +54,7 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
   const output = new JobOutput(size, options.output, (exitCode, failure) => supervisor.abort(exitCode, failure));
   const stopPassingOn = options.signals === true ? passSignalsOn(supervisor) : () => {};
   try {
-    const env = environmentOfRanks(options);
+    const env = environmentOfRanks(options, mark);
     for (let rank = 0; rank < size; rank++) {
       const port = broker.connect(rank);
       if (trace !== undefined) rings.push(new SharedArrayBuffer(ringBytes(trace.events)));
@@ -83,6 +85,7 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
       });
     }
     const result = await supervisor.done;
+    killMarked(mark);
     await output.drained(OUTPUT_WITHIN);
     output.showFatal(result.failure?.rank);
     return withTrace(result, options, () =>

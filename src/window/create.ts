@@ -3,12 +3,13 @@
 import { types } from 'node:util';
 import { barrierWords, makeBarrier } from '../comm/barrier.ts';
 import type { Block } from '../comm/blocks.ts';
-import { PLACE_NUMBERS } from '../comm/blocks.ts';
+import { allocateRegistered, PLACE_NUMBERS } from '../comm/blocks.ts';
 import type { CollectiveName } from '../comm/collective-signature.ts';
 import { Communicator, checkLength, type OwnChannel } from '../comm/communicator.ts';
 import type { Job, Meetings } from '../comm/job.ts';
 import { MessageBarrier } from '../comm/message-barrier.ts';
 import { type GeneratorOperation, readWait, type WaitOptions } from '../comm/operation.ts';
+import type { Refusal } from '../comm/refusals.ts';
 import {
   arrayOver,
   isTypedArrayConstructor,
@@ -33,7 +34,7 @@ import { OperationServer } from '../transfer/operation-server.ts';
 import { RemotePart } from '../transfer/remote-part.ts';
 import { RemoteStripes, remoteStripeWords } from '../transfer/remote-stripes.ts';
 import { RequestUpdates } from '../transfer/request-updates.ts';
-import { type Meeting, type RemoteWord, RequestTransfer } from '../transfer/requests.ts';
+import { type Meeting, type RemoteRegion, type RemoteWord, RequestTransfer } from '../transfer/requests.ts';
 import { STRIPE_WORDS, Stripes } from '../transfer/stripes.ts';
 import { readOwner, SHARE_NUMBERS, type Share, shareMemory, UserMemory } from '../transfer/user-memory.ts';
 import { ALL_ACCESS } from '../verbs/checks.ts';
@@ -367,7 +368,11 @@ function allocate(comm: Communicator, call: string, bytes: number): Memory {
   try {
     return comm.job.allocateMemory(bytes);
   } catch (cause) {
-    throw new RmaError('ERR_SIZE', `${call}: cannot allocate ${bytes} bytes of shared memory`, { cause });
+    throw new RmaError(
+      'ERR_SIZE',
+      `${call}: cannot allocate ${bytes} bytes of shared memory: ${(cause as Error).message}`,
+      { cause },
+    );
   }
 }
 
@@ -445,6 +450,91 @@ function beginWindow(
   };
 }
 
+/** What a rank has made for a window before the others know of it. */
+interface Prepared {
+  /** What it tells the others. */
+  readonly numbers: Float64Array;
+  readonly block: Block;
+  /** Its part; absent if it has none that others can reach. */
+  readonly region: MemoryRegion | undefined;
+  discard(): void;
+}
+
+/**
+ * Makes this rank's words of a window, and registers its part.
+ * @param node where in its words those of the schemes begin
+ * @param words how many 32-bit words it needs
+ * Errors: `ERR_SIZE`; then nothing is left.
+ */
+function prepare(
+  comm: Communicator,
+  call: string,
+  flavor: Flavor,
+  offer: Offer,
+  node: number,
+  words: number,
+): Prepared {
+  const { job, size } = comm;
+  const { loadStore } = job.context.capabilities;
+  const { neighbours } = job.context;
+  const { hints, local, memory } = offer;
+  let region: MemoryRegion | undefined;
+  let block: Block | undefined;
+  let atomics: Block | undefined;
+  const discard = (): void => {
+    region?.deregister();
+    if (atomics !== block) atomics?.free();
+    block?.free();
+  };
+  try {
+    if (!loadStore) atomics = allocateWords(job, remoteWords(size, flavor));
+    else if (locksByRequests(hints, true)) atomics = allocateWords(job, remoteLockWords(size));
+    block = loadStore ? job.blocks.allocate(words) : atomics!;
+    if (memory !== undefined) region = job.pd.registerMemory(memory, local.byteOffset, local.byteLength, ALL_ACCESS);
+  } catch (cause) {
+    discard();
+    throw new RmaError(
+      'ERR_SIZE',
+      `${call}: there is no memory for what the library needs for the window: ${(cause as Error).message}`,
+      { cause },
+    );
+  }
+  // Nobody knows where they are yet.
+  if (loadStore) setUpNode(hints, block.words.subarray(node, words));
+  if (atomics !== undefined) atomics.words[0] = firstLockWord(hints, size);
+  const numbers = new Float64Array(NUMBERS);
+  numbers[WORDS] = atomics?.place[0] ?? 0;
+  numbers[WORDS + 1] = atomics?.place[1] ?? 0;
+  numbers[BYTES] = (offer.wanted ?? local.length) * local.BYTES_PER_ELEMENT;
+  numbers[DISP_UNIT] = offer.dispUnit;
+  numbers[RKEY] = region?.rkey ?? 0;
+  numbers[ADDRESS] = region?.address ?? 0;
+  numbers[SCHEME] = numberOf(hints);
+  numbers[ELEMENT] = local.BYTES_PER_ELEMENT;
+  numbers.set(block.place, PLACE);
+  numbers[SPACE] = comm.lastSpace;
+  if (neighbours !== undefined && memory !== undefined) {
+    numbers[HANDLE] = neighbours.handleOf(memory);
+    numbers[HANDLE_BYTES] = memory.byteLength;
+    numbers[HANDLE_OFFSET] = local.byteOffset;
+  }
+  if (offer.share !== undefined) numbers.set(offer.share.numbers, SHARE);
+  return { numbers, block, region, discard };
+}
+
+/** The numbers of a rank that makes no window. */
+function refusing(): Float64Array {
+  const numbers = new Float64Array(NUMBERS);
+  numbers[REFUSED] = 1;
+  return numbers;
+}
+
+/** For the other ranks. */
+function notMade(call: string, { rank, why }: Refusal): RmaError {
+  const reason = why.startsWith(`${call}: `) ? why.slice(call.length + 2) : why;
+  return new RmaError('ERR_WIN', `${call}: no window was created, because the call failed on rank ${rank}: ${reason}`);
+}
+
 /** The collective part. A rank that refuses says so, so that nobody waits for it. */
 function* meet(
   comm: Communicator,
@@ -467,61 +557,30 @@ function* meet(
   const words = node + (offer === undefined ? 0 : nodeWords(offer.hints, size));
   const { loadStore } = job.context.capabilities;
   const { neighbours } = job.context;
-  const mine = new Float64Array(NUMBERS);
-  let region: MemoryRegion | undefined;
-  let block: Block | undefined;
-  let atomics: Block | undefined;
-  if (offer === undefined) mine[REFUSED] = 1;
-  else {
-    if (!loadStore) atomics = allocateWords(job, remoteWords(size, flavor));
-    else if (locksByRequests(offer.hints, true)) atomics = allocateWords(job, remoteLockWords(size));
-    block = loadStore ? job.blocks.allocate(words) : atomics!;
-    // Nobody knows where they are yet.
-    if (loadStore) setUpNode(offer.hints, block.words.subarray(node, words));
-    if (atomics !== undefined) atomics.words[0] = firstLockWord(offer.hints, size);
-    mine[WORDS] = atomics?.place[0] ?? 0;
-    mine[WORDS + 1] = atomics?.place[1] ?? 0;
-    if (offer.memory !== undefined) {
-      region = job.pd.registerMemory(offer.memory, offer.local.byteOffset, offer.local.byteLength, ALL_ACCESS);
-    }
-    mine[BYTES] = (offer.wanted ?? offer.local.length) * offer.local.BYTES_PER_ELEMENT;
-    mine[DISP_UNIT] = offer.dispUnit;
-    mine[RKEY] = region?.rkey ?? 0;
-    mine[ADDRESS] = region?.address ?? 0;
-    mine[SCHEME] = numberOf(offer.hints);
-    mine[ELEMENT] = offer.local.BYTES_PER_ELEMENT;
-    mine.set(block.place, PLACE);
-    mine[SPACE] = comm.lastSpace;
-    if (neighbours !== undefined && offer.memory !== undefined) {
-      mine[HANDLE] = neighbours.handleOf(offer.memory);
-      mine[HANDLE_BYTES] = offer.memory.byteLength;
-      mine[HANDLE_OFFSET] = offer.local.byteOffset;
-    }
-    if (offer.share !== undefined) mine.set(offer.share.numbers, SHARE);
+  let prepared: Prepared | undefined;
+  let failure = wrong;
+  try {
+    if (offer !== undefined) prepared = prepare(comm, call, flavor, offer, node, words);
+  } catch (error) {
+    failure = error;
   }
+  const { numbers = refusing() } = prepared ?? {};
   let onDiscard: (() => void) | undefined;
   const discard = (): void => {
     onDiscard?.();
-    region?.deregister();
-    if (atomics !== block) atomics?.free();
-    block?.free();
+    prepared?.discard();
     offer?.discard();
   };
-  const all = yield* comm.exchange(mine);
+  const all = yield* comm.exchange(numbers);
   const of = (rank: number, what: number): number => all[NUMBERS * rank + what];
   const refused = indexWhere(size, (rank) => of(rank, REFUSED) !== 0);
   const broken = refused < 0 ? brokenPromise(call, size, of, offer?.hints) : undefined;
-  if (offer === undefined || block === undefined || refused >= 0 || broken !== undefined) {
+  if (offer === undefined || prepared === undefined || refused >= 0 || broken !== undefined) {
     discard();
-    throw (
-      wrong ??
-      broken ??
-      new RmaError(
-        'ERR_WIN',
-        `${call}: no window was created, because the call on rank ${refused} refused its arguments; see the error on that rank`,
-      )
-    );
+    const why = refused < 0 ? '' : yield* comm.hearWhy(refused, failure);
+    throw failure ?? broken ?? notMade(call, { rank: refused, why });
   }
+  const { block, region } = prepared;
 
   const blockOf = (rank: number): Int32Array =>
     rank === comm.rank
@@ -564,26 +623,29 @@ function* meet(
   };
   const byRequests = movesByRequests(offer.hints, loadStore);
   if (byRequests || locksByRequests(offer.hints, loadStore)) {
-    const transfer = new RequestTransfer(
-      job.context,
-      job.pd,
-      job.origins,
-      size,
-      offer.hints.fence === 'remote-notify',
-      requestTrace(comm, trace),
-      { now: () => job.progress.now(), findFailure: () => job.findFailure(), timeout: job.progress.timeout },
-    );
-    wire = transfer;
-    if (region !== undefined && offer.local.byteOffset === 0) transfer.lendPart(offer.local.buffer, region);
-    const regions = Array.from({ length: size }, (_, rank) => ({ rkey: of(rank, RKEY), address: of(rank, ADDRESS) }));
-    if (job.tasks !== undefined) transfer.connectLater(meetingOf(comm, space, job.tasks.meetings), lids, regions);
-    else {
-      const numbers = yield* comm.exchange(
-        Float64Array.from({ length: size }, (_, rank) => transfer.queuePairFor(rank)),
+    const makeTransfer = (): RequestTransfer =>
+      new RequestTransfer(
+        job.context,
+        job.pd,
+        job.origins,
+        size,
+        offer.hints.fence === 'remote-notify',
+        requestTrace(comm, trace),
+        { now: () => job.progress.now(), findFailure: () => job.findFailure(), timeout: job.progress.timeout },
       );
-      const mineAt = Float64Array.from({ length: size }, (_, rank) => numbers[size * rank + comm.rank]);
-      transfer.connect(lids, mineAt, regions);
+    const regions = Array.from({ length: size }, (_, rank) => ({ rkey: of(rank, RKEY), address: of(rank, ADDRESS) }));
+    if (job.tasks !== undefined) {
+      wire = makeTransfer();
+      wire.connectLater(meetingOf(comm, space, job.tasks.meetings), lids, regions);
+    } else {
+      try {
+        wire = yield* connected(comm, call, makeTransfer, regions);
+      } catch (error) {
+        discard();
+        throw error;
+      }
     }
+    if (region !== undefined && offer.local.byteOffset === 0) wire.lendPart(offer.local.buffer, region);
     if (!loadStore) {
       const word = (rank: number, i: number): RemoteWord => remoteWord(rank, remoteLockWords(size) + i);
       const failed = (): number => {
@@ -596,7 +658,7 @@ function* meet(
       });
       updates = new RequestUpdates(wire, comm.rank, regions, remoteStripes, inBulk(offer.hints), loadNative());
     }
-    yield* comm.farewell();
+    if (job.tasks !== undefined) yield* comm.farewell();
   }
   const requests = byRequests ? wire : undefined;
   const general =
@@ -748,6 +810,45 @@ function* meet(
   };
 }
 
+/** Work requests among the ranks of a window. A rank that cannot make its queue pairs, or connect them, says so. */
+function* connected(
+  comm: Communicator,
+  call: string,
+  make: () => RequestTransfer,
+  regions: readonly RemoteRegion[],
+): Generator<void, RequestTransfer> {
+  const { rank: self, size } = comm;
+  let transfer: RequestTransfer | undefined;
+  let failure: unknown;
+  const attempt = (step: () => void): void => {
+    try {
+      step();
+    } catch (error) {
+      failure = error;
+    }
+  };
+  // A queue pair for each rank, and whether they could not be made.
+  const stride = size + 1;
+  const own = new Float64Array(stride);
+  attempt(() => {
+    transfer = make();
+    for (let rank = 0; rank < size; rank++) own[rank] = transfer.queuePairFor(rank);
+  });
+  if (failure !== undefined) own[size] = 1;
+  const numbers = yield* comm.exchange(own);
+  const first = indexWhere(size, (rank) => numbers[stride * rank + size] !== 0);
+  let refusal: Refusal | undefined;
+  if (first >= 0) refusal = { rank: first, why: yield* comm.hearWhy(first, failure) };
+  else {
+    const mineAt = Float64Array.from({ length: size }, (_, rank) => numbers[stride * rank + self]);
+    attempt(() => transfer!.connect(comm.group.worldRanks, mineAt, regions));
+    refusal = yield* comm.agree(failure);
+  }
+  if (refusal === undefined) return transfer!;
+  transfer?.close();
+  throw failure ?? notMade(call, refusal);
+}
+
 /** @param space a space of messages that is the window's at all its ranks, and no other's that has one of them */
 function meetingOf(comm: Communicator, space: number, meetings: Meetings): Meeting {
   const lids = comm.group.worldRanks;
@@ -834,7 +935,7 @@ function* allocateByFirst(
   const [rkey, address] = told;
   if (rkey < 0) {
     discard();
-    throw failure ?? new RmaError('ERR_SIZE', `${call}: rank 0 could not allocate ${total} bytes of shared memory`);
+    throw failure ?? notMade(call, { rank: 0, why: yield* comm.hearWhy(0, failure) });
   }
   return {
     part(rank, pointers) {
@@ -863,8 +964,7 @@ function remoteWords(size: number, flavor: Flavor | undefined): number {
 
 /** A block of such words, in the form of one that is shared. */
 function allocateWords(job: Job, words: number): Block {
-  const memory = job.context.allocateMemory(8 * words);
-  const region = job.pd.registerMemory(memory, 0, 8 * words, ALL_ACCESS);
+  const { memory, region } = allocateRegistered(job.context, job.pd, 8 * words);
   return {
     words: new Int32Array(memory.buffer, 0, 2 * words),
     place: [region.rkey, region.address, 8 * words, 0],

@@ -12,7 +12,8 @@ import all from '../../vitest.config.ts';
 /** Tests in their own process: some at a time. */
 const ALONE = [
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
-  'test/comm/{collectives-model,control-copy,given-away,group,init,messages,mismatch,notices,options,tasks}.test.ts',
+  'test/comm/{abort-signals,collectives-model,control-copy,given-away,group}.test.ts',
+  'test/comm/{init,messages,mismatch,notices,options,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
   'test/docs/{claims,mpi-names}.test.ts',
@@ -24,7 +25,7 @@ const ALONE = [
   'test/trace/{picture,recorder,tasks}.test.ts',
   'test/transfer/*.test.ts',
   'test/verbs/{emulator,emulator-attachments,emulator-keys,emulator-rings}.test.ts',
-  'test/window/{remote,shared}-directory.test.ts',
+  'test/window/{refusals,remote-directory,shared-directory}.test.ts',
 ];
 
 /** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */

@@ -109,6 +109,31 @@ describe.skipIf(loadNative() === undefined).concurrent('ranks that are processes
       expect(stdout).toContain('[1] ["*:env=ONESIDED_SIZE","*:env=ONESIDED_TIMEOUT","1:argv","-n","--"]\n');
     });
 
+    it('is the environment as it was, whatever a shell thinks of its names and values', async () => {
+      const env = {
+        PATH: process.env['PATH'],
+        'a.b': '1',
+        'npm_config_//registry.example.org/:_authToken': 'x=y',
+        'BASH_FUNC_f%%': '() { echo no; }',
+        IFS: ' :',
+        PPID: '7',
+        OPTIND: 'abc',
+        PWD: '/nowhere',
+        OLDPWD: '/nowhere/else',
+        SHLVL: '41',
+        _: 'underscore',
+        LINES: ' two\nlines ',
+        empty: '',
+      };
+      const { code, stdout, stderr } = await start(['run', '-n', '2', PROBE, '*:environment'], { env }).finished;
+      expect([code, stderr]).toEqual([0, '']);
+      for (const rank of [0, 1]) {
+        const [, json] = new RegExp(`^\\[${rank}\\] (.*)$`, 'm').exec(stdout)!;
+        const all = Object.entries(JSON.parse(json)).filter(([name]) => !name.startsWith('ONESIDED_'));
+        expect(Object.fromEntries(all)).toEqual(env);
+      }
+    });
+
     it('is standard input for rank 0 only', async () => {
       const { child, finished } = start(['run', '-n', '2', PROBE, '*:stdin', '*:print=done'], {
         stdio: ['pipe', 'pipe', 'pipe'],

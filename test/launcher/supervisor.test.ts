@@ -116,6 +116,34 @@ describe('the first failure', () => {
     });
   });
 
+  it.each([
+    [256, 1],
+    [-256, 1],
+    [257, 1],
+    [-1, 255],
+    [600, 88],
+  ])('with code %d gives the job code %d: a failure is never taken for 0', async (code, exitCode) => {
+    const { supervisor } = job(1);
+    supervisor.ended(0, { code });
+    await vi.runAllTimersAsync();
+    expect(await supervisor.done).toEqual({
+      exitCode,
+      failure: { kind: 'exit-code', rank: 0, message: `rank 0 exited with code ${code} (pid 100)` },
+    });
+  });
+
+  it('is told by its own code where the system keeps only a part of it', async () => {
+    const { control, supervisor } = job(1);
+    setState(control, 0, RankState.JOINED);
+    declareFailed(control, 0, FailKind.EXIT_CODE, 512);
+    supervisor.ended(0, { code: 1 });
+    await vi.runAllTimersAsync();
+    expect(await supervisor.done).toMatchObject({
+      exitCode: 1,
+      failure: { message: 'rank 0 exited with code 512 (pid 100)' },
+    });
+  });
+
   it('does not count ranks as stopped that ended well', async () => {
     const { supervisor } = job(4);
     supervisor.ended(0, { code: 0 });
@@ -185,6 +213,17 @@ describe('an exit with code 0 before finalize', () => {
     expect((await supervisor.done).failure?.message).toBe(
       'rank 1 exited with code 0 without calling init() (pid 101); rank 0 then exited with code 1',
     );
+  });
+
+  it('is the cause also where the rank that then fails has a code of more than eight bits', async () => {
+    const { control, supervisor } = job(2);
+    for (const rank of [0, 1]) setState(control, rank, RankState.JOINED);
+    supervisor.ended(1, { code: 0 });
+    supervisor.ended(0, { code: 256 });
+    await vi.runAllTimersAsync();
+    const { exitCode, failure } = await supervisor.done;
+    expect(exitCode).toBe(1);
+    expect(failure?.message).toMatch(/^rank 1 exited with code 0 .*; rank 0 then exited with code 256$/);
   });
 
   it('is not blamed for a rank that never joined, nor for one that was killed', async () => {

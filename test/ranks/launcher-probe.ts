@@ -59,6 +59,13 @@ const STEPS: Record<string, (value: string) => unknown> = {
     spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', ...process.argv.slice(2)], {
       stdio: 'inherit',
     }).unref(),
+  // The same in a session of its own, with this variable removed from its environment.
+  'leave-detached': (variable) => {
+    const { [variable]: _, ...env } = process.env;
+    const args = ['-e', 'setInterval(() => {}, 1000)', ...process.argv.slice(2)];
+    spawn(process.execPath, args, { detached: true, stdio: 'ignore', env }).unref();
+  },
+  environment: () => console.log(JSON.stringify(process.env)),
   store: (assignment) => {
     const [word, value] = assignment.split('/').map(Number);
     store(word, value);

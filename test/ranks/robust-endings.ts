@@ -44,6 +44,8 @@ const within: Record<string, (world: Communicator, window: Window) => unknown> =
   },
   'exit-0': () => process.exit(0),
   'exit-5': () => process.exit(5),
+  'exit-256': () => process.exit(256),
+  'exit-4294967296': () => process.exit(2 ** 32),
   'exit-in-handler': (world) => {
     setTimeout(() => process.exit(4), 20);
     return world.barrier();

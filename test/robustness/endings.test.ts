@@ -43,6 +43,14 @@ const endings: Ending[] = [
   { how: 'throw-before-init', others: 'barrier', size: 3, ...EXITED_1 },
   { how: 'exit-5', others: 'fence', code: 5, verdict: /^exited with code 5 \(/, told: /exited with code 5$/ },
   {
+    how: 'exit-256',
+    others: 'barrier',
+    code: 1,
+    verdict: /^exited with code 256 \(/,
+    told: /exited with code 256$/,
+  },
+  { how: 'exit-4294967296', others: 'barrier', ...EXITED_1 },
+  {
     how: 'exit-in-handler',
     others: 'receive',
     code: 4,

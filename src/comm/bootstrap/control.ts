@@ -17,7 +17,7 @@ export const MAX_RANKS = 4096;
 
 const CONTROL_MAGIC = 0x4f4e4553;
 /** Raised whenever a word changes its meaning: ranks of another layout are refused. */
-export const CONTROL_LAYOUT = 2;
+export const CONTROL_LAYOUT = 3;
 
 /** Indices of the header's 32-bit words. */
 export const Header = Object.freeze({
@@ -34,6 +34,9 @@ export const Header = Object.freeze({
   TRACE_EVENTS: 7,
   /** 1: ranks are to say what they wait in (reports.ts). */
   ASKED: 8,
+  /** The process of the launcher, and when it started, as of a rank. */
+  LAUNCHER_PID: 9,
+  LAUNCHER_START: 10,
 });
 const HEADER_WORDS = 64;
 /** Pages have at most so many bytes. */

@@ -1,35 +1,13 @@
 /** Ranks that are processes: joined through control memory that the launcher, or the first rank of a named job, has made. */
-import { closeSync, fstatSync, readFileSync } from 'node:fs';
+import { closeSync, fstatSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import type { Membership } from '../job.ts';
 import { CONTROL_LAYOUT, controlBytes, Header, isControl, Slot, viewControl } from './control.ts';
+import { startTimeOf } from './process-start.ts';
 import { openProcessContext } from './provider.ts';
 import { recordProcess } from './tracing.ts';
-
-/** The bit of a task's flags (/proc/PID/stat, field 9) that is set before anything of the process is torn down: `PF_EXITING`. */
-const EXITING = 0x4;
-
-/**
- * When a process started, in clock ticks since boot, or −1 if there is none, or it is dead and only not yet collected, or about to be: its
- * descriptors vanish a moment before it becomes a zombie, and whoever finds them gone asks here whether it lives.
- *
- * The dot in the path is for user-mode emulators (a container of another architecture): for `/proc/PID/stat` of the process itself they make
- * up another start time than all others read. With the dot they do not recognize it.
- */
-function startTimeOf(pid: number): number {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/./${pid}/stat`, 'latin1');
-  } catch {
-    return -1;
-  }
-  // The name (field 2) may contain anything, so the fields are counted from the last parenthesis.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const gone = fields[0] === 'Z' || fields[0] === 'X' || (Number(fields[6]) & EXITING) !== 0;
-  return gone ? -1 : Number(fields[19]);
-}
 
 /**
  * Joins as `rank`.
