@@ -1,9 +1,10 @@
 /**
- * Ranges of a file that can be given out again, in pages. Ranges that touch are one range, so a file whose memory has all been freed is
- * one range again, whatever it was cut into.
+ * Ranges of a file that can be given out again, in pages. Ranges that touch are one range, so a file whose memory has
+ * all been freed is one range again, whatever it was cut into.
  *
- * A request gets the smallest range that holds it, of several the first: what is left over is as small as it can be, and large ranges stay
- * for large requests. Both calls look at all ranges, of which there are at most as many as there is live memory, plus one.
+ * A request gets the smallest range that holds it, of several the first: what is left over is as small as it can be,
+ * and large ranges stay for large requests. Both calls look at all ranges, of which there are at most as many as there
+ * is live memory, plus one.
  */
 export class FreeRanges {
   /** In ascending order. */
@@ -25,7 +26,10 @@ export class FreeRanges {
     return best < 0 ? undefined : this.#cut(best, pages);
   }
 
-  /** Takes the range that ends at page `end`, for who can go on behind it. @returns where it begins; `end` if there is none */
+  /**
+   * Takes the range that ends at page `end`, for who can go on behind it. @returns where it begins; `end` if there is
+   * none
+   */
   takeLast(end: number): number {
     const last = this.#starts.length - 1;
     if (last < 0 || this.#starts[last] + this.#lengths[last] !== end) return end;

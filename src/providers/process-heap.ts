@@ -1,21 +1,23 @@
 /**
  * Memory of a process that other processes of the same user on the same host can map.
  *
- * It is one memory file. An allocation takes a range of it, and freeing punches the range's pages out, which gives the memory back and
- * makes it read as zeros. The range is given out again when nobody maps it any more (heap-pages.ts says how that is known), so the file
- * is about as long as what was in use at one time, and not as all that was ever allocated: `ulimit -f` limits its length.
+ * It is one memory file. An allocation takes a range of it, and freeing punches the range's pages out, which gives the
+ * memory back and makes it read as zeros. The range is given out again when nobody maps it any more (heap-pages.ts says
+ * how that is known), so the file is about as long as what was in use at one time, and not as all that was ever
+ * allocated: `ulimit -f` limits its length.
  *
  *     page 0                     what it is, and who is about to map something
  *     then for each allocation   a page that says what it is and who maps it, and the pages of its memory
  *
- * A handle names an allocation: the page where its memory begins, and a serial number, so that the next allocation in the same range has
- * another handle. What a peer has read about a queue pair or a region before it was destroyed leads nowhere afterwards.
+ * A handle names an allocation: the page where its memory begins, and a serial number, so that the next allocation in
+ * the same range has another handle. What a peer has read about a queue pair or a region before it was destroyed leads
+ * nowhere afterwards.
  *
- * Large memory of the program's own can be lent: its pages are exchanged for such a range, below its `ArrayBuffer`, until that is freed
- * (native/lent_memory.cc).
+ * Large memory of the program's own can be lent: its pages are exchanged for such a range, below its `ArrayBuffer`,
+ * until that is freed (native/lent_memory.cc).
  *
- * A peer opens the heap as /proc/PID/fd/N, which the kernel allows to the same user only, for as long as it takes to map or to say that
- * it has unmapped.
+ * A peer opens the heap as /proc/PID/fd/N, which the kernel allows to the same user only, for as long as it takes to
+ * map or to say that it has unmapped.
  */
 import { randomInt } from 'node:crypto';
 import { closeSync, fstatSync, openSync } from 'node:fs';
@@ -36,7 +38,10 @@ import {
   writeHeapKey,
 } from './heap-pages.ts';
 
-/** A handle is a page of the file plus this times a serial number: an integer below 2^53. Files have up to 2^33 pages, 32 TiB. */
+/**
+ * A handle is a page of the file plus this times a serial number: an integer below 2^53. Files have up to 2^33 pages,
+ * 32 TiB.
+ */
 const PAGES = 2 ** 33;
 
 /** How many ranges that were mapped when they were freed are looked at again with each allocation. */
@@ -47,7 +52,10 @@ export interface HeapAddress {
   readonly pid: number;
   /** Its descriptor in that process. */
   readonly fd: number;
-  /** Random; also stands at the start of the heap: another process's file that took over PID and descriptor is recognised. */
+  /**
+   * Random; also stands at the start of the heap: another process's file that took over PID and descriptor is
+   * recognised.
+   */
   readonly key: number;
 }
 
@@ -81,7 +89,10 @@ export class ProcessHeap {
   /** Pages of the file. */
   #end = 1;
   readonly #free = new FreeRanges();
-  /** Freed, and still mapped by others when they were looked at last; the one that was looked at longest ago comes first. */
+  /**
+   * Freed, and still mapped by others when they were looked at last; the one that was looked at longest ago comes
+   * first.
+   */
   #mapped: Range[] = [];
   #lastSerial = -1;
   /** Bytes given out and not freed. */
@@ -133,7 +144,10 @@ export class ProcessHeap {
     return allocation;
   }
 
-  /** Memory files are not limited by the kernel: without this, touching the last page that the machine does not have would kill somebody. */
+  /**
+   * Memory files are not limited by the kernel: without this, touching the last page that the machine does not have
+   * would kill somebody.
+   */
   #hasRoom(byteLength: number): boolean {
     return this.#inUse + byteLength <= totalmem() && byteLength <= this.#native.maxMapBytes;
   }
@@ -221,7 +235,10 @@ export class ProcessHeap {
     this.#free.give(start, pages);
   }
 
-  /** Gives out again what nobody maps any more, of the first `count` ranges. Whoever mapped them may have written there since they were freed. */
+  /**
+   * Gives out again what nobody maps any more, of the first `count` ranges. Whoever mapped them may have written there
+   * since they were freed.
+   */
   #lookAtMapped(count: number): void {
     if (this.#mapped.length === 0) return;
     const looked = this.#mapped.slice(0, count);
@@ -234,7 +251,10 @@ export class ProcessHeap {
     this.#mapped = rest;
   }
 
-  /** Lets others map memory of the program's own, where it stands; `undefined` if its pages cannot be lent, or only `bytes` of many are wanted. `free` ends that, once for each call. */
+  /**
+   * Lets others map memory of the program's own, where it stands; `undefined` if its pages cannot be lent, or only
+   * `bytes` of many are wanted. `free` ends that, once for each call.
+   */
   lend(buffer: ArrayBuffer, bytes: number): Allocation | undefined {
     const known = this.#lent.get(buffer);
     if (known !== undefined) {
@@ -252,7 +272,8 @@ export class ProcessHeap {
       handle = this.#takeRange(pageBytes, byteLength, before);
       number = this.#native.memoryLend(this.address.fd, this.#offsetOf(handle), buffer);
     } catch {
-      // No room for a copy: there are other ways to this memory. The range is empty, or its pages are the buffer's; what was said about it goes.
+      // No room for a copy: there are other ways to this memory. The range is empty, or its pages are the buffer's;
+      // what was said about it goes.
       if (handle !== undefined) this.#giveBack(handle, 0, false);
       return undefined;
     }
@@ -319,7 +340,9 @@ export class ProcessHeap {
     }
   }
 
-  /** Says that this process maps it. @returns the bytes before the memory; `undefined` if there is no such allocation */
+  /**
+   * Says that this process maps it. @returns the bytes before the memory; `undefined` if there is no such allocation
+   */
   #enter(heap: number, handle: number, byteLength: number): number | undefined {
     const page = this.#native.pageBytes;
     const isHandle = Number.isSafeInteger(handle) && handle % PAGES >= 2;

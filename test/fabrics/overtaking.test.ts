@@ -49,8 +49,8 @@ async function overtaken(contention: Contention): Promise<number> {
 }
 
 /**
- * All others that were before it in line, and what they can do while its first requests are on their way: to ask for the
- * lock, and to get into line. (It was 203 with 4 ranks that do it 80 times, one of them exclusively.)
+ * All others that were before it in line, and what they can do while its first requests are on their way: to ask for
+ * the lock, and to get into line. (It was 203 with 4 ranks that do it 80 times, one of them exclusively.)
  */
 const inTurn = (size: number): number => 3 * size + 8;
 
@@ -74,7 +74,10 @@ test.each([false, true])('with `two-sided`, who waits has its turn (beside ranks
   expect(await overtaken({ size: 4, info, mixed, owner: false, times: 40 })).toBeLessThanOrEqual(inTurn(4));
 });
 
-/** A rank that takes it back at once does so for 8 ms (lock-word.ts), after up to 2 ms in which the other one waits so long that it says so; each time takes 14 µs. */
+/**
+ * A rank that takes it back at once does so for 8 ms (lock-word.ts), after up to 2 ms in which the other one waits so
+ * long that it says so; each time takes 14 µs.
+ */
 const OUT_OF_TURN = 1000;
 
 const OUT_OF_LINE: readonly WindowInfo[] = [

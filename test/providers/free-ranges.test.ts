@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FreeRanges } from '../../src/providers/free-ranges.ts';
 
-/** The longest run of free pages of the model. */
+/** The runs of free pages of the model. */
 function runs(free: readonly boolean[]): { start: number; pages: number }[] {
   const found: { start: number; pages: number }[] = [];
   for (let i = 0; i < free.length; i++) {

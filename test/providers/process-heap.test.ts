@@ -180,7 +180,8 @@ it('whatever is allocated, freed, mapped and unmapped in whatever order, each al
     expect(isFilledWith(allocation.buffer, tag)).toBe(true);
     heap.free(allocation);
   }
-  // What is there at one time has at most 11 pages each, and what is mapped meanwhile, too; twice that for the gaps between them.
+  // What is there at one time has at most 11 pages each, and what is mapped meanwhile, too; twice that for the gaps
+  // between them.
   expect(fileBytes()).toBeLessThan(2 * 11 * (limit + 20) * PAGE);
   const head = new Uint8Array(PAGE);
   readSync(heap.address.fd, head, 0, PAGE, 0);

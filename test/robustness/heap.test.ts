@@ -1,4 +1,7 @@
-/** Memory of windows that were freed is used again: a limit on file sizes is one on what is there at a time, not on all that ever was. */
+/**
+ * Memory of windows that were freed is used again: a limit on file sizes is one on what is there at a time, not on all
+ * that ever was.
+ */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -7,7 +10,9 @@ import { linesOf } from './jobs.ts';
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/robust-heap.js', import.meta.url));
 
-/** Blocks of `ulimit -f`: 1 GiB where they have 512 bytes, 2 GiB where they have 1,024. A hundred windows have 6.25 GiB. */
+/**
+ * Blocks of `ulimit -f`: 1 GiB where they have 512 bytes, 2 GiB where they have 1,024. A hundred windows have 6.25 GiB.
+ */
 const LIMIT = 2 ** 21;
 
 it.each(['', 'requests'])(

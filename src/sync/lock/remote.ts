@@ -14,10 +14,12 @@
  * the one who is next. But a ticket says how many are before it: who stands far back rests for three quarters of the time that their turns take at least, by the shortest
  * so far; everybody, in the end also the next one and the head, for an eighth of the time in which nothing has changed; nobody for more than a millisecond.
  *
- * Nobody is overtaken for ever. Who wants to share a lock that others share is in line after `TRIES` answers. Who is at the head adds QUEUED, whatever else is in the word, since a
- * compare-and-swap would fail again and again beside ranks that come and go. It has seen the word without QUEUED before, and nobody else adds it: only the head does, and what a rank that has
- * been there has added (it may have given up meanwhile) is carried out before its own or its successor's next look, because the mark in its slot, or its step of SERVING, comes behind on
- * its connection. So it is never there twice. From then on no newcomer passes, the word changes only as holders leave, and the head has it after the last of them.
+ * Nobody is overtaken for ever. Who wants to share a lock that others share is in line after `TRIES` answers. Who is at
+ * the head adds QUEUED, whatever else is in the word, since a compare-and-swap would fail again and again beside ranks
+ * that come and go. It is never there twice: the head has seen the word without it, and nobody but the head adds it. A
+ * rank that was the head before, and has perhaps given up, has added it before the next head looks: the mark in its slot,
+ * or its step of SERVING, comes behind on its connection. From then on no newcomer passes, the word changes only as
+ * holders leave, and the head has the lock after the last of them.
  *
  * Giving up a ticket: its slot is marked, then SERVING is looked at. Who moves SERVING on to a ticket looks at its slot after that. All are atomics on the device, so at least one of
  * the two sees the other; both take the mark away by compare-and-swap before they move SERVING on, so only one does.
