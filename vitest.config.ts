@@ -27,7 +27,7 @@ export default defineConfig({
     exclude: [
       'test/{rdma,browser}/**',
       'test/package/**',
-      ...(addon ? [] : ['test/native/**', 'test/providers/fabric-process.test.ts']),
+      ...(addon ? [] : ['test/native/**', 'test/providers/{fabric-process,process-heap}.test.ts']),
     ],
     pool: 'forks',
     maxWorkers: Math.max(1, Math.min(4, availableParallelism())),

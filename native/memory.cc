@@ -5,10 +5,10 @@
 // Who unmaps: `memoryUnmap` detaches the ArrayBuffer, so JavaScript cannot reach the address any more, and unmaps at once; otherwise
 // the finalizer unmaps, when the ArrayBuffer is collected or its thread ends. The finalizer runs exactly once in either case,
 // on the thread of its environment, and frees the record. `live` maps addresses to records that are still mapped. Memory that is pinned (pin.h) stays
-// mapped until its pin is dropped.
+// mapped until its pin is dropped, and memory whose ArrayBuffer was transferred until its new one is collected: `memoryUnmap` tells.
 //
 // V8 counts the bytes of an ArrayBuffer as if collecting it gave them back, and collects garbage when there are more of them: with hundreds of
-// peers, of which each rank maps megabytes, that was a third of the work of joining a job. Other ranks' memory and what is unmapped on
+// peers, of which each rank maps megabytes, that was a sixth of the work of joining a job. Other ranks' memory and what is unmapped on
 // request are not the collector's to free, so the bytes are taken off its count as long as they are mapped (`adjustCount`).
 
 #include "memory.h"
@@ -207,6 +207,12 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
   return result;
 }
 
+napi_value boolean(napi_env env, bool value) {
+  napi_value result;
+  return napi_get_boolean(env, value, &result) == napi_ok ? result : nullptr;
+}
+
+// (buffer): whether nothing in this process maps the memory any more.
 napi_value memoryUnmap(napi_env env, napi_callback_info info) {
   void* data;
   size_t count = 1;
@@ -220,7 +226,7 @@ napi_value memoryUnmap(napi_env env, napi_callback_info info) {
   }
   bool detached = false;
   napi_is_detached_arraybuffer(env, buffer, &detached);
-  if (detached) return nullptr;
+  if (detached) return boolean(env, false);
   void* address = nullptr;
   size_t bytes = 0;
   napi_get_arraybuffer_info(env, buffer, &address, &bytes);
@@ -242,7 +248,8 @@ napi_value memoryUnmap(napi_env env, napi_callback_info info) {
     return nullptr;
   }
   adjustCount(env, counted);
-  return nullptr;
+  // Pins are made on this thread, so nobody comes to hold it now.
+  return boolean(env, range.use_count() == 1);
 }
 
 napi_value memoryPunch(napi_env env, napi_callback_info info) {

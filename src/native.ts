@@ -185,8 +185,11 @@ export interface Native {
   memoryResize(fd: number, bytes: number): void;
   /** Maps a part of a memory file that `memoryCreate` made here or elsewhere. `byteOffset` is a multiple of `pageBytes`. The buffer is without the first `before` bytes of it (default: 0). */
   memoryMap(fd: number, byteOffset: number, bytes: number, before?: number): ArrayBuffer;
-  /** Unmaps now and detaches `buffer`; without it that happens when `buffer` is collected. Idempotent. */
-  memoryUnmap(buffer: ArrayBuffer): void;
+  /**
+   * Unmaps now and detaches `buffer`; without it that happens when `buffer` is collected. Idempotent.
+   * @returns whether nothing in this process can reach the memory by this mapping any more: not if it is pinned, or `buffer` was detached before
+   */
+  memoryUnmap(buffer: ArrayBuffer): boolean;
   /** Gives the memory of a range back; it reads as zeros then, in every mapping. */
   memoryPunch(fd: number, byteOffset: number, bytes: number): void;
   /**

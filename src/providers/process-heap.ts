@@ -1,34 +1,61 @@
 /**
  * Memory of a process that other processes of the same user on the same host can map.
  *
- * It is one memory file, which grows and is never reused: an allocation takes the next range of file offsets, and
- * freeing punches its pages out. So an offset names the same memory for ever, fresh memory is zero, and whoever still maps freed
- * memory disturbs nobody. Holes cost nothing, and 2^53 bytes of offsets do not run out.
+ * It is one memory file. An allocation takes a range of it, and freeing punches the range's pages out, which gives the
+ * memory back and makes it read as zeros. The range is given out again when nobody maps it any more (heap-pages.ts says
+ * how that is known), so the file is about as long as what was in use at one time, and not as all that was ever
+ * allocated: `ulimit -f` limits its length.
  *
- *     page 0                     MAGIC, KEY
- *     then for each allocation   a page that says how long it is, and where it begins in the following pages, which have it; the handle is the offset of those
+ *     page 0                     what it is, and who is about to map something
+ *     then for each allocation   a page that says what it is and who maps it, and the pages of its memory
  *
- * Large memory of the program's own can be lent: its pages are exchanged for such a range, below its `ArrayBuffer`, until that is freed (native/lent_memory.cc).
+ * A handle names an allocation: the page where its memory begins, and a serial number, so that the next allocation in
+ * the same range has another handle. What a peer has read about a queue pair or a region before it was destroyed leads
+ * nowhere afterwards.
  *
- * The length's page is not mapped by anybody: it is written and read through descriptors, and vanishes with the pages that it describes. A
- * peer opens the heap as /proc/PID/fd/N, which the kernel allows to the same user only, for as long as it takes to map.
+ * Large memory of the program's own can be lent: its pages are exchanged for such a range, below its `ArrayBuffer`,
+ * until that is freed (native/lent_memory.cc).
+ *
+ * A peer opens the heap as /proc/PID/fd/N, which the kernel allows to the same user only, for as long as it takes to
+ * map or to say that it has unmapped.
  */
 import { randomInt } from 'node:crypto';
-import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { argumentRangeError, RmaError, show } from '../errors.ts';
 import { bytesIn } from '../intrinsics.ts';
 import type { Native } from '../native.ts';
 import type { Allocation, Attachment } from './emulator/fabric.ts';
+import { FreeRanges } from './free-ranges.ts';
+import {
+  describeAllocation,
+  enterAllocation,
+  hasHeapKey,
+  isMapped,
+  leaveAllocation,
+  SERIALS,
+  withdrawAllocation,
+  writeHeapKey,
+} from './heap-pages.ts';
 
-const MAGIC = 0x70616568;
+/**
+ * A handle is a page of the file plus this times a serial number: an integer below 2^53. Files have up to 2^33 pages,
+ * 32 TiB.
+ */
+const PAGES = 2 ** 33;
+
+/** How many ranges that were mapped when they were freed are looked at again with each allocation. */
+const LOOKS = 64;
 
 /** What a peer needs to find a heap. */
 export interface HeapAddress {
   readonly pid: number;
   /** Its descriptor in that process. */
   readonly fd: number;
-  /** Random; also stands at the start of the heap: another process's file that took over PID and descriptor is recognised. */
+  /**
+   * Random; also stands at the start of the heap: another process's file that took over PID and descriptor is
+   * recognised.
+   */
   readonly key: number;
 }
 
@@ -49,25 +76,44 @@ interface Lent {
   users: number;
 }
 
+/** Pages of the file: those of an allocation and the one before them. */
+interface Range {
+  readonly start: number;
+  readonly pages: number;
+}
+
 export class ProcessHeap {
   readonly address: HeapAddress;
   readonly #native: Native;
-  /** Where the next allocation's length page goes. */
-  #end: number;
+  readonly #member: number;
+  /** Pages of the file. */
+  #end = 1;
+  readonly #free = new FreeRanges();
+  /**
+   * Freed, and still mapped by others when they were looked at last; the one that was looked at longest ago comes
+   * first.
+   */
+  #mapped: Range[] = [];
+  #lastSerial = -1;
   /** Bytes given out and not freed. */
   #inUse = 0;
+  /** How many attachments this process has of an allocation, by member and handle. */
+  readonly #attachments = new Map<string, number>();
   readonly #live = new Map<number, Allocation>();
   readonly #lent = new Map<ArrayBuffer, Lent>();
   #closed = false;
 
-  /** @param name for /proc/PID/maps */
-  constructor(native: Native, name: string) {
+  /**
+   * @param name for /proc/PID/maps
+   * @param member which one of those that map each other's heaps this is, at most 4,095
+   */
+  constructor(native: Native, name: string, member: number) {
     this.#native = native;
-    this.#end = native.pageBytes;
+    this.#member = member;
     const fd = native.memoryCreate(name);
-    native.memoryResize(fd, this.#end);
+    native.memoryResize(fd, native.pageBytes);
     const key = randomInt(1, 2 ** 31);
-    writeSync(fd, Int32Array.of(MAGIC, key), 0, 8, 0);
+    writeHeapKey(native, fd, key);
     this.address = { pid: process.pid, fd, key };
   }
 
@@ -81,12 +127,13 @@ export class ProcessHeap {
         `allocate: cannot allocate ${byteLength} bytes: this rank already uses ${this.#inUse}, the machine has ${totalmem()}, and one allocation can have at most ${this.#native.maxMapBytes}`,
       );
     }
-    let handle: number;
+    let handle: number | undefined;
     let buffer: ArrayBuffer;
     try {
       handle = this.#takeRange(byteLength, byteLength, 0);
-      buffer = this.#native.memoryMap(this.address.fd, handle, byteLength);
+      buffer = this.#native.memoryMap(this.address.fd, this.#offsetOf(handle), byteLength);
     } catch (cause) {
+      if (handle !== undefined) this.#giveBack(handle, byteLength);
       throw new RmaError('ERR_VERBS', `allocate: cannot allocate ${byteLength} bytes: ${(cause as Error).message}`, {
         cause,
       });
@@ -97,34 +144,117 @@ export class ProcessHeap {
     return allocation;
   }
 
-  /** Memory files are not limited by the kernel: without this, touching the last page that the machine does not have would kill somebody. */
+  /**
+   * Memory files are not limited by the kernel: without this, touching the last page that the machine does not have
+   * would kill somebody.
+   */
   #hasRoom(byteLength: number): boolean {
     return this.#inUse + byteLength <= totalmem() && byteLength <= this.#native.maxMapBytes;
   }
 
   /**
-   * Pages of the file, and the page before them that says what is in them.
+   * Pages of the file, zero, and the page before them that says what is in them.
    * @param byteLength of the memory, which begins `before` bytes into the range
    * @returns the handle
    */
   #takeRange(rangeBytes: number, byteLength: number, before: number): number {
-    const page = this.#native.pageBytes;
-    const handle = this.#end + page;
-    const end = handle + Math.ceil(rangeBytes / page) * page;
-    this.#native.memoryResize(this.address.fd, end);
+    const pages = this.#pagesOf(rangeBytes);
+    const start = this.#takePages(pages);
+    const serial = (this.#lastSerial + 1) % SERIALS;
+    try {
+      describeAllocation(this.#native, this.address.fd, start * this.#native.pageBytes, serial, byteLength, before);
+    } catch (error) {
+      this.#free.give(start, pages);
+      throw error;
+    }
+    this.#lastSerial = serial;
+    return serial * PAGES + start + 1;
+  }
+
+  #takePages(pages: number): number {
+    this.#lookAtMapped(LOOKS);
+    const start = this.#free.take(pages);
+    if (start !== undefined) return start;
+    try {
+      return this.#grow(pages);
+    } catch (error) {
+      // Before that is the last word, all of them are looked at.
+      this.#lookAtMapped(this.#mapped.length);
+      const found = this.#free.take(pages);
+      if (found !== undefined) return found;
+      throw error;
+    }
+  }
+
+  /** Lengthens the file by as many of `pages` as are not free at its end. */
+  #grow(pages: number): number {
+    const start = this.#free.takeLast(this.#end);
+    const end = start + pages;
+    try {
+      if (end > PAGES) throw new Error(`a memory file has at most ${PAGES} pages`);
+      this.#native.memoryResize(this.address.fd, end * this.#native.pageBytes);
+    } catch (error) {
+      if (start < this.#end) this.#free.give(start, this.#end - start);
+      throw error;
+    }
     this.#end = end;
-    writeSync(this.address.fd, Float64Array.of(byteLength, before), 0, 16, handle - page);
-    return handle;
+    return start;
   }
 
-  /** Of a range that `#takeRange` gave. */
-  #giveBack(handle: number, rangeBytes: number): void {
+  /** With the page before them. */
+  #pagesOf(rangeBytes: number): number {
+    return 1 + Math.ceil(rangeBytes / this.#native.pageBytes);
+  }
+
+  #offsetOf(handle: number): number {
+    return (handle % PAGES) * this.#native.pageBytes;
+  }
+
+  /**
+   * Of a range that `#takeRange` gave: its pages are given back, and the range when nobody else maps it.
+   * @param reusable whether this process does not map it any more, and never will
+   */
+  #giveBack(handle: number, rangeBytes: number, reusable = true): void {
     const page = this.#native.pageBytes;
-    // Whole pages: of a part of one the kernel would clear the bytes and keep the page.
-    this.#native.memoryPunch(this.address.fd, handle - page, (1 + Math.ceil(rangeBytes / page)) * page);
+    const { fd } = this.address;
+    const range = { start: (handle % PAGES) - 1, pages: this.#pagesOf(rangeBytes) };
+    withdrawAllocation(this.#native, fd, range.start * page);
+    if (reusable && !isMapped(fd, range.start * page)) {
+      this.#empty(range);
+      return;
+    }
+    // All but the page that says who maps it.
+    if (range.pages > 1) this.#native.memoryPunch(fd, (range.start + 1) * page, (range.pages - 1) * page);
+    if (reusable) this.#mapped.push(range);
   }
 
-  /** Lets others map memory of the program's own, where it stands; `undefined` if its pages cannot be lent, or only `bytes` of many are wanted. `free` ends that, once for each call. */
+  /** Of a range that nobody maps: it is zero, and free. */
+  #empty({ start, pages }: Range): void {
+    const page = this.#native.pageBytes;
+    this.#native.memoryPunch(this.address.fd, start * page, pages * page);
+    this.#free.give(start, pages);
+  }
+
+  /**
+   * Gives out again what nobody maps any more, of the first `count` ranges. Whoever mapped them may have written there
+   * since they were freed.
+   */
+  #lookAtMapped(count: number): void {
+    if (this.#mapped.length === 0) return;
+    const looked = this.#mapped.slice(0, count);
+    const rest = this.#mapped.slice(count);
+    const { fd } = this.address;
+    for (const range of looked) {
+      if (isMapped(fd, range.start * this.#native.pageBytes)) rest.push(range);
+      else this.#empty(range);
+    }
+    this.#mapped = rest;
+  }
+
+  /**
+   * Lets others map memory of the program's own, where it stands; `undefined` if its pages cannot be lent, or only
+   * `bytes` of many are wanted. `free` ends that, once for each call.
+   */
   lend(buffer: ArrayBuffer, bytes: number): Allocation | undefined {
     const known = this.#lent.get(buffer);
     if (known !== undefined) {
@@ -140,10 +270,11 @@ export class ProcessHeap {
     let number: number;
     try {
       handle = this.#takeRange(pageBytes, byteLength, before);
-      number = this.#native.memoryLend(this.address.fd, handle, buffer);
+      number = this.#native.memoryLend(this.address.fd, this.#offsetOf(handle), buffer);
     } catch {
-      // No room for a copy: there are other ways to this memory. The range is empty, or its pages are the buffer's; what was said about it goes.
-      if (handle !== undefined) this.#giveBack(handle, 0);
+      // No room for a copy: there are other ways to this memory. The range is empty, or its pages are the buffer's;
+      // what was said about it goes.
+      if (handle !== undefined) this.#giveBack(handle, 0, false);
       return undefined;
     }
     this.#inUse += byteLength;
@@ -160,8 +291,8 @@ export class ProcessHeap {
       if (--lent.users === 0) this.#reclaim(lent);
     } else if (this.#live.delete(handle)) {
       this.#inUse -= byteLength;
-      this.#giveBack(handle, byteLength);
-      this.#native.memoryUnmap(buffer as ArrayBuffer);
+      // Not if the program has transferred the buffer: then it has the memory still.
+      this.#giveBack(handle, byteLength, this.#native.memoryUnmap(buffer as ArrayBuffer));
     }
   }
 
@@ -178,22 +309,70 @@ export class ProcessHeap {
   attach(lid: number, peer: HeapAddress, handle: number, byteLength: number): Attachment {
     const heap = openHeap(lid, peer);
     try {
-      const numbers = new Float64Array(2);
-      const page = this.#native.pageBytes;
-      const known =
-        Number.isSafeInteger(handle) &&
-        handle >= 2 * page &&
-        handle % page === 0 &&
-        readSync(heap, numbers, 0, 16, handle - page) === 16;
-      const [length, before] = numbers;
-      if (!known || length !== byteLength || byteLength < 1) {
+      const before = this.#enter(heap, handle, byteLength);
+      if (before === undefined) {
         throw new RmaError(
           'ERR_VERBS',
           `attach: member ${lid} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
         );
       }
-      const buffer = this.#native.memoryMap(heap, handle, before + byteLength, before);
-      return { buffer, release: () => this.#native.memoryUnmap(buffer) };
+      const name = `${lid}:${handle}`;
+      this.#attachments.set(name, (this.#attachments.get(name) ?? 0) + 1);
+      let buffer: ArrayBuffer;
+      try {
+        buffer = this.#native.memoryMap(heap, this.#offsetOf(handle), before + byteLength, before);
+      } catch (error) {
+        if (this.#isLast(name)) this.#leave(heap, handle);
+        throw error;
+      }
+      let released = false;
+      return {
+        buffer,
+        release: () => {
+          if (released) return;
+          released = true;
+          // If the program has transferred the buffer, it can reach the memory still: this counts as mapped for ever.
+          if (this.#native.memoryUnmap(buffer) && this.#isLast(name)) this.#tellUnmapped(lid, peer, handle);
+        },
+      };
+    } finally {
+      closeSync(heap);
+    }
+  }
+
+  /**
+   * Says that this process maps it. @returns the bytes before the memory; `undefined` if there is no such allocation
+   */
+  #enter(heap: number, handle: number, byteLength: number): number | undefined {
+    const page = this.#native.pageBytes;
+    const isHandle = Number.isSafeInteger(handle) && handle % PAGES >= 2;
+    const at = this.#offsetOf(handle) - page;
+    if (!isHandle || at + page >= fstatSync(heap).size || !(byteLength >= 1)) return undefined;
+    return enterAllocation(this.#native, heap, at, Math.floor(handle / PAGES), byteLength, this.#member);
+  }
+
+  #leave(heap: number, handle: number): void {
+    leaveAllocation(this.#native, heap, this.#offsetOf(handle) - this.#native.pageBytes, this.#member);
+  }
+
+  /** One attachment fewer. @returns whether it was the last one of its allocation */
+  #isLast(name: string): boolean {
+    const left = this.#attachments.get(name)! - 1;
+    if (left > 0) this.#attachments.set(name, left);
+    else this.#attachments.delete(name);
+    return left === 0;
+  }
+
+  #tellUnmapped(lid: number, peer: HeapAddress, handle: number): void {
+    let heap: number;
+    try {
+      heap = openHeap(lid, peer);
+    } catch {
+      // Its process has ended.
+      return;
+    }
+    try {
+      this.#leave(heap, handle);
     } finally {
       closeSync(heap);
     }
@@ -224,8 +403,7 @@ function openHeap(lid: number, { pid, fd, key }: HeapAddress): number {
         : `cannot open ${name} (${code}); run all ranks as one user, and let them see each other in /proc (one PID namespace)`;
     throw new RmaError('ERR_VERBS', `attach: cannot map the memory of member ${lid}: ${why}`, { cause });
   }
-  const head = new Int32Array(2);
-  if (!fstatSync(heap).isFile() || readSync(heap, head, 0, 8, 0) !== 8 || head[0] !== MAGIC || head[1] !== key) {
+  if (!fstatSync(heap).isFile() || !hasHeapKey(heap, key)) {
     closeSync(heap);
     throw new RmaError(
       'ERR_VERBS',

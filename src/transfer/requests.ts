@@ -38,6 +38,7 @@ import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
 import { GRACE_MS, type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import { type Left, Scratch } from './scratch.ts';
+import { Unplaced } from './unplaced.ts';
 
 const DEPTH = 128;
 /** Receives that are posted in the beginning, and at most; the watermark below which more are posted. */
@@ -100,14 +101,16 @@ function* until(left: Left): Generator<void, void> {
 class Flush implements Operation {
   readonly #requests: RequestTransfer;
   readonly #rank: number | undefined;
+  readonly #places: boolean;
 
-  constructor(requests: RequestTransfer, rank: number | undefined) {
+  constructor(requests: RequestTransfer, rank: number | undefined, places: boolean) {
     this.#requests = requests;
     this.#rank = rank;
+    this.#places = places;
   }
 
   advance(): boolean {
-    return this.#requests.tryFlush(this.#rank);
+    return this.#requests.tryFlush(this.#rank, this.#places);
   }
 
   describe(): string {
@@ -225,6 +228,8 @@ export class RequestTransfer {
   readonly #unsettled = new Set<Generator<void, unknown>>();
   #settling = false;
   readonly #scratches = new Set<Scratch>();
+  /** Absent where what is complete is in memory. */
+  readonly #unplaced: Unplaced | undefined;
   readonly #job: Patience;
   #closed = false;
   readonly #origins: Origins;
@@ -278,6 +283,7 @@ export class RequestTransfer {
     this.#sent = new Int32Array(size);
     this.#fenced = new Int32Array(size);
     this.#tasks = new RequestTasks(size);
+    if (!context.capabilities.completionImpliesPlacement) this.#unplaced = new Unplaced(size);
     this.#queuePairs = new Array<undefined>(size).fill(undefined);
     origins.join(this);
   }
@@ -371,6 +377,7 @@ export class RequestTransfer {
         if (bytes <= maxInlineData) qp.wrSetInlineData(origin, source, bytes);
         else this.#setSge(qp, origin, source, bytes);
       };
+      if (!fenced) this.#unplaced?.note(rank, rkey, address + at + target);
       this.#post(rank, build, bytes <= maxInlineData ? undefined : origin.buffer, notify);
     });
   }
@@ -410,6 +417,7 @@ export class RequestTransfer {
     qp.wrComplete();
     this.#notePosted(rank);
     if (fenced) this.#fenced[rank] = 1;
+    else this.#unplaced?.note(rank, rkey, address + at);
     if (notify) this.#sent[rank]++;
     return true;
   }
@@ -659,14 +667,22 @@ export class RequestTransfer {
     };
   }
 
+  /** Complete when what was issued to `rank`, or to all, is complete there, and the target's processor finds it. */
   flush(rank?: number): Operation {
-    return new Flush(this, rank);
+    return new Flush(this, rank, true);
   }
 
-  /** One look of a flush. */
-  tryFlush(rank: number | undefined): boolean {
+  /**
+   * The same for who notifies the targets behind their puts: those may find what was put only when they are notified.
+   */
+  drain(): Operation {
+    return new Flush(this, undefined, false);
+  }
+
+  /** One look of a flush, or, if it does not wait until puts are in memory, of `drain`. */
+  tryFlush(rank: number | undefined, places = true): boolean {
     this.#takeCompletions();
-    if (this.#isIdle(rank)) {
+    if (this.#isComplete(rank, places)) {
       if (++this.#flushes === FLUSHES) {
         this.#flushes = 0;
         this.#takeNotifications();
@@ -676,7 +692,32 @@ export class RequestTransfer {
     this.#takeNotifications();
     this.#postBacklog();
     this.#run(true);
-    return this.#isIdle(rank);
+    return this.#isComplete(rank, places);
+  }
+
+  #isComplete(rank: number | undefined, places: boolean): boolean {
+    const unplaced = this.#unplaced;
+    if (unplaced === undefined) return this.#isIdle(rank);
+    if (places) this.#confirm(rank, unplaced);
+    if (!this.#isIdle(rank)) return false;
+    if (!places) unplaced.clear();
+    return true;
+  }
+
+  /** Reads behind puts that may not be in memory when they are complete. */
+  #confirm(rank: number | undefined, unplaced: Unplaced): void {
+    const [first, last] = rank === undefined ? [0, this.#backlog.length - 1] : [rank, rank];
+    for (let r = first; r <= last; r++) {
+      if (!unplaced.take(r)) continue;
+      const { rkey, address } = unplaced.lastTo(r);
+      this.#post(r, (qp) => {
+        this.#reading[r] = 1;
+        const id = FIRST_SLOT + this.#slotFor(ignore);
+        const { region } = this.#slots!;
+        qp.wrRdmaRead(id, SendFlag.SIGNALED, rkey, address);
+        qp.wrSetSge(region.lkey, region.address + 8 * (id - FIRST_SLOT), 1);
+      });
+    }
   }
 
   #isIdle(rank: number | undefined): boolean {

@@ -54,6 +54,12 @@ export interface Capabilities {
   readonly atomicsAgree: boolean;
   /** When `wrComplete` returns, a request has taken effect in remote memory and is visible to remote CPUs, unless it must wait for a receiver. */
   readonly immediateCompletion: boolean;
+  /**
+   * A write that is complete at its initiator is in remote memory, for a remote processor that learns of the completion
+   * on any way. Without it, a processor may find the data only after a later request of the same connection: a read or an
+   * atomic that was answered, or a notification there.
+   */
+  readonly completionImpliesPlacement: boolean;
   /** Memory that the library did not allocate can be registered for remote access. */
   readonly remoteUserMemory: boolean;
   /** Keys of memory regions are random 32-bit numbers, which a peer cannot guess. */

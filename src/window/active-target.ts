@@ -270,7 +270,7 @@ export class ActiveTarget {
     const epochs = this.#epochs;
     epochs.busy = 'complete';
     for (let i = 0; i < targets.length; i++) epochs.targets[targets[i]].held = 0;
-    return this.#general.completing?.(targets) ?? requests.flush();
+    return this.#general.completing?.(targets) ?? requests.drain();
   }
 
   #completed(targets: readonly number[]): void {

@@ -20,7 +20,7 @@ const ALONE = [
   'test/fabrics/!(deadlocks).test.ts',
   'test/launcher/{addon,command-line,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies,memory}.test.ts',
-  'test/providers/rdma-core.test.ts',
+  'test/providers/{free-ranges,process-heap,rdma-core}.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
   'test/trace/{picture,recorder,tasks}.test.ts',
   'test/transfer/*.test.ts',

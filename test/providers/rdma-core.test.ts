@@ -31,8 +31,18 @@ describe('the device that is chosen', () => {
   test('is the first that can be used, with its routed address', () => {
     const refused = device('first', { refused: 'Permission denied', refusedCode: 'EACCES', ports: [] });
     const down = device('second', { ports: [port({ state: 'DOWN' })] });
-    expect(choose([refused, down, device('third')])).toEqual({ device: 'third', port: 1, gidIndex: 1 });
-    expect(choose([device('third')], { gidIndex: 0 })).toEqual({ device: 'third', port: 1, gidIndex: 0 });
+    expect(choose([refused, down, device('third')])).toEqual({
+      device: 'third',
+      port: 1,
+      gidIndex: 1,
+      transport: 'InfiniBand',
+    });
+    expect(choose([device('third', { transport: 'iWARP' })], { gidIndex: 0 })).toEqual({
+      device: 'third',
+      port: 1,
+      gidIndex: 0,
+      transport: 'iWARP',
+    });
   });
 
   test.each<[string, RdmaDevice, object, RegExp]>([
@@ -206,7 +216,7 @@ const EVENT = { CQ_ERR: 0, DEVICE_FATAL: 8, SRQ_ERR: 14, PORT_ERR: 10 };
 const RANKS = 16;
 
 /** A context on such a device, and the requests of a window of 16 ranks. */
-function open() {
+function open(transport?: string) {
   const device = new Device();
   const native = {
     RdmaContext: new Proxy(class {}, { construct: () => device }),
@@ -219,7 +229,13 @@ function open() {
   } as unknown as Native;
   const ranks = Array.from({ length: RANKS }, (_, rank) => rank);
   const peers = ranks.map(() => ({ gid: IPV4, lid: 0, mtu: 3 }));
-  const context = new RdmaCoreContext(native, { device: 'fake0', port: 1, gidIndex: 1 }, 0, peers, undefined);
+  const context = new RdmaCoreContext(
+    native,
+    { device: 'fake0', port: 1, gidIndex: 1, ...(transport && { transport }) },
+    0,
+    peers,
+    undefined,
+  );
   const pd = context.allocPd();
   const origins = new Origins(context, pd);
   /** A window of some ranks, connected. */
@@ -244,6 +260,11 @@ function put(transfer: RequestTransfer, bytes: Uint8Array, rank = 1): void {
 
 const failure = (message: RegExp) =>
   expect.objectContaining({ code: 'ERR_VERBS', message: expect.stringMatching(message) });
+
+test('what is complete is in memory, but for iWARP', () => {
+  const claims = (transport?: string): boolean => open(transport).context.capabilities.completionImpliesPlacement;
+  expect([claims(), claims('InfiniBand'), claims('iWARP')]).toEqual([true, true, false]);
+});
 
 describe('a device that fails', () => {
   test('is an error of every wait, at once and from then on, and is given back without another one', () => {

@@ -91,6 +91,7 @@ export class LaggingVerbs {
       return pair as unknown as QueuePair;
     };
     const context = {
+      capabilities: { completionImpliesPlacement: false },
       device: { maxInlineData: 64, maxQpInitRdAtom: 16, maxMsgSize: 2 ** 30, maxCqe: 65536, maxSrqWr: 4096 },
       neighbours: undefined,
       createCq: () => {

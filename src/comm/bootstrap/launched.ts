@@ -51,7 +51,7 @@ export async function joinLaunched(
   if (size > MAX_RANKS) throw new RmaError('ERR_COMM', `init: a job can have at most ${MAX_RANKS} ranks, not ${size}`);
   const control = rank === 0 ? createControl(native, size, requestedEvents(size)) : undefined;
   const distributed = wantsDevice() ? new DistributedControl(rank, size) : undefined;
-  const heap = distributed && neighboursMap() ? new NeighbourHeap(native) : undefined;
+  const heap = distributed && neighboursMap() ? new NeighbourHeap(native, rank) : undefined;
   const device = distributed && openDevice(distributed.control.fabric, rank, size, heap);
   const close = (): void => {
     if (control !== undefined) closeSync(control.fd);

@@ -30,6 +30,7 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   loadStore: true,
   atomicsAgree: true,
   immediateCompletion: true,
+  completionImpliesPlacement: true,
   remoteUserMemory: false,
   randomKeys: true,
   faultEvents: true,

@@ -34,7 +34,7 @@ class ProcessFabric implements Fabric {
     const everyCore =
       size <= availableParallelism() && native.membarrierRegister() ? () => native.membarrier() : undefined;
     this.parking = new BellParking(table, lid, this.#waiter, everyCore);
-    this.#heap = new ProcessHeap(native, `onesided-heap-${lid}`);
+    this.#heap = new ProcessHeap(native, `onesided-heap-${lid}`, lid);
     const { pid, fd, key } = this.#heap.address;
     const row = rowOf(lid);
     Atomics.store(table, row + Row.PID, pid);

@@ -68,7 +68,7 @@ export class ModelledFabric {
 
 export class ModelledContext implements Context {
   readonly device: DeviceAttributes;
-  readonly capabilities: Capabilities = CAPABILITIES;
+  readonly capabilities: Capabilities;
   readonly lid: number;
   readonly parking: ModelledParking;
   readonly neighbours = undefined;
@@ -105,6 +105,7 @@ export class ModelledContext implements Context {
     this.simulator = simulator;
     this.lid = lid;
     this.device = shared.device;
+    this.capabilities = { ...CAPABILITIES, completionImpliesPlacement: shared.faults.placement === 0 };
     this.cpu = new Cpu(simulator, lid);
     this.parking = new ModelledParking(simulator);
     this.#random = new Random(simulator.seed, 16 + lid);

@@ -8,11 +8,14 @@ export const MOST = 2 ** 20;
 const MAX_QP_WR = 16_384;
 export const MAX_SRQ_WR = 32_768;
 
-/** A device across a network claims no more. Its keys are random, but drawn from a seed. */
+/**
+ * A device across a network claims no more. Its keys are random, but drawn from a seed. With `faults.placement`, completions do not imply placement.
+ */
 export const CAPABILITIES: Capabilities = Object.freeze({
   loadStore: false,
   atomicsAgree: false,
   immediateCompletion: false,
+  completionImpliesPlacement: true,
   remoteUserMemory: true,
   randomKeys: false,
   faultEvents: true,

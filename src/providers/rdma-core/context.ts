@@ -38,6 +38,9 @@ const CAPABILITIES: Capabilities = Object.freeze({
   loadStore: false,
   atomicsAgree: false,
   immediateCompletion: false,
+  // The acknowledgement comes from the target's device; whatever else that device has told its processor meanwhile went there behind the data,
+  // since its bus keeps writes in order where memory is not registered with relaxed ordering, which it is not here.
+  completionImpliesPlacement: true,
   remoteUserMemory: true,
   randomKeys: false,
   faultEvents: false,
@@ -90,7 +93,7 @@ export function openRdma(
 
 export class RdmaCoreContext implements Context {
   readonly device: DeviceAttributes;
-  readonly capabilities = CAPABILITIES;
+  readonly capabilities: Capabilities;
   readonly lid: number;
   readonly port: number;
   readonly parking: RdmaParking;
@@ -121,7 +124,9 @@ export class RdmaCoreContext implements Context {
     peers: readonly RdmaAddress[],
     heap: NeighbourHeap | undefined,
   ) {
-    const { device, port, gidIndex } = endpoint;
+    const { device, port, gidIndex, transport } = endpoint;
+    // A completion of iWARP only says that the origin may be changed (RFC 5040, 5.5).
+    this.capabilities = transport === 'iWARP' ? { ...CAPABILITIES, completionImpliesPlacement: false } : CAPABILITIES;
     this.#native = native;
     this.#heap = heap;
     this.neighbours = heap;

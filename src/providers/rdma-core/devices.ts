@@ -8,6 +8,8 @@ export interface RdmaEndpoint {
   readonly device: string;
   readonly port: number;
   readonly gidIndex: number;
+  /** Of the device, as `RdmaDevice` says it; absent: InfiniBand's, which RoCE has, too. */
+  readonly transport?: string;
 }
 
 /** Selects a device, a port and a GID; the library selects what is left out. */
@@ -77,7 +79,7 @@ export function chooseEndpoint(choice: RdmaChoice = {}, found = rdmaDevices()): 
         refusals.push(
           `${which} has no usable GID: its only GID, ${gid}, is not the address of any interface (assign an address to its interface: ip addr add …; or choose this GID: ONESIDED_DEVICE=${device.name}:${port.port}:${gidIndex})`,
         );
-      } else return { device: device.name, port: port.port, gidIndex: gidIndex! };
+      } else return { device: device.name, port: port.port, gidIndex: gidIndex!, transport: device.transport };
     }
   }
   throw unavailable(`no usable port: ${refusals.join('; ') || `no device has a port ${choice.port}`}`);

@@ -11,9 +11,10 @@ export class NeighbourHeap implements Neighbours {
   readonly #handles = new WeakMap<Memory, number>();
   #peers: readonly (HeapAddress | undefined)[] = [];
 
-  constructor(native: Native) {
+  /** @param rank of this process in its job: the neighbours know it by that */
+  constructor(native: Native, rank: number) {
     this.#native = native;
-    this.#heap = new ProcessHeap(native, 'onesided-rdma');
+    this.#heap = new ProcessHeap(native, 'onesided-rdma', rank);
   }
 
   get address(): HeapAddress {

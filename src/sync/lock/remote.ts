@@ -14,6 +14,13 @@
  * the one who is next. But a ticket says how many are before it: who stands far back rests for three quarters of the time that their turns take at least, by the shortest
  * so far; everybody, in the end also the next one and the head, for an eighth of the time in which nothing has changed; nobody for more than a millisecond.
  *
+ * Nobody is overtaken for ever. Who wants to share a lock that others share is in line after `TRIES` answers. Who is at
+ * the head adds QUEUED, whatever else is in the word, since a compare-and-swap would fail again and again beside ranks
+ * that come and go. It is never there twice: the head has seen the word without it, and nobody but the head adds it. A
+ * rank that was the head before, and has perhaps given up, has added it before the next head looks: the mark in its slot,
+ * or its step of SERVING, comes behind on its connection. From then on no newcomer passes, the word changes only as
+ * holders leave, and the head has the lock after the last of them.
+ *
  * Giving up a ticket: its slot is marked, then SERVING is looked at. Who moves SERVING on to a ticket looks at its slot after that. All are atomics on the device, so at least one of
  * the two sees the other; both take the mark away by compare-and-swap before they move SERVING on, so only one does.
  *
@@ -35,6 +42,11 @@ const QUEUED = 1 << 29;
 export function remoteLockWords(size: number): number {
   return SLOTS + 2 ** Math.ceil(Math.log2(size));
 }
+
+/**
+ * How often who wants to share the lock is overtaken by others that come to share it, or leave, before it stands in line.
+ */
+const TRIES = 8;
 
 /** Milliseconds that are rested at most. */
 const MOST_MS = 1;
@@ -156,12 +168,13 @@ export class RemoteLock implements TargetLock {
   *#try(exclusive: boolean): Generator<void, boolean> {
     if (exclusive) return (yield* this.#swap(WORD, 0, EXCLUSIVE | this.#rank)) === 0;
     let seen = 0;
-    for (;;) {
+    for (let tries = 0; tries < TRIES; tries++) {
       const found = yield* this.#swap(WORD, seen, seen + 1);
       if (found === seen) return true;
       if ((found & (EXCLUSIVE | QUEUED)) !== 0) return false;
       seen = found;
     }
+    return false;
   }
 
   *#acquire(exclusive: boolean, line: Line): Generator<void, void> {
@@ -187,9 +200,11 @@ export class RemoteLock implements TargetLock {
           return;
         }
         line.deciding = false;
+        // Newcomers have changed the word; they would do so for ever.
+        if ((found & QUEUED) === 0) yield* this.#get(WORD, QUEUED);
         continue;
       }
-      if ((found & QUEUED) === 0 && (yield* this.#swap(WORD, found, found | QUEUED)) !== found) continue;
+      if ((found & QUEUED) === 0 && (yield* this.#get(WORD, QUEUED)) !== found) continue;
       yield* this.#rest(line, (this.#now() - since) / 8);
     }
   }

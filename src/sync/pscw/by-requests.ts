@@ -56,7 +56,7 @@ export class SyncByRequests implements GeneralActiveTarget {
   }
 
   completing(targets: readonly number[]): Operation {
-    const flush = this.#requests.flush();
+    const flush = this.#requests.drain();
     return {
       advance: () => {
         for (const target of targets) if (this.#requests.isPosted(target)) this.#tell(target);

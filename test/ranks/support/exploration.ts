@@ -1,7 +1,7 @@
 /** Which requirements are tried under which schedules, and what comes out. */
 import { chapters } from '../conformance/chapters.ts';
 import type { Requirement } from '../conformance/requirement.ts';
-import { isNotOnDevices, type Tried, tryUnder } from './explorer.ts';
+import { isNotOnDevices, tryUnder } from './explorer.ts';
 import { isOfScheme, schemes } from './schemes.ts';
 
 export const CHAPTERS: Readonly<Record<string, readonly Requirement[]>> = { ...chapters, ...schemes };
@@ -35,7 +35,7 @@ const FABRICS = ['infinihost-64', 'connectx-16-cores', 'connectx-16-cores/2', 'c
 
 export class Exploration {
   readonly #choice: Choice;
-  readonly #chosen: readonly { readonly name: string; readonly requirement: Tried }[];
+  readonly #chosen: readonly { readonly name: string; readonly requirement: Requirement }[];
 
   constructor(choice: Choice) {
     const { chapter, scheme, only } = choice;

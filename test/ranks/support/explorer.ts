@@ -14,17 +14,9 @@ export interface Schedule {
   readonly seed: number;
 }
 
-export interface Tried extends Requirement {
-  /** It must hold also where what a put writes is in memory only some time after its completion. (Flush and unlock by requests do not wait for that: docs/roadmap.md.) */
-  readonly placedLate?: boolean;
-}
-
-/** What the seed stands for: every fourth schedule is an orderly one, every fourth loses messages; the others delay them, more or less. Half of all place puts late where that is to be borne. */
-function faultsOf(
-  seed: number,
-  placedLate: boolean,
-): { readonly order: 'ranks' | 'random'; readonly faults: FaultOptions } {
-  const late = placedLate && Math.floor(seed / 16) % 2 === 1 ? { placement: 20 } : {};
+/** What the seed stands for: every fourth schedule is an orderly one, every fourth loses messages; the others delay them, more or less. Half of all place puts late. */
+function faultsOf(seed: number): { readonly order: 'ranks' | 'random'; readonly faults: FaultOptions } {
+  const late = Math.floor(seed / 16) % 2 === 1 ? { placement: 20 } : {};
   switch (seed % 4) {
     case 0:
       return { order: 'ranks', faults: late };
@@ -72,12 +64,12 @@ function fabricOf(text: string): Fabric {
 }
 
 /** Puts a requirement on trial under one schedule. @returns what went wrong */
-export async function tryUnder({ run, placedLate = false }: Tried, { fabric, size, seed }: Schedule): Promise<unknown> {
+export async function tryUnder({ run }: Requirement, { fabric, size, seed }: Schedule): Promise<unknown> {
   try {
     await runTasks(
       size,
       (world) => run!(new Trial(world, new Random(seed, 0, world.rank), new Random(seed, 0), false, hintsOf(seed))),
-      { fabric: fabricOf(fabric), seed, ...faultsOf(seed, placedLate) },
+      { fabric: fabricOf(fabric), seed, ...faultsOf(seed) },
     );
     return undefined;
   } catch (error) {

@@ -112,6 +112,19 @@ export function capabilities({ checkIf }: Suite): void {
     expect(b.recvCq.poll(1)).toBe(1);
   });
 
+  checkIf('completionImpliesPlacement', 'what a write that is complete has written is in memory', async ([a, b]) => {
+    connect(a, b);
+    for (let i = 0; i < 20; i++) {
+      a.bytes.fill(i + 1, 0, 64);
+      post(a, (qp) => {
+        qp.wrRdmaWrite(1, SendFlag.SIGNALED, b.region.rkey, b.at(0));
+        qp.wrSetSge(a.region.lkey, a.at(0), 64);
+      });
+      await pollSuccess(a.sendCq);
+      expect(b.bytes.subarray(0, 64)).toEqual(a.bytes.subarray(0, 64));
+    }
+  });
+
   checkIf('remoteUserMemory', 'memory of the process itself can be written by a peer', async ([a, b]) => {
     connect(a, b);
     const own = new Uint8Array(64);
