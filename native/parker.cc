@@ -6,9 +6,9 @@
 // an older one (its sleep was interrupted when the call was already on its way) is dropped.
 //
 // Interrupting: a thread that is about to enter FUTEX_WAIT misses a wake, so the interrupter wakes the word again until the thread says that
-// it is out. Only one rank sleeps on a bell, and a sleeper expects early wakes, so the additional wakes do no harm. If the words' memory has
-// been unmapped meanwhile (an environment that ends may do that first) they cannot be woken at all: a wait therefore lasts at most `kSliceMs`
-// before the thread looks around.
+// it is out. Only one rank sleeps on a bell, and a sleeper expects early wakes, so the additional wakes do no harm. Words whose memory is gone could
+// not be woken at all, and an environment that ends may unmap first: so a sleep pins them. Where that cannot be done (a SharedArrayBuffer), a wait lasts
+// at most `kSliceMs` before the thread looks around.
 //
 // Ends: `close()`, the collector, or the end of the environment (worker or process), in whatever order; `stop` joins the thread, once. On
 // process.exit the environment of the main thread is not cleaned up: the thread is then asleep in the kernel, holds no lock
@@ -23,6 +23,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -30,6 +31,7 @@
 
 #include "arguments.h"
 #include "futex.h"
+#include "pin.h"
 
 namespace onesided {
 namespace {
@@ -38,12 +40,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr napi_type_tag kTag = {0x9d1c2f4be0a74d53, 0xb6a5e87c13f2904d};
 constexpr double kSliceMs = 100;
+constexpr double kNoSliceMs = std::numeric_limits<double>::infinity();
 constexpr auto kAgain = std::chrono::microseconds(50);
 
 struct Sleep {
   const int32_t* address = nullptr;
   int32_t expected = 0;
   double timeoutMs = 0;
+  double sliceMs = kSliceMs;
   uint32_t generation = 0;
 };
 
@@ -64,7 +68,7 @@ struct State {
   napi_env env = nullptr;
   napi_threadsafe_function call = nullptr;
   // Held during a sleep: the words, and the Parker itself, which somebody who only waits for the callback may have forgotten.
-  napi_ref words = nullptr;
+  Pin words;
   napi_ref parker = nullptr;
 
   void run() {
@@ -95,7 +99,7 @@ struct State {
       const double gone = std::chrono::duration<double, std::milli>(Clock::now() - began).count();
       const double left = now.timeoutMs - gone;
       if (left <= 0) return kTimedOut;
-      const FutexResult result = futexWait(now.address, now.expected, std::min(left, kSliceMs));
+      const FutexResult result = futexWait(now.address, now.expected, std::min(left, now.sliceMs));
       if (result != kTimedOut) return result;
     }
   }
@@ -104,7 +108,7 @@ struct State {
   uint32_t begin(const int32_t* address, int32_t expected, double timeoutMs) {
     generation++;
     std::lock_guard<std::mutex> lock(mutex);
-    sleep = {address, expected, timeoutMs, generation};
+    sleep = {address, expected, timeoutMs, words.holdsMemory() ? kNoSliceMs : kSliceMs, generation};
     cancelled = false;
     requested = true;
     changed.notify_all();
@@ -134,10 +138,9 @@ struct State {
 };
 
 void dropReferences(napi_env env, State& state) {
-  for (napi_ref* reference : {&state.words, &state.parker}) {
-    if (*reference != nullptr) napi_delete_reference(env, *reference);
-    *reference = nullptr;
-  }
+  state.words.drop(env);
+  if (state.parker != nullptr) napi_delete_reference(env, state.parker);
+  state.parker = nullptr;
 }
 
 void callBack(napi_env env, napi_value function, void* context, void* message) {
@@ -217,7 +220,7 @@ class Parker : public Napi::ObjectWrap<Parker> {
       return {};
     }
     if (!state.thread.joinable() && !start(state)) return {};
-    napi_create_reference(env_, info[0], 1, &state.words);
+    state.words = Pin(env_, info[0]);
     napi_create_reference(env_, info.This(), 1, &state.parker);
     // Without the fifth argument, or if it is true: a sleep that nobody needs to outlive the program does not hold the event loop.
     if (!info[4].IsBoolean() || info[4].As<Napi::Boolean>().Value()) napi_ref_threadsafe_function(env_, state.call);
@@ -250,9 +253,12 @@ class Parker : public Napi::ObjectWrap<Parker> {
       State& state = *state_;
       state.pending = false;
       napi_unref_threadsafe_function(env_, state.call);
+      {
+        std::unique_lock<std::mutex> lock(state.mutex);
+        state.cancel(lock);
+      }
+      // Not before: the thread could not be woken if the words were gone.
       dropReferences(env_, state);
-      std::unique_lock<std::mutex> lock(state.mutex);
-      state.cancel(lock);
     }
     return Napi::Boolean::New(env_, pending);
   }

@@ -28,6 +28,8 @@ class Pin {
   Pin(napi_env env, napi_value memory);
   // Whether memory is held after its buffer was detached.
   static bool keepsDetached();
+  // Whether the memory stays as long as this pin, whatever becomes of the buffer and of its environment.
+  bool holdsMemory() const { return store_ != nullptr || mapping_ != nullptr; }
   // What was pinned; nullptr if it is not held any more.
   napi_value object(napi_env env) const;
   // Lets go of everything.

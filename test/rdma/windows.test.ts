@@ -82,6 +82,6 @@ describe('windows on a device', () => {
     );
     delete process.env['ONESIDED_DEVICE'];
     expect(code).not.toBe(0);
-    expect(stderr).toMatch(/there is no device mlx5_7; there are rxe0/);
+    expect(stderr).toMatch(/no device is named mlx5_7; this machine has rxe0/);
   });
 });
