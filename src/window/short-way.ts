@@ -153,7 +153,7 @@ function shortAccumulateDoubles(
   return true;
 }
 
-/** The buffers are known to be typed arrays of one type that do not overlap. */
+/** The buffers are known to be typed arrays of the type `tag` that do not overlap. */
 export function shortGetAccumulate(
   t: Target,
   tag: string,
@@ -162,11 +162,14 @@ export function shortGetAccumulate(
   disp: number,
   op: Op,
 ): boolean {
-  if (lengthOf(origin) === 1) return shortFetchAndOp(t, tag, origin, result, disp, op);
+  if (shortFetchAndOp(t, tag, origin, result, disp, op)) return true;
   return within(t.shortUpdates, disp) && isOp(op) && shortAccumulateDoubles(t, origin, result, disp, op);
 }
 
-/** The buffers are known to be typed arrays of the type `tag` that do not overlap. */
+/**
+ * The buffers are known to be typed arrays of the type `tag` that do not overlap. How many elements they have, the elements say: see
+ * `shortAccumulate`.
+ */
 export function shortFetchAndOp(
   t: Target,
   tag: string,
@@ -176,13 +179,14 @@ export function shortFetchAndOp(
   op: Op,
 ): boolean {
   if (!within(t.shortUpdates, disp) || !isOp(op)) return false;
-  if (lengthOf(origin) !== 1 || lengthOf(result) !== 1) return false;
   if (aliases(t, origin) || aliases(t, result) || op.code >= OpCode.MINLOC) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   if (tag !== 'BigInt64Array') return shortFetchOther(t, tag, origin, result, at, op.code);
   const { i64 } = t.part;
-  if ((at & 7) !== 0 || at >> 3 >= i64.length) return false;
-  result[0] = updateBigInt(i64, at >> 3, op.code, origin[0] as bigint);
+  const value = origin[0] as bigint | undefined;
+  if (value === undefined || origin[1] !== undefined || (at & 7) !== 0 || at >> 3 >= i64.length) return false;
+  if (result[0] === undefined || result[1] !== undefined) return false;
+  result[0] = updateBigInt(i64, at >> 3, op.code, value);
   return true;
 }
 
@@ -197,10 +201,14 @@ function shortFetchOther(
 ): boolean {
   const { part } = t;
   if (tag === 'Float64Array') {
-    if ((at & 7) !== 0 || at >> 3 >= part.f64.length) return false;
-    if (op > OpCode.MAX && op < OpCode.REPLACE) return false;
-    result[0] = updateDouble(part.f64, at >> 3, at - t.skew, op, origin[0] as number, t.stripes!);
-  } else if (tag === 'Int32Array') {
+    const value = origin[0] as number | undefined;
+    if (value === undefined || origin[1] !== undefined || (at & 7) !== 0 || at >> 3 >= part.f64.length) return false;
+    if (result[0] === undefined || result[1] !== undefined || (op > OpCode.MAX && op < OpCode.REPLACE)) return false;
+    result[0] = updateDouble(part.f64, at >> 3, at - t.skew, op, value, t.stripes!);
+    return true;
+  }
+  if (lengthOf(origin) !== 1 || lengthOf(result) !== 1) return false;
+  if (tag === 'Int32Array') {
     if ((at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
     result[0] = updateInteger(part.i32, at >> 2, op, origin[0] as number);
   } else if (tag === 'BigUint64Array') {
@@ -220,10 +228,14 @@ export function shortCompareAndSwap(
   disp: number,
 ): boolean {
   if (!within(t.shortUpdates, disp) || tag !== 'BigInt64Array') return false;
-  if (lengthOf(origin) !== 1 || lengthOf(compare) !== 1 || lengthOf(result) !== 1) return false;
   if (aliases(t, origin) || aliases(t, compare) || aliases(t, result)) return false;
+  const { i64 } = t.part;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
-  if ((at & 7) !== 0 || at >> 3 >= t.part.i64.length) return false;
-  result[0] = Atomics.compareExchange(t.part.i64, at >> 3, compare[0] as bigint, origin[0] as bigint);
+  const value = origin[0] as bigint | undefined;
+  const expected = compare[0] as bigint | undefined;
+  if (value === undefined || origin[1] !== undefined || (at & 7) !== 0 || at >> 3 >= i64.length) return false;
+  if (expected === undefined || compare[1] !== undefined) return false;
+  if (result[0] === undefined || result[1] !== undefined) return false;
+  result[0] = Atomics.compareExchange(i64, at >> 3, expected, value);
   return true;
 }
