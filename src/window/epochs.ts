@@ -243,12 +243,15 @@ export class Epochs {
     if (!this.dirty) return;
     this.dirty = false;
     memoryFence();
-    if (this.accesses === undefined) return;
-    if (call === 'flushAll') this.accesses.completed(undefined);
-    else if (call === 'flush' && target !== undefined) this.accesses.completed(target.rank);
-    else if (call === 'flushLocalAll') this.accesses.completedHere(undefined);
-    else if (call === 'flushLocal' && target !== undefined) this.accesses.completedHere(target.rank);
-    this.dirty = this.accesses.pending;
+    if (this.accesses !== undefined) this.#log(call, target, this.accesses);
+  }
+
+  #log(call: string, target: Target | undefined, accesses: AccessLog): void {
+    if (call === 'flushAll') accesses.completed(undefined);
+    else if (call === 'flush' && target !== undefined) accesses.completed(target.rank);
+    else if (call === 'flushLocalAll') accesses.completedHere(undefined);
+    else if (call === 'flushLocal' && target !== undefined) accesses.completedHere(target.rank);
+    this.dirty = accesses.pending;
   }
 
   /** An access that was checked is about to be made. @param reads it writes nothing at the target */
