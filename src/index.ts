@@ -17,7 +17,7 @@ export { type ErrorCode, RankFailedError, RmaError } from './errors.ts';
 export type { FenceStatistics } from './sync/fence/scheme.ts';
 export { Lock, type LockStatistics } from './sync/lock/scheme.ts';
 export { Assert } from './window/assert.ts';
-export type { Flavor, WindowOptions } from './window/create.ts';
+export type { Flavor, WindowOptions } from './window/creation/parts.ts';
 export type { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './window/epoch-objects.ts';
 export type { WindowInfo, WindowInfoInForce } from './window/info.ts';
 export type { ProgressBy, WindowCall } from './window/progress.ts';

@@ -69,6 +69,12 @@ export interface Meetings {
   offer(space: number, rank: number, what: object): void;
   find(space: number, rank: number): object | undefined;
   withdraw(space: number, rank: number): void;
+  /**
+   * One copy of what several ranks have computed alike: that of the first that comes.
+   * @param rank one of them, the same at all
+   * @param members how many they are; each calls it once
+   */
+  share<V extends object>(space: number, rank: number, members: number, value: V): V;
 }
 
 /** Of so many peers, a rank looks at one each time that it wakes, where nobody watches them. */

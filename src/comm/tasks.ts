@@ -193,6 +193,8 @@ class Run<T> {
   #resolve!: (results: T[]) => void;
   #reject!: (error: unknown) => void;
   readonly #meetings = new Map<string, object>();
+  /** What some members of `Meetings.share` have not asked for yet. */
+  readonly #shared = new Map<string, { readonly value: object; left: number }>();
   /** By who published: for whom. */
   readonly #published: (Map<number, Published> | undefined)[];
   /** By rank: who has published something for it. */
@@ -227,11 +229,20 @@ class Run<T> {
       offer: (space, rank, what) => void this.#meetings.set(`${space}:${rank}`, what),
       find: (space, rank) => this.#meetings.get(`${space}:${rank}`),
       withdraw: (space, rank) => void this.#meetings.delete(`${space}:${rank}`),
+      share: (space, rank, members, value) => this.#share(`${space}:${rank}`, members, value),
     };
     this.#contexts = Array.from({ length: size }, (_, rank) => shared.open(rank));
     this.#jobs = this.#contexts.map(
       (context, rank) => new Job(this.#membership(context, rank, meetings, fabric.host.lookAgain), deadline),
     );
+  }
+
+  #share<V extends object>(key: string, members: number, value: V): V {
+    const entry = this.#shared.get(key) ?? { value, left: members };
+    entry.left--;
+    if (entry.left > 0) this.#shared.set(key, entry);
+    else this.#shared.delete(key);
+    return entry.value as V;
   }
 
   run(main: (world: Communicator) => T | Promise<T>): Promise<T[]> {

@@ -23,10 +23,11 @@ import { OpCode, TypeCode } from '../datatype/codes.ts';
 import { elementOffsets, type Side } from '../datatype/layout.ts';
 import { RmaError } from '../errors.ts';
 import { accumulateElements, type BulkKernels } from './accumulate.ts';
+import type { Regions, RemoteRegion } from './regions.ts';
 import { RemotePart } from './remote-part.ts';
 import { type RemoteStripes, Reply } from './remote-stripes.ts';
 import type { Hold, HoldingSteps } from './request-tasks.ts';
-import type { RemoteRegion, RemoteWord, RequestTransfer } from './requests.ts';
+import type { RemoteWord, RequestTransfer } from './requests.ts';
 import { STRIPE_WORDS, Stripes, stripeAt } from './stripes.ts';
 
 /** Where what an accumulate found goes. */
@@ -52,7 +53,7 @@ interface Arrays {
 
 export class RequestUpdates {
   readonly #requests: RequestTransfer;
-  readonly #parts: readonly RemoteRegion[];
+  readonly #parts: Regions;
   readonly #stripes: RemoteStripes;
   readonly #inBulk: boolean;
   readonly #kernels: BulkKernels | undefined;
@@ -67,7 +68,7 @@ export class RequestUpdates {
   constructor(
     requests: RequestTransfer,
     rank: number,
-    parts: readonly RemoteRegion[],
+    parts: Regions,
     stripes: RemoteStripes,
     inBulk: boolean,
     kernels: BulkKernels | undefined,
@@ -82,7 +83,7 @@ export class RequestUpdates {
 
   /** By how many bytes a rank's part begins behind a multiple of 8. */
   skewOf(rank: number): number {
-    return skewOf(this.#parts[rank]);
+    return skewOf(this.#parts.of(rank));
   }
 
   /**
@@ -97,7 +98,7 @@ export class RequestUpdates {
     to: Side,
     op: number,
     fetch: Fetch | undefined,
-    region = this.#parts[rank],
+    region = this.#parts.of(rank),
   ): void {
     const operands = {
       origin: bytesOf(origin),
@@ -118,7 +119,7 @@ export class RequestUpdates {
     rank: number,
     at: number,
     to: Side,
-    region = this.#parts[rank],
+    region = this.#parts.of(rank),
   ): void {
     const arrays = { origin: bytesOf(origin), compare: bytesOf(compare), result: bytesOf(result) };
     if (this.#isByDevice(to)) this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));

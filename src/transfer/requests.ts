@@ -36,6 +36,7 @@ import type { Context, QpAddress } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
+import type { Regions } from './regions.ts';
 import { GRACE_MS, type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import { type Left, Scratch } from './scratch.ts';
 import { Unplaced } from './unplaced.ts';
@@ -126,13 +127,6 @@ class Flush implements Operation {
   }
 }
 
-/** Memory at a target: its part, or what is attached to a dynamic window. */
-export interface RemoteRegion {
-  readonly rkey: number;
-  /** What is added to the places that requests name to make them addresses of the device. */
-  readonly address: number;
-}
-
 /** Where an atomic takes place: 64 bits at an address of a rank's region. */
 export interface RemoteWord {
   readonly rank: number;
@@ -217,7 +211,7 @@ export class RequestTransfer {
   #refills = 0;
   readonly #told = [0, 0];
   #flushes = 0;
-  #regions: readonly RemoteRegion[] = [];
+  #regions: Regions | undefined;
   /** World ranks, for messages. */
   #lids: readonly number[] = [];
   /** Results of requests. */
@@ -313,7 +307,7 @@ export class RequestTransfer {
   }
 
   /** Connects to all ranks; afterwards all must wait for each other before the first request. */
-  connect(lids: readonly number[], numbers: ArrayLike<number>, regions: readonly RemoteRegion[]): void {
+  connect(lids: readonly number[], numbers: ArrayLike<number>, regions: Regions): void {
     this.#regions = regions;
     this.#lids = lids;
     for (const [rank, qp] of this.#queuePairs.entries())
@@ -328,7 +322,7 @@ export class RequestTransfer {
   }
 
   /** Connects to each rank when something is first sent to it: the number of connections is that of the pairs of ranks that talk. All must wait for each other after this. */
-  connectLater(meeting: Meeting, lids: readonly number[], regions: readonly RemoteRegion[]): void {
+  connectLater(meeting: Meeting, lids: readonly number[], regions: Regions): void {
     this.#regions = regions;
     this.#lids = lids;
     this.#meeting = meeting;
@@ -362,7 +356,7 @@ export class RequestTransfer {
     at: number,
     to: Side,
     fenced: boolean,
-    region = this.#regions[rank],
+    region = this.#regions!.of(rank),
   ): void {
     const { rkey, address } = region;
     const { maxInlineData } = this.#queuePairTo(rank);
@@ -382,7 +376,7 @@ export class RequestTransfer {
     });
   }
 
-  get(origin: Uint8Array, from: Side, rank: number, at: number, to: Side, region = this.#regions[rank]): void {
+  get(origin: Uint8Array, from: Side, rank: number, at: number, to: Side, region = this.#regions!.of(rank)): void {
     const { rkey, address } = region;
     this.#forEachMessage(from, to, (sink, target, bytes) => {
       const build = (qp: QueuePair): void => {
@@ -401,7 +395,7 @@ export class RequestTransfer {
   putPlain(origin: TypedArray, rank: number, at: number, fenced: boolean): boolean {
     const bytes = byteLengthOf(origin);
     if (bytes > this.#context.device.maxMsgSize || !this.#mayPost(rank)) return false;
-    const { rkey, address } = this.#regions[rank];
+    const { rkey, address } = this.#regions!.of(rank);
     const notify = fenced && this.#notifies;
     const qp = this.#queuePairTo(rank);
     // What can fail is outside of the builder; then there is nothing to take back.
@@ -426,7 +420,7 @@ export class RequestTransfer {
   getPlain(origin: TypedArray, rank: number, at: number): boolean {
     const bytes = byteLengthOf(origin);
     if (bytes > this.#context.device.maxMsgSize || !this.#mayPost(rank)) return false;
-    const { rkey, address } = this.#regions[rank];
+    const { rkey, address } = this.#regions!.of(rank);
     this.#remember(origin);
     const region = this.#regionOfLast();
     if (region === undefined) return false;
@@ -515,7 +509,7 @@ export class RequestTransfer {
     { lkey, address: here }: MemoryRegion,
     place: number,
     bytes: number,
-    { rkey, address } = this.#regions[rank],
+    { rkey, address } = this.#regions!.of(rank),
     left: Left = { count: 0 },
   ): Generator<void, void> {
     this.#inMessages(place, bytes, (offset, length) => {
@@ -534,7 +528,7 @@ export class RequestTransfer {
     { lkey, address: here }: MemoryRegion,
     place: number,
     to: Side,
-    { rkey, address } = this.#regions[rank],
+    { rkey, address } = this.#regions!.of(rank),
     left: Left = { count: 0 },
   ): Generator<void, void> {
     forEachRun(to, (start, bytes) => {
@@ -766,7 +760,7 @@ export class RequestTransfer {
 
   /** A write of no bytes, with immediate. @param behindReads also those that are outstanding when it is posted are carried out before it */
   #notify(rank: number, immediate: number, behindReads: boolean): void {
-    const { rkey, address } = this.#regions[rank];
+    const { rkey, address } = this.#regions!.of(rank);
     this.#post(rank, (qp) => {
       const fence = behindReads && this.#reading[rank] === 1 ? SendFlag.FENCE : 0;
       qp.wrRdmaWriteImm(rank, SendFlag.SIGNALED | fence, rkey, address, immediate);

@@ -60,7 +60,7 @@ export function shareMemory(job: Job, native: Native, memory: ArrayBufferView | 
 }
 
 /** A rank with memory of its own, as the others see it. */
-interface Owner {
+export interface Owner {
   /** World rank. */
   readonly rank: number;
   readonly pid: number;

@@ -6,7 +6,7 @@ import type { FenceScheme } from '../sync/fence/scheme.ts';
 import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
 import type { RequestTransfer } from '../transfer/requests.ts';
 import { Assert, checkAssert } from './assert.ts';
-import type { WindowParts } from './create.ts';
+import type { WindowParts } from './creation/parts.ts';
 import { type Epochs, FENCE, INTERRUPTED, INTERRUPTED_COMPLETE, LOCK_ALL } from './epochs.ts';
 import { STARTED } from './target.ts';
 
@@ -199,7 +199,7 @@ export class ActiveTarget {
     epochs.open = 0;
     epochs.used = false;
     epochs.started = targets;
-    for (let i = 0; i < targets.length; i++) epochs.targets[targets[i]].held = STARTED;
+    for (let i = 0; i < targets.length; i++) epochs.find(targets[i])!.held = STARTED;
     epochs.noteOpening('start');
     epochs.keepMoving();
   }
@@ -269,7 +269,7 @@ export class ActiveTarget {
   #completing(requests: RequestTransfer, targets: readonly number[]): Operation {
     const epochs = this.#epochs;
     epochs.busy = 'complete';
-    for (let i = 0; i < targets.length; i++) epochs.targets[targets[i]].held = 0;
+    for (let i = 0; i < targets.length; i++) epochs.find(targets[i])!.held = 0;
     return this.#general.completing?.(targets) ?? requests.drain();
   }
 
@@ -280,7 +280,7 @@ export class ActiveTarget {
     } catch (error) {
       throw epochs.comm.job.explain(error);
     }
-    for (let i = 0; i < targets.length; i++) epochs.targets[targets[i]].held = 0;
+    for (let i = 0; i < targets.length; i++) epochs.find(targets[i])!.held = 0;
     epochs.busy = undefined;
     epochs.started = undefined;
     epochs.used = false;

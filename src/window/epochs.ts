@@ -9,8 +9,8 @@ import { argumentRangeError, argumentTypeError, RmaError } from '../errors.ts';
 import { LockBit } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
-import { goneError, type WindowParts } from './create.ts';
-import { LOCKED, type Target } from './target.ts';
+import { goneError, type WindowParts } from './creation/parts.ts';
+import { LOCKED, type Target, type Targets } from './target.ts';
 
 /** `Epochs.open`: epochs that open all targets at once. */
 export const FENCE = 1;
@@ -34,8 +34,9 @@ export class Epochs {
   readonly comm: Communicator;
   readonly group: Group;
   name: string;
-  /** Emptied when the window is freed, which closes the short way. */
-  targets: readonly Target[];
+  /** Those that were made, by rank. Emptied when the window is freed, which closes the short way. */
+  targets: readonly (Target | undefined)[];
+  readonly #targets: Targets;
   /** `FENCE`, `LOCK_ALL`, or 0; single targets are opened by `Target.held`. */
   open = 0;
   /** Something was issued in the epoch that the last fence opened. */
@@ -70,7 +71,8 @@ export class Epochs {
     this.group = parts.comm.group;
     this.name = parts.name;
     this.#messenger = parts.comm.job.messenger;
-    this.targets = parts.targets;
+    this.#targets = parts.targets;
+    this.targets = parts.targets.made;
     const { worldRanks } = this.group;
     const world = (holds: (t: Target) => boolean): readonly number[] => this.#ranks(holds).map((r) => worldRanks[r]);
     this.locks = {
@@ -85,7 +87,7 @@ export class Epochs {
     const short = this.accesses === undefined && !queues;
     this.#map = (rank) => {
       const part = parts.map(rank);
-      parts.targets[rank].map(part, parts.makeStripes(rank), parts.kernels, short, rank === parts.comm.rank);
+      parts.targets.of(rank)!.map(part, parts.makeStripes(rank), parts.kernels, short, rank === parts.comm.rank);
     };
   }
 
@@ -118,7 +120,7 @@ export class Epochs {
   }
 
   #ranks(holds: (t: Target) => boolean): readonly number[] {
-    return this.targets.filter(holds).map((t) => t.rank);
+    return this.targets.filter((t): t is Target => t !== undefined && holds(t)).map((t) => t.rank);
   }
 
   /** Whether this rank holds the lock of its own part, as far as it knows itself. */
@@ -184,8 +186,19 @@ export class Epochs {
     throw new RmaError('ERR_RMA_SYNC', `${call} on ${this.what}: a ${this.busy} is in progress; ${remedy}`);
   }
 
+  /** The target of this rank; `undefined` for what is no rank, and on a freed window. */
+  find(target: number): Target | undefined {
+    return typeof target === 'number' && !this.freed ? this.#targets.of(target) : undefined;
+  }
+
+  /** Those of all ranks; none on a freed window. */
+  allTargets(): readonly Target[] {
+    return this.freed ? [] : this.#targets.all();
+  }
+
+  /** Errors: `ERR_RANK`. */
   target(call: string, target: number): Target {
-    const t = typeof target === 'number' ? this.targets[target] : undefined;
+    const t = this.find(target);
     if (t !== undefined) return t;
     const message = `${call} on ${this.what}: ${showRank(target)} is not a rank of its group (0 … ${this.group.size - 1}, or Rank.NULL)`;
     throw typeof target === 'number' ? argumentRangeError(message, 'ERR_RANK') : argumentTypeError(message, 'ERR_RANK');

@@ -23,12 +23,12 @@ import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors
 import { bufferOf, byteLengthOf, byteOffsetOf, lengthOf, tagOf } from '../intrinsics.ts';
 import { accumulateElements } from '../transfer/accumulate.ts';
 import type { OperationQueue } from '../transfer/operation-queue.ts';
+import type { RemoteRegion } from '../transfer/regions.ts';
 import type { RemotePart } from '../transfer/remote-part.ts';
-import type { RemoteRegion } from '../transfer/requests.ts';
 import type { Stripes } from '../transfer/stripes.ts';
 import type { UserMemory } from '../transfer/user-memory.ts';
 import type { Attached } from './attachments.ts';
-import type { WindowParts } from './create.ts';
+import type { WindowParts } from './creation/parts.ts';
 import { type Epochs, FENCE, LOCK_ALL } from './epochs.ts';
 import { LOCKED, REQUESTS, type Target } from './target.ts';
 
@@ -121,7 +121,7 @@ export class LongWay {
   /** The target, if the caller may access it, and all of `origin` has its place there. */
   #plainTarget(origin: TypedArray, target: number, disp: number): Target | undefined {
     const epochs = this.#epochs;
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
+    const t = epochs.find(target);
     if (t === undefined || (epochs.open | t.held) === 0 || t.rank === epochs.comm.rank) return undefined;
     if (t.way !== REQUESTS) return undefined;
     if (!isPlain(origin) || !Number.isSafeInteger(disp) || disp < 0) return undefined;

@@ -9,7 +9,7 @@ import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts
 import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 import { loadAcquire } from '../memory-model.ts';
 import type { RequestTransfer } from '../transfer/requests.ts';
-import type { WindowParts } from './create.ts';
+import type { WindowParts } from './creation/parts.ts';
 import type { Epochs } from './epochs.ts';
 import type { Target } from './target.ts';
 
@@ -17,7 +17,6 @@ export class Notifications {
   readonly #epochs: Epochs;
   readonly #requests: RequestTransfer | undefined;
   readonly #lids: readonly number[];
-  readonly #own: Int32Array;
   readonly #wordOf: (rank: number) => Int32Array;
   readonly #words: (Int32Array | undefined)[] = [];
   /** What this rank has taken of its own count. */
@@ -28,7 +27,6 @@ export class Notifications {
     this.#requests = parts.requests;
     this.#lids = parts.comm.group.worldRanks;
     this.#wordOf = parts.signalWord;
-    this.#own = parts.signalWord(parts.comm.rank);
   }
 
   /** Raises the target's count, after everything that was issued to it. */
@@ -39,9 +37,13 @@ export class Notifications {
       this.#epochs.attempt(() => requests.signal(t.rank));
       return;
     }
-    this.#words[t.rank] ??= this.#epochs.attempt(() => this.#wordOf(t.rank));
-    Atomics.add(this.#words[t.rank]!, 0, 1);
+    Atomics.add(this.#word(t.rank), 0, 1);
     if (t.rank !== comm.rank) comm.job.context.wake(this.#lids[t.rank]);
+  }
+
+  #word(rank: number): Int32Array {
+    this.#words[rank] ??= this.#epochs.attempt(() => this.#wordOf(rank));
+    return this.#words[rank];
   }
 
   wait(count: number, options: WaitOptions | undefined): Promise<void> {
@@ -86,7 +88,7 @@ export class Notifications {
 
   /** Notifications that have arrived and were not taken. */
   #arrived(): number {
-    if (this.#requests === undefined) return (loadAcquire(this.#own, 0) - this.#taken) | 0;
+    if (this.#requests === undefined) return (loadAcquire(this.#word(this.#epochs.comm.rank), 0) - this.#taken) | 0;
     this.#requests.poll();
     return (this.#requests.signals - this.#taken) | 0;
   }

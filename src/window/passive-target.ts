@@ -8,7 +8,7 @@ import type { AllLock } from '../sync/lock/all.ts';
 import { type Attempt, LockBit, type TargetLock } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { Assert, checkAssert } from './assert.ts';
-import type { WindowParts } from './create.ts';
+import type { WindowParts } from './creation/parts.ts';
 import { type Epochs, FENCE, LOCK_ALL } from './epochs.ts';
 import { LOCKED, type Target, UNCHECKED } from './target.ts';
 
@@ -355,8 +355,7 @@ export class PassiveTarget {
   }
 
   #makeLocks(): void {
-    const { targets } = this.#epochs;
-    for (let i = 0; i < targets.length; i++) if (targets[i].lock === undefined) this.#lockOf(targets[i]);
+    for (const t of this.#epochs.allTargets()) if (t.lock === undefined) this.#lockOf(t);
   }
 
   #tryAll(assert: number): boolean {
@@ -370,7 +369,7 @@ export class PassiveTarget {
   /** Takes the locks of all ranks if all are free at once, else none. */
   #tryEach(): boolean {
     this.#makeLocks();
-    const { targets } = this.#epochs;
+    const targets = this.#epochs.allTargets();
     for (let i = 0; i < targets.length; i++) {
       if (this.#tryAcquire(targets[i].lock!, false)) continue;
       while (--i >= 0) this.#release(targets[i].lock!, false);
@@ -387,7 +386,8 @@ export class PassiveTarget {
    * deadlock: a rank that does wait for one lock while it holds another can be in this one's way, and this one in its way; then the time is over, and this one lets go of all that it has.
    */
   #acquireAll(): Operation {
-    const { targets, what } = this.#epochs;
+    const { what } = this.#epochs;
+    const targets = this.#epochs.allTargets();
     const progress = this.#progress;
     const have = new Set<Target>();
     let waiting: { target: Target; operation: Operation; until: number } | undefined;
@@ -504,10 +504,9 @@ export class PassiveTarget {
     this.#epochs.used = false;
     this.#epochs.accesses?.completed(undefined);
     // A release is itself an atomic read-modify-write; where there are none, a fence orders our stores.
-    const { targets } = this.#epochs;
     if (this.#heldAll === 'no lock') memoryFence();
     else if (this.#heldAll === 'one lock for all') this.#all!.release();
-    else for (let i = 0; i < targets.length; i++) this.#release(targets[i].lock!, false);
+    else for (const t of this.#epochs.allTargets()) this.#release(t.lock!, false);
     this.#epochs.keepMoving();
   }
 

@@ -7,7 +7,7 @@
 import { Rank } from '../comm/group.ts';
 import { argumentRangeError, show } from '../errors.ts';
 import type { Attached } from './attachments.ts';
-import type { WindowParts } from './create.ts';
+import type { WindowParts } from './creation/parts.ts';
 import { MIXED_WAYS } from './target.ts';
 
 /**
@@ -109,7 +109,7 @@ export function progressOf(
   if (kind === 'lock') return ['queue', 'remote'].includes(hints.lock) ? ofLock(parts) : 'target';
   if (passive !== undefined || (deferred !== undefined && kind !== 'requests')) return 'target';
   if (kind === 'requests') return byRequests(parts);
-  const ranks = target === undefined ? parts.targets.map(({ rank }) => rank) : [target];
+  const ranks = target === undefined ? Array.from({ length: parts.comm.size }, (_, rank) => rank) : [target];
   const needs = ranks.map((rank) => ORDER.indexOf(ofAccess(parts, kind, rank, attached)));
   return ORDER[Math.max(...needs)];
 }
@@ -135,7 +135,7 @@ function ofAccess(
   if (kind === 'notify' && requests !== undefined) return 'target';
   const unmapped = attached === undefined ? userMemory?.reaches(rank) === true : isUnmapped(attached);
   if (unmapped) return kind !== 'update' && userMemory?.copies(rank) ? 'kernel' : 'agent';
-  if (kind === 'transfer' && parts.targets[rank].way === MIXED_WAYS) return 'origin';
+  if (kind === 'transfer' && parts.targets.of(rank)!.way === MIXED_WAYS) return 'origin';
   return kind === 'update' && updates === undefined ? 'origin' : byRequests(parts);
 }
 

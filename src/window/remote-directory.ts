@@ -45,7 +45,8 @@
  * it away: `Window.detach` holds this rank's lock meanwhile. It remains for epochs without one, which are those of fence, start and `NO_CHECK`.
  */
 import type { Communicator } from '../comm/communicator.ts';
-import type { RemoteRegion, RemoteWord, RequestTransfer } from '../transfer/requests.ts';
+import type { RemoteRegion } from '../transfer/regions.ts';
+import type { RemoteWord, RequestTransfer } from '../transfer/requests.ts';
 import { Access, type Memory, type MemoryRegion } from '../verbs/memory.ts';
 import type { Attached, Directory, Listed, Place } from './attachments.ts';
 import { storeNumber } from './number-words.ts';

@@ -90,3 +90,31 @@ export class Target {
     this.shortUpdates = -1;
   }
 }
+
+/** The targets of a window. Each is made when it is first asked for: of many ranks, most access few. */
+export class Targets {
+  /** By rank; `undefined` for those that were not asked for. The fast path reads it. */
+  readonly made: readonly (Target | undefined)[];
+  readonly #made: (Target | undefined)[];
+  readonly #make: (rank: number) => Target;
+
+  constructor(size: number, make: (rank: number) => Target) {
+    this.#made = new Array<undefined>(size).fill(undefined);
+    this.made = this.#made;
+    this.#make = make;
+  }
+
+  /** `undefined` for what is no rank. */
+  of(rank: number): Target | undefined {
+    const known = this.#made[rank];
+    if (known !== undefined || !(Number.isInteger(rank) && rank >= 0 && rank < this.#made.length)) return known;
+    const target = this.#make(rank);
+    this.#made[rank] = target;
+    return target;
+  }
+
+  /** Of all ranks. */
+  all(): readonly Target[] {
+    return Array.from(this.#made, (_, rank) => this.of(rank)!);
+  }
+}

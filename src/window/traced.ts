@@ -14,7 +14,7 @@ import { type CallRecord, override, recordCalls } from '../trace/calls.ts';
 import type { Channel, Recorder } from '../trace/recorder.ts';
 import type { RequestTrace } from '../transfer/requests.ts';
 import { Assert } from './assert.ts';
-import type { WindowParts } from './create.ts';
+import type { WindowParts } from './creation/parts.ts';
 import { LOADS, MIXED_WAYS } from './target.ts';
 
 /** Where the arguments of a communication call say what it moves, to whom, and where to. */
@@ -284,7 +284,7 @@ function recordOperations(
       const peer = worldRank(args[at.target]);
       const bytes = bytesOf(args, at);
       const disp = args[at.disp];
-      const way = parts.targets[args[at.target] as number]?.way;
+      const way = parts.targets.of(args[at.target] as number)?.way;
       const done = way === LOADS || (way === MIXED_WAYS && !updates);
       inside = true;
       const since = recorder.now();

@@ -28,16 +28,13 @@ import { memoryFence } from '../transfer/remote-part.ts';
 import { ActiveTarget } from './active-target.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { Attachments } from './attachments.ts';
-import {
-  beginAllocate,
-  beginAllocateShared,
-  beginCreate,
-  beginCreateDynamic,
-  reachable,
-  refuseSync,
-  type WindowOptions,
-  type WindowParts,
-} from './create.ts';
+import { refuseSync } from './creation/begin.ts';
+import { beginAllocate } from './creation/flavours/allocate.ts';
+import { beginCreateDynamic } from './creation/flavours/dynamic.ts';
+import { beginCreate } from './creation/flavours/given.ts';
+import { beginAllocateShared } from './creation/flavours/shared.ts';
+import { reachable } from './creation/own-memory.ts';
+import type { WindowOptions, WindowParts } from './creation/parts.ts';
 import { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './epoch-objects.ts';
 import { Epochs, INTERRUPTED } from './epochs.ts';
 import { changeInfo, showInfo, type WindowInfo, type WindowInfoInForce } from './info.ts';
@@ -304,7 +301,7 @@ export class Window<T extends TypedArray = TypedArray> {
     }
     const t =
       rank === Rank.NULL
-        ? (epochs.targets.find((target) => target.byteLength > 0) ?? epochs.targets[0])
+        ? (epochs.allTargets().find((target) => target.byteLength > 0) ?? epochs.target('sharedQuery', 0))
         : epochs.target('sharedQuery', rank);
     const { local } = this.#parts;
     const type = local.constructor as TypedArrayConstructor<T>;
@@ -714,7 +711,7 @@ export class Window<T extends TypedArray = TypedArray> {
   ): void {
     this.put<L>(origin, target, disp, layout);
     if (target === Rank.NULL) return;
-    const t = this.#epochs.targets[target];
+    const t = this.#epochs.target('putNotify', target);
     const queue = this.#longWay.queueFor(t);
     if (queue === undefined) {
       this.#notifications.signal(t);
@@ -1089,7 +1086,7 @@ export class Window<T extends TypedArray = TypedArray> {
   #giveBack(): void {
     this.#parts.comm.job.tasks?.locks.delete(this.#epochs.locks);
     if (!this.#cancelRelease()) return;
-    for (const t of this.#parts.targets) t.unmap();
+    for (const t of this.#parts.targets.made) t?.unmap();
     this.#parts.release();
   }
 

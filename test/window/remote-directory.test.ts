@@ -4,7 +4,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
-import type { RemoteRegion, RemoteWord, RequestTransfer } from '../../src/transfer/requests.ts';
+import type { RemoteRegion } from '../../src/transfer/regions.ts';
+import type { RemoteWord, RequestTransfer } from '../../src/transfer/requests.ts';
 import type { Memory, MemoryRegion } from '../../src/verbs/memory.ts';
 import type { Listed } from '../../src/window/attachments.ts';
 import { directoryWords, RemoteDirectory } from '../../src/window/remote-directory.ts';

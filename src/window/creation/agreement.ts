@@ -1,0 +1,150 @@
+/** What the ranks of a window agree on before it is made: their records are exchanged, and refusals and broken promises found. */
+import type { Communicator } from '../../comm/communicator.ts';
+import type { Refusal } from '../../comm/refusals.ts';
+import { RmaError } from '../../errors.ts';
+import { ALL_ACCESS } from '../../verbs/checks.ts';
+import type { MemoryRegion } from '../../verbs/memory.ts';
+import { type Hints, numberOf } from '../info.ts';
+import type { Offer } from './offer.ts';
+import { makeOwnWords, type OwnWords } from './own-words.ts';
+import type { Flavor } from './parts.ts';
+import { RecordLayout, Records } from './record.ts';
+import type { Undo } from './undo.ts';
+
+/** Which window is made. */
+export interface Making {
+  readonly comm: Communicator;
+  /** For messages. */
+  readonly call: string;
+  readonly flavor: Flavor;
+  readonly name: string;
+}
+
+/** What all ranks have said, and this rank's own. */
+export interface Agreed {
+  readonly records: Records;
+  readonly offer: Offer;
+  readonly words: OwnWords;
+  /** This rank's part; absent if it has none that others can reach. */
+  readonly region: MemoryRegion | undefined;
+}
+
+/**
+ * A rank that refuses says so, so that nobody waits for it.
+ * @param wrong why this rank offers nothing
+ * Errors: this rank's own; `ERR_WIN` if another one refuses; `ERR_INFO_VALUE`, `ERR_SIZE` if what they say does not fit
+ * together, at all ranks.
+ */
+export function* agree(making: Making, offer: Offer | undefined, wrong: unknown, undo: Undo): Generator<void, Agreed> {
+  const { comm, call } = making;
+  const layout = new RecordLayout(comm.job);
+  let own: Omit<Agreed, 'records'> | undefined;
+  let failure = wrong;
+  if (offer !== undefined) {
+    undo.add(offer.discard);
+    try {
+      own = prepare(making, offer, undo);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  const record = own === undefined ? layout.pack({ refused: [1] }) : recordOf(comm, layout, own);
+  const all = yield* comm.exchange(record);
+  const records = commonRecords(comm, new Records(comm.size, layout, all));
+  const refused = records.first((rank) => records.of(rank, 'refused') !== 0);
+  if (refused >= 0) {
+    const why = yield* comm.hearWhy(refused, failure);
+    throw failure ?? notMade(call, { rank: refused, why });
+  }
+  const broken = brokenPromise(call, comm.size, records, own!.offer.hints);
+  if (broken !== undefined) throw broken;
+  return { ...own!, records };
+}
+
+/** The same in memory for all ranks that are tasks: each pair of them would take 80 bytes otherwise. */
+function commonRecords({ job, size, group }: Communicator, records: Records): Records {
+  return job.tasks?.meetings.share(records.max('space'), group.worldRanks[0], size, records) ?? records;
+}
+
+/** For the other ranks. */
+export function notMade(call: string, { rank, why }: Refusal): RmaError {
+  const reason = why.startsWith(`${call}: `) ? why.slice(call.length + 2) : why;
+  return new RmaError('ERR_WIN', `${call}: no window was created, because the call failed on rank ${rank}: ${reason}`);
+}
+
+/** Makes this rank's words, and registers its part. Errors: `ERR_SIZE`. */
+function prepare({ comm, call, flavor }: Making, offer: Offer, undo: Undo): Omit<Agreed, 'records'> {
+  const { job, size } = comm;
+  const { local, memory } = offer;
+  try {
+    const words = makeOwnWords(job, size, flavor, offer.hints);
+    undo.add(() => words.free());
+    const region = memory && job.pd.registerMemory(memory, local.byteOffset, local.byteLength, ALL_ACCESS);
+    if (region !== undefined) undo.add(() => region.deregister());
+    return { offer, words, region };
+  } catch (cause) {
+    throw new RmaError(
+      'ERR_SIZE',
+      `${call}: there is no memory for what the library needs for the window: ${(cause as Error).message}`,
+      { cause },
+    );
+  }
+}
+
+function recordOf(
+  comm: Communicator,
+  layout: RecordLayout,
+  { offer, words, region }: Omit<Agreed, 'records'>,
+): Float64Array {
+  const { local, memory } = offer;
+  const { neighbours } = comm.job.context;
+  const named = neighbours !== undefined && memory !== undefined;
+  return layout.pack({
+    bytes: [(offer.wanted ?? local.length) * local.BYTES_PER_ELEMENT],
+    dispUnit: [offer.dispUnit],
+    element: [local.BYTES_PER_ELEMENT],
+    hints: [numberOf(offer.hints)],
+    space: [comm.lastSpace],
+    region: region === undefined ? [] : [region.rkey, region.address],
+    words: words.atomics?.place.slice(0, 2) ?? [],
+    place: words.block?.place ?? [],
+    share: offer.share?.numbers ?? [],
+    handle: named ? [neighbours.handleOf(memory), memory.byteLength, local.byteOffset] : [],
+  });
+}
+
+/** What the ranks' records say against each other, or against what was promised by hints. The same at all ranks. */
+function brokenPromise(call: string, size: number, records: Records, hints: Hints): RmaError | undefined {
+  const hinted = records.firstThatDiffers('hints');
+  if (hinted >= 0) {
+    return new RmaError(
+      'ERR_INFO_VALUE',
+      `${call}: the hints of rank ${hinted} differ from those of rank 0; all ranks must pass the same hints`,
+    );
+  }
+  if (call === 'Window.allocateShared' && !hints.nonContiguous) {
+    let at = 0;
+    for (let rank = 0; rank < size; rank++) {
+      const [bytes, element] = [records.of(rank, 'bytes'), records.of(rank, 'element')];
+      if (bytes > 0 && at % element !== 0) {
+        return new RmaError(
+          'ERR_SIZE',
+          `${call}: the part of rank ${rank} would begin at byte ${at}, which is not a multiple of its element size, ${element} bytes; choose other lengths or pass the hint alloc_shared_noncontig`,
+        );
+      }
+      at += bytes;
+    }
+  }
+  for (const [promised, hint, field, thing] of [
+    [hints.sameSize, 'same_size', 'bytes', 'part'],
+    [hints.sameDispUnit, 'same_disp_unit', 'dispUnit', 'displacement unit'],
+  ] as const) {
+    const rank = promised ? records.firstThatDiffers(field) : -1;
+    if (rank < 0) continue;
+    return new RmaError(
+      'ERR_INFO_VALUE',
+      `${call}: the hint ${hint} is set, but rank 0 has a ${thing} of ${records.of(0, field)} bytes and rank ${rank} one of ${records.of(rank, field)} bytes`,
+    );
+  }
+  return undefined;
+}

@@ -1,0 +1,253 @@
+/**
+ * The collective part of making a window, as a line of steps: the ranks agree, get what only all together can make
+ * (memory of the first rank, connections), each puts its window together, and all hear whether everybody could.
+ *
+ * Whatever fails at one rank is said in the next exchange, so no rank waits for one that has given up, and none has a
+ * window that another has not. What was made by then is given back (`Undo`).
+ */
+import type { BarrierState } from '../../comm/barrier.ts';
+import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
+import { MessageBarrier } from '../../comm/message-barrier.ts';
+import { loadNative } from '../../native.ts';
+import { SyncByRequests } from '../../sync/pscw/by-requests.ts';
+import type { GeneralActiveTarget } from '../../sync/pscw/scheme.ts';
+import { OperationServer } from '../../transfer/operation-server.ts';
+import type { RemotePart } from '../../transfer/remote-part.ts';
+import { STRIPE_WORDS, Stripes } from '../../transfer/stripes.ts';
+import { type Owner, readOwner, UserMemory } from '../../transfer/user-memory.ts';
+import { Attachments } from '../attachments.ts';
+import type { Hints } from '../info.ts';
+import { RemoteDirectory } from '../remote-directory.ts';
+import { makeSchemes, movesByRequests, nodeWords, openChannels, type SchemeChannels, setUpNode } from '../schemes.ts';
+import { SharedDirectory } from '../shared-directory.ts';
+import { LOADS, MIXED_WAYS, REQUESTS, Target, Targets, type Way } from '../target.ts';
+import { type Agreed, agree, type Making, notMade } from './agreement.ts';
+import { allocateByFirst, Mapping } from './mapping.ts';
+import type { Offer } from './offer.ts';
+import { DeviceWords, SharedWords } from './own-words.ts';
+import type { WindowParts } from './parts.ts';
+import { Undo } from './undo.ts';
+import { makeWire, type Wire } from './wire.ts';
+
+/**
+ * @param offer what this rank brings in; absent if it refuses
+ * @param wrong then, why
+ */
+export function* makeWindow(making: Making, offer: Offer | undefined, wrong: unknown): Generator<void, WindowParts> {
+  const undo = new Undo();
+  try {
+    return yield* makeTogether(making, yield* agree(making, offer, wrong, undo), undo);
+  } catch (error) {
+    undo.run();
+    throw error;
+  }
+}
+
+function* makeTogether(making: Making, agreed: Agreed, undo: Undo): Generator<void, WindowParts> {
+  const { comm, call } = making;
+  const { records, offer } = agreed;
+  const channels = openWindowChannels(comm, offer.hints, records.max('space'));
+  const trace = comm.traceId();
+  const number = comm.windows;
+  const device = new DeviceWords(comm.size, records);
+  const first = offer.wanted === undefined ? undefined : yield* allocateByFirst(making, records, undo);
+  let parts: WindowParts | undefined;
+  let failure: unknown;
+  try {
+    const wire = yield* makeWire(making, agreed, device, trace, channels.last, undo);
+    const mapping = new Mapping(comm, `window ${making.name}`, records, offer, first, undo);
+    parts = { ...assemble(making, agreed, { channels, device, wire, mapping, trace, undo }), trace, number };
+  } catch (error) {
+    failure = error;
+  }
+  // Also: nobody sends a request before all are ready for it. Tasks find each other by what they have offered until then.
+  const refusal = comm.job.tasks === undefined ? yield* comm.agree(failure) : yield* comm.farewell();
+  if (parts === undefined) throw failure;
+  if (refusal !== undefined) throw notMade(call, refusal);
+  return parts;
+}
+
+interface WindowChannels extends SchemeChannels {
+  /** For the barrier, and for start, complete, post and wait, where those are messages. */
+  readonly barrier: OwnChannel | undefined;
+  readonly posts: OwnChannel | undefined;
+  /** The last space of all. */
+  readonly last: number;
+}
+
+/** All at once, before anything else is waited for: so they have the same numbers at all ranks. */
+function openWindowChannels(comm: Communicator, hints: Hints, lastUsed: number): WindowChannels {
+  let last = lastUsed;
+  const open = (): OwnChannel => {
+    const channel = comm.openChannel(last);
+    last = channel.space;
+    return channel;
+  };
+  const { loadStore } = comm.job.context.capabilities;
+  const barrier = loadStore ? undefined : open();
+  const ofSchemes = openChannels(hints, open);
+  const posts = loadStore ? undefined : open();
+  return { ...ofSchemes, barrier, posts, last };
+}
+
+/** What a window is put together from. */
+interface Materials {
+  readonly channels: WindowChannels;
+  readonly device: DeviceWords;
+  readonly wire: Wire;
+  readonly mapping: Mapping;
+  readonly trace: string;
+  readonly undo: Undo;
+}
+
+/** What the ranks of a window synchronize by. */
+interface Ground {
+  readonly barrier: BarrierState;
+  readonly general: GeneralActiveTarget;
+  /** Absent where memory cannot be loaded and stored. */
+  readonly shared: SharedWords | undefined;
+  /** The words that the ranks of a node share for their lock. */
+  nodeWords(rank: number): Int32Array;
+}
+
+function groundOf(comm: Communicator, { words, records, offer }: Agreed, materials: Materials): Ground {
+  const { channels, wire, trace, undo } = materials;
+  if (words.block !== undefined) {
+    const shared = new SharedWords(comm, words.layout, words.block, records);
+    const nodeWordsOf = (rank: number): Int32Array => shared.node(rank);
+    return { barrier: shared.barrier(trace), general: shared.counters(), shared, nodeWords: nodeWordsOf };
+  }
+  const { tasks } = comm.job;
+  const lids = comm.group.worldRanks;
+  const own = new Int32Array(nodeWords(offer.hints, comm.size));
+  setUpNode(offer.hints, own);
+  const space = channels.agent?.space;
+  if (space !== undefined && tasks !== undefined) {
+    tasks.meetings.offer(space, lids[comm.rank], own);
+    undo.add(() => tasks.meetings.withdraw(space, lids[comm.rank]));
+  }
+  return {
+    barrier: new MessageBarrier(channels.barrier!),
+    general: new SyncByRequests(channels.posts!, wire.wire!),
+    shared: undefined,
+    // Those of another rank where ranks are tasks, and on one node.
+    nodeWords: (rank) =>
+      rank === comm.rank || tasks === undefined ? own : (tasks.meetings.find(space!, lids[rank]) as Int32Array),
+  };
+}
+
+function assemble(
+  { comm, flavor, name }: Making,
+  agreed: Agreed,
+  materials: Materials,
+): Omit<WindowParts, 'trace' | 'number'> {
+  const { job, size, rank: me } = comm;
+  const { records, offer, words } = agreed;
+  const { channels, device, mapping, undo } = materials;
+  const { wire, updates } = materials.wire;
+  const { hints, dispUnit, share } = offer;
+  const description = `window ${name}`;
+  const { loadStore } = job.context.capabilities;
+  const requests = movesByRequests(hints, loadStore) ? wire : undefined;
+  const { barrier, general, shared, nodeWords } = groundOf(comm, agreed, materials);
+  // Others reach memory of this rank's own through its thread, which has stripes for all of it.
+  const makeStripes = (rank: number): Stripes | undefined =>
+    rank === me && share?.stripes !== undefined ? share.stripes : shared?.stripes(rank, 0);
+  const directory = (): SharedDirectory | RemoteDirectory =>
+    shared === undefined
+      ? new RemoteDirectory(comm, requests!, device.ownDirectory(words.atomics!), (rank, i) =>
+          device.directory(rank, i),
+        )
+      : new SharedDirectory(
+          comm,
+          (rank) => shared.directory(rank),
+          (rank, base) => shared.stripes(rank, base),
+        );
+  const attachments = flavor === 'dynamic' ? new Attachments(comm, description, share, directory()) : undefined;
+  if (attachments !== undefined) undo.add(() => attachments.release());
+  const signalWord = (rank: number): Int32Array => shared!.signal(rank);
+  const kernels = loadNative();
+  const server = serverOf(
+    () => mapping.map(me),
+    mapping.bytes(me),
+    // By requests nobody else touches a part by its processor's instructions.
+    () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, job),
+    () => (requests === undefined ? void Atomics.add(signalWord(me), 0, 1) : requests.addSignal()),
+  );
+  const { release: releaseSchemes, ...schemes } = makeSchemes({
+    comm,
+    hints,
+    description,
+    barrier,
+    channels,
+    kernels,
+    wire,
+    server,
+    queueLock: (rank) => shared!.queueLock(rank),
+    allLock: () => shared!.allLock(),
+    remoteWord: (rank, index) => device.word(rank, index),
+    nodeWords,
+  });
+  undo.add(releaseSchemes);
+  const wayTo = (rank: number): Way =>
+    requests === undefined ? LOADS : mapping.isNeighbour(rank) ? MIXED_WAYS : REQUESTS;
+  return {
+    ...schemes,
+    comm,
+    name,
+    flavor,
+    local: mapping.local,
+    given: offer.given,
+    dispUnit,
+    hints,
+    general,
+    signalWord,
+    wire,
+    requests,
+    updates,
+    attachments,
+    userMemory: userMemoryOf(comm, agreed, requests !== undefined),
+    kernels,
+    targets: new Targets(
+      size,
+      (rank) => new Target(rank, mapping.bytes(rank), records.of(rank, 'dispUnit'), wayTo(rank)),
+    ),
+    map: (rank) => mapping.map(rank),
+    makeStripes: (rank) => (shared === undefined ? undefined : makeStripes(rank)),
+    release: () => undo.run(),
+  };
+}
+
+/** Carries out at this rank what others have queued for it; its part is mapped when the first of it comes. */
+function serverOf(
+  map: () => RemotePart,
+  bytes: number,
+  makeStripes: () => Stripes,
+  signal: () => void,
+): OperationServer {
+  let part: RemotePart | undefined;
+  let stripes: Stripes | undefined;
+  const ownPart = (): RemotePart => {
+    // Anew once it was transferred, which says so.
+    if (part === undefined || part.u8.length < bytes) part = map();
+    return part;
+  };
+  const ownStripes = (): Stripes => {
+    stripes ??= makeStripes();
+    return stripes;
+  };
+  return new OperationServer(ownPart, ownStripes, loadNative(), signal);
+}
+
+/** The way to ranks whose memory is not the library's. Absent if there are none, or no addon. */
+function userMemoryOf(comm: Communicator, { records, offer }: Agreed, byRequests: boolean): UserMemory | undefined {
+  const native = loadNative();
+  const { job, rank: me, group } = comm;
+  if (native === undefined || !job.context.capabilities.loadStore) return undefined;
+  const owners = group.worldRanks.map((lid, rank): Owner | undefined => {
+    // This rank's own part is loaded and stored, unless everything goes by requests.
+    if (rank === me && !byRequests) return undefined;
+    return readOwner(job, lid, records.listOf(rank, 'share'), rank === me ? offer.share : undefined);
+  });
+  return owners.some((owner) => owner !== undefined) ? new UserMemory(job, native, owners) : undefined;
+}

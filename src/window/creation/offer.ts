@@ -1,0 +1,80 @@
+/** What a rank brings in when a window is made, and the options that all flavours of windows have. */
+import type { Communicator } from '../../comm/communicator.ts';
+import { readWait } from '../../comm/operation.ts';
+import type { TypedArray } from '../../datatype/base.ts';
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../../errors.ts';
+import type { Share } from '../../transfer/user-memory.ts';
+import type { Memory } from '../../verbs/memory.ts';
+import { type Hints, readInfo } from '../info.ts';
+import type { WindowOptions } from './parts.ts';
+
+export interface Offer {
+  /** This rank's part; where the first rank allocates for all, an empty array of the right type until it has. */
+  readonly local: TypedArray;
+  readonly given?: TypedArray;
+  readonly memory: Memory | undefined;
+  /** Its part is memory of its own, which nobody can map. */
+  readonly share?: Share;
+  /** Elements of a part that the first rank is to allocate. */
+  readonly wanted?: number;
+  readonly dispUnit: number;
+  readonly hints: Hints;
+  /** Gives back what was made for the window. */
+  readonly discard: () => void;
+}
+
+/** The options, read once. */
+export function readOptions(call: string, options: WindowOptions | undefined): WindowOptions {
+  if (options === undefined) return {};
+  const wait = readWait(call, options, ['info', 'dispUnit', 'name']);
+  const { info, dispUnit, name } = reading(call, 'the options', () => ({
+    info: options.info,
+    dispUnit: options.dispUnit,
+    name: options.name,
+  }));
+  if (name !== undefined && typeof name !== 'string') {
+    throw argumentTypeError(`${call}: name must be a string, not ${show(name)}`);
+  }
+  return {
+    ...wait,
+    ...(info !== undefined && { info }),
+    ...(dispUnit !== undefined && { dispUnit }),
+    ...(name && { name }),
+  };
+}
+
+export function checkOptions(
+  comm: Communicator,
+  call: string,
+  options: WindowOptions,
+  elementSize: number,
+): { dispUnit: number; hints: Hints } {
+  const { dispUnit = elementSize } = options;
+  if (typeof dispUnit !== 'number')
+    throw argumentTypeError(`${call}: dispUnit must be a number, not ${show(dispUnit)}`, 'ERR_DISP');
+  if (!Number.isInteger(dispUnit) || dispUnit < 0 || dispUnit > 2 ** 31 - 1) {
+    throw argumentRangeError(`${call}: dispUnit must be 0 … 2^31 − 1 bytes, not ${show(dispUnit)}`, 'ERR_DISP');
+  }
+  return {
+    dispUnit,
+    hints: readInfo(call, options.info, comm.job.context.capabilities.immediateCompletion, comm.size),
+  };
+}
+
+/** Memory from the library. Errors: `ERR_SIZE`. */
+export function allocate(comm: Communicator, call: string, bytes: number): Memory {
+  try {
+    return comm.job.allocateMemory(bytes);
+  } catch (cause) {
+    throw new RmaError(
+      'ERR_SIZE',
+      `${call}: cannot allocate ${bytes} bytes of shared memory: ${(cause as Error).message}`,
+      { cause },
+    );
+  }
+}
+
+export function giveBack(comm: Communicator, memory: Memory): void {
+  comm.job.libraryMemory.delete(memory.buffer);
+  memory.free();
+}

@@ -1,0 +1,81 @@
+/** Memory of the program's own: the ways by which the other ranks can reach it. */
+import { types } from 'node:util';
+import type { Communicator } from '../../comm/communicator.ts';
+import type { TypedArray } from '../../datatype/base.ts';
+import { RmaError } from '../../errors.ts';
+import { isResizable } from '../../intrinsics.ts';
+import { loadNative } from '../../native.ts';
+import { shareMemory } from '../../transfer/user-memory.ts';
+import type { Memory } from '../../verbs/memory.ts';
+import type { Hints } from '../info.ts';
+import type { Offer } from './offer.ts';
+
+/**
+ * Memory that others can map, or, where there is no mapping, reach by requests; `undefined` if they cannot map it. The
+ * caller has checked that it is an array. Errors: `ERR_BUFFER`.
+ */
+export function reachable(
+  comm: Communicator,
+  call: string,
+  memory: TypedArray,
+): { readonly memory: Memory; readonly discard: () => void } | undefined {
+  const known = comm.job.libraryMemory.get(memory.buffer);
+  if (known !== undefined) return { memory: known, discard: () => {} };
+  refuseResizable(call, memory);
+  const { context } = comm.job;
+  const exposed = comm.size === 1 ? undefined : context.exposeMemory(memory.buffer, memory.byteLength);
+  if (exposed !== undefined) return { memory: exposed, discard: () => exposed.free() };
+  return context.capabilities.loadStore ? undefined : adopted(comm, call, memory);
+}
+
+/** Memory of the program's own, where others reach it by requests. */
+function adopted(
+  comm: Communicator,
+  call: string,
+  memory: TypedArray,
+): { readonly memory: Memory; readonly discard: () => void } {
+  const { context } = comm.job;
+  if (!context.capabilities.remoteUserMemory) {
+    throw new RmaError(
+      'ERR_BUFFER',
+      `${call}: this device reaches only memory from the library; use memory from comm.allocMem or Window.allocate`,
+    );
+  }
+  const own = context.adoptMemory(memory.buffer);
+  return { memory: own, discard: () => own.free() };
+}
+
+function refuseResizable(call: string, memory: TypedArray): void {
+  const { buffer } = memory;
+  if (!isResizable(buffer)) return;
+  throw new RmaError(
+    'ERR_BUFFER',
+    `${call}: the ${types.isSharedArrayBuffer(buffer) ? 'Shared' : ''}ArrayBuffer is resizable, so its memory could change while other ranks access it; use a buffer of fixed length`,
+  );
+}
+
+/** The best way to memory that is not the library's. Errors: `ERR_BUFFER` if there is none. */
+export function offerOwnMemory(
+  comm: Communicator,
+  call: string,
+  memory: TypedArray,
+  hints: Hints,
+): Pick<Offer, 'memory' | 'share' | 'discard'> {
+  const { context } = comm.job;
+  if (!context.capabilities.loadStore) {
+    refuseResizable(call, memory);
+    return adopted(comm, call, memory);
+  }
+  const exposed = reachable(comm, call, memory);
+  if (exposed !== undefined) return exposed;
+  const native = loadNative();
+  if (native !== undefined) {
+    const share = shareMemory(comm.job, native, memory);
+    return { memory: undefined, share, discard: () => share.withdraw() };
+  }
+  if (comm.size === 1 && hints.fence === 'immediate') return { memory: undefined, discard: () => {} };
+  throw new RmaError(
+    'ERR_BUFFER',
+    `${call}: without the native addon (see "onesided info") other threads cannot access a plain ArrayBuffer; use a SharedArrayBuffer of fixed length, memory from comm.allocMem, or Window.allocate`,
+  );
+}

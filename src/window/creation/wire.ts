@@ -1,0 +1,127 @@
+/** Work requests among the ranks of a window: the connections, and accumulates that go by them. */
+import type { Communicator } from '../../comm/communicator.ts';
+import type { Meetings } from '../../comm/job.ts';
+import type { Refusal } from '../../comm/refusals.ts';
+import { RankFailedError } from '../../errors.ts';
+import { loadNative } from '../../native.ts';
+import { Regions } from '../../transfer/regions.ts';
+import { RemoteStripes } from '../../transfer/remote-stripes.ts';
+import { RequestUpdates } from '../../transfer/request-updates.ts';
+import { type Meeting, RequestTransfer } from '../../transfer/requests.ts';
+import { inBulk } from '../info.ts';
+import { locksByRequests, movesByRequests } from '../schemes.ts';
+import { requestTrace } from '../traced.ts';
+import { type Agreed, type Making, notMade } from './agreement.ts';
+import type { DeviceWords } from './own-words.ts';
+import type { Undo } from './undo.ts';
+
+export interface Wire {
+  /** Absent where nothing takes requests. */
+  readonly wire?: RequestTransfer;
+  readonly updates?: RequestUpdates;
+}
+
+/**
+ * Collective, where the hints or the provider ask for requests.
+ * @param space a space of messages that is the window's at all its ranks, and no other's that has one of them
+ */
+export function* makeWire(
+  { comm, call }: Making,
+  { records, offer, region }: Agreed,
+  words: DeviceWords,
+  trace: string,
+  space: number,
+  undo: Undo,
+): Generator<void, Wire> {
+  const { job, size, group } = comm;
+  const { hints } = offer;
+  const { loadStore } = job.context.capabilities;
+  if (!movesByRequests(hints, loadStore) && !locksByRequests(hints, loadStore)) return {};
+  const make = (): RequestTransfer => {
+    const { progress } = job;
+    const notifies = hints.fence === 'remote-notify';
+    const patience = { now: () => progress.now(), findFailure: () => job.findFailure(), timeout: progress.timeout };
+    const wire = new RequestTransfer(
+      job.context,
+      job.pd,
+      job.origins,
+      size,
+      notifies,
+      requestTrace(comm, trace),
+      patience,
+    );
+    undo.add(() => wire.close());
+    return wire;
+  };
+  const regions = new Regions((rank) => ({
+    rkey: records.of(rank, 'region'),
+    address: records.of(rank, 'region', 1),
+  }));
+  let wire: RequestTransfer;
+  if (job.tasks === undefined) wire = yield* connected(comm, call, make, regions);
+  else {
+    wire = make();
+    wire.connectLater(meetingOf(comm, space, job.tasks.meetings), group.worldRanks, regions);
+  }
+  if (region !== undefined && offer.local.byteOffset === 0) wire.lendPart(offer.local.buffer, region);
+  if (loadStore) return { wire };
+  const failed = (): number => {
+    const failure = job.failure();
+    return failure instanceof RankFailedError ? group.worldRanks.indexOf(failure.rank) : -1;
+  };
+  const stripes = new RemoteStripes(job.context, wire, comm.rank, size, (rank, i) => words.stripe(rank, i), {
+    now: () => job.progress.now(),
+    failed,
+  });
+  const updates = new RequestUpdates(wire, comm.rank, regions, stripes, inBulk(hints), loadNative());
+  return { wire, updates };
+}
+
+/** A rank that cannot make its queue pairs, or connect them, says so. */
+function* connected(
+  comm: Communicator,
+  call: string,
+  make: () => RequestTransfer,
+  regions: Regions,
+): Generator<void, RequestTransfer> {
+  const { rank: self, size } = comm;
+  let transfer: RequestTransfer | undefined;
+  let failure: unknown;
+  const attempt = (step: () => void): void => {
+    try {
+      step();
+    } catch (error) {
+      failure = error;
+    }
+  };
+  // A queue pair for each rank, and whether they could not be made.
+  const stride = size + 1;
+  const own = new Float64Array(stride);
+  attempt(() => {
+    transfer = make();
+    for (let rank = 0; rank < size; rank++) own[rank] = transfer.queuePairFor(rank);
+  });
+  if (failure !== undefined) own[size] = 1;
+  const numbers = yield* comm.exchange(own);
+  let first = 0;
+  while (first < size && numbers[stride * first + size] === 0) first++;
+  let refusal: Refusal | undefined;
+  if (first < size) refusal = { rank: first, why: yield* comm.hearWhy(first, failure) };
+  else {
+    const mineAt = Float64Array.from({ length: size }, (_, rank) => numbers[stride * rank + self]);
+    attempt(() => transfer!.connect(comm.group.worldRanks, mineAt, regions));
+    refusal = yield* comm.agree(failure);
+  }
+  if (refusal === undefined) return transfer!;
+  throw failure ?? notMade(call, refusal);
+}
+
+function meetingOf(comm: Communicator, space: number, meetings: Meetings): Meeting {
+  const lids = comm.group.worldRanks;
+  return {
+    rank: comm.rank,
+    offer: (transfer) => meetings.offer(space, lids[comm.rank], transfer),
+    find: (rank) => meetings.find(space, lids[rank]) as RequestTransfer | undefined,
+    withdraw: () => meetings.withdraw(space, lids[comm.rank]),
+  };
+}
