@@ -1,4 +1,5 @@
 /** Memory of ranks that requests reach. */
+import { ByRank } from './by-rank.ts';
 
 /** Memory at a target: its part, or what is attached to a dynamic window. */
 export interface RemoteRegion {
@@ -7,17 +8,9 @@ export interface RemoteRegion {
   readonly address: number;
 }
 
-/** The parts of all ranks of a window, each looked up when it is first asked for: most ranks talk to few. */
-export class Regions {
-  readonly #known: (RemoteRegion | undefined)[] = [];
-  readonly #lookUp: (rank: number) => RemoteRegion;
+/** The parts of all ranks of a window. */
+export type Regions = Pick<ByRank<RemoteRegion>, 'of'>;
 
-  constructor(lookUp: (rank: number) => RemoteRegion) {
-    this.#lookUp = lookUp;
-  }
-
-  of(rank: number): RemoteRegion {
-    this.#known[rank] ??= this.#lookUp(rank);
-    return this.#known[rank];
-  }
+export function regionsBy(lookUp: (rank: number) => RemoteRegion): Regions {
+  return new ByRank(lookUp);
 }

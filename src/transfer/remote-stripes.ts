@@ -33,8 +33,9 @@
  * any order: each holds what its rank has last made of it, or what it made of it before.
  */
 import type { Context } from '../verbs/device.ts';
+import type { Answer } from './answers.ts';
 import type { Hold } from './request-tasks.ts';
-import type { Answer, RemoteWord, RequestTransfer } from './requests.ts';
+import type { RemoteWord, RequestTransfer } from './requests.ts';
 import type { Scratch } from './scratch.ts';
 import { STRIPES } from './stripes.ts';
 

@@ -13,6 +13,7 @@
  * leaves when it has come, in whatever call looks for completions next.
  */
 import { Fifo } from '../fifo.ts';
+import { ByRank } from './by-rank.ts';
 
 /** Milliseconds for which the end of a wait is put off until answers are there. */
 export const GRACE_MS = 20;
@@ -37,16 +38,17 @@ interface Task {
 
 const NOTHING: Hold = { has: false, leaving: false };
 
-export class RequestTasks {
-  /** By rank, the running one first. */
-  readonly #lines: readonly Fifo<Task>[];
-  readonly #begun: Float64Array;
-  #count = 0;
+/** Those of one target. */
+interface Line {
+  /** The running one first. */
+  readonly tasks: Fifo<Task>;
+  /** Since the window was made. */
+  begun: number;
+}
 
-  constructor(size: number) {
-    this.#lines = Array.from({ length: size }, () => new Fifo<Task>());
-    this.#begun = new Float64Array(size);
-  }
+export class RequestTasks {
+  readonly #lines = new ByRank((): Line => ({ tasks: new Fifo<Task>(), begun: 0 }));
+  #count = 0;
 
   /** Tasks that have not ended. */
   get count(): number {
@@ -55,11 +57,11 @@ export class RequestTasks {
 
   /** Those of a rank. */
   left(rank: number): number {
-    return this.#lines[rank].length;
+    return this.#lines.find(rank)?.tasks.length ?? 0;
   }
 
   begun(rank: number): number {
-    return this.#begun[rank];
+    return this.#lines.find(rank)?.begun ?? 0;
   }
 
   begin(rank: number, steps: Generator<void, unknown>): void {
@@ -75,23 +77,23 @@ export class RequestTasks {
   }
 
   #add(rank: number, task: Task): void {
-    this.#lines[rank].push(task);
-    this.#begun[rank]++;
+    const line = this.#lines.of(rank);
+    line.tasks.push(task);
+    line.begun++;
     this.#count++;
-    this.#advance(rank, false);
+    this.#advance(line.tasks, false);
   }
 
   /** @param waiting this rank waits for its requests */
   run(waiting: boolean): void {
-    if (this.#count > 0) for (let rank = 0; rank < this.#lines.length; rank++) this.#advance(rank, waiting);
+    if (this.#count > 0) for (const { tasks } of this.#lines.all) this.#advance(tasks, waiting);
   }
 
   /**
-   * Runs the first task of a rank until it waits for an answer; if it ends, the next one. Errors: the task's, which has
+   * Runs the first task of a line until it waits for an answer; if it ends, the next one. Errors: the task's, which has
    * ended then.
    */
-  #advance(rank: number, waiting: boolean): void {
-    const line = this.#lines[rank];
+  #advance(line: Fifo<Task>, waiting: boolean): void {
     for (let task = line.first; task !== undefined; task = line.first) {
       const { make, hold } = task;
       if (make !== undefined && !waiting && !hold.leaving) return;
@@ -124,19 +126,21 @@ export class RequestTasks {
    * until `areLeaving` says no
    */
   leave(): boolean {
-    for (const line of this.#lines) {
-      const task = line.first;
+    for (const { tasks } of this.#lines.all) {
+      const task = tasks.first;
       if (task?.steps !== undefined && task.hold.has) task.hold.leaving = true;
     }
     return this.areLeaving;
   }
 
   get areLeaving(): boolean {
-    return this.#count > 0 && this.#lines.some(({ first }) => first?.hold.leaving === true && first.hold.has);
+    return (
+      this.#count > 0 && this.#lines.all.some(({ tasks: { first } }) => first?.hold.leaving === true && first.hold.has)
+    );
   }
 
   /** Ends all; what they try to post must lead nowhere. */
   close(): void {
-    for (const line of this.#lines) for (const { steps } of line) steps?.return(undefined);
+    for (const { tasks } of this.#lines.all) for (const { steps } of tasks) steps?.return(undefined);
   }
 }

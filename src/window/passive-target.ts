@@ -576,7 +576,7 @@ export class PassiveTarget {
   #checkFlush(call: string, target: number): Target | undefined {
     const epochs = this.#epochs;
     if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
+    const t = epochs.find(target);
     if (t !== undefined && this.#isOpen(t)) return t;
     epochs.checkUsable(call);
     if (target === Rank.NULL) return undefined;

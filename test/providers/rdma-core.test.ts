@@ -6,7 +6,7 @@ import { checkSides } from '../../src/datatype/layout.ts';
 import type { Native, RdmaDevice, RdmaPort } from '../../src/native.ts';
 import { RdmaCoreContext } from '../../src/providers/rdma-core/context.ts';
 import { chooseEndpoint } from '../../src/providers/rdma-core/devices.ts';
-import { Regions } from '../../src/transfer/regions.ts';
+import { regionsBy } from '../../src/transfer/regions.ts';
 import { RequestTransfer } from '../../src/transfer/requests.ts';
 import type { CompletionQueue } from '../../src/verbs/completion-queue.ts';
 import { Access } from '../../src/verbs/memory.ts';
@@ -246,7 +246,7 @@ function open(transport?: string) {
     requests.connect(
       all,
       all.map((rank) => 500 + rank),
-      new Regions(() => ({ rkey: 1, address: 4096 })),
+      regionsBy(() => ({ rkey: 1, address: 4096 })),
     );
     return requests;
   };

@@ -20,7 +20,7 @@ import { RemoteNotifyFence } from '../../src/sync/fence/remote-notify.ts';
 import type { FenceScheme } from '../../src/sync/fence/scheme.ts';
 import { OperationQueue } from '../../src/transfer/operation-queue.ts';
 import { OperationServer } from '../../src/transfer/operation-server.ts';
-import { Regions } from '../../src/transfer/regions.ts';
+import { regionsBy } from '../../src/transfer/regions.ts';
 import { RemotePart } from '../../src/transfer/remote-part.ts';
 import { RequestTransfer } from '../../src/transfer/requests.ts';
 import { seedOfRun } from '../support/ranks.ts';
@@ -74,7 +74,7 @@ class World {
       requests.connect(
         all,
         all.map((target) => requests.queuePairFor(target)),
-        new Regions((target) => ({ rkey: target, address: 0 })),
+        regionsBy((target) => ({ rkey: target, address: 0 })),
       );
       return requests;
     });

@@ -5,7 +5,7 @@ import { TypeCode } from '../../src/datatype/codes.ts';
 import { sideAt } from '../../src/datatype/layout.ts';
 import { openEmulator } from '../../src/providers/emulator/context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
-import { Regions } from '../../src/transfer/regions.ts';
+import { regionsBy } from '../../src/transfer/regions.ts';
 import { RequestTransfer } from '../../src/transfer/requests.ts';
 import { Access } from '../../src/verbs/memory.ts';
 
@@ -17,7 +17,7 @@ function twoRanks() {
     const region = pd.registerMemory(memory, 0, 64, Access.LOCAL_WRITE | Access.REMOTE_WRITE);
     return { context, region, requests: new RequestTransfer(context, pd, new Origins(context, pd), 2, true) };
   });
-  const regions = new Regions((rank) => ranks[rank].region);
+  const regions = regionsBy((rank) => ranks[rank].region);
   for (const [rank, { requests }] of ranks.entries()) {
     requests.connect(
       [0, 1],

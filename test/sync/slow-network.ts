@@ -3,7 +3,8 @@
  * reliable connection does; between connections anything can come first.
  */
 import type { OwnChannel } from '../../src/comm/communicator.ts';
-import type { Answer, RemoteWord, RequestTransfer } from '../../src/transfer/requests.ts';
+import type { Answer } from '../../src/transfer/answers.ts';
+import type { RemoteWord, RequestTransfer } from '../../src/transfer/requests.ts';
 
 /** Something on its way. */
 type Arrival = () => void;

@@ -15,13 +15,17 @@ export class ImmediateNaiveFence extends FenceByFinish {
     if (precedes) yield* this.finish();
     if (!succeeds) return;
     const { rank, size } = this.comm;
-    const { flags } = this.requests;
     this.#posted = (this.#posted + 1) | 0;
     for (let i = 1; i < size; i++) this.requests.flag((rank + i) % size);
     this.statistics.flags += size - 1;
-    const missing = (): number => flags.findIndex((n, source) => source !== rank && ((n - this.#posted) | 0) < 0);
+    let next = 0;
+    /** The first rank whose flag has not come: the flags of those before it have. */
+    const missing = (): number => {
+      while (next < size && (next === rank || ((this.requests.flagsFrom(next) - this.#posted) | 0) >= 0)) next++;
+      return next;
+    };
     yield* this.until(
-      () => missing() < 0,
+      () => missing() === size,
       () => `waiting for the flag of rank ${missing()}`,
     );
     // The connection must have taken them: the program may compute or end now.

@@ -104,6 +104,6 @@ export class SyncByRequests implements GeneralActiveTarget {
   }
 
   #hasCompleted(origin: number): boolean {
-    return ((this.#requests.completed[origin] - this.#completes[origin]) | 0) > 0;
+    return ((this.#requests.completedBy(origin) - this.#completes[origin]) | 0) > 0;
   }
 }

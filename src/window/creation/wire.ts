@@ -4,10 +4,11 @@ import type { Meetings } from '../../comm/job.ts';
 import type { Refusal } from '../../comm/refusals.ts';
 import { RankFailedError } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
-import { Regions } from '../../transfer/regions.ts';
+import type { Connections, Meeting } from '../../transfer/connections.ts';
+import { type Regions, regionsBy } from '../../transfer/regions.ts';
 import { RemoteStripes } from '../../transfer/remote-stripes.ts';
 import { RequestUpdates } from '../../transfer/request-updates.ts';
-import { type Meeting, RequestTransfer } from '../../transfer/requests.ts';
+import { RequestTransfer } from '../../transfer/requests.ts';
 import { inBulk } from '../info.ts';
 import { locksByRequests, movesByRequests } from '../schemes.ts';
 import { requestTrace } from '../traced.ts';
@@ -53,7 +54,7 @@ export function* makeWire(
     undo.add(() => wire.close());
     return wire;
   };
-  const regions = new Regions((rank) => ({
+  const regions = regionsBy((rank) => ({
     rkey: records.of(rank, 'region'),
     address: records.of(rank, 'region', 1),
   }));
@@ -120,8 +121,8 @@ function meetingOf(comm: Communicator, space: number, meetings: Meetings): Meeti
   const lids = comm.group.worldRanks;
   return {
     rank: comm.rank,
-    offer: (transfer) => meetings.offer(space, lids[comm.rank], transfer),
-    find: (rank) => meetings.find(space, lids[rank]) as RequestTransfer | undefined,
+    offer: (connections) => meetings.offer(space, lids[comm.rank], connections),
+    find: (rank) => meetings.find(space, lids[rank]) as Connections | undefined,
     withdraw: () => meetings.withdraw(space, lids[comm.rank]),
   };
 }

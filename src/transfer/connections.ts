@@ -1,0 +1,188 @@
+/**
+ * The connections of a window: a queue pair for each rank that this one talks to, and what is under way on it.
+ *
+ * Between real devices all are made when the window is, since both ends must know each other's numbers. Where the other
+ * end is found in this process, each is made when something is first sent on it.
+ */
+import { RmaError } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
+import type { CompletionQueue } from '../verbs/completion-queue.ts';
+import type { Context, QpAddress } from '../verbs/device.ts';
+import { Access, type ProtectionDomain } from '../verbs/memory.ts';
+import { QpState, type QueuePair } from '../verbs/queue-pair.ts';
+import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
+import { ByRank } from './by-rank.ts';
+import type { RemoteRegion } from './regions.ts';
+
+/** Requests that may be outstanding on a connection. */
+export const DEPTH = 128;
+
+/** A request that waits for room. */
+export interface Waiting {
+  readonly build: (qp: QueuePair) => void;
+  /** What must be registered for it. */
+  readonly origin: ArrayBufferLike | undefined;
+  /** It raises a completion at the target, which the next fence counts. */
+  readonly counted: boolean;
+}
+
+/** What is under way to one rank. */
+export class Connection {
+  readonly rank: number;
+  /** Absent until something is sent, where connections are made then. */
+  queuePair: QueuePair | undefined;
+  /** Requests that are posted and not complete. */
+  outstanding = 0;
+  /** Whether reads or atomics may be among them. */
+  reading = false;
+  /** Requests since the window was made. */
+  issued = 0;
+  /** Those that wait for room, oldest first. */
+  readonly backlog = new Fifo<Waiting>();
+  /** Notified puts since the last fence. */
+  sent = 0;
+  /** Whether the rank was put to since the last fence. */
+  fenced = false;
+  /** Flags of fences that have come from the rank, and ends of its access epochs. */
+  flags = 0;
+  completed = 0;
+  /**
+   * Where the last put went, if it may be complete before it is in the target's memory, and was not confirmed: where a
+   * provider's completions do not say that (capability `completionImpliesPlacement`), who flushes or unlocks confirms
+   * it by a read.
+   *
+   * A device carries out the requests of a connection in order, and a read finds in memory what was written before it
+   * (InfiniBand 1.3, o9-20; on the target's bus, a read pushes the writes before it). So the answer to a read of one
+   * byte says that all puts of its connection are where the target's processor finds them, also if it is told of them
+   * by a message that takes another way. The byte is one of the last put's, which is certainly there to be read.
+   *
+   * Fences and complete need none of this: they notify the target behind the puts, on the same connection.
+   */
+  unplaced: RemoteRegion | undefined;
+
+  constructor(rank: number) {
+    this.rank = rank;
+  }
+}
+
+/** How transfers of one window find each other's ends, in one process. */
+export interface Meeting {
+  /** This rank in the window. */
+  readonly rank: number;
+  offer(connections: Connections): void;
+  /** That of another rank, as long as it has not withdrawn it. */
+  find(rank: number): Connections | undefined;
+  withdraw(): void;
+}
+
+export class Connections {
+  readonly #context: Context;
+  readonly #pd: ProtectionDomain;
+  readonly #sendCq: CompletionQueue;
+  readonly #recvCq: CompletionQueue;
+  readonly #srq: SharedReceiveQueue;
+  readonly #byRank = new ByRank((rank) => new Connection(rank));
+  readonly #byNumber = new Map<number, Connection>();
+  /** Where the other ranks' ends are found, if connections are made when they are first used. */
+  #meeting: Meeting | undefined;
+  /** World ranks, for messages. */
+  #lids: readonly number[] = [];
+
+  constructor(
+    context: Context,
+    pd: ProtectionDomain,
+    sendCq: CompletionQueue,
+    recvCq: CompletionQueue,
+    srq: SharedReceiveQueue,
+  ) {
+    this.#context = context;
+    this.#pd = pd;
+    this.#sendCq = sendCq;
+    this.#recvCq = recvCq;
+    this.#srq = srq;
+  }
+
+  to(rank: number): Connection {
+    return this.#byRank.of(rank);
+  }
+
+  /** Those that something was sent on, or that are connected, in the order of ranks. */
+  get all(): readonly Connection[] {
+    return this.#byRank.all;
+  }
+
+  /** By the number of its queue pair here. */
+  numbered(qpNumber: number): Connection {
+    return this.#byNumber.get(qpNumber)!;
+  }
+
+  /** The world rank, for messages. */
+  lidOf(rank: number): number {
+    return this.#lids[rank];
+  }
+
+  /** The number of the queue pair that rank `rank` connects to; it is made, if there is none. */
+  numberFor(rank: number): number {
+    return (this.to(rank).queuePair ?? this.#makeQueuePair(rank)).number;
+  }
+
+  /** Connects to all ranks. */
+  connect(lids: readonly number[], numbers: ArrayLike<number>): void {
+    this.#lids = lids;
+    for (const [rank, lid] of lids.entries()) {
+      const qp = this.to(rank).queuePair ?? this.#makeQueuePair(rank);
+      this.#connect(qp, { lid, qpNumber: numbers[rank] });
+    }
+  }
+
+  /** Connects to each rank when something is first sent to it: there are as many connections as pairs of ranks that talk. */
+  connectLater(meeting: Meeting, lids: readonly number[]): void {
+    this.#lids = lids;
+    this.#meeting = meeting;
+    meeting.offer(this);
+  }
+
+  /** That to a rank, connected. Errors: `ERR_WIN` (the other rank has freed the window). */
+  queuePairTo(rank: number): QueuePair {
+    return this.to(rank).queuePair ?? this.#meet(rank);
+  }
+
+  close(): void {
+    this.#meeting?.withdraw();
+    for (const { queuePair } of this.all) queuePair?.destroy();
+  }
+
+  /** Makes both ends of a connection. */
+  #meet(rank: number): QueuePair {
+    const { rank: me, find } = this.#meeting!;
+    const other = find(rank);
+    if (other === undefined) throw new RmaError('ERR_WIN', `rank ${rank} has already freed the window`);
+    const mine = this.#makeQueuePair(rank);
+    const theirs = other === this ? mine : other.#makeQueuePair(me);
+    this.#connect(mine, theirs.address);
+    if (other !== this) other.#connect(theirs, mine.address);
+    return mine;
+  }
+
+  #makeQueuePair(rank: number): QueuePair {
+    const qp = this.#pd.createQueuePair({
+      sendCq: this.#sendCq,
+      recvCq: this.#recvCq,
+      srq: this.#srq,
+      maxSendWr: DEPTH,
+      maxInlineData: Math.min(64, this.#context.device.maxInlineData),
+    });
+    qp.modify({ state: QpState.INIT, access: Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC });
+    const connection = this.to(rank);
+    connection.queuePair = qp;
+    this.#byNumber.set(qp.number, connection);
+    return qp;
+  }
+
+  #connect(qp: QueuePair, dest: QpAddress): void {
+    // Reads and atomics that may be outstanding.
+    const depth = Math.min(16, this.#context.device.maxQpInitRdAtom);
+    qp.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: depth });
+    qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: depth });
+  }
+}
