@@ -787,8 +787,21 @@ export class Communicator extends CollectiveCalls {
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);
     // Its first collective, though not called as one: the ranks of the part have just agreed on it.
     part.#channel.begin({ name: 'init' }, ++part.#sequence);
-    yield* part.#setUp(block);
-    return part;
+    let failure: unknown;
+    try {
+      yield* part.#setUp(block);
+    } catch (error) {
+      failure = error;
+    }
+    // Nobody has a communicator that another rank of it has not.
+    const refusal = yield* part.agree(failure);
+    if (refusal === undefined) return part;
+    part.#leave(false);
+    throw new RmaError(
+      'ERR_SIZE',
+      `${call}: no communicator was made, because rank ${members[refusal.rank].rank} could not map the other ranks' memory for it: ${refusal.why}`,
+      failure === undefined ? undefined : { cause: failure },
+    );
   }
 
   #receive(buffer: TypedArray, source: number): Operation {

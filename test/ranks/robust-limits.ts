@@ -1,8 +1,9 @@
 /**
- * Rank 1 gets no more of something from some moment on. The ranks make one thing after the other (`--make=…`) until that fails, and each prints how many there are,
+ * One rank (`--rank=`, default 1) gets no more of something from some moment on. The ranks make one thing after the other (`--make=…`) until that fails, and each prints how many there are,
  * and the error.
  *
- * `--limit=file-size`: its memory file may not grow any more (processes). `memory`, `queues`: the device says that there is none.
+ * `--limit=file-size`: its memory file may not grow any more (processes). `memory`, `queues`: the device says
+ * that there is none. `mappings`: it can map no more memory of other ranks.
  */
 import { spawnSync } from 'node:child_process';
 import { type Communicator, init, type RmaError, Window } from 'onesided';
@@ -40,6 +41,9 @@ const LIMIT: Record<string, (world: Communicator) => void> = {
   memory: ({ job }) => {
     job.context.allocateMemory = refuse;
   },
+  mappings: ({ job }) => {
+    job.context.remotePointer = refuse;
+  },
   queues: ({ job }) => {
     job.pd.createQueuePair = refuse;
   },
@@ -48,7 +52,7 @@ const LIMIT: Record<string, (world: Communicator) => void> = {
 const world = await init();
 // Connections are there.
 await world.alltoall(new Int32Array(world.size), new Int32Array(world.size));
-if (world.rank === 1) LIMIT[argument('limit')!](world);
+if (world.rank === Number(argument('rank') ?? 1)) LIMIT[argument('limit')!](world);
 await world.barrier();
 let made = 0;
 let error: RmaError | undefined;

@@ -20,17 +20,20 @@ async function expectRefusal(
   limit: string,
   why: RegExp,
   env: Record<string, string> = {},
+  limited = 1,
 ): Promise<void> {
-  const args = [`--make=${make}`, `--limit=${limit}`];
+  const args = [`--make=${make}`, `--limit=${limit}`, `--rank=${limited}`];
   const outcomes = await runRanks<Outcome>('robust-limits', { kind, size: SIZE, args, env, timeout: 60 });
   const communicator = COMMUNICATORS.includes(make);
   for (const [rank, { made, code, message }] of outcomes.entries()) {
     // All fail at the same thing.
     expect(new Set(made).size).toBe(1);
     expect(message).toMatch(why);
-    if (rank === 1) expect(code).toBe(limit === 'queues' ? undefined : 'ERR_SIZE');
+    const ofOthers = limit === 'queues' || limit === 'mappings';
+    if (rank === limited && !communicator) expect(code).toBe(ofOthers ? undefined : 'ERR_SIZE');
     else expect(code).toBe(communicator ? 'ERR_SIZE' : 'ERR_WIN');
-    if (rank !== 1 || communicator) expect(message).toMatch(/because (the call failed on )?rank 1\b/);
+    if (rank !== limited || communicator)
+      expect(message).toMatch(new RegExp(`because (the call failed on )?rank ${limited}\\b`));
   }
 }
 
@@ -57,6 +60,18 @@ describe.each(RANK_KINDS)('%s: a rank without memory', (kind) => {
     'tells all ranks: %s by requests',
     async (make) => {
       await expectRefusal(kind, make, 'memory', /nothing is left/, { ONESIDED_DEBUG: 'requests' });
+    },
+    120_000,
+  );
+
+  it('tells all ranks, also if it is the first, which allocates for all', async () => {
+    await expectRefusal(kind, 'allocateShared', 'memory', /nothing is left/, {}, 0);
+  }, 120_000);
+
+  it.each(['allocate', 'allocateShared', 'createDynamic', 'split'])(
+    'or that can map no more of other ranks tells all: %s',
+    async (make) => {
+      await expectRefusal(kind, make, 'mappings', /nothing is left/);
     },
     120_000,
   );

@@ -60,8 +60,8 @@ function* makeTogether(making: Making, agreed: Agreed, undo: Undo): Generator<vo
   } catch (error) {
     failure = error;
   }
-  // Also: nobody sends a request before all are ready for it. Tasks find each other by what they have offered until then.
-  const refusal = comm.job.tasks === undefined ? yield* comm.agree(failure) : yield* comm.farewell();
+  // After this, requests may come: all are ready for them.
+  const refusal = yield* comm.agree(failure);
   if (parts === undefined) throw failure;
   if (refusal !== undefined) throw notMade(call, refusal);
   return parts;

@@ -146,6 +146,9 @@ export function* allocateByFirst(
   }
   const told = yield* comm.exchange(Float64Array.of(region?.rkey ?? -1, region?.address ?? 0));
   const [rkey, address] = told;
-  if (rkey < 0) throw failure ?? notMade(call, { rank: 0, why: yield* comm.hearWhy(0, failure) });
+  if (rkey < 0) {
+    const why = yield* comm.hearWhy(0, failure);
+    throw failure ?? notMade(call, { rank: 0, why });
+  }
   return { offsets, rkey, address, memory };
 }

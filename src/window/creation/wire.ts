@@ -1,7 +1,6 @@
 /** Work requests among the ranks of a window: the connections, and accumulates that go by them. */
 import type { Communicator } from '../../comm/communicator.ts';
 import type { Meetings } from '../../comm/job.ts';
-import type { Refusal } from '../../comm/refusals.ts';
 import { RankFailedError } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
 import type { Connections, Meeting } from '../../transfer/connections.ts';
@@ -88,33 +87,26 @@ function* connected(
   const { rank: self, size } = comm;
   let transfer: RequestTransfer | undefined;
   let failure: unknown;
-  const attempt = (step: () => void): void => {
-    try {
-      step();
-    } catch (error) {
-      failure = error;
-    }
-  };
   // A queue pair for each rank, and whether they could not be made.
   const stride = size + 1;
   const own = new Float64Array(stride);
-  attempt(() => {
+  try {
     transfer = make();
     for (let rank = 0; rank < size; rank++) own[rank] = transfer.queuePairFor(rank);
-  });
-  if (failure !== undefined) own[size] = 1;
+  } catch (error) {
+    failure = error;
+    own[size] = 1;
+  }
   const numbers = yield* comm.exchange(own);
   let first = 0;
   while (first < size && numbers[stride * first + size] === 0) first++;
-  let refusal: Refusal | undefined;
-  if (first < size) refusal = { rank: first, why: yield* comm.hearWhy(first, failure) };
-  else {
-    const mineAt = Float64Array.from({ length: size }, (_, rank) => numbers[stride * rank + self]);
-    attempt(() => transfer!.connect(comm.group.worldRanks, mineAt, regions));
-    refusal = yield* comm.agree(failure);
+  if (first < size) {
+    const why = yield* comm.hearWhy(first, failure);
+    throw failure ?? notMade(call, { rank: first, why });
   }
-  if (refusal === undefined) return transfer!;
-  throw failure ?? notMade(call, refusal);
+  const mineAt = Float64Array.from({ length: size }, (_, rank) => numbers[stride * rank + self]);
+  transfer!.connect(comm.group.worldRanks, mineAt, regions);
+  return transfer!;
 }
 
 function meetingOf(comm: Communicator, space: number, meetings: Meetings): Meeting {
