@@ -450,7 +450,7 @@ export const chapter6: readonly Figure[] = [
     caption: 'A fence without any put on 64 processes, by what is asserted.',
     expected:
       'for every scheme: with NO_PRECEDE and with NO_SUCCEED no slower than without, with both 0; notified puts to one process arrive, each once, the low watermark makes it post more receives, and none of them finds no receive (receiver not ready): 64 × 1000 while it waits in its fence, and 64 × 200 while it computes',
-    schemes: [...FENCE_FILES, 'src/transfer/requests.ts'],
+    schemes: [...FENCE_FILES, 'src/transfer/arrivals.ts'],
     async measure() {
       const series = await forEach(FENCES, async (name) => ({
         name,
