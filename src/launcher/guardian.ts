@@ -67,7 +67,7 @@ export function startGuardian(mark: string): Guardian {
   };
 }
 
-function pipeToGuardian(mark: string): Writable {
+function pipeToGuardian(mark: string): Writable | undefined {
   const { PATH } = process.env;
   const shell = spawn(SHELL, ['-c', GUARD, 'onesided-guardian'], {
     detached: true,
@@ -75,9 +75,12 @@ function pipeToGuardian(mark: string): Writable {
     // Not the mark of a job that this one is started in: what it started goes with it, but not its guardian.
     env: PATH === undefined ? {} : { PATH },
   });
-  const { stdin } = shell;
   // If somebody ends the guardian, the job goes on without it.
   shell.on('error', () => {});
+  // Absent if the process could not be started (no descriptors are left, say). Then no rank can be started either, which
+  // says why.
+  const stdin = shell.stdin as Writable | undefined;
+  if (stdin === undefined) return undefined;
   stdin.on('error', () => {});
   shell.unref();
   stdin.write(`= ${mark}\n`);

@@ -24,7 +24,7 @@ import { elementOffsets, type Side } from '../datatype/layout.ts';
 import { RmaError } from '../errors.ts';
 import { accumulateElements, type BulkKernels } from './accumulate.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
-import { RemotePart } from './remote-part.ts';
+import type { RemotePart } from './remote-part.ts';
 import { type RemoteStripes, Reply } from './remote-stripes.ts';
 import type { Hold, HoldingSteps } from './request-tasks.ts';
 import type { RemoteWord, RequestTransfer } from './requests.ts';
@@ -273,7 +273,7 @@ export class RequestUpdates {
     const bytes = at + to.high - begin;
     const requests = this.#requests;
     const scratch = requests.scratch(Math.max(8, bytes));
-    const { memory, region, left } = scratch;
+    const { part, region, left } = scratch;
     const held: number[] = [];
     let written: Generator<void, void> | undefined;
     try {
@@ -288,7 +288,7 @@ export class RequestUpdates {
         if (hold.leaving) return false;
         yield;
       }
-      change(new RemotePart(memory.buffer, 0, bytes), at - begin);
+      change(part, at - begin);
       if (writes) written = requests.write(rank, begin, region, at - begin, to, target, left);
     } finally {
       for (const stripe of held) this.#stripes.release(rank, stripe);

@@ -34,7 +34,7 @@ import { type Connection, Connections, DEPTH, type Meeting } from './connections
 import type { Regions } from './regions.ts';
 import { Registrations } from './registrations.ts';
 import { GRACE_MS, type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
-import { type Left, Scratch } from './scratch.ts';
+import { type Left, type Scratch, Scratches } from './scratch.ts';
 
 /** Completions that are fetched by one poll. */
 const POLLED = 64;
@@ -56,20 +56,26 @@ function* until(left: Left): Generator<void, void> {
   while (left.count > 0) yield;
 }
 
+/**
+ * How far operations are complete when a flush is: at this rank; also in the targets' memory; or so that each target finds
+ * in memory what was put there before the notification that is sent to it next.
+ */
+type Extent = 'here' | 'in memory' | 'notified';
+
 /** Complete when nothing is outstanding to `rank`, or, without it, to any rank: then it is complete at the targets too. */
 class Flush implements Operation {
   readonly #requests: RequestTransfer;
   readonly #rank: number | undefined;
-  readonly #places: boolean;
+  readonly #extent: Extent;
 
-  constructor(requests: RequestTransfer, rank: number | undefined, places: boolean) {
+  constructor(requests: RequestTransfer, rank: number | undefined, extent: Extent) {
     this.#requests = requests;
     this.#rank = rank;
-    this.#places = places;
+    this.#extent = extent;
   }
 
   advance(): boolean {
-    return this.#requests.tryFlush(this.#rank, this.#places);
+    return this.#requests.tryFlush(this.#rank, this.#extent);
   }
 
   describe(): string {
@@ -137,7 +143,7 @@ export class RequestTransfer {
   /** Steps that nobody waits for any more, and that had not come to their end soon. */
   readonly #unsettled = new Set<Generator<void, unknown>>();
   #settling = false;
-  readonly #scratches = new Set<Scratch>();
+  readonly #scratches: Scratches;
   /** Whether puts that are complete may not be in the target's memory yet (`Connection.unplaced`). */
   readonly #confirms: boolean;
   readonly #job: Patience;
@@ -167,6 +173,7 @@ export class RequestTransfer {
     this.#sendCq = context.createCq(Math.min(DEPTH * size, context.device.maxCqe));
     this.#arrivals = new Arrivals(context, pd);
     this.#connections = new Connections(context, pd, this.#sendCq, this.#arrivals.cq, this.#arrivals.srq);
+    this.#scratches = new Scratches(context, pd);
     this.#registrations = new Registrations(origins, () => this.#inFlight === 0);
     this.#tasks = new RequestTasks();
     this.#confirms = !context.capabilities.completionImpliesPlacement;
@@ -336,7 +343,7 @@ export class RequestTransfer {
 
   /** Memory for the results of reads and the sources of writes. */
   scratch(bytes: number): Scratch {
-    return new Scratch(this.#context, this.#pd, bytes, this.#scratches);
+    return this.#scratches.take(bytes);
   }
 
   /** Posts a read of `bytes` bytes from byte `at` + `place` of a region to `place` in the memory `local`. The generator ends when they are there. */
@@ -501,20 +508,25 @@ export class RequestTransfer {
 
   /** Complete when what was issued to `rank`, or to all, is complete there, and the target's processor finds it. */
   flush(rank?: number): Operation {
-    return new Flush(this, rank, true);
+    return new Flush(this, rank, 'in memory');
+  }
+
+  /** Complete when it is complete at this rank: origins may be used again, results are here. */
+  flushLocal(rank?: number): Operation {
+    return new Flush(this, rank, 'here');
   }
 
   /**
    * The same for who notifies the targets behind their puts: those may find what was put only when they are notified.
    */
   drain(): Operation {
-    return new Flush(this, undefined, false);
+    return new Flush(this, undefined, 'notified');
   }
 
-  /** One look of a flush, or, if it does not wait until puts are in memory, of `drain`. */
-  tryFlush(rank: number | undefined, places = true): boolean {
+  /** One look of a flush. */
+  tryFlush(rank: number | undefined, extent: Extent = 'in memory'): boolean {
     this.#takeCompletions();
-    if (this.#isComplete(rank, places)) {
+    if (this.#isComplete(rank, extent)) {
       if (++this.#flushes === FLUSHES) {
         this.#flushes = 0;
         this.#takeNotifications();
@@ -524,16 +536,16 @@ export class RequestTransfer {
     this.#takeNotifications();
     this.#postBacklog();
     this.#run(true);
-    return this.#isComplete(rank, places);
+    return this.#isComplete(rank, extent);
   }
 
-  #isComplete(rank: number | undefined, places: boolean): boolean {
-    if (!this.#confirms) return this.#isIdle(rank);
+  #isComplete(rank: number | undefined, extent: Extent): boolean {
+    if (!this.#confirms || extent === 'here') return this.#isIdle(rank);
     const connections = rank === undefined ? this.#connections.all : [this.#connections.to(rank)];
-    if (places) for (const connection of connections) this.#confirm(connection);
+    if (extent === 'in memory') for (const connection of connections) this.#confirm(connection);
     if (!this.#isIdle(rank)) return false;
     // The targets of all of them are notified behind them.
-    if (!places) for (const connection of connections) connection.unplaced = undefined;
+    if (extent === 'notified') for (const connection of connections) connection.unplaced = undefined;
     return true;
   }
 
@@ -763,7 +775,7 @@ export class RequestTransfer {
     this.#closed = true;
     this.#tasks.close();
     // No device writes to them any more.
-    for (const scratch of this.#scratches) scratch.dispose();
+    this.#scratches.close();
     this.#arrivals.srq.destroy();
     this.#sendCq.destroy();
     this.#arrivals.cq.destroy();

@@ -16,7 +16,9 @@ import { LOCKED, type Target, UNCHECKED } from './target.ts';
 interface Completion {
   flush(rank?: number): Operation;
   /** One look, without an operation of its own: whether all is complete. */
-  tryFlush?(rank: number | undefined): boolean;
+  tryFlush?(rank: number | undefined, extent: 'here' | 'in memory'): boolean;
+  /** The same here only, where that is less. */
+  flushLocal?(rank?: number): Operation;
   endHolding?(): void;
 }
 
@@ -232,7 +234,7 @@ export class PassiveTarget {
     const wait = readWait('unlock', options);
     const t = this.#checkUnlock(target);
     if (t === undefined) return;
-    this.#flushRequests(t.rank, wait);
+    this.#flushRequests('unlock', t.rank, wait);
     this.#unlock(t);
   }
 
@@ -475,7 +477,7 @@ export class PassiveTarget {
     this.#job.refuseSync('unlockAll');
     const wait = readWait('unlockAll', options);
     this.#checkUnlockAll();
-    this.#flushRequests(undefined, wait);
+    this.#flushRequests('unlockAll', undefined, wait);
     this.#unlockAll();
   }
 
@@ -534,7 +536,7 @@ export class PassiveTarget {
     this.#job.refuseSync(call);
     const wait = readWait(call, options);
     const t = this.#checkFlush(call, target);
-    if (t !== undefined) this.#flushRequests(t.rank, wait);
+    if (t !== undefined) this.#flushRequests(call, t.rank, wait);
     this.#epochs.settle(call, t);
   }
 
@@ -554,23 +556,23 @@ export class PassiveTarget {
     this.#job.refuseSync(call);
     const wait = readWait(call, options);
     this.#checkFlushAll(call);
-    this.#flushRequests(undefined, wait);
+    this.#flushRequests(call, undefined, wait);
     this.#epochs.settle(call, undefined);
   }
 
   /** Waits until nothing is outstanding to `rank`, or, without it, to any. */
-  #flushRequests(rank: number | undefined, wait: WaitOptions | undefined): void {
+  #flushRequests(call: string, rank: number | undefined, wait: WaitOptions | undefined): void {
     const requests = this.#requests;
     if (requests === undefined) return;
     if (wait === undefined && requests.tryFlush !== undefined) {
       try {
-        if (requests.tryFlush(rank)) return;
+        if (requests.tryFlush(rank, isLocal(call) ? 'here' : 'in memory')) return;
       } catch (error) {
         requests.endHolding?.();
         throw this.#epochs.comm.job.explain(error);
       }
     }
-    this.#progress.waitSync(requests.flush(rank), wait);
+    this.#progress.waitSync(flushOf(requests, call, rank), wait);
   }
 
   #checkFlush(call: string, target: number): Target | undefined {
@@ -610,7 +612,15 @@ export class PassiveTarget {
   }
 
   async #flushed(call: string, t: Target | undefined, options: WaitOptions | undefined): Promise<void> {
-    await this.#progress.wait(this.#requests!.flush(t?.rank), options);
+    await this.#progress.wait(flushOf(this.#requests!, call, t?.rank), options);
     this.#epochs.settle(call, t);
   }
+}
+
+function isLocal(call: string): boolean {
+  return call === 'flushLocal' || call === 'flushLocalAll';
+}
+
+function flushOf(requests: Completion, call: string, rank: number | undefined): Operation {
+  return (isLocal(call) ? requests.flushLocal?.(rank) : undefined) ?? requests.flush(rank);
 }

@@ -19,7 +19,7 @@ function limited(limit: string): Promise<{ code: number | null; printed: string 
 }
 
 describe.skipIf(loadNative() === undefined)('a job under limits', () => {
-  it.each([24, 28, 32, 36, 40, 48, 64, 256])(
+  it.each([20, 21, 22, 23, 24, 28, 32, 36, 40, 48, 64, 256])(
     'with %i descriptors works, or says that it needs more',
     { timeout: 120_000 },
     async (descriptors) => {

@@ -38,6 +38,12 @@ const WAYS: Readonly<Record<string, (win: Window<Int32Array>, origin: Int32Array
     win.put(origin, 1, 0);
     await win.flushAll();
   },
+  async 'flushLocal, and then flush'(win, origin) {
+    await win.lockAll(Assert.NO_CHECK);
+    win.put(origin, 1, 0);
+    await win.flushLocal(1);
+    await win.flush(1);
+  },
   async 'a request, and flush'(win, origin) {
     await win.lockAll(Assert.NO_CHECK);
     await win.rput(origin, 1, 0).wait();
@@ -99,6 +105,32 @@ describe('who is told by a message of a put that is complete by', () => {
     expect(loaded.every((value) => value === PUT)).toBe(true);
   });
 });
+
+test.each(['flushLocal', 'flushLocalAll'] as const)(
+  'what %s completes may not be in memory yet, and costs no round trip to be sure of it',
+  async (call) => {
+    const main = async (world: Communicator): Promise<number> => {
+      const win = await Window.allocate(world, Int32Array, 1);
+      await win.lockAll(Assert.NO_CHECK);
+      const began = world.now();
+      if (world.rank === 0) {
+        win.put(Int32Array.of(PUT), 1, 0);
+        await (call === 'flushLocal' ? win.flushLocal(1) : win.flushLocalAll());
+      }
+      const took = world.now() - began;
+      await world.barrier();
+      const loaded = win.local[0];
+      await win.unlockAll();
+      await win.free();
+      return world.rank === 0 ? took : loaded;
+    };
+    const run = (placement: number): Promise<number[]> =>
+      runTasks(2, main, { fabric: 'infinihost-64', seed: 1, faults: { placement } });
+    const [[took, missing], [tookOnce, there]] = await Promise.all([run(PLACEMENT), run(0)]);
+    expect([missing, there]).toEqual([0, PUT]);
+    expect(took).toBe(tookOnce);
+  },
+);
 
 test('to be sure of it costs nothing where completion implies placement', async () => {
   // Virtual times of this fabric before flush waited for placement anywhere: figures depend on them.
