@@ -22,7 +22,15 @@ const BUNDLES = [
     name: 'onesided-library',
     entries: ['index', 'structures/index', 'verbs/index', 'fabrics/index', 'cli/perf-rank'],
     // The tests' threads and ranks start these by their path.
-    tested: ['native', 'trace/chrome', 'trace/clock', 'trace/recorder', 'comm/bootstrap/distributed'],
+    tested: [
+      'native',
+      'trace/chrome',
+      'trace/clock',
+      'trace/recorder',
+      'comm/bootstrap/distributed',
+      'sync/fence/kinds',
+      'sync/lock/kinds',
+    ],
     shared: /\/src\/(structures\/|verbs\/)?index\.ts$/,
   },
   {

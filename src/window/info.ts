@@ -1,24 +1,10 @@
 /** Info hints: which schemes a window uses, and MPI's own keys (MPI 4.1, 12.2.1). */
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { FENCE_SCHEMES, type FenceSchemeName, fenceNamed } from '../sync/fence/kinds.ts';
 import { FEW } from '../sync/fence/notify-all.ts';
+import { LOCK_MODES, type LockMode } from '../sync/lock/kind.ts';
+import { LOCK_SCHEMES, type LockSchemeName } from '../sync/lock/kinds.ts';
 import { isMigration, MIGRATIONS } from '../sync/lock/migration.ts';
-
-/** The fence schemes of this version, by their place in the exchange that all ranks compare. */
-export const FENCE_SCHEMES = [
-  'immediate',
-  'remote-notify',
-  'deferred',
-  'immediate-naive',
-  'immediate-optimized',
-  'notify-all',
-] as const;
-export type FenceSchemeName = (typeof FENCE_SCHEMES)[number];
-
-/** The lock schemes, likewise. */
-export const LOCK_SCHEMES = ['queue', 'remote', 'two-sided', 'direct', 'hybrid'] as const;
-export type LockSchemeName = (typeof LOCK_SCHEMES)[number];
-
-const LOCK_MODES = ['cpu', 'network'] as const;
 
 /**
  * Hints for a window. All ranks must pass the same hints. Unknown keys are ignored (MPI 4.1, 10); `getInfo` returns the
@@ -40,7 +26,7 @@ export interface WindowInfo {
    */
   readonly lock?: LockSchemeName;
   /** The mode in which locks of the scheme `hybrid` begin. */
-  readonly lock_mode?: (typeof LOCK_MODES)[number];
+  readonly lock_mode?: LockMode;
   /** When locks of the scheme `hybrid` change the mode: `every-request`, `threshold:N`, `history`, `never`. */
   readonly lock_migration?: 'every-request' | 'history' | 'never' | `threshold:${number}`;
   /** With the scheme `two-sided`, `lock` does not wait for the lock; `unlock` and the flushes wait instead. */
@@ -77,7 +63,7 @@ export type WindowInfoInForce = { readonly [K in keyof Required<WindowInfo>]: st
 export interface Hints {
   fence: FenceSchemeName;
   lock: LockSchemeName;
-  lockMode: (typeof LOCK_MODES)[number];
+  lockMode: LockMode;
   lockMigration: string;
   lockDefer: boolean;
   noLocks: boolean;
@@ -179,10 +165,10 @@ function apply(call: string, hints: Hints, info: WindowInfo | undefined, immedia
     if (value === undefined) continue;
     if (key === 'fence') {
       if (!FENCE_SCHEMES.includes(value as FenceSchemeName)) refuse(call, key, value, FENCE_SCHEMES);
-      if (value === 'immediate' && !immediateCompletion) {
+      if (fenceNamed(value as FenceSchemeName).moves === 'immediately' && !immediateCompletion) {
         throw new RmaError(
           'ERR_INFO_VALUE',
-          `${call}: fence "immediate" needs a provider whose requests are complete when issued`,
+          `${call}: fence ${show(value)} needs a provider whose requests are complete when issued`,
         );
       }
       hints.fence = value as FenceSchemeName;

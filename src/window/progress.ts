@@ -6,6 +6,7 @@
  */
 import { Rank } from '../comm/group.ts';
 import { argumentRangeError, show } from '../errors.ts';
+import { lockNamed } from '../sync/lock/kinds.ts';
 import type { Attached } from './attachments.ts';
 import type { WindowParts } from './creation/parts.ts';
 import { MIXED_WAYS } from './target.ts';
@@ -106,7 +107,7 @@ export function progressOf(
   if (kind === 'alone' || target === Rank.NULL) return 'origin';
   const { hints, passive, deferred } = parts;
   // An agent serves when its rank is in the library, or its event loop turns: it is no thread. In other epochs than those of the scheme less may do.
-  if (kind === 'lock') return ['queue', 'remote'].includes(hints.lock) ? ofLock(parts) : 'target';
+  if (kind === 'lock') return lockNamed(hints.lock).agent ? 'target' : ofLock(parts);
   if (passive !== undefined || (deferred !== undefined && kind !== 'requests')) return 'target';
   if (kind === 'requests') return byRequests(parts);
   const ranks = target === undefined ? Array.from({ length: parts.comm.size }, (_, rank) => rank) : [target];

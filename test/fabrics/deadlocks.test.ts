@@ -1,8 +1,10 @@
 /** Ranks that wait for each other for ever, in every kind of lock: the run says so, and says who waits in which call; and it does not say so where somebody will get on after all. */
+
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
 import { loadFabric } from '../../src/fabrics/index.ts';
+import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
 import type { WindowInfo } from '../../src/window/info.ts';
 import { Window } from '../../src/window/window.ts';
@@ -114,7 +116,7 @@ describe.each(TABLE)('with locks %s', (_, info) => {
 });
 
 describe('in a fence', () => {
-  const FENCES = ['immediate-naive', 'immediate-optimized', 'remote-notify', 'notify-all', 'deferred'] as const;
+  const FENCES = FENCE_SCHEMES.filter((name) => fenceNamed(name).moves !== 'immediately');
 
   test.each(FENCES)('%s, which one rank does not come to', async (fence) => {
     const message = await messageOf(4, { fence }, async (world, win) => {

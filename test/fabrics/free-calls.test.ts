@@ -1,7 +1,9 @@
 /** A rank that repeats calls that take no time, until something comes from another rank, lets the others run. */
+
 import { describe, expect, test } from 'vitest';
 import { runTasks } from '../../src/fabrics/index.ts';
 import { Lock, Op, Window } from '../../src/index.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
 
 type Win = Window<Int32Array>;
 
@@ -38,7 +40,7 @@ const ENOUGH = 100_000;
 
 describe('a rank that repeats', () => {
   for (const [name, { all, look }] of Object.entries(LOOKS)) {
-    test.each(['queue', 'direct', 'two-sided', 'hybrid', 'remote'] as const)(`${name} (lock: %s)`, async (lock) => {
+    test.each([...LOCK_SCHEMES])(`${name} (lock: %s)`, async (lock) => {
       const looks = await runTasks(
         3,
         async (world) => {

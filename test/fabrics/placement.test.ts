@@ -1,7 +1,9 @@
 /** Writes that are complete before they are in memory: `faults.placement`. */
+
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks } from '../../src/comm/tasks.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
 import { Assert } from '../../src/window/assert.ts';
 import type { WindowInfo } from '../../src/window/info.ts';
@@ -92,7 +94,7 @@ describe('who is told by a message of a put that is complete by', () => {
     for (const seed of SEEDS) expect([...(await told(way, seed, PLACEMENT)).loaded]).toEqual([PUT]);
   });
 
-  test.each(['remote', 'direct', 'hybrid', 'two-sided'] as const)('unlock (lock: %s) finds it there', async (lock) => {
+  test.each([...LOCK_SCHEMES])('unlock (lock: %s) finds it there', async (lock) => {
     for (const seed of SEEDS) {
       const { loaded } = await told('unlock of an exclusive lock', seed, PLACEMENT, { lock });
       expect([...loaded]).toEqual([PUT]);

@@ -6,13 +6,12 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, Lock, Op, Rank, type WaitOptions, Window, type WindowInfo } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
+import { FENCE_SCHEMES, type FenceSchemeName } from './support/kinds.ts';
 
-const ALL = ['immediate', 'remote-notify', 'deferred', 'immediate-naive', 'immediate-optimized', 'notify-all'] as const;
-type FenceName = (typeof ALL)[number];
 /** `--info=JSON`: hints of all windows. */
 const INFO = JSON.parse(argument('info') ?? '{}') as WindowInfo;
 /** `--fences=all`, or the two that most windows have. */
-const FENCES = argument('fences') === 'all' ? ALL : ALL.slice(0, 2);
+const FENCES = argument('fences') === 'all' ? FENCE_SCHEMES : FENCE_SCHEMES.slice(0, 2);
 
 const LATE = { code: 'ERR_RMA_TIMEOUT' };
 const SYNC = { code: 'ERR_RMA_SYNC' };
@@ -59,7 +58,7 @@ function value(win: Window, target: number, disp: number): number {
 
 const throwsSync = (call: () => unknown): void => assert.throws(call, SYNC);
 
-async function fenceAssertions(world: Communicator, fence: FenceName): Promise<void> {
+async function fenceAssertions(world: Communicator, fence: FenceSchemeName): Promise<void> {
   await allocated(world, 4, { fence }, async (win) => {
     const put = (): void => win.put(Float64Array.of(world.rank + 1), next(world), 0);
     throwsSync(put);
@@ -84,7 +83,7 @@ async function fenceAssertions(world: Communicator, fence: FenceName): Promise<v
   });
 }
 
-async function contributionsOfAll(world: Communicator, fence: FenceName): Promise<void> {
+async function contributionsOfAll(world: Communicator, fence: FenceSchemeName): Promise<void> {
   const { rank, size } = world;
   await allocated(world, size + 2, { fence }, async (win) => {
     for (let round = 1; round <= 20; round++) {
@@ -102,7 +101,7 @@ async function contributionsOfAll(world: Communicator, fence: FenceName): Promis
   });
 }
 
-async function locks(world: Communicator, fence: FenceName): Promise<void> {
+async function locks(world: Communicator, fence: FenceSchemeName): Promise<void> {
   const { rank, size } = world;
   await allocated(world, 4, { fence }, async (win) => {
     const target = size - 1;
@@ -166,7 +165,7 @@ async function locks(world: Communicator, fence: FenceName): Promise<void> {
   });
 }
 
-async function lockAll(world: Communicator, fence: FenceName): Promise<void> {
+async function lockAll(world: Communicator, fence: FenceSchemeName): Promise<void> {
   const { rank, size } = world;
   await allocated(world, size, { fence }, async (win) => {
     throwsSync(() => win.unlockAllSync());
@@ -201,7 +200,7 @@ async function lockAll(world: Communicator, fence: FenceName): Promise<void> {
 }
 
 /** Data first, then a flag that the target waits for: what MPI's memory model promises of flush. */
-async function flushOrdersPuts(world: Communicator, fence: FenceName): Promise<void> {
+async function flushOrdersPuts(world: Communicator, fence: FenceSchemeName): Promise<void> {
   const { rank, size } = world;
   await allocated(world, 65, { fence }, async (win) => {
     await win.lockAll();
@@ -243,7 +242,7 @@ async function locksOfManyTargets(world: Communicator): Promise<void> {
 }
 
 /** Two promises for one unlock must not release the lock twice. */
-async function unlockOnce(world: Communicator, fence: FenceName): Promise<void> {
+async function unlockOnce(world: Communicator, fence: FenceSchemeName): Promise<void> {
   await allocated(world, 256, { fence }, async (win) => {
     const target = next(world);
     win.lockSync(target, Lock.EXCLUSIVE);
@@ -268,7 +267,7 @@ async function unlockOnce(world: Communicator, fence: FenceName): Promise<void> 
   });
 }
 
-async function mixedEpochs(world: Communicator, fence: FenceName): Promise<void> {
+async function mixedEpochs(world: Communicator, fence: FenceSchemeName): Promise<void> {
   await allocated(world, 2, { fence }, async (win) => {
     // A fence epoch in which nothing was issued gives way to a lock.
     await win.fence();
@@ -303,7 +302,7 @@ async function noLocks(world: Communicator): Promise<void> {
   }
 }
 
-async function emptyParts(world: Communicator, fence: FenceName): Promise<void> {
+async function emptyParts(world: Communicator, fence: FenceSchemeName): Promise<void> {
   const { rank, size } = world;
   const own = rank % 2 === 0 ? 0 : 3;
   const win = await Window.allocate(world, Int32Array, own, { info: { fence } });
@@ -507,7 +506,7 @@ async function endsEarly(
 }
 
 /** A fence that ended early is still under way, and goes on. */
-async function fencesThatEndEarly(world: Communicator, fence: FenceName): Promise<void> {
+async function fencesThatEndEarly(world: Communicator, fence: FenceSchemeName): Promise<void> {
   const { rank, size } = world;
   if (size === 1) return;
   await allocated(world, 2, { fence }, async (win) => {
@@ -536,7 +535,7 @@ async function fencesThatEndEarly(world: Communicator, fence: FenceName): Promis
 }
 
 /** A lock that was not got is not held, and whoever stood behind in the line gets it. */
-async function locksThatEndEarly(world: Communicator, fence: FenceName): Promise<void> {
+async function locksThatEndEarly(world: Communicator, fence: FenceSchemeName): Promise<void> {
   const { rank, size } = world;
   await allocated(world, 2, { fence }, async (win) => {
     const target = size - 1;
@@ -739,7 +738,7 @@ async function optionsAreChecked(world: Communicator): Promise<void> {
 }
 
 /** A target's own part: no lock or epoch is needed to load and store it, but calls to it obey the same rules. */
-async function ownPart(world: Communicator, fence: FenceName): Promise<void> {
+async function ownPart(world: Communicator, fence: FenceSchemeName): Promise<void> {
   const { rank } = world;
   await allocated(world, 8, { fence }, async (win) => {
     win.local.set([1, 2, 3, 4]);
@@ -761,7 +760,7 @@ async function ownPart(world: Communicator, fence: FenceName): Promise<void> {
 
 const perFence = (
   name: string,
-  run: (world: Communicator, fence: FenceName) => Promise<void>,
+  run: (world: Communicator, fence: FenceSchemeName) => Promise<void>,
 ): [string, (world: Communicator) => Promise<void>][] =>
   FENCES.map((fence) => [`${name}: ${fence}`, (world) => run(world, fence)]);
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, Datatype, Lock, Op, Window, type WindowInfo } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
+import { FENCES_BY_HINT } from './support/kinds.ts';
 
 const LOCKS = JSON.parse(argument('locks') ?? '[{ "lock": "queue" }]') as WindowInfo[];
 const DEVICE = (process.env['ONESIDED_DEBUG'] ?? '').includes('requests');
@@ -199,7 +200,7 @@ async function statistics(world: Communicator): Promise<void> {
   const others = size - 1;
   // All of `notify-all` are one message to each; who puts to itself tells itself, too.
   const flags: Record<string, number> = { 'immediate-naive': 4 * others, 'notify-all': size === 1 ? 3 : 5 * others };
-  for (const fence of ['deferred', 'immediate-naive', 'immediate-optimized', 'remote-notify', 'notify-all'] as const) {
+  for (const fence of FENCES_BY_HINT) {
     await allocated(world, 1, { fence }, async (win) => {
       await win.fence(Assert.NO_PRECEDE);
       for (let round = 0; round < 3; round++) {

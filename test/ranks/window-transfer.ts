@@ -16,6 +16,7 @@ import {
   type WindowInfo,
 } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
+import { FENCE_SCHEMES } from './support/kinds.ts';
 import {
   BASE_TYPES,
   type BaseType,
@@ -49,12 +50,9 @@ const USUAL: readonly Setting[] = [
   { fence: 'remote-notify', flavor: 'allocate' },
 ];
 /** `--fences=all`: those of the other fences, too. */
-const OTHERS: readonly Setting[] = [
-  { fence: 'deferred', flavor: 'allocate' },
-  { fence: 'immediate-naive', flavor: 'create' },
-  { fence: 'immediate-optimized', flavor: 'allocate' },
-  { fence: 'notify-all', flavor: 'allocate' },
-];
+const OTHERS: readonly Setting[] = FENCE_SCHEMES.filter((name) => USUAL.every(({ fence }) => fence !== name)).map(
+  (fence, i) => ({ fence, flavor: i % 2 === 0 ? 'allocate' : 'create' }),
+);
 const SETTINGS = argument('fences') === 'all' ? [...USUAL, ...OTHERS] : USUAL;
 
 /** Displacement units differ from rank to rank. */

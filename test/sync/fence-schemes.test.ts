@@ -12,11 +12,7 @@ import { Origins } from '../../src/comm/origins.ts';
 import { TypeCode } from '../../src/datatype/codes.ts';
 import { sideAt } from '../../src/datatype/layout.ts';
 import { FenceByRequests } from '../../src/sync/fence/by-requests.ts';
-import { DeferredFence } from '../../src/sync/fence/deferred.ts';
-import { ImmediateNaiveFence } from '../../src/sync/fence/immediate-naive.ts';
-import { ImmediateOptimizedFence } from '../../src/sync/fence/immediate-optimized.ts';
-import { NotifyAllFence } from '../../src/sync/fence/notify-all.ts';
-import { RemoteNotifyFence } from '../../src/sync/fence/remote-notify.ts';
+import { FENCE_SCHEMES, type FenceSchemeName, fenceNamed } from '../../src/sync/fence/kinds.ts';
 import type { FenceScheme } from '../../src/sync/fence/scheme.ts';
 import { OperationQueue } from '../../src/transfer/operation-queue.ts';
 import { OperationServer } from '../../src/transfer/operation-server.ts';
@@ -27,8 +23,9 @@ import { seedOfRun } from '../support/ranks.ts';
 import { LaggingVerbs } from './lagging-verbs.ts';
 import { SlowNetwork } from './slow-network.ts';
 
-const NAMES = ['deferred', 'immediate-naive', 'immediate-optimized', 'remote-notify', 'notify-all'] as const;
-type Name = (typeof NAMES)[number] | 'wrong';
+/** Those that a window can have on such a network. */
+const NAMES = FENCE_SCHEMES.filter((name) => fenceNamed(name).moves !== 'immediately');
+type Name = FenceSchemeName | 'wrong';
 
 /** Waits for its own requests only, and trusts the barrier. Nobody tells a target what was put to it. */
 class WrongFence extends FenceByRequests {
@@ -62,6 +59,8 @@ class World {
   constructor(name: Name, size: number) {
     const network = new SlowNetwork(size);
     this.network = network;
+    const kind = name === 'wrong' ? undefined : fenceNamed(name);
+    const queues = kind?.moves === 'in the fence';
     const parts = Array.from({ length: size }, () => new Int32Array(SLOTS * size).fill(-1));
     const verbs = new LaggingVerbs(
       network,
@@ -69,7 +68,7 @@ class World {
     );
     const transfers = parts.map((_, rank) => {
       const { context, pd } = verbs.open(rank);
-      const requests = new RequestTransfer(context, pd, new Origins(context, pd), size, name === 'remote-notify');
+      const requests = new RequestTransfer(context, pd, new Origins(context, pd), size, kind?.notifies === true);
       const all = parts.map((__, target) => target);
       requests.connect(
         all,
@@ -95,34 +94,22 @@ class World {
       const barrier = new MessageBarrier(network.channel(rank, 'barrier'));
       const queue = new OperationQueue(size, undefined);
       const make = (): FenceScheme => {
-        switch (name) {
-          case 'deferred': {
-            const view = new RemotePart(part.buffer, 0, part.byteLength);
-            const server = new OperationServer(
-              () => view,
-              undefined as never,
-              undefined,
-              () => {},
-            );
-            const [operations, answers] = ['operations', 'answers'].map((n) => network.channel(rank, n));
-            return new DeferredFence(comm, queue, server, operations, answers, 'a window');
-          }
-          case 'immediate-naive':
-            return new ImmediateNaiveFence(comm, requests, 'a window');
-          case 'immediate-optimized':
-            return new ImmediateOptimizedFence(comm, requests, barrier, 'a window');
-          case 'remote-notify':
-            return new RemoteNotifyFence(comm, requests, barrier, 'a window');
-          case 'notify-all':
-            return new NotifyAllFence(requests, rank, size, 'a window');
-          default:
-            return new WrongFence(comm, requests, barrier);
-        }
+        if (kind === undefined) return new WrongFence(comm, requests, barrier);
+        const view = new RemotePart(part.buffer, 0, part.byteLength);
+        const server = new OperationServer(
+          () => view,
+          undefined as never,
+          undefined,
+          () => {},
+        );
+        const [operations, answers] = ['operations', 'answers'].map((n) => network.channel(rank, n));
+        const queued = { queue, server, operations, answers };
+        return kind.make({ comm, barrier, wire: requests, queued, description: 'a window' });
       };
       const put = (target: number, slot: number, value: number): void => {
         const at = 4 * (SLOTS * rank + slot);
         const origin = Int32Array.of(value);
-        if (name === 'deferred') queue.put(origin, side, target, at, side);
+        if (queues) queue.put(origin, side, target, at, side);
         else requests.put(new Uint8Array(origin.buffer), side, target, at, side, true);
       };
       return { fence: make(), put, part };

@@ -1,5 +1,8 @@
 /** All fence and lock schemes through what the others go through, and what is particular to them; on more ranks than there are cores, too. */
+
 import { describe, expect, test } from 'vitest';
+import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
 import { RANK_KINDS, type RankKind, runRanks, seedOfRun } from '../support/ranks.ts';
 
 interface Done {
@@ -19,6 +22,8 @@ const LOCKS: readonly Record<string, string | boolean>[] = [
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'threshold:3' },
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'never' },
 ];
+/** Those that are not the default everywhere. */
+const FENCES = FENCE_SCHEMES.filter((name) => fenceNamed(name).moves !== 'immediately');
 const nameOf = (info: object): string => Object.values(info).join(' ');
 
 /** Each on one kind of ranks, in turn. */
@@ -30,7 +35,7 @@ async function run(program: string, kind: RankKind, size: number, args: string[]
 }
 
 describe('fences that are chosen by a hint', () => {
-  for (const [i, fence] of ['deferred', 'immediate-naive', 'immediate-optimized', 'notify-all'].entries()) {
+  for (const [i, fence] of FENCES.entries()) {
     test(`epochs: ${fence}`, () => run('window-epochs', kindOf(i), 3, ['--fences=all', `--matching=: ${fence}`]));
   }
   const byRequests =
@@ -58,7 +63,7 @@ describe('locks that are chosen by a hint', () => {
       run('sync-contention', kindOf(i), 4, [hints, '--matching=^(exclusive: remote|giving)'], REQUESTS));
   }
 
-  for (const [i, lock] of ['remote', 'two-sided', 'direct', 'hybrid'].entries()) {
+  for (const [i, lock] of LOCK_SCHEMES.filter((name) => name !== 'queue').entries()) {
     const hints = JSON.stringify({ lock, lock_mode: 'network', lock_migration: 'threshold:3' });
     const passive = '--matching=^(locks|lockAll|flush|unlock once|mixed|empty|own)(?!.*notify)';
     test(`${lock}: epochs, on 3 ranks as ${kindOf(i)}`, () =>

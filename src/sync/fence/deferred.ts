@@ -14,17 +14,19 @@
  *
  * Cheapest where little is sent: puts and synchronization are one message. There is nothing to overlap with computation, since all of it is in the fence.
  */
+
 import type { Channel } from '../../comm/collectives.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import type { OperationQueue, QueuedOperations } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
+import { fenceKind } from './kind.ts';
 import { StepwiseFence } from './stepwise.ts';
 
 /** In a message's header: its fence, and whether an answer is waited for. */
 const FENCE = 0;
 const FETCHES = 1;
 
-export class DeferredFence extends StepwiseFence {
+class DeferredFence extends StepwiseFence {
   readonly #queue: OperationQueue;
   readonly #server: OperationServer;
   readonly #operations: Channel;
@@ -120,3 +122,12 @@ export class DeferredFence extends StepwiseFence {
     if (failure !== undefined) throw failure;
   }
 }
+
+export const deferred = fenceKind({
+  name: 'deferred',
+  moves: 'in the fence',
+  make({ comm, queued, description }) {
+    const { queue, server, operations, answers } = queued!;
+    return new DeferredFence(comm, queue, server, operations, answers, description);
+  },
+});

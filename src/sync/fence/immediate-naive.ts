@@ -5,9 +5,11 @@
  * Flags are counted for each source: with `NO_PRECEDE` a fast rank can be a fence ahead, and its second flag must not stand for that of a slow one. It cannot
  * be two ahead: for its second fence it needs this rank's flag.
  */
-import { FenceByFinish } from './by-finish.ts';
 
-export class ImmediateNaiveFence extends FenceByFinish {
+import { FenceByFinish } from './by-finish.ts';
+import { fenceKind } from './kind.ts';
+
+class ImmediateNaiveFence extends FenceByFinish {
   /** Fences that have posted flags. */
   #posted = 0;
 
@@ -32,3 +34,9 @@ export class ImmediateNaiveFence extends FenceByFinish {
     yield* this.completeOwn();
   }
 }
+
+export const immediateNaive = fenceKind({
+  name: 'immediate-naive',
+  moves: 'by requests',
+  make: ({ comm, wire, description }) => new ImmediateNaiveFence(comm, wire!, description),
+});

@@ -12,12 +12,14 @@
  *
  * `NO_PRECEDE` leaves out 1 to 4, `NO_SUCCEED` 5, for the reasons given in remote-notify.ts. Cost: a message more than remote-notify for each target.
  */
+
 import type { BarrierState } from '../../comm/barrier.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
 import { FenceByFinish } from './by-finish.ts';
+import { fenceKind } from './kind.ts';
 
-export class ImmediateOptimizedFence extends FenceByFinish {
+class ImmediateOptimizedFence extends FenceByFinish {
   readonly #barrier: BarrierState;
 
   constructor(comm: Communicator, requests: RequestTransfer, barrier: BarrierState, description: string) {
@@ -30,3 +32,9 @@ export class ImmediateOptimizedFence extends FenceByFinish {
     if (succeeds) yield* this.meet(this.#barrier);
   }
 }
+
+export const immediateOptimized = fenceKind({
+  name: 'immediate-optimized',
+  moves: 'by requests',
+  make: ({ comm, wire, barrier, description }) => new ImmediateOptimizedFence(comm, wire!, barrier, description),
+});

@@ -8,10 +8,12 @@
  *
  * Each half alone, completing an epoch or opening one, needs the whole barrier; a fence that does neither needs nothing.
  */
+
 import type { BarrierState } from '../../comm/barrier.ts';
+import { fenceKind } from './kind.ts';
 import { type FenceScheme, noFences } from './scheme.ts';
 
-export class ImmediateFence implements FenceScheme {
+class ImmediateFence implements FenceScheme {
   readonly statistics = noFences();
   #barrier: BarrierState;
   #description: string;
@@ -41,3 +43,9 @@ export class ImmediateFence implements FenceScheme {
     return `fence of ${this.#description} (waiting for ${this.#barrier.waitsFor()})`;
   }
 }
+
+export const immediate = fenceKind({
+  name: 'immediate',
+  moves: 'immediately',
+  make: ({ barrier, description }) => new ImmediateFence(barrier, description),
+});

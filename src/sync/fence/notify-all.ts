@@ -15,14 +15,16 @@
  *
  * Each rank sends one message to each other one, where the remote-notify fence has ⌈log2 p⌉ rounds: up to `FEW` ranks it is the default.
  */
+
 import type { Operation } from '../../comm/operation.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
+import { fenceKind } from './kind.ts';
 import { type FenceScheme, noFences } from './scheme.ts';
 
 /** Ranks of a window on a device up to which it is the default. */
 export const FEW = 8;
 
-export class NotifyAllFence implements FenceScheme {
+class NotifyAllFence implements FenceScheme {
   readonly statistics = noFences();
   readonly #requests: RequestTransfer;
   readonly #rank: number;
@@ -99,3 +101,9 @@ export class NotifyAllFence implements FenceScheme {
     }
   }
 }
+
+export const notifyAll = fenceKind({
+  name: 'notify-all',
+  moves: 'by requests',
+  make: ({ comm, wire, description }) => new NotifyAllFence(wire!, comm.rank, comm.size, description),
+});

@@ -13,12 +13,14 @@
  * `NO_PRECEDE` all but the barrier. A put of the next epoch is never counted for this one: it is issued after the barrier of the fence that opens that epoch, which
  * nobody passes before all have left this fence.
  */
+
 import type { BarrierState } from '../../comm/barrier.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
 import { FenceByRequests } from './by-requests.ts';
+import { fenceKind } from './kind.ts';
 
-export class RemoteNotifyFence extends FenceByRequests {
+class RemoteNotifyFence extends FenceByRequests {
   readonly #barrier: BarrierState;
   /** Notifications that all fences so far have waited for. */
   #expected = 0;
@@ -38,3 +40,10 @@ export class RemoteNotifyFence extends FenceByRequests {
     if (succeeds) yield* this.meet(this.#barrier);
   }
 }
+
+export const remoteNotify = fenceKind({
+  name: 'remote-notify',
+  moves: 'by requests',
+  notifies: true,
+  make: ({ comm, wire, barrier, description }) => new RemoteNotifyFence(comm, wire!, barrier, description),
+});

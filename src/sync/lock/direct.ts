@@ -14,8 +14,11 @@
  *
  * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires reads after its own compare-and-swap was answered.
  */
+
 import type { Operation } from '../../comm/operation.ts';
 import { type Ask, attemptByAgent, type Gate, Grant, type LockAgent, type LockRequest } from './agent.ts';
+import { locksByAgent, type Words } from './by-agent.ts';
+import { lockKind } from './kind.ts';
 import type { LockWord } from './lock-word.ts';
 import type { Attempt, TargetLock } from './scheme.ts';
 
@@ -114,3 +117,15 @@ export class DirectLock implements TargetLock {
     this.#shared = undefined;
   }
 }
+
+export const direct = lockKind({
+  name: 'direct',
+  byRequests: () => true,
+  agent: true,
+  firstWord: (size) => size,
+  make(parts) {
+    const me = parts.comm.rank;
+    const gate = ({ ownWord }: Words): Gate => new DirectGate(ownWord());
+    return locksByAgent(parts, gate, false, (agent, rank, { wordOf }) => new DirectLock(agent, wordOf(rank), me, rank));
+  },
+});

@@ -23,13 +23,16 @@
  *
  * In virtual time the words of the node are touched in its order (`ProcessorTime.inOrder`): locks are taken when this rank waits, and given back by `touch`.
  */
+
 import type { Operation } from '../../comm/operation.ts';
 import type { ProcessorTime } from '../../verbs/device.ts';
 import { type Ask, attemptByAgent, type Gate, Grant, type LockAgent, type LockRequest } from './agent.ts';
+import { locksByAgent, type Words } from './by-agent.ts';
 import { LEAST_BATCH } from './direct.ts';
+import { lockKind } from './kind.ts';
 import type { LockWord } from './lock-word.ts';
-import type { MigrationPolicy } from './migration.ts';
-import type { QueueLock } from './queue.ts';
+import { MigrationPolicy } from './migration.ts';
+import { QueueLock, queueLockWords } from './queue.ts';
 import type { Attempt, LockCounts, TargetLock } from './scheme.ts';
 
 /** Words in front of the CPU lock's. */
@@ -375,3 +378,33 @@ function touch({ processor }: NodeWords, access: () => void): void {
   if (processor === undefined) access();
   else processor.touch(access);
 }
+
+export const hybrid = lockKind({
+  name: 'hybrid',
+  byRequests: () => true,
+  agent: true,
+  firstWord: (size, { lockMode }) => (lockMode === 'cpu' ? size + 1 : size),
+  // The manager is one more rank of the node's lock.
+  nodeWords: (size) => HYBRID_WORDS + queueLockWords(size + 1),
+  setUpNode: (words, { lockMode, lockMigration }) =>
+    setUpHybrid(words, lockMode === 'cpu' ? CPU : NETWORK, new MigrationPolicy(lockMigration)),
+  make(parts) {
+    const { rank: me, size, job, group } = parts.comm;
+    const { context } = job;
+    const lids = group.worldRanks;
+    const isNear = (rank: number): boolean =>
+      rank === me || (context.near?.(lids[rank]) ?? context.capabilities.loadStore);
+    const nodeOf = (rank: number, as: number): NodeWords => {
+      const words = parts.nodeWords(rank);
+      const lock = new QueueLock(words.subarray(HYBRID_WORDS), as, [...lids, lids[rank]], context);
+      return { words, lock, processor: context.processor };
+    };
+    const policy = new MigrationPolicy(parts.options.lockMigration);
+    const gate = ({ counts, ownWord }: Words): Gate =>
+      new HybridGate(nodeOf(me, size), ownWord(), policy, isNear, counts);
+    return locksByAgent(parts, gate, false, (agent, rank, { wordOf }) => {
+      const node = isNear(rank) ? nodeOf(rank, me) : undefined;
+      return new HybridLock(agent, wordOf(rank), me, rank, node, policy.migrates);
+    });
+  },
+});

@@ -24,9 +24,13 @@
  * Memory order. Acquiring is an atomic read-modify-write of WORD after the release's read-modify-write of the same word, so all stores of the
  * earlier holder are visible to the later one.
  */
+
 import type { Operation } from '../../comm/operation.ts';
 import type { Context } from '../../verbs/device.ts';
-import type { TargetLock } from './scheme.ts';
+import type { AllLock } from './all.ts';
+import { lockKind } from './kind.ts';
+import { remote } from './remote.ts';
+import { noLocks, type TargetLock } from './scheme.ts';
 
 const WORD = 0;
 const NEXT = 32;
@@ -165,3 +169,19 @@ export class QueueLock implements TargetLock {
     return word === 0 ? 'no rank holds it now' : `${word} ranks share it`;
   }
 }
+
+export const queue = lockKind({
+  name: 'queue',
+  // Behind a device, it is the same by requests.
+  byRequests: (loadStore) => !loadStore,
+  agent: false,
+  make(parts) {
+    if (!parts.comm.job.context.capabilities.loadStore) return remote.make(parts);
+    let made: AllLock | undefined;
+    const all = (): AllLock => {
+      made ??= parts.allLock();
+      return made;
+    };
+    return { counts: noLocks(), make: (rank) => all().beside(parts.queueLock(rank)), all };
+  },
+});

@@ -26,9 +26,11 @@
  *
  * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires reads after its own compare-and-swap was answered.
  */
+
 import type { Operation } from '../../comm/operation.ts';
 import type { RemoteWord, RequestTransfer } from '../../transfer/requests.ts';
-import type { Attempt, TargetLock } from './scheme.ts';
+import { lockKind } from './kind.ts';
+import { type Attempt, noLocks, type TargetLock } from './scheme.ts';
 
 const WORD = 0;
 const NEXT = 1;
@@ -314,3 +316,15 @@ export class RemoteLock implements TargetLock {
     this.#requests.fetchAdd(this.#word(word), value, value < 0 ? -1 : 0);
   }
 }
+
+export const remote = lockKind({
+  name: 'remote',
+  byRequests: () => true,
+  agent: false,
+  make({ comm, wire, remoteWord }) {
+    const { rank: me, size, job } = comm;
+    const now = (): number => job.progress.now();
+    const wordsOf = (rank: number) => (index: number) => remoteWord(rank, index);
+    return { counts: noLocks(), make: (rank) => new RemoteLock(wire!, me, rank, size, wordsOf(rank), now) };
+  },
+});

@@ -8,8 +8,11 @@
  * costs one round trip, and the wait for a lock that somebody else holds is the unlock's. MPI allows it: a lock only promises what is seen through the window.
  * Not so for a rank's own part, which it may load and store at once, and where the caller has given a deadline or a signal, which are about the lock.
  */
+
 import type { Operation } from '../../comm/operation.ts';
-import { type Ask, attemptByAgent, type LockAgent } from './agent.ts';
+import { type Ask, attemptByAgent, type LockAgent, NO_GATE } from './agent.ts';
+import { locksByAgent } from './by-agent.ts';
+import { lockKind } from './kind.ts';
 import type { Attempt, TargetLock } from './scheme.ts';
 
 export class TwoSidedLock implements TargetLock {
@@ -59,3 +62,15 @@ export class TwoSidedLock implements TargetLock {
     this.#held = undefined;
   }
 }
+
+export const twoSided = lockKind({
+  name: 'two-sided',
+  byRequests: () => false,
+  agent: true,
+  make(parts) {
+    const me = parts.comm.rank;
+    const lock = (agent: LockAgent, rank: number): TargetLock =>
+      new TwoSidedLock(agent, rank, rank === me, parts.options.lockDefer);
+    return locksByAgent(parts, () => NO_GATE, true, lock);
+  },
+});

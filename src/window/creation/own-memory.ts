@@ -5,6 +5,7 @@ import type { TypedArray } from '../../datatype/base.ts';
 import { RmaError } from '../../errors.ts';
 import { isResizable } from '../../intrinsics.ts';
 import { loadNative } from '../../native.ts';
+import { fenceNamed } from '../../sync/fence/kinds.ts';
 import { shareMemory } from '../../transfer/user-memory.ts';
 import type { Memory } from '../../verbs/memory.ts';
 import type { Hints } from '../info.ts';
@@ -73,7 +74,8 @@ export function offerOwnMemory(
     const share = shareMemory(comm.job, native, memory);
     return { memory: undefined, share, discard: () => share.withdraw() };
   }
-  if (comm.size === 1 && hints.fence === 'immediate') return { memory: undefined, discard: () => {} };
+  if (comm.size === 1 && fenceNamed(hints.fence).moves === 'immediately')
+    return { memory: undefined, discard: () => {} };
   throw new RmaError(
     'ERR_BUFFER',
     `${call}: without the native addon (see "onesided info") other threads cannot access a plain ArrayBuffer; use a SharedArrayBuffer of fixed length, memory from comm.allocMem, or Window.allocate`,

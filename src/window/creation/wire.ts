@@ -3,6 +3,7 @@ import type { Communicator } from '../../comm/communicator.ts';
 import type { Meetings } from '../../comm/job.ts';
 import { RankFailedError } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
+import { fenceNamed } from '../../sync/fence/kinds.ts';
 import type { Connections, Meeting } from '../../transfer/connections.ts';
 import { type Regions, regionsBy } from '../../transfer/regions.ts';
 import { RemoteStripes } from '../../transfer/remote-stripes.ts';
@@ -39,7 +40,7 @@ export function* makeWire(
   if (!movesByRequests(hints, loadStore) && !locksByRequests(hints, loadStore)) return {};
   const make = (): RequestTransfer => {
     const { progress } = job;
-    const notifies = hints.fence === 'remote-notify';
+    const notifies = fenceNamed(hints.fence).notifies === true;
     const patience = { now: () => progress.now(), findFailure: () => job.findFailure(), timeout: progress.timeout };
     const wire = new RequestTransfer(
       job.context,

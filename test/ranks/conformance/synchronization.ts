@@ -1,6 +1,7 @@
 /** MPI 4.1, 12.5: the synchronization calls. */
 import assert from 'node:assert/strict';
 import { Assert, Datatype, Lock, Op, Rank, Window } from 'onesided';
+import { FENCE_SCHEMES } from '../support/kinds.ts';
 import { collector, peek, refused, refusedLater, sumTo, type Trial } from './requirement.ts';
 
 const { requirements, requirement } = collector();
@@ -86,15 +87,7 @@ requirement('12.5.1', 'fence is collective over the window, not over the job', '
   await win.free();
   await half.finalize();
 });
-const FENCES = [
-  'immediate',
-  'remote-notify',
-  'deferred',
-  'immediate-naive',
-  'immediate-optimized',
-  'notify-all',
-] as const;
-for (const fence of FENCES) {
+for (const fence of FENCE_SCHEMES) {
   requirement(
     '12.5.1',
     `the fence ${fence} completes what was put, back to back`,

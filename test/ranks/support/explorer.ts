@@ -5,6 +5,7 @@
 import type { WindowInfo } from 'onesided';
 import { type Fabric, type FaultOptions, loadFabric, runTasks } from 'onesided/fabrics';
 import { type Requirement, Trial } from '../conformance/requirement.ts';
+import { FENCES_BY_HINT, LOCKS_BY_HINT } from './kinds.ts';
 import { Random } from './random.ts';
 
 export interface Schedule {
@@ -29,20 +30,12 @@ function faultsOf(seed: number): { readonly order: 'ranks' | 'random'; readonly 
   }
 }
 
-export const FENCES: readonly WindowInfo[] = [
-  { fence: 'remote-notify' },
-  { fence: 'deferred' },
-  { fence: 'immediate-naive' },
-  { fence: 'immediate-optimized' },
-  { fence: 'notify-all' },
-];
+export const FENCES: readonly WindowInfo[] = FENCES_BY_HINT.map((fence) => ({ fence }));
 
+/** Each scheme as it is, and those that have more hints with these. */
 export const LOCKS: readonly WindowInfo[] = [
-  { lock: 'remote' },
-  { lock: 'two-sided' },
+  ...LOCKS_BY_HINT.map((lock) => ({ lock })),
   { lock: 'two-sided', lock_defer: true },
-  { lock: 'direct' },
-  { lock: 'hybrid' },
   { lock: 'hybrid', lock_migration: 'every-request' },
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'threshold:2' },
   { lock: 'hybrid', lock_migration: 'never' },

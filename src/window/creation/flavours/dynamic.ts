@@ -2,6 +2,7 @@
 import type { Communicator } from '../../../comm/communicator.ts';
 import { argumentRangeError, RmaError, show } from '../../../errors.ts';
 import { loadNative } from '../../../native.ts';
+import { fenceNamed } from '../../../sync/fence/kinds.ts';
 import { shareMemory } from '../../../transfer/user-memory.ts';
 import { beginWindow, type WindowInTheMaking } from '../begin.ts';
 import { checkOptions } from '../offer.ts';
@@ -20,8 +21,9 @@ export function beginCreateDynamic(comm: Communicator, options: WindowOptions | 
     const local = new Uint8Array(new ArrayBuffer(0));
     const { loadStore } = comm.job.context.capabilities;
     const { fence, lock } = common.hints;
+    const { moves } = fenceNamed(fence);
     for (const [key, value] of [
-      ['fence', fence === 'immediate' || (!loadStore && fence !== 'deferred') ? undefined : fence],
+      ['fence', moves === 'immediately' || (moves === 'by requests' && !loadStore) ? undefined : fence],
       ['lock', lock === 'queue' ? undefined : lock],
     ]) {
       if (value === undefined) continue;

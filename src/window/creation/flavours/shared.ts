@@ -5,6 +5,7 @@
 import type { Communicator } from '../../../comm/communicator.ts';
 import type { TypedArrayConstructor } from '../../../datatype/base.ts';
 import { RmaError } from '../../../errors.ts';
+import { fenceNamed } from '../../../sync/fence/kinds.ts';
 import { beginWindow, type WindowInTheMaking } from '../begin.ts';
 import type { WindowOptions } from '../parts.ts';
 import { offerNothingYet, withMemory } from './allocate.ts';
@@ -24,7 +25,7 @@ export function beginAllocateShared(
       given = { ...given, info: { ...given.info, alloc_shared_noncontig: true } };
     }
     const offer = offerNothingYet(comm, call, type, length, given);
-    if (loadStore && offer.hints.fence !== 'immediate') {
+    if (loadStore && fenceNamed(offer.hints.fence).moves !== 'immediately') {
       throw new RmaError(
         'ERR_INFO_VALUE',
         `${call}: fence "${offer.hints.fence}" requires a window that is accessed by requests, but ranks access a shared window by loads and stores; use fence "immediate" or Window.allocate`,

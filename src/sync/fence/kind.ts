@@ -1,0 +1,44 @@
+/** What a fence scheme says of itself: hints, refusals, documentation and tests know it from this alone. */
+import type { BarrierState } from '../../comm/barrier.ts';
+import type { Channel } from '../../comm/collectives.ts';
+import type { Communicator } from '../../comm/communicator.ts';
+import type { OperationQueue } from '../../transfer/operation-queue.ts';
+import type { OperationServer } from '../../transfer/operation-server.ts';
+import type { RequestTransfer } from '../../transfer/requests.ts';
+import type { FenceScheme } from './scheme.ts';
+
+/** What a window gives its fence. */
+export interface FenceParts {
+  readonly comm: Communicator;
+  /** The window, for messages. */
+  readonly description: string;
+  readonly barrier: BarrierState;
+  /** There for all that move operations by requests. */
+  readonly wire: RequestTransfer | undefined;
+  /** There for those that queue operations: the queue, who carries out what others have queued, and spaces of messages. */
+  readonly queued: Queued | undefined;
+}
+
+export interface Queued {
+  readonly queue: OperationQueue;
+  readonly server: OperationServer;
+  readonly operations: Channel;
+  readonly answers: Channel;
+}
+
+export interface FenceKind<N extends string = string> {
+  /** Its value of the hint `fence`. */
+  readonly name: N;
+  /**
+   * How puts and gets of a fence epoch move: as on all windows of the provider (`immediately`), by work requests
+   * whatever the provider is, or queued until the fence.
+   */
+  readonly moves: 'immediately' | 'by requests' | 'in the fence';
+  /** Each put of a fence epoch raises a completion at its target. */
+  readonly notifies?: true;
+  make(parts: FenceParts): FenceScheme;
+}
+
+export function fenceKind<const N extends string>(kind: FenceKind<N>): FenceKind<N> {
+  return kind;
+}

@@ -1,0 +1,57 @@
+/** What the lock schemes with an agent have in common: how the agent is made, and the word of a rank that network atomics change. */
+import { OperationQueue } from '../../transfer/operation-queue.ts';
+import { type Gate, LockAgent } from './agent.ts';
+import type { LockParts, Locks } from './kind.ts';
+import { LockWord } from './lock-word.ts';
+import { type LockCounts, noLocks, type TargetLock } from './scheme.ts';
+
+/** What a scheme makes its gate and locks from. */
+export interface Words {
+  readonly counts: LockCounts;
+  /** The word of a rank, for its locks there. */
+  wordOf(rank: number): LockWord;
+  /** That of this rank, for its agent. */
+  ownWord(): LockWord;
+}
+
+/**
+ * @param makeGate what the agent takes for those that it serves
+ * @param queues operations under locks are queued, and the agent carries them out
+ */
+export function locksByAgent(
+  parts: LockParts,
+  makeGate: (words: Words) => Gate,
+  queues: boolean,
+  makeLock: (agent: LockAgent, rank: number, words: Words) => TargetLock,
+): Locks {
+  const { comm, wire, channel } = parts;
+  const { rank: me, size, job } = comm;
+  const { messenger, progress } = job;
+  const counts = noLocks();
+  // One seed for each pair, and one for the agent.
+  const word = (rank: number, seed: number): LockWord =>
+    new LockWord(wire!, parts.remoteWord(rank, 0), size, () => progress.now(), seed, counts);
+  const words: Words = {
+    counts,
+    wordOf: (rank) => word(rank, size * me + rank),
+    ownWord: () => word(me, -1 - me),
+  };
+  const queue = queues ? new OperationQueue(size, parts.kernels) : undefined;
+  const poll = (): void => {
+    messenger.poll();
+    wire?.poll();
+  };
+  const handedTooLate = (rank: number): void => words.wordOf(rank).give(me);
+  const agent = new LockAgent(channel!, makeGate(words), counts, poll, handedTooLate, queue, parts.server);
+  const stop = progress.serve(() => agent.advance(), true);
+  return {
+    counts,
+    serve: () => agent.turn(),
+    ...(queue && { passive: { queue, agent } }),
+    make: (rank) => makeLock(agent, rank, words),
+    release() {
+      stop();
+      agent.close();
+    },
+  };
+}

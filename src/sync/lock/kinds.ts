@@ -1,0 +1,17 @@
+/** The lock schemes of this version. Their order gives the numbers by which ranks compare their hints. */
+import { direct } from './direct.ts';
+import { hybrid } from './hybrid.ts';
+import type { LockKind } from './kind.ts';
+import { queue } from './queue.ts';
+import { remote } from './remote.ts';
+import { twoSided } from './two-sided.ts';
+
+const LOCKS = [queue, remote, twoSided, direct, hybrid] as const;
+
+export type LockSchemeName = (typeof LOCKS)[number]['name'];
+
+export const LOCK_SCHEMES: readonly LockSchemeName[] = LOCKS.map(({ name }) => name);
+
+export function lockNamed(name: LockSchemeName): LockKind {
+  return LOCKS.find((kind) => kind.name === name)!;
+}
