@@ -1,6 +1,6 @@
 /** The base types, and the typed arrays that hold them. */
 import { types } from 'node:util';
-import { argumentTypeError, show } from '../errors.ts';
+import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf, bytesOfView, lengthOf, tagOf } from '../intrinsics.ts';
 import { OpCode, TypeCode } from './codes.ts';
 
@@ -181,9 +181,21 @@ export function arrayOver(call: string, memory: TypedArray | RawMemory): TypedAr
   }
 }
 
-/** The bytes of an array, as another view of the same memory. */
+/**
+ * The bytes of an array, as another view of the same memory. Errors: `ERR_SIZE` if the engine has no array of so many
+ * bytes, though it has one of these elements (Node 20: 2^32).
+ */
 export function bytesOf(array: TypedArray): Uint8Array {
-  return new Uint8Array(bufferOf(array), byteOffsetOf(array), byteLengthOf(array));
+  const bytes = byteLengthOf(array);
+  try {
+    return new Uint8Array(bufferOf(array), byteOffsetOf(array), bytes);
+  } catch (cause) {
+    throw argumentRangeError(
+      `an array of ${bytes} bytes is too long for this version of Node, which cannot access so many as bytes; use several calls, each with a part of it`,
+      'ERR_SIZE',
+      { cause },
+    );
+  }
 }
 
 /** `count` elements of an array of the program's, of `size` bytes each: a view of the library's own. */
