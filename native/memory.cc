@@ -7,9 +7,10 @@
 // on the thread of its environment, and frees the record. `live` maps addresses to records that are still mapped. Memory that is pinned (pin.h) stays
 // mapped until its pin is dropped, and memory whose ArrayBuffer was transferred until its new one is collected: `memoryUnmap` tells.
 //
-// V8 counts the bytes of an ArrayBuffer as if collecting it gave them back, and collects garbage when there are more of them: with hundreds of
-// peers, of which each rank maps megabytes, that was a sixth of the work of joining a job. Other ranks' memory and what is unmapped on
-// request are not the collector's to free, so the bytes are taken off its count as long as they are mapped (`adjustCount`).
+// V8 counts the bytes of an ArrayBuffer as if collecting it gave them back, and collects garbage when there are more of
+// them. With hundreds of peers, of which each rank maps megabytes, that is a sixth of the work of joining a job. They
+// cannot be taken off its count: V8 subtracts its own when an ArrayBuffer is detached or swept, which is before any
+// finalizer runs, and from version 13 on (Node 24) it aborts when that would make the count negative.
 
 #include "memory.h"
 
@@ -56,8 +57,6 @@ struct Mapping {
   std::shared_ptr<Range> range;
   // Outlives the environment's own reference: the last finalizer may run after it.
   std::shared_ptr<Live> live;
-  // Taken off V8's count; given back with the ArrayBuffer, when V8 takes off its own.
-  int64_t counted;
 };
 
 // One per environment, that is per thread that loaded the addon; handed to the calls as their data.
@@ -124,18 +123,9 @@ napi_value memoryResize(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// Adds to V8's count of the bytes that collecting ArrayBuffers would give back.
-void adjustCount(napi_env env, int64_t bytes) {
-  int64_t counted;
-  napi_adjust_external_memory(env, bytes, &counted);
-}
-
-void finalize(napi_env env, void*, void* hint) {
+void finalize(napi_env, void*, void* hint) {
   auto* mapping = static_cast<Mapping*>(hint);
-  if (mapping->range != nullptr) {
-    mapping->live->erase(mapping->address);
-    adjustCount(env, mapping->counted);
-  }
+  if (mapping->range != nullptr) mapping->live->erase(mapping->address);
   delete mapping;
 }
 
@@ -184,7 +174,7 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
     return nullptr;
   }
   void* address = static_cast<char*>(start) + before;
-  auto* mapping = new Mapping{address, std::make_shared<Range>(start, static_cast<size_t>(bytes)), memory->live, 0};
+  auto* mapping = new Mapping{address, std::make_shared<Range>(start, static_cast<size_t>(bytes)), memory->live};
   (*memory->live)[address] = mapping;
   napi_value result;
   const napi_status made =
@@ -202,8 +192,6 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
     if (!pending) napi_throw_error(env, "ERR_SYSTEM", "memoryMap: the runtime cannot create an ArrayBuffer over the mapping");
     return nullptr;
   }
-  mapping->counted = bytes - before;
-  adjustCount(env, -mapping->counted);
   return result;
 }
 
@@ -238,7 +226,6 @@ napi_value memoryUnmap(napi_env env, napi_callback_info info) {
   }
   // Detaching may run the finalizer, which frees the record: take what is needed out of it first.
   Mapping* mapping = found->second;
-  const int64_t counted = mapping->counted;
   std::shared_ptr<Range> range = std::move(mapping->range);
   live->erase(found);
   if (napi_detach_arraybuffer(env, buffer) != napi_ok) {
@@ -247,7 +234,6 @@ napi_value memoryUnmap(napi_env env, napi_callback_info info) {
     throwTypeError(env, "memoryUnmap: the ArrayBuffer cannot be detached");
     return nullptr;
   }
-  adjustCount(env, counted);
   // Pins are made on this thread, so nobody comes to hold it now.
   return boolean(env, range.use_count() == 1);
 }
