@@ -4,10 +4,10 @@ import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts
 import { argumentTypeError, RmaError, show } from '../errors.ts';
 import type { FenceScheme } from '../sync/fence/scheme.ts';
 import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
-import type { RequestTransfer } from '../transfer/requests.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
 import { type Epochs, FENCE, INTERRUPTED, INTERRUPTED_COMPLETE, LOCK_ALL } from './epochs.ts';
+import type { Paths } from './path/paths.ts';
 import { STARTED } from './target.ts';
 
 /** Looks at a fence before the wait that can sleep. */
@@ -23,21 +23,22 @@ export class ActiveTarget {
   #spin: number;
   #asyncSpin: number;
   #general: GeneralActiveTarget;
-  #requests: RequestTransfer | undefined;
+  /** Completes what is not complete when it is issued. */
+  readonly #drain: (() => Operation) | undefined;
   /** A promise waits for the end of the exposure epoch. */
   #waiting = false;
   /** The groups that start and post saw last, and their members as ranks of the window: programs use the same ones again and again. */
   #lastStarted: Members | undefined;
   #lastPosted: Members | undefined;
 
-  constructor(parts: WindowParts, epochs: Epochs) {
+  constructor(parts: WindowParts, epochs: Epochs, paths: Paths) {
     this.#epochs = epochs;
     this.#fence = parts.fence;
     // A wait that is traced begins where it can be recorded.
     this.#spin = parts.comm.traits.central || parts.comm.job.recorder !== undefined ? 1 : SPIN;
     this.#asyncSpin = Math.min(this.#spin, ASYNC_SPIN);
     this.#general = parts.general;
-    this.#requests = parts.requests;
+    this.#drain = paths.drain;
   }
 
   // ---- fence ----------------------------------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ export class ActiveTarget {
     try {
       const wait = readWait('complete', options);
       const targets = this.#checkComplete();
-      if (this.#requests !== undefined) return this.#finishComplete(this.#requests, targets, wait);
+      if (this.#drain !== undefined) return this.#finishComplete(this.#drain, targets, wait);
       this.#completed(targets);
       return this.#epochs.comm.job.progress.done();
     } catch (error) {
@@ -231,9 +232,9 @@ export class ActiveTarget {
     this.#epochs.comm.job.refuseSync('complete');
     const wait = readWait('complete', options);
     const targets = this.#checkComplete();
-    if (this.#requests !== undefined) {
+    if (this.#drain !== undefined) {
       try {
-        this.#epochs.comm.job.progress.waitSync(this.#completing(this.#requests, targets), wait);
+        this.#epochs.comm.job.progress.waitSync(this.#completing(this.#drain, targets), wait);
       } catch (error) {
         throw this.#interrupted(error, INTERRUPTED_COMPLETE);
       }
@@ -253,12 +254,12 @@ export class ActiveTarget {
   }
 
   async #finishComplete(
-    requests: RequestTransfer,
+    drain: () => Operation,
     targets: readonly number[],
     options: WaitOptions | undefined,
   ): Promise<void> {
     try {
-      await this.#epochs.comm.job.progress.wait(this.#completing(requests, targets), options);
+      await this.#epochs.comm.job.progress.wait(this.#completing(drain, targets), options);
     } catch (error) {
       throw this.#interrupted(error, INTERRUPTED_COMPLETE);
     }
@@ -266,11 +267,11 @@ export class ActiveTarget {
   }
 
   /** Closes the epoch: nothing more is issued in it, since its targets may be told from now on. */
-  #completing(requests: RequestTransfer, targets: readonly number[]): Operation {
+  #completing(drain: () => Operation, targets: readonly number[]): Operation {
     const epochs = this.#epochs;
     epochs.busy = 'complete';
     for (let i = 0; i < targets.length; i++) epochs.find(targets[i])!.held = 0;
-    return this.#general.completing?.(targets) ?? requests.drain();
+    return this.#general.completing?.(targets) ?? drain();
   }
 
   #completed(targets: readonly number[]): void {

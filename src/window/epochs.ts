@@ -9,7 +9,7 @@ import { argumentRangeError, argumentTypeError, RmaError } from '../errors.ts';
 import { LockBit } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
-import { goneError, type WindowParts } from './creation/parts.ts';
+import type { WindowParts } from './creation/parts.ts';
 import { LOCKED, type Target, type Targets } from './target.ts';
 
 /** `Epochs.open`: epochs that open all targets at once. */
@@ -34,7 +34,7 @@ export class Epochs {
   readonly comm: Communicator;
   readonly group: Group;
   name: string;
-  /** Those that were made, by rank. Emptied when the window is freed, which closes the short way. */
+  /** Those that were made, by rank. Emptied when the window is freed, which closes the fast path. */
   targets: readonly (Target | undefined)[];
   readonly #targets: Targets;
   /** `FENCE`, `LOCK_ALL`, or 0; single targets are opened by `Target.held`. */
@@ -62,7 +62,6 @@ export class Epochs {
   readonly #openedAt = new Map<Opening, string | undefined>();
   /** For the message of a deadlock. */
   readonly locks: LocksAtRank;
-  #map: (rank: number) => void;
   readonly #messenger: Messenger;
   readonly #poll = (): void => this.#messenger.poll();
 
@@ -82,12 +81,6 @@ export class Epochs {
       shared: () => world((t) => this.open === LOCK_ALL || t.held === LockBit.SHARED),
       wanted: () => world((t) => t.waiting),
       wantsAll: () => this.busy === 'lockAll',
-    };
-    const queues = parts.deferred !== undefined || parts.passive !== undefined;
-    const short = this.accesses === undefined && !queues;
-    this.#map = (rank) => {
-      const part = parts.map(rank);
-      parts.targets.of(rank)!.map(part, parts.makeStripes(rank), parts.kernels, short, rank === parts.comm.rank);
     };
   }
 
@@ -222,15 +215,6 @@ export class Epochs {
       'ERR_RMA_SYNC',
       `${call} to ${whom} in ${this.what}: no epoch gives access to it (${this.describe()}); call fence(), start(group), lock(${showRank(target)}, …) or lockAll() first`,
     );
-  }
-
-  /** Maps the target's memory, unless it is mapped. Refuses if it is this rank's own and no longer there. */
-  map(t: Target): void {
-    if (t.mapped) {
-      if (t.part.u8.length < t.byteLength) throw goneError(this.what);
-      return;
-    }
-    this.attempt(() => this.#map(t.rank));
   }
 
   /** Runs what uses other ranks' memory or connections. If it fails because a process is gone, the error says so. */

@@ -10,17 +10,9 @@ import { memoryFence } from '../transfer/remote-part.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
 import { type Epochs, FENCE, LOCK_ALL } from './epochs.ts';
+import type { Completion } from './path/path.ts';
+import type { Paths } from './path/paths.ts';
 import { LOCKED, type Target, UNCHECKED } from './target.ts';
-
-/** Completes operations, here and at the target. */
-interface Completion {
-  flush(rank?: number): Operation;
-  /** One look, without an operation of its own: whether all is complete. */
-  tryFlush?(rank: number | undefined, extent: 'here' | 'in memory'): boolean;
-  /** The same here only, where that is less. */
-  flushLocal?(rank?: number): Operation;
-  endHolding?(): void;
-}
 
 /**
  * Milliseconds for which the release of a lock can be under way after its unlock has returned and its holder has told of it: requests of different connections
@@ -42,7 +34,7 @@ export class PassiveTarget {
   #job: Job;
   #progress: Waiting;
   /** What completes operations that are not complete when they are issued. */
-  #requests: Completion | undefined;
+  readonly #completion: Completion | undefined;
   #makeLock: (rank: number) => TargetLock | undefined;
   readonly #makeAll: (() => AllLock) | undefined;
   #all: AllLock | undefined;
@@ -52,15 +44,15 @@ export class PassiveTarget {
   /** What the `lockAll` epoch holds. */
   #heldAll: HeldAll = 'no lock';
 
-  constructor(parts: WindowParts, epochs: Epochs) {
+  constructor(parts: WindowParts, epochs: Epochs, paths: Paths) {
     this.#epochs = epochs;
     this.#job = parts.comm.job;
     this.#progress = parts.comm.job.progress;
-    this.#requests = parts.passive?.agent ?? parts.requests;
+    this.#completion = paths.completion;
     this.#makeLock = parts.makeLock;
     this.#makeAll = parts.allLock;
     this.#serve = parts.serve;
-    this.#short = this.#requests === undefined && parts.serve === undefined && parts.comm.job.tasks === undefined;
+    this.#short = this.#completion === undefined && parts.serve === undefined && parts.comm.job.tasks === undefined;
   }
 
   // ---- lock -----------------------------------------------------------------------------------------------------------
@@ -221,7 +213,7 @@ export class PassiveTarget {
       const wait = readWait('unlock', options);
       const t = this.#checkUnlock(target);
       if (t === undefined) return this.#progress.done();
-      if (this.#requests !== undefined) return this.#flushAndUnlock(t, wait);
+      if (this.#completion !== undefined) return this.#flushAndUnlock(t, wait);
       this.#unlock(t);
       return this.#progress.done();
     } catch (error) {
@@ -460,7 +452,7 @@ export class PassiveTarget {
     try {
       const wait = readWait('unlockAll', options);
       this.#checkUnlockAll();
-      if (this.#requests !== undefined) return this.#flushAndUnlockAll(wait);
+      if (this.#completion !== undefined) return this.#flushAndUnlockAll(wait);
       this.#unlockAll();
       return this.#progress.done();
     } catch (error) {
@@ -518,7 +510,7 @@ export class PassiveTarget {
     try {
       const wait = readWait(call, options);
       const t = this.#checkFlush(call, target);
-      if (this.#requests !== undefined && t !== undefined) return this.#flushed(call, t, wait);
+      if (this.#completion !== undefined && t !== undefined) return this.#flushed(call, t, wait);
       this.#epochs.settle(call, t);
       return this.#progress.done();
     } catch (error) {
@@ -544,7 +536,7 @@ export class PassiveTarget {
     try {
       const wait = readWait(call, options);
       this.#checkFlushAll(call);
-      if (this.#requests !== undefined) return this.#flushed(call, undefined, wait);
+      if (this.#completion !== undefined) return this.#flushed(call, undefined, wait);
       this.#epochs.settle(call, undefined);
       return this.#progress.done();
     } catch (error) {
@@ -562,17 +554,17 @@ export class PassiveTarget {
 
   /** Waits until nothing is outstanding to `rank`, or, without it, to any. */
   #flushRequests(call: string, rank: number | undefined, wait: WaitOptions | undefined): void {
-    const requests = this.#requests;
-    if (requests === undefined) return;
-    if (wait === undefined && requests.tryFlush !== undefined) {
+    const completion = this.#completion;
+    if (completion === undefined) return;
+    if (wait === undefined && completion.tryFlush !== undefined) {
       try {
-        if (requests.tryFlush(rank, isLocal(call) ? 'here' : 'in memory')) return;
+        if (completion.tryFlush(rank, isLocal(call) ? 'here' : 'in memory')) return;
       } catch (error) {
-        requests.endHolding?.();
+        completion.endHolding?.();
         throw this.#epochs.comm.job.explain(error);
       }
     }
-    this.#progress.waitSync(flushOf(requests, call, rank), wait);
+    this.#progress.waitSync(flushOf(completion, call, rank), wait);
   }
 
   #checkFlush(call: string, target: number): Target | undefined {
@@ -612,7 +604,7 @@ export class PassiveTarget {
   }
 
   async #flushed(call: string, t: Target | undefined, options: WaitOptions | undefined): Promise<void> {
-    await this.#progress.wait(flushOf(this.#requests!, call, t?.rank), options);
+    await this.#progress.wait(flushOf(this.#completion!, call, t?.rank), options);
     this.#epochs.settle(call, t);
   }
 }
@@ -621,6 +613,6 @@ function isLocal(call: string): boolean {
   return call === 'flushLocal' || call === 'flushLocalAll';
 }
 
-function flushOf(requests: Completion, call: string, rank: number | undefined): Operation {
-  return (isLocal(call) ? requests.flushLocal?.(rank) : undefined) ?? requests.flush(rank);
+function flushOf(completion: Completion, call: string, rank: number | undefined): Operation {
+  return (isLocal(call) ? completion.flushLocal?.(rank) : undefined) ?? completion.flush(rank);
 }

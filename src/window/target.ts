@@ -5,6 +5,7 @@ import type { TargetLock } from '../sync/lock/scheme.ts';
 import type { BulkKernels } from '../transfer/accumulate.ts';
 import { RemotePart } from '../transfer/remote-part.ts';
 import type { Stripes } from '../transfer/stripes.ts';
+import type { Path } from './path/path.ts';
 
 const NOTHING = new RemotePart(new ArrayBuffer(0), 0, 0);
 
@@ -15,30 +16,21 @@ export const UNCHECKED = 4;
 /** and one for an access epoch that `start` has opened. */
 export const STARTED = 8;
 
-/** How a target's memory is accessed: by loads and stores (and `Atomics`), */
-export const LOADS = 0;
-/** by requests, */
-export const REQUESTS = 1;
-/**
- * or both: a neighbour's, where others are behind a device. Puts and gets are loads and stores; whatever is atomic goes by the device, as that of all others does,
- * since its atomics and the processor's may not agree. A put or get may meet an atomic access of the same epoch in no way that MPI defines; what a synchronization has
- * ordered before it is in memory: requests have completed at the target by then, and stores are visible before the request that tells of them is posted.
- */
-export const MIXED_WAYS = 2;
-export type Way = typeof LOADS | typeof REQUESTS | typeof MIXED_WAYS;
-
 export class Target {
   readonly rank: number;
   readonly byteLength: number;
   readonly dispUnit: number;
-  readonly way: Way;
   /**
-   * Displacements up to this one take the short way of put and get; −1 closes it: the part is not mapped yet, or bytes move by
-   * requests. Chosen so that displacement × unit is a 31-bit integer.
+   * Displacements up to this one take the fast path of put and get; −1 closes it: the part is not mapped yet, or bytes
+   * do not move by loads and stores. Chosen so that displacement × unit is a 31-bit integer.
    */
-  shortLimit = -1;
+  fastLimit = -1;
   /** The same for accumulates. */
-  shortUpdates = -1;
+  fastUpdates = -1;
+  /** The path of puts and gets, once it is chosen (path/paths.ts). */
+  transfers: Path | undefined;
+  /** The path of updates, likewise. */
+  updates: Path | undefined;
   part: RemotePart = NOTHING;
   /** `part.skew`. */
   skew = 0;
@@ -55,9 +47,8 @@ export class Target {
   /** A promise waits for the lock. */
   waiting = false;
 
-  constructor(rank: number, byteLength: number, dispUnit: number, way: Way) {
+  constructor(rank: number, byteLength: number, dispUnit: number) {
     this.rank = rank;
-    this.way = way;
     this.byteLength = byteLength;
     this.dispUnit = dispUnit;
   }
@@ -66,7 +57,6 @@ export class Target {
     part: RemotePart,
     stripes: Stripes | undefined,
     kernels: (BulkKernels & CopyKernels) | undefined,
-    short: boolean,
     own: boolean,
   ): void {
     this.stripes = stripes;
@@ -75,19 +65,23 @@ export class Target {
     this.skew = part.skew;
     this.own = own ? part.buffer : undefined;
     this.mapped = true;
-    if (!short || this.way === REQUESTS) return;
+  }
+
+  /** Opens the fast path, of what is loaded and stored. */
+  openFastPath(transfers: boolean, updates: boolean): void {
     // With a unit of 0, any displacement is the beginning.
-    this.shortLimit =
+    const limit =
       this.dispUnit === 0 ? 2 ** 31 - 8 : Math.floor(Math.min(this.byteLength, 2 ** 31 - 8) / this.dispUnit);
-    if (this.way === LOADS) this.shortUpdates = this.shortLimit;
+    if (transfers) this.fastLimit = limit;
+    if (updates) this.fastUpdates = limit;
   }
 
   unmap(): void {
     this.part = NOTHING;
     this.own = undefined;
     this.mapped = false;
-    this.shortLimit = -1;
-    this.shortUpdates = -1;
+    this.fastLimit = -1;
+    this.fastUpdates = -1;
   }
 }
 

@@ -15,7 +15,7 @@ import type { Channel, Recorder } from '../trace/recorder.ts';
 import type { RequestTrace } from '../transfer/requests.ts';
 import { Assert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
-import { LOADS, MIXED_WAYS } from './target.ts';
+import type { Paths } from './path/paths.ts';
 
 /** Where the arguments of a communication call say what it moves, to whom, and where to. */
 interface Arguments {
@@ -186,14 +186,14 @@ class RecordedLock implements TargetLock {
 }
 
 /** Gives a window methods that record, if the job is traced. */
-export function traceWindow(window: object, parts: WindowParts): void {
+export function traceWindow(window: object, parts: WindowParts, paths: Paths): void {
   const { comm, trace } = parts;
   const { recorder } = comm.job;
   if (recorder === undefined) return;
   const scope = recorder.text(`${trace}|${parts.name}`);
   const ranks = comm.group.worldRanks;
   const worldRank = (rank: unknown): number => ranks[rank as number] ?? -1;
-  recordOperations(window, parts, recorder, scope, worldRank);
+  recordOperations(window, parts, paths, recorder, scope, worldRank);
   recordCalls(window, recorder, scope, callsOf(recorder, scope, worldRank), DONE);
 }
 
@@ -268,7 +268,8 @@ function callsOf(
 
 function recordOperations(
   window: object,
-  parts: WindowParts,
+  { targets }: WindowParts,
+  paths: Paths,
   recorder: Recorder,
   scope: number,
   worldRank: (rank: unknown) => number,
@@ -278,14 +279,14 @@ function recordOperations(
   for (const [name, at] of Object.entries(OPERATIONS)) {
     const original = (window as Record<string, (...args: unknown[]) => unknown>)[name];
     const number = recorder.text(name);
-    const updates = !/(^r?(put|get)$|Notify)/.test(name);
+    const moves = /(^r?(put|get)$|Notify)/.test(name) ? 'transfer' : 'update';
     override(window, name, (...args) => {
       if (inside) return original.apply(window, args);
       const peer = worldRank(args[at.target]);
       const bytes = bytesOf(args, at);
       const disp = args[at.disp];
-      const way = parts.targets.of(args[at.target] as number)?.way;
-      const done = way === LOADS || (way === MIXED_WAYS && !updates);
+      const t = targets.of(args[at.target] as number);
+      const done = t !== undefined && !paths.becomesRequests(t, moves);
       inside = true;
       const since = recorder.now();
       if (name === 'putNotify' && peer >= 0) recorder.notified(scope, peer);

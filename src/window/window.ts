@@ -1,7 +1,7 @@
 /**
  * Windows (MPI 4.1, chapter 12): memory that other ranks read and write without its owner's doing.
  *
- * `put`, `get` and the atomic calls have a short way for what is most frequent (short-way.ts), and a long way (long-way.ts) that
+ * `put`, `get` and the atomic calls have a fast path for what is most frequent (fast-path.ts), and a slow path (slow-path.ts) that
  * handles all the rest and writes the error messages. Synchronization is in active-target.ts and passive-target.ts; what
  * all of them share is which epochs are open (epochs.ts).
  */
@@ -37,20 +37,21 @@ import { reachable } from './creation/own-memory.ts';
 import type { WindowOptions, WindowParts } from './creation/parts.ts';
 import { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './epoch-objects.ts';
 import { Epochs, INTERRUPTED } from './epochs.ts';
+import {
+  fastAccumulate,
+  fastCompareAndSwap,
+  fastFetchAndOp,
+  fastGet,
+  fastGetAccumulate,
+  fastPut,
+} from './fast-path.ts';
 import { changeInfo, showInfo, type WindowInfo, type WindowInfoInForce } from './info.ts';
-import { checkSingles, LongWay } from './long-way.ts';
 import { Notifications } from './notifications.ts';
 import { PassiveTarget } from './passive-target.ts';
+import { Paths } from './path/paths.ts';
 import { type ProgressBy, progressOf, type WindowCall } from './progress.ts';
 import { COMPLETE, Request } from './request.ts';
-import {
-  shortAccumulate,
-  shortCompareAndSwap,
-  shortFetchAndOp,
-  shortGet,
-  shortGetAccumulate,
-  shortPut,
-} from './short-way.ts';
+import { checkSingles, SlowPath } from './slow-path.ts';
 import { tracedSchemes, traceWindow } from './traced.ts';
 
 /** `NO_SUCCEED` would open no epoch. */
@@ -98,9 +99,10 @@ export class Window<T extends TypedArray = TypedArray> {
   readonly local: T;
   #parts: WindowParts;
   #epochs: Epochs;
+  #paths: Paths;
   #active: ActiveTarget;
   #passive: PassiveTarget;
-  #longWay: LongWay;
+  #slowPath: SlowPath;
   #notifications: Notifications;
   /** Takes the window from the list of what its communicator gives back in the end; says whether it stood there. */
   #cancelRelease: () => boolean;
@@ -265,10 +267,12 @@ export class Window<T extends TypedArray = TypedArray> {
     this.local = (parts.given ?? ownView('local', 'the part', parts.local)) as T;
     this.#parts = parts;
     this.#epochs = epochs;
-    this.#active = new ActiveTarget(parts, epochs);
-    this.#passive = new PassiveTarget(parts, epochs);
-    this.#longWay = new LongWay(parts, epochs);
-    this.#notifications = new Notifications(parts, epochs);
+    const paths = new Paths(parts, epochs);
+    this.#paths = paths;
+    this.#active = new ActiveTarget(parts, epochs, paths);
+    this.#passive = new PassiveTarget(parts, epochs, paths);
+    this.#slowPath = new SlowPath(epochs, paths);
+    this.#notifications = new Notifications(epochs, parts.signals);
     parts.comm.job.tasks?.locks.add(epochs.locks);
     this.#cancelRelease = parts.comm.onRelease(
       () => {
@@ -277,7 +281,7 @@ export class Window<T extends TypedArray = TypedArray> {
       },
       () => epochs.refusalOfOpen('finalize'),
     );
-    traceWindow(this, parts);
+    traceWindow(this, parts, paths);
   }
 
   /**
@@ -306,8 +310,7 @@ export class Window<T extends TypedArray = TypedArray> {
     const { local } = this.#parts;
     const type = local.constructor as TypedArrayConstructor<T>;
     if (t.byteLength === 0) return new type(new ArrayBuffer(0));
-    epochs.map(t);
-    const { part } = t;
+    const part = this.#paths.map(t);
     const begin = part.u8.byteOffset + part.skew;
     const size = local.BYTES_PER_ELEMENT;
     if (begin % size !== 0 || t.byteLength % size !== 0) {
@@ -393,10 +396,12 @@ export class Window<T extends TypedArray = TypedArray> {
   progress(call: WindowCall, target?: number, disp?: number): ProgressBy {
     const epochs = this.#epochs;
     epochs.checkAlive('progress');
-    if (target === undefined || target === Rank.NULL) return progressOf(this.#parts, call, target, undefined);
-    epochs.target('progress', target);
-    const attached = disp === undefined ? undefined : this.#longWay.attachedAt('progress', target, disp);
-    return progressOf(this.#parts, call, target, attached);
+    if (target === undefined) return progressOf(this.#parts, this.#paths, call, 'all', undefined);
+    if (target === Rank.NULL) return progressOf(this.#parts, this.#paths, call, 'nobody', undefined);
+    const t = epochs.target('progress', target);
+    const dynamic = disp !== undefined && !this.#paths.bounded;
+    const at = dynamic ? this.#slowPath.byteAt('progress', target, disp) : undefined;
+    return progressOf(this.#parts, this.#paths, call, t, at);
   }
 
   /** Returns the hints in force (`MPI_Win_get_info`). MPI 4.1, 12.2.7. Errors: `ERR_WIN`. */
@@ -461,12 +466,12 @@ export class Window<T extends TypedArray = TypedArray> {
   ): void {
     const epochs = this.#epochs;
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
-    if (t !== undefined && layout === undefined && (epochs.open | t.held) !== 0 && shortPut(t, origin, disp)) {
+    if (t !== undefined && layout === undefined && (epochs.open | t.held) !== 0 && fastPut(t, origin, disp)) {
       epochs.dirty = true;
       epochs.used = true;
       return;
     }
-    this.#longWay.put(origin, target, disp, layout);
+    this.#slowPath.put(origin, target, disp, layout);
   }
 
   /**
@@ -481,11 +486,11 @@ export class Window<T extends TypedArray = TypedArray> {
   ): void {
     const epochs = this.#epochs;
     const t = typeof target === 'number' ? epochs.targets[target] : undefined;
-    if (t !== undefined && layout === undefined && (epochs.open | t.held) !== 0 && shortGet(t, origin, disp)) {
+    if (t !== undefined && layout === undefined && (epochs.open | t.held) !== 0 && fastGet(t, origin, disp)) {
       epochs.used = true;
       return;
     }
-    this.#longWay.get(origin, target, disp, layout);
+    this.#slowPath.get(origin, target, disp, layout);
   }
 
   /**
@@ -510,12 +515,12 @@ export class Window<T extends TypedArray = TypedArray> {
       t !== undefined &&
       layout === undefined &&
       (epochs.open | t.held) !== 0 &&
-      shortAccumulate(t, origin, disp, op)
+      fastAccumulate(t, origin, disp, op)
     ) {
       epochs.used = true;
       return;
     }
-    this.#longWay.accumulate('accumulate', origin, target, disp, op, layout);
+    this.#slowPath.accumulate('accumulate', origin, target, disp, op, layout);
   }
 
   /**
@@ -538,7 +543,7 @@ export class Window<T extends TypedArray = TypedArray> {
       origin !== null &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
-      shortFetchAndOp(t, this.#apartTag, origin, result, disp, op)
+      fastFetchAndOp(t, this.#apartTag, origin, result, disp, op)
     ) {
       epochs.used = true;
       return;
@@ -566,7 +571,7 @@ export class Window<T extends TypedArray = TypedArray> {
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       compare === this.#apartCompare &&
-      shortCompareAndSwap(t, this.#apartTag, origin, compare, result, disp)
+      fastCompareAndSwap(t, this.#apartTag, origin, compare, result, disp)
     ) {
       epochs.used = true;
       return;
@@ -596,12 +601,12 @@ export class Window<T extends TypedArray = TypedArray> {
       (epochs.open | t.held) !== 0 &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
-      shortGetAccumulate(t, this.#apartTag, this.#apartOrigin, result, disp, op)
+      fastGetAccumulate(t, this.#apartTag, this.#apartOrigin, result, disp, op)
     ) {
       epochs.used = true;
       return;
     }
-    this.#longWay.getAccumulate('getAccumulate', origin, result, target, disp, op, layout);
+    this.#slowPath.getAccumulate('getAccumulate', origin, result, target, disp, op, layout);
     // They do not overlap, and are of one type: refused otherwise.
     if (op !== Op.NO_OP && layout === undefined && t !== undefined) this.#remember(origin!, NOTHING, result);
   }
@@ -668,20 +673,19 @@ export class Window<T extends TypedArray = TypedArray> {
   ): Request {
     this.#passive.check('rgetAccumulate', target);
     const before = this.#epochs.accesses?.calls;
-    this.#longWay.getAccumulate('rgetAccumulate', origin, result, target, disp, op, layout);
+    this.#slowPath.getAccumulate('rgetAccumulate', origin, result, target, disp, op, layout);
     return this.#request(target, before);
   }
 
   /** @param before how many calls had been noted, where they are */
   #request(target: number, before: number | undefined): Request {
-    const { passive, comm } = this.#parts;
-    const requests = passive?.agent ?? this.#parts.requests;
+    const { completion } = this.#paths;
     const told = before === undefined || target === Rank.NULL ? undefined : this.#tellLog(target, before);
-    if (requests === undefined || target === Rank.NULL) {
+    if (completion === undefined || target === Rank.NULL) {
       this.#epochs.settle('', undefined);
       return told === undefined ? COMPLETE : new Request(undefined, undefined, told);
     }
-    return new Request(comm.job.progress, requests.soFar(target), told);
+    return new Request(this.#parts.comm.job.progress, completion.soFar(target), told);
   }
 
   /** Tells the log of accesses of a request that was waited for. */
@@ -711,16 +715,7 @@ export class Window<T extends TypedArray = TypedArray> {
   ): void {
     this.put<L>(origin, target, disp, layout);
     if (target === Rank.NULL) return;
-    const t = this.#epochs.target('putNotify', target);
-    const queue = this.#longWay.queueFor(t);
-    if (queue === undefined) {
-      this.#notifications.signal(t);
-      return;
-    }
-    queue.signal(target);
-    // Somebody may wait for it without waiting for this rank's unlock. In a deferred fence all wait for all.
-    const { passive } = this.#parts;
-    if (queue === passive?.queue) passive.agent.deliver(target);
+    this.#paths.signal(this.#epochs.target('putNotify', target));
   }
 
   /**
@@ -1102,14 +1097,14 @@ export class Window<T extends TypedArray = TypedArray> {
       checkSingles('fetchAndOp', { origin: origin as TypedArray, result });
       this.#remember(origin as TypedArray, NOTHING, result);
     }
-    this.#longWay.getAccumulate('fetchAndOp', origin, result, target, disp, op, undefined);
+    this.#slowPath.getAccumulate('fetchAndOp', origin, result, target, disp, op, undefined);
   }
 
   #swapChecked(origin: TypedArray, compare: TypedArray, result: TypedArray, target: number, disp: number): void {
     this.#epochs.checkUsable('compareAndSwap');
     checkSingles('compareAndSwap', { origin, compare, result });
     this.#remember(origin, compare, result);
-    this.#longWay.compareAndSwap(origin, compare, result, target, disp);
+    this.#slowPath.compareAndSwap(origin, compare, result, target, disp);
   }
 
   /** @param compare `NOTHING` where there is none */

@@ -17,10 +17,11 @@ import { STRIPE_WORDS, Stripes } from '../../transfer/stripes.ts';
 import { type Owner, readOwner, UserMemory } from '../../transfer/user-memory.ts';
 import { Attachments } from '../attachments.ts';
 import type { Hints } from '../info.ts';
+import { SignalsByRequests, SignalWords } from '../path/signals.ts';
 import { RemoteDirectory } from '../remote-directory.ts';
 import { makeSchemes, movesByRequests, nodeWords, openChannels, type SchemeChannels, setUpNode } from '../schemes.ts';
 import { SharedDirectory } from '../shared-directory.ts';
-import { LOADS, MIXED_WAYS, REQUESTS, Target, Targets, type Way } from '../target.ts';
+import { Target, Targets } from '../target.ts';
 import { type Agreed, agree, type Making, notMade } from './agreement.ts';
 import { allocateByFirst, Mapping } from './mapping.ts';
 import type { Offer } from './offer.ts';
@@ -165,14 +166,15 @@ function assemble(
         );
   const attachments = flavor === 'dynamic' ? new Attachments(comm, description, share, directory()) : undefined;
   if (attachments !== undefined) undo.add(() => attachments.release());
-  const signalWord = (rank: number): Int32Array => shared!.signal(rank);
+  const signals =
+    requests === undefined ? new SignalWords(comm, (rank) => shared!.signal(rank)) : new SignalsByRequests(requests);
   const kernels = loadNative();
   const server = serverOf(
     () => mapping.map(me),
     mapping.bytes(me),
     // By requests nobody else touches a part by its processor's instructions.
     () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, job),
-    () => (requests === undefined ? void Atomics.add(signalWord(me), 0, 1) : requests.addSignal()),
+    () => signals.raiseOwn(),
   );
   const { release: releaseSchemes, ...schemes } = makeSchemes({
     comm,
@@ -189,8 +191,6 @@ function assemble(
     nodeWords,
   });
   undo.add(releaseSchemes);
-  const wayTo = (rank: number): Way =>
-    requests === undefined ? LOADS : mapping.isNeighbour(rank) ? MIXED_WAYS : REQUESTS;
   return {
     ...schemes,
     comm,
@@ -201,17 +201,15 @@ function assemble(
     dispUnit,
     hints,
     general,
-    signalWord,
+    signals,
     wire,
     requests,
     updates,
     attachments,
     userMemory: userMemoryOf(comm, agreed, requests !== undefined),
     kernels,
-    targets: new Targets(
-      size,
-      (rank) => new Target(rank, mapping.bytes(rank), records.of(rank, 'dispUnit'), wayTo(rank)),
-    ),
+    targets: new Targets(size, (rank) => new Target(rank, mapping.bytes(rank), records.of(rank, 'dispUnit'))),
+    isNeighbour: (rank) => mapping.isNeighbour(rank),
     map: (rank) => mapping.map(rank),
     makeStripes: (rank) => (shared === undefined ? undefined : makeStripes(rank)),
     release: () => undo.run(),

@@ -13,6 +13,7 @@ import type { Stripes } from '../../transfer/stripes.ts';
 import type { UserMemory } from '../../transfer/user-memory.ts';
 import type { Attachments } from '../attachments.ts';
 import type { Hints, WindowInfo } from '../info.ts';
+import type { Signals } from '../path/signals.ts';
 import type { Schemes } from '../schemes.ts';
 import type { Targets } from '../target.ts';
 
@@ -44,10 +45,12 @@ export interface WindowParts extends Omit<Schemes, 'release'> {
   readonly dispUnit: number;
   readonly hints: Hints;
   readonly targets: Targets;
-  /** The word of a rank that `putNotify` raises; index 0. Only where puts are loads and stores. */
-  signalWord(rank: number): Int32Array;
+  /** The counts that `putNotify` raises. */
+  readonly signals: Signals;
   /** Start, complete, post and wait. */
   readonly general: GeneralActiveTarget;
+  /** Whether this rank loads and stores the part of one on its host, although others are behind devices. */
+  isNeighbour(rank: number): boolean;
   /** Maps a target's memory. */
   map(rank: number): RemotePart;
   /** The locks of a rank's part for accumulates; `undefined` where accumulates are requests. */

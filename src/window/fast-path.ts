@@ -1,10 +1,10 @@
 /**
- * The short way of the communication calls: a mapped target, consecutive elements of a common type. It checks everything that the
- * long way checks, and allocates nothing. It decides nothing: what it does not take on (it then returns false and has touched nothing)
- * goes to the long way, which also writes the error messages. The caller has seen to the epoch.
+ * The fast path of the communication calls: a mapped target, consecutive elements of a common type. It checks everything that the
+ * slow path checks, and allocates nothing. It decides nothing: what it does not take on (it then returns false and has touched nothing)
+ * goes to the slow path, which also writes the error messages. The caller has seen to the epoch.
  *
  * One branch an element type, so that each copy sees one kind of array only; the most frequent type comes first, in a function small
- * enough to be inlined. `Target.shortLimit` bounds the displacement so that all
+ * enough to be inlined. `Target.fastLimit` bounds the displacement so that all
  * offsets are 31-bit integers.
  */
 import type { TypedArray } from '../datatype/base.ts';
@@ -27,19 +27,19 @@ import {
 } from '../transfer/remote-part.ts';
 import type { Target } from './target.ts';
 
-/** Whether a buffer lies in the memory of the target, which can only be this rank's own part: the long way looks whether they overlap. */
+/** Whether a buffer lies in the memory of the target, which can only be this rank's own part: the slow path looks whether they overlap. */
 function aliases(t: Target, buffer: TypedArray): boolean {
   return t.own !== undefined && bufferOf(buffer) === t.own;
 }
 
-/** Whether the displacement is one that the short way can take. @param limit `Target.shortLimit` or `shortUpdates` */
+/** Whether the displacement is one that the fast path can take. @param limit `Target.fastLimit` or `fastUpdates` */
 function within(limit: number, disp: number): boolean {
   return typeof disp === 'number' && (disp | 0) === disp && disp >= 0 && disp <= limit;
 }
 
-export function shortPut(t: Target, origin: TypedArray, disp: number): boolean {
+export function fastPut(t: Target, origin: TypedArray, disp: number): boolean {
   const tag = tagOf(origin);
-  if (!within(t.shortLimit, disp) || tag === undefined) return false;
+  if (!within(t.fastLimit, disp) || tag === undefined) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   const n = lengthOf(origin);
   if (n === 0 || aliases(t, origin)) return false;
@@ -49,10 +49,10 @@ export function shortPut(t: Target, origin: TypedArray, disp: number): boolean {
     storeF64(part.f64, at >> 3, origin as Float64Array, n, kernels);
     return true;
   }
-  return shortPutOther(t, tag, origin, at, n);
+  return fastPutOther(t, tag, origin, at, n);
 }
 
-function shortPutOther({ kernels, part }: Target, tag: string, origin: TypedArray, at: number, n: number): boolean {
+function fastPutOther({ kernels, part }: Target, tag: string, origin: TypedArray, at: number, n: number): boolean {
   if (tag === 'Uint8Array') {
     if (at + n > part.u8.length) return false;
     storeU8(part.u8, at, origin as Uint8Array, n, kernels);
@@ -69,9 +69,9 @@ function shortPutOther({ kernels, part }: Target, tag: string, origin: TypedArra
   return true;
 }
 
-export function shortGet(t: Target, origin: TypedArray, disp: number): boolean {
+export function fastGet(t: Target, origin: TypedArray, disp: number): boolean {
   const tag = tagOf(origin);
-  if (!within(t.shortLimit, disp) || tag === undefined) return false;
+  if (!within(t.fastLimit, disp) || tag === undefined) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   const n = lengthOf(origin);
   if (n === 0 || aliases(t, origin)) return false;
@@ -81,10 +81,10 @@ export function shortGet(t: Target, origin: TypedArray, disp: number): boolean {
     loadF64(part.f64, at >> 3, origin as Float64Array, n, kernels);
     return true;
   }
-  return shortGetOther(t, tag, origin, at, n);
+  return fastGetOther(t, tag, origin, at, n);
 }
 
-function shortGetOther({ kernels, part }: Target, tag: string, origin: TypedArray, at: number, n: number): boolean {
+function fastGetOther({ kernels, part }: Target, tag: string, origin: TypedArray, at: number, n: number): boolean {
   if (tag === 'Uint8Array') {
     if (at + n > part.u8.length) return false;
     loadU8(part.u8, at, origin as Uint8Array, n, kernels);
@@ -102,9 +102,9 @@ function shortGetOther({ kernels, part }: Target, tag: string, origin: TypedArra
 }
 
 /** One element. */
-export function shortAccumulate(t: Target, origin: TypedArray, disp: number, op: Op): boolean {
+export function fastAccumulate(t: Target, origin: TypedArray, disp: number, op: Op): boolean {
   const tag = tagOf(origin);
-  if (!within(t.shortUpdates, disp) || tag === undefined || !isOp(op)) return false;
+  if (!within(t.fastUpdates, disp) || tag === undefined || !isOp(op)) return false;
   // Codes from there on are for pairs.
   if (aliases(t, origin) || op.code >= OpCode.MINLOC) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
@@ -112,7 +112,7 @@ export function shortAccumulate(t: Target, origin: TypedArray, disp: number, op:
   // Elements say how many there are, and cost less than the length: one, if there is a first and no second.
   if (tag === 'Float64Array') {
     const value = origin[0] as number | undefined;
-    if (value === undefined || origin[1] !== undefined) return shortAccumulateDoubles(t, origin, undefined, disp, op);
+    if (value === undefined || origin[1] !== undefined) return fastAccumulateDoubles(t, origin, undefined, disp, op);
     if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
     if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
     updateDouble(part.f64, at >> 3, at - t.skew, op.code, value, t.stripes!);
@@ -133,7 +133,7 @@ export function shortAccumulate(t: Target, origin: TypedArray, disp: number, op:
 }
 
 /** Many doubles, by one call into native code. */
-function shortAccumulateDoubles(
+function fastAccumulateDoubles(
   t: Target,
   origin: TypedArray,
   result: TypedArray | undefined,
@@ -154,7 +154,7 @@ function shortAccumulateDoubles(
 }
 
 /** The buffers are known to be typed arrays of the type `tag` that do not overlap. */
-export function shortGetAccumulate(
+export function fastGetAccumulate(
   t: Target,
   tag: string,
   origin: TypedArray,
@@ -162,15 +162,15 @@ export function shortGetAccumulate(
   disp: number,
   op: Op,
 ): boolean {
-  if (shortFetchAndOp(t, tag, origin, result, disp, op)) return true;
-  return within(t.shortUpdates, disp) && isOp(op) && shortAccumulateDoubles(t, origin, result, disp, op);
+  if (fastFetchAndOp(t, tag, origin, result, disp, op)) return true;
+  return within(t.fastUpdates, disp) && isOp(op) && fastAccumulateDoubles(t, origin, result, disp, op);
 }
 
 /**
  * The buffers are known to be typed arrays of the type `tag` that do not overlap. How many elements they have, the elements say: see
- * `shortAccumulate`.
+ * `fastAccumulate`.
  */
-export function shortFetchAndOp(
+export function fastFetchAndOp(
   t: Target,
   tag: string,
   origin: TypedArray,
@@ -178,10 +178,10 @@ export function shortFetchAndOp(
   disp: number,
   op: Op,
 ): boolean {
-  if (!within(t.shortUpdates, disp) || !isOp(op)) return false;
+  if (!within(t.fastUpdates, disp) || !isOp(op)) return false;
   if (aliases(t, origin) || aliases(t, result) || op.code >= OpCode.MINLOC) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
-  if (tag !== 'BigInt64Array') return shortFetchOther(t, tag, origin, result, at, op.code);
+  if (tag !== 'BigInt64Array') return fastFetchOther(t, tag, origin, result, at, op.code);
   const { i64 } = t.part;
   const value = origin[0] as bigint | undefined;
   if (value === undefined || origin[1] !== undefined || (at & 7) !== 0 || at >> 3 >= i64.length) return false;
@@ -191,7 +191,7 @@ export function shortFetchAndOp(
 }
 
 /** By itself, so that the other stays small enough for the compiler to inline it: then a 64-bit integer needs no `BigInt`. */
-function shortFetchOther(
+function fastFetchOther(
   t: Target,
   tag: string,
   origin: TypedArray,
@@ -219,7 +219,7 @@ function shortFetchOther(
 }
 
 /** The buffers are known to be typed arrays of the type `tag`, of which the result overlaps none. */
-export function shortCompareAndSwap(
+export function fastCompareAndSwap(
   t: Target,
   tag: string,
   origin: TypedArray,
@@ -227,7 +227,7 @@ export function shortCompareAndSwap(
   result: TypedArray,
   disp: number,
 ): boolean {
-  if (!within(t.shortUpdates, disp) || tag !== 'BigInt64Array') return false;
+  if (!within(t.fastUpdates, disp) || tag !== 'BigInt64Array') return false;
   if (aliases(t, origin) || aliases(t, compare) || aliases(t, result)) return false;
   const { i64 } = t.part;
   const at = Math.imul(disp, t.dispUnit) + t.skew;

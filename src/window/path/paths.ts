@@ -1,0 +1,230 @@
+/**
+ * Which path leads to which target: the one place that decides how the bytes of a window move. It knows what the window
+ * was made of (creation/parts.ts); everybody else asks here, and calls what is returned.
+ *
+ *                         puts and gets              updates
+ *   mapped part           loads                      loads
+ *   behind a device       requests                   requests
+ *   part of a neighbour   loads                      requests, since a device's atomics and the processor's need not
+ *                                                    agree
+ *   fence by requests     requests                   loads
+ *     in shared memory
+ *   memory of a process   user memory                user memory
+ *     that nobody can map
+ *
+ * A put or get to a neighbour may meet an atomic access of the same epoch in no way that MPI defines; what a
+ * synchronization has ordered before it is in memory: requests are complete at the target by then, and stores are
+ * visible before the request that tells of them is posted.
+ *
+ * In a dynamic window each attached region has a path. In an epoch whose scheme queues operations, a queue is put
+ * around the path. This is decided for each access, not when the epoch opens: an epoch opens all targets at once, of
+ * which most are never accessed, and whose `Target`s are not even made.
+ */
+import type { Operation } from '../../comm/operation.ts';
+import type { Side } from '../../datatype/layout.ts';
+import { type Piece, piecesOf } from '../../datatype/pieces.ts';
+import type { OperationQueue } from '../../transfer/operation-queue.ts';
+import type { RemotePart } from '../../transfer/remote-part.ts';
+import type { Attachments } from '../attachments.ts';
+import { goneError, type WindowParts } from '../creation/parts.ts';
+import { type Epochs, FENCE, LOCK_ALL } from '../epochs.ts';
+import { LOCKED, type Target } from '../target.ts';
+import { Loads } from './loads.ts';
+import type { Completion, Moves, OwnMemory, Path, ProgressBy } from './path.ts';
+import { Queued } from './queued.ts';
+import { Requests, type Senders } from './requests.ts';
+import { UserMemoryPath } from './user-memory.ts';
+
+/** Each needs more than those before it. */
+const ORDER: readonly ProgressBy[] = ['origin', 'device', 'kernel', 'agent', 'target'];
+
+export class Paths {
+  /** What completes operations of passive epochs; absent if all are complete when they are issued. */
+  readonly completion: Completion | undefined;
+  /** Completes operations so that a notification can follow them; absent likewise. */
+  readonly drain: (() => Operation) | undefined;
+  /** Whether some targets take whole arrays by one request (`Requests.putWhole`). */
+  readonly sendsWhole: boolean;
+  readonly #parts: WindowParts;
+  readonly #epochs: Epochs;
+  readonly #senders: Senders | undefined;
+  readonly #queues: boolean;
+
+  constructor(parts: WindowParts, epochs: Epochs) {
+    const { requests, updates, attachments, deferred, passive, comm } = parts;
+    this.#parts = parts;
+    this.#epochs = epochs;
+    // Requests of the emulator are carried out by who posts them, if it does not pose as a device.
+    const progressBy = comm.job.context.capabilities.immediateCompletion ? 'origin' : 'device';
+    this.#senders = requests && { requests, updates, progressBy };
+    this.#queues = deferred !== undefined || passive !== undefined;
+    this.completion = passive?.agent ?? requests;
+    this.drain = requests && (() => requests.drain());
+    const direct = attachments === undefined && !this.#queues && epochs.accesses === undefined;
+    this.sendsWhole = requests !== undefined && direct;
+  }
+
+  /** The path of puts and gets to bytes `at + to.low … at + to.high`, ready. @param call for messages */
+  transfers(call: string, t: Target, at: number, to: Pick<Side, 'low' | 'high'>): Path {
+    return this.#ready(t, this.#direct(call, t, at, to, 'transfer'));
+  }
+
+  /** The same for updates. */
+  updates(call: string, t: Target, at: number, to: Side): Path {
+    return this.#ready(t, this.#direct(call, t, at, to, 'update'));
+  }
+
+  #ready(t: Target, direct: Path): Path {
+    direct.open();
+    const queue = this.#queueFor(t);
+    return queue === undefined ? direct : new Queued(direct, queue, t.rank);
+  }
+
+  #direct(call: string, t: Target, at: number, to: Pick<Side, 'low' | 'high'>, moves: Moves): Path {
+    const { attachments } = this.#parts;
+    return attachments === undefined ? this.#toPart(t, moves) : this.#toRegion(attachments, call, t, at, to);
+  }
+
+  #toPart(t: Target, moves: Moves): Path {
+    if (t.transfers === undefined) this.#choose(t);
+    return moves === 'transfer' ? t.transfers! : t.updates!;
+  }
+
+  #choose(t: Target): void {
+    const { userMemory, comm, local, isNeighbour, kernels } = this.#parts;
+    const senders = this.#senders;
+    const own = t.rank === comm.rank ? { memory: local, address: 0 } : undefined;
+    if (userMemory?.reaches(t.rank)) {
+      t.transfers = new UserMemoryPath(userMemory, t.rank, userMemory.baseOf(t.rank), own);
+      t.updates = t.transfers;
+      return;
+    }
+    const loads = new Loads(t, own, this.#epochs, kernels, () => this.map(t));
+    const requests = senders && new Requests(senders, t.rank, undefined, own, this.#epochs);
+    t.transfers = requests === undefined || isNeighbour(t.rank) ? loads : requests;
+    t.updates = requests === undefined || senders!.updates === undefined ? loads : requests;
+  }
+
+  #toRegion(attachments: Attachments, call: string, t: Target, at: number, to: Pick<Side, 'low' | 'high'>): Path {
+    const epochs = this.#epochs;
+    const { userMemory, kernels } = this.#parts;
+    const found = epochs.attempt(() =>
+      attachments.find(`${call} to rank ${t.rank} in ${epochs.what}`, t.rank, at + to.low, at + to.high),
+    );
+    const { part, stripes, region, address, memory } = found;
+    const own: OwnMemory | undefined = memory && { memory, address };
+    if (region !== undefined) return new Requests(this.#senders!, t.rank, region, own, epochs);
+    if (part === undefined) return new UserMemoryPath(userMemory!, t.rank, 0, undefined);
+    return new Loads({ part, skew: part.skew - address, stripes }, own, epochs, kernels, undefined);
+  }
+
+  /** Where whole arrays go by one request; `undefined` if they do not. To this rank itself, overlaps are looked for. */
+  whole(t: Target): Requests | undefined {
+    if (t.transfers === undefined) this.#choose(t);
+    const { transfers } = t;
+    return transfers instanceof Requests && transfers.own === undefined ? transfers : undefined;
+  }
+
+  /** Where operations of the open epoch wait for the target to carry them out; `undefined` if they leave at once. */
+  #queueFor(t: Target): OperationQueue | undefined {
+    if (!this.#queues) return undefined;
+    const { deferred, passive } = this.#parts;
+    const { open } = this.#epochs;
+    if (open === FENCE) return deferred;
+    return open === LOCK_ALL || (t.held & LOCKED) !== 0 ? passive?.queue : undefined;
+  }
+
+  /** Raises the target's count of notifications, behind everything that was issued to it. */
+  signal(t: Target): void {
+    const epochs = this.#epochs;
+    const { signals, passive } = this.#parts;
+    const queue = this.#queueFor(t);
+    if (queue === undefined) {
+      try {
+        signals.raise(t.rank);
+      } catch (error) {
+        throw epochs.comm.job.explain(error);
+      }
+      return;
+    }
+    queue.signal(t.rank);
+    // Somebody may wait for it without waiting for this rank's unlock. In a deferred fence all wait for all.
+    if (queue === passive?.queue) passive.agent.deliver(t.rank);
+  }
+
+  /** Whether displacements are bounded by the target's part: in dynamic windows, what is attached bounds them. */
+  get bounded(): boolean {
+    return this.#parts.attachments === undefined;
+  }
+
+  /**
+   * In a dynamic window, an access may reach over several of the target's regions (MPI 4.1, 12.2.4: displacements are
+   * addresses). Then it is cut at their borders; all regions are looked for before a byte moves. `undefined` if it is
+   * within one region, as everywhere else.
+   */
+  piecesOf(
+    call: string,
+    t: Target,
+    at: number,
+    from: Side,
+    to: Side,
+    into: Side | undefined,
+  ): readonly Piece[] | undefined {
+    const { attachments } = this.#parts;
+    if (attachments === undefined || to.elements === 0) return undefined;
+    const epochs = this.#epochs;
+    const has = (low: number, high: number): boolean => epochs.attempt(() => attachments.has(t.rank, low, high));
+    if (has(at + to.low, at + to.high)) return undefined;
+    // Of what has no gaps, both ends are looked for first: it is seldom that regions meet, and the message is to name
+    // all of it.
+    const [low, high] = [at + to.low, at + to.high];
+    if (to.runs === undefined && !(has(low, low + 1) && has(high - 1, high))) return undefined;
+    const where = `${call} to rank ${t.rank} in ${epochs.what}`;
+    return piecesOf(call, from, to, into, (low, high) => {
+      const region = epochs.attempt(() => attachments.find(where, t.rank, at + low, at + high));
+      return region.address + region.bytes - at;
+    });
+  }
+
+  /** Maps the target's memory, unless it is mapped. Refuses if it is this rank's own and no longer there. */
+  map(t: Target): RemotePart {
+    const { map, makeStripes, kernels, comm } = this.#parts;
+    if (t.mapped) {
+      if (t.part.u8.length < t.byteLength) throw goneError(this.#epochs.what);
+      return t.part;
+    }
+    const part = this.#epochs.attempt(() => map(t.rank));
+    t.map(part, makeStripes(t.rank), kernels, t.rank === comm.rank);
+    if (this.#queues || this.#epochs.accesses !== undefined) return part;
+    t.openFastPath(this.#toPart(t, 'transfer') instanceof Loads, this.#toPart(t, 'update') instanceof Loads);
+    return part;
+  }
+
+  /** Whether such an operation becomes requests, which complete later. */
+  becomesRequests(t: Target, moves: Moves): boolean {
+    return this.#parts.attachments === undefined
+      ? this.#toPart(t, moves) instanceof Requests
+      : this.#senders !== undefined;
+  }
+
+  /**
+   * Who must act so that such an operation is carried out, in the epochs of the scheme (others may need less), at the
+   * target that needs most.
+   * @param disp in a dynamic window, the memory it is about; absent: any that may be attached there
+   */
+  progressBy(moves: Moves, target: Target | undefined, disp: number | undefined): ProgressBy {
+    if (this.#queues) return 'target';
+    const targets = target === undefined ? this.#epochs.allTargets() : [target];
+    const needs = targets.map((t) => {
+      const path =
+        disp === undefined ? this.#toPart(t, moves) : this.#direct('progress', t, disp, { low: 0, high: 1 }, moves);
+      return ORDER.indexOf(path.progressBy(moves));
+    });
+    return ORDER[Math.max(...needs)];
+  }
+
+  /** Who must act so that an operation that was issued is completed. */
+  get completedBy(): ProgressBy {
+    return this.#parts.passive === undefined ? (this.#senders?.progressBy ?? 'origin') : 'target';
+  }
+}

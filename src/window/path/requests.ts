@@ -1,0 +1,79 @@
+/** The path of memory behind a device: work requests. They are complete when a flush or a synchronization has said so. */
+import { bytesOf, type TypedArray } from '../../datatype/base.ts';
+import type { Side } from '../../datatype/layout.ts';
+import type { RemoteRegion } from '../../transfer/regions.ts';
+import type { Fetch, RequestUpdates } from '../../transfer/request-updates.ts';
+import type { RequestTransfer } from '../../transfer/requests.ts';
+import { type Epochs, FENCE } from '../epochs.ts';
+import type { OwnMemory, Path, ProgressBy } from './path.ts';
+
+/** What carries out the requests of a window. */
+export interface Senders {
+  readonly requests: RequestTransfer;
+  /** Absent where updates are no requests. */
+  readonly updates: RequestUpdates | undefined;
+  readonly progressBy: ProgressBy;
+}
+
+export class Requests implements Path {
+  readonly own: OwnMemory | undefined;
+  readonly #senders: Senders;
+  readonly #epochs: Epochs;
+  readonly #rank: number;
+  readonly #region: RemoteRegion | undefined;
+
+  /** @param region where requests reach the memory; absent: it is the rank's part */
+  constructor(
+    senders: Senders,
+    rank: number,
+    region: RemoteRegion | undefined,
+    own: OwnMemory | undefined,
+    epochs: Epochs,
+  ) {
+    this.#senders = senders;
+    this.#rank = rank;
+    this.#region = region;
+    this.own = own;
+    this.#epochs = epochs;
+  }
+
+  open(): void {}
+
+  aligned(at: number): number {
+    return at + (this.#region?.address ?? this.#senders.updates?.skewOf(this.#rank) ?? 0);
+  }
+
+  put(origin: TypedArray, from: Side, at: number, to: Side): void {
+    const fenced = this.#epochs.open === FENCE;
+    this.#senders.requests.put(bytesOf(origin), from, this.#rank, at, to, fenced, this.#region);
+  }
+
+  /**
+   * Puts all of an array by one request, without allocating anything.
+   * @returns false if that cannot be; nothing was done then
+   */
+  putWhole(origin: TypedArray, at: number): boolean {
+    return this.#senders.requests.putPlain(origin, this.#rank, at, this.#epochs.open === FENCE);
+  }
+
+  get(origin: TypedArray, from: Side, at: number, to: Side): void {
+    this.#senders.requests.get(bytesOf(origin), from, this.#rank, at, to, this.#region);
+  }
+
+  /** The same as `putWhole` for a get into all of an array. */
+  getWhole(origin: TypedArray, at: number): boolean {
+    return this.#senders.requests.getPlain(origin, this.#rank, at);
+  }
+
+  update(origin: TypedArray, from: Side, at: number, to: Side, op: number, fetch: Fetch | undefined): void {
+    this.#senders.updates!.accumulate(origin, from, this.#rank, at, to, op, fetch, this.#region);
+  }
+
+  swap(origin: TypedArray, compare: TypedArray, result: TypedArray, at: number, to: Side): void {
+    this.#senders.updates!.compareAndSwap(origin, compare, result, this.#rank, at, to, this.#region);
+  }
+
+  progressBy(): ProgressBy {
+    return this.#senders.progressBy;
+  }
+}
