@@ -8,7 +8,7 @@ import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
-import type { AsyncEvent, Capabilities, Context, DeviceAttributes, ProcessorTime } from '../../verbs/device.ts';
+import type { AsyncEvent, Capabilities, Context, DeviceAttributes } from '../../verbs/device.ts';
 import type { Memory, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
 import { checkQueuePair, failUsersOf } from '../core/queue-pair.ts';
 import { ModelledCompletionQueue } from './completion-queue.ts';
@@ -73,7 +73,6 @@ export class ModelledContext implements Context {
   readonly parking: ModelledParking;
   readonly neighbours = undefined;
   readonly cpu: Cpu;
-  readonly processor: ProcessorTime;
   /** The adapter tries again by itself. */
   readonly pendingRetry = false;
   readonly shared: ModelledFabric;
@@ -110,26 +109,6 @@ export class ModelledContext implements Context {
     this.parking = new ModelledParking(simulator);
     this.#random = new Random(simulator.seed, 16 + lid);
     this.#nextAddress = ((this.#random.bits() >>> 4) + 2 ** 20) * PAGE;
-    const { cpu } = this;
-    const { host, node } = fabric;
-    this.processor = {
-      spend: (microseconds) => cpu.spend(microseconds),
-      copy: (bytes) => cpu.spend(bytes * host.copy),
-      combine: (bytes) => cpu.spend(bytes * host.combine),
-      reduction: () => cpu.spend(host.reduction),
-      atomic: () => cpu.spend(node.atomic),
-      get inOrder() {
-        return simulator.inEvent;
-      },
-      touch: (access) => {
-        if (simulator.inEvent) access();
-        else simulator.at(cpu.time, lid, { happen: () => this.#touch(access) });
-      },
-      asks: () => {
-        cpu.asking = true;
-      },
-      letPass: () => simulator.letPass(),
-    };
   }
 
   get isClosed(): boolean {
@@ -151,15 +130,19 @@ export class ModelledContext implements Context {
     simulator.at(when + fabric.node.atomic, this.lid, { happen: () => shared.contexts[lid]?.cpu.ring() });
   }
 
-  #touch(access: () => void): void {
-    if (this.cpu.dead) return;
-    this.#touching = true;
-    try {
-      access();
-    } finally {
-      this.#touching = false;
-    }
-    this.cpu.ring();
+  /** Has the rank's task access memory of the node when its step is over, and look again at what it waits for. */
+  touch(access: () => void): void {
+    const happen = (): void => {
+      if (this.cpu.dead) return;
+      this.#touching = true;
+      try {
+        access();
+      } finally {
+        this.#touching = false;
+      }
+      this.cpu.ring();
+    };
+    this.simulator.at(this.cpu.time, this.lid, { happen });
   }
 
   allocateMemory(bytes: number): Memory {
