@@ -9,7 +9,7 @@
  * waits for a message that will never come.
  */
 import { RmaError } from '../errors.ts';
-import type { ProcessorTime } from '../verbs/device.ts';
+import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import {
   type Agreed,
   describeSignature,

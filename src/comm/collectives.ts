@@ -8,7 +8,7 @@ import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { Op } from '../datatype/op.ts';
 import { RmaError } from '../errors.ts';
-import type { ProcessorTime } from '../verbs/device.ts';
+import type { ProcessorTime } from '../providers/modelled/processor.ts';
 
 /** Messages among the ranks of one communicator, in the communicator's numbering. */
 export interface Channel {

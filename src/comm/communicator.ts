@@ -121,8 +121,8 @@ export class Communicator extends CollectiveCalls {
     this.name = name;
     this.#shared = shared;
     shared.communicators.add(this);
-    const { messenger, context } = job;
-    this.#channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, context.processor);
+    const { messenger, processor } = job;
+    this.#channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, processor);
     this.onRelease(() => this.#channel.close());
     this.#turn = {
       channel: this.#channel,
@@ -842,7 +842,7 @@ function makeChannel(job: Job, group: Group, contextId: number): collectives.Cha
     rank: group.rank,
     size: group.size,
     awaited: -1,
-    processor: job.context.processor,
+    processor: job.processor,
     send: (target, payload) => messenger.send(ranks[target], contextId, payload),
     receive: (source) => {
       const waiting = messenger.receive(ranks[source], contextId);

@@ -2,6 +2,7 @@
  * A job as one of its ranks sees it: who the ranks are, the device context, control messages, waiting, and failures.
  */
 import { LostConnectionError, RankFailedError, RmaError } from '../errors.ts';
+import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Recorder } from '../trace/recorder.ts';
 import type { Context } from '../verbs/device.ts';
 import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
@@ -13,6 +14,8 @@ import { type MessageMemory, Messenger, type Rendezvous } from './messages.ts';
 import { Origins } from './origins.ts';
 import { type Liveness, Progress, type ProgressOptions, type Waiting } from './progress.ts';
 import { TracedProgress } from './traced.ts';
+
+export type { ProcessorTime };
 
 /** How long an error of the device may be found without the failure that explains it. */
 const EXPLAIN_WITHIN_MS = 500;
@@ -56,6 +59,8 @@ export interface TaskTime {
   wakeAll(): void;
   /** Ends the run, and with it all ranks; throws. */
   abort(code: number): never;
+  /** Where this rank reports what takes its processor time. */
+  readonly processor: ProcessorTime;
   readonly rendezvous: Rendezvous;
   readonly messageMemory: MessageMemory;
   readonly meetings: Meetings;
@@ -100,6 +105,8 @@ export class Job {
   readonly progress: Waiting;
   /** Absent where time is that of the clock. */
   readonly tasks: TaskTime | undefined;
+  /** Absent where time is that of the clock. */
+  readonly processor: ProcessorTime | undefined;
   readonly oversubscribed: boolean;
   readonly recorder: Recorder | undefined;
   /** Library memory by its buffer, so that `Window.create` recognizes it. */
@@ -118,6 +125,7 @@ export class Job {
     const { rank, size, context, control, recorder, tasks } = membership;
     this.#membership = membership;
     this.tasks = tasks;
+    this.processor = tasks?.processor;
     this.rank = rank;
     this.size = size;
     this.recorder = recorder;
@@ -129,7 +137,16 @@ export class Job {
     this.#inspected = rank;
     const messages = recorder?.channel('message', '', size);
     const rendezvous = tasks?.rendezvous ?? rendezvousOver(control, context, rank);
-    this.messenger = new Messenger(context, this.pd, rank, size, rendezvous, tasks?.messageMemory, messages);
+    this.messenger = new Messenger(
+      context,
+      this.pd,
+      rank,
+      size,
+      rendezvous,
+      tasks?.messageMemory,
+      messages,
+      this.processor,
+    );
     const liveness: Liveness = {
       failure: () => this.failure(),
       inspectPeers: () => this.#inspectSome(),

@@ -10,10 +10,11 @@
  */
 import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
+import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Channel } from '../trace/recorder.ts';
 import type { CompletionQueue } from '../verbs/completion-queue.ts';
 import { WcOpcode, WcStatus } from '../verbs/completion-queue.ts';
-import type { Context, ProcessorTime } from '../verbs/device.ts';
+import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
@@ -102,7 +103,10 @@ export class Messenger {
   #lost: RmaError | undefined;
   readonly #trace: Channel | undefined;
 
-  /** @param trace where messages are recorded, in a job that is traced */
+  /**
+   * @param trace where messages are recorded, in a job that is traced
+   * @param processor what copying takes its time from, where time is virtual
+   */
   constructor(
     context: Context,
     pd: ProtectionDomain,
@@ -111,13 +115,14 @@ export class Messenger {
     rendezvous: Rendezvous,
     memory: MessageMemory = MEMORY,
     trace?: Channel,
+    processor?: ProcessorTime,
   ) {
     const { chunk, receives, sends } = memory;
     const bytes = (receives + sends) * chunk;
     this.#memory = memory;
     this.#long = memory.long ?? LONG;
-    this.#processor = context.processor;
-    this.#carriesOn = context.processor !== undefined;
+    this.#processor = processor;
+    this.#carriesOn = processor !== undefined;
     this.#context = context;
     this.#trace = trace;
     this.rank = rank;

@@ -13,6 +13,7 @@ import { type ModelledContext, ModelledFabric } from '../providers/modelled/cont
 import { checkFabric, type Fabric, LEAST_MESSAGE } from '../providers/modelled/description.ts';
 import { loadFabric } from '../providers/modelled/fabrics.ts';
 import { type FaultOptions, Faults } from '../providers/modelled/faults.ts';
+import { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type Cpu, Simulator } from '../providers/modelled/simulator.ts';
 import { writeTrace } from '../trace/chrome.ts';
 import { type Recorder, recordInMemory } from '../trace/recorder.ts';
@@ -400,6 +401,7 @@ class Run<T> {
         this.#stop(error);
         throw error;
       },
+      processor: new ProcessorTime(context),
       rendezvous: this.#rendezvous(context, rank),
       messageMemory: messageMemory(this.#size),
       meetings,

@@ -32,7 +32,7 @@
  * Words are changed by atomics only; the PLACEs are also read by plain reads, of 8 bytes each at a multiple of 8, in
  * any order: each holds what its rank has last made of it, or what it made of it before.
  */
-import type { Context } from '../verbs/device.ts';
+import type { ProcessorTime } from '../comm/job.ts';
 import type { Answer } from './answers.ts';
 import type { Hold } from './request-tasks.ts';
 import type { RemoteWord, RequestTransfer } from './requests.ts';
@@ -73,11 +73,12 @@ export interface StripeKeepers {
   now(): number;
   /** The rank of the window that has failed, if that is known; -1 otherwise. Cheap. */
   failed(): number;
+  /** Where time is virtual. */
+  readonly processor?: ProcessorTime | undefined;
 }
 
 export class RemoteStripes {
   readonly #requests: RequestTransfer;
-  readonly #context: Context;
   readonly #me: number;
   readonly #size: number;
   readonly #word: (rank: number, index: number) => RemoteWord;
@@ -87,14 +88,12 @@ export class RemoteStripes {
 
   /** @param word of a target's `remoteStripeWords` */
   constructor(
-    context: Context,
     requests: RequestTransfer,
     rank: number,
     size: number,
     word: (rank: number, index: number) => RemoteWord,
     job: StripeKeepers,
   ) {
-    this.#context = context;
     this.#requests = requests;
     this.#me = rank;
     this.#size = size;
@@ -165,7 +164,7 @@ export class RemoteStripes {
     const scratch = (this.#landings[target] ??= this.#requests.scratch(8 * this.#size));
     const { rkey, address } = this.#word(target, PLACES);
     // It changes nothing, as all that who waits asks again and again.
-    this.#context.processor?.asks();
+    this.#job.processor?.asks();
     yield* this.#requests.read(target, 0, scratch.region, 0, 8 * this.#size, { rkey, address }, scratch.left);
     const places = new Uint32Array(scratch.memory.buffer, 0, 2 * this.#size);
     const failed = this.#job.failed();

@@ -16,6 +16,7 @@
  * posted takes the one way through `#post`.
  */
 
+import type { ProcessorTime } from '../comm/job.ts';
 import { lostConnection } from '../comm/lost-connection.ts';
 import type { Operation } from '../comm/operation.ts';
 import type { Origins } from '../comm/origins.ts';
@@ -105,6 +106,8 @@ export interface Patience {
   findFailure(): RmaError | undefined;
   /** Milliseconds after which it gives up. */
   readonly timeout: number;
+  /** Where time is virtual. */
+  readonly processor?: ProcessorTime | undefined;
 }
 
 const ALONE: Patience = {
@@ -471,7 +474,7 @@ export class RequestTransfer {
       const until = performance.now() + GRACE_MS;
       for (let looks = 1; !ended(); looks++) {
         this.#passOn();
-        if (this.#context.processor === undefined && looks % LOOKS === 0 && performance.now() > until) return;
+        if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) return;
       }
     } catch {
       // A rank or a connection is gone: every later wait says so.
@@ -481,7 +484,7 @@ export class RequestTransfer {
   #passOn(): void {
     this.#takeCompletions();
     this.#postBacklog();
-    this.#context.processor?.letPass();
+    this.#job.processor?.letPass();
   }
 
   /** Raises the target's count of signals, after all that was put there before: requests of one queue pair are carried out in order. */
@@ -858,7 +861,7 @@ export class RequestTransfer {
       this.#connections.to(rank).reading = true;
       const answers = this.#someAnswers();
       const slot = answers.slotFor(answer);
-      if (again) this.#context.processor?.asks();
+      if (again) this.#job.processor?.asks();
       build(qp, FIRST_SLOT + slot);
       qp.wrSetSge(answers.region.lkey, answers.addressOf(slot), 8);
     });

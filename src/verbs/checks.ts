@@ -30,6 +30,14 @@ export function checkRegistration(call: string, memory: Memory, offset: number, 
   }
 }
 
+/** A completion queue has lost completions: every poll refuses. */
+export function overrunError(capacity: number): RmaError {
+  return new RmaError(
+    'ERR_VERBS',
+    `poll: the completion queue of ${capacity} entries was overrun and has lost completions; create it with room for all requests and receives that can be outstanding (CQ_ERR)`,
+  );
+}
+
 /** A completion queue that is to be destroyed. @param users work queues of queue pairs that complete there */
 export function checkUnused(users: number): void {
   if (users === 0) return;

@@ -123,36 +123,6 @@ export interface Parking {
 }
 
 /**
- * The rank's processor on a modelled fabric, where work besides the verbs takes virtual time only if it is reported here. Times are microseconds.
- */
-export interface ProcessorTime {
-  /** Spends this time on computation. */
-  spend(microseconds: number): void;
-  /** Spends the time of copying these bytes from memory to memory. */
-  copy(bytes: number): void;
-  /** Spends the time of combining these bytes of two operands. */
-  combine(bytes: number): void;
-  /** Spends the time of starting a reduction: temporary memory, the first copy. */
-  reduction(): void;
-  /** Spends the time of an atomic instruction on memory that the ranks of a node share. */
-  atomic(): void;
-  /**
-   * Whether code that runs now has a defined place in virtual time. A rank's own task has none between two waits: tasks that continue at the same time
-   * run one after the other in no defined order. Only code with a defined place may access memory that the ranks of a node share.
-   */
-  readonly inOrder: boolean;
-  /** Calls `access` at a defined place in virtual time: at once, or when the task's step is over. Then checks again what the rank waits for. */
-  touch(access: () => void): void;
-  /**
-   * Announces that the next request only polls for a change, and makes no progress if there is none. The simulator uses it to detect ranks that would
-   * poll for ever.
-   */
-  asks(): void;
-  /** Processes the next event, in a call that must not return before its requests are answered. Tasks that the event wakes continue after this one. */
-  letPass(): void;
-}
-
-/**
  * The members of this host, which share memory with this context although requests go through a device. Memory that the library has allocated at one of them
  * can be mapped by the others. The device's atomics need not be atomic with respect to the processor's, as everywhere on that device.
  */
@@ -175,8 +145,6 @@ export interface Context {
   readonly lid: number;
   /** Sleeping and waking of this rank. */
   readonly parking: Parking;
-  /** The modelled processor; absent where time is real. */
-  readonly processor?: ProcessorTime;
   /** The members of this host; `undefined` where there are none, and where all memory can be mapped (`capabilities.loadStore`). */
   readonly neighbours: Neighbours | undefined;
 

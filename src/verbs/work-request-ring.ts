@@ -19,6 +19,7 @@
  */
 import { RmaError, show } from '../errors.ts';
 import { bufferOf, byteOffsetOf, lengthOf, tagOf } from '../intrinsics.ts';
+import { WcOpcode } from './completion-queue.ts';
 import { SendFlag, WrOpcode } from './queue-pair.ts';
 
 const HEADER_BYTES = 64;
@@ -42,6 +43,22 @@ export const WrField = Object.freeze({
 /** Places of a slot's fields, in 64-bit words. */
 export const WrField64 = Object.freeze({ REMOTE_ADDRESS: 3, WR_ID: 4, COMPARE_ADD: 5, SWAP: 6 });
 
+/** What a request completes as, by `WrOpcode`. */
+export const WC_OPCODE = Uint8Array.of(
+  WcOpcode.RDMA_WRITE,
+  WcOpcode.RDMA_WRITE,
+  WcOpcode.SEND,
+  WcOpcode.SEND,
+  WcOpcode.RDMA_READ,
+  WcOpcode.COMP_SWAP,
+  WcOpcode.FETCH_ADD,
+);
+
+const NO_SLOTS = new ArrayBuffer(0);
+const NO_BYTES = new Uint8Array(NO_SLOTS);
+const NO_WORDS = new Uint32Array(NO_SLOTS);
+const NO_DOUBLES = new Float64Array(NO_SLOTS);
+
 /** Bytes of one message, by the InfiniBand specification (9.7.1): 2^31. */
 export const MAX_MESSAGE_BYTES = 2 ** 31;
 
@@ -64,32 +81,30 @@ export class WorkRequestRing {
   #building = false;
   /** The slot of the request being built. */
   #w = 0;
+  /** Slots less one: a count and this are a slot. */
   #mask: number;
   readonly #slotWords: number;
+  readonly #first: number;
 
   /**
    * @param maxMessage bytes of one message that the device can carry
-   * @param first slots that there are at first, a power of two: the ring grows as it fills, where providers have very many of them. All, if it is not given
+   * @param first slots that there are once a request is built, a power of two: the ring takes no memory before and grows as it fills, where providers
+   * have very many of them. If it is not given, there are all of them at once
    */
-  constructor(
-    maxWr: number,
-    maxSge: number,
-    maxInline: number,
-    maxMessage: number = MAX_MESSAGE_BYTES,
-    first: number = Number.POSITIVE_INFINITY,
-  ) {
+  constructor(maxWr: number, maxSge: number, maxInline: number, maxMessage: number = MAX_MESSAGE_BYTES, first = 0) {
     this.capacity = 2 ** Math.ceil(Math.log2(maxWr));
     this.maxSge = maxSge;
     this.maxInline = maxInline;
     this.maxMessage = Math.min(maxMessage, MAX_MESSAGE_BYTES);
     this.slotBytes = HEADER_BYTES + Math.ceil(Math.max(maxSge * SGE_BYTES, maxInline) / 64) * 64;
-    const slots = Math.min(first, this.capacity);
-    this.#mask = slots - 1;
     this.#slotWords = this.slotBytes / 4;
-    this.buffer = new ArrayBuffer(slots * this.slotBytes);
-    this.u8 = new Uint8Array(this.buffer);
-    this.u32 = new Uint32Array(this.buffer);
-    this.f64 = new Float64Array(this.buffer);
+    this.#first = Math.min(first, this.capacity);
+    this.buffer = NO_SLOTS;
+    this.u8 = NO_BYTES;
+    this.u32 = NO_WORDS;
+    this.f64 = NO_DOUBLES;
+    this.#mask = -1;
+    if (first === 0) this.#makeSlots(this.capacity);
   }
 
   /** Slots that there are now. */
@@ -237,19 +252,23 @@ export class WorkRequestRing {
     return w;
   }
 
-  /** Twice the slots. Requests keep their counts. */
+  /** Twice the slots, or the first of them. Requests keep their counts. */
   #grow(): void {
     const { u8, slotBytes } = this;
     const mask = this.#mask;
-    this.#mask = 2 * mask + 1;
-    this.buffer = new ArrayBuffer((this.#mask + 1) * slotBytes);
-    this.u8 = new Uint8Array(this.buffer);
-    this.u32 = new Uint32Array(this.buffer);
-    this.f64 = new Float64Array(this.buffer);
+    this.#makeSlots(mask < 0 ? this.#first : 2 * (mask + 1));
     for (let count = this.retired; count !== this.next; count = (count + 1) | 0) {
       const from = (count & mask) * slotBytes;
       this.u8.set(u8.subarray(from, from + slotBytes), (count & this.#mask) * slotBytes);
     }
+  }
+
+  #makeSlots(slots: number): void {
+    this.#mask = slots - 1;
+    this.buffer = new ArrayBuffer(slots * this.slotBytes);
+    this.u8 = new Uint8Array(this.buffer);
+    this.u32 = new Uint32Array(this.buffer);
+    this.f64 = new Float64Array(this.buffer);
   }
 
   #current(): number {

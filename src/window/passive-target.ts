@@ -192,7 +192,7 @@ export class PassiveTarget {
   /** Takes the lock of this rank's own part if nobody holds it, without waiting for other ranks. Errors: of a device. */
   acquireAtOnce(lock: TargetLock): boolean {
     const progress = this.#progress;
-    const { processor } = this.#job.context;
+    const { processor } = this.#job;
     const deadline = progress.now() + (lock.attempt === undefined ? REFUSED_MS : RELEASE_MS);
     do {
       const attempt = lock.attempt?.(true);

@@ -3,8 +3,8 @@
  * through arrays of its own, without atomics. Completions of one work queue always take the same of the two ways (requests the second,
  * receives the first), so their order is kept.
  */
-import { RmaError, show } from '../../errors.ts';
-import { checkUnused } from '../../verbs/checks.ts';
+import { RmaError } from '../../errors.ts';
+import { checkUnused, overrunError } from '../../verbs/checks.ts';
 import type { CompletionQueue, WorkCompletions } from '../../verbs/completion-queue.ts';
 import { workCompletions } from '../../verbs/work-completions.ts';
 import { ARMED_ANY, ARMED_SOLICITED, CompletionRing, completionRingBytes, ringCapacity } from './completion-ring.ts';
@@ -56,7 +56,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
   poll(max: number): number {
     if (this.#destroyed) throw new RmaError('ERR_VERBS', 'poll: the completion queue was destroyed');
     this.#context.progress();
-    if (this.#overrun) this.#refuseOverrun();
+    if (this.#overrun) throw overrunError(this.capacity);
     const limit = Math.min(max, this.#batch);
     let n = this.#head === this.#tail ? 0 : this.#takeOwn(limit);
     if (n < limit) n = this.#takeShared(n, limit);
@@ -180,25 +180,4 @@ export class EmulatedCompletionQueue implements CompletionQueue {
     if (n > taken) ring.release();
     return n;
   }
-
-  #refuseOverrun(): never {
-    throw new RmaError(
-      'ERR_VERBS',
-      `poll: the completion queue of ${this.capacity} entries was overrun and has lost completions; create it with room for all requests and receives that can be outstanding (CQ_ERR)`,
-    );
-  }
-}
-
-/** What was passed as a completion queue, if it is one of this context's and alive. */
-export function ownCompletionQueue(
-  call: string,
-  name: string,
-  cq: CompletionQueue,
-  cqs: ReadonlySet<EmulatedCompletionQueue>,
-): EmulatedCompletionQueue {
-  if (cqs.has(cq as EmulatedCompletionQueue)) return cq as EmulatedCompletionQueue;
-  throw new RmaError(
-    'ERR_VERBS',
-    `${call}: ${name} must be a completion queue of this context, not ${show(cq)} (EINVAL)`,
-  );
 }

@@ -14,7 +14,8 @@ import type { AsyncEvent, Capabilities, Context, Neighbours, Parking } from '../
 import type { Memory, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
 import { QpState } from '../../verbs/queue-pair.ts';
 import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
-import { EmulatedCompletionQueue, ownCompletionQueue } from './completion-queue.ts';
+import { checkQueuePair, failUsersOf } from '../core/queue-pair.ts';
+import { EmulatedCompletionQueue } from './completion-queue.ts';
 import type { Allocation, Fabric } from './fabric.ts';
 import { CAPABILITIES, DEVICE } from './limits.ts';
 import type { Mapping } from './mapping.ts';
@@ -293,74 +294,42 @@ export class EmulatedContext implements Context {
       memoryBytes: memory.byteLength,
       offset,
     });
-    const region = new EmulatedRegion(memory, offset, length, access, pd.number, key, () => {
-      this.root.regions.revoke(key);
-      this.#regions.delete(key);
-      memory.regions--;
-      pd.children--;
+    const region = new EmulatedRegion(pd, memory, offset, length, access, key, (revoked) => {
+      this.root.regions.revoke(revoked);
+      this.#regions.delete(revoked);
     });
     this.#regions.set(key, region);
-    memory.regions++;
-    pd.children++;
     return region;
   }
 
-  createSrq(pd: EmulatedProtectionDomain, maxWr: number, maxSge: number): EmulatedSharedReceiveQueue {
-    checkRoom('create a shared receive queue', 'shared receive queues', this.#srqs.size, DEVICE.maxSrq);
-    const srq = new EmulatedSharedReceiveQueue(this, pd.number, maxWr, maxSge, () => {
+  createSrq(call: string, pd: EmulatedProtectionDomain, maxWr: number, maxSge: number): EmulatedSharedReceiveQueue {
+    checkRoom(call, 'shared receive queues', this.#srqs.size, DEVICE.maxSrq);
+    const srq = new EmulatedSharedReceiveQueue(this, pd, maxWr, maxSge, () => {
       this.#srqs.delete(srq);
-      pd.children--;
       this.fabric.free(srq.allocation);
     });
     this.#srqs.add(srq);
-    pd.children++;
     return srq;
   }
 
   createQueuePair(pd: EmulatedProtectionDomain, init: QueuePairInit): EmulatedQueuePair {
-    const call = 'create a queue pair';
-    const { maxSendWr = 64, maxRecvWr = 64, maxSendSge = 1, maxRecvSge = 1, maxInlineData = 64 } = init;
-    checkInteger(call, 'maxSendWr', maxSendWr, 1, DEVICE.maxQpWr);
-    checkInteger(call, 'maxRecvWr', maxRecvWr, 1, DEVICE.maxQpWr);
-    checkInteger(call, 'maxSendSge', maxSendSge, 1, DEVICE.maxSge);
-    checkInteger(call, 'maxRecvSge', maxRecvSge, 1, DEVICE.maxSge);
-    checkInteger(call, 'maxInlineData', maxInlineData, 0, DEVICE.maxInlineData);
-    const sendCq = ownCompletionQueue(call, 'sendCq', init.sendCq, this.#cqs);
-    const recvCq = ownCompletionQueue(call, 'recvCq', init.recvCq, this.#cqs);
-    const srq = init.srq as EmulatedSharedReceiveQueue | undefined;
-    if (srq !== undefined && (!this.#srqs.has(srq) || srq.pd !== pd.number)) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `${call}: srq must be a shared receive queue of the same protection domain (EINVAL)`,
-      );
-    }
+    const asked = checkQueuePair(pd, init, DEVICE, 64, this.#cqs, this.#srqs);
     const number = this.#qpNumbers.take();
-    if (number === 0) checkRoom(call, 'queue pairs', MAX_QP, MAX_QP);
+    if (number === 0) checkRoom('create a queue pair', 'queue pairs', MAX_QP, MAX_QP);
 
-    const recvWr = srq?.maxWr ?? 2 ** Math.ceil(Math.log2(maxRecvWr));
-    const recvSge = srq?.maxSge ?? maxRecvSge;
-    const own = srq === undefined ? this.allocate(receiveRingBytes(recvWr, recvSge)) : undefined;
-    this.#writeRow(number, pd.number, recvWr, recvSge, srq, own ?? srq!.allocation, recvCq);
-    sendCq.users++;
-    recvCq.users++;
-    if (srq !== undefined) srq.users++;
-    pd.children++;
+    const { recvCq, srq } = asked;
+    const maxRecvWr = srq?.maxWr ?? 2 ** Math.ceil(Math.log2(asked.maxRecvWr));
+    const maxRecvSge = srq?.maxSge ?? asked.maxRecvSge;
+    const own = srq === undefined ? this.allocate(receiveRingBytes(maxRecvWr, maxRecvSge)) : undefined;
+    this.#writeRow(number, pd.number, maxRecvWr, maxRecvSge, srq, own ?? srq!.allocation, recvCq);
     const qp = new EmulatedQueuePair(this, {
-      number,
-      pd: pd.number,
-      sendCq,
-      recvCq,
-      srq,
-      receives: own && new ReceiveRing(own.buffer, recvWr, recvSge),
-      requests: new WorkRequestRing(maxSendWr, maxSendSge, maxInlineData),
-      signalAll: init.signalAll ?? false,
+      ...asked,
+      ...{ number, pd, maxRecvWr, maxRecvSge },
+      receives: own && new ReceiveRing(own.buffer, maxRecvWr, maxRecvSge),
+      requests: new WorkRequestRing(asked.maxSendWr, asked.maxSendSge, asked.maxInlineData),
       release: () => {
         this.#queuePairs.delete(qp);
         this.#qpNumbers.giveBack(number);
-        sendCq.users--;
-        recvCq.users--;
-        if (srq !== undefined) srq.users--;
-        pd.children--;
         if (own !== undefined) this.fabric.free(own);
       },
     });
@@ -422,11 +391,7 @@ export class EmulatedContext implements Context {
   /** Completions were lost, and with them what the queue pairs promise. */
   #overrun(cq: EmulatedCompletionQueue): void {
     this.raise({ type: 'CQ_ERR', cq });
-    for (const qp of this.#queuePairs) {
-      if ((qp.sendCq !== cq && qp.recvCq !== cq) || qp.state === QpState.RESET || qp.state === QpState.ERR) continue;
-      this.raise({ type: 'QP_FATAL', qpNumber: qp.number });
-      qp.toError();
-    }
+    failUsersOf(cq, this.#queuePairs, (event) => this.raise(event));
   }
 
   /** Publishes a queue pair in the table: its fields, then its state, then its number. */

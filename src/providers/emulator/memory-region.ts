@@ -1,42 +1,25 @@
-/** A registered memory region as its own context sees it. */
-import type { MemoryRegion } from '../../verbs/memory.ts';
+/** A registered memory region as its own context sees it. One key serves as both, since peers need it to scatter into this side's receives. */
+import { RegionCore } from '../core/objects.ts';
 import type { EmulatedMemory } from './memory.ts';
+import type { EmulatedProtectionDomain } from './protection-domain.ts';
 
-export class EmulatedRegion implements MemoryRegion {
-  readonly memory: EmulatedMemory;
-  readonly address: number;
-  readonly length: number;
-  readonly access: number;
-  /** One key serves as both, as on most adapters: peers need it too, to scatter into this side's receives. */
-  readonly lkey: number;
-  readonly rkey: number;
-  /** The number of its protection domain. */
-  readonly pd: number;
-  live = true;
-  readonly #revoke: (region: EmulatedRegion) => void;
+export class EmulatedRegion extends RegionCore<EmulatedMemory, EmulatedProtectionDomain> {
+  readonly #revoke: (key: number) => void;
 
   constructor(
+    pd: EmulatedProtectionDomain,
     memory: EmulatedMemory,
     offset: number,
     length: number,
     access: number,
-    pd: number,
     key: number,
-    revoke: (region: EmulatedRegion) => void,
+    revoke: (key: number) => void,
   ) {
-    this.memory = memory;
-    this.address = memory.address + offset;
-    this.length = length;
-    this.access = access;
-    this.lkey = key;
-    this.rkey = key;
-    this.pd = pd;
+    super(pd, memory, offset, length, access, key, key);
     this.#revoke = revoke;
   }
 
-  deregister(): void {
-    if (!this.live) return;
-    this.live = false;
-    this.#revoke(this);
+  protected revoke(): void {
+    this.#revoke(this.lkey);
   }
 }

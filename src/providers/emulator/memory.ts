@@ -6,9 +6,8 @@
  * context, falls into no region.
  */
 import { randomInt } from 'node:crypto';
-import { RmaError } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
-import type { Memory } from '../../verbs/memory.ts';
+import { MemoryCore } from '../core/objects.ts';
 import type { Allocation, Fabric } from './fabric.ts';
 import { Mapping } from './mapping.ts';
 
@@ -25,17 +24,14 @@ export class AddressSpace {
   }
 }
 
-export class EmulatedMemory implements Memory {
+export class EmulatedMemory extends MemoryCore {
   readonly address: number;
   readonly byteLength: number;
   readonly mapping: Mapping;
   /** Absent for adopted memory. */
   readonly allocation: Allocation | undefined;
-  /** Live regions over it. */
-  regions = 0;
   readonly #fabric: Fabric;
   readonly #forget: (memory: EmulatedMemory) => void;
-  #freed = false;
 
   constructor(
     fabric: Fabric,
@@ -44,6 +40,7 @@ export class EmulatedMemory implements Memory {
     allocation: Allocation | undefined,
     forget: (memory: EmulatedMemory) => void,
   ) {
+    super();
     this.#fabric = fabric;
     this.address = address;
     this.byteLength = bytesIn(buffer);
@@ -60,19 +57,7 @@ export class EmulatedMemory implements Memory {
     return this.allocation !== undefined;
   }
 
-  get isFreed(): boolean {
-    return this.#freed;
-  }
-
-  free(): void {
-    if (this.#freed) return;
-    if (this.regions > 0) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `free memory: ${this.regions} memory regions are still registered over these ${this.byteLength} bytes; deregister them first (EBUSY)`,
-      );
-    }
-    this.#freed = true;
+  protected release(): void {
     this.#forget(this);
     if (this.allocation !== undefined) this.#fabric.free(this.allocation);
   }

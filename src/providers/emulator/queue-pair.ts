@@ -9,74 +9,46 @@
  * behind it, and it is tried again, after the time that the peer asked for, by whatever polls or posts next.
  */
 
-import { RmaError, show } from '../../errors.ts';
-import { checkInteger } from '../../verbs/checks.ts';
+import { RmaError } from '../../errors.ts';
 import { WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
-import type { QpAddress } from '../../verbs/device.ts';
 import { Access } from '../../verbs/memory.ts';
-import {
-  type QpAttributes,
-  type QpCapacity,
-  QpState,
-  type QueuePair,
-  SendFlag,
-  WrOpcode,
-} from '../../verbs/queue-pair.ts';
-import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
+import { QpState, SendFlag } from '../../verbs/queue-pair.ts';
+import { WC_OPCODE, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
+import { type QueuePairParts as CoreParts, QueuePairCore } from '../core/queue-pair.ts';
+import { FOR_EVER, type Move, type MoveLimits, stateName } from '../core/transitions.ts';
 import type { EmulatedCompletionQueue } from './completion-queue.ts';
 import type { EmulatedContext } from './context.ts';
 import { DEVICE } from './limits.ts';
+import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpEvent, QpField } from './qp-table.ts';
 import type { ReceiveRing } from './receive-ring.ts';
 import { NOT_READY, publish, Requester } from './requester.ts';
 import { addReceiveSge, type EmulatedSharedReceiveQueue, postReceive } from './shared-receive-queue.ts';
 
-/** By `WrOpcode`. */
-const WC_OPCODE = Uint8Array.of(
-  WcOpcode.RDMA_WRITE,
-  WcOpcode.RDMA_WRITE,
-  WcOpcode.SEND,
-  WcOpcode.SEND,
-  WcOpcode.RDMA_READ,
-  WcOpcode.COMP_SWAP,
-  WcOpcode.FETCH_ADD,
-);
-
-/** The value of `rnrRetry` that means: for ever. */
-const FOR_EVER = 7;
-/** The longest RNR timer that InfiniBand can say. */
-const MAX_RNR_TIMER_MS = 655.36;
 const ALL_REMOTE = Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 
 /** The row of a queue pair that was destroyed: in RESET for ever. */
 const NO_ROWS = new Int32Array(QpField.EVENTS + 1);
 
-export interface QueuePairParts {
-  readonly number: number;
-  /** The number of the protection domain. */
-  readonly pd: number;
-  readonly sendCq: EmulatedCompletionQueue;
-  readonly recvCq: EmulatedCompletionQueue;
-  readonly srq: EmulatedSharedReceiveQueue | undefined;
+export interface QueuePairParts
+  extends CoreParts<EmulatedProtectionDomain, EmulatedCompletionQueue, EmulatedSharedReceiveQueue> {
   /** Its own receives; `undefined` with a shared receive queue. */
   readonly receives: ReceiveRing | undefined;
-  readonly requests: WorkRequestRing;
   readonly signalAll: boolean;
   readonly release: (qp: EmulatedQueuePair) => void;
 }
 
-export class EmulatedQueuePair implements QueuePair {
-  readonly number: number;
-  readonly address: QpAddress;
-  readonly cap: QpCapacity;
-  readonly maxInlineData: number;
+export class EmulatedQueuePair extends QueuePairCore<
+  EmulatedProtectionDomain,
+  EmulatedCompletionQueue,
+  EmulatedSharedReceiveQueue
+> {
   /** Whether the request at the head waits for a receive of the peer. */
   isBlocked = false;
-  readonly #parts: QueuePairParts;
   readonly #context: EmulatedContext;
-  readonly #ring: WorkRequestRing;
+  readonly #receives: ReceiveRing | undefined;
+  readonly #release: (qp: EmulatedQueuePair) => void;
   readonly #requester: Requester;
-  readonly #sendCq: EmulatedCompletionQueue;
   readonly #signalAll: boolean;
   #row: number;
   #words: Int32Array;
@@ -84,101 +56,66 @@ export class EmulatedQueuePair implements QueuePair {
   #triesLeft = 0;
   #retryAt = 0;
   #saidLast = false;
-  #destroyed = false;
 
   constructor(context: EmulatedContext, parts: QueuePairParts) {
-    const { number, requests, receives, srq } = parts;
+    super(context.lid, parts);
+    const { number, requests } = parts;
     this.#context = context;
-    this.#parts = parts;
-    this.#ring = requests;
-    this.#sendCq = parts.sendCq;
+    this.#receives = parts.receives;
+    this.#release = parts.release;
     this.#signalAll = parts.signalAll;
     this.#words = context.root.queuePairs.words;
     this.#row = context.root.queuePairs.row(number);
     this.#requester = new Requester(context, number, parts.pd, requests);
-    this.number = number;
-    this.address = Object.freeze({ lid: context.lid, qpNumber: number });
-    this.maxInlineData = requests.maxInline;
-    this.cap = Object.freeze({
-      maxSendWr: requests.capacity,
-      maxRecvWr: receives?.capacity ?? 0,
-      maxSendSge: requests.maxSge,
-      maxRecvSge: receives?.maxSge ?? srq!.maxSge,
-      maxInlineData: requests.maxInline,
-    });
   }
 
   get state(): number {
     return Atomics.load(this.#words, this.#row + QpField.STATE);
   }
 
-  get sendCq(): EmulatedCompletionQueue {
-    return this.#sendCq;
-  }
-
-  get recvCq(): EmulatedCompletionQueue {
-    return this.#parts.recvCq;
-  }
-
   // ---- states -----------------------------------------------------------------------------------------------------------
 
-  modify(attributes: QpAttributes): void {
-    this.#mustLive('modify');
-    const from = this.state;
-    const to = attributes.state;
-    if (to === QpState.RESET) this.#reset();
-    else if (to === QpState.ERR) this.toError();
-    else if (to === QpState.INIT && (from === QpState.RESET || from === QpState.INIT)) this.#toInit(attributes);
-    else if (to === QpState.RTR && from === QpState.INIT) this.#toReceive(attributes);
-    else if (to === QpState.RTS && (from === QpState.RTR || from === QpState.RTS)) this.#toSend(attributes);
-    else {
-      throw new RmaError(
-        'ERR_VERBS',
-        `modify queue pair ${this.number}: cannot move from ${stateName(from)} to ${stateName(to)}; the order is RESET, INIT, RTR, RTS, and every state can move to ERR and RESET (EINVAL)`,
-      );
+  protected moveLimits(): MoveLimits {
+    return { lids: this.#context.fabric.size, maxQpInitRdAtom: DEVICE.maxQpInitRdAtom, packets: false };
+  }
+
+  protected move(call: string, move: Move): void {
+    switch (move.to) {
+      case QpState.RESET:
+        this.#reset();
+        break;
+      case QpState.INIT:
+        this.#words[this.#row + QpField.ACCESS] = (move.access ?? 0) & ALL_REMOTE;
+        Atomics.store(this.#words, this.#row + QpField.STATE, QpState.INIT);
+        break;
+      case QpState.RTR:
+        this.#toReceive(move);
+        break;
+      case QpState.RTS:
+        this.#toSend(call, move);
+        break;
+      default:
+        this.toError();
     }
   }
 
-  #toInit(attributes: QpAttributes): void {
-    this.#setAccess(attributes.access ?? 0);
-    Atomics.store(this.#words, this.#row + QpField.STATE, QpState.INIT);
-  }
-
-  #toReceive(attributes: QpAttributes): void {
-    const call = `modify queue pair ${this.number}`;
-    const { dest, minRnrTimerMs = 0.01, maxDestRdAtomic = DEVICE.maxQpInitRdAtom } = attributes;
-    if (dest === undefined) {
-      throw new RmaError('ERR_VERBS', `${call}: RTR needs dest, the address of the remote queue pair (EINVAL)`);
-    }
-    checkInteger(call, 'dest.lid', dest.lid, 0, this.#context.fabric.size - 1);
-    checkInteger(call, 'dest.qpNumber', dest.qpNumber, 1, 2 ** 24 - 1);
-    checkInteger(call, 'maxDestRdAtomic', maxDestRdAtomic, 0, DEVICE.maxQpInitRdAtom);
-    if (!(minRnrTimerMs >= 0 && minRnrTimerMs <= MAX_RNR_TIMER_MS)) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `${call}: minRnrTimerMs must be from 0 to ${MAX_RNR_TIMER_MS}, not ${show(minRnrTimerMs)} (EINVAL)`,
-      );
-    }
-    if (attributes.access !== undefined) this.#setAccess(attributes.access);
+  #toReceive(move: Move): void {
+    const { lid, qpNumber } = move.dest!;
+    this.#setAccess(move);
     const words = this.#words;
     const row = this.#row;
-    words[row + QpField.DEST_LID] = dest.lid;
-    words[row + QpField.DEST_NUMBER] = dest.qpNumber;
-    words[row + QpField.RNR_TIMER_US] = Math.ceil(minRnrTimerMs * 1000);
-    words[row + QpField.MAX_DEST_RD_ATOMIC] = maxDestRdAtomic;
-    this.#requester.connect(this.#context.peer(dest.lid), dest.qpNumber);
+    words[row + QpField.DEST_LID] = lid;
+    words[row + QpField.DEST_NUMBER] = qpNumber;
+    words[row + QpField.RNR_TIMER_US] = Math.ceil(move.minRnrTimerMs * 1000);
+    words[row + QpField.MAX_DEST_RD_ATOMIC] = move.maxDestRdAtomic;
+    this.#requester.connect(this.#context.peer(lid), qpNumber);
     Atomics.store(words, row + QpField.STATE, QpState.RTR);
   }
 
-  #toSend(attributes: QpAttributes): void {
-    const call = `modify queue pair ${this.number}`;
-    const { rnrRetry = FOR_EVER, retryCount = 7, maxRdAtomic = DEVICE.maxQpInitRdAtom } = attributes;
-    checkInteger(call, 'rnrRetry', rnrRetry, 0, FOR_EVER);
-    checkInteger(call, 'retryCount', retryCount, 0, 7);
-    checkInteger(call, 'maxRdAtomic', maxRdAtomic, 0, DEVICE.maxQpInitRdAtom);
-    if (attributes.access !== undefined) this.#setAccess(attributes.access);
-    this.#rnrRetry = rnrRetry;
-    this.#requester.limitReads(maxRdAtomic);
+  #toSend(call: string, move: Move): void {
+    this.#setAccess(move);
+    this.#rnrRetry = move.rnrRetry;
+    this.#requester.limitReads(move.maxRdAtomic);
     const at = this.#row + QpField.STATE;
     // By exchange, since the peer may have moved it to ERR meanwhile.
     const found = Atomics.compareExchange(this.#words, at, QpState.RTR, QpState.RTS);
@@ -187,9 +124,8 @@ export class EmulatedQueuePair implements QueuePair {
     }
   }
 
-  #setAccess(access: number): void {
-    checkInteger(`modify queue pair ${this.number}`, 'access', access, 0, ALL_REMOTE | Access.LOCAL_WRITE);
-    this.#words[this.#row + QpField.ACCESS] = access & ALL_REMOTE;
+  #setAccess({ access }: Move): void {
+    if (access !== undefined) this.#words[this.#row + QpField.ACCESS] = access & ALL_REMOTE;
   }
 
   #reset(): void {
@@ -201,13 +137,14 @@ export class EmulatedQueuePair implements QueuePair {
   /** Drops requests, receives and completions, and the connection. */
   #forgetWork(): void {
     this.#unblock();
-    this.#ring.clear();
+    this.ring.clear();
     this.#saidLast = false;
-    const { receives, recvCq } = this.#parts;
+    const receives = this.#receives;
+    const { recvCq } = this;
     receives?.abort();
     while (receives !== undefined && receives.consume() >= 0);
     recvCq.drop(this);
-    if (this.#sendCq !== recvCq) this.#sendCq.drop(this);
+    if (this.sendCq !== recvCq) this.sendCq.drop(this);
     this.#requester.disconnect();
   }
 
@@ -231,13 +168,14 @@ export class EmulatedQueuePair implements QueuePair {
 
   #flush(): void {
     this.#unblock();
-    const ring = this.#ring;
+    const ring = this.ring;
     while (ring.head !== ring.tail) this.#completeHead(WcStatus.WR_FLUSH_ERR);
     this.#flushReceives();
   }
 
   #flushReceives(): void {
-    const { receives, recvCq } = this.#parts;
+    const receives = this.#receives;
+    const { recvCq } = this;
     if (receives === undefined) {
       if (!this.#saidLast) this.#context.raise({ type: 'QP_LAST_WQE_REACHED', qpNumber: this.number });
       this.#saidLast = true;
@@ -252,91 +190,17 @@ export class EmulatedQueuePair implements QueuePair {
 
   // ---- the send queue ---------------------------------------------------------------------------------------------------
 
-  wrStart(): void {
-    this.#ring.start();
-  }
-
-  wrRdmaWrite(wrId: number, flags: number, rkey: number, remoteAddress: number): void {
-    this.#ring.rdma(WrOpcode.RDMA_WRITE, wrId, flags, rkey, remoteAddress, 0);
-  }
-
-  wrRdmaWriteImm(wrId: number, flags: number, rkey: number, remoteAddress: number, immData: number): void {
-    this.#ring.rdma(WrOpcode.RDMA_WRITE_WITH_IMM, wrId, flags, rkey, remoteAddress, immData);
-  }
-
-  wrRdmaRead(wrId: number, flags: number, rkey: number, remoteAddress: number): void {
-    this.#ring.rdma(WrOpcode.RDMA_READ, wrId, flags, rkey, remoteAddress, 0);
-  }
-
-  wrSend(wrId: number, flags: number): void {
-    this.#ring.send(WrOpcode.SEND, wrId, flags, 0);
-  }
-
-  wrSendImm(wrId: number, flags: number, immData: number): void {
-    this.#ring.send(WrOpcode.SEND_WITH_IMM, wrId, flags, immData);
-  }
-
-  wrAtomicFetchAdd(
-    wrId: number,
-    flags: number,
-    rkey: number,
-    remoteAddress: number,
-    addLo: number,
-    addHi: number,
-  ): void {
-    this.#ring.atomic(WrOpcode.ATOMIC_FETCH_AND_ADD, wrId, flags, rkey, remoteAddress, addLo, addHi, 0, 0);
-  }
-
-  wrAtomicCmpSwp(
-    wrId: number,
-    flags: number,
-    rkey: number,
-    remoteAddress: number,
-    compareLo: number,
-    compareHi: number,
-    swapLo: number,
-    swapHi: number,
-  ): void {
-    this.#ring.atomic(
-      WrOpcode.ATOMIC_CMP_AND_SWP,
-      wrId,
-      flags,
-      rkey,
-      remoteAddress,
-      compareLo,
-      compareHi,
-      swapLo,
-      swapHi,
-    );
-  }
-
-  wrSetSge(lkey: number, address: number, length: number): void {
-    this.#ring.setSge(lkey, address, length);
-  }
-
-  wrAddSge(lkey: number, address: number, length: number): void {
-    this.#ring.addSge(lkey, address, length);
-  }
-
-  wrSetInlineData(bytes: Uint8Array, offset: number, length: number): void {
-    this.#ring.setInline(bytes, offset, length);
-  }
-
   wrComplete(): void {
     const state = this.#words[this.#row + QpField.STATE];
-    if (state !== QpState.RTS && state !== QpState.ERR) this.#refusePost(state);
-    this.#ring.complete();
+    if (state !== QpState.RTS && state !== QpState.ERR) this.refusePost(state);
+    this.ring.complete();
     this.run();
-  }
-
-  wrAbort(): void {
-    this.#ring.abort();
   }
 
   /** Carries out what is posted, as far as it can. */
   run(): void {
     if (this.isBlocked && !this.#mayRetry()) return;
-    const ring = this.#ring;
+    const ring = this.ring;
     const words = this.#words;
     const at = this.#row + QpField.STATE;
     while (ring.head !== ring.tail) {
@@ -362,17 +226,12 @@ export class EmulatedQueuePair implements QueuePair {
     publish();
   }
 
-  /** A completion of this request was polled: its place, and those of all before it, are free. */
-  retire(request: number): void {
-    this.#ring.retired = (request + 1) | 0;
-  }
-
   #completeHead(status: number): void {
-    const ring = this.#ring;
+    const ring = this.ring;
     const request = ring.head;
     const w = ring.wordsOf(request);
     ring.head = (request + 1) | 0;
-    this.#sendCq.complete(
+    this.sendCq.complete(
       this,
       request,
       ring.f64[(w >>> 1) + WrField64.WR_ID],
@@ -422,26 +281,12 @@ export class EmulatedQueuePair implements QueuePair {
   }
 
   #ownReceives(): ReceiveRing {
-    this.#mustLive('post receive');
-    const { receives } = this.#parts;
-    if (receives === undefined) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `post receive: queue pair ${this.number} receives from a shared receive queue; post the receive there (EINVAL)`,
-      );
-    }
-    if (this.state === QpState.RESET) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `post receive: queue pair ${this.number} is in RESET; move it to INIT first (EINVAL)`,
-      );
-    }
-    return receives;
+    this.mustTakeReceives(this.state);
+    return this.#receives!;
   }
 
   destroy(): void {
-    if (this.#destroyed) return;
-    this.#destroyed = true;
+    if (this.isDestroyed) return;
     const words = this.#words;
     Atomics.store(words, this.#row + QpField.NUMBER, 0);
     Atomics.store(words, this.#row + QpField.STATE, QpState.RESET);
@@ -449,24 +294,7 @@ export class EmulatedQueuePair implements QueuePair {
     // The row may become another queue pair's: from now on this one looks at a row that stays in RESET.
     this.#words = NO_ROWS;
     this.#row = 0;
-    this.#parts.release(this);
+    this.leave();
+    this.#release(this);
   }
-
-  #mustLive(call: string): void {
-    if (this.#destroyed) throw new RmaError('ERR_VERBS', `${call}: queue pair ${this.number} was destroyed`);
-  }
-
-  #refusePost(state: number): never {
-    this.#ring.abort();
-    this.#mustLive('post send');
-    throw new RmaError(
-      'ERR_VERBS',
-      `post send: queue pair ${this.number} is in ${stateName(state)}, but accepts send requests only in RTS (EINVAL)`,
-    );
-  }
-}
-
-function stateName(state: number): string {
-  for (const [name, value] of Object.entries(QpState)) if (value === state) return name;
-  return show(state);
 }

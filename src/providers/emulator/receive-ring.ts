@@ -8,6 +8,8 @@
  * same again after 2^32 receives only.) A claim fails only because another one succeeded: lock-free. An initiator that dies after
  * its claim takes that receive with it, and nothing else.
  */
+import type { ReceiveSource } from '../core/receives.ts';
+
 const HEAD = 0;
 const TAIL = 32;
 /** Low watermark of a shared receive queue; 0: not armed. */
@@ -29,7 +31,7 @@ export function receiveRingBytes(maxWr: number, maxSge: number): number {
   return 4 * (SLOTS + maxWr * (SGES + SGE_WORDS * maxSge));
 }
 
-export class ReceiveRing {
+export class ReceiveRing implements ReceiveSource {
   readonly capacity: number;
   readonly maxSge: number;
   readonly #words: Int32Array;
@@ -66,10 +68,6 @@ export class ReceiveRing {
   }
 
   // ---- the owner --------------------------------------------------------------------------------------------------------
-
-  get isFull(): boolean {
-    return ((this.#words[TAIL] - Atomics.load(this.#words, HEAD)) | 0) >= this.capacity;
-  }
 
   /** Scatter entries that were added since the last `post`. */
   get building(): number {

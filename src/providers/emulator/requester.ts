@@ -24,6 +24,7 @@ import type { EmulatedContext } from './context.ts';
 import { copyBytes, copyPieces, Mapping, Pieces } from './mapping.ts';
 import type { EmulatedRegion } from './memory-region.ts';
 import type { Attached, Peer, RemoteRegion } from './peer.ts';
+import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpEvent, QpField, QpField64 } from './qp-table.ts';
 import { NO_RECEIVE, ReceiveRing } from './receive-ring.ts';
 
@@ -43,8 +44,7 @@ export function publish(): void {
 export class Requester {
   readonly #context: EmulatedContext;
   readonly #number: number;
-  /** The number of the protection domain. */
-  readonly #pd: number;
+  readonly #pd: EmulatedProtectionDomain;
   readonly #ring: WorkRequestRing;
   readonly #ringMapping: Mapping;
   /** Operands of atomics: 64-bit words of the ring. */
@@ -66,7 +66,7 @@ export class Requester {
   #scatter: Pieces | undefined;
   #attached: Attached[] = [];
 
-  constructor(context: EmulatedContext, number: number, pd: number, ring: WorkRequestRing) {
+  constructor(context: EmulatedContext, number: number, pd: EmulatedProtectionDomain, ring: WorkRequestRing) {
     this.#context = context;
     this.#number = number;
     this.#pd = pd;

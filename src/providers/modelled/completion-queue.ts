@@ -1,6 +1,6 @@
 /** A completion queue of a modelled device: a ring that grows to its capacity as it is filled. */
 import { RmaError } from '../../errors.ts';
-import { checkUnused } from '../../verbs/checks.ts';
+import { checkUnused, overrunError } from '../../verbs/checks.ts';
 import { type CompletionQueue, WcOpcode, type WorkCompletions } from '../../verbs/completion-queue.ts';
 import { workCompletions } from '../../verbs/work-completions.ts';
 import type { ModelledContext } from './context.ts';
@@ -58,10 +58,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
   poll(max: number): number {
     if (this.#destroyed) throw new RmaError('ERR_VERBS', 'poll: the completion queue was destroyed');
     if (this.overrun) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `poll: the completion queue of ${this.capacity} entries was overrun and has lost completions; create it with room for all requests and receives that can be outstanding (CQ_ERR)`,
-      );
+      throw overrunError(this.capacity);
     }
     const { wc } = this;
     const mask = this.#slots - 1;

@@ -8,10 +8,9 @@ import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
-import type { CompletionQueue } from '../../verbs/completion-queue.ts';
-import type { AsyncEvent, Capabilities, Context, DeviceAttributes, ProcessorTime } from '../../verbs/device.ts';
+import type { AsyncEvent, Capabilities, Context, DeviceAttributes } from '../../verbs/device.ts';
 import type { Memory, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
-import { QpState } from '../../verbs/queue-pair.ts';
+import { checkQueuePair, failUsersOf } from '../core/queue-pair.ts';
 import { ModelledCompletionQueue } from './completion-queue.ts';
 import type { Fabric } from './description.ts';
 import type { Faults } from './faults.ts';
@@ -19,10 +18,11 @@ import { CAPABILITIES, deviceOf, MOST } from './limits.ts';
 import { ModelledMemory, ModelledProtectionDomain, type ModelledRegion, PAGE } from './memory.ts';
 import { Network } from './network.ts';
 import { ModelledParking } from './parking.ts';
-import { ModelledQueuePair, Transit } from './queue-pair.ts';
+import { ModelledQueuePair } from './queue-pair.ts';
 import { Random } from './random.ts';
 import type { ModelledSharedReceiveQueue } from './receive-queue.ts';
 import { Cpu, type Simulator } from './simulator.ts';
+import { Transit } from './transit.ts';
 
 /** What the devices of one fabric share. */
 export class ModelledFabric {
@@ -73,7 +73,6 @@ export class ModelledContext implements Context {
   readonly parking: ModelledParking;
   readonly neighbours = undefined;
   readonly cpu: Cpu;
-  readonly processor: ProcessorTime;
   /** The adapter tries again by itself. */
   readonly pendingRetry = false;
   readonly shared: ModelledFabric;
@@ -110,26 +109,6 @@ export class ModelledContext implements Context {
     this.parking = new ModelledParking(simulator);
     this.#random = new Random(simulator.seed, 16 + lid);
     this.#nextAddress = ((this.#random.bits() >>> 4) + 2 ** 20) * PAGE;
-    const { cpu } = this;
-    const { host, node } = fabric;
-    this.processor = {
-      spend: (microseconds) => cpu.spend(microseconds),
-      copy: (bytes) => cpu.spend(bytes * host.copy),
-      combine: (bytes) => cpu.spend(bytes * host.combine),
-      reduction: () => cpu.spend(host.reduction),
-      atomic: () => cpu.spend(node.atomic),
-      get inOrder() {
-        return simulator.inEvent;
-      },
-      touch: (access) => {
-        if (simulator.inEvent) access();
-        else simulator.at(cpu.time, lid, { happen: () => this.#touch(access) });
-      },
-      asks: () => {
-        cpu.asking = true;
-      },
-      letPass: () => simulator.letPass(),
-    };
   }
 
   get isClosed(): boolean {
@@ -151,15 +130,19 @@ export class ModelledContext implements Context {
     simulator.at(when + fabric.node.atomic, this.lid, { happen: () => shared.contexts[lid]?.cpu.ring() });
   }
 
-  #touch(access: () => void): void {
-    if (this.cpu.dead) return;
-    this.#touching = true;
-    try {
-      access();
-    } finally {
-      this.#touching = false;
-    }
-    this.cpu.ring();
+  /** Has the rank's task access memory of the node when its step is over, and look again at what it waits for. */
+  touch(access: () => void): void {
+    const happen = (): void => {
+      if (this.cpu.dead) return;
+      this.#touching = true;
+      try {
+        access();
+      } finally {
+        this.#touching = false;
+      }
+      this.cpu.ring();
+    };
+    this.simulator.at(this.cpu.time, this.lid, { happen });
   }
 
   allocateMemory(bytes: number): Memory {
@@ -251,6 +234,23 @@ export class ModelledContext implements Context {
     for (const put of this.#unplaced) put();
   }
 
+  /** The region of a local key, if an entry of a request or receive lies in it and may do there what it wants to. */
+  localRegion(
+    lkey: number,
+    pd: ModelledProtectionDomain,
+    right: number,
+    address: number,
+    length: number,
+  ): ModelledRegion | undefined {
+    const region = this.regions.get(lkey);
+    return region !== undefined &&
+      region.pd === pd &&
+      (region.access & right) === right &&
+      region.contains(address, length)
+      ? region
+      : undefined;
+  }
+
   forgetRegion(region: ModelledRegion): void {
     this.regions.delete(region.rkey);
   }
@@ -263,38 +263,12 @@ export class ModelledContext implements Context {
     const call = 'create a queue pair';
     this.#mustBeOpen(call);
     const { device } = this;
-    const { maxSendWr = 64, maxRecvWr = 64, maxSendSge = 1, maxRecvSge = 1 } = init;
-    const { maxInlineData = Math.min(64, device.maxInlineData) } = init;
-    checkInteger(call, 'maxSendWr', maxSendWr, 1, device.maxQpWr);
-    checkInteger(call, 'maxRecvWr', maxRecvWr, 1, device.maxQpWr);
-    checkInteger(call, 'maxSendSge', maxSendSge, 1, device.maxSge);
-    checkInteger(call, 'maxRecvSge', maxRecvSge, 1, device.maxSge);
-    checkInteger(call, 'maxInlineData', maxInlineData, 0, device.maxInlineData);
-    const sendCq = this.#ownCq(call, 'sendCq', init.sendCq);
-    const recvCq = this.#ownCq(call, 'recvCq', init.recvCq);
-    const srq = init.srq as ModelledSharedReceiveQueue | undefined;
-    if (srq !== undefined && (!this.srqs.has(srq) || srq.pd !== pd)) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `${call}: srq must be a shared receive queue of the same protection domain (EINVAL)`,
-      );
-    }
+    const asked = checkQueuePair(pd, init, device, Math.min(64, device.maxInlineData), this.cqs, this.srqs);
     checkRoom(call, 'queue pairs', this.queuePairs.size, MOST);
     do this.#lastQp = (this.#lastQp % (2 ** 24 - 1)) + 1;
     while (this.queuePairs.has(this.#lastQp));
-    const qp = new ModelledQueuePair(this, this.#lastQp, pd, sendCq, recvCq, srq, {
-      maxSendWr,
-      maxRecvWr,
-      maxSendSge,
-      maxRecvSge,
-      maxInlineData,
-      signalAll: init.signalAll ?? false,
-    });
+    const qp = new ModelledQueuePair(this, this.#lastQp, pd, asked);
     this.queuePairs.set(qp.number, qp);
-    sendCq.users++;
-    recvCq.users++;
-    if (srq !== undefined) srq.users++;
-    pd.children++;
     return qp;
   }
 
@@ -307,25 +281,13 @@ export class ModelledContext implements Context {
   /** Completions were lost, and with them what the queue pairs promise. */
   overrun(cq: ModelledCompletionQueue): void {
     this.raise({ type: 'CQ_ERR', cq });
-    for (const qp of this.queuePairs.values()) {
-      if ((qp.sendCq !== cq && qp.recvCq !== cq) || qp.state === QpState.RESET || qp.state === QpState.ERR) continue;
-      this.raise({ type: 'QP_FATAL', qpNumber: qp.number });
-      qp.toError();
-    }
+    failUsersOf(cq, this.queuePairs.values(), (event) => this.raise(event));
   }
 
   #takeAddress(bytes: number): number {
     const address = this.#nextAddress;
     this.#nextAddress += (Math.ceil(bytes / PAGE) + 1) * PAGE;
     return address;
-  }
-
-  #ownCq(call: string, name: string, cq: CompletionQueue): ModelledCompletionQueue {
-    if (this.cqs.has(cq as ModelledCompletionQueue)) return cq as ModelledCompletionQueue;
-    throw new RmaError(
-      'ERR_VERBS',
-      `${call}: ${name} must be a completion queue of this context, not ${show(cq)} (EINVAL)`,
-    );
   }
 
   #mustBeOpen(call: string): void {

@@ -5,8 +5,6 @@ import type { Fabric } from './description.ts';
 
 /** Of each kind of object. Numbers of queue pairs have 24 bits. */
 export const MOST = 2 ** 20;
-const MAX_QP_WR = 16_384;
-export const MAX_SRQ_WR = 32_768;
 
 /**
  * A device across a network claims no more. Its keys are random, but drawn from a seed. With `faults.placement`, completions do not imply placement.
@@ -25,7 +23,7 @@ export function deviceOf({ adapter, name }: Fabric): DeviceAttributes {
   return Object.freeze({
     name,
     maxQp: MOST,
-    maxQpWr: MAX_QP_WR,
+    maxQpWr: 16_384,
     maxSge: adapter.maxSge,
     maxCq: MOST,
     maxCqe: 2 ** 22,
@@ -33,7 +31,7 @@ export function deviceOf({ adapter, name }: Fabric): DeviceAttributes {
     maxMrSize: Number.MAX_SAFE_INTEGER,
     maxPd: 32_768,
     maxSrq: MOST,
-    maxSrqWr: MAX_SRQ_WR,
+    maxSrqWr: 32_768,
     maxSrqSge: adapter.maxSge,
     maxInlineData: adapter.inline,
     maxQpInitRdAtom: adapter.maxReads,

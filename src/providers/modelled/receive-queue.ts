@@ -3,9 +3,8 @@
  *
  * A request that found no receive waits in `waiters`. Posting does not touch them: it makes an event, so that it does not matter in which order tasks of one time run.
  */
-import { RmaError, show } from '../../errors.ts';
-import { checkInteger } from '../../verbs/checks.ts';
-import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
+import { SharedReceiveQueueCore } from '../core/objects.ts';
+import { checkReceiveEntry, checkReceiveId, type ReceiveSource } from '../core/receives.ts';
 import type { ModelledContext } from './context.ts';
 import type { FabricEvent } from './event-queue.ts';
 import type { ModelledProtectionDomain } from './memory.ts';
@@ -17,7 +16,7 @@ export interface Waiter {
 
 const FIRST_SLOTS = 8;
 
-export class ReceiveQueue implements FabricEvent {
+export class ReceiveQueue implements FabricEvent, ReceiveSource {
   readonly capacity: number;
   readonly maxSge: number;
   readonly #context: ModelledContext;
@@ -54,20 +53,17 @@ export class ReceiveQueue implements FabricEvent {
     return this.#tail - this.#head;
   }
 
+  get building(): number {
+    return this.#building;
+  }
+
+  /** Forgets the receive being built. */
+  abort(): void {
+    this.#building = 0;
+  }
+
   addSge(lkey: number, address: number, length: number): void {
-    const refuse = (why: string): never => {
-      this.#building = 0;
-      throw new RmaError('ERR_VERBS', `post receive: ${why}`);
-    };
-    if (this.posted >= this.capacity) {
-      refuse(`the receive queue is full: it holds ${this.capacity} receives (ENOMEM)`);
-    }
-    if (this.#building >= this.maxSge) {
-      refuse(`a receive of this queue can have at most ${this.maxSge} scatter entries (EINVAL)`);
-    }
-    if (length >>> 0 !== length || !Number.isSafeInteger(address) || address < 0) {
-      refuse(`${show(length)} bytes at address ${show(address)} are not a valid range of memory (EINVAL)`);
-    }
+    checkReceiveEntry(this, address, length);
     if (this.posted >= this.#slots) this.#grow();
     const i = (this.#tail & (this.#slots - 1)) * this.maxSge + this.#building++;
     this.#addresses[i] = address;
@@ -76,10 +72,7 @@ export class ReceiveQueue implements FabricEvent {
   }
 
   post(wrId: number, lkey: number, address: number, length: number): void {
-    if (!Number.isSafeInteger(wrId) || wrId < 0) {
-      this.#building = 0;
-      checkInteger('post receive', 'wrId', wrId, 0, Number.MAX_SAFE_INTEGER);
-    }
+    checkReceiveId(this, wrId);
     this.addSge(lkey, address, length);
     const slot = this.#tail & (this.#slots - 1);
     this.#wrIds[slot] = wrId;
@@ -173,43 +166,30 @@ export class ReceiveQueue implements FabricEvent {
   }
 }
 
-export class ModelledSharedReceiveQueue implements SharedReceiveQueue {
-  readonly maxWr: number;
-  readonly maxSge: number;
-  readonly pd: ModelledProtectionDomain;
+export class ModelledSharedReceiveQueue extends SharedReceiveQueueCore<ModelledProtectionDomain> {
   readonly receives: ReceiveQueue;
-  /** Queue pairs that receive from it. */
-  users = 0;
   refused = 0;
   readonly #context: ModelledContext;
   #limit = 0;
-  #destroyed = false;
 
   constructor(context: ModelledContext, pd: ModelledProtectionDomain, maxWr: number, maxSge: number) {
+    const receives = new ReceiveQueue(context, maxWr, maxSge);
+    super(pd, receives);
     this.#context = context;
-    this.pd = pd;
-    this.receives = new ReceiveQueue(context, maxWr, maxSge);
-    this.maxWr = this.receives.capacity;
-    this.maxSge = maxSge;
+    this.receives = receives;
   }
 
   postRecv(wrId: number, lkey: number, address: number, length: number): void {
-    this.#mustLive('post receive');
+    this.mustLive('post receive');
     this.receives.post(wrId, lkey, address, length);
   }
 
   addRecvSge(lkey: number, address: number, length: number): void {
-    this.#mustLive('post receive');
+    this.mustLive('post receive');
     this.receives.addSge(lkey, address, length);
   }
 
-  get posted(): number {
-    return this.#destroyed ? 0 : this.receives.posted;
-  }
-
-  arm(limit: number): void {
-    this.#mustLive('arm the limit');
-    checkInteger('arm the limit', 'the limit', limit, 0, this.maxWr);
+  protected setLimit(_call: string, limit: number): void {
     this.#limit = limit;
     this.noticeLimit();
   }
@@ -221,24 +201,7 @@ export class ModelledSharedReceiveQueue implements SharedReceiveQueue {
     this.#context.raise({ type: 'SRQ_LIMIT_REACHED', srq: this });
   }
 
-  destroy(): void {
-    if (this.#destroyed) return;
-    if (this.users > 0) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `destroy a shared receive queue: ${this.users} queue pairs still receive from it; destroy them first (EBUSY)`,
-      );
-    }
-    this.#destroyed = true;
+  protected release(): void {
     this.#context.srqs.delete(this);
-    this.pd.children--;
-  }
-
-  get isDestroyed(): boolean {
-    return this.#destroyed;
-  }
-
-  #mustLive(call: string): void {
-    if (this.#destroyed) throw new RmaError('ERR_VERBS', `${call}: the shared receive queue was destroyed`);
   }
 }

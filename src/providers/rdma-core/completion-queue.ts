@@ -1,7 +1,7 @@
 /** Completion queues of a device. */
 import { RmaError } from '../../errors.ts';
 import type { RdmaContext } from '../../native.ts';
-import { checkUnused } from '../../verbs/checks.ts';
+import { checkUnused, overrunError } from '../../verbs/checks.ts';
 import {
   type CompletionQueue,
   WcFlag,
@@ -88,10 +88,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
 
   /** Completions were lost. */
   overrun(): void {
-    this.refusal ??= new RmaError(
-      'ERR_VERBS',
-      `poll: the completion queue of ${this.capacity} entries was overrun and has lost completions; create it with room for all requests and receives that can be outstanding (CQ_ERR)`,
-    );
+    this.refusal ??= overrunError(this.capacity);
   }
 
   addFlushed(wrId: number, qpNum: number): void {

@@ -14,6 +14,7 @@ import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { AsyncEvent, Capabilities, Context, DeviceAttributes, Neighbours } from '../../verbs/device.ts';
 import type { Memory, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
 import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
+import { checkQueuePair } from '../core/queue-pair.ts';
 import { RdmaCompletionQueue } from './completion-queue.ts';
 import type { RdmaEndpoint } from './devices.ts';
 import { RdmaMemory, RdmaProtectionDomain } from './memory.ts';
@@ -226,47 +227,37 @@ export class RdmaCoreContext implements Context {
   }
 
   createQueuePair(pd: RdmaProtectionDomain, init: QueuePairInit): RdmaQueuePair {
-    const call = 'create a queue pair';
     const { device } = this;
-    const { maxSendWr = 64, maxRecvWr = 64, maxSendSge = 1, maxRecvSge = 1, maxInlineData = INLINE } = init;
-    checkInteger(call, 'maxSendWr', maxSendWr, 1, device.maxQpWr);
-    checkInteger(call, 'maxRecvWr', maxRecvWr, 1, device.maxQpWr);
-    checkInteger(call, 'maxSendSge', maxSendSge, 1, device.maxSge);
-    checkInteger(call, 'maxRecvSge', maxRecvSge, 1, device.maxSge);
-    checkInteger(call, 'maxInlineData', maxInlineData, 0, device.maxInlineData);
-    const sendCq = this.#ownCq(call, 'sendCq', init.sendCq);
-    const recvCq = this.#ownCq(call, 'recvCq', init.recvCq);
-    const srq = init.srq as RdmaSharedReceiveQueue | undefined;
-    if (srq !== undefined && (this.srqs.get(srq.number) !== srq || srq.pd !== pd)) {
-      throw new RmaError(
-        'ERR_VERBS',
-        `${call}: srq must be a shared receive queue of the same protection domain (EINVAL)`,
-      );
-    }
-    const requests = new WorkRequestRing(maxSendWr, maxSendSge, maxInlineData, device.maxMsgSize);
-    const recvWr = Math.min(2 ** Math.ceil(Math.log2(maxRecvWr)), device.maxQpWr);
-    const [handle, number] = verb(call, () =>
+    const asked = checkQueuePair<RdmaCompletionQueue, RdmaSharedReceiveQueue>(
+      pd,
+      init,
+      device,
+      INLINE,
+      { has: (cq) => cq instanceof RdmaCompletionQueue && this.cqs.get(cq.number) === cq },
+      { has: (srq) => this.srqs.get(srq.number) === srq },
+    );
+    const { sendCq, recvCq, srq, maxSendSge, maxRecvSge, maxInlineData } = asked;
+    const requests = new WorkRequestRing(asked.maxSendWr, maxSendSge, maxInlineData, device.maxMsgSize);
+    const maxRecvWr = Math.min(2 ** Math.ceil(Math.log2(asked.maxRecvWr)), device.maxQpWr);
+    const [handle, number] = verb('create a queue pair', () =>
       this.#device.createQp(
         pd.number,
         sendCq.number,
         recvCq.number,
         srq?.number ?? -1,
         Math.min(requests.capacity, device.maxQpWr),
-        recvWr,
+        maxRecvWr,
         maxSendSge,
         maxRecvSge,
         maxInlineData,
-        init.signalAll ?? false,
+        asked.signalAll,
       ),
     );
-    const receives = srq === undefined ? new ReceiveSlots(this.#device, false, handle, recvWr, maxRecvSge) : undefined;
+    const receives =
+      srq === undefined ? new ReceiveSlots(this.#device, false, handle, maxRecvWr, maxRecvSge) : undefined;
     const qp = new RdmaQueuePair(this, this.#device, {
-      ...{ pd, handle, number, sendCq, recvCq, srq, receives, requests },
+      ...{ pd, handle, number, sendCq, recvCq, srq, receives, requests, maxRecvWr, maxRecvSge },
     });
-    sendCq.users++;
-    recvCq.users++;
-    if (srq !== undefined) srq.users++;
-    pd.children++;
     this.queuePairs.set(number, qp);
     return qp;
   }
@@ -367,14 +358,6 @@ export class RdmaCoreContext implements Context {
   /** A receive of this queue pair has failed. */
   failed(number: number): void {
     this.queuePairs.get(number)?.fail();
-  }
-
-  #ownCq(call: string, name: string, cq: CompletionQueue): RdmaCompletionQueue {
-    if (cq instanceof RdmaCompletionQueue && this.cqs.get(cq.number) === cq) return cq;
-    throw new RmaError(
-      'ERR_VERBS',
-      `${call}: ${name} must be a completion queue of this context, not ${show(cq)} (EINVAL)`,
-    );
   }
 
   #takeAsyncEvents(): void {

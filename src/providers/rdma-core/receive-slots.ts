@@ -1,7 +1,7 @@
 /** Receives that are posted to one queue: their wrIds, while the device knows them by the number of their slot. */
-import { RmaError, show } from '../../errors.ts';
+import { RmaError } from '../../errors.ts';
 import type { RdmaContext } from '../../native.ts';
-import { checkInteger } from '../../verbs/checks.ts';
+import { checkReceiveEntry, checkReceiveId, type ReceiveSource } from '../core/receives.ts';
 
 /** Words of the posting function: native/rdma.cc, receiver. */
 const OWNER = 0;
@@ -10,7 +10,7 @@ const ENTRIES = 2;
 const ERRNO = 3;
 const WORDS = 4;
 
-export class ReceiveSlots {
+export class ReceiveSlots implements ReceiveSource {
   readonly capacity: number;
   readonly maxSge: number;
   /** Posted, and their completions not yet polled. */
@@ -32,20 +32,17 @@ export class ReceiveSlots {
     this.#post = device.receiver(shared, queue, this.#entries, this.#words);
   }
 
+  get building(): number {
+    return this.#building;
+  }
+
+  /** Forgets the receive being built. */
+  abort(): void {
+    this.#building = 0;
+  }
+
   add(lkey: number, address: number, length: number): void {
-    const call = 'post receive';
-    let why: string | undefined;
-    if (this.posted >= this.capacity) {
-      why = `the receive queue is full: it holds ${this.capacity} receives (ENOMEM)`;
-    } else if (this.#building >= this.maxSge) {
-      why = `a receive of this queue can have at most ${this.maxSge} scatter entries (EINVAL)`;
-    } else if (length >>> 0 !== length || !Number.isSafeInteger(address) || address < 0) {
-      why = `${show(length)} bytes at address ${show(address)} are not a valid range of memory (EINVAL)`;
-    }
-    if (why !== undefined) {
-      this.#building = 0;
-      throw new RmaError('ERR_VERBS', `${call}: ${why}`);
-    }
+    checkReceiveEntry(this, address, length);
     const at = 3 * this.#building++;
     this.#entries[at] = address;
     this.#entries[at + 1] = length;
@@ -54,10 +51,7 @@ export class ReceiveSlots {
 
   /** @param owner what completions name this queue by */
   post(owner: number, wrId: number, lkey: number, address: number, length: number): void {
-    if (!Number.isSafeInteger(wrId) || wrId < 0) {
-      this.#building = 0;
-      checkInteger('post receive', 'wrId', wrId, 0, Number.MAX_SAFE_INTEGER);
-    }
+    checkReceiveId(this, wrId);
     this.add(lkey, address, length);
     // An entry of no bytes needs no region, and some devices look at its key all the same.
     const entries = this.#building === 1 && length === 0 ? 0 : this.#building;
@@ -76,7 +70,7 @@ export class ReceiveSlots {
 
   /** Checks a receive that will not be posted. @returns its wrId */
   refuse(wrId: number, lkey: number, address: number, length: number): number {
-    checkInteger('post receive', 'wrId', wrId, 0, Number.MAX_SAFE_INTEGER);
+    checkReceiveId(this, wrId);
     this.add(lkey, address, length);
     this.#building = 0;
     return wrId;

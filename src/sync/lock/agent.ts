@@ -18,11 +18,11 @@
  * does not stand there.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
+import type { ProcessorTime } from '../../comm/job.ts';
 import type { Operation } from '../../comm/operation.ts';
 import { RmaError } from '../../errors.ts';
 import { MESSAGE_HEADER, type OperationQueue, type QueuedOperations } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
-import type { ProcessorTime } from '../../verbs/device.ts';
 import type { Attempt, LockCounts } from './scheme.ts';
 
 const Message = Object.freeze({

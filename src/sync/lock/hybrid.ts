@@ -24,8 +24,8 @@
  * In virtual time the words of the node are touched in its order (`ProcessorTime.inOrder`): locks are taken when this rank waits, and given back by `touch`.
  */
 
+import type { ProcessorTime } from '../../comm/job.ts';
 import type { Operation } from '../../comm/operation.ts';
-import type { ProcessorTime } from '../../verbs/device.ts';
 import { type Ask, attemptByAgent, type Gate, Grant, type LockAgent, type LockRequest } from './agent.ts';
 import { locksByAgent, type Words } from './by-agent.ts';
 import { LEAST_BATCH } from './direct.ts';
@@ -397,7 +397,7 @@ export const hybrid = lockKind({
     const nodeOf = (rank: number, as: number): NodeWords => {
       const words = parts.nodeWords(rank);
       const lock = new QueueLock(words.subarray(HYBRID_WORDS), as, [...lids, lids[rank]], context);
-      return { words, lock, processor: context.processor };
+      return { words, lock, processor: job.processor };
     };
     const policy = new MigrationPolicy(parts.options.lockMigration);
     const gate = ({ counts, ownWord }: Words): Gate =>

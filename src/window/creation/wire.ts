@@ -41,7 +41,12 @@ export function* makeWire(
   const make = (): RequestTransfer => {
     const { progress } = job;
     const notifies = fenceNamed(hints.fence).notifies === true;
-    const patience = { now: () => progress.now(), findFailure: () => job.findFailure(), timeout: progress.timeout };
+    const patience = {
+      now: () => progress.now(),
+      findFailure: () => job.findFailure(),
+      timeout: progress.timeout,
+      processor: job.processor,
+    };
     const wire = new RequestTransfer(
       job.context,
       job.pd,
@@ -70,9 +75,10 @@ export function* makeWire(
     const failure = job.failure();
     return failure instanceof RankFailedError ? group.worldRanks.indexOf(failure.rank) : -1;
   };
-  const stripes = new RemoteStripes(job.context, wire, comm.rank, size, (rank, i) => words.stripe(rank, i), {
+  const stripes = new RemoteStripes(wire, comm.rank, size, (rank, i) => words.stripe(rank, i), {
     now: () => job.progress.now(),
     failed,
+    processor: job.processor,
   });
   const updates = new RequestUpdates(wire, comm.rank, regions, stripes, inBulk(hints), loadNative());
   return { wire, updates };

@@ -1,0 +1,59 @@
+/** What a queue pair is connected to, which way leads there, and how far what it has sent has come on that way. */
+import { WrOpcode } from '../../verbs/queue-pair.ts';
+import type { ModelledContext } from './context.ts';
+import type { ModelledQueuePair } from './queue-pair.ts';
+
+export class Connection {
+  destLid = -1;
+  /** When the last byte of its last long message has left the adapter. */
+  lastGone = 0;
+  /** Messages of this queue pair come in order: when the last one comes, and when it is carried out. */
+  lastArrival = 0;
+  lastExecuted = 0;
+  readonly #context: ModelledContext;
+  readonly #number: number;
+  #destNumber = 0;
+  /** Messages that have gone and come on this connection. */
+  #messages = 0;
+
+  /** @param number of the queue pair at this end */
+  constructor(context: ModelledContext, number: number) {
+    this.#context = context;
+    this.#number = number;
+  }
+
+  connect(lid: number, number: number): void {
+    this.destLid = lid;
+    this.#destNumber = number;
+  }
+
+  disconnect(): void {
+    this.destLid = -1;
+  }
+
+  /** The queue pair at the other end, if it is there and connected to this one. */
+  peer(): ModelledQueuePair | undefined {
+    if (this.destLid < 0) return undefined;
+    const context = this.#context.shared.contexts[this.destLid];
+    const peer = context?.queuePairs.get(this.#destNumber);
+    return peer?.connection.leadsTo(this.#context.lid, this.#number) ? peer : undefined;
+  }
+
+  leadsTo(lid: number, number: number): boolean {
+    return this.destLid === lid && this.#destNumber === number;
+  }
+
+  /** Whether the way to the other end is the memory of the node. */
+  goesByMemory(opcode: number): boolean {
+    const { node } = this.#context.fabric;
+    const message = opcode === WrOpcode.SEND || opcode === WrOpcode.SEND_WITH_IMM;
+    return (message ? node.messagesByMemory : node.rdmaByMemory) === 1 && this.#context.near(this.destLid);
+  }
+
+  countMessage(): void {
+    if (this.goesByMemory(WrOpcode.SEND)) return;
+    const context = this.#context;
+    const { pollThreshold, pollLimit } = context.fabric.host;
+    if (++this.#messages === pollThreshold + 1 && context.polled < pollLimit) context.polled++;
+  }
+}

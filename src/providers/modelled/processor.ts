@@ -1,0 +1,66 @@
+/**
+ * The rank's processor on a modelled fabric, where work besides the verbs takes virtual time only if it is reported here. Times
+ * are microseconds.
+ */
+import type { ModelledContext } from './context.ts';
+
+export class ProcessorTime {
+  readonly #context: ModelledContext;
+
+  constructor(context: ModelledContext) {
+    this.#context = context;
+  }
+
+  /** Spends this time on computation. */
+  spend(microseconds: number): void {
+    this.#context.cpu.spend(microseconds);
+  }
+
+  /** Spends the time of copying these bytes from memory to memory. */
+  copy(bytes: number): void {
+    this.spend(bytes * this.#context.fabric.host.copy);
+  }
+
+  /** Spends the time of combining these bytes of two operands. */
+  combine(bytes: number): void {
+    this.spend(bytes * this.#context.fabric.host.combine);
+  }
+
+  /** Spends the time of starting a reduction: temporary memory, the first copy. */
+  reduction(): void {
+    this.spend(this.#context.fabric.host.reduction);
+  }
+
+  /** Spends the time of an atomic instruction on memory that the ranks of a node share. */
+  atomic(): void {
+    this.spend(this.#context.fabric.node.atomic);
+  }
+
+  /**
+   * Whether code that runs now has a defined place in virtual time. A rank's own task has none between two waits: tasks that
+   * continue at the same time run one after the other in no defined order. Only code with a defined place may access memory that
+   * the ranks of a node share.
+   */
+  get inOrder(): boolean {
+    return this.#context.simulator.inEvent;
+  }
+
+  /** Calls `access` at a defined place in virtual time: at once, or when the task's step is over. Then checks again what the rank waits for. */
+  touch(access: () => void): void {
+    if (this.inOrder) access();
+    else this.#context.touch(access);
+  }
+
+  /**
+   * Announces that the next request only polls for a change, and makes no progress if there is none. The simulator uses it to
+   * detect ranks that would poll for ever.
+   */
+  asks(): void {
+    this.#context.cpu.asking = true;
+  }
+
+  /** Processes the next event, in a call that must not return before its requests are answered. Tasks that the event wakes continue after this one. */
+  letPass(): void {
+    this.#context.simulator.letPass();
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * A request on its way to the other end and back, as events:
+ *
+ *     ARRIVE    its first packet has come; it is taken in when those before it are:                      `Network.arrive`, `atomic`
+ *     EXECUTE   it is checked and carried out, in the order of its queue pair; bytes are moved:          `Responder`
+ *     RETURN    the answer of a read or an atomic has come back:                                         `Network.arrive`
+ *     DONE      the sender knows; so it does in REFUSED (no receive was posted) and TIMEOUT (nobody has answered)
+ *
+ * A request has at most one transit that counts. When the receiver was not ready, or nobody answered, what was sent behind that
+ * request is out of sequence, and discarded: those transits do not count any more, wherever they are, and the requests are sent
+ * again. The same when a queue pair forgets its requests (ERR, RESET).
+ *
+ * What a read finds is kept on its way back, since later requests may change what it has found.
+ */
+import { WcStatus } from '../../verbs/completion-queue.ts';
+import { WrOpcode } from '../../verbs/queue-pair.ts';
+import { Mapping } from '../emulator/mapping.ts';
+import type { ModelledFabric } from './context.ts';
+import type { FabricEvent } from './event-queue.ts';
+import type { Requester } from './requester.ts';
+
+/** The responder's answer, besides statuses: no receive was posted; nobody is there. */
+export const NOT_READY = -2;
+const NO_ANSWER = -3;
+
+const Stage = Object.freeze({ ARRIVE: 0, EXECUTE: 1, RETURN: 2, DONE: 3, REFUSED: 4, TIMEOUT: 5 });
+
+const NOTHING_FOUND = new Mapping(new ArrayBuffer(8));
+
+export class Transit implements FabricEvent {
+  requester!: Requester;
+  request = 0;
+  opcode = 0;
+  /** Of the message; an answer of a read has as many. */
+  bytes = 0;
+  status = 0;
+  /** It does not only ask whether something has changed. */
+  counted = false;
+  #stage: number = Stage.ARRIVE;
+  #found = NOTHING_FOUND;
+  readonly #shared: ModelledFabric;
+
+  constructor(shared: ModelledFabric) {
+    this.#shared = shared;
+  }
+
+  /** What a read or an atomic has found, from byte 0 on. */
+  get found(): Mapping {
+    return this.#found;
+  }
+
+  /** Makes room for what is found. */
+  keep(bytes: number): Mapping {
+    if (this.#found === NOTHING_FOUND || this.#found.u8.length < bytes) {
+      this.#found = new Mapping(new ArrayBuffer(Math.max(64, 2 ** Math.ceil(Math.log2(bytes)))));
+    }
+    return this.#found;
+  }
+
+  /** Leaves the sender's adapter. @param entries pieces that the adapter gathers */
+  depart(entries: number): void {
+    const bytes = this.#sent();
+    const { network, faults, simulator, fabric } = this.#shared;
+    const { connection, lid } = this.requester;
+    const { now } = simulator;
+    const { latency, gap } = fabric.node;
+    const arrival = connection.goesByMemory(this.opcode)
+      ? now + latency + bytes * gap
+      : network.depart(now, lid, connection.destLid, bytes, entries);
+    if (!network.isShort(bytes)) connection.lastGone = network.freeToSend(lid, bytes);
+    connection.lastArrival = Math.max(arrival + faults.drawDelay(), connection.lastArrival);
+    this.#at(Stage.ARRIVE, connection.lastArrival, connection.destLid);
+  }
+
+  /** Is lost: the sender learns that nobody answers. */
+  lose(): void {
+    const { simulator, fabric } = this.#shared;
+    simulator.lost();
+    this.#at(Stage.TIMEOUT, simulator.now + fabric.retry.timeout, this.requester.lid);
+  }
+
+  happen(): void {
+    if (!this.requester.counts(this)) {
+      this.#shared.giveBack(this);
+      return;
+    }
+    switch (this.#stage) {
+      case Stage.ARRIVE:
+        this.#arrive();
+        return;
+      case Stage.EXECUTE:
+        this.#execute();
+        return;
+      case Stage.RETURN:
+        this.#return();
+        return;
+      case Stage.DONE:
+        this.requester.done(this);
+        return;
+      case Stage.REFUSED:
+        this.requester.refused(this);
+        return;
+      default:
+        this.requester.timeOut(this);
+    }
+  }
+
+  #arrive(): void {
+    const { network, simulator } = this.#shared;
+    const { connection } = this.requester;
+    const { opcode } = this;
+    const dest = connection.destLid;
+    let time = connection.goesByMemory(opcode) ? simulator.now : network.arrive(simulator.now, dest, this.#sent());
+    time = Math.max(time, connection.lastExecuted);
+    if (opcode > WrOpcode.RDMA_READ) time = network.atomic(time, dest);
+    connection.lastExecuted = time;
+    this.#at(Stage.EXECUTE, time, dest);
+  }
+
+  #execute(): void {
+    const { network, simulator, fabric, faults } = this.#shared;
+    const { requester, opcode, bytes } = this;
+    const { connection, lid } = requester;
+    const { now } = simulator;
+    const dest = connection.destLid;
+    const peer = connection.peer();
+    const placed = faults.placement > 0 && opcode !== WrOpcode.RDMA_WRITE ? (peer?.responder.lastPlaced ?? 0) : 0;
+    if (placed > now) {
+      // What is seen after this must be in memory.
+      connection.lastExecuted = Math.max(connection.lastExecuted, placed);
+      simulator.at(placed, dest, this);
+      return;
+    }
+    const status = peer?.isReady ? peer.responder.carryOut(this) : NO_ANSWER;
+    this.status = status;
+    const byMemory = connection.goesByMemory(opcode);
+    if (status === WcStatus.SUCCESS && opcode >= WrOpcode.RDMA_READ) {
+      // The answer is sent by the other adapter, with the data.
+      const { latency, gap } = fabric.node;
+      const time = byMemory
+        ? now + latency + bytes * gap
+        : network.depart(now + fabric.adapter.read, dest, lid, bytes, bytes > 0 ? 1 : 0);
+      this.#at(Stage.RETURN, time + faults.drawDelay(), lid);
+      return;
+    }
+    if (status === NO_ANSWER) {
+      requester.discardBehind(this.request);
+      this.#at(Stage.TIMEOUT, now + fabric.retry.timeout, lid);
+      return;
+    }
+    if (status === NOT_READY) requester.discardBehind(this.request);
+    const known = now + (byMemory ? fabric.node.latency : network.acknowledgement(dest, lid));
+    this.#at(status === NOT_READY ? Stage.REFUSED : Stage.DONE, known, lid);
+  }
+
+  #return(): void {
+    const { network, simulator } = this.#shared;
+    const { connection, lid } = this.requester;
+    const { now } = simulator;
+    this.#at(Stage.DONE, connection.goesByMemory(this.opcode) ? now : network.arrive(now, lid, this.bytes), lid);
+  }
+
+  /** Bytes that go to the other end. */
+  #sent(): number {
+    return this.opcode >= WrOpcode.RDMA_READ ? 0 : this.bytes;
+  }
+
+  #at(stage: number, time: number, lid: number): void {
+    this.#stage = stage;
+    this.#shared.simulator.at(time, lid, this);
+  }
+}
