@@ -23,8 +23,36 @@
 namespace onesided {
 namespace {
 
+// Groups of base types.
+constexpr unsigned kIntegers = 1;
+constexpr unsigned kFloats = 2;
+constexpr unsigned kBytes = 4;
+constexpr unsigned kPairs = 8;
+constexpr unsigned kAll = kIntegers | kFloats | kBytes | kPairs;
+
+// A row an operation, with the types on which it is defined (MPI 4.1, section 6.9.2): in the order of their codes, as in src/datatype/op.ts.
+#define ONESIDED_OPERATIONS(ROW) \
+  ROW(kSum, kIntegers | kFloats) \
+  ROW(kProd, kIntegers | kFloats) \
+  ROW(kMin, kIntegers | kFloats) \
+  ROW(kMax, kIntegers | kFloats) \
+  ROW(kLand, kIntegers) \
+  ROW(kLor, kIntegers) \
+  ROW(kLxor, kIntegers) \
+  ROW(kBand, kIntegers | kBytes) \
+  ROW(kBor, kIntegers | kBytes) \
+  ROW(kBxor, kIntegers | kBytes) \
+  ROW(kReplace, kAll) \
+  ROW(kNoOp, kAll) \
+  ROW(kMinloc, kPairs) \
+  ROW(kMaxloc, kPairs)
+
+#define ONESIDED_CODE(code, types) code,
+#define ONESIDED_TYPES(code, types) types,
+enum Op { ONESIDED_OPERATIONS(ONESIDED_CODE) kOps };
+constexpr unsigned kDefinedOn[kOps] = {ONESIDED_OPERATIONS(ONESIDED_TYPES)};
+
 // The numbers of src/datatype/codes.ts.
-enum Op { kSum, kProd, kMin, kMax, kLand, kLor, kLxor, kBand, kBor, kBxor, kReplace, kNoOp, kMinloc, kMaxloc, kOps };
 enum Type {
   kInt8, kUint8, kInt16, kUint16, kInt32, kUint32, kInt64, kUint64, kFloat32, kFloat64, kByte,
   kFloatInt, kDoubleInt, kLongInt, kShortInt, kTwoInt, kTypes
@@ -115,6 +143,8 @@ T larger(T a, T b) {
 template <Op op, typename V, size_t index_at, size_t stride>
 Pair<V, index_at, stride> combine(Pair<V, index_at, stride> target, Pair<V, index_at, stride> origin) {
   if constexpr (op == kReplace) return origin;
+  if constexpr (op == kNoOp) return target;
+  static_assert(op == kReplace || op == kNoOp || op == kMinloc || op == kMaxloc, "its arithmetic on pairs is missing");
   if (target.value == origin.value) return {target.value, target.index < origin.index ? target.index : origin.index};
   if (target.value != target.value) return target;
   if (origin.value != origin.value) return origin;
@@ -125,14 +155,15 @@ Pair<V, index_at, stride> combine(Pair<V, index_at, stride> target, Pair<V, inde
 template <Op op, typename T>
 T combine(T target, T origin) {
   if constexpr (op == kReplace) return origin;
-  if constexpr (op == kMin) return smaller(target, origin);
-  if constexpr (op == kMax) return larger(target, origin);
-  if constexpr (op == kLand) return static_cast<T>(target != 0 && origin != 0);
-  if constexpr (op == kLor) return static_cast<T>(target != 0 || origin != 0);
-  if constexpr (op == kLxor) return static_cast<T>((target != 0) != (origin != 0));
-  if constexpr (std::is_floating_point_v<T>) {
-    return op == kSum ? target + origin : target * origin;
-  } else {
+  else if constexpr (op == kNoOp) return target;
+  else if constexpr (op == kMin) return smaller(target, origin);
+  else if constexpr (op == kMax) return larger(target, origin);
+  else if constexpr (op == kLand) return static_cast<T>(target != 0 && origin != 0);
+  else if constexpr (op == kLor) return static_cast<T>(target != 0 || origin != 0);
+  else if constexpr (op == kLxor) return static_cast<T>((target != 0) != (origin != 0));
+  else {
+    static_assert(op == kSum || op == kProd, "its arithmetic is missing");
+    if constexpr (std::is_floating_point_v<T>) return op == kSum ? target + origin : target * origin;
     // In 64 bits: small unsigned types would be promoted to int, whose overflow is undefined.
     const auto a = static_cast<uint64_t>(target);
     const auto b = static_cast<uint64_t>(origin);
@@ -146,16 +177,18 @@ inline T update(T* element, T origin) {
   auto* bits = reinterpret_cast<Bits<T>*>(element);
   const auto operand = bitCast<Bits<T>>(origin);
   if constexpr (op == kReplace) return bitCast<T>(__atomic_exchange_n(bits, operand, __ATOMIC_SEQ_CST));
-  if constexpr (op == kNoOp) return bitCast<T>(__atomic_load_n(bits, __ATOMIC_SEQ_CST));
-  if constexpr (op == kBand) return bitCast<T>(__atomic_fetch_and(bits, operand, __ATOMIC_SEQ_CST));
-  if constexpr (op == kBor) return bitCast<T>(__atomic_fetch_or(bits, operand, __ATOMIC_SEQ_CST));
-  if constexpr (op == kBxor) return bitCast<T>(__atomic_fetch_xor(bits, operand, __ATOMIC_SEQ_CST));
-  if constexpr (op == kSum && std::is_integral_v<T>) return bitCast<T>(__atomic_fetch_add(bits, operand, __ATOMIC_SEQ_CST));
-  Bits<T> seen = __atomic_load_n(bits, __ATOMIC_RELAXED);
-  for (;;) {
-    const T before = bitCast<T>(seen);
-    const auto after = bitCast<Bits<T>>(combine<op, T>(before, origin));
-    if (__atomic_compare_exchange_n(bits, &seen, after, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return before;
+  else if constexpr (op == kNoOp) return bitCast<T>(__atomic_load_n(bits, __ATOMIC_SEQ_CST));
+  else if constexpr (op == kBand) return bitCast<T>(__atomic_fetch_and(bits, operand, __ATOMIC_SEQ_CST));
+  else if constexpr (op == kBor) return bitCast<T>(__atomic_fetch_or(bits, operand, __ATOMIC_SEQ_CST));
+  else if constexpr (op == kBxor) return bitCast<T>(__atomic_fetch_xor(bits, operand, __ATOMIC_SEQ_CST));
+  else if constexpr (op == kSum) return bitCast<T>(__atomic_fetch_add(bits, operand, __ATOMIC_SEQ_CST));
+  else {
+    Bits<T> seen = __atomic_load_n(bits, __ATOMIC_RELAXED);
+    for (;;) {
+      const T before = bitCast<T>(seen);
+      const auto after = bitCast<Bits<T>>(combine<op, T>(before, origin));
+      if (__atomic_compare_exchange_n(bits, &seen, after, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return before;
+    }
   }
 }
 
@@ -442,42 +475,22 @@ struct Scattered {
   }
 };
 
+template <typename T>
+constexpr unsigned kGroupOf = std::is_integral_v<T> ? kIntegers | kBytes : std::is_floating_point_v<T> ? kFloats : kPairs;
+
 // Calls `work.apply<op, T>()`: void, or how many elements are done.
 template <typename T, typename Work>
 auto applyTo(int op, const Work& work) -> decltype(work.template apply<kNoOp, T>()) {
   using Done = decltype(work.template apply<kNoOp, T>());
+#define ONESIDED_CASE(code, types) \
+  case code: \
+    if constexpr (((types) & kGroupOf<T>) != 0) return work.template apply<code, T>(); \
+    break;
   switch (op) {
-    case kSum: return work.template apply<kSum, T>();
-    case kProd: return work.template apply<kProd, T>();
-    case kMin: return work.template apply<kMin, T>();
-    case kMax: return work.template apply<kMax, T>();
-    case kReplace: return work.template apply<kReplace, T>();
-    case kNoOp: return work.template apply<kNoOp, T>();
+    ONESIDED_OPERATIONS(ONESIDED_CASE)
     default: break;
   }
-  if constexpr (std::is_integral_v<T>) {
-    switch (op) {
-      case kLand: return work.template apply<kLand, T>();
-      case kLor: return work.template apply<kLor, T>();
-      case kLxor: return work.template apply<kLxor, T>();
-      case kBand: return work.template apply<kBand, T>();
-      case kBor: return work.template apply<kBor, T>();
-      case kBxor: return work.template apply<kBxor, T>();
-      default: break;
-    }
-  }
   return Done();
-}
-
-template <typename T, typename Work>
-size_t applyToPair(int op, const Work& work) {
-  switch (op) {
-    case kMinloc: return work.template apply<kMinloc, T>();
-    case kMaxloc: return work.template apply<kMaxloc, T>();
-    case kReplace: return work.template apply<kReplace, T>();
-    case kNoOp: return work.template apply<kNoOp, T>();
-    default: return 0;
-  }
 }
 
 // Integers and bytes.
@@ -502,22 +515,21 @@ size_t applyHeld(int op, int type, const Work& work) {
   switch (type) {
     case kFloat32: return applyTo<float>(op, work);
     case kFloat64: return applyTo<double>(op, work);
-    case kFloatInt: return applyToPair<Pair<float, 4, 8>>(op, work);
-    case kDoubleInt: return applyToPair<Pair<double, 8, 16>>(op, work);
-    case kLongInt: return applyToPair<Pair<int64_t, 8, 16>>(op, work);
-    case kShortInt: return applyToPair<Pair<int16_t, 4, 8>>(op, work);
-    default: return applyToPair<Pair<int32_t, 4, 8>>(op, work);
+    case kFloatInt: return applyTo<Pair<float, 4, 8>>(op, work);
+    case kDoubleInt: return applyTo<Pair<double, 8, 16>>(op, work);
+    case kLongInt: return applyTo<Pair<int64_t, 8, 16>>(op, work);
+    case kShortInt: return applyTo<Pair<int16_t, 4, 8>>(op, work);
+    default: return applyTo<Pair<int32_t, 4, 8>>(op, work);
   }
 }
 
-// As MPI 4.1, section 6.9.2 has it, and `opAllowed` in src/datatype/base.ts.
-bool allowed(int64_t op, int64_t type) {
-  if (op == kReplace || op == kNoOp) return true;
-  if (type > kByte || op >= kMinloc) return type > kByte && op >= kMinloc;
-  if (type == kByte) return op >= kBand && op <= kBxor;
-  if (type == kFloat32 || type == kFloat64) return op <= kMax;
-  return true;
+unsigned groupOf(int64_t type) {
+  if (type == kFloat32 || type == kFloat64) return kFloats;
+  if (type == kByte) return kBytes;
+  return type > kByte ? kPairs : kIntegers;
 }
+
+bool allowed(int64_t op, int64_t type) { return (kDefinedOn[op] & groupOf(type)) != 0; }
 
 bool readOperation(napi_env env, napi_value op, napi_value type, const char* call, bool integers, int64_t* opCode, int64_t* typeCode) {
   if (!readInteger(env, op, call, "the operation", 0, kOps - 1, opCode) ||

@@ -18,7 +18,7 @@ struct Stripes {
   int32_t me;
 };
 
-// For the thread that serves atomic requests of other processes (server.cc). Numbers as in src/datatype/codes.ts.
+// For the thread that serves atomic requests of other processes (server.cc). Numbers as in src/datatype/codes.ts and op.ts.
 // Bytes from an element to the next, or 0 for a type that there is not.
 size_t elementBytes(int64_t type);
 size_t elementAlignment(int64_t type);

@@ -1,6 +1,6 @@
 /** Checks of what is given to collectives, before anything is sent: a call that is refused has not begun. */
 import { opAllowed, ownView, TYPE_NAMES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
-import { isOp, Op } from '../datatype/op.ts';
+import { isOp, MOVES, type Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
 import { showRank } from './group.ts';
 
@@ -57,7 +57,7 @@ export function checkBuffers(call: string, givenSend: TypedArray, givenReceive: 
 /** @param code `TypeCode` of the operands */
 export function checkOp(call: string, op: Op, code: number): void {
   if (!isOp(op)) throw argumentTypeError(`${call}: op must be a member of Op, not ${show(op)}`, 'ERR_OP');
-  if (op === Op.REPLACE || op === Op.NO_OP) throw new RmaError('ERR_OP', `${call}: ${op} is for windows only`);
+  if ((op.traits & MOVES) !== 0) throw new RmaError('ERR_OP', `${call}: ${op} is for windows only`);
   if (!opAllowed(op.code, code)) throw new RmaError('ERR_OP', `${call}: ${op} is not defined on ${TYPE_NAMES[code]}`);
 }
 

@@ -4,7 +4,7 @@
  */
 
 import type { TypedArray } from './base.ts';
-import { OpCode } from './codes.ts';
+import { OpCode } from './op.ts';
 
 /** `target op origin` for types that are numbers. `NO_OP` gives `target`, `REPLACE` gives `origin`. */
 export function combineNumber(op: number, target: number, origin: number): number {

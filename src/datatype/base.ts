@@ -2,7 +2,8 @@
 import { types } from 'node:util';
 import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf, bytesOfView, lengthOf, tagOf } from '../intrinsics.ts';
-import { OpCode, TypeCode } from './codes.ts';
+import { TypeCode } from './codes.ts';
+import { BYTES, FLOATS, INTEGERS, PAIRS, traitsOf } from './op.ts';
 
 /** Any typed array that can be an origin, a result or a reduction operand. */
 export type TypedArray =
@@ -120,14 +121,15 @@ export function isTypedArrayConstructor(value: unknown): value is TypedArrayCons
   return (CONSTRUCTORS as ReadonlySet<unknown>).has(value);
 }
 
-/** Whether MPI allows an operation on a base type (MPI 4.1, 6.9.2): bits for integers and bytes, arithmetic for numbers. */
+/** Whether MPI allows an operation on a base type (MPI 4.1, 6.9.2). */
 export function opAllowed(op: number, type: number): boolean {
-  if (op === OpCode.REPLACE || op === OpCode.NO_OP) return true;
-  if (type >= TypeCode.FLOAT_INT || op >= OpCode.MINLOC) return type >= TypeCode.FLOAT_INT && op >= OpCode.MINLOC;
-  const bitwise = op === OpCode.BAND || op === OpCode.BOR || op === OpCode.BXOR;
-  if (type === TypeCode.BYTE) return bitwise;
-  if (type === TypeCode.FLOAT32 || type === TypeCode.FLOAT64) return !bitwise && op <= OpCode.MAX;
-  return true;
+  return (traitsOf(op) & groupOf(type)) !== 0;
+}
+
+function groupOf(type: number): number {
+  if (type === TypeCode.FLOAT32 || type === TypeCode.FLOAT64) return FLOATS;
+  if (type === TypeCode.BYTE) return BYTES;
+  return type > TypeCode.BYTE ? PAIRS : INTEGERS;
 }
 
 const keysOf = Object.getPrototypeOf(Uint8Array.prototype).keys as (this: TypedArray) => unknown;

@@ -1,4 +1,4 @@
-/** Numbers of base types and operations, the same in TypeScript and in native/. */
+/** Numbers of base types, the same in TypeScript and in native/. */
 export const TypeCode = Object.freeze({
   INT8: 0,
   UINT8: 1,
@@ -16,21 +16,4 @@ export const TypeCode = Object.freeze({
   LONG_INT: 13,
   SHORT_INT: 14,
   TWO_INT: 15,
-});
-
-export const OpCode = Object.freeze({
-  SUM: 0,
-  PROD: 1,
-  MIN: 2,
-  MAX: 3,
-  LAND: 4,
-  LOR: 5,
-  LXOR: 6,
-  BAND: 7,
-  BOR: 8,
-  BXOR: 9,
-  REPLACE: 10,
-  NO_OP: 11,
-  MINLOC: 12,
-  MAXLOC: 13,
 });

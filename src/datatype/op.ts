@@ -1,5 +1,7 @@
-/** MPI's predefined reduction operations (MPI 4.1, section 6.9.2) and those only RMA has (12.3.4). */
-import { OpCode } from './codes.ts';
+/**
+ * MPI's predefined reduction operations (MPI 4.1, section 6.9.2) and those only RMA has (12.3.4): `Op` has a row for each,
+ * from which all else follows. What they calculate is in arithmetic.ts; native/accumulate.cc has the same table.
+ */
 
 /** A predefined operation. RMA does not allow user-defined operations (MPI 4.1, 12.3.4). */
 class PredefinedOp {
@@ -9,10 +11,13 @@ class PredefinedOp {
   readonly name: string;
   /** The number of the operation. */
   readonly code: number;
+  /** @internal What of `INTEGERS`, … is true of it: a field of a constant, which costs the fast path nothing. */
+  readonly traits: number;
 
-  constructor(name: string, code: number) {
+  constructor(name: string, code: number, traits: number) {
     this.name = name;
     this.code = code;
+    this.traits = traits;
     Object.freeze(this);
   }
 
@@ -41,8 +46,27 @@ export function isOp(value: unknown): value is Op {
   return PredefinedOp.is(value);
 }
 
-function made<K extends OpKind>(name: string, code: number): Op<K> {
-  return new PredefinedOp(name, code) as Op<K>;
+/** Traits of operations: the groups of base types on which they are defined, and what else is asked about them. */
+export const INTEGERS = 1;
+export const FLOATS = 2;
+export const BYTES = 4;
+export const PAIRS = 8;
+/** It changes the target, and takes something from the origin for that. */
+export const CHANGES = 16;
+/** It combines nothing: for windows only. */
+export const MOVES = 32;
+
+const TRAITS_OF_KIND: Readonly<Record<OpKind, number>> = {
+  move: MOVES | INTEGERS | FLOATS | BYTES | PAIRS,
+  arithmetic: INTEGERS | FLOATS,
+  logical: INTEGERS,
+  bitwise: INTEGERS | BYTES,
+  location: PAIRS,
+};
+
+/** @param code the same in native/accumulate.cc; less than 15, which stands for no operation (collective-signature.ts) */
+function made<K extends OpKind>(name: string, code: number, kind: K, changes: 0 | typeof CHANGES = CHANGES): Op<K> {
+  return new PredefinedOp(name, code, TRAITS_OF_KIND[kind] | changes) as Op<K>;
 }
 
 /**
@@ -51,35 +75,52 @@ function made<K extends OpKind>(name: string, code: number): Op<K> {
  */
 export const Op = Object.freeze({
   /** Adds (`MPI_SUM`). Integers wrap around. */
-  SUM: made<'arithmetic'>('SUM', OpCode.SUM),
+  SUM: made('SUM', 0, 'arithmetic'),
   /** Multiplies (`MPI_PROD`). Integers wrap around. */
-  PROD: made<'arithmetic'>('PROD', OpCode.PROD),
+  PROD: made('PROD', 1, 'arithmetic'),
   /** Takes the smaller value (`MPI_MIN`); NaN if either value is NaN. */
-  MIN: made<'arithmetic'>('MIN', OpCode.MIN),
+  MIN: made('MIN', 2, 'arithmetic'),
   /** Takes the larger value (`MPI_MAX`); NaN if either value is NaN. */
-  MAX: made<'arithmetic'>('MAX', OpCode.MAX),
+  MAX: made('MAX', 3, 'arithmetic'),
   /** Logical and (`MPI_LAND`): 1 if both values are nonzero, otherwise 0. Integers only. */
-  LAND: made<'logical'>('LAND', OpCode.LAND),
+  LAND: made('LAND', 4, 'logical'),
   /** Logical or (`MPI_LOR`): 1 if at least one value is nonzero, otherwise 0. Integers only. */
-  LOR: made<'logical'>('LOR', OpCode.LOR),
+  LOR: made('LOR', 5, 'logical'),
   /** Logical exclusive or (`MPI_LXOR`): 1 if exactly one value is nonzero, otherwise 0. Integers only. */
-  LXOR: made<'logical'>('LXOR', OpCode.LXOR),
+  LXOR: made('LXOR', 6, 'logical'),
   /** Bitwise and (`MPI_BAND`). Integers and bytes only. */
-  BAND: made<'bitwise'>('BAND', OpCode.BAND),
+  BAND: made('BAND', 7, 'bitwise'),
   /** Bitwise or (`MPI_BOR`). Integers and bytes only. */
-  BOR: made<'bitwise'>('BOR', OpCode.BOR),
+  BOR: made('BOR', 8, 'bitwise'),
   /** Bitwise exclusive or (`MPI_BXOR`). Integers and bytes only. */
-  BXOR: made<'bitwise'>('BXOR', OpCode.BXOR),
+  BXOR: made('BXOR', 9, 'bitwise'),
   /** Replaces the target's value by the origin's (`MPI_REPLACE`): an atomic put. Windows only. */
-  REPLACE: made<'move'>('REPLACE', OpCode.REPLACE),
+  REPLACE: made('REPLACE', 10, 'move'),
   /** Leaves the target's value unchanged (`MPI_NO_OP`): an atomic get. Windows only. */
-  NO_OP: made<'move'>('NO_OP', OpCode.NO_OP),
+  NO_OP: made('NO_OP', 11, 'move', 0),
   /**
    * Takes the pair with the smaller value (`MPI_MINLOC`); of equal values, the pair with the smaller index. NaN wins.
    */
-  MINLOC: made<'location'>('MINLOC', OpCode.MINLOC),
+  MINLOC: made('MINLOC', 12, 'location'),
   /**
    * Takes the pair with the larger value (`MPI_MAXLOC`); of equal values, the pair with the smaller index. NaN wins.
    */
-  MAXLOC: made<'location'>('MAXLOC', OpCode.MAXLOC),
+  MAXLOC: made('MAXLOC', 13, 'location'),
 });
+
+/** The codes of the operations, by name. */
+export const OpCode = Object.freeze(
+  Object.fromEntries(Object.values(Op).map(({ name, code }) => [name, code])),
+) as Readonly<Record<keyof typeof Op, number>>;
+
+const TRAITS = Uint8Array.from(Object.values(Op), ({ traits }) => traits);
+
+/** The traits of the operation of a code. */
+export function traitsOf(code: number): number {
+  return TRAITS[code];
+}
+
+/** Whether the operation of a code changes the target; if not, it takes nothing from the origin. */
+export function changesTarget(code: number): boolean {
+  return (TRAITS[code] & CHANGES) !== 0;
+}

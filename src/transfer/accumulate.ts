@@ -4,8 +4,9 @@
  */
 import { combineNumber } from '../datatype/arithmetic.ts';
 import { DATA_SIZES, PAIR_PARTS, partOf, type TypedArray } from '../datatype/base.ts';
-import { OpCode, TypeCode } from '../datatype/codes.ts';
+import { TypeCode } from '../datatype/codes.ts';
 import { elementOffsets, type Side } from '../datatype/layout.ts';
+import { changesTarget, OpCode } from '../datatype/op.ts';
 import { copyScalar, type Place, placeOf, readScalar, type Scalar, writeScalar } from '../datatype/scalars.ts';
 import { updateBigInt, updateInteger } from './atomic.ts';
 import type { RemotePart } from './remote-part.ts';
@@ -140,7 +141,7 @@ function accumulateRun(
   plan[3] = elements;
   plan[4] = stripes.base - part.skew;
   plan[5] = stripes.me;
-  return kernels.accumulateRun(part.u8, op === OpCode.NO_OP ? undefined : origin, stripes.words, result);
+  return kernels.accumulateRun(part.u8, changesTarget(op) ? origin : undefined, stripes.words, result);
 }
 
 /**
@@ -186,7 +187,7 @@ function accumulateAt(
   // The addon counts from its first element, where some of ours may be before `at`; only lists of bytes have such.
   const low = Math.min(0, to.low);
   if (low < 0 && targets !== undefined) for (let i = 0; i < targets.length; i++) targets[i] -= low;
-  const sources = op === OpCode.NO_OP ? undefined : offsetsOf(from);
+  const sources = changesTarget(op) ? offsetsOf(from) : undefined;
   const sinks = into && offsetsOf(into);
   const { base: type, elements, elementSize } = to;
   const { words, me } = stripes;
@@ -201,7 +202,7 @@ function accumulateAt(
       part.u8,
       at + low + skipped(targets),
       later(targets, done),
-      op === OpCode.NO_OP ? undefined : bytesFrom(origin, skipped(sources)),
+      changesTarget(op) ? bytesFrom(origin, skipped(sources)) : undefined,
       later(sources, done),
       result && bytesFrom(result, skipped(sinks)),
       later(sinks, done),
@@ -246,7 +247,7 @@ function updateWhole(
   result: Place | undefined,
   into: number,
 ): void {
-  const operand = op === OpCode.NO_OP ? 0 : readScalar(origin, type, from);
+  const operand = changesTarget(op) ? readScalar(origin, type, from) : 0;
   let before: Scalar;
   if (type === TypeCode.INT64 || type === TypeCode.UINT64) {
     before = updateBigInt(part.view(type) as BigInt64Array, at / 8, op, BigInt(operand));
@@ -270,7 +271,7 @@ function updateBits(
   const stripe = stripes.acquire(at - part.skew);
   if (result !== undefined) copyScalar(result, into, place, at, type);
   if (op === OpCode.REPLACE) copyScalar(place, at, origin, from, type);
-  else if (op !== OpCode.NO_OP) {
+  else if (changesTarget(op)) {
     const view = part.view(type) as Float64Array;
     const index = at / DATA_SIZES[type];
     view[index] = combineNumber(op, view[index], readScalar(origin, type, from) as number);
@@ -312,7 +313,7 @@ function updatePair(
   const { place } = part;
   const stripe = stripes.acquire(at - part.skew);
   if (result !== undefined) copyPair(result, into, place, at, type);
-  if (op !== OpCode.NO_OP && replaces(op, type, place, at, origin, from)) copyPair(place, at, origin, from, type);
+  if (changesTarget(op) && replaces(op, type, place, at, origin, from)) copyPair(place, at, origin, from, type);
   stripes.release(stripe);
 }
 

@@ -7,7 +7,7 @@
  * an allocation of 24 bytes each: bulk goes through native code.
  */
 import { combineBigInt, combineInteger } from '../datatype/arithmetic.ts';
-import { OpCode } from '../datatype/codes.ts';
+import { OpCode } from '../datatype/op.ts';
 
 type IntegerArray = Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array;
 

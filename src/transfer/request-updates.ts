@@ -19,8 +19,9 @@
  */
 import { combineBigInt } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
-import { OpCode, TypeCode } from '../datatype/codes.ts';
+import { TypeCode } from '../datatype/codes.ts';
 import { elementOffsets, type Side } from '../datatype/layout.ts';
+import { changesTarget, OpCode } from '../datatype/op.ts';
 import { RmaError } from '../errors.ts';
 import { accumulateElements, type BulkKernels } from './accumulate.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
@@ -156,7 +157,8 @@ export class RequestUpdates {
       sink.setUint32(sinks![i], reply.lo, true);
       sink.setUint32(sinks![i] + 4, reply.hi, true);
     };
-    const once = op === OpCode.SUM || op === OpCode.NO_OP;
+    // What an addition does: of 0, where nothing changes.
+    const once = op === OpCode.SUM || !changesTarget(op);
     const replies = Array.from(targets, (target, i) => {
       const reply = new Reply();
       const word = wordAt(rank, region, at + target);
@@ -205,7 +207,7 @@ export class RequestUpdates {
     to: Side,
     op: number,
   ): HoldingSteps {
-    return yield* this.#underStripes(hold, rank, region, at, to, op !== OpCode.NO_OP, (part, place) => {
+    return yield* this.#underStripes(hold, rank, region, at, to, changesTarget(op), (part, place) => {
       refuseGone(operands, rank);
       const { origin, from, result, into } = operands;
       accumulateElements(part, place, to, origin, from, op, result, into, this.#ownStripes, this.#kernels);

@@ -8,8 +8,7 @@
  * offsets are 31-bit integers.
  */
 import type { TypedArray } from '../datatype/base.ts';
-import { OpCode } from '../datatype/codes.ts';
-import { isOp, type Op } from '../datatype/op.ts';
+import { CHANGES, FLOATS, INTEGERS, isOp, type Op } from '../datatype/op.ts';
 import { bufferOf, lengthOf, tagOf } from '../intrinsics.ts';
 import { accumulateDoubles, NATIVE_FROM, updateDouble } from '../transfer/accumulate.ts';
 import { updateBigInt, updateInteger } from '../transfer/atomic.ts';
@@ -105,8 +104,8 @@ function fastGetOther({ kernels, part }: Target, tag: string, origin: TypedArray
 export function fastAccumulate(t: Target, origin: TypedArray, disp: number, op: Op): boolean {
   const tag = tagOf(origin);
   if (!within(t.fastUpdates, disp) || tag === undefined || !isOp(op)) return false;
-  // Codes from there on are for pairs.
-  if (aliases(t, origin) || op.code >= OpCode.MINLOC) return false;
+  // The rest is for pairs.
+  if (aliases(t, origin) || (op.traits & INTEGERS) === 0) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   const { part } = t;
   // Elements say how many there are, and cost less than the length: one, if there is a first and no second.
@@ -114,7 +113,7 @@ export function fastAccumulate(t: Target, origin: TypedArray, disp: number, op: 
     const value = origin[0] as number | undefined;
     if (value === undefined || origin[1] !== undefined) return fastAccumulateDoubles(t, origin, undefined, disp, op);
     if ((at & 7) !== 0 || at >> 3 >= part.i64.length) return false;
-    if (op.code > OpCode.MAX && op.code < OpCode.REPLACE) return false;
+    if ((op.traits & FLOATS) === 0) return false;
     updateDouble(part.f64, at >> 3, at - t.skew, op.code, value, t.stripes!);
   } else if (tag === 'BigInt64Array') {
     const value = origin[0] as bigint | undefined;
@@ -146,7 +145,7 @@ function fastAccumulateDoubles(
   if (kernels === undefined || n < NATIVE_FROM || tagOf(origin) !== 'Float64Array' || aliases(t, origin)) return false;
   if (result !== undefined && (tagOf(result) !== 'Float64Array' || lengthOf(result) !== n || aliases(t, result)))
     return false;
-  if (code > OpCode.MAX && code !== OpCode.REPLACE) return false;
+  if ((op.traits & FLOATS) === 0 || (op.traits & CHANGES) === 0) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
   accumulateDoubles(part, at, origin, n, code, result, t.stripes!, kernels);
@@ -179,9 +178,9 @@ export function fastFetchAndOp(
   op: Op,
 ): boolean {
   if (!within(t.fastUpdates, disp) || !isOp(op)) return false;
-  if (aliases(t, origin) || aliases(t, result) || op.code >= OpCode.MINLOC) return false;
+  if (aliases(t, origin) || aliases(t, result) || (op.traits & INTEGERS) === 0) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
-  if (tag !== 'BigInt64Array') return fastFetchOther(t, tag, origin, result, at, op.code);
+  if (tag !== 'BigInt64Array') return fastFetchOther(t, tag, origin, result, at, op);
   const { i64 } = t.part;
   const value = origin[0] as bigint | undefined;
   if (value === undefined || origin[1] !== undefined || (at & 7) !== 0 || at >> 3 >= i64.length) return false;
@@ -191,29 +190,22 @@ export function fastFetchAndOp(
 }
 
 /** By itself, so that the other stays small enough for the compiler to inline it: then a 64-bit integer needs no `BigInt`. */
-function fastFetchOther(
-  t: Target,
-  tag: string,
-  origin: TypedArray,
-  result: TypedArray,
-  at: number,
-  op: number,
-): boolean {
+function fastFetchOther(t: Target, tag: string, origin: TypedArray, result: TypedArray, at: number, op: Op): boolean {
   const { part } = t;
   if (tag === 'Float64Array') {
     const value = origin[0] as number | undefined;
     if (value === undefined || origin[1] !== undefined || (at & 7) !== 0 || at >> 3 >= part.f64.length) return false;
-    if (result[0] === undefined || result[1] !== undefined || (op > OpCode.MAX && op < OpCode.REPLACE)) return false;
-    result[0] = updateDouble(part.f64, at >> 3, at - t.skew, op, value, t.stripes!);
+    if (result[0] === undefined || result[1] !== undefined || (op.traits & FLOATS) === 0) return false;
+    result[0] = updateDouble(part.f64, at >> 3, at - t.skew, op.code, value, t.stripes!);
     return true;
   }
   if (lengthOf(origin) !== 1 || lengthOf(result) !== 1) return false;
   if (tag === 'Int32Array') {
     if ((at & 3) !== 0 || at >> 2 >= part.i32.length) return false;
-    result[0] = updateInteger(part.i32, at >> 2, op, origin[0] as number);
+    result[0] = updateInteger(part.i32, at >> 2, op.code, origin[0] as number);
   } else if (tag === 'BigUint64Array') {
     if ((at & 7) !== 0 || at >> 3 >= part.u64.length) return false;
-    result[0] = updateBigInt(part.u64, at >> 3, op, origin[0] as bigint);
+    result[0] = updateBigInt(part.u64, at >> 3, op.code, origin[0] as bigint);
   } else return false;
   return true;
 }

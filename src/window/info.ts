@@ -60,33 +60,107 @@ export interface WindowInfo {
 /** The hints of a window in force, as strings: the result of `win.getInfo` (`MPI_Win_get_info`). */
 export type WindowInfoInForce = { readonly [K in keyof Required<WindowInfo>]: string };
 
-export interface Hints {
-  fence: FenceSchemeName;
-  lock: LockSchemeName;
-  lockMode: LockMode;
-  lockMigration: string;
-  lockDefer: boolean;
-  noLocks: boolean;
-  sameSize: boolean;
-  sameDispUnit: boolean;
-  nonContiguous: boolean;
-  ordering: string;
-  ops: string;
-  granularity: string;
+/** What the defaults and the refusals of hints depend on. */
+interface Where {
+  readonly immediateCompletion: boolean;
+  /** Ranks of the window. */
+  readonly size: number;
 }
 
-/** Keys with two values, and where they stand in {@link Hints}. */
-const BOOLEANS = {
-  lock_defer: 'lockDefer',
-  no_locks: 'noLocks',
-  same_size: 'sameSize',
-  same_disp_unit: 'sameDispUnit',
-  alloc_shared_noncontig: 'nonContiguous',
-} as const;
+interface Hint<T> {
+  /** What it may be, for the message of a refusal. */
+  readonly allowed: readonly string[];
+  /** What a program's value means; `undefined` if it is none. */
+  read(value: unknown): T | undefined;
+  /** If it is not given. */
+  initial(where: Where): T;
+  /** Why a value is refused that is allowed elsewhere. */
+  refusal?(value: T, where: Where): string | undefined;
+  /**
+   * How many values the ranks tell apart, and the number of one: of a hint that all give alike, in force for good. Without
+   * it, `setInfo` changes the hint, and ranks may differ.
+   */
+  readonly compared: readonly [values: number, number: (value: T) => number] | undefined;
+}
+
+function oneOf<const T extends string>(names: readonly T[], initial: (where: Where) => T): Hint<T> {
+  return {
+    allowed: names,
+    read: (value) => names.find((name) => name === value),
+    initial,
+    compared: [names.length, (value) => names.indexOf(value)],
+  };
+}
+
+function flag(): Hint<boolean> {
+  return {
+    allowed: ['true', 'false'],
+    read: (value) =>
+      typeof value === 'boolean' || value === 'true' || value === 'false' ? `${value}` === 'true' : undefined,
+    initial: () => false,
+    compared: [2, Number],
+  };
+}
+
 const ORDERINGS = ['none', 'rar', 'raw', 'war', 'waw'];
+
+/** The hints there are: reading, defaults, `getInfo`, `setInfo` and the comparison of the ranks follow from this. */
+const HINTS = {
+  fence: {
+    ...oneOf(FENCE_SCHEMES, ({ immediateCompletion, size }) => {
+      if (immediateCompletion) return 'immediate';
+      return size <= FEW ? 'notify-all' : 'remote-notify';
+    }),
+    refusal: (value, { immediateCompletion }) =>
+      fenceNamed(value).moves === 'immediately' && !immediateCompletion
+        ? `fence ${show(value)} needs a provider whose requests are complete when issued`
+        : undefined,
+  } satisfies Hint<FenceSchemeName>,
+  lock: oneOf(LOCK_SCHEMES, () => 'queue'),
+  lock_mode: oneOf(LOCK_MODES, () => 'cpu'),
+  lock_migration: {
+    allowed: [...MIGRATIONS.slice(0, -1), 'never (N is 1 … 999999999)'],
+    read: (value) => (isMigration(value) ? value : undefined),
+    initial: () => 'history',
+    compared: [MIGRATIONS.length * 10 ** 9, numberOfMigration],
+  } satisfies Hint<string>,
+  lock_defer: flag(),
+  no_locks: flag(),
+  same_size: flag(),
+  same_disp_unit: flag(),
+  alloc_shared_noncontig: flag(),
+  accumulate_ordering: {
+    allowed: ORDERINGS,
+    read(value) {
+      const parts = typeof value === 'string' ? value.split(',') : [''];
+      const alone = parts.includes('none') && parts.length > 1;
+      return !alone && parts.every((part) => ORDERINGS.includes(part)) ? (value as string) : undefined;
+    },
+    initial: () => 'rar,raw,war,waw',
+    compared: undefined,
+  } satisfies Hint<string>,
+  accumulate_ops: { ...oneOf(['same_op', 'same_op_no_op'], () => 'same_op_no_op'), compared: undefined },
+  mpi_accumulate_granularity: {
+    allowed: ['a number of bytes'],
+    read: (value) =>
+      (typeof value === 'number' || typeof value === 'string') && Number(value) >= 0 ? String(value) : undefined,
+    initial: () => '0',
+    compared: [2, (value) => Number(isBulk(value))],
+  } satisfies Hint<string>,
+} satisfies Record<keyof WindowInfo, object>;
+
+/** Hints in force. */
+export type Hints = { [K in keyof typeof HINTS]: ReturnType<(typeof HINTS)[K]['initial']> };
+
+/** As the table has them, for who asks all in the same way. */
+const ALL = Object.entries(HINTS) as [keyof Hints, Hint<unknown>][];
 /** `MPI_MAX_INFO_KEY`. */
 const LONGEST_KEY = 255;
-const OPS = ['same_op', 'same_op_no_op'];
+
+/** For each hint, what `make` gives. */
+function each<T>(make: (hint: Hint<unknown>, name: keyof Hints) => T): Record<keyof Hints, T> {
+  return Object.fromEntries(ALL.map(([name, hint]) => [name, make(hint, name)])) as Record<keyof Hints, T>;
+}
 
 /** Checks the hints for a window that is made, and fills in what was not said. */
 export function readInfo(
@@ -95,119 +169,70 @@ export function readInfo(
   immediateCompletion: boolean,
   size: number,
 ): Hints {
-  const byRequests = size <= FEW ? 'notify-all' : 'remote-notify';
-  const hints: Hints = {
-    fence: immediateCompletion ? 'immediate' : byRequests,
-    lock: 'queue',
-    lockMode: 'cpu',
-    lockMigration: 'history',
-    lockDefer: false,
-    noLocks: false,
-    sameSize: false,
-    sameDispUnit: false,
-    nonContiguous: false,
-    ordering: 'rar,raw,war,waw',
-    ops: 'same_op_no_op',
-    granularity: '0',
-  };
-  apply(call, hints, info, immediateCompletion);
-  return hints;
+  const where = { immediateCompletion, size };
+  return { ...(each((hint) => hint.initial(where)) as Hints), ...given(call, info, where) };
 }
 
 /**
  * Changes hints of a window that exists. Those by which its schemes were chosen are in force for good: they are checked, and ignored (MPI 4.1, 12.2.7).
  */
 export function changeInfo(call: string, hints: Hints, info: WindowInfo): void {
-  const changed = { ...hints };
-  apply(call, changed, info, true);
-  const { ordering, ops } = changed;
-  Object.assign(hints, { ordering, ops });
+  const changed = given(call, info, { immediateCompletion: true, size: 1 });
+  for (const [name, { compared }] of ALL) if (compared !== undefined) delete changed[name];
+  Object.assign(hints, changed);
 }
 
 export function showInfo(hints: Hints): WindowInfoInForce {
-  return {
-    fence: hints.fence,
-    lock: hints.lock,
-    lock_mode: hints.lockMode,
-    lock_migration: hints.lockMigration,
-    lock_defer: String(hints.lockDefer),
-    no_locks: String(hints.noLocks),
-    same_size: String(hints.sameSize),
-    same_disp_unit: String(hints.sameDispUnit),
-    alloc_shared_noncontig: String(hints.nonContiguous),
-    accumulate_ordering: hints.ordering,
-    accumulate_ops: hints.ops,
-    mpi_accumulate_granularity: hints.granularity,
-  };
+  return each((_, name) => String(hints[name]));
 }
 
 /** Whether accumulates should update more than one element of any type under one lock. */
-export function inBulk({ granularity }: Hints): boolean {
+export function inBulk(hints: Hints): boolean {
+  return isBulk(hints.mpi_accumulate_granularity);
+}
+
+function isBulk(granularity: string): boolean {
   return Number(granularity) > 8;
 }
 
-/** Hints that all ranks must give alike, as one number. */
+/** Hints that all ranks must give alike, as one number: exact, below 2^53 (test/window/hints.test.ts). */
 export function numberOf(hints: Hints): number {
-  const bits = [hints.noLocks, hints.sameSize, hints.sameDispUnit, hints.nonContiguous, hints.lockDefer, inBulk(hints)];
-  const [kind, limit = 0] = hints.lockMigration.split(':');
-  let number = MIGRATIONS.findIndex((name) => name.startsWith(kind)) + MIGRATIONS.length * Number(limit);
-  number = LOCK_MODES.length * number + LOCK_MODES.indexOf(hints.lockMode);
-  number = LOCK_SCHEMES.length * number + LOCK_SCHEMES.indexOf(hints.lock);
-  number = FENCE_SCHEMES.length * number + FENCE_SCHEMES.indexOf(hints.fence);
-  return bits.reduce((sum, bit) => 2 * sum + (bit ? 1 : 0), number);
+  let number = 0;
+  for (const [name, { compared }] of ALL) if (compared) number = compared[0] * number + compared[1](hints[name]);
+  return number;
 }
 
-function apply(call: string, hints: Hints, info: WindowInfo | undefined, immediateCompletion: boolean): void {
-  if (info === undefined) return;
+function numberOfMigration(value: string): number {
+  const [kind, limit = 0] = value.split(':');
+  return MIGRATIONS.findIndex((name) => name.startsWith(kind)) + MIGRATIONS.length * Number(limit);
+}
+
+/** The hints that a program gives. */
+function given(call: string, info: WindowInfo | undefined, where: Where): Partial<Hints> {
+  if (info === undefined) return {};
   if (typeof info !== 'object' || info === null)
     throw argumentTypeError(`${call}: info must be an object, not ${show(info)}`);
+  const hints: Partial<Record<string, unknown>> = {};
   for (const [key, value] of reading(call, 'info', () => Object.entries(info))) {
     if (value === undefined) continue;
-    if (key === 'fence') {
-      if (!FENCE_SCHEMES.includes(value as FenceSchemeName)) refuse(call, key, value, FENCE_SCHEMES);
-      if (fenceNamed(value as FenceSchemeName).moves === 'immediately' && !immediateCompletion) {
-        throw new RmaError(
-          'ERR_INFO_VALUE',
-          `${call}: fence ${show(value)} needs a provider whose requests are complete when issued`,
-        );
-      }
-      hints.fence = value as FenceSchemeName;
-    } else if (key === 'lock') {
-      if (!LOCK_SCHEMES.includes(value as LockSchemeName)) refuse(call, key, value, LOCK_SCHEMES);
-      hints.lock = value as LockSchemeName;
-    } else if (key === 'lock_mode') {
-      if (!LOCK_MODES.includes(value as 'cpu')) refuse(call, key, value, LOCK_MODES);
-      hints.lockMode = value as 'cpu';
-    } else if (key === 'lock_migration') {
-      if (!isMigration(value)) refuse(call, key, value, [...MIGRATIONS.slice(0, -1), 'never (N is 1 … 999999999)']);
-      hints.lockMigration = value;
-    } else if (Object.hasOwn(BOOLEANS, key)) {
-      if (![true, false, 'true', 'false'].includes(value as boolean)) refuse(call, key, value, ['true', 'false']);
-      hints[BOOLEANS[key as keyof typeof BOOLEANS]] = value === true || value === 'true';
-    } else if (key === 'accumulate_ordering') {
-      const parts = typeof value === 'string' ? value.split(',') : [''];
-      const alone = parts.includes('none') && parts.length > 1;
-      if (alone || !parts.every((part) => ORDERINGS.includes(part))) refuse(call, key, value, ORDERINGS);
-      hints.ordering = value as string;
-    } else if (key === 'accumulate_ops') {
-      if (!OPS.includes(value as string)) refuse(call, key, value, OPS);
-      hints.ops = value as string;
-    } else if (key === 'mpi_accumulate_granularity') {
-      const text = typeof value === 'number' || typeof value === 'string';
-      if (!text || !(Number(value) >= 0)) refuse(call, key, value, ['a number of bytes']);
-      hints.granularity = String(value);
-    } else if (key === '' || key.length > LONGEST_KEY) {
+    if (key === '' || key.length > LONGEST_KEY) {
       throw new RmaError(
         'ERR_INFO_KEY',
         `${call}: the key of a hint must have 1 to ${LONGEST_KEY} characters; ${show(key)} has ${key.length}`,
       );
     }
+    if (!Object.hasOwn(HINTS, key)) continue;
+    const hint = HINTS[key as keyof Hints] as Hint<unknown>;
+    const read = hint.read(value);
+    if (read === undefined)
+      refuse(call, `the hint ${key} cannot be ${show(value)}; allowed: ${hint.allowed.join(', ')}`);
+    const refusal = hint.refusal?.(read, where);
+    if (refusal !== undefined) refuse(call, refusal);
+    hints[key] = read;
   }
+  return hints as Partial<Hints>;
 }
 
-function refuse(call: string, key: string, value: unknown, allowed: readonly string[]): never {
-  throw new RmaError(
-    'ERR_INFO_VALUE',
-    `${call}: the hint ${key} cannot be ${show(value)}; allowed: ${allowed.join(', ')}`,
-  );
+function refuse(call: string, why: string): never {
+  throw new RmaError('ERR_INFO_VALUE', `${call}: ${why}`);
 }

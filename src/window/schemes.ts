@@ -16,7 +16,7 @@ export function movesByRequests({ fence }: Hints, loadStore: boolean): boolean {
 }
 
 /** The scheme of the locks; `undefined` for a window that has none. */
-function lockOf({ lock, noLocks: none }: Hints): LockKind | undefined {
+function lockOf({ lock, no_locks: none }: Hints): LockKind | undefined {
   return none ? undefined : lockNamed(lock);
 }
 

@@ -1,8 +1,9 @@
-/** The guide has a row for each scheme. */
+/** The guide has a row for each scheme, and for each hint, with its default. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
 import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { readInfo, showInfo } from '../../src/window/info.ts';
 
 const GUIDE = readFileSync(new URL('../../docs/guide/schemes.md', import.meta.url), 'utf8');
 
@@ -18,4 +19,14 @@ test.each([
   ['lock', LOCK_SCHEMES],
 ] as const)('for the hint %s', (hint, names) => {
   expect(rowsOf(hint)).toEqual([...names].sort());
+});
+
+test('for each hint, with its default', () => {
+  const hints = Object.entries(showInfo(readInfo('Window.create', undefined, true, 1)));
+  const beginnings = hints.map(
+    ([name, value]) => `| \`${name}\` | ${name === 'fence' ? 'see above' : `\`${value}\``} |`,
+  );
+  const table = GUIDE.slice(GUIDE.indexOf('| hint |'));
+  const rows = table.slice(0, table.indexOf('\n\n')).split('\n').slice(2);
+  expect(rows.map((row) => `${row.split('|', 3).join('|')}|`)).toEqual(beginnings);
 });

@@ -16,7 +16,7 @@ const ALONE = [
   'test/comm/{init,messages,mismatch,notices,options,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
-  'test/docs/{claims,mpi-names}.test.ts',
+  'test/docs/{claims,mpi-names,schemes}.test.ts',
   'test/fabrics/!(deadlocks).test.ts',
   'test/launcher/{addon,command-line,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies,memory}.test.ts',
@@ -25,7 +25,7 @@ const ALONE = [
   'test/trace/{picture,recorder,tasks}.test.ts',
   'test/transfer/*.test.ts',
   'test/verbs/{emulator,emulator-attachments,emulator-keys,emulator-rings}.test.ts',
-  'test/window/{refusals,remote-directory,shared-directory}.test.ts',
+  'test/window/{hints,refusals,remote-directory,shared-directory}.test.ts',
 ];
 
 /** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { OpCode, TypeCode } from '../../src/datatype/codes.ts';
+import { TypeCode } from '../../src/datatype/codes.ts';
+import { OpCode } from '../../src/datatype/op.ts';
 import { STRIPE_WORDS } from '../../src/transfer/stripes.ts';
 import { addon, mappedWords } from '../support/addon.ts';
 import { runProgram, startWorker, workerEnded } from '../support/children.ts';

@@ -3,8 +3,9 @@
  * pass through numbers where that is faster, and this looks, in the interpreter's code and in the compilers', whether they come through.
  */
 import { expect, test } from 'vitest';
-import { OpCode, TypeCode } from '../../src/datatype/codes.ts';
+import { TypeCode } from '../../src/datatype/codes.ts';
 import { sideAt } from '../../src/datatype/layout.ts';
+import { OpCode } from '../../src/datatype/op.ts';
 import { copyScalar, placeOf } from '../../src/datatype/scalars.ts';
 import { accumulateElements, updateDouble } from '../../src/transfer/accumulate.ts';
 import { loadF64, RemotePart, storeF64 } from '../../src/transfer/remote-part.ts';

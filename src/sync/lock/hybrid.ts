@@ -383,11 +383,11 @@ export const hybrid = lockKind({
   name: 'hybrid',
   byRequests: () => true,
   agent: true,
-  firstWord: (size, { lockMode }) => (lockMode === 'cpu' ? size + 1 : size),
+  firstWord: (size, { lock_mode }) => (lock_mode === 'cpu' ? size + 1 : size),
   // The manager is one more rank of the node's lock.
   nodeWords: (size) => HYBRID_WORDS + queueLockWords(size + 1),
-  setUpNode: (words, { lockMode, lockMigration }) =>
-    setUpHybrid(words, lockMode === 'cpu' ? CPU : NETWORK, new MigrationPolicy(lockMigration)),
+  setUpNode: (words, { lock_mode, lock_migration }) =>
+    setUpHybrid(words, lock_mode === 'cpu' ? CPU : NETWORK, new MigrationPolicy(lock_migration)),
   make(parts) {
     const { rank: me, size, job, group } = parts.comm;
     const { context } = job;
@@ -399,7 +399,7 @@ export const hybrid = lockKind({
       const lock = new QueueLock(words.subarray(HYBRID_WORDS), as, [...lids, lids[rank]], context);
       return { words, lock, processor: job.processor };
     };
-    const policy = new MigrationPolicy(parts.options.lockMigration);
+    const policy = new MigrationPolicy(parts.options.lock_migration);
     const gate = ({ counts, ownWord }: Words): Gate =>
       new HybridGate(nodeOf(me, size), ownWord(), policy, isNear, counts);
     return locksByAgent(parts, gate, false, (agent, rank, { wordOf }) => {

@@ -15,10 +15,10 @@ export type LockMode = (typeof LOCK_MODES)[number];
 
 /** What a window's hints say of its locks, besides the scheme. */
 export interface LockOptions {
-  readonly lockMode: LockMode;
+  readonly lock_mode: LockMode;
   /** One of `MIGRATIONS`. */
-  readonly lockMigration: string;
-  readonly lockDefer: boolean;
+  readonly lock_migration: string;
+  readonly lock_defer: boolean;
 }
 
 /** What a window gives its locks. */

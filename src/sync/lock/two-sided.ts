@@ -70,7 +70,7 @@ export const twoSided = lockKind({
   make(parts) {
     const me = parts.comm.rank;
     const lock = (agent: LockAgent, rank: number): TargetLock =>
-      new TwoSidedLock(agent, rank, rank === me, parts.options.lockDefer);
+      new TwoSidedLock(agent, rank, rank === me, parts.options.lock_defer);
     return locksByAgent(parts, () => NO_GATE, true, lock);
   },
 });

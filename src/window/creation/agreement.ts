@@ -122,7 +122,7 @@ function brokenPromise(call: string, size: number, records: Records, hints: Hint
       `${call}: the hints of rank ${hinted} differ from those of rank 0; all ranks must pass the same hints`,
     );
   }
-  if (call === 'Window.allocateShared' && !hints.nonContiguous) {
+  if (call === 'Window.allocateShared' && !hints.alloc_shared_noncontig) {
     let at = 0;
     for (let rank = 0; rank < size; rank++) {
       const [bytes, element] = [records.of(rank, 'bytes'), records.of(rank, 'element')];
@@ -136,8 +136,8 @@ function brokenPromise(call: string, size: number, records: Records, hints: Hint
     }
   }
   for (const [promised, hint, field, thing] of [
-    [hints.sameSize, 'same_size', 'bytes', 'part'],
-    [hints.sameDispUnit, 'same_disp_unit', 'dispUnit', 'displacement unit'],
+    [hints.same_size, 'same_size', 'bytes', 'part'],
+    [hints.same_disp_unit, 'same_disp_unit', 'dispUnit', 'displacement unit'],
   ] as const) {
     const rank = promised ? records.firstThatDiffers(field) : -1;
     if (rank < 0) continue;

@@ -2,7 +2,8 @@
  * Takes memory away from under the addon, which must go on with what it has pinned: in a process of its own, since what may go wrong is a signal. Needs
  * `--expose-gc`. Prints "ended well".
  */
-import { OpCode, TypeCode } from '../../../src/datatype/codes.ts';
+import { TypeCode } from '../../../src/datatype/codes.ts';
+import { OpCode } from '../../../src/datatype/op.ts';
 import type { Server } from '../../../src/native.ts';
 import { addon } from '../../support/addon.ts';
 

@@ -31,7 +31,9 @@ export function beginAllocateShared(
         `${call}: fence "${offer.hints.fence}" requires a window that is accessed by requests, but ranks access a shared window by loads and stores; use fence "immediate" or Window.allocate`,
       );
     }
-    return offer.hints.nonContiguous ? withMemory(comm, call, type, length, offer) : { ...offer, wanted: length };
+    return offer.hints.alloc_shared_noncontig
+      ? withMemory(comm, call, type, length, offer)
+      : { ...offer, wanted: length };
   });
 }
 

@@ -1,0 +1,45 @@
+/** Hints are read, shown, compared and changed by one table (src/window/info.ts). */
+import { expect, it } from 'vitest';
+import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { changeInfo, numberOf, readInfo, showInfo, type WindowInfo } from '../../src/window/info.ts';
+
+const read = (info?: WindowInfo) => readInfo('Window.create', info, true, 4);
+
+/** Values of hints that must be alike, other than the defaults. */
+const OTHERS: WindowInfo[] = [
+  ...FENCE_SCHEMES.filter((fence) => fence !== 'immediate').map((fence) => ({ fence })),
+  ...LOCK_SCHEMES.filter((lock) => lock !== 'queue').map((lock) => ({ lock })),
+  { lock_mode: 'network' },
+  { lock_migration: 'every-request' },
+  { lock_migration: 'threshold:999999998' },
+  { lock_migration: 'threshold:999999999' },
+  { lock_migration: 'never' },
+  { lock_defer: true },
+  { no_locks: true },
+  { same_size: true },
+  { same_disp_unit: true },
+  { alloc_shared_noncontig: true },
+  { mpi_accumulate_granularity: 9 },
+];
+
+it('ranks tell all that must be alike apart by one number, also the largest', () => {
+  const most = numberOf(read(Object.assign({}, ...OTHERS, { lock_migration: 'threshold:999999999' })));
+  expect(Number.isSafeInteger(most)).toBe(true);
+  const alone = OTHERS.map((info) => numberOf(read(info)));
+  expect(new Set([numberOf(read()), ...alone]).size).toBe(OTHERS.length + 1);
+});
+
+it('what ranks may give differently does not count', () => {
+  const free: WindowInfo = { accumulate_ordering: 'none', accumulate_ops: 'same_op', mpi_accumulate_granularity: 8 };
+  expect(numberOf(read(free))).toBe(numberOf(read()));
+});
+
+it('setInfo changes what may differ, and nothing else', () => {
+  const hints = read({ same_size: 'true' });
+  const before = showInfo(hints);
+  changeInfo('setInfo', hints, Object.assign({}, ...OTHERS));
+  expect(showInfo(hints)).toEqual(before);
+  changeInfo('setInfo', hints, { accumulate_ordering: 'raw', accumulate_ops: 'same_op', fence: 'deferred' });
+  expect(showInfo(hints)).toEqual({ ...before, accumulate_ordering: 'raw', accumulate_ops: 'same_op' });
+});
