@@ -6,9 +6,8 @@ import type { FenceScheme } from '../sync/fence/scheme.ts';
 import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
-import { type Epochs, FENCE, INTERRUPTED, INTERRUPTED_COMPLETE, LOCK_ALL } from './epochs.ts';
+import type { Epochs } from './epochs.ts';
 import type { Paths } from './path/paths.ts';
-import { STARTED } from './target.ts';
 
 /** Looks at a fence before the wait that can sleep. */
 const SPIN = 2000;
@@ -25,8 +24,6 @@ export class ActiveTarget {
   #general: GeneralActiveTarget;
   /** Completes what is not complete when it is issued. */
   readonly #drain: (() => Operation) | undefined;
-  /** A promise waits for the end of the exposure epoch. */
-  #waiting = false;
   /** The groups that start and post saw last, and their members as ranks of the window: programs use the same ones again and again. */
   #lastStarted: Members | undefined;
   #lastPosted: Members | undefined;
@@ -55,7 +52,7 @@ export class ActiveTarget {
       try {
         if (this.#spun(this.#asyncSpin, assert)) return this.#epochs.comm.job.progress.done();
       } catch (error) {
-        return Promise.reject(this.#interrupted(error));
+        return Promise.reject(this.#epochs.interrupted('fence', error));
       }
     }
     return this.#finish(assert, wait);
@@ -69,7 +66,7 @@ export class ActiveTarget {
       if (this.#spun(this.#spin, assert)) return;
       this.#epochs.comm.job.progress.waitSync(this.#fence, wait);
     } catch (error) {
-      throw this.#interrupted(error);
+      throw this.#epochs.interrupted('fence', error);
     }
     this.#end(assert);
   }
@@ -77,22 +74,13 @@ export class ActiveTarget {
   #begin(assert: number): void {
     const epochs = this.#epochs;
     if (assert !== 0) checkAssert('fence', assert, FENCE_ASSERTIONS);
-    const passive = epochs.held + epochs.waiting > 0 || epochs.open === LOCK_ALL;
-    const general = epochs.started !== undefined || epochs.exposed !== undefined;
-    if (epochs.freed || epochs.busy !== undefined || passive || general) this.#refuse();
-    if ((assert & Assert.NO_PRECEDE) !== 0 && epochs.used && epochs.open === FENCE) {
-      throw new RmaError(
-        'ERR_ASSERT',
-        `fence of ${epochs.what}: Assert.NO_PRECEDE was passed, but this rank has issued operations since the last fence`,
-      );
-    }
+    epochs.checkFence((assert & Assert.NO_PRECEDE) !== 0);
     try {
       this.#fence.begin((assert & Assert.NO_PRECEDE) === 0, (assert & Assert.NO_SUCCEED) === 0);
     } catch (error) {
       throw epochs.comm.job.explain(error);
     }
-    epochs.busy = 'fence';
-    epochs.open = 0;
+    epochs.fenceBegun();
   }
 
   #spun(looks: number, assert: number): boolean {
@@ -106,40 +94,16 @@ export class ActiveTarget {
   }
 
   #end(assert: number): void {
-    const epochs = this.#epochs;
-    epochs.busy = undefined;
-    epochs.dirty = false;
-    epochs.used = false;
-    epochs.accesses?.completed(undefined);
-    epochs.open = (assert & Assert.NO_SUCCEED) === 0 ? FENCE : 0;
-    epochs.noteOpening('fence');
-    epochs.keepMoving();
+    this.#epochs.fenceEnded((assert & Assert.NO_SUCCEED) === 0);
   }
 
   async #finish(assert: number, options: WaitOptions | undefined): Promise<void> {
     try {
       await this.#epochs.comm.job.progress.wait(this.#fence, options);
     } catch (error) {
-      throw this.#interrupted(error);
+      throw this.#epochs.interrupted('fence', error);
     }
     this.#end(assert);
-  }
-
-  /** @param what goes on when it is called again */
-  #interrupted(error: unknown, what = INTERRUPTED): unknown {
-    this.#epochs.busy = what;
-    return this.#epochs.comm.job.explain(error);
-  }
-
-  /** Refuses, unless the fence is one that ended early: it goes on. */
-  #refuse(): void {
-    const epochs = this.#epochs;
-    if (epochs.busy === INTERRUPTED) {
-      epochs.checkAlive('fence');
-      return;
-    }
-    epochs.checkUsable('fence');
-    throw epochs.tooEarly('fence');
   }
 
   // ---- start and complete ---------------------------------------------------------------------------------------------
@@ -162,14 +126,13 @@ export class ActiveTarget {
     const targets = this.#beginStart(group, assert);
     if (this.#started(targets, this.#spin)) return;
     this.#epochs.comm.job.progress.waitSync(this.#general.start(targets), wait);
-    this.#opened(targets);
+    this.#epochs.started(targets);
   }
 
   #beginStart(group: Group, assert: number): readonly number[] {
     const epochs = this.#epochs;
     if (assert !== 0) checkAssert('start', assert, Assert.NO_CHECK);
-    epochs.checkUsable('start');
-    if (epochs.accessing) throw epochs.tooEarly('start');
+    epochs.checkStart();
     if (this.#lastStarted === undefined || group !== this.#lastStarted.group)
       this.#lastStarted = this.#members('start', group);
     const targets = this.#lastStarted.ranks;
@@ -185,41 +148,31 @@ export class ActiveTarget {
 
   /** Looks so many times whether all have posted; opens the epoch if so. */
   #started(targets: readonly number[], looks: number): boolean {
-    if (this.#epochs.started !== undefined) return true;
+    if (this.#epochs.isStarted) return true;
     try {
       while (!this.#general.tryStart(targets)) if (--looks <= 0) return false;
     } catch (error) {
       throw this.#epochs.comm.job.explain(error);
     }
-    this.#opened(targets);
+    this.#epochs.started(targets);
     return true;
-  }
-
-  #opened(targets: readonly number[]): void {
-    const epochs = this.#epochs;
-    epochs.open = 0;
-    epochs.used = false;
-    epochs.started = targets;
-    for (let i = 0; i < targets.length; i++) epochs.find(targets[i])!.held = STARTED;
-    epochs.noteOpening('start');
-    epochs.keepMoving();
   }
 
   async #finishStart(targets: readonly number[], options: WaitOptions | undefined): Promise<void> {
     const epochs = this.#epochs;
-    epochs.busy = 'start';
+    epochs.startBegun();
     try {
       await epochs.comm.job.progress.wait(this.#general.start(targets), options);
     } finally {
-      epochs.busy = undefined;
+      epochs.startEnded();
     }
-    this.#opened(targets);
+    epochs.started(targets);
   }
 
   complete(options: WaitOptions | undefined): Promise<void> {
     try {
       const wait = readWait('complete', options);
-      const targets = this.#checkComplete();
+      const targets = this.#epochs.checkComplete();
       if (this.#drain !== undefined) return this.#finishComplete(this.#drain, targets, wait);
       this.#completed(targets);
       return this.#epochs.comm.job.progress.done();
@@ -231,26 +184,15 @@ export class ActiveTarget {
   completeSync(options: WaitOptions | undefined): void {
     this.#epochs.comm.job.refuseSync('complete');
     const wait = readWait('complete', options);
-    const targets = this.#checkComplete();
+    const targets = this.#epochs.checkComplete();
     if (this.#drain !== undefined) {
       try {
         this.#epochs.comm.job.progress.waitSync(this.#completing(this.#drain, targets), wait);
       } catch (error) {
-        throw this.#interrupted(error, INTERRUPTED_COMPLETE);
+        throw this.#epochs.interrupted('complete', error);
       }
     }
     this.#completed(targets);
-  }
-
-  #checkComplete(): readonly number[] {
-    const epochs = this.#epochs;
-    if (epochs.busy === INTERRUPTED_COMPLETE) epochs.checkAlive('complete');
-    else epochs.checkUsable('complete');
-    if (epochs.started !== undefined) return epochs.started;
-    throw new RmaError(
-      'ERR_RMA_SYNC',
-      `complete of ${epochs.what}: ${epochs.describe()}; complete() ends only an epoch that start() has opened`,
-    );
   }
 
   async #finishComplete(
@@ -261,16 +203,13 @@ export class ActiveTarget {
     try {
       await this.#epochs.comm.job.progress.wait(this.#completing(drain, targets), options);
     } catch (error) {
-      throw this.#interrupted(error, INTERRUPTED_COMPLETE);
+      throw this.#epochs.interrupted('complete', error);
     }
     this.#completed(targets);
   }
 
-  /** Closes the epoch: nothing more is issued in it, since its targets may be told from now on. */
   #completing(drain: () => Operation, targets: readonly number[]): Operation {
-    const epochs = this.#epochs;
-    epochs.busy = 'complete';
-    for (let i = 0; i < targets.length; i++) epochs.find(targets[i])!.held = 0;
+    this.#epochs.completeBegun();
     return this.#general.completing?.(targets) ?? drain();
   }
 
@@ -281,12 +220,7 @@ export class ActiveTarget {
     } catch (error) {
       throw epochs.comm.job.explain(error);
     }
-    for (let i = 0; i < targets.length; i++) epochs.find(targets[i])!.held = 0;
-    epochs.busy = undefined;
-    epochs.started = undefined;
-    epochs.used = false;
-    epochs.accesses?.completed(undefined);
-    epochs.keepMoving();
+    epochs.completed();
   }
 
   // ---- post and wait --------------------------------------------------------------------------------------------------
@@ -294,16 +228,7 @@ export class ActiveTarget {
   post(group: Group, assert: number): void {
     const epochs = this.#epochs;
     if (assert !== 0) checkAssert('post', assert, Assert.NO_CHECK | Assert.NO_STORE | Assert.NO_PUT);
-    epochs.checkUsable('post');
-    if (epochs.exposed !== undefined) {
-      throw new RmaError(
-        'ERR_RMA_SYNC',
-        `post of ${epochs.what}: this rank's part is already exposed to rank ${epochs.exposed.join(', ')}; call wait() first`,
-      );
-    }
-    if (epochs.open === FENCE && epochs.used) throw epochs.tooEarly('post');
-    if (epochs.ownLocked)
-      throw epochs.tooEarly('post', 'a part cannot be locked and exposed at the same time; unlock it first');
+    epochs.checkPost();
     if (this.#lastPosted === undefined || group !== this.#lastPosted.group)
       this.#lastPosted = this.#members('post', group);
     const origins = this.#lastPosted.ranks;
@@ -312,15 +237,13 @@ export class ActiveTarget {
     } catch (error) {
       throw epochs.comm.job.explain(error);
     }
-    epochs.open &= ~FENCE;
-    epochs.exposed = origins;
-    epochs.noteOpening('post');
+    epochs.posted(origins);
   }
 
   wait(options: WaitOptions | undefined): Promise<void> {
     try {
       const wait = readWait('wait', options);
-      const origins = this.#checkWait('wait');
+      const origins = this.#epochs.checkWait('wait');
       if (this.#ended(origins, wait === undefined ? this.#asyncSpin : 1)) return this.#epochs.comm.job.progress.done();
       return this.#finishWait(origins, wait);
     } catch (error) {
@@ -331,24 +254,14 @@ export class ActiveTarget {
   waitSync(options: WaitOptions | undefined): void {
     this.#epochs.comm.job.refuseSync('wait');
     const wait = readWait('wait', options);
-    const origins = this.#checkWait('wait');
+    const origins = this.#epochs.checkWait('wait');
     if (this.#ended(origins, this.#spin)) return;
     this.#epochs.comm.job.progress.waitSync(this.#general.wait(origins), wait);
-    this.#epochs.exposed = undefined;
+    this.#epochs.exposureEnded();
   }
 
   test(): boolean {
-    return this.#ended(this.#checkWait('test'), 1);
-  }
-
-  #checkWait(call: string): readonly number[] {
-    const epochs = this.#epochs;
-    epochs.checkAlive(call);
-    if (this.#waiting) {
-      throw new RmaError('ERR_RMA_SYNC', `${call} on ${epochs.what}: a wait is in progress; await it first`);
-    }
-    if (epochs.exposed !== undefined) return epochs.exposed;
-    throw new RmaError('ERR_RMA_SYNC', `${call} of ${epochs.what}: no exposure epoch is open; call post() first`);
+    return this.#ended(this.#epochs.checkWait('test'), 1);
   }
 
   #ended(origins: readonly number[], looks: number): boolean {
@@ -358,18 +271,18 @@ export class ActiveTarget {
     } catch (error) {
       throw this.#epochs.comm.job.explain(error);
     }
-    this.#epochs.exposed = undefined;
+    this.#epochs.exposureEnded();
     return true;
   }
 
   async #finishWait(origins: readonly number[], options: WaitOptions | undefined): Promise<void> {
-    this.#waiting = true;
+    this.#epochs.waitsForOrigins(true);
     try {
       await this.#epochs.comm.job.progress.wait(this.#general.wait(origins), options);
     } finally {
-      this.#waiting = false;
+      this.#epochs.waitsForOrigins(false);
     }
-    this.#epochs.exposed = undefined;
+    this.#epochs.exposureEnded();
   }
 
   /** The members of a group as ranks of the window. */

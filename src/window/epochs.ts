@@ -1,92 +1,102 @@
 /** Which epochs are open on a window at this rank, what they allow, and the words for it where something is not allowed. */
-import type { Communicator } from '../comm/communicator.ts';
 import type { LocksAtRank } from '../comm/deadlock.ts';
-import { type Group, Rank, showRank } from '../comm/group.ts';
-import type { Messenger } from '../comm/messages.ts';
+import { Rank, showRank } from '../comm/group.ts';
 import type { Side } from '../datatype/layout.ts';
-import { debugs } from '../debug.ts';
-import { argumentRangeError, argumentTypeError, RmaError } from '../errors.ts';
+import { RmaError } from '../errors.ts';
 import { LockBit } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
 import type { WindowParts } from './creation/parts.ts';
-import { LOCKED, type Target, type Targets } from './target.ts';
+import { type Opening, Openings } from './openings.ts';
+import { LOCKED, STARTED, type Target } from './target.ts';
+import { WindowScope } from './window-scope.ts';
 
-/** `Epochs.open`: epochs that open all targets at once. */
-export const FENCE = 1;
-export const LOCK_ALL = 2;
+/** What opens all targets at once: a fence, */
+const FENCE = 1;
+/** or `lockAll`. */
+const LOCK_ALL = 2;
 
-/** What `Epochs.busy` says when the wait of a fence or of a complete ended early: each goes on when it is called again. */
-export const INTERRUPTED = 'fence whose wait ended early';
-export const INTERRUPTED_COMPLETE = 'complete whose wait ended early';
-const REMEDIES: Readonly<Record<string, string>> = {
-  [INTERRUPTED]: 'call fence again',
-  [INTERRUPTED_COMPLETE]: 'call complete again',
-};
+/** The calls that synchronize, and are under way until what they wait for has happened. */
+type Waiting = 'fence' | 'start' | 'complete' | 'lockAll' | 'unlockAll';
 
-/** For debugging: error messages about an epoch that was left open say where that was. Takes some microseconds an epoch. */
-const NOTE_OPENINGS = debugs('epochs');
+/** What to do about one whose wait ended early: it goes on when it is called again. */
+const REMEDIES = { fence: 'call fence again', complete: 'call complete again' } as const;
+type Resumed = keyof typeof REMEDIES;
 
-/** The rank whose lock was taken, or the call that has opened an epoch. */
-type Opening = number | 'fence' | 'lockAll' | 'start' | 'post';
-
-export class Epochs {
-  readonly comm: Communicator;
-  readonly group: Group;
-  name: string;
-  /** Those that were made, by rank. Emptied when the window is freed, which closes the fast path. */
-  targets: readonly (Target | undefined)[];
-  readonly #targets: Targets;
-  /** `FENCE`, `LOCK_ALL`, or 0; single targets are opened by `Target.held`. */
-  open = 0;
-  /** Something was issued in the epoch that the last fence opened. */
-  used = false;
-  /** Plain stores were made that no fence instruction has followed. */
-  dirty = false;
-  /** Targets of the access epoch that `start` has opened, or is about to. */
-  started: readonly number[] | undefined;
-  /** Origins of the exposure epoch that `post` has opened. */
-  exposed: readonly number[] | undefined;
-  /** Targets whose lock this rank holds. */
-  held = 0;
-  /** Locks of `Rank.NULL`: they open an epoch in which nothing can be accessed, and that is no error. */
-  nullLocks = 0;
-  /** Locks that are being waited for. */
-  waiting = 0;
-  /** The synchronization call that is under way: nothing may be issued meanwhile. */
-  busy: string | undefined;
-  freed = false;
+/**
+ * The epochs of a window at this rank. Each call that synchronizes is a check, which refuses what is not allowed now, and
+ * the transitions that follow, when its scheme has done its part. Nobody else changes this state, nor `Target.held` and
+ * `Target.waiting`.
+ */
+export class Epochs extends WindowScope {
   /** For debugging only. */
   readonly accesses = LOG_ACCESSES ? new AccessLog() : undefined;
-  /** Where each epoch was last opened, if that is noted: by its target, or by the call. */
-  readonly #openedAt = new Map<Opening, string | undefined>();
   /** For the message of a deadlock. */
   readonly locks: LocksAtRank;
-  readonly #messenger: Messenger;
-  readonly #poll = (): void => this.#messenger.poll();
+  /** `FENCE`, `LOCK_ALL`, or 0; single targets are opened by `Target.held`. */
+  #open = 0;
+  /** Something was issued in the epoch that the last fence opened. */
+  #used = false;
+  /** Plain stores were made that no fence instruction has followed. */
+  #dirty = false;
+  /** Targets of the access epoch that `start` has opened. */
+  #started: readonly number[] | undefined;
+  /** Origins of the exposure epoch that `post` has opened. */
+  #exposed: readonly number[] | undefined;
+  /** A promise waits for the end of the exposure epoch. */
+  #waitingForOrigins = false;
+  /** Targets whose lock this rank holds. */
+  #held = 0;
+  /** Locks of `Rank.NULL`: they open an epoch in which nothing can be accessed, and that is no error. */
+  #nullLocks = 0;
+  /** Locks and unlocks that are being waited for. */
+  #waiting = 0;
+  /** The call that is under way: nothing may be issued meanwhile. */
+  #busy: Waiting | undefined;
+  /** Its wait ended early. */
+  #interrupted = false;
+  readonly #openings = new Openings();
 
   constructor(parts: WindowParts) {
-    this.comm = parts.comm;
-    this.group = parts.comm.group;
-    this.name = parts.name;
-    this.#messenger = parts.comm.job.messenger;
-    this.#targets = parts.targets;
-    this.targets = parts.targets.made;
+    super(parts);
     const { worldRanks } = this.group;
     const world = (holds: (t: Target) => boolean): readonly number[] => this.#ranks(holds).map((r) => worldRanks[r]);
     this.locks = {
       key: parts.trace,
       what: () => this.what,
       exclusive: () => world((t) => t.held === LockBit.EXCLUSIVE),
-      shared: () => world((t) => this.open === LOCK_ALL || t.held === LockBit.SHARED),
+      shared: () => world((t) => this.#open === LOCK_ALL || t.held === LockBit.SHARED),
       wanted: () => world((t) => t.waiting),
-      wantsAll: () => this.busy === 'lockAll',
+      wantsAll: () => this.#busy === 'lockAll',
     };
   }
 
-  /** The window, in messages. */
-  get what(): string {
-    return `window ${this.name}`;
+  // ---- what is open ---------------------------------------------------------------------------------------------------
+
+  /** Whether an epoch gives access to the target. */
+  allows(t: Target): boolean {
+    return (this.#open | t.held) !== 0;
+  }
+
+  /** Something was issued that is complete, or that its path completes. */
+  noteUse(): void {
+    this.#used = true;
+  }
+
+  /** Plain stores were made. */
+  noteStores(): void {
+    this.#used = true;
+    this.#dirty = true;
+  }
+
+  /** Whether the next fence completes what is issued now. */
+  get isFenced(): boolean {
+    return this.#open === FENCE;
+  }
+
+  /** Whether a passive epoch is open to the target. */
+  isPassive(t: Target): boolean {
+    return this.#open === LOCK_ALL || (t.held & LOCKED) !== 0;
   }
 
   describe(): string {
@@ -95,117 +105,430 @@ export class Epochs {
 
   /** What is open, in words, and which openings are meant. */
   #described(): readonly [words: string, openings: readonly Opening[]] {
-    if (this.busy !== undefined) return [`a ${this.busy} is in progress`, []];
-    if (this.open === LOCK_ALL) return ['a lockAll epoch is open', ['lockAll']];
-    if (this.waiting > 0)
+    if (this.#busy !== undefined) return [`a ${this.#underWay()} is in progress`, []];
+    if (this.#open === LOCK_ALL) return ['a lockAll epoch is open', ['lockAll']];
+    if (this.#waiting > 0)
       return [`a lock or unlock of rank ${this.#ranks((t) => t.waiting).join(', ')} is in progress`, []];
-    if (this.held > 0) {
+    if (this.#held > 0) {
       const held = this.#ranks((t) => (t.held & LOCKED) !== 0);
       return [`this rank holds the lock of rank ${held.join(', ')}`, held];
     }
-    if (this.started !== undefined)
-      return [`an access epoch to rank ${this.started.join(', ')} is open (start)`, ['start']];
-    if (this.exposed !== undefined)
-      return [`an exposure epoch to rank ${this.exposed.join(', ')} is open (post)`, ['post']];
-    if (this.open === FENCE)
-      return [this.used ? 'a fence epoch has operations that are not complete' : 'a fence epoch is open', ['fence']];
+    if (this.#started !== undefined)
+      return [`an access epoch to rank ${this.#started.join(', ')} is open (start)`, ['start']];
+    if (this.#exposed !== undefined)
+      return [`an exposure epoch to rank ${this.#exposed.join(', ')} is open (post)`, ['post']];
+    if (this.#open === FENCE)
+      return [this.#used ? 'a fence epoch has operations that are not complete' : 'a fence epoch is open', ['fence']];
     return ['no epoch is open', []];
   }
 
   #ranks(holds: (t: Target) => boolean): readonly number[] {
-    return this.targets.filter((t): t is Target => t !== undefined && holds(t)).map((t) => t.rank);
+    return this.made.filter((t): t is Target => t !== undefined && holds(t)).map((t) => t.rank);
   }
 
   /** Whether this rank holds the lock of its own part, as far as it knows itself. */
-  get ownLocked(): boolean {
-    return this.open === LOCK_ALL || ((this.targets[this.comm.rank]?.held ?? 0) & LOCKED) !== 0;
+  get #ownLocked(): boolean {
+    return this.#open === LOCK_ALL || ((this.known(this.comm.rank)?.held ?? 0) & LOCKED) !== 0;
   }
 
   /** Whether this rank's part is exposed to somebody. */
-  get isExposed(): boolean {
-    return this.exposed !== undefined && this.exposed.length > 0;
+  get #isExposed(): boolean {
+    return this.#exposed !== undefined && this.#exposed.length > 0;
   }
 
   /** Whether an access epoch is open that a synchronization call has to end. */
-  get accessing(): boolean {
+  get #accessing(): boolean {
     return (
-      this.held + this.waiting > 0 ||
-      this.open === LOCK_ALL ||
-      this.started !== undefined ||
-      (this.open === FENCE && this.used)
+      this.#held + this.#waiting > 0 ||
+      this.#open === LOCK_ALL ||
+      this.#started !== undefined ||
+      (this.#open === FENCE && this.#used)
     );
   }
 
   /** Why `call`, which comes outside of all epochs, is too early; or undefined. */
   refusalOfOpen(call: string): RmaError | undefined {
-    return this.accessing || this.exposed !== undefined ? this.tooEarly(call) : undefined;
+    return this.#accessing || this.#exposed !== undefined ? this.#tooEarly(call) : undefined;
   }
 
-  tooEarly(call: string, remedy = 'end that epoch first'): RmaError {
-    return new RmaError('ERR_RMA_SYNC', `${call} of ${this.what}: ${this.describe()}; ${remedy}${this.#opened()}`);
-  }
-
-  /** Notes where an epoch is opened, if the program is run so. Called when it is. */
-  noteOpening(what: Opening): void {
-    if (NOTE_OPENINGS) this.#openedAt.set(what, new Error().stack);
-  }
-
-  #opened(): string {
-    const [, openings] = this.#described();
-    if (openings.length === 0) return '';
-    if (!NOTE_OPENINGS) return ' (set ONESIDED_DEBUG=epochs to see where it was opened)';
-    return openings
-      .map((what) => {
-        // The first line is the error's.
-        const frames = (this.#openedAt.get(what) ?? '').split('\n').slice(1);
-        const which = typeof what === 'number' ? `The lock of rank ${what} was taken` : `The ${what} epoch was opened`;
-        return `\n${which}\n${frames.join('\n')}`;
-      })
-      .join('');
-  }
-
-  /** Refuses on a freed window, and in a job that has ended or lost a rank. */
-  checkAlive(call: string): void {
-    if (this.freed) throw new RmaError('ERR_WIN', `${call}: ${this.what} was freed`);
-    const refusal = this.comm.refusal(call);
-    if (refusal !== undefined) throw refusal;
+  #tooEarly(call: string, remedy = 'end that epoch first'): RmaError {
+    const [words, openings] = this.#described();
+    return this.#refused(`${call} of`, `${words}; ${remedy}${this.#openings.tell(openings)}`);
   }
 
   /** The same, and while a synchronization call is under way. */
   checkUsable(call: string): void {
     this.checkAlive(call);
-    if (this.busy === undefined) return;
-    const remedy = REMEDIES[this.busy] ?? 'await it first';
-    throw new RmaError('ERR_RMA_SYNC', `${call} on ${this.what}: a ${this.busy} is in progress; ${remedy}`);
+    if (this.#busy === undefined) return;
+    const remedy = this.#interrupted ? REMEDIES[this.#busy as Resumed] : 'await it first';
+    throw new RmaError('ERR_RMA_SYNC', `${call} on ${this.what}: a ${this.#underWay()} is in progress; ${remedy}`);
   }
 
-  /** The target of this rank; `undefined` for what is no rank, and on a freed window. */
-  find(target: number): Target | undefined {
-    return typeof target === 'number' && !this.freed ? this.#targets.of(target) : undefined;
+  #underWay(): string {
+    return this.#interrupted ? `${this.#busy} whose wait ended early` : `${this.#busy}`;
   }
 
-  /** Those of all ranks; none on a freed window. */
-  allTargets(): readonly Target[] {
-    return this.freed ? [] : this.#targets.all();
+  #refused(call: string, why: string): RmaError {
+    return new RmaError('ERR_RMA_SYNC', `${call} ${this.what}: ${why}`);
   }
 
-  /** Errors: `ERR_RANK`. */
-  target(call: string, target: number): Target {
+  // ---- fence ----------------------------------------------------------------------------------------------------------
+
+  /** Refuses a fence, unless it is one whose wait ended early: that goes on. */
+  checkFence(noPrecede: boolean): void {
+    const passive = this.#held + this.#waiting > 0 || this.#open === LOCK_ALL;
+    const general = this.#started !== undefined || this.#exposed !== undefined;
+    if (this.isFreed || this.#busy !== undefined || passive || general) this.#refuseFence();
+    if (noPrecede && this.#used && this.#open === FENCE) {
+      throw new RmaError(
+        'ERR_ASSERT',
+        `fence of ${this.what}: Assert.NO_PRECEDE was passed, but this rank has issued operations since the last fence`,
+      );
+    }
+  }
+
+  #refuseFence(): void {
+    if (this.#isInterrupted('fence')) {
+      this.checkAlive('fence');
+      return;
+    }
+    this.checkUsable('fence');
+    throw this.#tooEarly('fence');
+  }
+
+  #isInterrupted(call: Resumed): boolean {
+    return this.#busy === call && this.#interrupted;
+  }
+
+  /** Nothing more is issued before it ends. */
+  fenceBegun(): void {
+    this.#busy = 'fence';
+    this.#interrupted = false;
+    this.#open = 0;
+  }
+
+  /** @param opens whether the next epoch is open now */
+  fenceEnded(opens: boolean): void {
+    this.#busy = undefined;
+    this.#dirty = false;
+    this.#used = false;
+    this.accesses?.completed(undefined);
+    this.#open = opens ? FENCE : 0;
+    this.#openings.note('fence');
+    this.keepMoving();
+  }
+
+  /** The wait of a call that goes on when it is called again has ended early. @returns why, for the caller */
+  interrupted(call: Resumed, error: unknown): unknown {
+    this.#busy = call;
+    this.#interrupted = true;
+    return this.comm.job.explain(error);
+  }
+
+  // ---- start and complete ---------------------------------------------------------------------------------------------
+
+  checkStart(): void {
+    this.checkUsable('start');
+    if (this.#accessing) throw this.#tooEarly('start');
+  }
+
+  startBegun(): void {
+    this.#begin('start');
+  }
+
+  startEnded(): void {
+    this.#busy = undefined;
+  }
+
+  /** Whether the access epoch of `start` is open. */
+  get isStarted(): boolean {
+    return this.#started !== undefined;
+  }
+
+  started(targets: readonly number[]): void {
+    this.#open = 0;
+    this.#used = false;
+    this.#started = targets;
+    for (let i = 0; i < targets.length; i++) this.find(targets[i])!.held = STARTED;
+    this.#openings.note('start');
+    this.keepMoving();
+  }
+
+  /** @returns the targets of the epoch */
+  checkComplete(): readonly number[] {
+    if (this.#isInterrupted('complete')) this.checkAlive('complete');
+    else this.checkUsable('complete');
+    if (this.#started !== undefined) return this.#started;
+    throw this.#refused('complete of', `${this.describe()}; complete() ends only an epoch that start() has opened`);
+  }
+
+  /** Nothing more is issued in the epoch, since its targets may be told from now on. */
+  completeBegun(): void {
+    this.#begin('complete');
+    this.#closeStarted();
+  }
+
+  completed(): void {
+    this.#closeStarted();
+    this.#busy = undefined;
+    this.#started = undefined;
+    this.#used = false;
+    this.accesses?.completed(undefined);
+    this.keepMoving();
+  }
+
+  #closeStarted(): void {
+    const targets = this.#started!;
+    for (let i = 0; i < targets.length; i++) this.find(targets[i])!.held = 0;
+  }
+
+  #begin(call: Waiting): void {
+    this.#busy = call;
+    this.#interrupted = false;
+  }
+
+  // ---- post and wait --------------------------------------------------------------------------------------------------
+
+  checkPost(): void {
+    this.checkUsable('post');
+    if (this.#exposed !== undefined) {
+      const origins = this.#exposed.join(', ');
+      throw this.#refused('post of', `this rank's part is already exposed to rank ${origins}; call wait() first`);
+    }
+    if (this.#open === FENCE && this.#used) throw this.#tooEarly('post');
+    if (this.#ownLocked)
+      throw this.#tooEarly('post', 'a part cannot be locked and exposed at the same time; unlock it first');
+  }
+
+  posted(origins: readonly number[]): void {
+    this.#open &= ~FENCE;
+    this.#exposed = origins;
+    this.#openings.note('post');
+  }
+
+  /** @param call `wait` or `test` @returns the origins of the epoch */
+  checkWait(call: string): readonly number[] {
+    this.checkAlive(call);
+    if (this.#waitingForOrigins) throw this.#refused(`${call} on`, 'a wait is in progress; await it first');
+    if (this.#exposed !== undefined) return this.#exposed;
+    throw this.#refused(`${call} of`, 'no exposure epoch is open; call post() first');
+  }
+
+  /** @param begins or ends */
+  waitsForOrigins(begins: boolean): void {
+    this.#waitingForOrigins = begins;
+  }
+
+  exposureEnded(): void {
+    this.#exposed = undefined;
+  }
+
+  // ---- locks ----------------------------------------------------------------------------------------------------------
+
+  /** The target, if this rank may lock it and has done so before: a fast path of `checkLock`. */
+  mayLock(target: number): Target | undefined {
+    const t = this.known(target);
+    const own = this.#exposed !== undefined && target === this.comm.rank;
+    const free = this.#busy === undefined && this.#started === undefined && !own;
+    return t !== undefined && !this.allows(t) && free && !t.waiting && t.lock !== undefined ? t : undefined;
+  }
+
+  /** `undefined` for `Rank.NULL`, of which nothing is accessed. */
+  checkLock(target: number): Target | undefined {
+    this.checkUsable('lock');
+    if (target === Rank.NULL) {
+      this.#nullLocks++;
+      return undefined;
+    }
+    const t = this.target('lock', target);
+    const why = this.#refusalOfLock(t);
+    if (why !== undefined) throw this.#refused(`lock of rank ${target} in`, why);
+    return t;
+  }
+
+  #refusalOfLock(t: Target): string | undefined {
+    if (t.waiting) return 'another lock or unlock of this target is in progress on this rank; await it first';
+    if ((t.held & LOCKED) !== 0) return `this rank already holds this lock; call unlock(${t.rank}) first`;
+    if (this.#started !== undefined) return `${this.describe()}; call complete() first`;
+    if (this.#open === LOCK_ALL) return 'a lockAll epoch is open; call unlockAll() first';
+    if (this.#open === FENCE && this.#used)
+      return 'operations of a fence epoch are not complete; call fence(Assert.NO_SUCCEED) first';
+    if (this.#isExposed && t.rank === this.comm.rank)
+      return 'this part is exposed (post), and a part cannot be locked and exposed at the same time; call wait() first';
+    return undefined;
+  }
+
+  /** A promise waits for the lock, or for what its unlock completes. */
+  lockWaits(t: Target): void {
+    t.waiting = true;
+    this.#waiting++;
+  }
+
+  lockWaitEnded(t: Target): void {
+    t.waiting = false;
+    this.#waiting--;
+  }
+
+  /** @param held the bits of the `Lock` type, perhaps with `UNCHECKED` */
+  locked(t: Target, held: number): void {
+    t.held = held;
+    this.#held++;
+    this.#open = 0;
+    this.#openings.note(t.rank);
+  }
+
+  /** `undefined` for `Rank.NULL`. */
+  checkUnlock(target: number): Target | undefined {
+    const t = this.known(target);
+    if (t !== undefined && (t.held & LOCKED) !== 0 && this.#busy === undefined) return t;
+    this.checkUsable('unlock');
+    if (target === Rank.NULL) {
+      if (this.#nullLocks > 0) this.#nullLocks--;
+      return undefined;
+    }
+    this.target('unlock', target);
+    throw this.#refused(`unlock of rank ${target} in`, 'this rank does not hold this lock');
+  }
+
+  /**
+   * The epoch is closed while the unlock waits: nothing more is issued in it, and nobody unlocks it twice.
+   * @returns what `unlockWaitEnded` gives back
+   */
+  unlockWaits(t: Target): number {
+    const { held } = t;
+    t.held = 0;
+    this.lockWaits(t);
+    return held;
+  }
+
+  unlockWaitEnded(t: Target, held: number): void {
+    t.held = held;
+    this.lockWaitEnded(t);
+  }
+
+  /** @returns what was held */
+  unlocked(t: Target): number {
+    const { held } = t;
+    t.held = 0;
+    this.#held--;
+    this.#used = false;
+    this.accesses?.completed(t.rank);
+    return held;
+  }
+
+  // ---- locks of all ranks ---------------------------------------------------------------------------------------------
+
+  /** Whether nothing at all is open or under way: a fast path of `checkLockAll`. A window that was freed has no targets. */
+  get isIdle(): boolean {
+    return (
+      (this.#open | this.#held | this.#waiting) === 0 &&
+      this.#exposed === undefined &&
+      this.#busy === undefined &&
+      this.#started === undefined &&
+      !this.isFreed
+    );
+  }
+
+  checkLockAll(): void {
+    this.checkUsable('lockAll');
+    if (this.#accessing) throw this.#tooEarly('lockAll');
+    if (this.#isExposed)
+      throw this.#tooEarly('lockAll', 'a part cannot be locked and exposed at the same time; call wait() first');
+  }
+
+  lockAllBegun(): void {
+    this.#begin('lockAll');
+  }
+
+  lockAllEnded(): void {
+    this.#busy = undefined;
+  }
+
+  lockedAll(): void {
+    this.#open = LOCK_ALL;
+    this.#openings.note('lockAll');
+  }
+
+  /** A fast path of `checkUnlockAll`. */
+  get mayUnlockAll(): boolean {
+    return this.#open === LOCK_ALL && this.#busy === undefined;
+  }
+
+  checkUnlockAll(): void {
+    this.checkUsable('unlockAll');
+    if (this.#open !== LOCK_ALL) throw this.#refused('unlockAll of', 'no lockAll epoch is open');
+  }
+
+  /** The epoch is closed while the unlock waits. */
+  unlockAllBegun(): void {
+    this.#open = 0;
+    this.#begin('unlockAll');
+  }
+
+  unlockAllEnded(): void {
+    this.#open = LOCK_ALL;
+    this.#busy = undefined;
+  }
+
+  unlockedAll(): void {
+    this.#open = 0;
+    this.#used = false;
+    this.accesses?.completed(undefined);
+  }
+
+  // ---- flush ----------------------------------------------------------------------------------------------------------
+
+  /** Whether a passive epoch is open to the target, and nothing is under way. */
+  mayFlush(t: Target): boolean {
+    return this.isPassive(t) && this.#busy === undefined;
+  }
+
+  /** What needs a passive epoch to the target. `undefined` for `Rank.NULL`. */
+  checkFlush(call: string, target: number): Target | undefined {
     const t = this.find(target);
-    if (t !== undefined) return t;
-    const message = `${call} on ${this.what}: ${showRank(target)} is not a rank of its group (0 … ${this.group.size - 1}, or Rank.NULL)`;
-    throw typeof target === 'number' ? argumentRangeError(message, 'ERR_RANK') : argumentTypeError(message, 'ERR_RANK');
+    if (t !== undefined && this.mayFlush(t)) return t;
+    this.checkUsable(call);
+    if (target === Rank.NULL) return undefined;
+    this.target(call, target);
+    throw this.#noPassiveEpoch(`${call} of rank ${target} in`);
   }
+
+  checkFlushAll(call: string): void {
+    this.checkUsable(call);
+    if (this.#open !== LOCK_ALL && this.#held === 0) throw this.#noPassiveEpoch(`${call} of`);
+  }
+
+  #noPassiveEpoch(call: string): RmaError {
+    return this.#refused(call, `the call requires a passive-target epoch (lock or lockAll), but ${this.describe()}`);
+  }
+
+  // ---- free -----------------------------------------------------------------------------------------------------------
+
+  /** A fence that cannot end any more, because a rank has failed, must not keep this rank from giving back what it holds. */
+  checkFree(): void {
+    if (this.#isInterrupted('fence')) this.checkAlive('free');
+    else this.checkUsable('free');
+    const refusal = this.refusalOfOpen('free');
+    if (refusal !== undefined) throw refusal;
+  }
+
+  /** Nothing can be done with the window any more. */
+  freed(): void {
+    this.#open = 0;
+    this.close();
+  }
+
+  // ---- targets and accesses -------------------------------------------------------------------------------------------
 
   /** The target, if the caller may access it now; `undefined` for `Rank.NULL`. */
   access(call: string, target: number): Target | undefined {
     if (target === Rank.NULL) {
-      const none = this.open === 0 && this.held === 0 && this.nullLocks === 0 && this.started === undefined;
+      const none = this.#open === 0 && this.#held === 0 && this.#nullLocks === 0 && this.#started === undefined;
       if (none) this.#refuseAccess(call, target);
       return undefined;
     }
     const t = this.target(call, target);
-    if ((this.open | t.held) === 0) this.#refuseAccess(call, target);
+    if (!this.allows(t)) this.#refuseAccess(call, target);
     return t;
   }
 
@@ -217,28 +540,11 @@ export class Epochs {
     );
   }
 
-  /** Runs what uses other ranks' memory or connections. If it fails because a process is gone, the error says so. */
-  attempt<T>(body: () => T): T {
-    try {
-      return body();
-    } catch (error) {
-      throw this.comm.job.explain(error);
-    }
-  }
-
-  /**
-   * Sends the messages that wait for room: a rank that polls by calls that are complete at once is in the library all the time, and never sleeps, which is
-   * when it would send them (MPI 4.1, 12.7.3). Each call that ends an epoch, flushes or tests does so. One load when there are none.
-   */
-  keepMoving(): void {
-    if (!this.#messenger.idle) this.attempt(this.#poll);
-  }
-
   /** Orders our stores before our next loads, if there were any. @param call `flush` and `flushAll` complete accesses, of `target` or of all, `flushLocal` and `flushLocalAll` at this rank only */
   settle(call: string, target: Target | undefined): void {
     this.keepMoving();
-    if (!this.dirty) return;
-    this.dirty = false;
+    if (!this.#dirty) return;
+    this.#dirty = false;
     memoryFence();
     if (this.accesses !== undefined) this.#log(call, target, this.accesses);
   }
@@ -248,7 +554,7 @@ export class Epochs {
     else if (call === 'flush' && target !== undefined) accesses.completed(target.rank);
     else if (call === 'flushLocalAll') accesses.completedHere(undefined);
     else if (call === 'flushLocal' && target !== undefined) accesses.completedHere(target.rank);
-    this.dirty = accesses.pending;
+    this.#dirty = accesses.pending;
   }
 
   /** An access that was checked is about to be made. @param reads it writes nothing at the target */
@@ -260,9 +566,9 @@ export class Epochs {
     to: Side,
     reads: boolean = kind === 'get',
   ): void {
-    this.used = true;
+    this.#used = true;
     if (this.accesses === undefined) return;
     this.accesses.note(call, kind, reads, `${call} to rank ${t.rank} in ${this.what}`, t.rank, at, to);
-    this.dirty = true;
+    this.#dirty = true;
   }
 }

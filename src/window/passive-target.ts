@@ -1,5 +1,3 @@
-/** Passive target synchronization of a window: locks and flushes (MPI 4.1, 12.5.3 and 12.5.4). */
-import { Rank } from '../comm/group.ts';
 import type { Job } from '../comm/job.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import type { Waiting } from '../comm/progress.ts';
@@ -9,10 +7,10 @@ import { type Attempt, LockBit, type TargetLock } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
-import { type Epochs, FENCE, LOCK_ALL } from './epochs.ts';
+import type { Epochs } from './epochs.ts';
 import type { Completion } from './path/path.ts';
 import type { Paths } from './path/paths.ts';
-import { LOCKED, type Target, UNCHECKED } from './target.ts';
+import { type Target, UNCHECKED } from './target.ts';
 
 /**
  * Milliseconds for which the release of a lock can be under way after its unlock has returned and its holder has told of it: requests of different connections
@@ -76,16 +74,16 @@ export class PassiveTarget {
     const t = this.#checkLock(target, type, assert);
     if (t === undefined || this.#tryLock(t, type, assert) || this.#deferLock(t, type, wait)) return;
     this.#progress.waitSync(this.#acquire(t, type), wait);
-    this.#locked(t, type);
+    this.#epochs.locked(t, type);
   }
 
   #tryLock(t: Target, type: number, assert: number): boolean {
     if ((assert & Assert.NO_CHECK) !== 0) {
-      this.#locked(t, type | UNCHECKED);
+      this.#epochs.locked(t, type | UNCHECKED);
       return true;
     }
     if (!this.#tryAcquire(t.lock!, type === LockBit.EXCLUSIVE)) return false;
-    this.#locked(t, type);
+    this.#epochs.locked(t, type);
     return true;
   }
 
@@ -100,26 +98,17 @@ export class PassiveTarget {
   /** A deadline or a signal is for the lock, so it is waited for. */
   #deferLock(t: Target, type: number, wait: WaitOptions | undefined): boolean {
     if (wait !== undefined || t.lock!.defer?.(type === LockBit.EXCLUSIVE) !== true) return false;
-    this.#locked(t, type);
+    this.#epochs.locked(t, type);
     return true;
   }
 
-  #locked(t: Target, held: number): void {
-    t.held = held;
-    this.#epochs.held++;
-    this.#epochs.open = 0;
-    this.#epochs.noteOpening(t.rank);
-  }
-
   async #finishLock(t: Target, type: number, options: WaitOptions | undefined): Promise<void> {
-    t.waiting = true;
-    this.#epochs.waiting++;
+    this.#epochs.lockWaits(t);
     try {
       await this.#progress.wait(this.#acquire(t, type), options);
-      this.#locked(t, type);
+      this.#epochs.locked(t, type);
     } finally {
-      t.waiting = false;
-      this.#epochs.waiting--;
+      this.#epochs.lockWaitEnded(t);
     }
   }
 
@@ -137,7 +126,7 @@ export class PassiveTarget {
 
   #checkLock(target: number, type: number, assert: number): Target | undefined {
     const epochs = this.#epochs;
-    if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
+    this.#serveOthers();
     if (assert !== 0) checkAssert('lock', assert, Assert.NO_CHECK);
     if (type !== LockBit.SHARED && type !== LockBit.EXCLUSIVE) {
       throw new RmaError(
@@ -145,36 +134,10 @@ export class PassiveTarget {
         `lock of ${epochs.what}: the lock type must be Lock.SHARED or Lock.EXCLUSIVE, not ${show(type)}`,
       );
     }
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
-    const own = epochs.exposed !== undefined && target === epochs.comm.rank;
-    const free = epochs.busy === undefined && epochs.started === undefined && !own;
-    if (t !== undefined && (epochs.open | t.held) === 0 && free && !t.waiting && t.lock !== undefined) return t;
-    return this.#checkLockSlowly(target);
-  }
-
-  #checkLockSlowly(target: number): Target | undefined {
-    const epochs = this.#epochs;
-    epochs.checkUsable('lock');
-    if (target === Rank.NULL) {
-      epochs.nullLocks++;
-      return undefined;
-    }
-    const t = epochs.target('lock', target);
-    const refused = (why: string): RmaError =>
-      new RmaError('ERR_RMA_SYNC', `lock of rank ${target} in ${epochs.what}: ${why}`);
-    if (t.waiting) throw refused('another lock or unlock of this target is in progress on this rank; await it first');
-    if ((t.held & LOCKED) !== 0) throw refused(`this rank already holds this lock; call unlock(${target}) first`);
-    if (epochs.started !== undefined) throw refused(`${epochs.describe()}; call complete() first`);
-    if (epochs.open === LOCK_ALL) throw refused('a lockAll epoch is open; call unlockAll() first');
-    if (epochs.open === FENCE && epochs.used) {
-      throw refused('operations of a fence epoch are not complete; call fence(Assert.NO_SUCCEED) first');
-    }
-    if (epochs.isExposed && target === epochs.comm.rank) {
-      throw refused(
-        'this part is exposed (post), and a part cannot be locked and exposed at the same time; call wait() first',
-      );
-    }
-    this.#lockOf(t);
+    const known = epochs.mayLock(target);
+    if (known !== undefined) return known;
+    const t = epochs.checkLock(target);
+    if (t !== undefined) this.#lockOf(t);
     return t;
   }
 
@@ -211,7 +174,7 @@ export class PassiveTarget {
   unlock(target: number, options: WaitOptions | undefined): Promise<void> {
     try {
       const wait = readWait('unlock', options);
-      const t = this.#checkUnlock(target);
+      const t = this.#epochs.checkUnlock(target);
       if (t === undefined) return this.#progress.done();
       if (this.#completion !== undefined) return this.#flushAndUnlock(t, wait);
       this.#unlock(t);
@@ -224,48 +187,26 @@ export class PassiveTarget {
   unlockSync(target: number, options: WaitOptions | undefined): void {
     this.#job.refuseSync('unlock');
     const wait = readWait('unlock', options);
-    const t = this.#checkUnlock(target);
+    const t = this.#epochs.checkUnlock(target);
     if (t === undefined) return;
     this.#flushRequests('unlock', t.rank, wait);
     this.#unlock(t);
   }
 
-  #checkUnlock(target: number): Target | undefined {
-    const epochs = this.#epochs;
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
-    if (t !== undefined && (t.held & LOCKED) !== 0 && epochs.busy === undefined) return t;
-    epochs.checkUsable('unlock');
-    if (target === Rank.NULL) {
-      if (epochs.nullLocks > 0) epochs.nullLocks--;
-      return undefined;
-    }
-    epochs.target('unlock', target);
-    throw new RmaError('ERR_RMA_SYNC', `unlock of rank ${target} in ${epochs.what}: this rank does not hold this lock`);
-  }
-
-  /** The epoch is closed while the unlock waits: nothing more is issued in it, and nobody unlocks it twice. */
   async #flushAndUnlock(t: Target, options: WaitOptions | undefined): Promise<void> {
-    const { held } = t;
-    t.held = 0;
-    t.waiting = true;
-    this.#epochs.waiting++;
+    const held = this.#epochs.unlockWaits(t);
     try {
       await this.#flushed('unlock', t, options);
     } finally {
-      t.held = held;
-      t.waiting = false;
-      this.#epochs.waiting--;
+      this.#epochs.unlockWaitEnded(t, held);
     }
     this.#unlock(t);
   }
 
   #unlock(t: Target): void {
-    const { held } = t;
-    t.held = 0;
-    this.#epochs.held--;
-    this.#epochs.used = false;
-    this.#epochs.accesses?.completed(t.rank);
-    // The release is itself an atomic read-modify-write: our stores are visible before the lock is seen free. Without a lock, it is a fence.
+    const held = this.#epochs.unlocked(t);
+    // The release is itself an atomic read-modify-write: our stores are visible before the lock is seen free. Without a
+    // lock, it is a fence.
     if ((held & UNCHECKED) === 0) this.#release(t.lock!, held === LockBit.EXCLUSIVE);
     else memoryFence();
     this.#epochs.keepMoving();
@@ -305,45 +246,30 @@ export class PassiveTarget {
 
   /** Where this rank has no epoch, and needs no more than the one lock for all, which it has had before. */
   #tryAllShort(): boolean {
-    const epochs = this.#epochs;
-    const idle = (epochs.open | epochs.held | epochs.waiting) === 0;
-    if (
-      !idle ||
-      !this.#short ||
-      epochs.exposed !== undefined ||
-      epochs.busy !== undefined ||
-      epochs.started !== undefined
-    )
-      return false;
-    // A window that was freed has no targets.
-    if (epochs.targets.length === 0 || this.#all === undefined || !this.#all.tryAcquire()) return false;
+    if (!this.#short || !this.#epochs.isIdle || this.#all === undefined || !this.#all.tryAcquire()) return false;
     this.#lockedAll('one lock for all');
     return true;
   }
 
   #lockedAll(held: HeldAll): void {
     this.#heldAll = held;
-    this.#epochs.open = LOCK_ALL;
-    this.#epochs.noteOpening('lockAll');
+    this.#epochs.lockedAll();
   }
 
   async #finishLockAll(options: WaitOptions | undefined): Promise<void> {
-    this.#epochs.busy = 'lockAll';
+    this.#epochs.lockAllBegun();
     try {
       await this.#progress.wait(this.#acquireAll(), options);
-      this.#lockedAll('the locks of all ranks');
     } finally {
-      this.#epochs.busy = undefined;
+      this.#epochs.lockAllEnded();
     }
+    this.#lockedAll('the locks of all ranks');
   }
 
   #checkLockAll(assert: number): void {
     const epochs = this.#epochs;
     if (assert !== 0) checkAssert('lockAll', assert, Assert.NO_CHECK);
-    epochs.checkUsable('lockAll');
-    if (epochs.accessing) throw epochs.tooEarly('lockAll');
-    if (epochs.isExposed)
-      throw epochs.tooEarly('lockAll', 'a part cannot be locked and exposed at the same time; call wait() first');
+    epochs.checkLockAll();
     if (this.#makeAll === undefined) this.#makeLocks();
     else this.#all ??= epochs.attempt(this.#makeAll);
   }
@@ -451,7 +377,7 @@ export class PassiveTarget {
   unlockAll(options: WaitOptions | undefined): Promise<void> {
     try {
       const wait = readWait('unlockAll', options);
-      this.#checkUnlockAll();
+      this.#epochs.checkUnlockAll();
       if (this.#completion !== undefined) return this.#flushAndUnlockAll(wait);
       this.#unlockAll();
       return this.#progress.done();
@@ -461,42 +387,30 @@ export class PassiveTarget {
   }
 
   unlockAllSync(options: WaitOptions | undefined): void {
-    const { open, busy } = this.#epochs;
-    if (this.#short && options === undefined && open === LOCK_ALL && busy === undefined) {
+    if (this.#short && options === undefined && this.#epochs.mayUnlockAll) {
       this.#unlockAll();
       return;
     }
     this.#job.refuseSync('unlockAll');
     const wait = readWait('unlockAll', options);
-    this.#checkUnlockAll();
+    this.#epochs.checkUnlockAll();
     this.#flushRequests('unlockAll', undefined, wait);
     this.#unlockAll();
   }
 
-  #checkUnlockAll(): void {
-    this.#epochs.checkUsable('unlockAll');
-    if (this.#epochs.open !== LOCK_ALL) {
-      throw new RmaError('ERR_RMA_SYNC', `unlockAll of ${this.#epochs.what}: no lockAll epoch is open`);
-    }
-  }
-
   async #flushAndUnlockAll(options: WaitOptions | undefined): Promise<void> {
     const epochs = this.#epochs;
-    epochs.open = 0;
-    epochs.busy = 'unlockAll';
+    epochs.unlockAllBegun();
     try {
       await this.#flushed('unlockAll', undefined, options);
     } finally {
-      epochs.open = LOCK_ALL;
-      epochs.busy = undefined;
+      epochs.unlockAllEnded();
     }
     this.#unlockAll();
   }
 
   #unlockAll(): void {
-    this.#epochs.open = 0;
-    this.#epochs.used = false;
-    this.#epochs.accesses?.completed(undefined);
+    this.#epochs.unlockedAll();
     // A release is itself an atomic read-modify-write; where there are none, a fence orders our stores.
     if (this.#heldAll === 'no lock') memoryFence();
     else if (this.#heldAll === 'one lock for all') this.#all!.release();
@@ -519,8 +433,9 @@ export class PassiveTarget {
   }
 
   flushSync(call: string, target: number, options: WaitOptions | undefined): void {
-    const t = typeof target === 'number' ? this.#epochs.targets[target] : undefined;
-    if (this.#short && options === undefined && t !== undefined && this.#isOpen(t)) this.#epochs.settle(call, t);
+    const t = this.#epochs.known(target);
+    if (this.#short && options === undefined && t !== undefined && this.#epochs.mayFlush(t))
+      this.#epochs.settle(call, t);
     else this.#flushLongSync(call, target, options);
   }
 
@@ -568,20 +483,8 @@ export class PassiveTarget {
   }
 
   #checkFlush(call: string, target: number): Target | undefined {
-    const epochs = this.#epochs;
-    if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
-    const t = epochs.find(target);
-    if (t !== undefined && this.#isOpen(t)) return t;
-    epochs.checkUsable(call);
-    if (target === Rank.NULL) return undefined;
-    epochs.target(call, target);
-    throw this.#noPassiveEpoch(`${call} of rank ${target} in`);
-  }
-
-  /** Whether a passive epoch is open to it, and nothing is under way. */
-  #isOpen(t: Target): boolean {
-    const { open, busy } = this.#epochs;
-    return (open === LOCK_ALL || (t.held & LOCKED) !== 0) && busy === undefined;
+    this.#serveOthers();
+    return this.#epochs.checkFlush(call, target);
   }
 
   /** Refuses what needs a passive epoch to the target. */
@@ -590,17 +493,12 @@ export class PassiveTarget {
   }
 
   #checkFlushAll(call: string): void {
-    if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
-    this.#epochs.checkUsable(call);
-    if (this.#epochs.open !== LOCK_ALL && this.#epochs.held === 0) throw this.#noPassiveEpoch(`${call} of`);
+    this.#serveOthers();
+    this.#epochs.checkFlushAll(call);
   }
 
-  #noPassiveEpoch(call: string): RmaError {
-    const { what } = this.#epochs;
-    return new RmaError(
-      'ERR_RMA_SYNC',
-      `${call} ${what}: the call requires a passive-target epoch (lock or lockAll), but ${this.#epochs.describe()}`,
-    );
+  #serveOthers(): void {
+    if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
   }
 
   async #flushed(call: string, t: Target | undefined, options: WaitOptions | undefined): Promise<void> {

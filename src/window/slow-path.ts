@@ -61,7 +61,7 @@ export class SlowPath {
   #moveWhole(puts: boolean, origin: TypedArray, target: number, disp: number): boolean {
     const epochs = this.#epochs;
     const t = epochs.find(target);
-    if (t === undefined || (epochs.open | t.held) === 0) return false;
+    if (t === undefined || !epochs.allows(t)) return false;
     if (!isPlain(origin) || !Number.isSafeInteger(disp) || disp < 0) return false;
     const bytes = byteLengthOf(origin);
     const at = disp * t.dispUnit;
@@ -73,7 +73,7 @@ export class SlowPath {
     } catch (error) {
       throw epochs.comm.job.explain(error);
     }
-    epochs.used = true;
+    epochs.noteUse();
     return true;
   }
 

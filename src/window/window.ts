@@ -36,7 +36,7 @@ import { beginAllocateShared } from './creation/flavours/shared.ts';
 import { reachable } from './creation/own-memory.ts';
 import type { WindowOptions, WindowParts } from './creation/parts.ts';
 import { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './epoch-objects.ts';
-import { Epochs, INTERRUPTED } from './epochs.ts';
+import { Epochs } from './epochs.ts';
 import {
   fastAccumulate,
   fastCompareAndSwap,
@@ -276,7 +276,7 @@ export class Window<T extends TypedArray = TypedArray> {
     parts.comm.job.tasks?.locks.add(epochs.locks);
     this.#cancelRelease = parts.comm.onRelease(
       () => {
-        this.#close();
+        epochs.freed();
         this.#giveBack();
       },
       () => epochs.refusalOfOpen('finalize'),
@@ -465,10 +465,9 @@ export class Window<T extends TypedArray = TypedArray> {
     layout?: L,
   ): void {
     const epochs = this.#epochs;
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
-    if (t !== undefined && layout === undefined && (epochs.open | t.held) !== 0 && fastPut(t, origin, disp)) {
-      epochs.dirty = true;
-      epochs.used = true;
+    const t = epochs.known(target);
+    if (t !== undefined && layout === undefined && epochs.allows(t) && fastPut(t, origin, disp)) {
+      epochs.noteStores();
       return;
     }
     this.#slowPath.put(origin, target, disp, layout);
@@ -485,9 +484,9 @@ export class Window<T extends TypedArray = TypedArray> {
     layout?: L,
   ): void {
     const epochs = this.#epochs;
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
-    if (t !== undefined && layout === undefined && (epochs.open | t.held) !== 0 && fastGet(t, origin, disp)) {
-      epochs.used = true;
+    const t = epochs.known(target);
+    if (t !== undefined && layout === undefined && epochs.allows(t) && fastGet(t, origin, disp)) {
+      epochs.noteUse();
       return;
     }
     this.#slowPath.get(origin, target, disp, layout);
@@ -510,14 +509,9 @@ export class Window<T extends TypedArray = TypedArray> {
     layout?: L,
   ): void {
     const epochs = this.#epochs;
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
-    if (
-      t !== undefined &&
-      layout === undefined &&
-      (epochs.open | t.held) !== 0 &&
-      fastAccumulate(t, origin, disp, op)
-    ) {
-      epochs.used = true;
+    const t = epochs.known(target);
+    if (t !== undefined && layout === undefined && epochs.allows(t) && fastAccumulate(t, origin, disp, op)) {
+      epochs.noteUse();
       return;
     }
     this.#slowPath.accumulate('accumulate', origin, target, disp, op, layout);
@@ -536,16 +530,16 @@ export class Window<T extends TypedArray = TypedArray> {
     op: OpOn<A, undefined>,
   ): void {
     const epochs = this.#epochs;
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
+    const t = epochs.known(target);
     if (
       t !== undefined &&
-      (epochs.open | t.held) !== 0 &&
+      epochs.allows(t) &&
       origin !== null &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       fastFetchAndOp(t, this.#apartTag, origin, result, disp, op)
     ) {
-      epochs.used = true;
+      epochs.noteUse();
       return;
     }
     this.#fetchChecked(origin, result, target, disp, op);
@@ -564,16 +558,16 @@ export class Window<T extends TypedArray = TypedArray> {
     disp: number,
   ): void {
     const epochs = this.#epochs;
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
+    const t = epochs.known(target);
     if (
       t !== undefined &&
-      (epochs.open | t.held) !== 0 &&
+      epochs.allows(t) &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       compare === this.#apartCompare &&
       fastCompareAndSwap(t, this.#apartTag, origin, compare, result, disp)
     ) {
-      epochs.used = true;
+      epochs.noteUse();
       return;
     }
     this.#swapChecked(origin, compare, result, target, disp);
@@ -594,16 +588,16 @@ export class Window<T extends TypedArray = TypedArray> {
     layout?: L,
   ): void {
     const epochs = this.#epochs;
-    const t = typeof target === 'number' ? epochs.targets[target] : undefined;
+    const t = epochs.known(target);
     if (
       t !== undefined &&
       layout === undefined &&
-      (epochs.open | t.held) !== 0 &&
+      epochs.allows(t) &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       fastGetAccumulate(t, this.#apartTag, this.#apartOrigin, result, disp, op)
     ) {
-      epochs.used = true;
+      epochs.noteUse();
       return;
     }
     this.#slowPath.getAccumulate('getAccumulate', origin, result, target, disp, op, layout);
@@ -1031,7 +1025,7 @@ export class Window<T extends TypedArray = TypedArray> {
    * MPI 4.1, 12.2.5.
    */
   async free(options?: WaitOptions): Promise<void> {
-    if (this.#epochs.freed) return;
+    if (this.#epochs.isFreed) return;
     const wait = readWait('free', options);
     const end = this.#beginFree();
     try {
@@ -1044,7 +1038,7 @@ export class Window<T extends TypedArray = TypedArray> {
   /** Blocks until the window is freed; otherwise like `free`. */
   freeSync(options?: WaitOptions): void {
     this.#epochs.comm.job.refuseSync('free');
-    if (this.#epochs.freed) return;
+    if (this.#epochs.isFreed) return;
     const wait = readWait('free', options);
     const end = this.#beginFree();
     try {
@@ -1056,25 +1050,15 @@ export class Window<T extends TypedArray = TypedArray> {
 
   #beginFree(): { farewell: Operation; release: () => void } {
     const epochs = this.#epochs;
-    // A fence that cannot end any more, because a rank has failed, must not keep this rank from giving back what it holds.
-    if (epochs.busy === INTERRUPTED) epochs.checkAlive('free');
-    else epochs.checkUsable('free');
-    const refusal = epochs.refusalOfOpen('free');
-    if (refusal !== undefined) throw refusal;
+    epochs.checkFree();
     const { comm } = this.#parts;
     const farewell = comm.begin(comm.farewell(), `free of ${epochs.what}`, {
       name: 'win.free',
       count: this.#parts.number,
     });
-    this.#close();
+    // Others may still access this rank's part.
+    epochs.freed();
     return { farewell, release: () => this.#giveBack() };
-  }
-
-  /** Nothing can be done with the window any more, but others may still access this rank's part. */
-  #close(): void {
-    this.#epochs.freed = true;
-    this.#epochs.open = 0;
-    this.#epochs.targets = [];
   }
 
   /** Gives back what this rank holds: nobody needs it any more, or a rank has failed. Happens once. */

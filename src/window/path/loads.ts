@@ -50,7 +50,7 @@ export class Loads implements Path {
   put(origin: TypedArray, from: Side, at: number, to: Side): void {
     const { part, skew } = this.#mapped;
     copyPlaces(from, origin, 0, to, part.u8, at + skew, this.#kernels);
-    this.#epochs.dirty = true;
+    this.#epochs.noteStores();
   }
 
   get(origin: TypedArray, from: Side, at: number, to: Side): void {

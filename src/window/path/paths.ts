@@ -27,8 +27,8 @@ import type { OperationQueue } from '../../transfer/operation-queue.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
 import type { Attachments } from '../attachments.ts';
 import { goneError, type WindowParts } from '../creation/parts.ts';
-import { type Epochs, FENCE, LOCK_ALL } from '../epochs.ts';
-import { LOCKED, type Target } from '../target.ts';
+import type { Epochs } from '../epochs.ts';
+import type { Target } from '../target.ts';
 import { Loads } from './loads.ts';
 import type { Completion, Moves, OwnMemory, Path, ProgressBy } from './path.ts';
 import { Queued } from './queued.ts';
@@ -129,9 +129,8 @@ export class Paths {
   #queueFor(t: Target): OperationQueue | undefined {
     if (!this.#queues) return undefined;
     const { deferred, passive } = this.#parts;
-    const { open } = this.#epochs;
-    if (open === FENCE) return deferred;
-    return open === LOCK_ALL || (t.held & LOCKED) !== 0 ? passive?.queue : undefined;
+    if (this.#epochs.isFenced) return deferred;
+    return this.#epochs.isPassive(t) ? passive?.queue : undefined;
   }
 
   /** Raises the target's count of notifications, behind everything that was issued to it. */

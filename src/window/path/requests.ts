@@ -4,7 +4,7 @@ import type { Side } from '../../datatype/layout.ts';
 import type { RemoteRegion } from '../../transfer/regions.ts';
 import type { Fetch, RequestUpdates } from '../../transfer/request-updates.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
-import { type Epochs, FENCE } from '../epochs.ts';
+import type { Epochs } from '../epochs.ts';
 import type { OwnMemory, Path, ProgressBy } from './path.ts';
 
 /** What carries out the requests of a window. */
@@ -44,8 +44,7 @@ export class Requests implements Path {
   }
 
   put(origin: TypedArray, from: Side, at: number, to: Side): void {
-    const fenced = this.#epochs.open === FENCE;
-    this.#senders.requests.put(bytesOf(origin), from, this.#rank, at, to, fenced, this.#region);
+    this.#senders.requests.put(bytesOf(origin), from, this.#rank, at, to, this.#epochs.isFenced, this.#region);
   }
 
   /**
@@ -53,7 +52,7 @@ export class Requests implements Path {
    * @returns false if that cannot be; nothing was done then
    */
   putWhole(origin: TypedArray, at: number): boolean {
-    return this.#senders.requests.putPlain(origin, this.#rank, at, this.#epochs.open === FENCE);
+    return this.#senders.requests.putPlain(origin, this.#rank, at, this.#epochs.isFenced);
   }
 
   get(origin: TypedArray, from: Side, at: number, to: Side): void {
