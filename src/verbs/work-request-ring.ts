@@ -99,12 +99,12 @@ export class WorkRequestRing {
     this.slotBytes = HEADER_BYTES + Math.ceil(Math.max(maxSge * SGE_BYTES, maxInline) / 64) * 64;
     this.#slotWords = this.slotBytes / 4;
     this.#first = Math.min(first, this.capacity);
-    this.buffer = NO_SLOTS;
-    this.u8 = NO_BYTES;
-    this.u32 = NO_WORDS;
-    this.f64 = NO_DOUBLES;
-    this.#mask = -1;
-    if (first === 0) this.#makeSlots(this.capacity);
+    const later = first > 0;
+    this.#mask = later ? -1 : this.capacity - 1;
+    this.buffer = later ? NO_SLOTS : new ArrayBuffer(this.capacity * this.slotBytes);
+    this.u8 = later ? NO_BYTES : new Uint8Array(this.buffer);
+    this.u32 = later ? NO_WORDS : new Uint32Array(this.buffer);
+    this.f64 = later ? NO_DOUBLES : new Float64Array(this.buffer);
   }
 
   /** Slots that there are now. */
@@ -256,19 +256,16 @@ export class WorkRequestRing {
   #grow(): void {
     const { u8, slotBytes } = this;
     const mask = this.#mask;
-    this.#makeSlots(mask < 0 ? this.#first : 2 * (mask + 1));
+    const slots = mask < 0 ? this.#first : 2 * (mask + 1);
+    this.#mask = slots - 1;
+    this.buffer = new ArrayBuffer(slots * slotBytes);
+    this.u8 = new Uint8Array(this.buffer);
+    this.u32 = new Uint32Array(this.buffer);
+    this.f64 = new Float64Array(this.buffer);
     for (let count = this.retired; count !== this.next; count = (count + 1) | 0) {
       const from = (count & mask) * slotBytes;
       this.u8.set(u8.subarray(from, from + slotBytes), (count & this.#mask) * slotBytes);
     }
-  }
-
-  #makeSlots(slots: number): void {
-    this.#mask = slots - 1;
-    this.buffer = new ArrayBuffer(slots * this.slotBytes);
-    this.u8 = new Uint8Array(this.buffer);
-    this.u32 = new Uint32Array(this.buffer);
-    this.f64 = new Float64Array(this.buffer);
   }
 
   #current(): number {
