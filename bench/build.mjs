@@ -1,4 +1,7 @@
-/** Builds what a program of bench/ needs and what is missing or older than its sources: the addon, where it can be built, and the TypeScript. */
+/**
+ * Builds what a program of bench/ needs and what is missing or older than its sources: the addon, where it can be
+ * built, and the TypeScript.
+ */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';

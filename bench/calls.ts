@@ -1,6 +1,7 @@
 /**
- * The calls that wait, in one of their two forms, so that a program can be written once: it awaits them, and awaiting nothing costs next to
- * nothing. Blocking forms have the lowest latency between ranks that are processes or threads; a modelled fabric has promise forms only.
+ * The calls that wait, in one of their two forms, so that a program can be written once: it awaits them, and awaiting
+ * nothing costs next to nothing. Blocking forms have the lowest latency between ranks that are processes or threads; a
+ * modelled fabric has promise forms only.
  */
 import type { Communicator, Lock, Window } from 'onesided';
 

@@ -1,5 +1,6 @@
 /**
- * `npm run bench:rdma`: builds what is missing, boots the guest of scripts/test-rdma.mjs, which has a Soft-RoCE device, and runs device/main.ts in it, which says what its options are.
+ * `npm run bench:rdma`: builds what is missing, boots the guest of scripts/test-rdma.mjs, which has a Soft-RoCE device,
+ * and runs device/main.ts in it, which says what its options are.
  *
  *     npm run bench:rdma -- [--json FILE] [--here | --instructions] [--timeout 3600] [options of device/main.ts]
  *

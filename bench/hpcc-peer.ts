@@ -1,8 +1,9 @@
 /**
  * HPC Challenge's own RandomAccess, of Debian's package `hpcc` (on Open MPI): the peer of our GUPS rows.
  *
- * hpcc always runs all of its benchmarks, MPI RandomAccess first; it is stopped when that has reported. It chooses the table: the largest
- * power of two of words that is not above N², N being the size of Linpack's matrix, if the process grid has all ranks.
+ * hpcc always runs all of its benchmarks, MPI RandomAccess first; it is stopped when that has reported. It chooses the
+ * table: the largest power of two of words that is not above N², N being the size of Linpack's matrix, if the process
+ * grid has all ranks.
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

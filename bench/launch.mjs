@@ -5,7 +5,8 @@ import { buildWhatIsMissing, root } from './build.mjs';
 
 /**
  * @param {string} program its path in bench/, without the ending
- * @param {{ ranks: string, kind?: string, trace?: string, args: readonly string[] }} options `kind`: processes, threads; where the addon is missing, threads. `trace`: the file for a trace
+ * @param {{ ranks: string, kind?: string, trace?: string, args: readonly string[] }} options `kind`: processes,
+ * threads; where the addon is missing, threads. `trace`: the file for a trace
  */
 export function launch(program, { ranks, kind, trace, args }) {
   buildWhatIsMissing();

@@ -3,8 +3,9 @@
  *
  *     npm run bench -- [--json FILE] [--filter ID] [--rounds 3] [--quick] [--ranks threads] [--check]
  *
- * A row's programs run in turn, ours, MPICH's, Open MPI's, several rounds; what counts is the median of the rounds' medians. The rules
- * that hold on all sides stand in peers/rma.c. A ratio above 1 always means that we are ahead of the best peer.
+ * A row's programs run in turn, ours, MPICH's, Open MPI's, several rounds; what counts is the median of the rounds'
+ * medians. The rules that hold on all sides stand in peers/rma.c. A ratio above 1 always means that we are ahead of the
+ * best peer.
  *
  *   --filter ID   rows whose id contains this; several with commas
  *   --quick       one round with few and short samples

@@ -1,4 +1,6 @@
-/** Reads the command lines of programs: what is wrong is said in one line, and the program ends with the exit code 2. */
+/**
+ * Reads the command lines of programs: what is wrong is said in one line, and the program ends with the exit code 2.
+ */
 
 /** A whole number as people write it: `4096`, or `2^12`. NaN if it is none. */
 export function wholeNumber(text: string): number {

@@ -18,9 +18,9 @@ export interface Peer {
 }
 
 /**
- * Both run as they do for somebody who has just installed them. Open MPI refuses root unless told twice, and more ranks than cores unless
- * told once. Its default for windows, osc/rdma over vader, crashes in a 64-bit compare-and-swap (open-mpi/ompi#7967, #11349);
- * its osc/sm does not.
+ * Both run as they do for somebody who has just installed them. Open MPI refuses root unless told twice, and more ranks
+ * than cores unless told once. Its default for windows, osc/rdma over vader, crashes in a 64-bit compare-and-swap
+ * (open-mpi/ompi#7967, #11349); its osc/sm does not.
  */
 export const PEERS: readonly Peer[] = [
   {

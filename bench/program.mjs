@@ -1,10 +1,13 @@
 /**
- * `npm run program -- NAME [OPTIONS]`: builds what is missing and runs a program of bench/ranks/ on ranks; `npm run lu` is one of them.
+ * `npm run program -- NAME [OPTIONS]`: builds what is missing and runs a program of bench/ranks/ on ranks; `npm run lu`
+ * is one of them.
  *
- *     npm run program -- lu|halo|ring|task-sharing|overlap [--ranks 2] [--kind processes|threads] [--trace FILE] [the program's own options]
+ *     npm run program -- lu|halo|ring|task-sharing|overlap [--ranks 2] [--kind processes|threads] [--trace FILE] [the
+ *     program's own options]
  *     npm run program -- NAME --fabric infinihost-64 [--ranks 64] [--trace FILE] [the program's own options]
  *
- * With a fabric the ranks are tasks of one process on a modelled fabric (docs/guide/fabrics.md), and times are virtual. A trace is for Perfetto (docs/guide/traces.md).
+ * With a fabric the ranks are tasks of one process on a modelled fabric (docs/guide/fabrics.md), and times are virtual.
+ * A trace is for Perfetto (docs/guide/traces.md).
  *
  * What the options are, and what is measured, stands at the beginning of bench/ranks/NAME.ts.
  */

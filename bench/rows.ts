@@ -26,7 +26,10 @@ export interface Row {
   readonly better: 'lower' | 'higher';
   readonly ranks: number;
   readonly ours: RankProgram;
-  /** The peers' program and its first arguments; `hpcc` and the words of its table. Rows with the same peer share what was measured of it. */
+  /**
+   * The peers' program and its first arguments; `hpcc` and the words of its table. Rows with the same peer share what
+   * was measured of it.
+   */
   readonly peer?: { readonly program: 'rma' | 'footprint' | 'lu' | 'hpcc'; readonly args: readonly string[] };
   /** What bench/peers/memcpy.c is asked for. */
   readonly memcpy?: string;

@@ -1,4 +1,7 @@
-/** `npm run bench`: builds what is missing, then runs main.ts, which says what its options are; with `--micro` the programs of micro/ instead. */
+/**
+ * `npm run bench`: builds what is missing, then runs main.ts, which says what its options are; with `--micro` the
+ * programs of micro/ instead.
+ */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

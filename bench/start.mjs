@@ -3,7 +3,8 @@
  *
  *     npm start -- [--ranks 2] [--words 2^24] [--variant aggregated] [--json FILE] [--quiet]
  *
- * Ranks are processes, or worker threads where the addon is not available. The exit code is not 0 if verification fails.
+ * Ranks are processes, or worker threads where the addon is not available. The exit code is not 0 if verification
+ * fails.
  */
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -33,7 +33,10 @@ export function tableRow(result: RowResult, peers: readonly string[]): string {
   ]);
 }
 
-/** The last lines: how many rows there are, and which of them a peer wins, by how much. @param check names rows that miss what `--check` asks for */
+/**
+ * The last lines: how many rows there are, and which of them a peer wins, by how much.
+ * @param check names rows that miss what `--check` asks for
+ */
 export function closing(results: readonly RowResult[], seconds: number, check: boolean): string {
   const compared = results.flatMap(({ id, ratio }) => (ratio === null ? [] : [{ id, ratio }]));
   const behind = compared.filter(({ ratio }) => ratio < 1);

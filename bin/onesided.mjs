@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The `onesided` command. It is here, and not in dist/, so that it is there before anything was built: npx links the command when it is first used in a clone, and
- * keeps what it found.
+ * The `onesided` command. It is here, and not in dist/, so that it is there before anything was built: npx links the
+ * command when it is first used in a clone, and keeps what it found.
  */
 import { existsSync } from 'node:fs';
 

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A counter that all ranks share: fetchAndOp adds and gives the value before, in one step that nothing can come between. So every
- * ticket is drawn exactly once.
+ * A counter that all ranks share: fetchAndOp adds and gives the value before, in one step that nothing can come
+ * between. So every ticket is drawn exactly once.
  *
  *     npx onesided run -n 4 examples/counter.js -- 1000
  */

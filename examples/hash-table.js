@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A hash table that is spread over all ranks, without a lock: a place is taken by one compareAndSwap. Every rank counts the words of its share of a
- * text; the same word is met by several at the same time.
+ * A hash table that is spread over all ranks, without a lock: a place is taken by one compareAndSwap. Every rank counts
+ * the words of its share of a text; the same word is met by several at the same time.
  *
  *     npx onesided run -n 4 examples/hash-table.js -- 20000
  */

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A histogram that is spread over all ranks: bin b lives in rank b mod size. Everybody adds to everybody's bins at the same
- * time; accumulate is atomic for each element, so no count is lost.
+ * A histogram that is spread over all ranks: bin b lives in rank b mod size. Everybody adds to everybody's bins at the
+ * same time; accumulate is atomic for each element, so no count is lost.
  *
  *     npx onesided run -n 4 examples/histogram.js -- 20000
  */

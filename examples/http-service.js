@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * An HTTP service of several processes that share what they know: how many requests each user has made in this period (a rate limiter), and how many
- * points each has (a leaderboard). Both are in windows; no process asks another one.
+ * An HTTP service of several processes that share what they know: how many requests each user has made in this period
+ * (a rate limiter), and how many points each has (a leaderboard). Both are in windows; no process asks another one.
  *
  *     npx onesided run -n 4 examples/http-service.js                 tests it under load, and counts
  *     npx onesided run -n 4 examples/http-service.js -- --port 8080  serves on ports 8080 … 8083
@@ -18,7 +18,9 @@ const [USERS, LIMIT, PERIOD_MS, REQUESTS] = [10, 25, 1000, 50];
 
 const world = await init();
 const { rank, size } = world;
-/** By user, at rank user % size: the period (26 bits: two years of seconds) and the requests admitted in it (6 bits). */
+/**
+ * By user, at rank user % size: the period (26 bits: two years of seconds) and the requests admitted in it (6 bits).
+ */
 const buckets = await Window.allocate(world, Uint32Array, USERS, { name: 'buckets' });
 const points = await Window.allocate(world, Float64Array, USERS, { name: 'points' });
 await buckets.lockAll();
@@ -28,7 +30,10 @@ await points.lockAll();
 const began = Float64Array.of(Date.now());
 await world.broadcast(began, 0);
 
-/** Whether the user may do one more request, and in which period: never an earlier one than the bucket is in. @param {number} user */
+/**
+ * Whether the user may do one more request, and in which period: never an earlier one than the bucket is in.
+ * @param {number} user
+ */
 async function admit(user) {
   const now = Math.floor((Date.now() - began[0]) / PERIOD_MS);
   const before = new Uint32Array(1);

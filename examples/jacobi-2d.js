@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * Heat in a plate, by Jacobi's method in two dimensions. The plate is cut into as many tiles as there are ranks; in each step a rank puts the
- * edges of its tile into the halos of its neighbours: rows and columns are subarrays. Once for each style of synchronization, with one result.
+ * Heat in a plate, by Jacobi's method in two dimensions. The plate is cut into as many tiles as there are ranks; in
+ * each step a rank puts the edges of its tile into the halos of its neighbours: rows and columns are subarrays. Once
+ * for each style of synchronization, with one result.
  *
  *     npx onesided run -n 4 examples/jacobi-2d.js -- 16 100
  */

@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * Heat in a rod, by Jacobi's method: every point becomes the mean of its neighbours until nothing changes. The rod is cut into
- * as many pieces as there are ranks; in each step a rank puts its two outermost values into the halo of its neighbours.
+ * Heat in a rod, by Jacobi's method: every point becomes the mean of its neighbours until nothing changes. The rod is
+ * cut into as many pieces as there are ranks; in each step a rank puts its two outermost values into the halo of its
+ * neighbours.
  *
  *     npx onesided run -n 4 examples/jacobi.js -- 32
  */

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A linked list that all ranks build at once without a lock: the head is one word of rank 0, every node lies in the memory of
- * the rank that made it, and compareAndSwap moves the head if nobody else has moved it meanwhile.
+ * A linked list that all ranks build at once without a lock: the head is one word of rank 0, every node lies in the
+ * memory of the rank that made it, and compareAndSwap moves the head if nobody else has moved it meanwhile.
  *
  *     npx onesided run -n 4 examples/linked-stack.js
  */

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A record of several fields that must change together. Writers take the exclusive lock of the rank that holds it: read, change,
- * write, unlock. Readers share a shared lock. No reader sees a record half written, no update is lost.
+ * A record of several fields that must change together. Writers take the exclusive lock of the rank that holds it:
+ * read, change, write, unlock. Readers share a shared lock. No reader sees a record half written, no update is lost.
  *
  *     npx onesided run -n 4 examples/locked-record.js
  */

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The shortest way between two ranks: one writes a number into the other's window, which watches for it and answers. There is no
- * fence; a flush after each write sends it on its way. Watching takes a whole core, so it is for short waits. (One rank alone plays
- * with itself.)
+ * The shortest way between two ranks: one writes a number into the other's window, which watches for it and answers.
+ * There is no fence; a flush after each write sends it on its way. Watching takes a whole core, so it is for short
+ * waits. (One rank alone plays with itself.)
  *
  *     npx onesided run -n 2 examples/ping-pong.js -- 10000
  */
@@ -21,13 +21,21 @@ const ball = new Int32Array(1);
 const seen = new Int32Array(1);
 const unused = new Int32Array(1);
 
-/** Writes the ball: REPLACE is an atomic put, as others look at the word meanwhile. @param {number} target @param {number} place */
+/**
+ * Writes the ball: REPLACE is an atomic put, as others look at the word meanwhile.
+ * @param {number} target
+ * @param {number} place
+ */
 function throwTo(target, place) {
   win.accumulate(ball, target, place, Op.REPLACE);
   win.flushSync(target);
 }
 
-/** Looks at a word of one's own part, atomically, until it has the value. @param {number} place @param {number} value */
+/**
+ * Looks at a word of one's own part, atomically, until it has the value.
+ * @param {number} place
+ * @param {number} value
+ */
 async function watch(place, value) {
   for (let looks = 1; ; looks++) {
     win.fetchAndOp(unused, seen, rank, place, Op.NO_OP);

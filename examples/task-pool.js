@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * Work of uneven size, shared out as it gets done: every rank has a queue of tasks, which is one counter in its window. A rank takes
- * its own tasks first; when they are done it steals from the others. Taking is one fetchAndOp, wherever the queue is.
+ * Work of uneven size, shared out as it gets done: every rank has a queue of tasks, which is one counter in its window.
+ * A rank takes its own tasks first; when they are done it steals from the others. Taking is one fetchAndOp, wherever
+ * the queue is.
  *
  *     npx onesided run -n 4 examples/task-pool.js -- 50
  */

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A matrix whose rows are spread over the ranks is transposed by one put to each rank. No element is copied by the program: the origin's datatype
- * reads a block of the matrix column by column, the target's writes it row by row.
+ * A matrix whose rows are spread over the ranks is transposed by one put to each rank. No element is copied by the
+ * program: the origin's datatype reads a block of the matrix column by column, the target's writes it row by row.
  *
  *     npx onesided run -n 4 examples/transpose.js -- 64
  */

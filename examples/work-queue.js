@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Producers and consumers: half of the ranks make tasks, the others do them, and write their results into one list that a mutex guards. A bounded queue
- * holds back producers that are too fast.
+ * Producers and consumers: half of the ranks make tasks, the others do them, and write their results into one list that
+ * a mutex guards. A bounded queue holds back producers that are too fast.
  *
  *     npx onesided run -n 4 examples/work-queue.js -- 200
  */

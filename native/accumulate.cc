@@ -1,10 +1,11 @@
-// Each integer is updated by one locked instruction, or by compare-and-swap where the processor has none for the operation. That
-// agrees with `Atomics` in JavaScript on the same elements, in any process: both are locked accesses of the element's own size, aligned to it.
-// Floating-point numbers and pairs are updated by plain instructions under lock stripes: src/transfer/stripes.ts has the protocol and the argument.
-// Everything is checked for all elements before the first is touched.
+// Each integer is updated by one locked instruction, or by compare-and-swap where the processor has none for the
+// operation. That agrees with `Atomics` in JavaScript on the same elements, in any process: both are locked accesses of
+// the element's own size, aligned to it. Floating-point numbers and pairs are updated by plain instructions under lock
+// stripes: src/transfer/stripes.ts has the protocol and the argument. Everything is checked for all elements before the
+// first is touched.
 //
-// Integers wrap: the arithmetic is unsigned. MIN and MAX of floats are NaN if either operand is, and take −0 for less than +0, as Math.min
-// and Math.max do. MINLOC and MAXLOC likewise: a NaN wins, the target's before the origin's.
+// Integers wrap: the arithmetic is unsigned. MIN and MAX of floats are NaN if either operand is, and take −0 for less
+// than +0, as Math.min and Math.max do. MINLOC and MAXLOC likewise: a NaN wins, the target's before the origin's.
 
 #include "accumulate.h"
 
@@ -30,7 +31,8 @@ constexpr unsigned kBytes = 4;
 constexpr unsigned kPairs = 8;
 constexpr unsigned kAll = kIntegers | kFloats | kBytes | kPairs;
 
-// A row an operation, with the types on which it is defined (MPI 4.1, section 6.9.2): in the order of their codes, as in src/datatype/op.ts.
+// A row an operation, with the types on which it is defined (MPI 4.1, section 6.9.2): in the order of their codes, as
+// in src/datatype/op.ts.
 #define ONESIDED_OPERATIONS(ROW) \
   ROW(kSum, kIntegers | kFloats) \
   ROW(kProd, kIntegers | kFloats) \
@@ -171,7 +173,8 @@ T combine(T target, T origin) {
   }
 }
 
-// Updates one integer; gives what was there. Where nobody wants that, the compiler takes the shorter instruction (`lock xor`).
+// Updates one integer; gives what was there. Where nobody wants that, the compiler takes the shorter instruction
+// (`lock xor`).
 template <Op op, typename T>
 inline T update(T* element, T origin) {
   auto* bits = reinterpret_cast<Bits<T>*>(element);
@@ -278,8 +281,8 @@ inline void updateHeld(unsigned char* target, const unsigned char* origin, unsig
   }
 }
 
-// The same for consecutive elements, in vector instructions: written once, and compiled for either width that the processor may have (64 bytes are no faster
-// than 32 where it was measured).
+// The same for consecutive elements, in vector instructions: written once, and compiled for either width that the
+// processor may have (64 bytes are no faster than 32 where it was measured).
 template <Op op, typename T>
 inline __attribute__((always_inline)) void combineLoop(unsigned char* __restrict to, const unsigned char* __restrict from,
                                                        unsigned char* __restrict before, size_t n) {
@@ -371,8 +374,9 @@ struct Offsets {
   }
 };
 
-// Elements anywhere on all sides. What stands in the arrays of offsets was found to be within the sides. They may stand in memory that another thread changes meanwhile:
-// each offset is then read once more, once, and looked at again, and an element that is nowhere is left out.
+// Elements anywhere on all sides. What stands in the arrays of offsets was found to be within the sides. They may stand
+// in memory that another thread changes meanwhile: each offset is then read once more, once, and looked at again, and
+// an element that is nowhere is left out.
 struct Placed {
   unsigned char* target;
   Offsets targets;
@@ -441,9 +445,10 @@ struct Placed {
   }
 };
 
-// One element each, anywhere. A locked instruction waits for its cache line, and the next one waits for it: lines asked for this many
-// elements ahead, to be written, arrive in parallel meanwhile. Measured with 1,024 xors of 64 bits a call on 128 MiB, AMD EPYC: 0.10, 0.12,
-// 0.13, 0.14, 0.155, 0.160, 0.155 G updates/s at distances of 8, 16, 24, 32, 48, 64, 96; less beyond.
+// One element each, anywhere. A locked instruction waits for its cache line, and the next one waits for it: lines asked
+// for this many elements ahead, to be written, arrive in parallel meanwhile. Measured with 1,024 xors of 64 bits a call
+// on 128 MiB, AMD EPYC: 0.10, 0.12, 0.13, 0.14, 0.155, 0.160, 0.155 G updates/s at distances of 8, 16, 24, 32, 48, 64,
+// 96; less beyond.
 constexpr size_t kAhead = 64;
 
 struct Scattered {
@@ -453,8 +458,8 @@ struct Scattered {
   size_t count;
   uint32_t limit;
 
-  // All displacements were found to be below `limit` before. But they may stand in memory that another thread changes meanwhile: each is read
-  // once more, once, and looked at again. That costs nothing beside a locked instruction.
+  // All displacements were found to be below `limit` before. But they may stand in memory that another thread changes
+  // meanwhile: each is read once more, once, and looked at again. That costs nothing beside a locked instruction.
   template <Op op, typename T>
   void one(T* base, size_t i) const {
     const auto at = static_cast<uint32_t>(__atomic_load_n(displacements + i, __ATOMIC_RELAXED));
@@ -603,7 +608,8 @@ napi_value accumulate(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// Throws a RangeError whose `index` is that of the first displacement outside. Another thread may have changed it since it was found.
+// Throws a RangeError whose `index` is that of the first displacement outside. Another thread may have changed it since
+// it was found.
 void throwOutside(napi_env env, const int32_t* displacements, size_t count, int64_t limit) {
   size_t at = 0;
   int32_t found = 0;
@@ -672,8 +678,8 @@ napi_value accumulateIndexed(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// Offsets of the elements of a side: `undefined` for elements one after the other, an Int32Array in elements, or a Float64Array in bytes. All of them
-// lie within `bytes`.
+// Offsets of the elements of a side: `undefined` for elements one after the other, an Int32Array in elements, or a
+// Float64Array in bytes. All of them lie within `bytes`.
 bool readOffsets(napi_env env, napi_value value, const char* call, const char* name, const Bytes& bytes, int64_t type, size_t count,
                  Offsets* offsets) {
   napi_valuetype kind;
@@ -778,8 +784,9 @@ napi_value accumulateAt(napi_env env, napi_callback_info info) {
   return number;
 }
 
-// The numbers among the arguments of `accumulateRun`, in memory that JavaScript writes and that is found here without asking: to read thirteen arguments
-// takes as long as to add 2,000 doubles. In each environment its own, as long as that is there.
+// The numbers among the arguments of `accumulateRun`, in memory that JavaScript writes and that is found here without
+// asking: to read thirteen arguments takes as long as to add 2,000 doubles. In each environment its own, as long as
+// that is there.
 enum Planned { kPlanOp, kPlanType, kPlanByte, kPlanCount, kPlanBase, kPlanMe, kPlan };
 
 // accumulateRun(target, origin, stripes, result), by `accumulatePlan`

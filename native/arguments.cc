@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kMessageBytes = 512;
 
-// Element sizes by napi_typedarray_type: int8, uint8, uint8 clamped, int16, uint16, int32, uint32, float32, float64, bigint64, biguint64.
-// Types that a later Node-API adds are refused by readBytes.
+// Element sizes by napi_typedarray_type: int8, uint8, uint8 clamped, int16, uint16, int32, uint32, float32, float64,
+// bigint64, biguint64. Types that a later Node-API adds are refused by readBytes.
 constexpr size_t kElementBytes[] = {1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8};
 constexpr int kTypes = sizeof(kElementBytes) / sizeof(kElementBytes[0]);
 

@@ -1,5 +1,6 @@
 // Arguments from JavaScript, checked. Nothing that a caller passes may crash the process, so every value goes through
-// here before it is used. These functions work on bare Node-API values: the calls that they serve cost tens of nanoseconds.
+// here before it is used. These functions work on bare Node-API values: the calls that they serve cost tens of
+// nanoseconds.
 #pragma once
 
 #include <node_api.h>
@@ -34,7 +35,8 @@ struct Arguments {
 bool readInteger(napi_env env, napi_value value, const char* call, const char* name, double low, double high,
                  int64_t* result);
 
-// Whether a number from memory that JavaScript writes is an integer in [0, high]. Such memory may change meanwhile: the caller reads it once.
+// Whether a number from memory that JavaScript writes is an integer in [0, high]. Such memory may change meanwhile: the
+// caller reads it once.
 inline bool whole(double number, double high) { return number >= 0 && number <= high && number == std::trunc(number); }
 
 // Milliseconds: 0 or more, or Infinity.

@@ -1,12 +1,12 @@
 /**
- * Builds the addon of a clone with cmake-js if it is missing, older than its sources, or built before libibverbs' header
- * came or went. Downloads nothing.
+ * Builds the addon of a clone with cmake-js if it is missing, older than its sources, or built before libibverbs'
+ * header came or went. Downloads nothing.
  *
  *     node native/build.mjs            build if needed
  *     node native/build.mjs --force    build in any case
  *
- * The library works without the addon (ranks as worker threads), so where it cannot be built this says why and succeeds,
- * unless --force asked for it.
+ * The library works without the addon (ranks as worker threads), so where it cannot be built this says why and
+ * succeeds, unless --force asked for it.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

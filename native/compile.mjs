@@ -1,6 +1,6 @@
 /**
- * Compiles the addon by CMake, without anything from npm: `onesided build` in an installed package, and prebuilt addons.
- * Downloads nothing.
+ * Compiles the addon by CMake, without anything from npm: `onesided build` in an installed package, and prebuilt
+ * addons. Downloads nothing.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

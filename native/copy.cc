@@ -1,5 +1,6 @@
-// Copies of blocks: three nested loops with strides, or a list of places. The caller has checked them against what the program may touch;
-// here they are checked once more against the arrays, since nothing that JavaScript passes may write elsewhere.
+// Copies of blocks: three nested loops with strides, or a list of places. The caller has checked them against what the
+// program may touch; here they are checked once more against the arrays, since nothing that JavaScript passes may write
+// elsewhere.
 #include "copy.h"
 
 #include <cmath>
@@ -18,8 +19,9 @@ struct Loop {
   int64_t from;
 };
 
-// A block of a size that is known when this is compiled is a few instructions. Blocks may overlap their places of origin, since nothing keeps JavaScript from passing
-// one memory twice; each block is then copied as if by way of other memory.
+// A block of a size that is known when this is compiled is a few instructions. Blocks may overlap their places of
+// origin, since nothing keeps JavaScript from passing one memory twice; each block is then copied as if by way of other
+// memory.
 template <size_t kBlock>
 struct Fixed {
   void operator()(unsigned char* to, const unsigned char* from) const {
@@ -78,8 +80,9 @@ bool readSides(napi_env env, const Arguments<N>& args, const char* call, Sides* 
          readInteger(env, args[3], call, "the source's offset", -kMaxSafeInteger, kMaxSafeInteger, &sides->fromAt);
 }
 
-// The arguments of `copyNest` that are numbers, in memory that JavaScript writes and that is found here without asking: to read them as
-// arguments costs more than to copy short blocks. In each environment its own, as long as that is there.
+// The arguments of `copyNest` that are numbers, in memory that JavaScript writes and that is found here without asking:
+// to read them as arguments costs more than to copy short blocks. In each environment its own, as long as that is
+// there.
 constexpr size_t kPlan = 12;
 
 // copyNest(to, from), by `copyPlan`
@@ -144,7 +147,8 @@ napi_value copyBlocks(napi_env env, napi_callback_info info) {
     throwTypeError(env, "%s: the starts must be an Int32Array, and the last argument a boolean", call);
     return nullptr;
   }
-  // The consecutive side, and the other one, of which each place is checked: another thread may change the starts meanwhile.
+  // The consecutive side, and the other one, of which each place is checked: another thread may change the starts
+  // meanwhile.
   const Bytes& dense = gather ? sides.to : sides.from;
   const Bytes& other = gather ? sides.from : sides.to;
   const int64_t denseAt = gather ? sides.toAt : sides.fromAt;

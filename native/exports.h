@@ -1,7 +1,8 @@
 // What the addon gives JavaScript.
 //
-// A thread can be terminated while it loads the addon. From then on nothing can be made in it: each call fails and leaves its result as it was, which must not be used. What is missing then,
-// nobody looks for: the thread runs no JavaScript any more.
+// A thread can be terminated while it loads the addon. From then on nothing can be made in it: each call fails and
+// leaves its result as it was, which must not be used. What is missing then, nobody looks for: the thread runs no
+// JavaScript any more.
 #pragma once
 
 #include <napi.h>
@@ -16,7 +17,8 @@ inline void exportFunction(Napi::Env env, Napi::Object exports, const char* name
   napi_set_named_property(env, exports, name, function);
 }
 
-// A Float64Array by which JavaScript tells functions what to do. Gives its numbers, which stay where they are until the environment ends; nullptr if it cannot be made.
+// A Float64Array by which JavaScript tells functions what to do. Gives its numbers, which stay where they are until the
+// environment ends; nullptr if it cannot be made.
 inline void* exportNumbers(Napi::Env env, Napi::Object exports, const char* name, size_t count) {
   napi_value buffer;
   napi_value array;

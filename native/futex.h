@@ -1,5 +1,5 @@
-// Sleeping in the kernel until a word of shared memory changes. Unlike Atomics.wait, which knows only the waiters of its own
-// process, a futex in a shared mapping wakes other processes.
+// Sleeping in the kernel until a word of shared memory changes. Unlike Atomics.wait, which knows only the waiters of
+// its own process, a futex in a shared mapping wakes other processes.
 #pragma once
 
 #include <napi.h>

@@ -1,17 +1,22 @@
-// A plain ArrayBuffer is private memory of its process, and no other process can map it. But its pages can be exchanged below it: `memoryLend` copies what is in
-// them to a memory file, and maps the file at the same addresses. Nobody in this process notices; others map the file. `memoryReclaim` puts private pages back.
+// A plain ArrayBuffer is private memory of its process, and no other process can map it. But its pages can be exchanged
+// below it: `memoryLend` copies what is in them to a memory file, and maps the file at the same addresses. Nobody in
+// this process notices; others map the file. `memoryReclaim` puts private pages back.
 //
-// A page is lent as a whole, so nothing else may stand in it: another thread could store there between the copy and the exchange, and its store would be lost. The C
-// library's allocator gives large pieces pages of their own (glibc: 128 KiB and more, and fewer of them the more large ones were freed), and says so in the two words before
-// the memory: 0, and the bytes of these pages with IS_MMAPPED set. Only what is exactly so is lent. In other memory (small pieces, pieces that the allocator has cut out of
-// what was freed, WebAssembly's, another allocator's) these words are something else, or memory does not begin behind them. `SharedArrayBuffer`s are not even looked at.
+// A page is lent as a whole, so nothing else may stand in it: another thread could store there between the copy and the
+// exchange, and its store would be lost. The C library's allocator gives large pieces pages of their own (glibc: 128
+// KiB and more, and fewer of them the more large ones were freed), and says so in the two words before the memory: 0,
+// and the bytes of these pages with IS_MMAPPED set. Only what is exactly so is lent. In other memory (small pieces,
+// pieces that the allocator has cut out of what was freed, WebAssembly's, another allocator's) these words are
+// something else, or memory does not begin behind them. `SharedArrayBuffer`s are not even looked at.
 //
-// The array's own bytes are touched by its thread, which is in this call. Two exceptions: what other ranks store there by its address, so that memory which is reached that way is neither
-// lent nor taken back (`servedBegins`); and what the program has set going (fs, crypto.randomFill, threads of an addon whose memory this is): it must not make or free
+// The array's own bytes are touched by its thread, which is in this call. Two exceptions: what other ranks store there
+// by its address, so that memory which is reached that way is neither lent nor taken back (`servedBegins`); and what
+// the program has set going (fs, crypto.randomFill, threads of an addon whose memory this is): it must not make or free
 // a window of it before that has ended, since what arrives between copy and exchange is lost.
 //
-// `free` of such memory is one munmap of the pages that the words name. That is right for lent pages, too, so whoever forgets to reclaim loses nothing. The memory is pinned
-// (pin.h) as long as it is lent: if its buffer is transferred, others still reach it. It is not exchanged again then, since another thread may be storing there.
+// `free` of such memory is one munmap of the pages that the words name. That is right for lent pages, too, so whoever
+// forgets to reclaim loses nothing. The memory is pinned (pin.h) as long as it is lent: if its buffer is transferred,
+// others still reach it. It is not exchanged again then, since another thread may be storing there.
 
 #include "lent_memory.h"
 
@@ -108,7 +113,8 @@ Pages pagesOf(const Lender& lender, uintptr_t address, size_t length) {
 #endif
 }
 
-// Reads the argument as an ArrayBuffer. One of `memoryMap` counts as having no bytes: what another process has lent stands behind its allocator's words.
+// Reads the argument as an ArrayBuffer. One of `memoryMap` counts as having no bytes: what another process has lent
+// stands behind its allocator's words.
 bool readBuffer(napi_env env, napi_value value, const char* call, uintptr_t* address, size_t* length) {
   bool plain = false;
   napi_is_arraybuffer(env, value, &plain);
@@ -172,7 +178,8 @@ void empty(int fd, off_t offset, size_t bytes) {
   fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, static_cast<off_t>(bytes));
 }
 
-// Makes `bytes` bytes at `memory` private again, portion by portion, and empties the file there. Gives an errno; what is not private then is the file's still.
+// Makes `bytes` bytes at `memory` private again, portion by portion, and empties the file there. Gives an errno; what
+// is not private then is the file's still.
 int takeBack(int fd, off_t offset, unsigned char* memory, size_t bytes) {
   for (size_t at = 0; at < bytes; at += kPortion) {
     const size_t n = std::min(kPortion, bytes - at);
@@ -190,7 +197,8 @@ int takeBack(int fd, off_t offset, unsigned char* memory, size_t bytes) {
   return 0;
 }
 
-// Gives an errno. The file is empty again then, but for a portion that could not be mapped, and what could not be made private for want of memory.
+// Gives an errno. The file is empty again then, but for a portion that could not be mapped, and what could not be made
+// private for want of memory.
 int lend(int fd, off_t offset, unsigned char* memory, size_t bytes, size_t page) {
   for (size_t at = 0; at < bytes; at += kPortion) {
     const size_t n = std::min(kPortion, bytes - at);

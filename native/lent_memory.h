@@ -8,8 +8,9 @@
 
 namespace onesided {
 
-// Others reach these bytes by their addresses from now on (copies by the kernel, a server's thread), until as many calls of `servedEnds`. Meanwhile their pages are not exchanged:
-// what is stored between the copy and the exchange would be lost.
+// Others reach these bytes by their addresses from now on (copies by the kernel, a server's thread), until as many
+// calls of `servedEnds`. Meanwhile their pages are not exchanged: what is stored between the copy and the exchange
+// would be lost.
 void servedBegins(uintptr_t address, size_t bytes);
 void servedEnds(uintptr_t address, size_t bytes);
 

@@ -1,11 +1,12 @@
-// A memory file has no name that could leak: it lives as long as a descriptor or a mapping of it. Files made here are readable by their
-// owner only, closed on exec, and sealed against shrinking, so that no process can take pages away under another's mapping
-// (which would kill it with SIGBUS). Only such files are mapped.
+// A memory file has no name that could leak: it lives as long as a descriptor or a mapping of it. Files made here are
+// readable by their owner only, closed on exec, and sealed against shrinking, so that no process can take pages away
+// under another's mapping (which would kill it with SIGBUS). Only such files are mapped.
 //
-// Who unmaps: `memoryUnmap` detaches the ArrayBuffer, so JavaScript cannot reach the address any more, and unmaps at once; otherwise
-// the finalizer unmaps, when the ArrayBuffer is collected or its thread ends. The finalizer runs exactly once in either case,
-// on the thread of its environment, and frees the record. `live` maps addresses to records that are still mapped. Memory that is pinned (pin.h) stays
-// mapped until its pin is dropped, and memory whose ArrayBuffer was transferred until its new one is collected: `memoryUnmap` tells.
+// Who unmaps: `memoryUnmap` detaches the ArrayBuffer, so JavaScript cannot reach the address any more, and unmaps at
+// once; otherwise the finalizer unmaps, when the ArrayBuffer is collected or its thread ends. The finalizer runs
+// exactly once in either case, on the thread of its environment, and frees the record. `live` maps addresses to records
+// that are still mapped. Memory that is pinned (pin.h) stays mapped until its pin is dropped, and memory whose
+// ArrayBuffer was transferred until its new one is collected: `memoryUnmap` tells.
 //
 // V8 counts the bytes of an ArrayBuffer as if collecting it gave them back, and collects garbage when there are more of
 // them. With hundreds of peers, of which each rank maps megabytes, that is a sixth of the work of joining a job. They
@@ -186,7 +187,8 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
     return nullptr;
   }
   if (made != napi_ok) {
-    // Whether the runtime still finalizes is not specified here, so the mapping is left to it: a leak rather than a double unmap.
+    // Whether the runtime still finalizes is not specified here, so the mapping is left to it: a leak rather than a
+    // double unmap.
     bool pending = false;
     napi_is_exception_pending(env, &pending);
     if (!pending) napi_throw_error(env, "ERR_SYSTEM", "memoryMap: the runtime cannot create an ArrayBuffer over the mapping");

@@ -7,7 +7,8 @@
 
 namespace onesided {
 
-// What keeps the memory behind an ArrayBuffer that `memoryMap` made here mapped, also after `memoryUnmap`; empty for any other ArrayBuffer.
+// What keeps the memory behind an ArrayBuffer that `memoryMap` made here mapped, also after `memoryUnmap`; empty for
+// any other ArrayBuffer.
 std::shared_ptr<void> mappingOf(napi_env env, napi_value buffer);
 
 // The descriptor of a file that `memoryCreate` made, here or elsewhere; otherwise throws and gives false.

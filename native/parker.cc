@@ -1,18 +1,21 @@
-// A Parker has one thread, started by the first `begin`, which waits on a futex and then calls back on the JavaScript thread through a
-// thread-safe function. While a sleep is pending that function is referenced, so the event loop stays alive; otherwise not.
+// A Parker has one thread, started by the first `begin`, which waits on a futex and then calls back on the JavaScript
+// thread through a thread-safe function. While a sleep is pending that function is referenced, so the event loop stays
+// alive; otherwise not.
 //
-// The shared state is guarded by `mutex`, except `cancelled`, which the thread looks at between two waits. JavaScript's side of it
-// (`pending`, `generation`, the references) is touched on the JavaScript thread only. Every sleep has a generation; a call that comes back for
-// an older one (its sleep was interrupted when the call was already on its way) is dropped.
+// The shared state is guarded by `mutex`, except `cancelled`, which the thread looks at between two waits. JavaScript's
+// side of it (`pending`, `generation`, the references) is touched on the JavaScript thread only. Every sleep has a
+// generation; a call that comes back for an older one (its sleep was interrupted when the call was already on its way)
+// is dropped.
 //
-// Interrupting: a thread that is about to enter FUTEX_WAIT misses a wake, so the interrupter wakes the word again until the thread says that
-// it is out. Only one rank sleeps on a bell, and a sleeper expects early wakes, so the additional wakes do no harm. Words whose memory is gone could
-// not be woken at all, and an environment that ends may unmap first: so a sleep pins them. Where that cannot be done (a SharedArrayBuffer), a wait lasts
-// at most `kSliceMs` before the thread looks around.
+// Interrupting: a thread that is about to enter FUTEX_WAIT misses a wake, so the interrupter wakes the word again until
+// the thread says that it is out. Only one rank sleeps on a bell, and a sleeper expects early wakes, so the additional
+// wakes do no harm. Words whose memory is gone could not be woken at all, and an environment that ends may unmap first:
+// so a sleep pins them. Where that cannot be done (a SharedArrayBuffer), a wait lasts at most `kSliceMs` before the
+// thread looks around.
 //
-// Ends: `close()`, the collector, or the end of the environment (worker or process), in whatever order; `stop` joins the thread, once. On
-// process.exit the environment of the main thread is not cleaned up: the thread is then asleep in the kernel, holds no lock
-// that exit handlers take, and dies with the process.
+// Ends: `close()`, the collector, or the end of the environment (worker or process), in whatever order; `stop` joins
+// the thread, once. On process.exit the environment of the main thread is not cleaned up: the thread is then asleep in
+// the kernel, holds no lock that exit handlers take, and dies with the process.
 
 #include "parker.h"
 
@@ -67,7 +70,8 @@ struct State {
   uint32_t generation = 0;
   napi_env env = nullptr;
   napi_threadsafe_function call = nullptr;
-  // Held during a sleep: the words, and the Parker itself, which somebody who only waits for the callback may have forgotten.
+  // Held during a sleep: the words, and the Parker itself, which somebody who only waits for the callback may have
+  // forgotten.
   Pin words;
   napi_ref parker = nullptr;
 
@@ -222,7 +226,8 @@ class Parker : public Napi::ObjectWrap<Parker> {
     if (!state.thread.joinable() && !start(state)) return {};
     state.words = Pin(env_, info[0]);
     napi_create_reference(env_, info.This(), 1, &state.parker);
-    // Without the fifth argument, or if it is true: a sleep that nobody needs to outlive the program does not hold the event loop.
+    // Without the fifth argument, or if it is true: a sleep that nobody needs to outlive the program does not hold the
+    // event loop.
     if (!info[4].IsBoolean() || info[4].As<Napi::Boolean>().Value()) napi_ref_threadsafe_function(env_, state.call);
     state.pending = true;
     state.begin(address, static_cast<int32_t>(expected), timeoutMs);

@@ -1,6 +1,7 @@
-// Memory of JavaScript's that native code goes on using after a call has returned. A reference alone does not keep it: a buffer that is detached (transferred, or
-// posted to another thread) would give its memory to somebody else, and `memoryUnmap` would take it away. A pin holds what is behind the buffer as well: V8's own
-// shared pointer to it, and the mapping that `memoryMap` made.
+// Memory of JavaScript's that native code goes on using after a call has returned. A reference alone does not keep it:
+// a buffer that is detached (transferred, or posted to another thread) would give its memory to somebody else, and
+// `memoryUnmap` would take it away. A pin holds what is behind the buffer as well: V8's own shared pointer to it, and
+// the mapping that `memoryMap` made.
 //
 // Made, dropped and let go on the JavaScript thread of its environment.
 #pragma once
@@ -9,8 +10,8 @@
 
 #include <memory>
 
-// The part of V8's interface that Node-API lacks: who holds the shared pointer keeps the memory. Declared as V8 does; weak, so that an engine
-// without it only loses the pinning of detached buffers. A Node-API value is a V8 handle.
+// The part of V8's interface that Node-API lacks: who holds the shared pointer keeps the memory. Declared as V8 does;
+// weak, so that an engine without it only loses the pinning of detached buffers. A Node-API value is a V8 handle.
 namespace v8 {
 class BackingStore;
 class ArrayBuffer {

@@ -1,5 +1,5 @@
-// PMIx through libpmix. Its header need not be there: the few types below are those of its stable binary interface (PMIx 2 to 5),
-// and pmix_value_t is only ever handled by pointer, in more memory than it needs.
+// PMIx through libpmix. Its header need not be there: the few types below are those of its stable binary interface
+// (PMIx 2 to 5), and pmix_value_t is only ever handled by pointer, in more memory than it needs.
 #include "pmix.h"
 
 #include <dlfcn.h>

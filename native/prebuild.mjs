@@ -1,5 +1,6 @@
 /**
- * Makes the prebuilt addons of the package: `prebuilds/linux-x64-glibc/onesided.node`, `prebuilds/linux-arm64-glibc/onesided.node`.
+ * Makes the prebuilt addons of the package: `prebuilds/linux-x64-glibc/onesided.node`,
+ * `prebuilds/linux-arm64-glibc/onesided.node`.
  *
  *     node native/prebuild.mjs          for this machine, and for the other architecture if its compiler is installed
  *     node native/prebuild.mjs --all    both, with RDMA, or it fails: what is published
@@ -70,7 +71,10 @@ function cross(arch, { processor, compiler }) {
   });
 }
 
-/** An addon that would not load elsewhere is not made: for the wrong machine, or one that needs more than every Node does. */
+/**
+ * An addon that would not load elsewhere is not made: for the wrong machine, or one that needs more than every Node
+ * does.
+ */
 function check(binary, machine) {
   const { stdout, error } = spawnSync('readelf', ['-W', '-h', '-d', '--dyn-syms', binary], {
     encoding: 'utf8',

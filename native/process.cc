@@ -35,8 +35,9 @@ napi_value schedYield(napi_env, napi_callback_info) {
   return nullptr;
 }
 
-// The kernel sends the signal when the *thread* that started this process ends: a launcher must start its ranks from its main
-// thread. It is not sent for a parent that was already gone, so the parent's PID comes back for the caller to compare.
+// The kernel sends the signal when the *thread* that started this process ends: a launcher must start its ranks from
+// its main thread. It is not sent for a parent that was already gone, so the parent's PID comes back for the caller to
+// compare.
 napi_value parentDeathSignal(napi_env env, napi_callback_info info) {
   Arguments<1> args(env, info);
   int64_t signal;

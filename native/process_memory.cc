@@ -1,9 +1,9 @@
-// The kernel copies between two processes' memory (process_vm_readv, process_vm_writev): one system call, one copy, and nothing to do for
-// the other process. It checks both ranges, so an address that is not mapped over there is an error (EFAULT) and never a signal. Within one
-// process it does the same, which is what ranks that are threads use.
+// The kernel copies between two processes' memory (process_vm_readv, process_vm_writev): one system call, one copy, and
+// nothing to do for the other process. It checks both ranges, so an address that is not mapped over there is an error
+// (EFAULT) and never a signal. Within one process it does the same, which is what ranks that are threads use.
 //
-// A call that ends early has copied whole bytes from the beginning: it goes on from there, and the error, if there is one, comes with the
-// next attempt, which then copies nothing.
+// A call that ends early has copied whole bytes from the beginning: it goes on from there, and the error, if there is
+// one, comes with the next attempt, which then copies nothing.
 
 #include "process_memory.h"
 
@@ -136,7 +136,8 @@ napi_value addressOf(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// Yama lets only a parent attach to its children unless they say otherwise. Without Yama the call fails, and nobody minds.
+// Yama lets only a parent attach to its children unless they say otherwise. Without Yama the call fails, and nobody
+// minds.
 napi_value allowAttach(napi_env, napi_callback_info) {
 #ifdef PR_SET_PTRACER
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);

@@ -1,17 +1,20 @@
 // RDMA devices: what src/providers/rdma-core/ needs of libibverbs, nearly one call for one.
 //
-// A context owns everything that is made from it, by numbers; JavaScript never holds a pointer of the library's. Numbers are checked, so that a wrong
-// one is an error. Order of destruction: queue pairs, shared receive queues, completion queues, regions, domains, the context.
+// A context owns everything that is made from it, by numbers; JavaScript never holds a pointer of the library's.
+// Numbers are checked, so that a wrong one is an error. Order of destruction: queue pairs, shared receive queues,
+// completion queues, regions, domains, the context.
 //
-// Threads: all calls come from the context's JavaScript thread, except that a helper thread waits for events while JavaScript sleeps without blocking
-// (`beginWait`). That thread only calls poll(2); events are fetched on the JavaScript thread.
+// Threads: all calls come from the context's JavaScript thread, except that a helper thread waits for events while
+// JavaScript sleeps without blocking (`beginWait`). That thread only calls poll(2); events are fetched on the
+// JavaScript thread.
 //
-// Requests: posting reads them from the ring that JavaScript has written (src/verbs/work-request-ring.ts says how a slot lies). The identifier that the
-// device is given is not the program's wrId but says which queue pair and which slot it was; polling gives it back as two numbers, and JavaScript
-// looks the rest up in its ring.
+// Requests: posting reads them from the ring that JavaScript has written (src/verbs/work-request-ring.ts says how a
+// slot lies). The identifier that the device is given is not the program's wrId but says which queue pair and which
+// slot it was; polling gives it back as two numbers, and JavaScript looks the rest up in its ring.
 //
-// The calls of the data path (post a batch, poll, post a receive) have no arguments: `sender`, `poller` and `receiver` make a function for one queue, which reads its
-// arguments from words in memory that JavaScript has written, and writes its results there. Checking and converting seven arguments takes longer than libibverbs does.
+// The calls of the data path (post a batch, poll, post a receive) have no arguments: `sender`, `poller` and `receiver`
+// make a function for one queue, which reads its arguments from words in memory that JavaScript has written, and writes
+// its results there. Checking and converting seven arguments takes longer than libibverbs does.
 #include "rdma.h"
 
 #include "arguments.h"
@@ -92,8 +95,9 @@ uint64_t idOf(uint32_t owner, uint32_t count) { return (static_cast<uint64_t>(ow
 
 struct Cq;
 
-// What a function of the data path works on. The function owns it together with the queue, which takes itself away when it is destroyed; the memory stays
-// as long as the function. The program has neither the function nor the memory, so nobody detaches it.
+// What a function of the data path works on. The function owns it together with the queue, which takes itself away when
+// it is destroyed; the memory stays as long as the function. The program has neither the function nor the memory, so
+// nobody detaches it.
 struct Call {
   ibv_qp* qp = nullptr;
   Cq* cq = nullptr;
@@ -285,7 +289,8 @@ Napi::Array portsOf(Napi::Env env, const VerbsLibrary& verbs, ibv_context* conte
 
 std::string fileOf(const ibv_device* device) { return std::string("/dev/infiniband/") + device->dev_name; }
 
-// Why a device could not be opened. The library tries other ways when its file cannot be opened, and tells of the last one.
+// Why a device could not be opened. The library tries other ways when its file cannot be opened, and tells of the last
+// one.
 int openError(const ibv_device* device, int error) {
   if (access(fileOf(device).c_str(), R_OK | W_OK) != 0) return errno;
   return error != 0 ? error : EIO;
@@ -496,7 +501,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return {};
   }
 
-  // ---- the device ---------------------------------------------------------------------------------------------------------
+  // ---- the device
+  // ---------------------------------------------------------------------------------------------------------
 
   Napi::Value describe(const Napi::CallbackInfo& info) {
     if (!ready(info, "describe")) return {};
@@ -519,7 +525,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return Napi::String::New(env_, stateOfPort(attr.state));
   }
 
-  // ---- domains and regions ------------------------------------------------------------------------------------------------
+  // ---- domains and regions
+  // ------------------------------------------------------------------------------------------------
 
   Napi::Value allocPd(const Napi::CallbackInfo& info) {
     if (!ready(info, "allocPd")) return {};
@@ -576,7 +583,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return {};
   }
 
-  // ---- completion queues --------------------------------------------------------------------------------------------------
+  // ---- completion queues
+  // --------------------------------------------------------------------------------------------------
 
   // createCq(cqe): [number, capacity]
   Napi::Value createCq(const Napi::CallbackInfo& info) {
@@ -608,8 +616,9 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   // The words of a polling function.
   enum PollWord { kPollMax = 0, kPollGot = 1, kPollErrno = 2, kPollHeader = 8 };
 
-  // poller(cq, words): a function that fetches up to words[0] completions and says in words[1] how many, in words[2] the errno; 8 words each from words[8] on: owner (its sign
-  // bit: a receive), count, status, opcode, flags, bytes, immediate data, queue pair
+  // poller(cq, words): a function that fetches up to words[0] completions and says in words[1] how many, in words[2]
+  // the errno; 8 words each from words[8] on: owner (its sign bit: a receive), count, status, opcode, flags, bytes,
+  // immediate data, queue pair
   Napi::Value poller(const Napi::CallbackInfo& info) {
     if (!ready(info, "poller")) return {};
     Cq* cq = find(cqs_, info[0], "poller", "completion queue");
@@ -666,7 +675,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return Napi::Boolean::New(env_, !cq->waiting.empty());
   }
 
-  // ---- shared receive queues ----------------------------------------------------------------------------------------------
+  // ---- shared receive queues
+  // ----------------------------------------------------------------------------------------------
 
   // createSrq(pd, maxWr, maxSge): [number, maxWr, maxSge]
   Napi::Value createSrq(const Napi::CallbackInfo& info) {
@@ -713,9 +723,11 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return {};
   }
 
-  // ---- queue pairs --------------------------------------------------------------------------------------------------------
+  // ---- queue pairs
+  // --------------------------------------------------------------------------------------------------------
 
-  // createQp(pd, sendCq, recvCq, srq or −1, sendWr, recvWr, sendSge, recvSge, inline, signalAll): [number, qpNumber, the five as they are]
+  // createQp(pd, sendCq, recvCq, srq or −1, sendWr, recvWr, sendSge, recvSge, inline, signalAll): [number, qpNumber,
+  // the five as they are]
   Napi::Value createQp(const Napi::CallbackInfo& info) {
     const char* call = "createQp";
     if (!ready(info, call)) return {};
@@ -757,8 +769,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return result;
   }
 
-  // modifyQp(qp, state, access or −1, gid, lid, destQp, destRdAtomic, rnrTimer, rnrRetry, retryCount, rdAtomic, timeout, mtu, psn): by state, what
-  // it needs
+  // modifyQp(qp, state, access or −1, gid, lid, destQp, destRdAtomic, rnrTimer, rnrRetry, retryCount, rdAtomic,
+  // timeout, mtu, psn): by state, what it needs
   Napi::Value modifyQp(const Napi::CallbackInfo& info) {
     const char* call = "modifyQp";
     if (!ready(info, call)) return {};
@@ -833,8 +845,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
 
   enum SendWord { kSendOwner = 0, kSendHead = 1, kSendCount = 2, kSendPosted = 3, kSendErrno = 4, kSendWords = 5 };
 
-  // sender(qp, ring, slotBytes, words): a function that posts the words[2] requests from words[1] on for the owner words[0], and says in words[3] how many were posted; if
-  // not all, the rest were refused with the errno in words[4]
+  // sender(qp, ring, slotBytes, words): a function that posts the words[2] requests from words[1] on for the owner
+  // words[0], and says in words[3] how many were posted; if not all, the rest were refused with the errno in words[4]
   Napi::Value sender(const Napi::CallbackInfo& info) {
     const char* name = "sender";
     if (!ready(info, name)) return {};
@@ -944,8 +956,9 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
 
   enum ReceiveWord { kReceiveOwner = 0, kReceiveCount = 1, kReceiveEntries = 2, kReceiveErrno = 3, kReceiveWords = 4 };
 
-  // receiver(srq: boolean, number, entries: Float64Array of (address, length, lkey), words): a function that posts a receive with the first words[2] entries for the owner
-  // words[0], with the count words[1], and says the errno in words[3]
+  // receiver(srq: boolean, number, entries: Float64Array of (address, length, lkey), words): a function that posts a
+  // receive with the first words[2] entries for the owner words[0], with the count words[1], and says the errno in
+  // words[3]
   Napi::Value receiver(const Napi::CallbackInfo& info) {
     const char* name = "receiver";
     if (!ready(info, name)) return {};
@@ -995,7 +1008,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return nullptr;
   }
 
-  // ---- functions of the data path -------------------------------------------------------------------------------------------
+  // ---- functions of the data path
+  // -------------------------------------------------------------------------------------------
 
   // The words of a function: at least `count` of them.
   bool takeWords(napi_value value, const char* name, size_t count, Call* call) {
@@ -1038,7 +1052,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return nullptr;
   }
 
-  // ---- events -------------------------------------------------------------------------------------------------------------
+  // ---- events
+  // -------------------------------------------------------------------------------------------------------------
 
   // asyncEvent(): [type, number of the queue pair, shared receive queue or completion queue], or undefined
   Napi::Value asyncEvent(const Napi::CallbackInfo& info) {
@@ -1087,7 +1102,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return taken;
   }
 
-  // takeEvents(): how many notifications have come since the last call, and whether there are asynchronous events (as 2^16)
+  // takeEvents(): how many notifications have come since the last call, and whether there are asynchronous events (as
+  // 2^16)
   Napi::Value takeEvents(const Napi::CallbackInfo& info) {
     if (!ready(info, "takeEvents")) return {};
     uint64_t count = 0;
@@ -1111,7 +1127,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return {};
   }
 
-  // beginWait(milliseconds): the callback is called, with the number that is returned, when there is an event or the time is over
+  // beginWait(milliseconds): the callback is called, with the number that is returned, when there is an event or the
+  // time is over
   Napi::Value beginWait(const Napi::CallbackInfo& info) {
     if (!ready(info, "beginWait")) return {};
     double milliseconds;
@@ -1156,7 +1173,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return {};
   }
 
-  // ---- the end ------------------------------------------------------------------------------------------------------------
+  // ---- the end
+  // ------------------------------------------------------------------------------------------------------------
 
   Napi::Value close(const Napi::CallbackInfo& info) {
     if (!info.This().IsObject() || !info.This().As<Napi::Object>().CheckTypeTag(&kTag)) {

@@ -1,21 +1,25 @@
-// Atomic access to memory that other processes cannot map: they ask, and a thread of the owner does it, without V8 and whatever JavaScript is
-// doing meanwhile. The same hardware atomics on the same elements as everywhere else, so it is atomic towards the owner's own calls too.
+// Atomic access to memory that other processes cannot map: they ask, and a thread of the owner does it, without V8 and
+// whatever JavaScript is doing meanwhile. The same hardware atomics on the same elements as everywhere else, so it is
+// atomic towards the owner's own calls too.
 //
-// Requests stand in memory that all ranks of the job share: a line of words, then one slot for each rank, which only that rank and this thread
-// write (src/transfer/server.ts has the other side). A slot passes to and fro by its STATE:
+// Requests stand in memory that all ranks of the job share: a line of words, then one slot for each rank, which only
+// that rank and this thread write (src/transfer/server.ts has the other side). A slot passes to and fro by its STATE:
 //
-//   asker:   fills the slot;  STATE := POSTED (release);  BELL += 1;  if SLEEPING: wakes BELL;     waits until STATE is not POSTED
-//   server:  BELL is b; serves every slot that is POSTED (acquire): STATE := DONE or REFUSED (release), wakes STATE;   next round if
-//            BELL is not b;  SLEEPING := 1;  sleeps while BELL = b;  SLEEPING := 0
+//   asker:   fills the slot;  STATE := POSTED (release);  BELL += 1;  if SLEEPING: wakes BELL;     waits until STATE is
+//            not POSTED
+//   server:  BELL is b;  serves every slot that is POSTED (acquire): STATE := DONE or REFUSED (release), wakes STATE;
+//            next round if BELL is not b;  SLEEPING := 1;  sleeps while BELL = b;  SLEEPING := 0
 //
-// Both sides' accesses of BELL and SLEEPING are sequentially consistent: an asker either sees SLEEPING and wakes, or its BELL came first and
-// the sleep does not begin. While it was busy just now, the thread looks at BELL for some microseconds before it sleeps.
+// Both sides' accesses of BELL and SLEEPING are sequentially consistent: an asker either sees SLEEPING and wakes, or
+// its BELL came first and the sleep does not begin. While it was busy just now, the thread looks at BELL for some
+// microseconds before it sleeps.
 //
-// What a slot says is not trusted: every number is read once, and each piece of memory must lie in one of the regions that the owner has
-// added. `regions` is guarded by `mutex`, held while a slot is served, so that memory that `remove` has taken away is not touched any more
-// when it returns.
+// What a slot says is not trusted: every number is read once, and each piece of memory must lie in one of the regions
+// that the owner has added. `regions` is guarded by `mutex`, held while a slot is served, so that memory that `remove`
+// has taken away is not touched any more when it returns.
 //
-// Memory is pinned (pin.h), the requests' as well as the regions': it stays where it is even if JavaScript detaches its buffer or unmaps it.
+// Memory is pinned (pin.h), the requests' as well as the regions': it stays where it is even if JavaScript detaches its
+// buffer or unmaps it.
 
 #include "server.h"
 
@@ -57,12 +61,14 @@ constexpr int kWantsResult = 1;
 constexpr int32_t kHolder = 1 << 30;
 constexpr size_t kMaxRuns = 256;
 constexpr size_t kDataBytes = 8192;
-// A slot: header, runs (address and bytes, as doubles), data. Behind the last one are the lock stripes of the owner's memory.
+// A slot: header, runs (address and bytes, as doubles), data. Behind the last one are the lock stripes of the owner's
+// memory.
 constexpr size_t kRunsAt = 4 * kSlotHeaderWords;
 constexpr size_t kDataAt = kRunsAt + 16 * kMaxRuns;
 constexpr size_t kSlotBytes = kDataAt + kDataBytes;
 
-// How long the thread looks for the next request before it sleeps: the asker's way to it takes a few microseconds, a wake-up tens of them.
+// How long the thread looks for the next request before it sleeps: the asker's way to it takes a few microseconds, a
+// wake-up tens of them.
 constexpr int64_t kLingerNs = 20000;
 
 int64_t now() {
@@ -114,7 +120,8 @@ struct State {
     size_t bytes;
   };
   std::map<int64_t, Region> regions;
-  // The same, bytes by address, and the most bytes that one ever had: who begins further before an address does not reach it.
+  // The same, bytes by address, and the most bytes that one ever had: who begins further before an address does not
+  // reach it.
   std::multimap<uintptr_t, size_t> byAddress;
   size_t longest = 0;
 
@@ -190,7 +197,8 @@ struct State {
         case kGet: std::memcpy(data, target, bytes); break;
         case kAccumulate:
           for (size_t done = 0; done < bytes / size;) {
-            // A stripe that cannot be had belongs to a thread of this process; if that was ended while it had it, the job has failed.
+            // A stripe that cannot be had belongs to a thread of this process; if that was ended while it had it, the
+            // job has failed.
             if (stopping) return false;
             unsigned char* operands = data + done * size;
             done += accumulateRun(op, type, target + done * size, operands, result ? operands : nullptr, bytes / size - done, stripes);
@@ -240,7 +248,8 @@ struct State {
     regions.erase(region);
   }
 
-  // A thread on its way into its sleep has seen neither `stopping` nor the new number of the bell; the sleep then does not begin.
+  // A thread on its way into its sleep has seen neither `stopping` nor the new number of the bell; the sleep then does
+  // not begin.
   void stop() {
     if (!thread.joinable()) return;
     stopping = true;
@@ -371,8 +380,9 @@ class Server : public Napi::ObjectWrap<Server> {
     state_->dropPins();
   }
 
-  // Hooks run in reverse order: before the memory of this environment is given back. An environment that ends with memory added has not freed
-  // its windows. If it is a worker, the other threads may not know yet, and write there: so that memory stays, for good.
+  // Hooks run in reverse order: before the memory of this environment is given back. An environment that ends with
+  // memory added has not freed its windows. If it is a worker, the other threads may not know yet, and write there: so
+  // that memory stays, for good.
   static void atEnvironmentEnd(void* data) {
     auto* state = static_cast<State*>(data);
     state->stop();

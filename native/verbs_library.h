@@ -1,5 +1,6 @@
-// libibverbs, opened when it is first asked for, so that the addon loads where it is not installed. Only what the library exports as symbols is
-// listed; ibv_post_send, ibv_poll_cq and the like are inline functions of its header, which go through the device's own table.
+// libibverbs, opened when it is first asked for, so that the addon loads where it is not installed. Only what the
+// library exports as symbols is listed; ibv_post_send, ibv_poll_cq and the like are inline functions of its header,
+// which go through the device's own table.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -1,9 +1,10 @@
 /**
  * Builds dist/: `node scripts/build.mjs`.
  *
- * The declarations are a file for each module, as tsc writes them. The programs are three bundles, none of which is loaded where another one is:
- * the library, the `onesided` command, and the thread that keeps the control memory of jobs on several hosts. So a rank reads one file, and not 150:
- * docs/decisions/028-one-file-for-a-rank.md. What did not change is left alone, since ranks may be about to read it.
+ * The declarations are a file for each module, as tsc writes them. The programs are three bundles, none of which is
+ * loaded where another one is: the library, the `onesided` command, and the thread that keeps the control memory of
+ * jobs on several hosts. So a rank reads one file, and not 150: docs/decisions/028-one-file-for-a-rank.md. What did not
+ * change is left alone, since ranks may be about to read it.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +16,8 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
 
 /**
- * Of each bundle, its modules that others name by their path, and those which come, with all that they import, into the one file that the rest of it shares. src/place.ts knows the names of these files.
+ * Of each bundle, its modules that others name by their path, and those which come, with all that they import, into the
+ * one file that the rest of it shares. src/place.ts knows the names of these files.
  */
 const BUNDLES = [
   {

@@ -3,9 +3,9 @@
  *
  *     node scripts/check-package.mjs
  *
- * publint and @arethetypeswrong/cli on the packed tarball; the version written down in the sources; that installing builds
- * nothing (no binding.gyp, no install script); that no source map points to what is not there; that README's links lead to
- * files of the package.
+ * publint and @arethetypeswrong/cli on the packed tarball; the version written down in the sources; that installing
+ * builds nothing (no binding.gyp, no install script); that no source map points to what is not there; that README's
+ * links lead to files of the package.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -45,7 +45,10 @@ async function lint(tarball) {
   for (const message of messages) wrong.push(`publint: ${formatMessage(message, pkg, { color: false })}`);
 }
 
-/** `require` loads the same modules as `import`, from Node 20.19 on: a module of its own for it would be a second copy of all state. */
+/**
+ * `require` loads the same modules as `import`, from Node 20.19 on: a module of its own for it would be a second copy
+ * of all state.
+ */
 function types(tarball) {
   const attw = join(root, 'node_modules/@arethetypeswrong/cli/dist/index.js');
   const args = [attw, tarball, '--profile', 'esm-only', '--format', 'ascii', '--no-color', '--no-emoji'];

@@ -1,6 +1,6 @@
 /**
- * `npm run conformance`: runs the conformance suite and writes docs/conformance.md from its results. With `--page` the page is written from
- * the results of the last run. `npm run build` has to come first.
+ * `npm run conformance`: runs the conformance suite and writes docs/conformance.md from its results. With `--page` the
+ * page is written from the results of the last run. `npm run build` has to come first.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

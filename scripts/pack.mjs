@@ -1,7 +1,8 @@
 /**
  * What `npm pack` and `npm publish` run before and after they read the package's files.
  *
- *     node scripts/pack.mjs before   builds dist/, prebuilds/ and native/include/; README.md gets links that work outside of this repository
+ *     node scripts/pack.mjs before   builds dist/, prebuilds/ and native/include/; README.md gets links that work
+ *                                    outside of this repository
  *     node scripts/pack.mjs after    puts README.md back
  *
  * A clone without `node_modules` is given them first. Everything goes to standard error: npm's own output may be JSON.
@@ -41,7 +42,10 @@ function restore() {
   if (existsSync(original)) renameSync(original, readme);
 }
 
-/** The headers that `onesided build` needs, with their licences. What is the same is left alone: compiled files depend on it. */
+/**
+ * The headers that `onesided build` needs, with their licences. What is the same is left alone: compiled files depend
+ * on it.
+ */
 function copyHeaders() {
   const to = join(root, 'native', 'include');
   mkdirSync(to, { recursive: true });

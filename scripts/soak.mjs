@@ -1,10 +1,11 @@
 /**
- * Kills a rank a hundred times, and prints how long the others took to know; then runs random programs with ever new seeds, on ranks of every kind and number,
- * until the time is over or one fails.
+ * Kills a rank a hundred times, and prints how long the others took to know; then runs random programs with ever new
+ * seeds, on ranks of every kind and number, until the time is over or one fails.
  *
  *     npm run test:soak -- --minutes 30 [--seed N] [--kills 100]
  *
- * Prints the seed of each round, and the command that repeats the one that failed. Needs `npm run build`, as the npm script does it.
+ * Prints the seed of each round, and the command that repeats the one that failed. Needs `npm run build`, as the npm
+ * script does it.
  */
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';

@@ -1,5 +1,6 @@
 /**
- * `npm run test:nodes`: what `npm test` runs, on each version of Node that is supported. Each is installed from the registry, in a folder that is removed again.
+ * `npm run test:nodes`: what `npm test` runs, on each version of Node that is supported. Each is installed from the
+ * registry, in a folder that is removed again.
  *
  *     npm run test:nodes [-- 22 24]
  */

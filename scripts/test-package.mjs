@@ -1,14 +1,14 @@
 /**
- * The package as its users have it: packed from a clean clone of HEAD, installed by each package manager, with a compiler and without one, as root and as
- * an ordinary user, and used in each of the ways that the README promises.
+ * The package as its users have it: packed from a clean clone of HEAD, installed by each package manager, with a
+ * compiler and without one, as root and as an ordinary user, and used in each of the ways that the README promises.
  *
  *     node scripts/test-package.mjs              everything; ten minutes
  *     node scripts/test-package.mjs jest rollup  what has one of these words in its name
  *
  * `ONESIDED_TEST_TARBALL=FILE`: that package, and not one packed from a clone.
  *
- * Needs the npm registry, for the package managers and tools. What needs more says so and is left out: an ordinary user needs root to become one, the addon of
- * arm64 needs `apt-get install g++-aarch64-linux-gnu qemu-user`.
+ * Needs the npm registry, for the package managers and tools. What needs more says so and is left out: an ordinary user
+ * needs root to become one, the addon of arm64 needs `apt-get install g++-aarch64-linux-gnu qemu-user`.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
@@ -233,8 +233,8 @@ async function bundle(file) {
 }
 
 /**
- * Two processes of an arm64 Node, in user-mode emulation, with the prebuilt addon for it. They meet by a job's name: a launcher would start
- * `process.execPath`, which this machine's kernel does not execute.
+ * Two processes of an arm64 Node, in user-mode emulation, with the prebuilt addon for it. They meet by a job's name: a
+ * launcher would start `process.execPath`, which this machine's kernel does not execute.
  */
 async function arm() {
   const addon = join(there.cwd, 'node_modules/onesided/prebuilds/linux-arm64-glibc/onesided.node');

@@ -1,10 +1,12 @@
 /**
- * `npm run test:rdma`: boots a guest with a Soft-RoCE device, which is a real verbs device, and runs test/rdma/ in it; then two guests connected by a cable, and runs
- * test/rdma/hosts/ in both. Prints what the guests print; fails if a test fails, or no device came up.
+ * `npm run test:rdma`: boots a guest with a Soft-RoCE device, which is a real verbs device, and runs test/rdma/ in it;
+ * then two guests connected by a cable, and runs test/rdma/hosts/ in both. Prints what the guests print; fails if a
+ * test fails, or no device came up.
  *
  *     node scripts/test-rdma.mjs [--script test/rdma/guest/tests.sh [--hosts 1]] [--timeout 1200]
  *
- * Needs Linux and these packages of Debian: see PACKAGES. The guests see the host's files, and cannot write to them. Their processors are emulated: /dev/kvm is not needed.
+ * Needs Linux and these packages of Debian: see PACKAGES. The guests see the host's files, and cannot write to them.
+ * Their processors are emulated: /dev/kvm is not needed.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -39,8 +41,9 @@ const STAGES = [
 ];
 
 /**
- * The emulated processor. With ONESIDED_GUEST_CLOCK=instructions it has one core, which executes an instruction in each nanosecond of the guest: then times in the guest do not depend
- * on what else this machine does, and tell how much a program does rather than how long it takes (bench/device.mjs).
+ * The emulated processor. With ONESIDED_GUEST_CLOCK=instructions it has one core, which executes an instruction in each
+ * nanosecond of the guest: then times in the guest do not depend on what else this machine does, and tell how much a
+ * program does rather than how long it takes (bench/device.mjs).
  */
 const PROCESSOR =
   process.env['ONESIDED_GUEST_CLOCK'] === 'instructions'
@@ -48,8 +51,9 @@ const PROCESSOR =
     : ['-accel', 'tcg,thread=multi,tb-size=1024', '-smp', '2'];
 
 /**
- * Without protection keys: the kernel gives a program its own back after each of its threads has run in between, and the emulation then forgets all translations of addresses, which a processor does not. Programs whose
- * code is spread over many pages, as Node's is, paid for it with most of their time.
+ * Without protection keys: the kernel gives a program its own back after each of its threads has run in between, and
+ * the emulation then forgets all translations of addresses, which a processor does not. Programs whose code is spread
+ * over many pages, as Node's is, paid for it with most of their time.
  */
 const MODEL = 'max,pku=off';
 

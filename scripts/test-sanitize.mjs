@@ -2,10 +2,13 @@
  * The native code under sanitizers (docs/decisions/016-sanitizers.md):
  *
  *     node scripts/test-sanitize.mjs                    everything
- *     node scripts/test-sanitize.mjs address test/native   one of "faults", "rdma", "address", "thread", "stress"; and which tests
+ *     node scripts/test-sanitize.mjs address test/native   one of "faults", "rdma", "address", "thread", "stress"; and
+ *     which tests
  *
- * - faults: what is deliberately wrong is reported, each kind, and what is right is not. Otherwise the rest would say nothing.
- * - address: tests on an addon with AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer, in an ordinary Node.
+ * - faults: what is deliberately wrong is reported, each kind, and what is right is not. Otherwise the rest would say
+ *   nothing.
+ * - address: tests on an addon with AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer, in an ordinary
+ *   Node.
  * - rdma: hostile calls of what there is of RDMA, on the same addon and a device that is only bookkeeping.
  * - thread: tests on an addon with ThreadSanitizer, likewise.
  * - stress: the addon's threads without Node, driven hard, under ThreadSanitizer.
@@ -96,8 +99,9 @@ function build(kind) {
 }
 
 /**
- * The environment of a process with the addon of this kind, and where it reports. The runtime of a sanitizer must come first in a process, so it is preloaded; its
- * path is the compiler's. `swap.cjs`, which Node loads in each process and worker, has the other addon loaded in the usual one's place.
+ * The environment of a process with the addon of this kind, and where it reports. The runtime of a sanitizer must come
+ * first in a process, so it is preloaded; its path is the compiler's. `swap.cjs`, which Node loads in each process and
+ * worker, has the other addon loaded in the usual one's place.
  */
 function environment(kind, name) {
   const log = join(reports, name);
@@ -108,13 +112,15 @@ function environment(kind, name) {
     env: {
       ...process.env,
       LD_PRELOAD: pathOf(kind === 'thread' ? 'libtsan.so' : 'libasan.so'),
-      // A finding ends its process by a signal, which no test takes for success. UndefinedBehaviorSanitizer, beside the other one, says what it has found on the standard error stream
-      // whatever its options are; its signal is then reported as well. Leaks are found when a process ends, and told from V8's own by their stacks: no exit code.
+      // A finding ends its process by a signal, which no test takes for success. UndefinedBehaviorSanitizer, beside the
+      // other one, says what it has found on the standard error stream whatever its options are; its signal is then
+      // reported as well. Leaks are found when a process ends, and told from V8's own by their stacks: no exit code.
       ASAN_OPTIONS: `${shared}:abort_on_error=1:exitcode=0:handle_segv=2:handle_abort=2:handle_sigbus=2:detect_stack_use_after_return=1:allocator_may_return_null=1`,
       LSAN_OPTIONS: `suppressions=${join(supplement, 'leaks.txt')}:print_suppressions=0`,
       // Its path is the other one's as well: an empty one would send all reports to the standard error stream.
       UBSAN_OPTIONS: `${shared}:abort_on_error=1:print_stacktrace=1`,
-      // Node's own threads agree by atomics that it does not see. What only Node does is left out here, and again by the stacks of what is reported.
+      // Node's own threads agree by atomics that it does not see. What only Node does is left out here, and again by
+      // the stacks of what is reported.
       TSAN_OPTIONS: `${shared}:exitcode=0:ignore_noninstrumented_modules=1`,
       ONESIDED_SANITIZED_ADDON: join(out, kind, 'Release', 'onesided.node'),
       NODE_OPTIONS: `${process.env['NODE_OPTIONS'] ?? ''} --require=${join(supplement, 'swap.cjs')}`.trim(),
@@ -130,7 +136,10 @@ function pathOf(library) {
   return path;
 }
 
-/** What was reported in this folder. Leaks and races count if the addon is in one of their stacks, everything else in any case. */
+/**
+ * What was reported in this folder. Leaks and races count if the addon is in one of their stacks, everything else in
+ * any case.
+ */
 function findings(log) {
   const found = [];
   let foreign = 0;

@@ -16,7 +16,10 @@ import { bundled, moduleFolder, packageFolder, userCacheFolder } from './place.t
 import { VERSION } from './version.ts';
 
 const FILE = 'onesided.node';
-/** The version of Node-API that the addon is compiled for: it runs on every Node that has it, which all supported ones do. */
+/**
+ * The version of Node-API that the addon is compiled for: it runs on every Node that has it, which all supported ones
+ * do.
+ */
 const ABI = 'napi8';
 
 /** A place where the addon was looked for. */
@@ -65,8 +68,9 @@ function cLibrary(): 'glibc' | 'musl' | 'static' {
 }
 
 /**
- * The file that `onesided build` writes, and that is found there from then on: for this user, version, ABI and platform.
- * `undefined` for a user without a home, as in some containers: no folder that others can write to takes its place.
+ * The file that `onesided build` writes, and that is found there from then on: for this user, version, ABI and
+ * platform. `undefined` for a user without a home, as in some containers: no folder that others can write to takes its
+ * place.
  */
 export function cachedAddon(): string | undefined {
   const cache = userCacheFolder();

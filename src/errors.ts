@@ -1,13 +1,16 @@
 /**
  * Every error the library throws on purpose, in one file.
  *
- * A wrong JavaScript argument (not a typed array, a fractional rank) is a `TypeError` or `RangeError`; everything else is an
- * {@link RmaError}. Both carry a `code`. The message names the call, the window, the target rank, the byte range or the
- * epoch it is about, and what to do.
+ * A wrong JavaScript argument (not a typed array, a fractional rank) is a `TypeError` or `RangeError`; everything else
+ * is an {@link RmaError}. Both carry a `code`. The message names the call, the window, the target rank, the byte range
+ * or the epoch it is about, and what to do.
  */
 import { bytesSeen } from './intrinsics.ts';
 
-/** The code of an error: MPI's error classes that apply (MPI 4.1, section 9.4), and the library's own. docs/guide/errors.md explains each. */
+/**
+ * The code of an error: MPI's error classes that apply (MPI 4.1, section 9.4), and the library's own.
+ * docs/guide/errors.md explains each.
+ */
 export type ErrorCode =
   | 'ERR_ARG'
   | 'ERR_ASSERT'
@@ -68,8 +71,8 @@ export class RankFailedError extends RmaError {
 }
 
 /**
- * A connection with a rank of the job's world is lost: a request completed with an error, after which a queue pair carries nothing any more. What is behind it may be the
- * rank's end, which is then told instead.
+ * A connection with a rank of the job's world is lost: a request completed with an error, after which a queue pair
+ * carries nothing any more. What is behind it may be the rank's end, which is then told instead.
  */
 export class LostConnectionError extends RmaError {
   readonly rank: number;
@@ -107,7 +110,8 @@ export function argumentRangeError(
 }
 
 /**
- * Reads from an object of the caller's, which may run the caller's code (getters, proxies); if that throws, the argument is wrong.
+ * Reads from an object of the caller's, which may run the caller's code (getters, proxies); if that throws, the
+ * argument is wrong.
  * @param what the argument, for the message
  */
 export function reading<T>(call: string, what: string, read: () => T): T {

@@ -1,7 +1,8 @@
 /**
- * What an array really is, whatever it says of itself. An object can have a `length`, `buffer` or `toString` tag of its own, and a subclass can override
- * the getters of its array; memory is accessed by the engine's own numbers, which only the getters of the language know. They are taken here, once,
- * before any program can replace them, and everything that comes in from a program is asked by them.
+ * What an array really is, whatever it says of itself. An object can have a `length`, `buffer` or `toString` tag of its
+ * own, and a subclass can override the getters of its array; memory is accessed by the engine's own numbers, which only
+ * the getters of the language know. They are taken here, once, before any program can replace them, and everything that
+ * comes in from a program is asked by them.
  *
  * Elements need no such care: a typed array's `a[i]` is always its memory's, or `undefined`.
  */

@@ -1,10 +1,10 @@
 /**
  * The addon: what it offers. (addon.ts: where it is found.)
  *
- * It maps memory, waits in the kernel and does bulk work worth a call; everything else is TypeScript. It needs Linux, and no
- * RDMA library. Without it ranks can only be worker threads, so loading it never throws: {@link nativeStatus} says why it is missing.
- * Every argument is checked in C++: wrong ones throw a `TypeError` or `RangeError` with code `ERR_ARG`, a refusal of the operating
- * system an `Error` whose code is the errno's name.
+ * It maps memory, waits in the kernel and does bulk work worth a call; everything else is TypeScript. It needs Linux,
+ * and no RDMA library. Without it ranks can only be worker threads, so loading it never throws: {@link nativeStatus}
+ * says why it is missing. Every argument is checked in C++: wrong ones throw a `TypeError` or `RangeError` with code
+ * `ERR_ARG`, a refusal of the operating system an `Error` whose code is the errno's name.
  */
 import { type AddonAttempt, type AddonFound, findAddon } from './addon.ts';
 
@@ -19,8 +19,8 @@ export const FutexResult = Object.freeze({
 /** A futex wait that leaves the event loop free: a thread of its own waits, started by the first `begin`. */
 export interface Parker {
   /**
-   * Starts a sleep while `words[index] === expected`; the constructor's callback gets its `FutexResult`. Keeps the event loop alive and
-   * `words` from being collected until then. Throws `EBUSY` if a sleep is pending.
+   * Starts a sleep while `words[index] === expected`; the constructor's callback gets its `FutexResult`. Keeps the
+   * event loop alive and `words` from being collected until then. Throws `EBUSY` if a sleep is pending.
    * @param timeoutMs 0 or more, or `Infinity`
    * @param keepAlive false: the event loop may end before the sleep does
    */
@@ -32,11 +32,14 @@ export interface Parker {
 }
 
 /**
- * A thread that serves other ranks' requests on private memory, without V8: see native/server.cc. It sleeps in the kernel while there are none, and
- * does not keep the event loop alive.
+ * A thread that serves other ranks' requests on private memory, without V8: see native/server.cc. It sleeps in the
+ * kernel while there are none, and does not keep the event loop alive.
  */
 export interface Server {
-  /** Serves these bytes from now on, and pins them: they stay where they are even if their buffer is detached. @returns a number for `remove` */
+  /**
+   * Serves these bytes from now on, and pins them: they stay where they are even if their buffer is detached.
+   * @returns a number for `remove`
+   */
   add(memory: NativeBytes): number;
   /** When it returns, nothing there is touched any more. */
   remove(number: number): void;
@@ -121,7 +124,10 @@ export interface RdmaDevice {
   readonly ports?: readonly RdmaPort[];
 }
 
-/** An open device: native/rdma.cc, whose comments give the arguments. Objects are named by numbers. Errors of the library are errors with the errno's name. */
+/**
+ * An open device: native/rdma.cc, whose comments give the arguments. Objects are named by numbers. Errors of the
+ * library are errors with the errno's name.
+ */
 export interface RdmaContext {
   describe(): RdmaLimits & {
     readonly gid: string;
@@ -140,7 +146,10 @@ export interface RdmaContext {
   deregMr(mr: number): void;
   createCq(cqe: number): [number, number];
   destroyCq(cq: number): void;
-  /** Functions of the data path, for one queue: `words` say what they are to do, and what they have done (native/rdma.cc). */
+  /**
+   * Functions of the data path, for one queue: `words` say what they are to do, and what they have done
+   * (native/rdma.cc).
+   */
   poller(cq: number, words: Uint32Array): () => void;
   sender(qp: number, ring: Uint8Array, slotBytes: number, words: Uint32Array): () => void;
   receiver(shared: boolean, queue: number, entries: Float64Array, words: Uint32Array): () => void;
@@ -171,7 +180,10 @@ export interface RdmaContext {
   close(): void;
 }
 
-/** A typed array, over an `ArrayBuffer` or a `SharedArrayBuffer`, or an `ArrayBuffer`. (No `DataView`, and no `SharedArrayBuffer` itself.) */
+/**
+ * A typed array, over an `ArrayBuffer` or a `SharedArrayBuffer`, or an `ArrayBuffer`. (No `DataView`, and no
+ * `SharedArrayBuffer` itself.)
+ */
 export type NativeBytes = ArrayBufferView | ArrayBuffer;
 
 export interface Native {
@@ -183,30 +195,43 @@ export interface Native {
   memoryCreate(name: string): number;
   /** Grows a memory file; the new bytes are zero and take no memory until touched. */
   memoryResize(fd: number, bytes: number): void;
-  /** Maps a part of a memory file that `memoryCreate` made here or elsewhere. `byteOffset` is a multiple of `pageBytes`. The buffer is without the first `before` bytes of it (default: 0). */
+  /**
+   * Maps a part of a memory file that `memoryCreate` made here or elsewhere. `byteOffset` is a multiple of `pageBytes`.
+   * The buffer is without the first `before` bytes of it (default: 0).
+   */
   memoryMap(fd: number, byteOffset: number, bytes: number, before?: number): ArrayBuffer;
   /**
    * Unmaps now and detaches `buffer`; without it that happens when `buffer` is collected. Idempotent.
-   * @returns whether nothing in this process can reach the memory by this mapping any more: not if it is pinned, or `buffer` was detached before
+   * @returns whether nothing in this process can reach the memory by this mapping any more: not if it is pinned, or
+   * `buffer` was detached before
    */
   memoryUnmap(buffer: ArrayBuffer): boolean;
   /** Gives the memory of a range back; it reads as zeros then, in every mapping. */
   memoryPunch(fd: number, byteOffset: number, bytes: number): void;
   /**
-   * Whether an `ArrayBuffer` of this program's own can be lent: nothing else stands in its pages (native/lent_memory.cc).
+   * Whether an `ArrayBuffer` of this program's own can be lent: nothing else stands in its pages
+   * (native/lent_memory.cc).
    * @returns the bytes of these pages, and how many of them stand before the buffer's first
    */
   memoryLendable(buffer: ArrayBuffer): readonly [pageBytes: number, before: number] | undefined;
   /**
-   * Exchanges the pages of such a buffer for a range of a memory file that is zero so far, and copies what was in them: whoever maps the range sees the buffer. Costs about
-   * 0.4 ns a byte that is not zero. Nobody but this thread may be storing there meanwhile; what a `Server` has is refused.
+   * Exchanges the pages of such a buffer for a range of a memory file that is zero so far, and copies what was in them:
+   * whoever maps the range sees the buffer. Costs about 0.4 ns a byte that is not zero. Nobody but this thread may be
+   * storing there meanwhile; what a `Server` has is refused.
    * @returns a number for `memoryReclaim`
    */
   memoryLend(fd: number, byteOffset: number, buffer: ArrayBuffer): number;
-  /** Makes the memory private again. @returns false if it stays as it is: its buffer was detached, so that another thread may have it, a `Server` has it, or there was no memory */
+  /**
+   * Makes the memory private again.
+   * @returns false if it stays as it is: its buffer was detached, so that another thread may have it, a `Server` has
+   * it, or there was no memory
+   */
   memoryReclaim(lent: number): boolean;
 
-  /** Blocks this thread while `words[index] === expected`, for at most `timeoutMs` (0 or more, or `Infinity`). @returns a `FutexResult` */
+  /**
+   * Blocks this thread while `words[index] === expected`, for at most `timeoutMs` (0 or more, or `Infinity`).
+   * @returns a `FutexResult`
+   */
   futexWait(words: Int32Array, index: number, expected: number, timeoutMs: number): number;
   /** Wakes up to `count` sleepers on the word, in all processes that map it. @returns how many */
   futexWake(words: Int32Array, index: number, count: number): number;
@@ -222,11 +247,13 @@ export interface Native {
   schedYield(): void;
   /** Enters this process among those that `membarrier` reaches. @returns whether the kernel can do it */
   membarrierRegister(): boolean;
-  /** Every core that runs a registered process passes a full memory barrier before this returns. A microsecond or two. */
+  /**
+   * Every core that runs a registered process passes a full memory barrier before this returns. A microsecond or two.
+   */
   membarrier(): void;
   /**
-   * Has the kernel send `signal` to this process when the thread that started it ends (0: not any more): start ranks from a
-   * thread that lives as long as the launcher. Not sent if that thread is already gone.
+   * Has the kernel send `signal` to this process when the thread that started it ends (0: not any more): start ranks
+   * from a thread that lives as long as the launcher. Not sent if that thread is already gone.
    * @returns the parent's PID, to be compared with the launcher's
    */
   parentDeathSignal(signal: number): number;
@@ -236,15 +263,16 @@ export interface Native {
   /** Lets other processes of this user attach to this one where the kernel asks for that (Yama). */
   allowAttach(): void;
   /**
-   * Copies `bytes` bytes at `address` of process `pid` (which may be this one) into `memory`, at `offset`: one system call, about 0.5 µs and 0.1 ns a byte.
-   * Throws `ESRCH` (no such process), `EPERM` (it may not be attached to), `EFAULT` (no memory there; some of it may have been copied).
+   * Copies `bytes` bytes at `address` of process `pid` (which may be this one) into `memory`, at `offset`: one system
+   * call, about 0.5 µs and 0.1 ns a byte. Throws `ESRCH` (no such process), `EPERM` (it may not be attached to),
+   * `EFAULT` (no memory there; some of it may have been copied).
    */
   processRead(pid: number, address: number, memory: NativeBytes, offset: number, bytes: number): void;
   /** The other way round. */
   processWrite(pid: number, address: number, memory: NativeBytes, offset: number, bytes: number): void;
   /**
-   * The same for `count` pieces, in order: `segments` holds three numbers for each: the offset in `memory`, that from `address` (it may be negative), and the
-   * bytes. One system call for 256.
+   * The same for `count` pieces, in order: `segments` holds three numbers for each: the offset in `memory`, that from
+   * `address` (it may be negative), and the bytes. One system call for 256.
    */
   processReadSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
   processWriteSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
@@ -278,8 +306,9 @@ export interface Native {
     result?: NativeBytes,
   ): void;
   /**
-   * `target[displacements[i]] = target[displacements[i]] op origin[i]`, atomically as in `accumulate`; displacements count elements from
-   * `targetByte`. All are checked before anything is written: a `RangeError` with the `index` of the first that is wrong.
+   * `target[displacements[i]] = target[displacements[i]] op origin[i]`, atomically as in `accumulate`; displacements
+   * count elements from `targetByte`. All are checked before anything is written: a `RangeError` with the `index` of
+   * the first that is wrong.
    * @param count how many of the displacements (default: all)
    * @param limit they must be less than this (default: the elements in `target`)
    */
@@ -294,8 +323,9 @@ export interface Native {
     limit?: number,
   ): void;
   /**
-   * `accumulate` of any type and layout: `BulkKernels` in transfer/accumulate.ts. Offsets are an `Int32Array` in elements, a `Float64Array` in bytes, or
-   * absent for elements one after the other. Floating-point numbers and pairs are updated under the stripes of transfer/stripes.ts.
+   * `accumulate` of any type and layout: `BulkKernels` in transfer/accumulate.ts. Offsets are an `Int32Array` in
+   * elements, a `Float64Array` in bytes, or absent for elements one after the other. Floating-point numbers and pairs
+   * are updated under the stripes of transfer/stripes.ts.
    * @returns how many elements are done: fewer than all if a stripe stayed locked for some milliseconds
    */
   accumulateAt(
@@ -315,9 +345,15 @@ export interface Native {
   ): number;
   /** Why there is no libpmix, if so. */
   pmixReason(): string | undefined;
-  /** Connects to the PMIx server that the environment names, through libpmix: once in a process. Throws `ENOTCONN` with the library's reason. */
+  /**
+   * Connects to the PMIx server that the environment names, through libpmix: once in a process. Throws `ENOTCONN` with
+   * the library's reason.
+   */
   pmixInit(): { rank: number; size: number };
-  /** What each of `size` ranks has given as its card. Collective; ends the connection. Rejects with the library's reason. */
+  /**
+   * What each of `size` ranks has given as its card. Collective; ends the connection. Rejects with the library's
+   * reason.
+   */
   pmixExchange(prefix: string, card: string, size: number): Promise<string[]>;
   /** Why there is no `rdmaDevices`: what was missing when the addon was built. */
   readonly rdmaReason?: string;
@@ -340,7 +376,10 @@ export interface Native {
   /** Blocks in nested loops, as `copyPlan` says: `CopyKernels` in datatype/copy.ts. */
   copyNest(to: NativeBytes, from: NativeBytes): void;
   readonly copyPlan: Float64Array;
-  /** Blocks at places of a list: `CopyKernels` in datatype/copy.ts. A `RangeError` comes after those that were before the wrong one. */
+  /**
+   * Blocks at places of a list: `CopyKernels` in datatype/copy.ts. A `RangeError` comes after those that were before
+   * the wrong one.
+   */
   copyBlocks(
     to: NativeBytes,
     toAt: number,

@@ -1,11 +1,14 @@
 /**
- * `npm run bench:rdma`: our verbs and windows on an RDMA device, beside programs in C on the same device. Usually run in the guest that ../device.mjs boots.
+ * `npm run bench:rdma`: our verbs and windows on an RDMA device, beside programs in C on the same device. Usually run
+ * in the guest that ../device.mjs boots.
  *
  *     npm run bench:rdma -- [--json FILE] [--filter ID] [--rounds 5] [--quick] [--instructions] [--check]
  *
- * A row's programs run in turn, ours and the one in C, several rounds; what counts is the median of the rounds' medians. A ratio above 1 means that we are ahead.
- * With --instructions, times are instructions, of which one core executes one in each nanosecond (../device.mjs). Each program does the same again and again then, so one round of few samples
- * suffices; rows of which both ranks wait for each other are left out, since on one core it would be the scheduler that is measured.
+ * A row's programs run in turn, ours and the one in C, several rounds; what counts is the median of the rounds'
+ * medians. A ratio above 1 means that we are ahead. With --instructions, times are instructions, of which one core
+ * executes one in each nanosecond (../device.mjs). Each program does the same again and again then, so one round of few
+ * samples suffices; rows of which both ranks wait for each other are left out, since on one core it would be the
+ * scheduler that is measured.
  *
  * The device is the one that `ONESIDED_DEVICE=name:port:gid` names.
  */

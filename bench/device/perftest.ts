@@ -45,7 +45,10 @@ export async function runPerftest(
   }
 }
 
-/** The mean of the latency in nanoseconds, or of the bandwidth in 10^6 bytes a second; perftest gives microseconds, and 2^20 bytes. */
+/**
+ * The mean of the latency in nanoseconds, or of the bandwidth in 10^6 bytes a second; perftest gives microseconds, and
+ * 2^20 bytes.
+ */
 export function valueIn(output: string): number {
   const lines = output.split('\n').map((line) => line.trim());
   const at = lines.findIndex((line) => line.startsWith('#bytes'));

@@ -1,4 +1,6 @@
-/** All figures, in the order of their measuring: the longest first, so that no core is left alone with one at the end. */
+/**
+ * All figures, in the order of their measuring: the longest first, so that no core is left alone with one at the end.
+ */
 import { chapter4 } from './chapter-4.ts';
 import { chapter5 } from './chapter-5.ts';
 import { chapter6 } from './chapter-6.ts';

@@ -1,4 +1,7 @@
-/** The figures of the dissertation's chapter 4: passive synchronization, one rank a node. `two-sided` is the dissertation's, which does not wait for the lock (`lock_defer`). */
+/**
+ * The figures of the dissertation's chapter 4: passive synchronization, one rank a node. `two-sided` is the
+ * dissertation's, which does not wait for the lock (`lock_defer`).
+ */
 import { Assert, type Communicator, Window, type WindowInfo } from 'onesided';
 import { runTasks } from 'onesided/fabrics';
 import { modelledMachine } from '../patterns/machine.ts';
@@ -17,7 +20,10 @@ const SCHEMES: readonly (readonly [string, WindowInfo])[] = [
 ];
 const FILES = [LOCK_FILES['two-sided'], LOCK_FILES['direct']];
 const SAMPLES = 10;
-/** Shared locks that the agent of `direct` lets in, of 8 ranks, before it steps aside (`DirectGate`): four times as many as ranks. */
+/**
+ * Shared locks that the agent of `direct` lets in, of 8 ranks, before it steps aside (`DirectGate`): four times as many
+ * as ranks.
+ */
 const SHARED_BATCH = 32;
 const BOTH = ['put', 'get'] as const;
 
@@ -34,7 +40,10 @@ async function hidden(info: WindowInfo, operation: 'put' | 'get', bytes: number,
   return 'overlap' in result ? result.overlap : Number.NaN;
 }
 
-/** How much longer 10 ms of computation take at a rank of whose part others get 32 KiB, over and over. @param piece microseconds after which it lets the library serve them */
+/**
+ * How much longer 10 ms of computation take at a rank of whose part others get 32 KiB, over and over.
+ * @param piece microseconds after which it lets the library serve them
+ */
 async function slowdown(info: WindowInfo, origins: number, piece: number): Promise<number> {
   const compute = 10_000;
   const common = { side: 'receiver', operation: 'get', bytes: 32768, operations: 1, samples: 1 } as const;
@@ -67,7 +76,10 @@ async function gainOf(n: number, ranks: number, gflops = GFLOPS): Promise<number
   return 100 * (1 - direct.milliseconds[0] / twoSided.milliseconds[0]);
 }
 
-/** Swaps of rank 0's word for each lock that was taken by ranks that swap again at once until they have it, and hold it as long as others do. */
+/**
+ * Swaps of rank 0's word for each lock that was taken by ranks that swap again at once until they have it, and hold it
+ * as long as others do.
+ */
 async function impatient(ranks: number, locks: number): Promise<number> {
   const main = async (world: Communicator): Promise<number> => {
     // 64 bits, which the adapter swaps itself.

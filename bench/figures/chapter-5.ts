@@ -1,4 +1,7 @@
-/** The figures of the dissertation's chapter 5: locks that migrate, several ranks a node. One-sided is `direct`; `two-sided` does not wait for the lock (`lock_defer`), as there. */
+/**
+ * The figures of the dissertation's chapter 5: locks that migrate, several ranks a node. One-sided is `direct`;
+ * `two-sided` does not wait for the lock (`lock_defer`), as there.
+ */
 import { type Communicator, Lock, Window, type WindowInfo } from 'onesided';
 import { type Fabric, loadFabric, runTasks } from 'onesided/fabrics';
 import { modelledMachine } from '../patterns/machine.ts';
@@ -22,7 +25,10 @@ const SCHEMES: readonly (readonly [string, WindowInfo])[] = [
   ['one-sided', { lock: 'direct' }],
   ['hybrid', EVERY],
 ];
-/** Where nothing is done under the lock, `two-sided` is waited for: a deferred lock around nothing ends before it was granted. */
+/**
+ * Where nothing is done under the lock, `two-sided` is waited for: a deferred lock around nothing ends before it was
+ * granted.
+ */
 const EMPTY: typeof SCHEMES = [['two-sided', { lock: 'two-sided' }], ...SCHEMES.slice(1)];
 const FILES = [LOCK_FILES['two-sided'], LOCK_FILES['direct'], LOCK_FILES['hybrid']];
 const SAMPLES = 20;
@@ -56,7 +62,10 @@ interface Factored {
 
 const timesOf = (runs: readonly Factored[]): number[] => runs.map(({ milliseconds }) => milliseconds);
 
-/** Rows and columns of a block in this chapter's LU, for which the dissertation gives none: SPLASH-2's usual one. With it come about half as many locks as in table 5.1, with chapter 4's 128 a hundredth. */
+/**
+ * Rows and columns of a block in this chapter's LU, for which the dissertation gives none: SPLASH-2's usual one. With
+ * it come about half as many locks as in table 5.1, with chapter 4's 128 a hundredth.
+ */
 const LU_BLOCK = 16;
 
 /** SPLASH LU on nodes of 8 ranks. */
@@ -83,19 +92,27 @@ const LU_NODES = [1, 2, 4, 8];
 /** D5.8: that a leader hands to one rank in a phase, so that the first change of mode is one of many tasks. */
 const SHARED_TASKS = 50;
 
-/** D5.7: locks of rank 1, and microseconds that it computes before each, so that a change of mode is over before the next one. */
+/**
+ * D5.7: locks of rank 1, and microseconds that it computes before each, so that a change of mode is over before the
+ * next one.
+ */
 const MIGRATING_LOCKS = 1000;
 const MIGRATING_PAUSE = 50;
 
 interface Migrated {
   /** For 100 locks of both ranks. */
   readonly changes: number;
-  /** Microseconds of a lock and its unlock, the mean: of rank 1, on the node of rank 0, and of rank 2, on another one. */
+  /**
+   * Microseconds of a lock and its unlock, the mean: of rank 1, on the node of rank 0, and of rank 2, on another one.
+   */
   readonly near: number;
   readonly far: number;
 }
 
-/** §5.3.4: ranks 1 and 2 lock the part of rank 0, rank 2 once while rank 1 does so `every` times; 0: never, and in network mode rank 1 never. */
+/**
+ * §5.3.4: ranks 1 and 2 lock the part of rank 0, rank 2 once while rank 1 does so `every` times; 0: never, and in
+ * network mode rank 1 never.
+ */
 async function migrating(every: number, info: WindowInfo): Promise<Migrated> {
   const turns = [0, info.lock_mode === 'network' ? 0 : MIGRATING_LOCKS, every === 0 ? 0 : MIGRATING_LOCKS / every];
   const main = async (world: Communicator): Promise<{ readonly times: number[]; readonly migrations: number }> => {

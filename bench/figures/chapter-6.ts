@@ -11,7 +11,10 @@ const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
 const RANKS = [2, 4, 8, 16, 32, 64];
 const EPOCHS = 20;
 
-/** Microseconds of an epoch with a fence, the mean of all ranks and `EPOCHS`. @param targetsOf whom a rank puts 16 bytes to in each */
+/**
+ * Microseconds of an epoch with a fence, the mean of all ranks and `EPOCHS`.
+ * @param targetsOf whom a rank puts 16 bytes to in each
+ */
 async function epochs(
   size: number,
   fence: Fence,
@@ -109,7 +112,10 @@ async function countedOf(fence: Fence, seed: number): Promise<Sent> {
   );
 }
 
-/** Rank 0 puts to the last rank, all wait for their own requests, and meet in a barrier; or in a fence. @returns whether the put is there then, and whether later */
+/**
+ * Rank 0 puts to the last rank, all wait for their own requests, and meet in a barrier; or in a fence.
+ * @returns whether the put is there then, and whether later
+ */
 async function putArrives(fence: Fence | undefined, seed: number, placement: number): Promise<readonly boolean[]> {
   const main = async (world: Communicator): Promise<readonly boolean[]> => {
     const win = await Window.allocate(world, Int32Array, 1, fence === undefined ? {} : { info: { fence } });

@@ -1,4 +1,6 @@
-/** What a figure is: a claim of the papers, a program that measures it on a modelled fabric, a picture, and a verdict. */
+/**
+ * What a figure is: a claim of the papers, a program that measures it on a modelled fabric, a picture, and a verdict.
+ */
 
 export interface Line {
   readonly name: string;
@@ -46,7 +48,10 @@ export interface Figure {
 
 export const FENCES = ['deferred', 'immediate-naive', 'immediate-optimized', 'remote-notify'] as const;
 export type Fence = (typeof FENCES)[number];
-/** Operations a nanosecond that LU's arithmetic is charged at, a process: some such rate SPLASH's own loops, compiled, reach on the testbeds' cores, a Xeon of 2.33 GHz and an Opteron of 1.95 GHz; the dissertation gives none. */
+/**
+ * Operations a nanosecond that LU's arithmetic is charged at, a process: some such rate SPLASH's own loops, compiled,
+ * reach on the testbeds' cores, a Xeon of 2.33 GHz and an Opteron of 1.95 GHz; the dissertation gives none.
+ */
 export const GFLOPS = 1;
 /** When hybrid locks change their mode. */
 export const POLICIES = ['every-request', 'threshold:4', 'history', 'never'] as const;

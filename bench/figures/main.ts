@@ -1,8 +1,11 @@
 /**
- * `npm run figures [-- --only D6.7] [--real] [--json FILE] [--docs FOLDER]`: measures the papers' claims on modelled fabrics, draws a picture of each, and says whether it holds.
+ * `npm run figures [-- --only D6.7] [--real] [--json FILE] [--docs FOLDER]`: measures the papers' claims on modelled
+ * fabrics, draws a picture of each, and says whether it holds.
  *
- * Without `--only` it writes docs/results.md, the pictures, and claims.json; with it, the pictures and what `--json` asks for. The same numbers come out on every machine. With `--real` rows are measured
- * on real ranks as well, where two cores are enough (real.ts), and docs/results-real.md is written: those numbers are of this machine, and of what else it does. Exit code 0, also where claims do not hold: that is a result.
+ * Without `--only` it writes docs/results.md, the pictures, and claims.json; with it, the pictures and what `--json`
+ * asks for. The same numbers come out on every machine. With `--real` rows are measured on real ranks as well, where
+ * two cores are enough (real.ts), and docs/results-real.md is written: those numbers are of this machine, and of what
+ * else it does. Exit code 0, also where claims do not hold: that is a result.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';

@@ -1,4 +1,7 @@
-/** Measures figures on all cores: they are computed, so nothing changes for one that another one is measured at the same time. */
+/**
+ * Measures figures on all cores: they are computed, so nothing changes for one that another one is measured at the same
+ * time.
+ */
 import { onWorkers } from '../workers.ts';
 import type { Figure, Outcome } from './figure.ts';
 

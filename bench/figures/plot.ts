@@ -55,7 +55,10 @@ export function svgOf(title: string, caption: string, { kind, x, y, series }: Ch
   return renumbered(svg);
 }
 
-/** Names within the picture go on from one to the next in a process: a picture is to be the same whether others were drawn before it. */
+/**
+ * Names within the picture go on from one to the next in a process: a picture is to be the same whether others were
+ * drawn before it.
+ */
 function renumbered(svg: string): string {
   const names = new Map<string, string>();
   return svg.replace(/zr\d+-[a-z-]*\d+/g, (name) => {

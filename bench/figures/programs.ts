@@ -1,8 +1,10 @@
 /**
- * What several figures measure: programs of ranks, which are tasks on a modelled fabric or, with `--real`, processes (bench/ranks/figure.ts). Options and results are plain data, so that they can go from process to process. Times
- * are microseconds, and of this rank.
+ * What several figures measure: programs of ranks, which are tasks on a modelled fabric or, with `--real`, processes
+ * (bench/ranks/figure.ts). Options and results are plain data, so that they can go from process to process. Times are
+ * microseconds, and of this rank.
  *
- * `warm`: so often a rank does what it measures before it does. A process needs more of that than a task, whose time does not depend on what the machine has compiled.
+ * `warm`: so often a rank does what it measures before it does. A process needs more of that than a task, whose time
+ * does not depend on what the machine has compiled.
  */
 import { Assert, type Communicator, Lock, Op, Window, type WindowInfo } from 'onesided';
 import { median } from '../statistics.ts';
@@ -126,14 +128,19 @@ export interface SharedOptions {
 }
 
 export interface Shared {
-  /** Times at which this rank, while it held the lock, found what an exclusive holder beside it, or a shared one beside an exclusive one, leaves. */
+  /**
+   * Times at which this rank, while it held the lock, found what an exclusive holder beside it, or a shared one beside
+   * an exclusive one, leaves.
+   */
   readonly violations: number;
   /** Most shared holders that it has seen at once. */
   readonly together: number;
   readonly migrations: number;
 }
 
-/** All ranks lock rank 0's part, exclusive or shared, and look who else holds it: each counts itself in while it does. */
+/**
+ * All ranks lock rank 0's part, exclusive or shared, and look who else holds it: each counts itself in while it does.
+ */
 async function sharing(world: Communicator, { info, locks, shared }: SharedOptions): Promise<Shared> {
   const win = await Window.allocate(world, Int32Array, 2, { info });
   const [one, less, found] = [Int32Array.of(1), Int32Array.of(-1), new Int32Array(1)];
@@ -230,7 +237,9 @@ export interface CountedOptions {
 
 /** What a rank has sent besides its collectives. */
 export interface Sent {
-  /** Each rank puts once to a target in an epoch: so many finish messages, or messages with operations, there must be. */
+  /**
+   * Each rank puts once to a target in an epoch: so many finish messages, or messages with operations, there must be.
+   */
   readonly puts: number;
   readonly finishes: number;
   readonly flags: number;

@@ -1,8 +1,11 @@
 /**
- * Rows that are measured on real ranks as well (`--real`), by the programs of their figures: processes of this host, as many as two cores can run. What a fabric is needed for is not there: a row's
- * 8 to 64 nodes, more ranks than processors, and how long a message takes from node to node. An emulated network in shared memory is between the ranks, so requests of the network are about as fast as stores.
+ * Rows that are measured on real ranks as well (`--real`), by the programs of their figures: processes of this host, as
+ * many as two cores can run. What a fabric is needed for is not there: a row's 8 to 64 nodes, more ranks than
+ * processors, and how long a message takes from node to node. An emulated network in shared memory is between the
+ * ranks, so requests of the network are about as fast as stores.
  *
- * Each row has a verdict for this machine, by the criterion of its figure where that is one of counts or of who is faster, with tolerances for a machine that does other things too.
+ * Each row has a verdict for this machine, by the criterion of its figure where that is one of counts or of who is
+ * faster, with tolerances for a machine that does other things too.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +28,10 @@ const TWO = ['two-sided', 'direct'] as const;
 const THREE = ['two-sided', 'direct', 'hybrid'] as const;
 const OPERATIONS = ['put', 'get'] as const;
 
-/** As in the figures: `two-sided` is the dissertation's, which does not wait for the lock. Locks around nothing are waited for. */
+/**
+ * As in the figures: `two-sided` is the dissertation's, which does not wait for the lock. Locks around nothing are
+ * waited for.
+ */
 const LOCKS: Readonly<Record<(typeof TWO)[number], WindowInfo>> = {
   'two-sided': { lock: 'two-sided', lock_defer: true },
   direct: { lock: 'direct' },

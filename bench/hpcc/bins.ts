@@ -1,8 +1,9 @@
 /**
- * Updates that have been looked ahead, sorted by the rank that holds their word: a bin a rank, each emptied when it is full.
+ * Updates that have been looked ahead, sorted by the rank that holds their word: a bin a rank, each emptied when it is
+ * full.
  *
- * HPCC allows a rank to look at most 1,024 updates ahead of the one that it carries out, so the bins together hold no more than that.
- * Everything is allocated at the beginning; an update costs a step of the stream and three stores.
+ * HPCC allows a rank to look at most 1,024 updates ahead of the one that it carries out, so the bins together hold no
+ * more than that. Everything is allocated at the beginning; an update costs a step of the stream and three stores.
  */
 import type { Distribution } from './distribution.ts';
 import { type Halves, POLYNOMIAL } from './random-stream.ts';
@@ -13,7 +14,10 @@ export const LOOK_AHEAD = 1024;
 /** Index of the low half in a 64-bit word seen as two 32-bit ones. */
 export const LOW = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1 ? 0 : 1;
 
-/** What becomes of a bin: `values[i]` belongs to the word `displacements[i]` of rank `owner`. Both are used again after it returns. */
+/**
+ * What becomes of a bin: `values[i]` belongs to the word `displacements[i]` of rank `owner`. Both are used again after
+ * it returns.
+ */
 export type Empty = (owner: number, displacements: Int32Array, values: BigUint64Array) => void;
 
 export class Bins {
@@ -66,9 +70,10 @@ export class Bins {
   }
 
   /**
-   * For a power of two of ranks: their bins' capacity is one, too, so a bin is full where the next place is a multiple of it. The stream's
-   * step is written out here and below. All that this loop uses has to stay in registers, so it has few variables: POLYNOMIAL stands here
-   * as a literal, and halves are stored low before high and turned round in `#full` where the machine is big-endian.
+   * For a power of two of ranks: their bins' capacity is one, too, so a bin is full where the next place is a multiple
+   * of it. The stream's step is written out here and below. All that this loop uses has to stay in registers, so it has
+   * few variables: POLYNOMIAL stands here as a literal, and halves are stored low before high and turned round in
+   * `#full` where the machine is big-endian.
    */
   #takeEven(stream: Halves, count: number): void {
     const { words, shift } = this.#distribution;

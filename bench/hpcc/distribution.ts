@@ -1,6 +1,6 @@
 /**
- * Which rank holds which words of the table. As in HPCC: consecutive pieces, of equal length if the ranks divide the table, else one word
- * longer on the first ranks.
+ * Which rank holds which words of the table. As in HPCC: consecutive pieces, of equal length if the ranks divide the
+ * table, else one word longer on the first ranks.
  */
 export class Distribution {
   readonly words: number;

@@ -1,12 +1,15 @@
 /**
- * HPC Challenge's RandomAccess on a window: how many random words of a table spread over all ranks can be updated in a second.
+ * HPC Challenge's RandomAccess on a window: how many random words of a table spread over all ranks can be updated in a
+ * second.
  *
- *   onesided run -n 2 build/programs/bench/hpcc/random-access.js -- [--variant aggregated] [--words 2^24] [--json FILE] [--quiet]
+ *   onesided run -n 2 build/programs/bench/hpcc/random-access.js -- [--variant aggregated] [--words 2^24] [--json FILE]
+ *   [--quiet]
  *
- * The rules are HPCC's: the table has a power of two of 64-bit words, word i holds i; four updates a word, each of which takes the
- * next number r of the random stream and replaces T[r mod words] by T[…] xor r; every rank does its share of the stream and looks at most 1,024
- * updates ahead. Afterwards the updates are undone, and at most 1 % of the words may be wrong (none where updates are atomic).
- * The time is from barrier to barrier; filling the table and verifying it are not part of it.
+ * The rules are HPCC's: the table has a power of two of 64-bit words, word i holds i; four updates a word, each of
+ * which takes the next number r of the random stream and replaces T[r mod words] by T[…] xor r; every rank does its
+ * share of the stream and looks at most 1,024 updates ahead. Afterwards the updates are undone, and at most 1 % of the
+ * words may be wrong (none where updates are atomic). The time is from barrier to barrier; filling the table and
+ * verifying it are not part of it.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

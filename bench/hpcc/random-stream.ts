@@ -1,8 +1,10 @@
 /**
- * HPCC's stream of pseudo-random 64-bit numbers: the powers of x in GF(2)[x] modulo x^64 + x^2 + x + 1. A number's bits are the
- * polynomial's coefficients, so the next one is a shift to the left, and an exclusive or with 7 when x^64 falls out at the top.
+ * HPCC's stream of pseudo-random 64-bit numbers: the powers of x in GF(2)[x] modulo x^64 + x^2 + x + 1. A number's bits
+ * are the polynomial's coefficients, so the next one is a shift to the left, and an exclusive or with 7 when x^64 falls
+ * out at the top.
  *
- * Numbers are pairs of 32-bit halves, because a `BigInt` in a loop costs an allocation. Halves are signed where only their bits matter.
+ * Numbers are pairs of 32-bit halves, because a `BigInt` in a loop costs an allocation. Halves are signed where only
+ * their bits matter.
  */
 
 /** What x^64 is congruent to: x^2 + x + 1. */
@@ -25,8 +27,8 @@ export function step(value: Halves): void {
 }
 
 /**
- * The stream's number at `position`: x^position. Found by repeated squaring from the position's highest bit, as squaring a polynomial
- * over GF(2) only spreads its bits: bit i goes to 2i.
+ * The stream's number at `position`: x^position. Found by repeated squaring from the position's highest bit, as
+ * squaring a polynomial over GF(2) only spreads its bits: bit i goes to 2i.
  * @param position a safe integer; negative ones count back from the end of the period
  */
 export function startOf(position: number): Halves {

@@ -1,6 +1,6 @@
 /**
- * The ways to carry out the updates on a window of 64-bit words. All run in a lock-all epoch, and none looks more than 1,024 updates
- * ahead: what has been started is completed before buffers are used again.
+ * The ways to carry out the updates on a window of 64-bit words. All run in a lock-all epoch, and none looks more than
+ * 1,024 updates ahead: what has been started is completed before buffers are used again.
  */
 import { Datatype, Op, type Window } from 'onesided';
 import { Bins, LOOK_AHEAD, LOW } from './bins.ts';

@@ -1,16 +1,19 @@
 /**
- * Verification, as HPCC has it: the updates are carried out a second time, in a way that cannot lose any, which undoes them; a word
- * that does not hold its number then is an error.
+ * Verification, as HPCC has it: the updates are carried out a second time, in a way that cannot lose any, which undoes
+ * them; a word that does not hold its number then is an error.
  *
- * Here every rank goes through the updates of all ranks and undoes those in its own part with loads and stores of its own. Nobody
- * else writes there, and nothing of the window takes part, so a window that loses, invents or misplaces updates cannot hide it by doing
- * it twice.
+ * Here every rank goes through the updates of all ranks and undoes those in its own part with loads and stores of its
+ * own. Nobody else writes there, and nothing of the window takes part, so a window that loses, invents or misplaces
+ * updates cannot hide it by doing it twice.
  */
 import { LOW } from './bins.ts';
 import type { Distribution } from './distribution.ts';
 import { type Halves, POLYNOMIAL, startOf } from './random-stream.ts';
 
-/** What an update does to its word: exclusive or (HPCC's), or addition modulo 2^64 (what a device's fetch-and-add can do). */
+/**
+ * What an update does to its word: exclusive or (HPCC's), or addition modulo 2^64 (what a device's fetch-and-add can
+ * do).
+ */
 export type Update = 'xor' | 'sum';
 
 /** Updates a word of the table. */
@@ -98,7 +101,9 @@ export class Verification {
     return own;
   }
 
-  /** Brings the batch's words into the cache: loads that nothing waits for overlap, the changes after them would not. */
+  /**
+   * Brings the batch's words into the cache: loads that nothing waits for overlap, the changes after them would not.
+   */
   #touch(count: number): void {
     const part = this.#part;
     const indices = this.#indices;

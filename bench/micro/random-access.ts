@@ -1,4 +1,6 @@
-/** What RandomAccess costs a rank beside the window's work: the stream, the bins, and verification, per 1,024 updates. */
+/**
+ * What RandomAccess costs a rank beside the window's work: the stream, the bins, and verification, per 1,024 updates.
+ */
 
 import { bench, run } from 'mitata';
 import { Bins } from '../hpcc/bins.ts';

@@ -1,6 +1,6 @@
 /**
- * What posting and polling cost: one queue pair to the other end in the same thread, so that nothing but the emulator's own work is
- * measured. Run with `node build/programs/bench/micro/verbs.js`.
+ * What posting and polling cost: one queue pair to the other end in the same thread, so that nothing but the emulator's
+ * own work is measured. Run with `node build/programs/bench/micro/verbs.js`.
  */
 
 import { bench, do_not_optimize, group, run } from 'mitata';

@@ -1,6 +1,6 @@
 /**
- * What calls on a window cost in one process: a world of one, whose only target is itself, so that no other core's cache takes part.
- * Every check is on. Run with `npm run bench -- --micro`.
+ * What calls on a window cost in one process: a world of one, whose only target is itself, so that no other core's
+ * cache takes part. Every check is on. Run with `npm run bench -- --micro`.
  */
 
 import { bench, do_not_optimize, group, run } from 'mitata';

@@ -1,6 +1,7 @@
 /**
- * Halo exchange with computation (dissertation §6.4.5, figure 6.11): ranks are a torus; in each step, everybody puts to its 4 or 8 neighbours,
- * computes, and ends the epoch by a fence. What a fence scheme costs, and what it lets happen while one computes, shows in the time of a step.
+ * Halo exchange with computation (dissertation §6.4.5, figure 6.11): ranks are a torus; in each step, everybody puts to
+ * its 4 or 8 neighbours, computes, and ends the epoch by a fence. What a fence scheme costs, and what it lets happen
+ * while one computes, shows in the time of a step.
  */
 import { type Communicator, Op, Window, type WindowInfo } from 'onesided';
 import { callsOf } from '../calls.ts';
@@ -55,7 +56,8 @@ export async function halo(world: Communicator, options: HaloOptions, machine: M
   const targets = Array.from({ length: neighbours }, (_, d) => neighbour(d));
   const opposites = targets.map((_, d) => (d < 4 ? 3 - d : 11 - d));
 
-  // A border for each direction that it comes from, twice: in a step the ones are written while what the step before has brought is read from the others.
+  // A border for each direction that it comes from, twice: in a step the ones are written while what the step before
+  // has brought is read from the others.
   const length = bytes / 4;
   const calls = callsOf(world, machine.form);
   await using window = await Window.allocate(world, Int32Array, 2 * neighbours * length, { info });

@@ -1,4 +1,7 @@
-/** The options of programs that are hints of their windows. Whether there is such a scheme, or such a value, the window knows. */
+/**
+ * The options of programs that are hints of their windows. Whether there is such a scheme, or such a value, the window
+ * knows.
+ */
 import type { WindowInfo } from 'onesided';
 
 /** With `lock`: what else there is to say of locks. */
@@ -8,7 +11,10 @@ const OF_LOCKS = {
   'lock-defer': { type: 'boolean' },
 } as const;
 
-/** For `parseArgs`: `--lock SCHEME [--lock-mode cpu|network] [--lock-migration POLICY] [--lock-defer]`, `--fence SCHEME`. */
+/**
+ * For `parseArgs`: `--lock SCHEME [--lock-mode cpu|network] [--lock-migration POLICY] [--lock-defer]`,
+ * `--fence SCHEME`.
+ */
 export function hintOptions(
   hints: readonly ('lock' | 'fence')[],
 ): Readonly<Record<string, { readonly type: 'string' | 'boolean' }>> {

@@ -1,4 +1,7 @@
-/** What the programs run on: ranks on real processors, or a fabric on which time passes when it is said to. They are given one, and never ask which. */
+/**
+ * What the programs run on: ranks on real processors, or a fabric on which time passes when it is said to. They are
+ * given one, and never ask which.
+ */
 import { setImmediate } from 'node:timers/promises';
 import type { Communicator } from 'onesided';
 import type { Form } from '../calls.ts';
@@ -17,8 +20,9 @@ const PIECE = 50_000;
 const TRIALS = 40;
 
 /**
- * This processor. Work is a loop, as in the dissertation: how many of its iterations a microsecond has is measured here, over some milliseconds. In the
- * promise form the event loop gets its turn after it, so that what the library does there happens.
+ * This processor. Work is a loop, as in the dissertation: how many of its iterations a microsecond has is measured
+ * here, over some milliseconds. In the promise form the event loop gets its turn after it, so that what the library
+ * does there happens.
  */
 export function realMachine(form: Form): Machine {
   work(PIECE);

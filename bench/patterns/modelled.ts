@@ -10,7 +10,8 @@ export interface Modelled {
 }
 
 /**
- * Reads `--fabric NAME`, `--ranks N` (64 if absent), `--seed N` (1) and `--trace FILE`; the others make no sense without the first: for ranks that are processes, their launcher takes them.
+ * Reads `--fabric NAME`, `--ranks N` (64 if absent), `--seed N` (1) and `--trace FILE`; the others make no sense
+ * without the first: for ranks that are processes, their launcher takes them.
  * @throws RangeError with what is wrong
  */
 export function readModelled(given: Readonly<Record<string, string | undefined>>): Modelled | undefined {

@@ -1,11 +1,13 @@
 /**
  * How much computation hides behind communication.
  *
- * - `sender` (dissertation §4.4.1, figures 4.5 and 4.6): rank 0 locks the part of rank 1, issues some puts or gets, computes, unlocks.
+ * - `sender` (dissertation §4.4.1, figures 4.5 and 4.6): rank 0 locks the part of rank 1, issues some puts or gets,
+ *   computes, unlocks.
  * - `fence` (§6.4.1, figure 6.7): everybody puts to its neighbour, computes, and ends the epoch by a fence.
- *   In both, time without computation and time with it are measured in turn, and more and more is computed, in tenths of the former.
- * - `receiver` (§4.4.1, figure 4.7; §5.3.1, figure 5.6): rank 0 computes, alone, and again while all others lock its part, get, and unlock, over and over.
- *   How much longer that takes it is what their accesses cost the target.
+ *   In both, time without computation and time with it are measured in turn, and more and more is computed, in tenths
+ *   of the former.
+ * - `receiver` (§4.4.1, figure 4.7; §5.3.1, figure 5.6): rank 0 computes, alone, and again while all others lock its
+ *   part, get, and unlock, over and over. How much longer that takes it is what their accesses cost the target.
  */
 import { type Communicator, Lock, Op, Window, type WindowInfo } from 'onesided';
 import { callsOf } from '../calls.ts';
@@ -28,7 +30,9 @@ export interface OverlapOptions {
   readonly info: WindowInfo;
 }
 
-/** One measurement: microseconds of an epoch without computation, what was computed in another, and what that one took. */
+/**
+ * One measurement: microseconds of an epoch without computation, what was computed in another, and what that one took.
+ */
 export interface Point {
   readonly base: number;
   readonly compute: number;
@@ -80,8 +84,8 @@ export async function overlap(
 }
 
 /**
- * What was computed and not paid for, in % of the time without computation: the median of the measurements in which at least that much was computed,
- * since before there is not enough to hide.
+ * What was computed and not paid for, in % of the time without computation: the median of the measurements in which at
+ * least that much was computed, since before there is not enough to hide.
  */
 export function overlapOf(points: readonly Point[]): number {
   const hidden = points

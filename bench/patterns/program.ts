@@ -1,4 +1,7 @@
-/** What the programs of this folder have in common when ranks run them: their command lines, their results, and how they end. */
+/**
+ * What the programs of this folder have in common when ranks run them: their command lines, their results, and how they
+ * end.
+ */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Communicator, init, type WindowInfo } from 'onesided';
@@ -31,10 +34,12 @@ export function inWords(bytes: number): number {
 }
 
 /**
- * Reads the command line (also `--form sync|promise`, `--json FILE`, `--quiet`), joins the job, and runs the program. Rank 0 writes and prints the
- * result. The exit code is 2 for a command line that makes no sense, 1 for a result with errors.
+ * Reads the command line (also `--form sync|promise`, `--json FILE`, `--quiet`), joins the job, and runs the program.
+ * Rank 0 writes and prints the result. The exit code is 2 for a command line that makes no sense, 1 for a result with
+ * errors.
  *
- * With `--fabric NAME` (and `--ranks N`, `--seed N`, `--trace FILE`) the ranks are tasks of this process, on a modelled fabric.
+ * With `--fabric NAME` (and `--ranks N`, `--seed N`, `--trace FILE`) the ranks are tasks of this process, on a modelled
+ * fabric.
  */
 export async function program<N extends string, W extends string, O, R extends { readonly errors: number }>(
   spec: Spec<N, W>,
@@ -76,7 +81,10 @@ export async function program<N extends string, W extends string, O, R extends {
   await leave(world, result.errors === 0 ? 0 : 1);
 }
 
-/** All ranks leave with the same exit code. One that is not 0 is a failure to those that are not out yet: not one to speak of. */
+/**
+ * All ranks leave with the same exit code. One that is not 0 is a failure to those that are not out yet: not one to
+ * speak of.
+ */
 async function leave(world: Communicator, code: number): Promise<void> {
   process.exitCode = code;
   if (code === 0) await world.finalize();

@@ -1,7 +1,8 @@
 /**
- * Leaders and workers (dissertation §5.3.5, figure 5.11). The ranks of a node have a leader, the first of them. In turn, each leader hands tasks to every worker
- * of its node, to every other leader, and to its workers again; a task is a lock, a put and an unlock. Most of it stays in the node, and every
- * leader's part is locked from within the node and from without.
+ * Leaders and workers (dissertation §5.3.5, figure 5.11). The ranks of a node have a leader, the first of them. In
+ * turn, each leader hands tasks to every worker of its node, to every other leader, and to its workers again; a task is
+ * a lock, a put and an unlock. Most of it stays in the node, and every leader's part is locked from within the node and
+ * from without.
  *
  * What is a node, the program says; where ranks are real, all of them are on one.
  */

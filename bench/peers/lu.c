@@ -1,18 +1,19 @@
 /*
- * bench/splash/lu.ts in C on MPI: the same decomposition, the same steps, the same layout of blocks, and the same arithmetic in the same order, so that
- * the factors are the same, bit by bit.
+ * bench/splash/lu.ts in C on MPI: the same decomposition, the same steps, the same layout of blocks, and the same
+ * arithmetic in the same order, so that the factors are the same, bit by bit.
  *
  *   mpiexec -n 2 lu N BLOCK SAMPLES
  *
- * prints one line of JSON from rank 0: { "row", "library", "unit", "samples": [milliseconds, ...], "residual", "digest" }. A sample is one factorization of the same
- * matrix, from barrier to barrier; one more comes before them as the warm-up.
+ * prints one line of JSON from rank 0: { "row", "library", "unit", "samples": [milliseconds, ...], "residual", "digest"
+ * }. A sample is one factorization of the same matrix, from barrier to barrier; one more comes before them as the
+ * warm-up.
  *
  * The rules, the same on both sides:
- * - the kernel keeps tiles of 4 x 4 in eight vectors of two doubles, which is what both processors' baseline (SSE2) and WebAssembly have; it is
- *   compiled with -O3 and nothing else, as a distribution would;
+ * - the kernel keeps tiles of 4 x 4 in eight vectors of two doubles, which is what both processors' baseline (SSE2) and
+ *   WebAssembly have; it is compiled with -O3 and nothing else, as a distribution would;
  * - blocks are fetched one by one with MPI_Win_lock (exclusive), MPI_Get, MPI_Win_unlock;
- * - here blocks are computed where they lie in the window, from MPI_Win_allocate; ours are computed in memory of their own and copied there when they
- *   are finished;
+ * - here blocks are computed where they lie in the window, from MPI_Win_allocate; ours are computed in memory of their
+ *   own and copied there when they are finished;
  * - the residual (bench/splash/residual.ts, with one vector) is checked at the end.
  */
 #include <math.h>

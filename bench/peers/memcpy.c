@@ -1,10 +1,11 @@
 /*
- * What one processor's memcpy moves: the ceiling for the large "bandwidth" rows of rma.c, with their pattern of addresses.
+ * What one processor's memcpy moves: the ceiling for the large "bandwidth" rows of rma.c, with their pattern of
+ * addresses.
  *
  *   memcpy put|get/SIZE SAMPLES [MILLISECONDS]
  *
- * prints one line of JSON as rma.c does, in MB/s (10^6 bytes). "put" copies one private buffer to consecutive places of shared memory,
- * which begin again after 4 MiB; "get" copies the other way.
+ * prints one line of JSON as rma.c does, in MB/s (10^6 bytes). "put" copies one private buffer to consecutive places of
+ * shared memory, which begin again after 4 MiB; "get" copies the other way.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -3,25 +3,27 @@
  *
  *   mpiexec -n 2 rma ROW SAMPLES [MILLISECONDS]
  *
- * prints one line of JSON from rank 0: { "row", "library", "unit", "iterations", "samples": [...] }. A sample is the mean over one
- * block of iterations, timed on rank 0; the block's length is found beforehand by doubling until it lasts MILLISECONDS (20), which is
- * also the warm-up.
+ * prints one line of JSON from rank 0: { "row", "library", "unit", "iterations", "samples": [...] }. A sample is the
+ * mean over one block of iterations, timed on rank 0; the block's length is found beforehand by doubling until it lasts
+ * MILLISECONDS (20), which is also the warm-up.
  *
  * The rules, the same on both sides:
- * - windows come from MPI_Win_allocate and have at least a page (MPICH 4.0.2 loses puts to windows of 8 bytes); the origin is memory of its own that begins at a page, the same
- *   buffer in every iteration;
- * - "flush" and "bandwidth" rows run in one MPI_Win_lock_all epoch, which is opened before the timing; rank 0 is the origin, rank 1
- *   waits in MPI_Barrier, where the library may make progress;
- * - "bandwidth" rows issue 64 operations to consecutive places in the window, then flush; the places begin again after 4 MiB, so
- *   that the caches and not this machine's neighbours on the memory bus are what differs; MB are 10^6 bytes;
+ * - windows come from MPI_Win_allocate and have at least a page (MPICH 4.0.2 loses puts to windows of 8 bytes); the
+ *   origin is memory of its own that begins at a page, the same buffer in every iteration;
+ * - "flush" and "bandwidth" rows run in one MPI_Win_lock_all epoch, which is opened before the timing; rank 0 is the
+ *   origin, rank 1 waits in MPI_Barrier, where the library may make progress;
+ * - "bandwidth" rows issue 64 operations to consecutive places in the window, then flush; the places begin again after
+ *   4 MiB, so that the caches and not this machine's neighbours on the memory bus are what differs; MB are 10^6 bytes;
  * - "fence-put-fence" is one MPI_Win_fence, a put by rank 0, and another MPI_Win_fence, on both ranks;
- * - "lock" rows are MPI_Win_lock, the put, and MPI_Win_unlock, no assertions; "lockall-put" is the same with MPI_Win_lock_all;
+ * - "lock" rows are MPI_Win_lock, the put, and MPI_Win_unlock, no assertions; "lockall-put" is the same with
+ *   MPI_Win_lock_all;
  * - "pscw-put" is MPI_Win_start, the put and MPI_Win_complete on rank 0, MPI_Win_post and MPI_Win_wait on rank 1;
- * - "acc-flush" and "getacc-flush" add one 64-bit integer, or, of more than 8 bytes, doubles; "acc-contended/N" is one integer added by each of
- *   N ranks, all to rank 1, each to a cache line of its own, and flushed;
- * - "vector/AxB" is A blocks of B bytes, at the target two blocks' length apart; "put-subarray/AxB" a block of A rows of B doubles in the middle of
- *   a matrix of twice as many rows and columns; "acc-indexed/N" adds N doubles ("acc-indexed-integer/N": integers), scattered over sixteen times as many. The origin is consecutive,
- *   the datatype made once;
+ * - "acc-flush" and "getacc-flush" add one 64-bit integer, or, of more than 8 bytes, doubles; "acc-contended/N" is one
+ *   integer added by each of N ranks, all to rank 1, each to a cache line of its own, and flushed;
+ * - "vector/AxB" is A blocks of B bytes, at the target two blocks' length apart; "put-subarray/AxB" a block of A rows
+ *   of B doubles in the middle of a matrix of twice as many rows and columns; "acc-indexed/N" adds N doubles
+ *   ("acc-indexed-integer/N": integers), scattered over sixteen times as many. The origin is consecutive, the datatype
+ *   made once;
  * - "usermemory" rows are "put-flush" in a window over memory of the program's own (malloc, MPI_Win_create);
  * - what has been transferred is compared at the end: a loop that moved nothing is an error, not a record.
  */

@@ -1,4 +1,5 @@
-// Messages of 8 bytes between actors of SimGrid, each on a host of its own: each sends to the next one and receives from the one before it, sixteen under way.
+// Messages of 8 bytes between actors of SimGrid, each on a host of its own: each sends to the next one and receives
+// from the one before it, sixteen under way.
 #include <simgrid/s4u.hpp>
 #include <sys/resource.h>
 

@@ -3,15 +3,19 @@
  *
  *   verbs ROW SAMPLES [MILLISECONDS]
  *
- * Two processes of this host, each with a context of its own, on the device that ONESIDED_DEVICE names (the first one without it), connected by one reliable connection.
- * Prints the same line of JSON as rma.c does, and measures as it does.
+ * Two processes of this host, each with a context of its own, on the device that ONESIDED_DEVICE names (the first one
+ * without it), connected by one reliable connection. Prints the same line of JSON as rma.c does, and measures as it
+ * does.
  *
- * The rules: the same device, port, GID, MTU and kind of connection as ours; up to 64 bytes go inline; who waits polls; what need not be signalled is not.
+ * The rules: the same device, port, GID, MTU and kind of connection as ours; up to 64 bytes go inline; who waits polls;
+ * what need not be signalled is not.
  * - "put-flush" is a write, and its completion; "get-flush" a read, and its completion;
- * - "lock-put-unlock" is a compare-and-swap and its completion, then a write and a fetch-and-add that gives the lock back, posted by one call, and the completion of the latter: it says
- *   that both have been carried out, since requests of one connection are, in their order. The word of the lock is touched by atomics only;
- * - "fence-put-fence": each fence is a write of no bytes with immediate to the other process, and waiting for the other's; the put goes along with the second one of rank 0.
- *   Nothing more needs to be waited for: the data is in memory when the immediate arrives, and went inline;
+ * - "lock-put-unlock" is a compare-and-swap and its completion, then a write and a fetch-and-add that gives the lock
+ *   back, posted by one call, and the completion of the latter: it says that both have been carried out, since requests
+ *   of one connection are, in their order. The word of the lock is touched by atomics only;
+ * - "fence-put-fence": each fence is a write of no bytes with immediate to the other process, and waiting for the
+ *   other's; the put goes along with the second one of rank 0. Nothing more needs to be waited for: the data is in
+ *   memory when the immediate arrives, and went inline;
  * - what has been transferred is compared at the end.
  */
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
 /**
- * A program of the figures (bench/figures/programs.ts) on real ranks, for `npm run figures -- --real`: `--program NAME --options JSON --json FILE`. Rank r writes its result to FILE.r.
+ * A program of the figures (bench/figures/programs.ts) on real ranks, for `npm run figures -- --real`:
+ * `--program NAME --options JSON --json FILE`. Rank r writes its result to FILE.r.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

@@ -1,7 +1,8 @@
 /**
  * Halo exchange with computation: see bench/patterns/halo.ts.
  *
- *   onesided run -n 4 build/programs/bench/ranks/halo.js -- [--neighbours 4|8] [--bytes 65536] [--compute 100] [--steps 200]
+ *   onesided run -n 4 build/programs/bench/ranks/halo.js -- [--neighbours 4|8] [--bytes 65536] [--compute 100] [--steps
+ *   200]
  *     [--fence SCHEME] [--form sync|promise] [--json FILE] [--quiet]
  *
  * `--compute` is in microseconds a step; `--fence` is the window's hint of that name.

@@ -1,13 +1,17 @@
 /**
  * SPLASH LU, verified: see bench/splash/lu.ts.
  *
- *   onesided run -n 2 build/programs/bench/ranks/lu.js -- [--n 2048] [--block 128] [--samples 1] [--seed 1] [--kernel wasm|typescript]
- *     [--lock SCHEME] [--lock-defer] [--lock-mode MODE] [--lock-migration POLICY] [--lock-type exclusive|shared] [--form sync|promise] [--json FILE] [--quiet]
+ *   onesided run -n 2 build/programs/bench/ranks/lu.js -- [--n 2048] [--block 128] [--samples 1] [--seed 1] [--kernel
+ *   wasm|typescript]
+ *     [--lock SCHEME] [--lock-defer] [--lock-mode MODE] [--lock-migration POLICY] [--lock-type exclusive|shared]
+ *     [--form sync|promise] [--json FILE] [--quiet]
  *
- * `--lock`, `--lock-defer`, `--lock-mode` and `--lock-migration` are the window's hints of those names. The exit code is not 0 if verification fails.
+ * `--lock`, `--lock-defer`, `--lock-mode` and `--lock-migration` are the window's hints of those names. The exit code
+ * is not 0 if verification fails.
  *
- * With `--fabric NAME [--ranks 64] [--gflops 1] [--trace FILE]` the ranks are tasks of this process on a modelled fabric, and arithmetic takes virtual time at that rate of each rank;
- * the matrix is then made from `--seed`, and so is the run.
+ * With `--fabric NAME [--ranks 64] [--gflops 1] [--trace FILE]` the ranks are tasks of this process on a modelled
+ * fabric, and arithmetic takes virtual time at that rate of each rank; the matrix is then made from `--seed`, and so is
+ * the run.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

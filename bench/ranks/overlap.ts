@@ -1,10 +1,13 @@
 /**
  * How much computation hides behind communication: see bench/patterns/overlap.ts.
  *
- *   onesided run -n 2 build/programs/bench/ranks/overlap.js -- [--side sender|receiver|fence] [--operation put|get] [--bytes 32768] [--operations 1]
- *     [--samples 20] [--compute 20000] [--pieces 1] [--lock SCHEME] [--lock-defer] [--lock-mode MODE] [--lock-migration POLICY] [--fence SCHEME] [--form sync|promise] [--json FILE] [--quiet]
+ *   onesided run -n 2 build/programs/bench/ranks/overlap.js -- [--side sender|receiver|fence] [--operation put|get]
+ *   [--bytes 32768] [--operations 1]
+ *     [--samples 20] [--compute 20000] [--pieces 1] [--lock SCHEME] [--lock-defer] [--lock-mode MODE] [--lock-migration
+ *     POLICY] [--fence SCHEME] [--form sync|promise] [--json FILE] [--quiet]
  *
- * `--compute` is in microseconds, and the receiver's, which computes in `--pieces`; `--lock`, `--lock-defer`, `--lock-mode`, `--lock-migration` and `--fence` are the window's hints of those names.
+ * `--compute` is in microseconds, and the receiver's, which computes in `--pieces`; `--lock`, `--lock-defer`,
+ * `--lock-mode`, `--lock-migration` and `--fence` are the window's hints of those names.
  */
 import { overlap } from '../patterns/overlap.ts';
 import { inWords, program } from '../patterns/program.ts';

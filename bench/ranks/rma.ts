@@ -3,8 +3,8 @@
  *
  *   onesided run -n 2 build/programs/bench/ranks/rma.js -- ROW SAMPLES [MILLISECONDS [WARM-UP]]
  *
- * prints one line of JSON from rank 0: { row, unit, iterations, samples: [...] }. Rows that end in `-async` are the same with the
- * promise forms, awaited.
+ * prints one line of JSON from rank 0: { row, unit, iterations, samples: [...] }. Rows that end in `-async` are the
+ * same with the promise forms, awaited.
  */
 import {
   type Communicator,
@@ -534,7 +534,8 @@ async function run(
     return Window.allocate(world, type, windowBytes / size);
   };
   const window = row.epoch === 'none' ? undefined : await allocate();
-  // Of more than 8 bytes it begins at a page, as the peers' does: copies whose sink does not begin with a cache line take up to a tenth longer.
+  // Of more than 8 bytes it begins at a page, as the peers' does: copies whose sink does not begin with a cache line
+  // take up to a tenth longer.
   const origin: TypedArray = length === 1 ? new type(new ArrayBuffer(size)) : world.allocMem(type, length);
   if (origin instanceof BigInt64Array) origin.fill(1n);
   else if (element === 'float64') (origin as Float64Array).fill(1);

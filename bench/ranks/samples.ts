@@ -1,13 +1,15 @@
 /**
- * How the rank programs of the benchmark measure: as bench/peers/rma.c does. A sample is the mean over one block of iterations, timed on rank 0;
- * the block's length is found beforehand by going on until it lasts long enough, which is also the warm-up.
+ * How the rank programs of the benchmark measure: as bench/peers/rma.c does. A sample is the mean over one block of
+ * iterations, timed on rank 0; the block's length is found beforehand by going on until it lasts long enough, which is
+ * also the warm-up.
  */
 import { availableParallelism } from 'node:os';
 import type { Communicator } from 'onesided';
 
 /**
- * Before anything counts: code is compiled while it runs, and eight processes that have just started on two cores have more to do
- * than to wait for each other. A block that was long because something disturbed it is found out in this time, too. So much for each rank on a core.
+ * Before anything counts: code is compiled while it runs, and eight processes that have just started on two cores have
+ * more to do than to wait for each other. A block that was long because something disturbed it is found out in this
+ * time, too. So much for each rank on a core.
  */
 const WARM_UP_MS = 500;
 

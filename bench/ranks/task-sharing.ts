@@ -2,7 +2,8 @@
  * Leaders hand tasks to workers and to each other: see bench/patterns/task-sharing.ts.
  *
  *   onesided run -n 4 build/programs/bench/ranks/task-sharing.js -- [--per-node 2] [--tasks 1000] [--bytes 1024]
- *     [--lock SCHEME] [--lock-defer] [--lock-mode MODE] [--lock-migration POLICY] [--form sync|promise] [--json FILE] [--quiet]
+ *     [--lock SCHEME] [--lock-defer] [--lock-mode MODE] [--lock-migration POLICY] [--form sync|promise] [--json FILE]
+ *     [--quiet]
  *
  * `--lock`, `--lock-defer`, `--lock-mode` and `--lock-migration` are the window's hints of those names.
  */

@@ -3,7 +3,8 @@
  *
  *   onesided run -n 2 build/programs/bench/ranks/verbs.js -- ROW SAMPLES [MILLISECONDS [WARM-UP]]
  *
- * - `write/N`: ping-pong of N bytes by RDMA writes, as `ib_write_lat`: each side writes when it has seen the other's write in its memory; half the time there and back;
+ * - `write/N`: ping-pong of N bytes by RDMA writes, as `ib_write_lat`: each side writes when it has seen the other's
+ *   write in its memory; half the time there and back;
  * - `atomic/8`: a fetch-and-add and its completion, as `ib_atomic_lat`;
  * - `bandwidth/N`: writes of N bytes, up to 128 of them outstanding, as `ib_write_bw`; MB are 10^6 bytes.
  *

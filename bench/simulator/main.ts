@@ -3,8 +3,10 @@
  *
  *     npm run bench:simulator -- [--rounds 3] [--json FILE]
  *
- * A row is the median of the rounds. SimGrid's row is a message of 8 bytes between actors on 64 hosts of its default network model, ours a put of 8 bytes on the fabric `infinihost-64`: neither does what the other does
- * (SimGrid shares bandwidth among flows, we post work requests, move bytes and look at completions), but both are what a program pays for one small message.
+ * A row is the median of the rounds. SimGrid's row is a message of 8 bytes between actors on 64 hosts of its default
+ * network model, ours a put of 8 bytes on the fabric `infinihost-64`: neither does what the other does (SimGrid shares
+ * bandwidth among flows, we post work requests, move bytes and look at completions), but both are what a program pays
+ * for one small message.
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
 /**
- * One measurement of the simulator of modelled fabrics, in a process of its own, which prints a line of JSON: what was simulated, the seconds that this took, those of the whole program, and the most memory that the process had.
+ * One measurement of the simulator of modelled fabrics, in a process of its own, which prints a line of JSON: what was
+ * simulated, the seconds that this took, those of the whole program, and the most memory that the process had.
  *
  *     node build/programs/bench/simulator/program.js messages|fence|barrier
  */
@@ -12,7 +13,10 @@ const FABRIC = 'infinihost-64';
 /** Puts that a rank has under way. */
 const BATCH = 16;
 
-/** From the first rank that begins with what is measured to the last one that has done it; the others are simulated meanwhile. */
+/**
+ * From the first rank that begins with what is measured to the last one that has done it; the others are simulated
+ * meanwhile.
+ */
 class Span {
   #begin = Number.POSITIVE_INFINITY;
   #end = 0;
@@ -55,7 +59,10 @@ const programs: Readonly<Record<Part, (ranks: number, span: Span) => Promise<voi
       { fabric: FABRIC },
     );
   },
-  /** A put of each rank to the next one, in an epoch of the remote-notify fence, with the fences on both sides. Making the window takes longer. */
+  /**
+   * A put of each rank to the next one, in an epoch of the remote-notify fence, with the fences on both sides. Making
+   * the window takes longer.
+   */
   fence: async (ranks, span) => {
     await runTasks(
       ranks,

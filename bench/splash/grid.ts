@@ -1,6 +1,6 @@
 /**
- * Which rank has which block: SPLASH's two-dimensional scatter decomposition. The ranks are a grid, as square as their number allows, which
- * is laid over the blocks again and again, so that everybody has something to do until the end.
+ * Which rank has which block: SPLASH's two-dimensional scatter decomposition. The ranks are a grid, as square as their
+ * number allows, which is laid over the blocks again and again, so that everybody has something to do until the end.
  */
 import { TILE } from './tiles.ts';
 

@@ -1,9 +1,11 @@
 /**
- * The kernel in WebAssembly: tiles of 4 × 4 in eight vectors of two doubles, which stay in registers while the loop runs over the inner dimension.
+ * The kernel in WebAssembly: tiles of 4 × 4 in eight vectors of two doubles, which stay in registers while the loop
+ * runs over the inner dimension.
  *
- * A step of that loop takes four elements of a column of A (two vectors) and four of a row of B (each loaded into both halves of a
- * vector): 6 loads, 8 multiplications, 8 subtractions, 32 operations on doubles. Everything is read in the order in which it lies.
- * There is no fused multiply-add: WebAssembly's may round once or twice, as the processor likes, and results would differ between machines.
+ * A step of that loop takes four elements of a column of A (two vectors) and four of a row of B (each loaded into both
+ * halves of a vector): 6 loads, 8 multiplications, 8 subtractions, 32 operations on doubles. Everything is read in the
+ * order in which it lies. There is no fused multiply-add: WebAssembly's may round once or twice, as the processor
+ * likes, and results would differ between machines.
  */
 import type { Kernel } from './kernel.ts';
 import { TILE } from './tiles.ts';
@@ -65,8 +67,9 @@ const reduce = (target: number, other: number, factor: number): Code => [
 ];
 
 /**
- * tile ← tile − a × b for one step of the inner dimension, and on to the next one. More steps at once would be slower: V8 loads everything that
- * a loop's body needs at its beginning, and the operands of one step are as many as there are registers for.
+ * tile ← tile − a × b for one step of the inner dimension, and on to the next one. More steps at once would be slower:
+ * V8 loads everything that a loop's body needs at its beginning, and the operands of one step are as many as there are
+ * registers for.
  */
 const step = (a: number, b: number, tile: number, column: number, factor: number): Code => [
   ...each(2, (h) => [...get(a), ...load(16 * h), ...set(column + h)]),
@@ -162,7 +165,8 @@ function turn(): WasmFunction {
   const [to, from, m, n] = [0, 1, 2, 3];
   const [target, s, t, strip] = [4, 5, 6, 7];
   const tile = 8;
-  // Columns 0 and 1 are in the vectors 0 to 3, columns 2 and 3 in 4 to 7; row i is in half i % 2 of vector i / 2 of each column.
+  // Columns 0 and 1 are in the vectors 0 to 3, columns 2 and 3 in 4 to 7; row i is in half i % 2 of vector i / 2 of
+  // each column.
   const storeTurned = each(8, (i) => {
     const column = tile + 4 * (i % 2) + Math.floor(i / 4);
     const halves = Math.floor(i / 2) % 2 === 0 ? lowerHalves : upperHalves;

@@ -1,9 +1,9 @@
 /**
- * The arithmetic on blocks. A kernel has three operations, on blocks in its memory; factoring is made of these. Blocks lie as tiles.ts
- * says, places count doubles.
+ * The arithmetic on blocks. A kernel has three operations, on blocks in its memory; factoring is made of these. Blocks
+ * lie as tiles.ts says, places count doubles.
  *
- * There are two kernels, one in WebAssembly with vectors of two doubles, and one in plain TypeScript. Both do the same operations in the same
- * order, so their results are equal bit by bit, and equal to those of bench/peers/lu.c.
+ * There are two kernels, one in WebAssembly with vectors of two doubles, and one in plain TypeScript. Both do the same
+ * operations in the same order, so their results are equal bit by bit, and equal to those of bench/peers/lu.c.
  */
 import { TILE } from './tiles.ts';
 
@@ -12,8 +12,8 @@ export interface Kernel {
   /** C ← C − A·B: C of m rows and n columns by rows, A of m × k by rows, B of k × n by columns. */
   update(c: number, a: number, b: number, m: number, n: number, k: number): void;
   /**
-   * X ← X·T⁻¹ for the columns from `first` up to `end`, those before being done: X of m × k by rows; T of k × k by columns, of which what is
-   * above the diagonal counts; `inverses` are 1 / T(j, j), or ones.
+   * X ← X·T⁻¹ for the columns from `first` up to `end`, those before being done: X of m × k by rows; T of k × k by
+   * columns, of which what is above the diagonal counts; `inverses` are 1 / T(j, j), or ones.
    */
   solve(x: number, t: number, inverses: number, m: number, k: number, first: number, end: number): void;
   /** Lays a block of m × n, by rows, out by columns. */
@@ -21,10 +21,11 @@ export interface Kernel {
 }
 
 /**
- * Factors the block of k × k at `d` (by rows) in place, A = L·U, L with ones on its diagonal. Puts the same by columns at `e`, and 1 / U(j, j) at `inverses`.
+ * Factors the block of k × k at `d` (by rows) in place, A = L·U, L with ones on its diagonal. Puts the same by columns
+ * at `e`, and 1 / U(j, j) at `inverses`.
  *
- * Tile column by tile column: the tile on the diagonal, then those below it and those to its right. The latter are solved in the transpose at `e`,
- * where they are "below" as well, and Lᵀ, in place of U, is what lies at `d`.
+ * Tile column by tile column: the tile on the diagonal, then those below it and those to its right. The latter are
+ * solved in the transpose at `e`, where they are "below" as well, and Lᵀ, in place of U, is what lies at `d`.
  *
  * @param ones where k ones lie
  */

@@ -1,14 +1,15 @@
 /**
- * SPLASH-2's LU on a window: a dense matrix of n × n is factored into L·U without pivoting, in blocks, which are scattered over the ranks in
- * two dimensions (Woo et al. 1995; on windows: dissertation §4.4.2). Whoever owns a block computes it. Step k:
+ * SPLASH-2's LU on a window: a dense matrix of n × n is factored into L·U without pivoting, in blocks, which are
+ * scattered over the ranks in two dimensions (Woo et al. 1995; on windows: dissertation §4.4.2). Whoever owns a block
+ * computes it. Step k:
  *
  * 1. the owner of block (k, k) factors it; barrier;
  * 2. who has blocks below it or to its right (the perimeter) fetches it and solves for them; barrier;
  * 3. who has blocks beyond (the interior) fetches what it needs of the perimeter and subtracts the products.
  *
- * Blocks are fetched one by one: lock, get, unlock. A rank computes in memory of its own, and copies a block into its part of the window when
- * that block is finished, which is once. The barrier is what says that it is there; the next step's blocks (k + 1, …) go to other
- * places than those that are still being fetched, so none is needed after 3.
+ * Blocks are fetched one by one: lock, get, unlock. A rank computes in memory of its own, and copies a block into its
+ * part of the window when that block is finished, which is once. The barrier is what says that it is there; the next
+ * step's blocks (k + 1, …) go to other places than those that are still being fetched, so none is needed after 3.
  */
 import { type Communicator, Lock, Op, Window, type WindowInfo } from 'onesided';
 import { type Calls, callsOf, type Form } from '../calls.ts';
@@ -49,7 +50,9 @@ export interface LuOptions {
   readonly samples: number;
   /** Microseconds; by default those of the clock. */
   readonly now?: () => number;
-  /** Called after arithmetic with the number of its operations, for machines on which time passes when it is said to. */
+  /**
+   * Called after arithmetic with the number of its operations, for machines on which time passes when it is said to.
+   */
   readonly charge?: (operations: number) => void | Promise<void>;
   /** Told by every rank how many of its steps it has made, of all samples. */
   readonly progress?: (done: number, of: number) => void;
@@ -176,8 +179,9 @@ export async function lu(world: Communicator, options: LuOptions): Promise<LuRes
 }
 
 /**
- * One rank's share of a factorization. Its memory: its own blocks, in the order of their indices, and one place more, in which a block that must
- * lie by columns is turned; places for a column and a row of the perimeter; for the diagonal block, by rows and by columns; 1 / U(j, j); ones.
+ * One rank's share of a factorization. Its memory: its own blocks, in the order of their indices, and one place more,
+ * in which a block that must lie by columns is turned; places for a column and a row of the perimeter; for the diagonal
+ * block, by rows and by columns; 1 / U(j, j); ones.
  */
 class LuRank {
   /** Microseconds in the calls. */
@@ -369,7 +373,9 @@ class LuRank {
     this.bytes += 8 * length;
   }
 
-  /** Copies a finished block to where others can get it. Stores into a window belong between a lock and an unlock, too. */
+  /**
+   * Copies a finished block to where others can get it. Stores into a window belong between a lock and an unlock, too.
+   */
   async #publish(i: number, j: number): Promise<void> {
     const { grid, spent } = this;
     const at = this.place(i, j);

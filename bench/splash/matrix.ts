@@ -1,4 +1,7 @@
-/** The matrix: random numbers from -1 to 1, and so much on the diagonal that it dominates. Each element follows from the seed and its place. */
+/**
+ * The matrix: random numbers from -1 to 1, and so much on the diagonal that it dominates. Each element follows from the
+ * seed and its place.
+ */
 import { byColumns, byRows } from './tiles.ts';
 
 /** Spreads the bits of a 32-bit integer (the end of MurmurHash3). */
@@ -15,7 +18,10 @@ export function elementOf(seed: number, n: number, i: number, j: number): number
   return i === j ? random + n : random;
 }
 
-/** A number that any difference in any bit of the block changes, very likely; those of blocks are combined by exclusive or. */
+/**
+ * A number that any difference in any bit of the block changes, very likely; those of blocks are combined by exclusive
+ * or.
+ */
 export function digestOf(
   memory: Float64Array,
   at: number,

@@ -1,9 +1,10 @@
 /**
- * How far L·U is from A: ‖(A − L·U)·X‖ / (ε·n·‖A‖·‖X‖) in Frobenius norms, X being four random vectors. For A − L·U ≠ 0 the product is not 0
- * with probability 1, and a factorization that is stable, as this one is without pivoting where the diagonal dominates, stays below 1.
+ * How far L·U is from A: ‖(A − L·U)·X‖ / (ε·n·‖A‖·‖X‖) in Frobenius norms, X being four random vectors. For A − L·U ≠ 0
+ * the product is not 0 with probability 1, and a factorization that is stable, as this one is without pivoting where
+ * the diagonal dominates, stays below 1.
  *
- * Each rank multiplies its own blocks with plain loops and makes its part of A again from the seed; sums go through allreduce. So neither the kernel nor the
- * window takes part: what they did wrong they cannot hide by doing it again.
+ * Each rank multiplies its own blocks with plain loops and makes its part of A again from the seed; sums go through
+ * allreduce. So neither the kernel nor the window takes part: what they did wrong they cannot hide by doing it again.
  */
 import { type Communicator, Op } from 'onesided';
 import type { Grid } from './grid.ts';

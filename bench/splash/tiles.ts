@@ -1,8 +1,9 @@
 /**
- * How a block of the matrix lies in memory: in tiles of 4 × 4, so that whatever the innermost loops read is consecutive.
+ * How a block of the matrix lies in memory: in tiles of 4 × 4, so that whatever the innermost loops read is
+ * consecutive.
  *
- * - by *rows*: strips of 4 rows, one after the other; within a strip, for each column its 4 elements. Left factors and everything that
- *   is not finished lie so.
+ * - by *rows*: strips of 4 rows, one after the other; within a strip, for each column its 4 elements. Left factors and
+ *   everything that is not finished lie so.
  * - by *columns*: strips of 4 columns; within a strip, for each row its 4 elements. Right factors lie so.
  *
  * A block by columns is its transpose by rows, byte for byte. Rows and columns are multiples of 4.

@@ -1,6 +1,6 @@
 /**
- * A small encoder for WebAssembly modules (core specification 2.0, chapter 5): just the instructions that numerical kernels need, and
- * functions over one memory that is imported as `memory.memory`.
+ * A small encoder for WebAssembly modules (core specification 2.0, chapter 5): just the instructions that numerical
+ * kernels need, and functions over one memory that is imported as `memory.memory`.
  */
 
 /** Instructions in their binary form. */
@@ -62,7 +62,10 @@ export const upperHalves: Code = [...vector(0x0d), 8, 9, 10, 11, 12, 13, 14, 15,
 export const subtractPairs: Code = vector(0xf1);
 export const multiplyPairs: Code = vector(0xf2);
 
-/** A function without a result; parameters are 32-bit integers and come first among the locals, then further integers, then vectors. */
+/**
+ * A function without a result; parameters are 32-bit integers and come first among the locals, then further integers,
+ * then vectors.
+ */
 export interface WasmFunction {
   readonly parameters: number;
   readonly integers: number;

@@ -1,4 +1,5 @@
-// Deliberate faults: what the sanitizers are there to find. The harness calls each and fails if it is not reported. Nothing of the product uses this file.
+// Deliberate faults: what the sanitizers are there to find. The harness calls each and fails if it is not reported.
+// Nothing of the product uses this file.
 #include <node_api.h>
 
 #include <climits>

@@ -34,5 +34,6 @@ class Random {
 
 }  // namespace stress
 
-// What a library is opened for. `fault` leaves out the synchronization that it is about, so that the sanitizer must report it.
+// What a library is opened for. `fault` leaves out the synchronization that it is about, so that the sanitizer must
+// report it.
 #define STRESS extern "C" __attribute__((visibility("default"))) void stressMain

@@ -1,5 +1,5 @@
-// Accumulates of several threads on the same elements: integers by locked instructions, everything else under lock stripes, by all three ways that elements can lie. The
-// sums must be exact, and ThreadSanitizer sees every access.
+// Accumulates of several threads on the same elements: integers by locked instructions, everything else under lock
+// stripes, by all three ways that elements can lie. The sums must be exact, and ThreadSanitizer sees every access.
 #include "../accumulate.cc"
 
 #include <thread>

@@ -1,4 +1,5 @@
-// The thread of a Parker: sleeps that end by a wake, by their time and by an interruption, with two wakers that change the word meanwhile. This thread plays JavaScript's.
+// The thread of a Parker: sleeps that end by a wake, by their time and by an interruption, with two wakers that change
+// the word meanwhile. This thread plays JavaScript's.
 #include "../parker.cc"
 
 #include <vector>
@@ -7,7 +8,8 @@
 
 namespace {
 
-// What the thread has sent, in order: a queue of one, since one sleep is pending at a time, and at most one message of an interrupted one is on its way.
+// What the thread has sent, in order: a queue of one, since one sleep is pending at a time, and at most one message of
+// an interrupted one is on its way.
 std::mutex inbox;
 std::vector<uintptr_t> messages;
 

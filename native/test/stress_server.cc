@@ -1,4 +1,5 @@
-// The thread of a Server, with four askers, an owner that updates the same elements itself, and regions that come and go.
+// The thread of a Server, with four askers, an owner that updates the same elements itself, and regions that come and
+// go.
 #include "../server.cc"
 
 #include <vector>

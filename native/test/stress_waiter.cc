@@ -1,4 +1,5 @@
-// The thread that waits for a device's events while JavaScript sleeps, over descriptors that are rung by two others. This thread plays JavaScript's.
+// The thread that waits for a device's events while JavaScript sleeps, over descriptors that are rung by two others.
+// This thread plays JavaScript's.
 #include "../rdma.cc"
 
 #include <atomic>

@@ -1,4 +1,7 @@
-/** Loaded first by each process and worker of a run under a sanitizer: has the addon that was built for it loaded in the usual one's place. */
+/**
+ * Loaded first by each process and worker of a run under a sanitizer: has the addon that was built for it loaded in the
+ * usual one's place.
+ */
 const { appendFileSync } = require('node:fs');
 const { join, resolve } = require('node:path');
 

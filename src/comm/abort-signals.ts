@@ -1,6 +1,7 @@
 /**
- * What an abort signal of the program really is, whatever it says of itself: a signal can have an `aborted` or an `addEventListener` of its own that lies
- * or throws, in the midst of a wait. Its state is asked by the getters of the language, and it is listened to by the engine's own functions.
+ * What an abort signal of the program really is, whatever it says of itself: a signal can have an `aborted` or an
+ * `addEventListener` of its own that lies or throws, in the midst of a wait. Its state is asked by the getters of the
+ * language, and it is listened to by the engine's own functions.
  */
 import { argumentTypeError } from '../errors.ts';
 
@@ -22,7 +23,8 @@ const nothing = (): void => {};
 /**
  * Calls `listener` once, when the signal is aborted after this.
  * @returns ends it
- * Errors: `ERR_ARG`, if the signal takes no listener; to be called before anything is begun that would have to be called off.
+ * Errors: `ERR_ARG`, if the signal takes no listener; to be called before anything is begun that would have to be
+ * called off.
  */
 export function whenAborted(signal: AbortSignal | undefined, listener: () => void): () => void {
   if (signal === undefined) return nothing;

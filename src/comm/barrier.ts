@@ -1,17 +1,19 @@
 /**
  * Barriers on memory that all ranks can load and store.
  *
- * Dissemination (one core a rank or more): in round k, rank r raises a flag of rank r + 2^k and waits for its own, ⌈log2 p⌉
- * rounds. Each flag is a 32-bit count of barriers on a cache line of its own, written by exactly one rank and read by its owner. A
- * writer can be at most one barrier ahead of the reader (it cannot complete the next barrier before the reader enters it), so
- * "count ≥ mine", compared in wrapping arithmetic, is exact. A rank's stores before the barrier are visible to whoever
- * completes it: each flag is stored with sequential consistency after them, and loaded likewise before anything after it.
+ * Dissemination (one core a rank or more): in round k, rank r raises a flag of rank r + 2^k and waits for its own,
+ * ⌈log2 p⌉ rounds. Each flag is a 32-bit count of barriers on a cache line of its own, written by exactly one rank and
+ * read by its owner. A writer can be at most one barrier ahead of the reader (it cannot complete the next barrier
+ * before the reader enters it), so "count ≥ mine", compared in wrapping arithmetic, is exact. A rank's stores before
+ * the barrier are visible to whoever completes it: each flag is stored with sequential consistency after them, and
+ * loaded likewise before anything after it.
  *
- * Pair (two ranks): both counts stand on one cache line, so that the later rank finds the earlier one's count in the line that it
- * fetches to write its own. Where going to sleep makes others' plain stores visible, and the processor keeps stores in order, the
- * count is stored plainly: it does not wait for the line. 50 ns instead of 65 between two cores that share a cache. If both looked as often as
- * they can, they could fall into step, each taking the line from the other in the midst of its barrier, and stay so for seconds at 190 ns a barrier. So
- * one of them looks less often, and at uneven intervals.
+ * Pair (two ranks): both counts stand on one cache line, so that the later rank finds the earlier one's count in the
+ * line that it fetches to write its own. Where going to sleep makes others' plain stores visible, and the processor
+ * keeps stores in order, the count is stored plainly: it does not wait for the line. 50 ns instead of 65 between two
+ * cores that share a cache. If both looked as often as they can, they could fall into step, each taking the line from
+ * the other in the midst of its barrier, and stay so for seconds at 190 ns a barrier. So one of them looks less often,
+ * and at uneven intervals.
  *
  * Central (more ranks than cores): all count up one word of rank 0; the last one releases everybody. One sleep and one
  * wake-up a rank, where dissemination costs a context switch a round.
@@ -49,7 +51,10 @@ export interface BarrierTraits {
   readonly plainFlags: boolean;
 }
 
-/** Who records a barrier: told before a rank raises another's flag, and after it has seen its own raised. Ranks are the communicator's. */
+/**
+ * Who records a barrier: told before a rank raises another's flag, and after it has seen its own raised. Ranks are the
+ * communicator's.
+ */
 export interface Signals {
   sent(rank: number): void;
   seen(rank: number): void;

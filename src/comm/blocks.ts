@@ -1,8 +1,9 @@
 /**
  * Small pieces of shared words for synchronization: barrier flags, lock words.
  *
- * They are cut from slabs of library memory, so that making a window costs no mapping once a slab is mapped. A block lies on
- * cache lines of its own. A peer finds a block by three numbers: its slab's key and address, and its offset in it.
+ * They are cut from slabs of library memory, so that making a window costs no mapping once a slab is mapped. A block
+ * lies on cache lines of its own. A peer finds a block by three numbers: its slab's key and address, and its offset in
+ * it.
  */
 
 import { ALL_ACCESS } from '../verbs/checks.ts';

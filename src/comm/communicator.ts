@@ -472,7 +472,8 @@ export class Communicator extends CollectiveCalls {
     await this.finalize();
   }
 
-  // ---- for the floors above -------------------------------------------------------------------------------------------
+  // ---- for the floors above
+  // -------------------------------------------------------------------------------------------
 
   /**
    * @internal Begins a collective written as a generator; it takes place in its turn, as it is advanced.
@@ -593,7 +594,8 @@ export class Communicator extends CollectiveCalls {
     };
   }
 
-  // ---- collectives ----------------------------------------------------------------------------------------------------
+  // ---- collectives
+  // ----------------------------------------------------------------------------------------------------
 
   /** @internal */
   override collective<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): BegunCollective<T> {
@@ -624,7 +626,10 @@ export class Communicator extends CollectiveCalls {
     return new CollectiveOperation(this.#thenDrain(generator), call, this.#turn, agreed, this.#sequence, buffers);
   }
 
-  /** Words for the barrier of a communicator of at most `size` ranks; `undefined` where there are none. Errors: `ERR_VERBS` (no memory). */
+  /**
+   * Words for the barrier of a communicator of at most `size` ranks; `undefined` where there are none. Errors:
+   * `ERR_VERBS` (no memory).
+   */
   #barrierWords(size: number): Block | undefined {
     return this.job.context.capabilities.loadStore ? this.job.blocks.allocate(barrierWords(size)) : undefined;
   }
@@ -820,7 +825,8 @@ export class Communicator extends CollectiveCalls {
     return receive;
   }
 
-  // ---- checks ---------------------------------------------------------------------------------------------------------
+  // ---- checks
+  // ---------------------------------------------------------------------------------------------------------
 
   #refusal(call: string): RmaError | undefined {
     if (this.job.finalized)

@@ -1,6 +1,7 @@
 /**
- * The words for a deadlock of tasks: what each rank waits in, and for each lock that somebody waits for, who holds it. The second half is put together from what all ranks know of themselves,
- * since no kind of lock tells a rank that waits who is in its way.
+ * The words for a deadlock of tasks: what each rank waits in, and for each lock that somebody waits for, who holds it.
+ * The second half is put together from what all ranks know of themselves, since no kind of lock tells a rank that waits
+ * who is in its way.
  */
 import { RmaError } from '../errors.ts';
 

@@ -62,8 +62,8 @@ let joined: Joined | undefined;
  * - Otherwise: a job of one rank.
  *
  * Errors: `ERR_PROVIDER_UNAVAILABLE` (process ranks without the native addon), `ERR_VERSION`, `ERR_COMM` (the rank or
- * the name is taken, this process is in another job or has finalized its job, or the job's launcher is gone), `ERR_SIZE`, `ERR_RMA_RANK_FAILED`,
- * `ERR_RMA_TIMEOUT`.
+ * the name is taken, this process is in another job or has finalized its job, or the job's launcher is gone),
+ * `ERR_SIZE`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
  */
 export async function init(options: InitOptions = {}): Promise<Communicator> {
   const read = readInit(options);

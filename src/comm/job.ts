@@ -68,7 +68,10 @@ export interface TaskTime {
   readonly locks: Set<LocksAtRank>;
 }
 
-/** Where ranks of one process find what the others have made for a window, so that connections need not be made before they are used. */
+/**
+ * Where ranks of one process find what the others have made for a window, so that connections need not be made before
+ * they are used.
+ */
 export interface Meetings {
   /** @param space the same number at all ranks for one thing, and for no other */
   offer(space: number, rank: number, what: object): void;
@@ -84,7 +87,10 @@ export interface Meetings {
 
 /** Of so many peers, a rank looks at one each time that it wakes, where nobody watches them. */
 const SHARE_INSPECTED = 16;
-/** More ranks than these wake less often where a launcher watches them: so that all together take a hundredth of a core, however many they are. */
+/**
+ * More ranks than these wake less often where a launcher watches them: so that all together take a hundredth of a core,
+ * however many they are.
+ */
 const RANKS_AT_FULL_RATE = 6;
 /** How long ranks have to end by themselves after an `abort`, where nobody watches them. */
 const ABORT_MS = 1000;
@@ -212,21 +218,26 @@ export class Job {
     return this.#failure.again();
   }
 
-  /** The same, after a look at the processes of all ranks: for who waits in another way than `progress` does. Some system calls a rank. */
+  /**
+   * The same, after a look at the processes of all ranks: for who waits in another way than `progress` does. Some
+   * system calls a rank.
+   */
   findFailure(): RmaError | undefined {
     this.#inspectPeers();
     return this.failure();
   }
 
   /**
-   * The failure of a rank, if that is what is behind an error of the device; else the error itself. Memory and connections of a rank can be
-   * gone before its end is known to whoever watches it, so this waits a moment for the news.
+   * The failure of a rank, if that is what is behind an error of the device; else the error itself. Memory and
+   * connections of a rank can be gone before its end is known to whoever watches it, so this waits a moment for the
+   * news.
    *
-   * A rank on another host whose device does not answer any more has failed as far as this one is concerned, whatever has become of it: its host, the network, or what ends here.
-   * If nothing better is known soon, this rank says so.
+   * A rank on another host whose device does not answer any more has failed as far as this one is concerned, whatever
+   * has become of it: its host, the network, or what ends here. If nothing better is known soon, this rank says so.
    *
-   * A message of the wrong size, or of another call, can come of a failure, too: a rank that has learnt of it ends its collective call and goes on to the next one,
-   * whose messages a rank that has not takes for those of the first. The failure is known then.
+   * A message of the wrong size, or of another call, can come of a failure, too: a rank that has learnt of it ends its
+   * collective call and goes on to the next one, whose messages a rank that has not takes for those of the first. The
+   * failure is known then.
    */
   explain(error: unknown): unknown {
     if (!(error instanceof RmaError) || this.size === 1 || this.#finalized) return error;
@@ -341,8 +352,8 @@ export class Job {
 
   /**
    * Leaves the job.
-   * @param agreed no other rank needs this one any more. Otherwise it leaves others behind, who are to be told when it ends: it does not
-   * count as finalized
+   * @param agreed no other rank needs this one any more. Otherwise it leaves others behind, who are to be told when it
+   * ends: it does not count as finalized
    */
   finalize(agreed: boolean): void {
     if (this.#finalized) return;
@@ -400,8 +411,9 @@ export class Job {
   }
 
   /**
-   * Looks at some peers, and the next time at the next ones. Ranks begin behind their own number, so where all wait each is looked at by as many.
-   * A launcher knows of a rank's end before its peers, so there one is enough: it is for the case that the launcher is gone, too.
+   * Looks at some peers, and the next time at the next ones. Ranks begin behind their own number, so where all wait
+   * each is looked at by as many. A launcher knows of a rank's end before its peers, so there one is enough: it is for
+   * the case that the launcher is gone, too.
    */
   #inspectSome(): void {
     const count = this.#membership.watched ? 1 : Math.ceil(this.size / SHARE_INSPECTED);

@@ -1,12 +1,13 @@
 /**
  * Control messages between the ranks of a job, on reliable-connected queue pairs with one shared receive queue.
  *
- * A message is cut into chunks of at most `chunk` bytes, each one SEND into a receive posted by the target. Chunks of one
- * sender arrive in order (a reliable connection keeps it), so a message is put together without sequence numbers. A queue pair is made
- * when two ranks first talk. Memory: `receives + sends` chunks a rank, one queue pair a peer that was talked to.
+ * A message is cut into chunks of at most `chunk` bytes, each one SEND into a receive posted by the target. Chunks of
+ * one sender arrive in order (a reliable connection keeps it), so a message is put together without sequence numbers. A
+ * queue pair is made when two ranks first talk. Memory: `receives + sends` chunks a rank, one queue pair a peer that
+ * was talked to.
  *
- * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the order of
- * the sends. A message that nobody waits for yet is kept.
+ * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the
+ * order of the sends. A message that nobody waits for yet is kept.
  */
 import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
@@ -20,7 +21,10 @@ import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
 import { lostConnection } from './lost-connection.ts';
 
-/** The message's context, and its length. Where a chunk comes from and belongs is known by its connection, and by what came before. */
+/**
+ * The message's context, and its length. Where a chunk comes from and belongs is known by its connection, and by what
+ * came before.
+ */
 const HEADER_BYTES = 8;
 /** In place of the length of a message that is too long for 32 bits: a number of 64 bits before its head says it. */
 const LONG = 0xffffffff;
@@ -37,7 +41,9 @@ export interface Rendezvous {
   lookUp(peer: number): { qpNumber: number; ready: boolean } | undefined;
   /** The peers that may have published since the last call. */
   callers(): Iterable<number>;
-  /** Whether the peer has left in agreement with all: it needs nothing any more, and its connection may end as it likes. */
+  /**
+   * Whether the peer has left in agreement with all: it needs nothing any more, and its connection may end as it likes.
+   */
   hasLeft(peer: number): boolean;
 }
 
@@ -90,8 +96,9 @@ export class Messenger {
   /** Who takes messages of a communicator as they arrive. */
   readonly #listeners = new Map<number, (source: number, message: Uint8Array) => void>();
   /**
-   * Nothing waits to leave, so `poll` need not be called for it: one load for calls that never wait. False while sends are under way,
-   * too: where a device has no processor of its own, one that its target cannot take yet is tried again when this rank polls.
+   * Nothing waits to leave, so `poll` need not be called for it: one load for calls that never wait. False while sends
+   * are under way, too: where a device has no processor of its own, one that its target cannot take yet is tried again
+   * when this rank polls.
    */
   idle = true;
   /** A modelled device has one. */
@@ -191,7 +198,8 @@ export class Messenger {
   }
 
   /**
-   * Hands messages of `context` to `listener` as they arrive, and those that have arrived before. It may send, but neither wait nor poll.
+   * Hands messages of `context` to `listener` as they arrive, and those that have arrived before. It may send, but
+   * neither wait nor poll.
    * @returns ends it
    */
   listen(context: number, listener: (source: number, message: Uint8Array) => void): () => void {
@@ -214,7 +222,10 @@ export class Messenger {
     return this.#unsent === 0 && this.#freeSends.length === this.#memory.sends;
   }
 
-  /** Brings in what has arrived and sends what can be sent. Allocation only where messages are. Errors: a `LostConnectionError`, or `ERR_SIZE` if there was no memory for a message, in every call after the first. */
+  /**
+   * Brings in what has arrived and sends what can be sent. Allocation only where messages are. Errors: a
+   * `LostConnectionError`, or `ERR_SIZE` if there was no memory for a message, in every call after the first.
+   */
   poll(): void {
     for (const peer of this.#rendezvous.callers()) this.#answer(peer);
     for (;;) {
@@ -345,7 +356,9 @@ export class Messenger {
     return connection;
   }
 
-  /** Both sides publish their number, become ready to receive, say so, and send only when the other side has said so. */
+  /**
+   * Both sides publish their number, become ready to receive, say so, and send only when the other side has said so.
+   */
   #advanceConnection(connection: Connection): void {
     const { peer } = connection;
     const theirs = this.#rendezvous.lookUp(peer);

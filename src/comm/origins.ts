@@ -1,5 +1,6 @@
 /**
- * Origins whose memory is registered for the device. The windows of a job that transfer from or to the same buffer share one registration, which lasts until the last of them lets it go.
+ * Origins whose memory is registered for the device. The windows of a job that transfer from or to the same buffer
+ * share one registration, which lasts until the last of them lets it go.
  */
 
 import { bytesIn } from '../intrinsics.ts';
@@ -33,7 +34,10 @@ export class Origins {
     this.#keepers.delete(keeper);
   }
 
-  /** All of a buffer, as it is now: one that has grown is registered anew. Errors: of the device, which may have no room for it. */
+  /**
+   * All of a buffer, as it is now: one that has grown is registered anew. Errors: of the device, which may have no room
+   * for it.
+   */
   take(buffer: ArrayBufferLike): MemoryRegion {
     let region = this.#regions.get(buffer);
     const bytes = bytesIn(buffer);

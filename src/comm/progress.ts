@@ -1,11 +1,11 @@
 /**
  * How a rank waits: spin briefly, then sleep until somebody rings.
  *
- * A wait ends in one of three ways: the operation is complete, an error (a rank of the job failed, the caller aborted), or a
- * deadline. The order of steps around a sleep is the parking protocol's (`verbs/device.ts`, Parking): announce, look again, sleep.
- * Whoever completes our operation stores first and then looks for the announcement; both are sequentially consistent, so at least one of the two sees
- * the other, and no wake-up is lost. As a second line of defence no sleep is longer than
- * `LIVENESS_MS`, or a multiple of it in large jobs.
+ * A wait ends in one of three ways: the operation is complete, an error (a rank of the job failed, the caller aborted),
+ * or a deadline. The order of steps around a sleep is the parking protocol's (`verbs/device.ts`, Parking): announce,
+ * look again, sleep. Whoever completes our operation stores first and then looks for the announcement; both are
+ * sequentially consistent, so at least one of the two sees the other, and no wake-up is lost. As a second line of
+ * defence no sleep is longer than `LIVENESS_MS`, or a multiple of it in large jobs.
  */
 import { RmaError } from '../errors.ts';
 import type { Context } from '../verbs/device.ts';
@@ -15,29 +15,34 @@ import type { Operation, WaitOptions } from './operation.ts';
 
 /** Bound of one sleep; after each, peers' processes are looked at. */
 const LIVENESS_MS = 400;
-/** Bound of a sleep while something is waited for that rings no bell: a receive that a peer is to post, a lock that is asked for again and again. */
+/**
+ * Bound of a sleep while something is waited for that rings no bell: a receive that a peer is to post, a lock that is
+ * asked for again and again.
+ */
 const RETRY_MS = 1;
 /** Bound of a sleep while ranks may want to connect that cannot wake this one. */
 const CALL_MS = 10;
 /**
  * With more ranks than cores: times that the `Sync` form hands its core to another rank before it sleeps (a tenth of it
  * otherwise, for cores that other programs use). A switch by
- * `sched_yield` costs about a microsecond, a sleep and its wake-up several. But each yield also gives up the rest of a time slice, in the
- * scheduler's account: after a thousand of them a rank is so far behind that the others run for seconds before it does.
+ * `sched_yield` costs about a microsecond, a sleep and its wake-up several. But each yield also gives up the rest of a
+ * time slice, in the scheduler's account: after a thousand of them a rank is so far behind that the others run for
+ * seconds before it does.
  */
 const YIELDS = 60;
 /**
- * So often, and not longer than that, does the promise form hand its core on before it goes to the event loop and sleeps, where ranks share cores. To put eight ranks to
- * sleep there and wake them takes a millisecond, to let them take turns a twentieth of it. A rank whose neighbours compute gives up after the first yield, which takes longer.
+ * So often, and not longer than that, does the promise form hand its core on before it goes to the event loop and
+ * sleeps, where ranks share cores. To put eight ranks to sleep there and wake them takes a millisecond, to let them
+ * take turns a twentieth of it. A rank whose neighbours compute gives up after the first yield, which takes longer.
  */
 const ASYNC_YIELDS = 200;
 const ASYNC_YIELD_MS = 0.5;
 /** Looks at the operation before the promise form goes to the event loop: a few microseconds. */
 const ASYNC_SPIN = 500;
 /**
- * Milliseconds that a rank looks again and again before it sleeps in the kernel (the promise form: in turns of the event loop), if it has a core of its own. Waking
- * a sleeping rank takes up to 0.1 ms. Who waits for it must be patient for longer than that: else it falls asleep
- * too, the two wake each other at every step, and never get out of it.
+ * Milliseconds that a rank looks again and again before it sleeps in the kernel (the promise form: in turns of the
+ * event loop), if it has a core of its own. Waking a sleeping rank takes up to 0.1 ms. Who waits for it must be patient
+ * for longer than that: else it falls asleep too, the two wake each other at every step, and never get out of it.
  */
 const PATIENCE_MS = 0.3;
 /** Looks between two looks at the clock. */
@@ -57,9 +62,15 @@ export interface Liveness {
    * while none has: one load.
    */
   failure(): RmaError | undefined;
-  /** Looks whether peers still live, some at a time; declares the failure of one that does not. A few system calls a peer. */
+  /**
+   * Looks whether peers still live, some at a time; declares the failure of one that does not. A few system calls a
+   * peer.
+   */
   inspectPeers(): void;
-  /** The failure of a rank, if that is what is behind an error of the device: its memory could not be reached, a connection broke. */
+  /**
+   * The failure of a rank, if that is what is behind an error of the device: its memory could not be reached, a
+   * connection broke.
+   */
   explain(error: unknown): unknown;
   /** Whether somebody wants to know what this rank waits in. Cheap: one load. */
   isAsked(): boolean;
@@ -94,11 +105,17 @@ interface Pending {
 export type Waiting = Pick<Progress, keyof Progress>;
 
 export class Progress {
-  /** Looks at an operation before the `Sync` form sleeps; small when there are more ranks than cores, where spinning starves others. */
+  /**
+   * Looks at an operation before the `Sync` form sleeps; small when there are more ranks than cores, where spinning
+   * starves others.
+   */
   readonly spin: number;
   #context: Context;
   #liveness: Liveness;
-  /** Brings messages in and pending sends out, and serves others; called whenever a rank is about to sleep. Gives the milliseconds until something is due. */
+  /**
+   * Brings messages in and pending sends out, and serves others; called whenever a rank is about to sleep. Gives the
+   * milliseconds until something is due.
+   */
   #poll: () => number;
   readonly #isIdle: () => boolean;
   /** Milliseconds until a wait without a deadline of its own ends; `Infinity`: none. */
@@ -142,10 +159,10 @@ export class Progress {
   }
 
   /**
-   * Calls `serve` whenever this rank is about to sleep in a wait, whatever that waits for. It gives the milliseconds after which it wants to be called again,
-   * though nobody rings, or `Infinity`.
-   * @param background also while it waits for nothing, when somebody has rung: what other ranks ask of it is done when it is in the library or its event loop
-   * turns. That does not keep the event loop alive.
+   * Calls `serve` whenever this rank is about to sleep in a wait, whatever that waits for. It gives the milliseconds
+   * after which it wants to be called again, though nobody rings, or `Infinity`.
+   * @param background also while it waits for nothing, when somebody has rung: what other ranks ask of it is done when
+   * it is in the library or its event loop turns. That does not keep the event loop alive.
    * @returns ends it
    */
   serve(serve: () => number, background: boolean): () => void {
@@ -191,7 +208,10 @@ export class Progress {
     }
   }
 
-  /** A wait that does not sleep does not poll, and who asks again and again may never sleep: what waits to leave leaves all the same. */
+  /**
+   * A wait that does not sleep does not poll, and who asks again and again may never sleep: what waits to leave leaves
+   * all the same.
+   */
   #keepMoving(): void {
     if (!this.#isIdle()) this.#poll();
   }
@@ -277,7 +297,10 @@ export class Progress {
     }
   }
 
-  /** The promise form where ranks share cores: hands the core on a few times, unless other promises wait already. Whether that completed the operation. */
+  /**
+   * The promise form where ranks share cores: hands the core on a few times, unless other promises wait already.
+   * Whether that completed the operation.
+   */
   #letOthersRun(operation: Operation): boolean {
     const begun = performance.now();
     for (let i = 0; i < ASYNC_YIELDS; i++) {
@@ -379,7 +402,10 @@ export class Progress {
     this.#running = false;
   }
 
-  /** Brings in what has arrived and settles what that completes. Returns the milliseconds until the next deadline, or until something else is due. */
+  /**
+   * Brings in what has arrived and settles what that completes. Returns the milliseconds until the next deadline, or
+   * until something else is due.
+   */
   #look(): number {
     let due = Number.POSITIVE_INFINITY;
     try {
@@ -463,8 +489,9 @@ function waitInWords(operation: Operation, since: number): string {
 }
 
 /**
- * A sleep that ends at once (somebody has rung; often that is this rank itself, by a request whose answer is there) has not let the event loop turn. Who asks again and
- * again would keep the program's timers and signals from ever being heard.
+ * A sleep that ends at once (somebody has rung; often that is this rank itself, by a request whose answer is there) has
+ * not let the event loop turn. Who asks again and again would keep the program's timers and signals from ever being
+ * heard.
  */
 function eventLoopTurn(since: number, background: boolean): Promise<void> | undefined {
   if (performance.now() - since > AT_ONCE_MS) return undefined;

@@ -1,6 +1,6 @@
 /**
- * What fails at one rank before an exchange is said in the exchange: a rank that has no memory for its part would otherwise keep the others waiting for ever.
- * When a rank has said that it failed, and so all know it, it says why.
+ * What fails at one rank before an exchange is said in the exchange: a rank that has no memory for its part would
+ * otherwise keep the others waiting for ever. When a rank has said that it failed, and so all know it, it says why.
  */
 import type { Channel } from './collectives.ts';
 import { broadcast } from './collectives.ts';

@@ -1,12 +1,15 @@
 /**
- * How a task of a modelled fabric waits: it does nothing until something has changed at its rank, and then its operations are advanced by the simulator, at virtual times.
+ * How a task of a modelled fabric waits: it does nothing until something has changed at its rank, and then its
+ * operations are advanced by the simulator, at virtual times.
  *
- * The operations are those that processes and threads wait for, and nothing of them is different; but nobody spins, sleeps, or looks at the clock. What wakes a rank is a completion in one of its queues, an
- * asynchronous event, a rank that wants to connect, or a failure. Operations that ask again and again (`isPolling`) are advanced every `lookAgain` microseconds as well, or when they say.
- * Deadlines are virtual milliseconds.
+ * The operations are those that processes and threads wait for, and nothing of them is different; but nobody spins,
+ * sleeps, or looks at the clock. What wakes a rank is a completion in one of its queues, an asynchronous event, a rank
+ * that wants to connect, or a failure. Operations that ask again and again (`isPolling`) are advanced every `lookAgain`
+ * microseconds as well, or when they say. Deadlines are virtual milliseconds.
  *
- * What serves others in the background (`serve`) is called when something has come for the rank, whether or not it waits: while it computes it is busy, so that is when it has computed. It ends no wait and begins none, so it
- * keeps no deadlock from being told.
+ * What serves others in the background (`serve`) is called when something has come for the rank, whether or not it
+ * waits: while it computes it is busy, so that is when it has computed. It ends no wait and begins none, so it keeps no
+ * deadlock from being told.
  */
 import { RmaError } from '../errors.ts';
 import type { Cpu, Simulator, Watcher } from '../providers/modelled/simulator.ts';
@@ -24,7 +27,10 @@ interface Pending {
   release(): void;
 }
 
-/** So many calls that were complete at once, and while which no time has passed, take so many microseconds: what they cost on a processor. */
+/**
+ * So many calls that were complete at once, and while which no time has passed, take so many microseconds: what they
+ * cost on a processor.
+ */
 const FREE_CALLS = 64;
 const FREE_CALLS_TAKE = 1;
 
@@ -109,8 +115,8 @@ export class VirtualProgress implements Waiting, Watcher {
   }
 
   /**
-   * No time passes in a call that was complete at once, and nobody else runs. A rank that repeats it until something comes from another rank would wait for ever,
-   * so many such calls take some time together.
+   * No time passes in a call that was complete at once, and nobody else runs. A rank that repeats it until something
+   * comes from another rank would wait for ever, so many such calls take some time together.
    */
   done(): Promise<void> {
     const now = this.#cpu.time;

@@ -1,10 +1,11 @@
 /**
- * Long copies whose sink begins less than 32 bytes behind the source, both seen within their pages. On some processors (AMD's Zen 3 is one) the string
- * instruction, with which C libraries copy from 4 KiB up to half a megabyte, is fifteen times slower then: 26 µs instead of 1.6 for 64 KiB. It is no rare case: a window's memory begins
- * with a page, that of a large array of the program 16 bytes behind one, so every get from the window into the array is one.
+ * Long copies whose sink begins less than 32 bytes behind the source, both seen within their pages. On some processors
+ * (AMD's Zen 3 is one) the string instruction, with which C libraries copy from 4 KiB up to half a megabyte, is fifteen
+ * times slower then: 26 µs instead of 1.6 for 64 KiB. It is no rare case: a window's memory begins with a page, that of
+ * a large array of the program 16 bytes behind one, so every get from the window into the array is one.
  *
- * Blocks of 128 bytes, a few instructions each, take 2.8 µs. Where the string instruction is as quick as ever, they are slower than it. So it is measured, once in a
- * process, when the first such copy comes (0.1 ms).
+ * Blocks of 128 bytes, a few instructions each, take 2.8 µs. Where the string instruction is as quick as ever, they are
+ * slower than it. So it is measured, once in a process, when the first such copy comes (0.1 ms).
  */
 import { bufferOf, byteOffsetOf } from '../intrinsics.ts';
 import type { TypedArray } from './base.ts';
@@ -31,8 +32,10 @@ const beginnings = new WeakMap<ArrayBufferLike, number>();
 let slow: boolean | undefined;
 
 /**
- * Copies if that is better than `TypedArray.set`, and says whether it has. Offsets are in bytes; the caller has checked them.
- * Cost where it does not: 50 ns for copies of 4 KiB and more, nothing once it is known that the processor has no such weakness.
+ * Copies if that is better than `TypedArray.set`, and says whether it has. Offsets are in bytes; the caller has checked
+ * them.
+ * Cost where it does not: 50 ns for copies of 4 KiB and more, nothing once it is known that the processor has no such
+ * weakness.
  */
 export function copiedAliased(
   to: TypedArray,

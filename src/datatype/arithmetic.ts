@@ -1,6 +1,6 @@
 /**
- * The predefined operations on single values, as `Op` describes them. Results are stored into a typed array of the operands' type, which wraps
- * integers and rounds to single precision, so that these functions need not.
+ * The predefined operations on single values, as `Op` describes them. Results are stored into a typed array of the
+ * operands' type, which wraps integers and rounds to single precision, so that these functions need not.
  */
 
 import type { TypedArray } from './base.ts';

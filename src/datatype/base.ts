@@ -108,7 +108,8 @@ export function arrayOf(code: number): TypedArrayConstructor {
 }
 
 /**
- * The `TypeCode` of a typed array, or −1 for anything else (a `DataView` too). Not fooled by prototypes, works across realms.
+ * The `TypeCode` of a typed array, or −1 for anything else (a `DataView` too). Not fooled by prototypes, works across
+ * realms.
  */
 export function typeCodeOf(value: unknown): number {
   const tag = tagOf(value);
@@ -159,7 +160,8 @@ function isGone(buffer: TypedArray): boolean {
 }
 
 /**
- * A view of the library's own over a buffer argument: what the argument says of itself, now or later, does not matter any more.
+ * A view of the library's own over a buffer argument: what the argument says of itself, now or later, does not matter
+ * any more.
  * Errors: `ERR_BUFFER`. Some 50 ns.
  */
 export function ownView(call: string, name: string, buffer: TypedArray): TypedArray {
@@ -167,12 +169,18 @@ export function ownView(call: string, name: string, buffer: TypedArray): TypedAr
   return new BY_TAG[tagOf(buffer)!](bufferOf(buffer), byteOffsetOf(buffer), lengthOf(buffer));
 }
 
-/** Refuses a view of {@link ownView} that has lost its memory since: code of the caller's has run. @param length what it had */
+/**
+ * Refuses a view of {@link ownView} that has lost its memory since: code of the caller's has run.
+ * @param length what it had
+ */
 export function refuseLost(call: string, name: string, view: TypedArray, length: number): void {
   if (view.length !== length) throw goneError(call, name);
 }
 
-/** The library's own view over memory that a program gives: of an array, or of the bytes of a buffer or a `DataView`. Errors: `ERR_BUFFER`. */
+/**
+ * The library's own view over memory that a program gives: of an array, or of the bytes of a buffer or a `DataView`.
+ * Errors: `ERR_BUFFER`.
+ */
 export function arrayOver(call: string, memory: TypedArray | RawMemory): TypedArray {
   const whole = types.isAnyArrayBuffer(memory);
   if (!whole && !types.isDataView(memory)) return ownView(call, 'memory', memory);

@@ -6,13 +6,16 @@ import { bytesOf as ownBytes, partOf, type TypedArray } from './base.ts';
 import type { Runs } from './runs.ts';
 
 /**
- * Long ones are made in pieces of this many bytes: a little less than the cache of a core has where it is small. From that size on, the C library
- * copies with loops of vector instructions instead of the processor's string instruction, which is faster up to many megabytes:
- * 1 MiB in 14.6 µs instead of 17.4.
+ * Long ones are made in pieces of this many bytes: a little less than the cache of a core has where it is small. From
+ * that size on, the C library copies with loops of vector instructions instead of the processor's string instruction,
+ * which is faster up to many megabytes: 1 MiB in 14.6 µs instead of 17.4.
  */
 const PIECE = 508 << 10;
 
-/** Copies `n` elements of one type, `size` bytes each, `from[fromAt]`, … to `to[toAt]`, …; they do not overlap. Either may be an array of the program's. */
+/**
+ * Copies `n` elements of one type, `size` bytes each, `from[fromAt]`, … to `to[toAt]`, …; they do not overlap. Either
+ * may be an array of the program's.
+ */
 export function copyLong<T extends TypedArray>(
   to: T,
   toAt: number,
@@ -42,14 +45,21 @@ export interface Places {
   readonly stride: number;
 }
 
-/** The kernels of the addon that this needs. Addresses are those of the arrays plus offsets in bytes; all is checked against their lengths. */
+/**
+ * The kernels of the addon that this needs. Addresses are those of the arrays plus offsets in bytes; all is checked
+ * against their lengths.
+ */
 export interface CopyKernels extends AliasKernels {
   /**
-   * Copies blocks of bytes in three nested loops, as `copyPlan` says: `[block, n0, to0, from0, n1, to1, from1, n2, to2, from2, toAt, fromAt]`, `n` rounds
-   * with strides for both sides, the first the innermost, beginning at `toAt` and `fromAt`.
+   * Copies blocks of bytes in three nested loops, as `copyPlan` says:
+   * `[block, n0, to0, from0, n1, to1, from1, n2, to2, from2, toAt, fromAt]`, `n` rounds with strides for both sides,
+   * the first the innermost, beginning at `toAt` and `fromAt`.
    */
   copyNest(to: TypedArray, from: TypedArray): void;
-  /** Copies runs of `block` bytes at `starts[i] * unit` from `toAt` on, or from `fromAt` on if `gather`; the other side is consecutive. */
+  /**
+   * Copies runs of `block` bytes at `starts[i] * unit` from `toAt` on, or from `fromAt` on if `gather`; the other side
+   * is consecutive.
+   */
   copyBlocks(
     to: TypedArray,
     toAt: number,
@@ -75,7 +85,10 @@ export function forEachRun(places: Places, run: (byteOffset: number, bytes: numb
   } else for (let i = 0; i < count; i++) runs.forEach(i * stride, run);
 }
 
-/** Copies the bytes of one side into the places of the other, which has as many. Offsets are in bytes, whatever the arrays are of. */
+/**
+ * Copies the bytes of one side into the places of the other, which has as many. Offsets are in bytes, whatever the
+ * arrays are of.
+ */
 export function copyPlaces(
   from: Places,
   fromArray: TypedArray,

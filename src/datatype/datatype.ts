@@ -1,5 +1,6 @@
 /**
- * Datatypes: where the elements of a buffer lie, relative to a starting point, and of which base types they are (MPI 4.1, chapter 5).
+ * Datatypes: where the elements of a buffer lie, relative to a starting point, and of which base types they are (MPI
+ * 4.1, chapter 5).
  *
  * A datatype is flattened when it is made, into runs of bytes and a signature, and never looked at as a tree again.
  */
@@ -30,8 +31,9 @@ let slab = new Int32Array(0);
 let slabUsed = 0;
 
 /**
- * A copy. Short ones are cut from a slab, which lives as long as one of them: a program that makes a datatype for each transfer pays for the
- * copy, and not seven times as much for a backing store each (512 displacements: 90 ns and 620 ns).
+ * A copy. Short ones are cut from a slab, which lives as long as one of them: a program that makes a datatype for each
+ * transfer pays for the copy, and not seven times as much for a backing store each (512 displacements: 90 ns and 620
+ * ns).
  */
 function copyOf(displacements: Int32Array): Int32Array {
   const n = lengthOf(displacements);
@@ -84,8 +86,9 @@ export class Datatype<V = unknown> {
   /** @internal Of a record. */
   readonly fields: readonly Field[] | undefined;
   /**
-   * @internal Whether its bounds were given, by `resized` or as the whole of an array, in itself or in what it is made of: MPI's markers of the lower and the upper bound. In a struct only such bounds count, if there are any
-   * (MPI 4.1, 5.1.6).
+   * @internal Whether its bounds were given, by `resized` or as the whole of an array, in itself or in what it is made
+   * of: MPI's markers of the lower and the upper bound. In a struct only such bounds count, if there are any (MPI 4.1,
+   * 5.1.6).
    */
   readonly marked: boolean;
 
@@ -262,8 +265,8 @@ export class Datatype<V = unknown> {
   /**
    * Returns instance `index` in `memory` as an object with the fields of `Datatype.struct`, or, for a pair, `value` and
    * `index`. Reading or writing a field loads or stores the memory directly; nothing is copied.
-   * Errors: `ERR_TYPE` (not a record type), `ERR_BUFFER` (a byte of the instance lies outside of the memory; or, when it
-   * is read, a field that is an array in memory that is not aligned to it).
+   * Errors: `ERR_TYPE` (not a record type), `ERR_BUFFER` (a byte of the instance lies outside of the memory; or, when
+   * it is read, a field that is an array in memory that is not aligned to it).
    */
   view(memory: TypedArray | ArrayBufferLike, index = 0): V {
     this.#viewer ??= viewerOf(this);

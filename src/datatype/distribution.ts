@@ -6,8 +6,8 @@ import { MOST_RUNS, TooLarge } from './runs.ts';
 export type Distribution = 'block' | 'cyclic' | 'none';
 
 /**
- * For each dimension, the blocks `[start, length]` that process `rank` has, in ascending order. Processes are numbered in C order, whatever that of
- * the array. Errors: `TypeError`, `RangeError`; `TooLarge`.
+ * For each dimension, the blocks `[start, length]` that process `rank` has, in ascending order. Processes are numbered
+ * in C order, whatever that of the array. Errors: `TypeError`, `RangeError`; `TooLarge`.
  */
 export function ownedBlocks(
   size: number,

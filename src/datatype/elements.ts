@@ -1,6 +1,7 @@
 /**
- * Which arrays and operations the elements of a window take, as types only. Without a layout, an array goes into a window as elements of its own type, so the types of both must be one; a
- * window of bytes takes all. With a layout the elements are what it says, whatever arrays they lie in, and nothing is known here.
+ * Which arrays and operations the elements of a window take, as types only. Without a layout, an array goes into a
+ * window as elements of its own type, so the types of both must be one; a window of bytes takes all. With a layout the
+ * elements are what it says, whatever arrays they lie in, and nothing is known here.
  */
 import type { TypedArray } from './base.ts';
 import type { Op, OpKind } from './op.ts';

@@ -73,7 +73,9 @@ function plainSide(base: number, elementSize: number, elements: number): Side {
   };
 }
 
-/** The side of a layout without elements, whatever its type: there is nothing that an operation could be undefined on. */
+/**
+ * The side of a layout without elements, whatever its type: there is nothing that an operation could be undefined on.
+ */
 const EMPTY = plainSide(MIXED, 1, 0);
 
 function described(call: string, side: string, layout: Layout): Side {
@@ -108,7 +110,10 @@ function sideOf(call: string, type: Datatype, count: number): Side {
   return { type, runs: dense ? undefined : runs, count, stride: extent, elements, base, elementSize, low, high, bytes };
 }
 
-/** Both sides of a call on `origin`, a view of the library's own; checks that they hold the same elements and that the origin's lie within the buffer. */
+/**
+ * Both sides of a call on `origin`, a view of the library's own; checks that they hold the same elements and that the
+ * origin's lie within the buffer.
+ */
 export function checkSides(
   call: string,
   origin: TypedArray,
@@ -139,8 +144,8 @@ export function checkSides(
 }
 
 /**
- * The sides of the last call whose origin had no layout. Programs repeat the same transfer; to describe and compare its sides again takes longer than to
- * copy some kilobytes.
+ * The sides of the last call whose origin had no layout. Programs repeat the same transfer; to describe and compare its
+ * sides again takes longer than to copy some kilobytes.
  */
 const last = {
   code: -1,
@@ -245,8 +250,8 @@ function bufferSide(call: string, name: string, buffer: TypedArray, code: number
 }
 
 /**
- * The side of the target: its layout, or the elements of `from` one after the other. Elements of several types, and pairs with padding, have no
- * obvious order without gaps; without a layout they lie at the target as they do in `from`.
+ * The side of the target: its layout, or the elements of `from` one after the other. Elements of several types, and
+ * pairs with padding, have no obvious order without gaps; without a layout they lie at the target as they do in `from`.
  */
 function targetSide(call: string, from: Side, layout: Layout | undefined, name: string): Side {
   if (layout === undefined) {
@@ -312,7 +317,8 @@ export function wordsOf(side: Side): string {
 }
 
 /**
- * Whether a byte is written twice by a side that is written to: MPI calls it an error (4.1, 12.3.1), since it is open what remains.
+ * Whether a byte is written twice by a side that is written to: MPI calls it an error (4.1, 12.3.1), since it is open
+ * what remains.
  * Cost: nothing for sides that are regular or ascending. Errors: `ERR_TYPE` if it has too many runs to tell.
  */
 export function isOverlapping(call: string, side: Side): boolean {
@@ -355,7 +361,8 @@ export function inOrder(call: string, { base, elements }: Pick<Side, 'base' | 'e
 }
 
 /**
- * Elements of one base type at byte offsets, in that order: a side as it was described by somebody else. Without offsets, one after the other.
+ * Elements of one base type at byte offsets, in that order: a side as it was described by somebody else. Without
+ * offsets, one after the other.
  * @param offsets kept, not copied
  */
 export function sideAt(base: number, elements: number, offsets: Int32Array | undefined): Side {
@@ -366,7 +373,10 @@ export function sideAt(base: number, elements: number, offsets: Int32Array | und
   return { type, runs, count: 1, stride: 0, elements, base, elementSize: TYPE_SIZES[base], low, high, bytes };
 }
 
-/** Refuses a side of more elements than are carried out one by one: memory sets no limit to those that lie one upon the other. */
+/**
+ * Refuses a side of more elements than are carried out one by one: memory sets no limit to those that lie one upon the
+ * other.
+ */
 export function refuseEndless(call: string, side: Side): void {
   if (side.type === undefined || side.elements <= MOST_BLOCKS) return;
   throw new RmaError('ERR_TYPE', `${call}: ${wordsOf(side)} exceed the limit of 2^26 per call with a layout`);

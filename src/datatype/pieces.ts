@@ -1,6 +1,6 @@
 /**
- * A transfer whose target lies in several regions of memory, cut at their borders: one piece for all elements, one after the other in the order of the
- * transfer, that lie in the same region.
+ * A transfer whose target lies in several regions of memory, cut at their borders: one piece for all elements, one
+ * after the other in the order of the transfer, that lie in the same region.
  */
 import { RmaError } from '../errors.ts';
 import { TYPE_SIZES } from './base.ts';
@@ -34,8 +34,10 @@ interface Elements {
 
 /**
  * Cuts a transfer. Elements are those of the base type, or single bytes if there are several.
- * @param endOf the offset where the region ends in which bytes `low` … `high − 1` from the target's starting point lie; throws if there is none
- * Errors: `ERR_TYPE` (more than 2^24 elements in a layout), and those of `endOf`. Cost: proportional to the elements of layouts; of the pieces without.
+ * @param endOf the offset where the region ends in which bytes `low` … `high − 1` from the target's starting point lie;
+ * throws if there is none
+ * Errors: `ERR_TYPE` (more than 2^24 elements in a layout), and those of `endOf`. Cost: proportional to the elements of
+ * layouts; of the pieces without.
  */
 export function piecesOf(
   call: string,

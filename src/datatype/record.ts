@@ -27,7 +27,10 @@ export interface Field {
 /** Makes an object that reads and writes an instance at byte `at` of `data`, in which all bytes of the instance lie. */
 export type Viewer = (data: DataView, at: number) => object;
 
-/** The names that an object does not keep in the order in which they were written: JavaScript moves integers to the front. */
+/**
+ * The names that an object does not keep in the order in which they were written: JavaScript moves integers to the
+ * front.
+ */
 const INTEGER = /^(0|[1-9]\d*)$/;
 
 /** The fields at the places that a C compiler gives them. Errors: `TypeError` (`ERR_TYPE`, `ERR_ARG`). */

@@ -1,12 +1,15 @@
 /**
- * Where the bytes of a datatype are: runs of consecutive bytes, in the order of the type map, relative to a starting point in bytes.
+ * Where the bytes of a datatype are: runs of consecutive bytes, in the order of the type map, relative to a starting
+ * point in bytes.
  *
  * Three forms, so that what is regular costs nothing and what is not costs no more than its list:
- * - a nest: `n1` × `n0` runs of equal length at two strides (contiguous, vector, most of subarray), whatever their number;
+ * - a nest: `n1` × `n0` runs of equal length at two strides (contiguous, vector, most of subarray), whatever their
+ *   number;
  * - blocks: runs of equal length at the places of an `Int32Array` (indexedBlock and its like);
  * - a list: each run with its own start and length.
  *
- * A tree of constructors is flattened into one of these when it is made, runs that touch are joined, and the tree is forgotten.
+ * A tree of constructors is flattened into one of these when it is made, runs that touch are joined, and the tree is
+ * forgotten.
  */
 
 /** Runs of a list: 256 MiB of starts and lengths. Blocks, at a quarter of that each, may be four times as many. */
@@ -255,7 +258,10 @@ export class Runs {
     return (bits & (alignment - 1)) === 0;
   }
 
-  /** Whether a byte is in two of the runs. Found out when first asked for: sorts irregular runs that are not in ascending order. */
+  /**
+   * Whether a byte is in two of the runs. Found out when first asked for: sorts irregular runs that are not in
+   * ascending order.
+   */
   get overlapping(): boolean {
     this.#overlapping ??= this.#overlaps();
     return this.#overlapping;

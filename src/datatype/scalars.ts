@@ -74,7 +74,8 @@ export function writeScalar(place: Place, type: number, at: number, value: Scala
 }
 
 /**
- * Copies the bits of an element. As a number, a signalling NaN of single precision becomes a quiet one, and the language lets engines change the bits of any NaN.
+ * Copies the bits of an element. As a number, a signalling NaN of single precision becomes a quiet one, and the
+ * language lets engines change the bits of any NaN.
  * @param type no pair
  */
 export function copyScalar(to: Place, toAt: number, from: Place, fromAt: number, type: number): void {

@@ -1,11 +1,13 @@
 /**
  * Type signatures: the sequence of base types of a datatype (MPI 4.1, 5.1). Two sides of a transfer must have the same.
  *
- * Kept as runs of equal base types, which are repeated as a whole: an array of a million structs has the signature of one struct, a million
- * times.
+ * Kept as runs of equal base types, which are repeated as a whole: an array of a million structs has the signature of
+ * one struct, a million times.
  */
 
-/** Base types that alternate more often than this in one instance are refused: what they need is a datatype of bytes. */
+/**
+ * Base types that alternate more often than this in one instance are refused: what they need is a datatype of bytes.
+ */
 const MOST_ENTRIES = 2 ** 20;
 
 /** `base` of a signature with several base types. */
@@ -72,8 +74,8 @@ export class Signature {
   }
 
   /**
-   * Whether both are the same sequence. Cost: proportional to the entries of both, not to their repetitions: two periodic sequences of equal
-   * length that agree for as long as both periods together agree for ever (Fine and Wilf).
+   * Whether both are the same sequence. Cost: proportional to the entries of both, not to their repetitions: two
+   * periodic sequences of equal length that agree for as long as both periods together agree for ever (Fine and Wilf).
    */
   equals(other: Signature): boolean {
     if (this.elements !== other.elements) return false;

@@ -1,9 +1,9 @@
 /**
- * `onesided/fabrics`: runs ranks as tasks of one process on a modelled fabric, in virtual time (`runTasks`), and loads the
- * descriptions of such fabrics.
+ * `onesided/fabrics`: runs ranks as tasks of one process on a modelled fabric, in virtual time (`runTasks`), and loads
+ * the descriptions of such fabrics.
  *
- * Each fabric of this package is a file in which each number names its source: `fabrics/*.json`. A program can have its own
- * (`loadFabric('./mine.json')`), or derive one from another: `readFabric` checks it.
+ * Each fabric of this package is a file in which each number names its source: `fabrics/*.json`. A program can have its
+ * own (`loadFabric('./mine.json')`), or derive one from another: `readFabric` checks it.
  */
 export { type FaultOptions, runTasks, type TaskOptions } from '../comm/tasks.ts';
 export { type Fabric, readFabric } from '../providers/modelled/description.ts';

@@ -1,7 +1,8 @@
 /**
- * What the ranks of a job have started, wherever it has gone: a process in a session of its own is in no group of a rank's, and when its parent ends nothing
- * shows whose it was. So ranks have a mark of their job in their environment, which all that they start inherits; the kernel shows the environment
- * that a program began with, whatever the program makes of it (/proc/PID/environ).
+ * What the ranks of a job have started, wherever it has gone: a process in a session of its own is in no group of a
+ * rank's, and when its parent ends nothing shows whose it was. So ranks have a mark of their job in their environment,
+ * which all that they start inherits; the kernel shows the environment that a program began with, whatever the program
+ * makes of it (/proc/PID/environ).
  *
  * What a rank starts without the mark stays.
  */

@@ -1,14 +1,16 @@
 /**
  * Starts processes that do not outlive this one, whatever ends it.
  *
- * A small shell process, the guardian, in a session of its own, reads a pipe whose other end only this process holds: `= MARK`, `+ PID` when a
- * process has started, `- PID` when nothing of it is left, `.` when the job has ended. When this process dies, of SIGKILL for instance, the kernel
- * closes the pipe, and the guardian kills the process groups that were not taken back, and all processes with the job's mark (descendants.ts): what the
- * ranks have started in other groups, and the one that was being started, of which the guardian has not heard. That one may not have become
- * its program yet, and has no mark before, so the guardian looks again a little later. Idle it sleeps in `read`. It works for every program,
- * also for one that never calls `init` or is in an endless loop.
+ * A small shell process, the guardian, in a session of its own, reads a pipe whose other end only this process holds:
+ * `= MARK`, `+ PID` when a process has started, `- PID` when nothing of it is left, `.` when the job has ended. When
+ * this process dies, of SIGKILL for instance, the kernel closes the pipe, and the guardian kills the process groups
+ * that were not taken back, and all processes with the job's mark (descendants.ts): what the ranks have started in
+ * other groups, and the one that was being started, of which the guardian has not heard. That one may not have become
+ * its program yet, and has no mark before, so the guardian looks again a little later. Idle it sleeps in `read`. It
+ * works for every program, also for one that never calls `init` or is in an endless loop.
  *
- * Programs are started directly, not by a shell: a shell keeps variables to itself whose names it does not like, and makes new values of others.
+ * Programs are started directly, not by a shell: a shell keeps variables to itself whose names it does not like, and
+ * makes new values of others.
  *
  * Where there is no `/bin/sh`, nobody guards them; where there is no `grep` or `xargs`, only their groups are.
  */
@@ -77,8 +79,8 @@ function pipeToGuardian(mark: string): Writable | undefined {
   });
   // If somebody ends the guardian, the job goes on without it.
   shell.on('error', () => {});
-  // Absent if the process could not be started (no descriptors are left, say). Then no rank can be started either, which
-  // says why.
+  // Absent if the process could not be started (no descriptors are left, say). Then no rank can be started either,
+  // which says why.
   const stdin = shell.stdin as Writable | undefined;
   if (stdin === undefined) return undefined;
   stdin.on('error', () => {});

@@ -33,7 +33,8 @@ export class JobOutput {
     for (const destination of this.#destinations) {
       this.#mergers.push(
         new LineMerger(destination, destination.isTTY === true ? terminal : undefined, (error) => {
-          // The reader has gone, as of `| head`: what a shell calls the end by SIGPIPE, and nothing to be said about it.
+          // The reader has gone, as of `| head`: what a shell calls the end by SIGPIPE, and nothing to be said about
+          // it.
           if ((error as NodeJS.ErrnoException).code === 'EPIPE') failed(141, { kind: 'output', message: '' });
           else failed(1, { kind: 'output', message: `cannot write the output of the ranks: ${error.message}` });
         }),
@@ -78,8 +79,8 @@ export class JobOutput {
   }
 
   /**
-   * Resolves when everything that the ranks wrote was passed on. Something that a rank started may hold its streams open: they are
-   * left after `milliseconds`, not counting the time in which the destination takes no more.
+   * Resolves when everything that the ranks wrote was passed on. Something that a rank started may hold its streams
+   * open: they are left after `milliseconds`, not counting the time in which the destination takes no more.
    */
   drained(milliseconds: number): Promise<void> {
     return new Promise((resolve) => {

@@ -27,13 +27,17 @@ export interface LaunchOptions {
   /** Seconds that the others have to end by themselves after a rank failed; default 2. */
   readonly grace?: number | undefined;
   /**
-   * Where the output of the ranks goes. Default: this process's stdout and stderr, each line prefixed by the rank. `'direct'`: processes write to
-   * this process's stdout and stderr themselves, so that a terminal is a terminal to them.
+   * Where the output of the ranks goes. Default: this process's stdout and stderr, each line prefixed by the rank.
+   * `'direct'`: processes write to this process's stdout and stderr themselves, so that a terminal is a terminal to
+   * them.
    */
   readonly output?: 'direct' | Output;
   /** Records the run: where the trace is written when the job has ended, however it ends. */
   readonly trace?: TraceRequest | undefined;
-  /** Whether SIGINT, SIGTERM and SIGHUP (and SIGTSTP, SIGCONT) that this process receives are passed on to the ranks; default no. */
+  /**
+   * Whether SIGINT, SIGTERM and SIGHUP (and SIGTSTP, SIGCONT) that this process receives are passed on to the ranks;
+   * default no.
+   */
   readonly signals?: boolean;
 }
 

@@ -2,13 +2,15 @@
  * What the ranks print, line by line: `[2] ` before each line, and no line inside another.
  *
  * A chunk from a rank is cut at its last line feed. The whole lines go on at once; the rest waits for its end. Cutting
- * at a byte that is a line feed never cuts a UTF-8 sequence, so bytes are handled as Latin-1 strings, which are as long as their bytes.
+ * at a byte that is a line feed never cuts a UTF-8 sequence, so bytes are handled as Latin-1 strings, which are as long
+ * as their bytes.
  *
  * Memory is bounded: when the destination is full, all ranks that write to it are paused, and a line longer than
  * {@link MAX_LINE} is broken.
  *
- * On a terminal, a line that has not ended yet (a question, a progress bar that ends in a carriage return) is shown after a short
- * while, and is replaced when it goes on or when somebody else prints. Elsewhere carriage returns are passed on unchanged.
+ * On a terminal, a line that has not ended yet (a question, a progress bar that ends in a carriage return) is shown
+ * after a short while, and is replaced when it goes on or when somebody else prints. Elsewhere carriage returns are
+ * passed on unchanged.
  */
 import type { Readable } from 'node:stream';
 
@@ -63,7 +65,8 @@ export class LineMerger {
 
   /**
    * @param terminal shared by the destinations that are the same terminal; `undefined` if this is none
-   * @param failed called once when nothing more can be written (`EPIPE`: the reader is gone); output is dropped from then on
+   * @param failed called once when nothing more can be written (`EPIPE`: the reader is gone); output is dropped from
+   * then on
    */
   constructor(destination: Destination, terminal: Terminal | undefined, failed: (error: Error) => void) {
     this.#destination = destination;
@@ -191,7 +194,8 @@ class Line {
     const terminal = this.#terminal!;
     let text = this.#rest.replace(/\r$/, '');
     if (text === '') return;
-    // A line that wraps could not be erased. The width is counted in bytes: never too much; text with escape sequences is left whole.
+    // A line that wraps could not be erased. The width is counted in bytes: never too much; text with escape sequences
+    // is left whole.
     const room = Math.max(8, (terminal.columns() || 80) - 8);
     if (!text.includes('\x1b') && text.length > room) text = text.slice(0, characterStart(text, room));
     this.#write(`${terminal.showsPartial ? ERASE_LINE : ''}${this.#prefix}${text}`);

@@ -1,9 +1,9 @@
 /**
  * Ranks that are processes of this host.
  *
- * Each rank is a Node process that inherits the job's control memory as descriptor 3 and learns its number from the environment. It
- * leads a session of its own: so a signal reaches it once and not twice (from the terminal and from here), and what it has
- * started and left behind can be ended with it. Nothing of a job has a name in the file system.
+ * Each rank is a Node process that inherits the job's control memory as descriptor 3 and learns its number from the
+ * environment. It leads a session of its own: so a signal reaches it once and not twice (from the terminal and from
+ * here), and what it has started and left behind can be ended with it. Nothing of a job has a name in the file system.
  */
 import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
@@ -25,7 +25,10 @@ import { Supervisor } from './supervisor.ts';
 
 /** The descriptor under which a rank finds the control memory. */
 const CONTROL_FD = 3;
-/** Milliseconds for which output is still awaited after the last rank has ended: something else may hold its end of the pipe. */
+/**
+ * Milliseconds for which output is still awaited after the last rank has ended: something else may hold its end of the
+ * pipe.
+ */
 const OUTPUT_WITHIN = 1000;
 
 /**
@@ -125,7 +128,10 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
   }
 }
 
-/** Sends a signal to a rank and to what it has started in its group. @returns whether there was anything to send it to */
+/**
+ * Sends a signal to a rank and to what it has started in its group.
+ * @returns whether there was anything to send it to
+ */
 function signalGroup(pid: number | undefined, signal: NodeJS.Signals | 0): boolean {
   if (pid === undefined) return false;
   try {

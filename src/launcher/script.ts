@@ -1,4 +1,6 @@
-/** Checks that a script can be run before any rank is started, so that there is one message and not one from each rank. */
+/**
+ * Checks that a script can be run before any rank is started, so that there is one message and not one from each rank.
+ */
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { argumentTypeError, show } from '../errors.ts';

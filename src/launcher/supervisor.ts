@@ -1,17 +1,19 @@
 /**
  * Watches the ranks of one job, of whatever kind, and decides how the job ends: the first failure ends it.
  *
- * A rank that exits with a code other than 0, or by a signal, is declared failed in the control memory and everybody is woken, so
- * that whoever waits for it gets `ERR_RMA_RANK_FAILED`. The others have a time of grace to end by themselves, then they are asked to
- * (SIGTERM), and a second later killed.
+ * A rank that exits with a code other than 0, or by a signal, is declared failed in the control memory and everybody is
+ * woken, so that whoever waits for it gets `ERR_RMA_RANK_FAILED`. The others have a time of grace to end by themselves,
+ * then they are asked to (SIGTERM), and a second later killed.
  *
- * A rank that exits with 0 and has not finalized is declared failed as well, because others may wait for it for ever; but that
- * alone does not end the job: only if another rank that had joined then fails is the missing `finalize()` reported as the cause.
+ * A rank that exits with 0 and has not finalized is declared failed as well, because others may wait for it for ever;
+ * but that alone does not end the job: only if another rank that had joined then fails is the missing `finalize()`
+ * reported as the cause.
  *
  * When the job's time is up, the ranks are asked what they wait in (reports.ts) before they are told to end.
  *
- * Peers may notice a death before this process does, fail of it, and be collected first or in the same turn of the event loop.
- * Therefore the verdict is left until the turn is over, and the rank that FAILED in the control memory names is given a moment to be collected.
+ * Peers may notice a death before this process does, fail of it, and be collected first or in the same turn of the
+ * event loop. Therefore the verdict is left until the turn is over, and the rank that FAILED in the control memory
+ * names is given a moment to be collected.
  */
 import { constants } from 'node:os';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from '../comm/bootstrap/control.ts';
@@ -216,7 +218,9 @@ export class Supervisor {
     }
   }
 
-  /** Says how many ranks besides the `named` ones the failure took with it: they failed after it, or were told to end. */
+  /**
+   * Says how many ranks besides the `named` ones the failure took with it: they failed after it, or were told to end.
+   */
   #othersInWords(...named: number[]): string {
     const others = [...this.#endings.keys()].filter(
       (rank) => !named.includes(rank) && (this.#told.has(rank) || failed(this.#endings[rank]!)),
@@ -314,7 +318,10 @@ function failed(ending: Ending): boolean {
   return ending.signal !== undefined || ending.code !== 0;
 }
 
-/** What a process can end with for a rank that has failed with `code`: the system keeps eight bits, and 0 would be a success. */
+/**
+ * What a process can end with for a rank that has failed with `code`: the system keeps eight bits, and 0 would be a
+ * success.
+ */
 function asExitCode(code: number): number {
   return code & 255 || 1;
 }

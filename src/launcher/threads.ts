@@ -1,8 +1,9 @@
 /**
  * Ranks that are worker threads of this process. They need no addon: everything they share is a `SharedArrayBuffer`.
  *
- * `process.exit` in a worker ends that rank only. A thread gets no signals and has no standard input; where a process would be
- * sent SIGTERM or SIGKILL, a thread is terminated, also in the midst of an endless loop. Options for Node itself are this process's.
+ * `process.exit` in a worker ends that rank only. A thread gets no signals and has no standard input; where a process
+ * would be sent SIGTERM or SIGKILL, a thread is terminated, also in the midst of an endless loop. Options for Node
+ * itself are this process's.
  */
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
@@ -23,9 +24,11 @@ import { Supervisor } from './supervisor.ts';
 const OUTPUT_WITHIN = 1000;
 
 /**
- * Runs a job of thread ranks to its end. This thread's event loop must stay free meanwhile: it serves the ranks' memory to each other.
+ * Runs a job of thread ranks to its end. This thread's event loop must stay free meanwhile: it serves the ranks' memory
+ * to each other.
  *
- * Resolves when no rank is left and their output is written. Rejects with `ERR_ARG` (a wrong option) before anything was started.
+ * Resolves when no rank is left and their output is written. Rejects with `ERR_ARG` (a wrong option) before anything
+ * was started.
  */
 export async function runThreads(options: LaunchOptions): Promise<JobResult> {
   checkLaunch(options);

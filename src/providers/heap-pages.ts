@@ -3,17 +3,20 @@
  * decide when a freed range may be given out again.
  *
  *     page 0              MAGIC, KEY; from ENTERING on, a bit for each member: it is about to map something
- *     an allocation's     LIVE: its serial number plus one, or 0 once it was freed; BYTES, BEFORE: what is in the pages behind;
+ *     an allocation's     LIVE: its serial number plus one, or 0 once it was freed; BYTES, BEFORE: what is in the pages
+ *                         behind;
  *                         from MAPPED on, a bit for each member: it maps them
  *
  * A freed range is used again only when nobody else maps it. Otherwise who still has it mapped (a rank that has not
  * noticed yet that a region was deregistered, or is in the midst of a copy there) would read and write another
  * allocation's memory.
  *
- *     peer, to map:     sets its ENTERING;  looks at LIVE, and ends if it is not the number that it expects;  sets its MAPPED;
+ *     peer, to map:     sets its ENTERING;  looks at LIVE, and ends if it is not the number that it expects;  sets its
+ *                       MAPPED;
  *                       clears its ENTERING;  maps
  *     peer, to unmap:   unmaps;  clears its MAPPED
- *     owner, to free:   clears LIVE;  looks at all ENTERING and at all MAPPED of the range, and keeps it aside while one of them is set
+ *     owner, to free:   clears LIVE;  looks at all ENTERING and at all MAPPED of the range, and keeps it aside while
+ *                       one of them is set
  *
  * Both sides store first and load second, in an order that all agree on (a peer by atomic accesses; the owner by system
  * calls, which take locks and references between the two). So if the owner has not seen a peer's ENTERING, then that

@@ -1,20 +1,26 @@
 /**
  * A bounded queue for any number of producers and consumers, in the memory of one rank.
  *
- * After Dmitry Vyukov's bounded queue: positions TAIL (of the next push) and HEAD (of the next pop) only grow, and each slot has a word SEQUENCE that says
- * whose turn it is. Positions count in twos, modulo 2^32; the lowest bit of TAIL says that the queue is closed. With a ring of R slots, R a power of two:
+ * After Dmitry Vyukov's bounded queue: positions TAIL (of the next push) and HEAD (of the next pop) only grow, and each
+ * slot has a word SEQUENCE that says whose turn it is. Positions count in twos, modulo 2^32; the lowest bit of TAIL
+ * says that the queue is closed. With a ring of R slots, R a power of two:
  *
- * - a push at position p may write its slot when SEQUENCE = p: it takes the position by compare-and-swap on TAIL, puts the entry, flushes, and then stores SEQUENCE = p + 1;
- * - a pop at position p may read it when SEQUENCE = p + 1: it takes the position by compare-and-swap on HEAD, gets the entry, flushes, and stores SEQUENCE = p + 2R.
+ * - a push at position p may write its slot when SEQUENCE = p: it takes the position by compare-and-swap on TAIL, puts
+ *   the entry, flushes, and then stores SEQUENCE = p + 1;
+ * - a pop at position p may read it when SEQUENCE = p + 1: it takes the position by compare-and-swap on HEAD, gets the
+ *   entry, flushes, and stores SEQUENCE = p + 2R.
  *
- * So a slot has one writer or one reader at a time, and who is next sees all that the one before has done: the flush completes the transfer before the store that
- * lets the next one in. The compare-and-swap on TAIL fails once the queue is closed: what was pushed before is popped, and nothing is pushed after.
+ * So a slot has one writer or one reader at a time, and who is next sees all that the one before has done: the flush
+ * completes the transfer before the store that lets the next one in. The compare-and-swap on TAIL fails once the queue
+ * is closed: what was pushed before is popped, and nothing is pushed after.
  *
- * Waiting: a rank that finds the queue empty (full) sets its word in the list of waiting consumers (producers) and looks again before it sleeps; whoever has
- * pushed (popped) looks at the list afterwards, takes one rank out by exchanging its word for 0, and wakes it. All of these are atomic operations in one
- * order, so the sleeper finds the entry or is found. One that was woken for nothing (somebody was faster) enlists again. One wake-up may stand for several
- * entries, though: a push that overtakes a slower one wakes a consumer in vain, and a rank can be taken out twice before it has run. So whoever has
- * waited hands on: when it is served, or gives up, and there is more, it wakes the next one.
+ * Waiting: a rank that finds the queue empty (full) sets its word in the list of waiting consumers (producers) and
+ * looks again before it sleeps; whoever has pushed (popped) looks at the list afterwards, takes one rank out by
+ * exchanging its word for 0, and wakes it. All of these are atomic operations in one order, so the sleeper finds the
+ * entry or is found. One that was woken for nothing (somebody was faster) enlists again. One wake-up may stand for
+ * several entries, though: a push that overtakes a slower one wakes a consumer in vain, and a rank can be taken out
+ * twice before it has run. So whoever has waited hands on: when it is served, or gives up, and there is more, it wakes
+ * the next one.
  */
 import type { Communicator } from '../comm/communicator.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
@@ -29,7 +35,10 @@ import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '
 import { Window } from '../window/window.ts';
 import { agree, type PlaceOptions, readPlace, ringLength, Words } from './words.ts';
 
-/** Words: positions, the number of waiting ranks of either kind; then the lists of them, then the sequences. Each hot word has a cache line. */
+/**
+ * Words: positions, the number of waiting ranks of either kind; then the lists of them, then the sequences. Each hot
+ * word has a cache line.
+ */
 const LINE = 16;
 const TAIL = 0;
 const HEAD = LINE;
@@ -46,7 +55,10 @@ export interface QueueOptions extends PlaceOptions {
   readonly length?: number;
 }
 
-/** Ranks that wait for one thing: the number of them is in the word `count`, and each has a word of its own behind `list`. */
+/**
+ * Ranks that wait for one thing: the number of them is in the word `count`, and each has a word of its own behind
+ * `list`.
+ */
 class Sleepers {
   #words: Words;
   #count: number;
@@ -114,7 +126,8 @@ class Sleepers {
 }
 
 /**
- * A first-in, first-out queue of at most `capacity` entries, which are typed arrays of one length. Any rank can push and pop.
+ * A first-in, first-out queue of at most `capacity` entries, which are typed arrays of one length. Any rank can push
+ * and pop.
  *
  *     const tasks = await BoundedQueue.create(world, Int32Array, 1024, { length: 2 });
  *     await tasks.push(Int32Array.of(from, to));           // waits while the queue is full
@@ -206,8 +219,8 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
   /**
    * Waits until the queue has room, and appends an entry.
    * Cost: four atomic operations and a put at the owner, if there is room and no rank waits.
-   * Errors: `TypeError`, `RangeError` (entry, options); `ERR_RMA_SYNC` (closed); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`. After an
-   * error, the entry is not in the queue.
+   * Errors: `TypeError`, `RangeError` (entry, options); `ERR_RMA_SYNC` (closed); `ERR_RMA_TIMEOUT`, the signal's
+   * reason, `ERR_RMA_RANK_FAILED`. After an error, the entry is not in the queue.
    */
   async push(entry: T, options?: WaitOptions): Promise<void> {
     const wait = readWait('BoundedQueue.push', options);
@@ -237,8 +250,10 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Waits for an entry, removes the first one and returns it; returns `undefined` once the queue is closed and empty. Cost: as `push`.
-   * Errors: `TypeError`, `RangeError` (options); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`. After an error, no entry was removed.
+   * Waits for an entry, removes the first one and returns it; returns `undefined` once the queue is closed and empty.
+   * Cost: as `push`.
+   * Errors: `TypeError`, `RangeError` (options); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`. After
+   * an error, no entry was removed.
    */
   async pop(options?: WaitOptions): Promise<T | undefined> {
     const wait = readWait('BoundedQueue.pop', options);
@@ -271,7 +286,10 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     }
   }
 
-  /** Closes the queue: later pushes fail, and the entries in it can still be popped. Any rank may call it, more than once. Never waits. */
+  /**
+   * Closes the queue: later pushes fail, and the entries in it can still be popped. Any rank may call it, more than
+   * once. Never waits.
+   */
   close(): void {
     this.#words.or(TAIL, CLOSED);
     this.#consumers.wakeAll();

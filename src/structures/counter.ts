@@ -5,13 +5,17 @@ import { argumentTypeError, show } from '../errors.ts';
 import { agree, type PlaceOptions, readPlace, Words } from './words.ts';
 
 /**
- * A 32-bit counter that all ranks can add to, for tickets, identifiers or progress; it wraps around. Each `add` counts exactly once and returns a value
- * that no other `add` returns (except for additions of zero, and until the counter has wrapped around).
+ * A 32-bit counter that all ranks can add to, for tickets, identifiers or progress; it wraps around. Each `add` counts
+ * exactly once and returns a value that no other `add` returns (except for additions of zero, and until the counter has
+ * wrapped around).
  */
 export class Counter {
   readonly #words: Words;
 
-  /** Collective: creates a counter with the value 0. Errors: `TypeError`, `RangeError` (options), and those of `Window.allocate`. */
+  /**
+   * Collective: creates a counter with the value 0. Errors: `TypeError`, `RangeError` (options), and those of
+   * `Window.allocate`.
+   */
   static async create(comm: Communicator, options?: PlaceOptions): Promise<Counter> {
     const call = 'Counter.create';
     const place = await agree(call, comm, () => ({ place: readPlace(call, comm, options), shape: {} }));

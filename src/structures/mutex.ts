@@ -1,8 +1,8 @@
 /**
  * A mutex for ranks: first come, first served, and who is served is woken.
  *
- * Whoever wants the mutex draws a ticket, by adding 1 to the word NEXT. Each ticket has a slot, by its number modulo a power of two that is not below the
- * number of ranks. A slot says:
+ * Whoever wants the mutex draws a ticket, by adding 1 to the word NEXT. Each ticket has a slot, by its number modulo a
+ * power of two that is not below the number of ranks. A slot says:
  *
  * - EMPTY: its ticket was not drawn yet, or is used up;
  * - GRANTED: whoever has drawn, or will draw, its ticket has the mutex;
@@ -16,14 +16,17 @@
  *         │               abandoned(r) ──releaser──▶ EMPTY (and on to the next ticket)
  *         └───────────────releaser, ahead of the drawer┘
  *
- * Every change of a slot that two may make at once is a compare-and-swap, so exactly one of them makes it: the drawer announces itself or finds the
- * grant; the releaser grants before the drawer gives up, or finds it gone. Only the holder releases, and it grants the ticket after its own.
+ * Every change of a slot that two may make at once is a compare-and-swap, so exactly one of them makes it: the drawer
+ * announces itself or finds the grant; the releaser grants before the drawer gives up, or finds it gone. Only the
+ * holder releases, and it grants the ticket after its own.
  *
- * No slot serves two tickets at once: a rank has one ticket at most (its own callers queue up here, in `#line`), and one that it has abandoned it
- * takes up again when it comes back, unless that was passed over. So the tickets between the holder's and NEXT are at most as many as ranks.
+ * No slot serves two tickets at once: a rank has one ticket at most (its own callers queue up here, in `#line`), and
+ * one that it has abandoned it takes up again when it comes back, unless that was passed over. So the tickets between
+ * the holder's and NEXT are at most as many as ranks.
  *
- * What the holder stored before its release is seen by the next holder: the grant and its discovery are atomic operations on the slot, in this order, and
- * accesses to windows in between are completed by whoever makes them (unlock, flush), as with any message.
+ * What the holder stored before its release is seen by the next holder: the grant and its discovery are atomic
+ * operations on the slot, in this order, and accesses to windows in between are completed by whoever makes them
+ * (unlock, flush), as with any message.
  *
  * A rank that dies with the mutex keeps it; those that wait end with `ERR_RMA_RANK_FAILED`.
  */
@@ -42,7 +45,10 @@ const abandoned = (rank: number) => -(rank + 2);
 
 /** A mutex that is held, until `release`. */
 export interface MutexHold {
-  /** Releases the mutex and wakes the next rank that waits for it. Never waits; a second call does nothing. Errors: `ERR_WIN` (freed). */
+  /**
+   * Releases the mutex and wakes the next rank that waits for it. Never waits; a second call does nothing. Errors:
+   * `ERR_WIN` (freed).
+   */
   release(): void;
   /** Calls `release`, at the end of a block with `using`. */
   [Symbol.dispose](): void;
@@ -63,7 +69,10 @@ export class Mutex {
   /** A ticket that this rank has drawn and abandoned. */
   #left: number | undefined;
 
-  /** Collective: creates a mutex that no rank holds. Errors: `TypeError`, `RangeError` (options), and those of `Window.allocate`. */
+  /**
+   * Collective: creates a mutex that no rank holds. Errors: `TypeError`, `RangeError` (options), and those of
+   * `Window.allocate`.
+   */
   static async create(comm: Communicator, options?: PlaceOptions): Promise<Mutex> {
     const call = 'Mutex.create';
     const place = await agree(call, comm, () => ({ place: readPlace(call, comm, options), shape: {} }));
@@ -80,9 +89,10 @@ export class Mutex {
   }
 
   /**
-   * Waits for the mutex and acquires it. Cost: three atomic operations at the owner if it is free, and one wake-up for each rank in line before this one.
-   * Errors: `TypeError`, `RangeError` (options); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`; `ERR_WIN` (freed). If a call ends early,
-   * the rank's next call keeps its place in line, until its turn has passed.
+   * Waits for the mutex and acquires it. Cost: three atomic operations at the owner if it is free, and one wake-up for
+   * each rank in line before this one.
+   * Errors: `TypeError`, `RangeError` (options); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`;
+   * `ERR_WIN` (freed). If a call ends early, the rank's next call keeps its place in line, until its turn has passed.
    */
   async lock(options?: WaitOptions): Promise<MutexHold> {
     const wait = readWait('Mutex.lock', options);
@@ -92,8 +102,8 @@ export class Mutex {
   }
 
   /**
-   * Waits for the mutex and acquires it; blocks the thread. Cost and errors: as `lock`, and `ERR_RMA_WOULD_DEADLOCK` if this rank already holds the mutex
-   * or waits for it, since it could not release it meanwhile.
+   * Waits for the mutex and acquires it; blocks the thread. Cost and errors: as `lock`, and `ERR_RMA_WOULD_DEADLOCK` if
+   * this rank already holds the mutex or waits for it, since it could not release it meanwhile.
    */
   lockSync(options?: WaitOptions): MutexHold {
     const wait = readWait('Mutex.lockSync', options);
@@ -108,7 +118,10 @@ export class Mutex {
     return acquisition.hold;
   }
 
-  /** Acquires the mutex if it is free, or returns `undefined`. Never waits. Cost: at most four atomic operations at the owner. Errors: `ERR_WIN` (freed). */
+  /**
+   * Acquires the mutex if it is free, or returns `undefined`. Never waits. Cost: at most four atomic operations at the
+   * owner. Errors: `ERR_WIN` (freed).
+   */
   tryLock(): MutexHold | undefined {
     if (this.#line.length > 0) return undefined;
     const words = this.#words;
@@ -118,7 +131,8 @@ export class Mutex {
       this.#left = undefined;
     }
     const ticket = words.load(NEXT);
-    // The slot is this ticket's: the one before it that shares the slot is that of a rank that has a ticket, and this rank has none.
+    // The slot is this ticket's: the one before it that shares the slot is that of a rank that has a ticket, and this
+    // rank has none.
     if (words.load(this.#slot(ticket)) !== GRANTED) return undefined;
     if (words.compareAndSwap(NEXT, ticket, (ticket + 1) | 0) !== ticket) return undefined;
     words.exchange(this.#slot(ticket), EMPTY);
@@ -127,7 +141,10 @@ export class Mutex {
     return acquisition.hold;
   }
 
-  /** Calls `body` while holding the mutex, releases it however `body` ends, and returns `body`'s result. Errors: as `lock`, and those that `body` throws. */
+  /**
+   * Calls `body` while holding the mutex, releases it however `body` ends, and returns `body`'s result. Errors: as
+   * `lock`, and those that `body` throws.
+   */
   async withLock<R>(body: () => R | Promise<R>, options?: WaitOptions): Promise<R> {
     if (typeof body !== 'function') {
       throw argumentTypeError(`Mutex.withLock: body must be a function, not ${show(body)}`);

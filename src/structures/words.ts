@@ -47,7 +47,8 @@ export function readPlace(
 }
 
 /**
- * Collective: reads the arguments, and makes sure that all ranks have given the same. A rank whose arguments are refused makes the call fail everywhere.
+ * Collective: reads the arguments, and makes sure that all ranks have given the same. A rank whose arguments are
+ * refused makes the call fail everywhere.
  * @param read throws if an argument is wrong; gives the place, and what else has to be the same, by name
  */
 export async function agree(
@@ -94,8 +95,9 @@ export function ringLength(n: number): number {
 }
 
 /**
- * Words of a window, in one `lockAll` epoch from beginning to end. Each call is one atomic operation at the owner, complete when it returns; all
- * ranks see all of them in one order (they are atomic accumulates, each flushed: on memory of this machine, sequentially consistent instructions).
+ * Words of a window, in one `lockAll` epoch from beginning to end. Each call is one atomic operation at the owner,
+ * complete when it returns; all ranks see all of them in one order (they are atomic accumulates, each flushed: on
+ * memory of this machine, sequentially consistent instructions).
  */
 export class Words {
   readonly comm: Communicator;

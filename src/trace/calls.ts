@@ -1,6 +1,6 @@
 /**
- * Recording methods: an object of a traced job gets its own `fence`, `lock`, … that record a span around the class's. Objects of other jobs are as they
- * were, and the class's methods do not know of it.
+ * Recording methods: an object of a traced job gets its own `fence`, `lock`, … that record a span around the class's.
+ * Objects of other jobs are as they were, and the class's methods do not know of it.
  */
 import type { Recorder, SpanDetails } from './recorder.ts';
 
@@ -18,7 +18,10 @@ export interface CallRecord {
 
 type Method = (...args: unknown[]) => unknown;
 
-/** Replaces methods of one object, and their `…Sync` twins, by ones that record. @param done the promise that stands for "nothing was waited for" */
+/**
+ * Replaces methods of one object, and their `…Sync` twins, by ones that record.
+ * @param done the promise that stands for "nothing was waited for"
+ */
 export function recordCalls(
   object: object,
   recorder: Recorder,

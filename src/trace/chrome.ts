@@ -1,8 +1,9 @@
 /**
  * Writes a trace in Chrome's Trace Event Format, which Perfetto (https://ui.perfetto.dev) and chrome://tracing open.
  *
- * Process 1 has a thread for each rank: its lane; with spans that do not nest, more. Process 2 has one for the memory of each rank, where what others put and get arrives. Spans are
- * complete events (`X`), messages and moved bytes flows (`s`, `f`). Times are microseconds with three decimals, since the first event.
+ * Process 1 has a thread for each rank: its lane; with spans that do not nest, more. Process 2 has one for the memory
+ * of each rank, where what others put and get arrives. Spans are complete events (`X`), messages and moved bytes flows
+ * (`s`, `f`). Times are microseconds with three decimals, since the first event.
  *
  * A flow belongs to the span before it in the file that is open at its time. So each flow's end follows its span.
  */

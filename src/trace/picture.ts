@@ -1,9 +1,10 @@
 /**
- * Draws a scene as a message-sequence picture: a lane for each rank, time downwards, boxes for calls and waits, arrows for what passes between ranks. One HTML
- * file that needs nothing else, light or dark as the reader's system is.
+ * Draws a scene as a message-sequence picture: a lane for each rank, time downwards, boxes for calls and waits, arrows
+ * for what passes between ranks. One HTML file that needs nothing else, light or dark as the reader's system is.
  *
- * Time is not to scale: a put takes nanoseconds and a wait may take seconds. Every moment at which something happens gets a row, in order; the longer nothing happens, the greater the
- * distance, by its logarithm. Labels stand right of their lane, and a row moves down until its label is clear of the one above: so none covers another.
+ * Time is not to scale: a put takes nanoseconds and a wait may take seconds. Every moment at which something happens
+ * gets a row, in order; the longer nothing happens, the greater the distance, by its logarithm. Labels stand right of
+ * their lane, and a row moves down until its label is clear of the one above: so none covers another.
  */
 import { type ArrowKind, type Box, microseconds, type Scene, type SceneArrow } from './scene.ts';
 

@@ -1,12 +1,15 @@
 /**
- * What a rank records of its run, if it is traced: spans (epochs, calls, waits), communication calls, and what it tells other ranks or has been told.
+ * What a rank records of its run, if it is traced: spans (epochs, calls, waits), communication calls, and what it tells
+ * other ranks or has been told.
  *
- * There is none in a run that is not traced, and nobody asks for it on the way of a put: windows and communicators of a traced job get recording methods when they are made
- * (window/traced.ts, comm/traced.ts), and what waits is another object (comm/traced.ts). The clock is given: real ranks have the system's monotonic one, which all processes of
- * a host share (clock.ts); ranks in virtual time have theirs.
+ * There is none in a run that is not traced, and nobody asks for it on the way of a put: windows and communicators of a
+ * traced job get recording methods when they are made (window/traced.ts, comm/traced.ts), and what waits is another
+ * object (comm/traced.ts). The clock is given: real ranks have the system's monotonic one, which all processes of a
+ * host share (clock.ts); ranks in virtual time have theirs.
  *
- * Two ranks need not agree on anything for an arrow between them: each counts what it has sent to, or seen from, each other one on a channel, and the n-th of one is the n-th of the
- * other. Times are taken before the store that tells, and after the load that sees, so an arrow never points back in time.
+ * Two ranks need not agree on anything for an arrow between them: each counts what it has sent to, or seen from, each
+ * other one on a channel, and the n-th of one is the n-th of the other. Times are taken before the store that tells,
+ * and after the load that sees, so an arrow never points back in time.
  */
 import { Kind, type Recording, RingWriter, readRing, ringBytes } from './ring.ts';
 
@@ -110,7 +113,10 @@ export class Recorder {
   }
 }
 
-/** A recorder into memory of this process, and what it has recorded so far. For ranks that end when it does: a world of one, ranks in virtual time. */
+/**
+ * A recorder into memory of this process, and what it has recorded so far. For ranks that end when it does: a world of
+ * one, ranks in virtual time.
+ */
 export function recordInMemory(
   rank: number,
   clock: Clock,

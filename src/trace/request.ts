@@ -1,4 +1,7 @@
-/** Whether a run is to be traced: `onesided run --trace`, or `ONESIDED_TRACE` and `ONESIDED_TRACE_EVENTS` in the environment. */
+/**
+ * Whether a run is to be traced: `onesided run --trace`, or `ONESIDED_TRACE` and `ONESIDED_TRACE_EVENTS` in the
+ * environment.
+ */
 import { resolve } from 'node:path';
 import { argumentRangeError, show } from '../errors.ts';
 import { defaultEvents, MAX_EVENTS, MIN_EVENTS } from './ring.ts';

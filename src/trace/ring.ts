@@ -1,12 +1,15 @@
 /**
- * The memory that one rank records into: a ring of records of fixed size, and a table of texts. Made before the rank starts, by whoever will read it (the launcher, the
- * first rank), so what a rank has recorded outlives it, however it ends.
+ * The memory that one rank records into: a ring of records of fixed size, and a table of texts. Made before the rank
+ * starts, by whoever will read it (the launcher, the first rank), so what a rank has recorded outlives it, however it
+ * ends.
  *
- * A record is eight doubles, one cache line: a store each, no encoding, nothing allocated. Texts (names of calls, windows, what a wait is for) are written once into the table,
- * and records name them by number. When the ring is full, the newest record takes the place of the oldest; when the table is full, further texts are `…`. Both are counted.
+ * A record is eight doubles, one cache line: a store each, no encoding, nothing allocated. Texts (names of calls,
+ * windows, what a wait is for) are written once into the table, and records name them by number. When the ring is full,
+ * the newest record takes the place of the oldest; when the table is full, further texts are `…`. Both are counted.
  *
- * One writer, the rank. It stores a record, and only then the count, by an atomic store. A reader after the rank's end sees all of it. A reader beside a rank that still
- * records (another rank, when the job has failed) loads the count, copies the ring, and loads the count again: what may have been overwritten meanwhile is left out.
+ * One writer, the rank. It stores a record, and only then the count, by an atomic store. A reader after the rank's end
+ * sees all of it. A reader beside a rank that still records (another rank, when the job has failed) loads the count,
+ * copies the ring, and loads the count again: what may have been overwritten meanwhile is left out.
  */
 
 /** What a record is. The fields that are not named here mean the same in all of them. */
@@ -17,10 +20,16 @@ export const Kind = Object.freeze({
   WAIT: 3,
   /** The span of that number ends; `name` says by which error, if by one. */
   END: 4,
-  /** A communication call; `value` is how long it took. `OPERATION_DONE` where its bytes are at the target when it returns. */
+  /**
+   * A communication call; `value` is how long it took. `OPERATION_DONE` where its bytes are at the target when it
+   * returns.
+   */
   OPERATION: 5,
   OPERATION_DONE: 6,
-  /** This rank tells `peer` something, or has seen what `peer` has told it; `value` counts them, by pair. With `peer` −1 at the receiver, the count alone names it. */
+  /**
+   * This rank tells `peer` something, or has seen what `peer` has told it; `value` counts them, by pair. With `peer` −1
+   * at the receiver, the count alone names it.
+   */
   SENT: 7,
   SEEN: 8,
   /** The lock of `peer`'s part; `place` is 1 if exclusive; `value` is 1 if this rank had to wait for it. */
@@ -176,7 +185,10 @@ export interface Recording {
   readonly textsLost: number;
 }
 
-/** A copy of what is in a ring now. `read` gives its first bytes as they are when it is called: the rank may still be recording. */
+/**
+ * A copy of what is in a ring now. `read` gives its first bytes as they are when it is called: the rank may still be
+ * recording.
+ */
 export function readRing(rank: number, bytes: number, read: (bytes: number) => Uint8Array): Recording {
   const copy = read(bytes);
   const before = headerOf(copy);
@@ -184,7 +196,8 @@ export function readRing(rank: number, bytes: number, read: (bytes: number) => U
     return { rank, records: new Float64Array(0), count: 0, texts: [''], dropped: 0, textsLost: 0 };
   const { events, written } = before;
   const after = headerOf(read(HEADER_BYTES))!;
-  // Whether the rank lives or not, it may have been storing one more record than it counted, in the place of the oldest.
+  // Whether the rank lives or not, it may have been storing one more record than it counted, in the place of the
+  // oldest.
   const oldest = Math.max(0, after.written + 1 - events);
   const kept = Math.max(0, written - oldest);
   const ring = new Float64Array(copy.buffer, copy.byteOffset + RECORDS_AT, FIELDS * events);

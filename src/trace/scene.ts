@@ -1,6 +1,6 @@
 /**
- * What a message-sequence picture shows of a trace: one fence of a window with the epoch that it ends, one lock with all that stood in line for it, or one round of start, complete, post and
- * wait.
+ * What a message-sequence picture shows of a trace: one fence of a window with the epoch that it ends, one lock with
+ * all that stood in line for it, or one round of start, complete, post and wait.
  */
 import { RmaError } from '../errors.ts';
 import type { Trace, TraceSpan } from './file.ts';

@@ -1,11 +1,14 @@
 /**
- * From what each rank has recorded to what happened between them: spans that nest, and arrows from one rank's span to another's.
+ * From what each rank has recorded to what happened between them: spans that nest, and arrows from one rank's span to
+ * another's.
  *
- * A span whose beginning is no longer in the ring is left out. One that was never ended (its rank was killed in it, or the trace was written before) lasts to the end of the trace, and says
- * `unfinished`. Spans of one rank can overlap without nesting, where it awaits several promises: then they get lanes of their own.
+ * A span whose beginning is no longer in the ring is left out. One that was never ended (its rank was killed in it, or
+ * the trace was written before) lasts to the end of the trace, and says `unfinished`. Spans of one rank can overlap
+ * without nesting, where it awaits several promises: then they get lanes of their own.
  *
- * Who passed a lock on to whom nobody records, since its holder need not know who waits. It is found by the times: whoever waited for it got it by the last release before.
- * Notifications are anonymous too, and are taken in the order in which they were given.
+ * Who passed a lock on to whom nobody records, since its holder need not know who waits. It is found by the times:
+ * whoever waited for it got it by the last release before. Notifications are anonymous too, and are taken in the order
+ * in which they were given.
  */
 import { FIELDS, Field, Kind, type Recording } from './ring.ts';
 
@@ -286,7 +289,10 @@ function keyOf(name: string, scope: string, from: number, to: number, count: num
   return `${name}|${scope}|${from}|${to}|${count}`;
 }
 
-/** A scope is the id of a window or communicator, which is the same at all ranks, and its name there. Those of channels are ids alone. */
+/**
+ * A scope is the id of a window or communicator, which is the same at all ranks, and its name there. Those of channels
+ * are ids alone.
+ */
 function scopeArgs(scope: string): Record<string, string> {
   if (scope === '') return {};
   const bar = scope.indexOf('|');

@@ -1,6 +1,7 @@
 /**
- * Accumulates of any number of elements, in any layout: in native code where there is an addon and more than a few, else one by one.
- * Integers are updated by atomic instructions (atomic.ts), floating-point numbers and pairs under lock stripes (stripes.ts).
+ * Accumulates of any number of elements, in any layout: in native code where there is an addon and more than a few,
+ * else one by one. Integers are updated by atomic instructions (atomic.ts), floating-point numbers and pairs under lock
+ * stripes (stripes.ts).
  */
 import { combineNumber } from '../datatype/arithmetic.ts';
 import { DATA_SIZES, PAIR_PARTS, partOf, type TypedArray } from '../datatype/base.ts';
@@ -36,8 +37,8 @@ export interface BulkKernels {
     origin: ArrayBufferView,
   ): void;
   /**
-   * `accumulateAt` of consecutive elements on all sides, from the beginning of origin and result. The numbers stand in `accumulatePlan`: `[op, type, targetByte,
-   * count, base, me]`. For what is under stripes.
+   * `accumulateAt` of consecutive elements on all sides, from the beginning of origin and result. The numbers stand in
+   * `accumulatePlan`: `[op, type, targetByte, count, base, me]`. For what is under stripes.
    */
   accumulateRun(
     target: ArrayBufferView,
@@ -73,8 +74,9 @@ function isUnderStripes(type: number): boolean {
 }
 
 /**
- * Combines the elements of `from` in `origin` into those of `to` at byte `at` of the views of `part`; the caller has checked ranges, types,
- * alignment and operation. `result` gets what was there, at the places of `into`. Origin and result may be arrays of bytes, with elements anywhere.
+ * Combines the elements of `from` in `origin` into those of `to` at byte `at` of the views of `part`; the caller has
+ * checked ranges, types, alignment and operation. `result` gets what was there, at the places of `into`. Origin and
+ * result may be arrays of bytes, with elements anywhere.
  * Errors: that of a failed rank.
  */
 export function accumulateElements(
@@ -122,7 +124,10 @@ export function accumulateElements(
   }
 }
 
-/** Consecutive elements that are under stripes. @returns how many are done: fewer than all if a stripe stayed locked for some time */
+/**
+ * Consecutive elements that are under stripes.
+ * @returns how many are done: fewer than all if a stripe stayed locked for some time
+ */
 function accumulateRun(
   part: RemotePart,
   at: number,
@@ -145,8 +150,8 @@ function accumulateRun(
 }
 
 /**
- * The `n` doubles of `origin`, an array of the program's, one after the other on all sides: what `accumulateElements` does for them, without a look at anything. `at` is a multiple of
- * 8, and the elements lie within the part.
+ * The `n` doubles of `origin`, an array of the program's, one after the other on all sides: what `accumulateElements`
+ * does for them, without a look at anything. `at` is a multiple of 8, and the elements lie within the part.
  */
 export function accumulateDoubles(
   part: RemotePart,
@@ -255,7 +260,10 @@ function updateWhole(
   if (result !== undefined) writeScalar(result, type, into, before);
 }
 
-/** A floating-point number. What is only moved is moved as bits; it becomes a number where there is something to calculate. */
+/**
+ * A floating-point number. What is only moved is moved as bits; it becomes a number where there is something to
+ * calculate.
+ */
 function updateBits(
   part: RemotePart,
   at: number,
@@ -280,8 +288,8 @@ function updateBits(
 }
 
 /**
- * Applies `op` to one double and returns what was there. Doubles that are loaded and stored keep their bits, also as numbers (test/transfer/bits.test.ts
- * looks whether they do), singles do not.
+ * Applies `op` to one double and returns what was there. Doubles that are loaded and stored keep their bits, also as
+ * numbers (test/transfer/bits.test.ts looks whether they do), singles do not.
  * @param offset of the element in the part, in bytes
  */
 export function updateDouble(

@@ -1,4 +1,7 @@
-/** Words where the results of a window's requests come: of atomics, and of reads that the library itself needs. Made with the first of them. */
+/**
+ * Words where the results of a window's requests come: of atomics, and of reads that the library itself needs. Made
+ * with the first of them.
+ */
 import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 

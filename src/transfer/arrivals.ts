@@ -76,7 +76,10 @@ export class Arrivals {
     this.cq.reqNotify();
   }
 
-  /** Posts as many receives again as there are, when few are left. The watermark's event is there to wake this rank; what is left, a look says. */
+  /**
+   * Posts as many receives again as there are, when few are left. The watermark's event is there to wake this rank;
+   * what is left, a look says.
+   */
   #refill(): void {
     if (this.srq.posted >= WATERMARK || this.#receives >= this.#most) return;
     this.refills++;

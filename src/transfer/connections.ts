@@ -135,7 +135,10 @@ export class Connections {
     }
   }
 
-  /** Connects to each rank when something is first sent to it: there are as many connections as pairs of ranks that talk. */
+  /**
+   * Connects to each rank when something is first sent to it: there are as many connections as pairs of ranks that
+   * talk.
+   */
   connectLater(meeting: Meeting, lids: readonly number[]): void {
     this.#lids = lids;
     this.#meeting = meeting;

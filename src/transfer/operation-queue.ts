@@ -1,14 +1,19 @@
 /**
- * Operations that are not carried out when they are issued, but sent to the target as one message and carried out there, in the order of the calls, by the target's
- * processor: what the deferred fence and the two-sided lock do (dissertation §4.3, §6.2). operation-server.ts is the other end.
+ * Operations that are not carried out when they are issued, but sent to the target as one message and carried out
+ * there, in the order of the calls, by the target's processor: what the deferred fence and the two-sided lock do
+ * (dissertation §4.3, §6.2). operation-server.ts is the other end.
  *
- * What is written is copied when it is queued, so origins of puts and accumulates may be used again at once; what is fetched comes with the answer.
+ * What is written is copied when it is queued, so origins of puts and accumulates may be used again at once; what is
+ * fetched comes with the answer.
  *
- * A message is a header of 8 bytes, which whoever sends it may use, and then for each operation, all numbers in the byte order of the machine:
+ * A message is a header of 8 bytes, which whoever sends it may use, and then for each operation, all numbers in the
+ * byte order of the machine:
  *
- *   64 bits   kind | base type << 8 | operation << 16, a 32-bit word, and the number of elements (of places, for PUT and GET), another one
+ *   64 bits   kind | base type << 8 | operation << 16, a 32-bit word, and the number of elements (of places, for PUT
+ *             and GET), another one
  *   64 bits   the byte of the target's part that the places are counted from
- *   places    pairs of 64-bit numbers (start, bytes) for PUT and GET; for ACCUMULATE and FETCH 32-bit offsets of elements, or none if they are one after the other
+ *   places    pairs of 64-bit numbers (start, bytes) for PUT and GET; for ACCUMULATE and FETCH 32-bit offsets of
+ *             elements, or none if they are one after the other
  *   payload   for all but GET and SIGNAL
  *
  * Each of the last two begins at a multiple of 8.

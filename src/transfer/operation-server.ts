@@ -25,7 +25,10 @@ export class OperationServer {
     this.#signal = signal;
   }
 
-  /** Carries out all operations of a message, in their order. Ranges and alignment were checked at the origin. @returns what they fetch */
+  /**
+   * Carries out all operations of a message, in their order. Ranges and alignment were checked at the origin.
+   * @returns what they fetch
+   */
   serve(message: Uint8Array): Uint8Array {
     // Messages begin at a multiple of 8 of a buffer of their own.
     const { buffer, byteOffset, length } = message.byteOffset % 8 === 0 ? message : message.slice();

@@ -23,7 +23,9 @@ export class Registrations {
   #part: { readonly buffer: ArrayBufferLike; readonly region: MemoryRegion } | undefined;
   /** A registration waits until nothing is outstanding; so does everything else. */
   #draining = false;
-  /** The last array of `remember`, all bytes of its buffer, and their registration, if it was needed and is still there. */
+  /**
+   * The last array of `remember`, all bytes of its buffer, and their registration, if it was needed and is still there.
+   */
   #lastOrigin: TypedArray | undefined;
   #lastBytes: Uint8Array = new Uint8Array(0);
   #lastRegion: MemoryRegion | undefined;

@@ -1,15 +1,17 @@
 /**
  * One rank's part of a window, mapped here: typed views over it, and copies that allocate nothing.
  *
- * Stores through these views are plain stores. On x86-64 they become visible in program order, on other machines before the
- * next atomic access (`memoryFence`, a lock's release, a barrier's flag): every synchronization call contains one.
+ * Stores through these views are plain stores. On x86-64 they become visible in program order, on other machines before
+ * the next atomic access (`memoryFence`, a lock's release, a barrier's flag): every synchronization call contains one.
  */
 import type { TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
 import { type CopyKernels, copyLong } from '../datatype/copy.ts';
 import { type Place, placeOf } from '../datatype/scalars.ts';
 
-/** Copies of at most this many elements are loops; longer ones `TypedArray.set`, which has a fixed cost of some 15 ns. */
+/**
+ * Copies of at most this many elements are loops; longer ones `TypedArray.set`, which has a fixed cost of some 15 ns.
+ */
 const LOOP = 32;
 
 export class RemotePart {
@@ -85,8 +87,8 @@ export class RemotePart {
 type Kernels = CopyKernels | undefined;
 
 /**
- * Copies the `n` elements of `from`, which is all of them, to `to[at]`, … Both are of one element type; the caller has checked the range. One function a type, so
- * that each loop sees one kind of array only.
+ * Copies the `n` elements of `from`, which is all of them, to `to[at]`, … Both are of one element type; the caller has
+ * checked the range. One function a type, so that each loop sees one kind of array only.
  */
 export function storeF64(to: Float64Array, at: number, from: Float64Array, n: number, kernels: Kernels): void {
   if (n > LOOP) copyLong(to, at, from, 0, n, 8, kernels);

@@ -1,21 +1,25 @@
 /**
  * Accumulates by requests alone: the target's processor takes no part, so they go on while it computes.
  *
- * On a device, its atomics and the processor's do not agree, so whatever must be atomic is done by the device, also a rank's accumulates to its own part.
+ * On a device, its atomics and the processor's do not agree, so whatever must be atomic is done by the device, also a
+ * rank's accumulates to its own part.
  *
- * - 64-bit integers: SUM and NO_OP are one fetch-and-add an element; every other operation a fetch-and-add of nothing, then compare-and-swap until nobody came between;
- *   `compareAndSwap` is one. All of them are atomics of the device on the element itself, so they agree with each other.
- *   Unless the window's accumulates are to be in bulk: then they are as all other types.
+ * - 64-bit integers: SUM and NO_OP are one fetch-and-add an element; every other operation a fetch-and-add of nothing,
+ *   then compare-and-swap until nobody came between; `compareAndSwap` is one. All of them are atomics of the device on
+ *   the element itself, so they agree with each other. Unless the window's accumulates are to be in bulk: then they are
+ *   as all other types.
  * - All other types: the element's stripe is locked (remote-stripes.ts), what is to change is read, combined here,
  *   written back, and
  *   the stripe released by a fetch-and-add on the same connection behind the writes. Who needs several stripes takes
  *   them in ascending order, and
- *   holds none while it waits for one of a lower number, so nobody waits in a circle. Everybody uses the stripes for these types, so all of them are atomic towards each other.
+ *   holds none while it waits for one of a lower number, so nobody waits in a circle. Everybody uses the stripes for
+ *   these types, so all of them are atomic towards each other.
  *
- * Memory order. A read or an atomic behind a write of the same connection sees it (InfiniBand's ordering rules; so does the release), and whoever acquires the stripe next
- * reads after its own compare-and-swap was answered.
+ * Memory order. A read or an atomic behind a write of the same connection sees it (InfiniBand's ordering rules; so does
+ * the release), and whoever acquires the stripe next reads after its own compare-and-swap was answered.
  *
- * Cost: one round trip for SUM of 64-bit integers, two or three for their other operations, four for the rest; elements of one call share them.
+ * Cost: one round trip for SUM of 64-bit integers, two or three for their other operations, four for the rest; elements
+ * of one call share them.
  */
 import { combineBigInt } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
@@ -88,8 +92,9 @@ export class RequestUpdates {
   }
 
   /**
-   * Begins an accumulate to byte `at` of a region, which is the rank's part if none is given; arguments have been checked. Origin and result may be arrays of bytes.
-   * Whoever reaches an element must name it by the same `at`: its stripe follows from that.
+   * Begins an accumulate to byte `at` of a region, which is the rank's part if none is given; arguments have been
+   * checked. Origin and result may be arrays of bytes. Whoever reaches an element must name it by the same `at`: its
+   * stripe follows from that.
    */
   accumulate(
     origin: TypedArray,
@@ -129,8 +134,8 @@ export class RequestUpdates {
 
   /**
    * Whether elements are updated by the device's own atomics. Not by count: between the read and the write of an update
-   * under a stripe, an atomic of the device on the same element would be lost, and it does not look at stripes; if it did,
-   * a single one would take three round trips in place of one. So each type goes one way in a window.
+   * under a stripe, an atomic of the device on the same element would be lost, and it does not look at stripes; if it
+   * did, a single one would take three round trips in place of one. So each type goes one way in a window.
    */
   #isByDevice({ base }: Side): boolean {
     return !this.#inBulk && (base === TypeCode.INT64 || base === TypeCode.UINT64);
@@ -268,7 +273,8 @@ export class RequestUpdates {
     writes: boolean,
     change: (part: RemotePart, place: number) => void,
   ): HoldingSteps {
-    // The copy begins at an address that is a multiple of 8, so that elements in it are aligned as they are there; what is before the first of them is not read.
+    // The copy begins at an address that is a multiple of 8, so that elements in it are aligned as they are there; what
+    // is before the first of them is not read.
     const skew = skewOf(target);
     const begin = Math.floor((at + Math.min(0, to.low) + skew) / 8) * 8 - skew;
     const first = at + to.low - begin;

@@ -5,15 +5,15 @@
  * A put is an RDMA write for each run of bytes, within a fence epoch one with immediate, which raises a completion at
  * the target (arrivals.ts; dissertation §6.3.3). Short runs go inline; for longer ones, and for gets, the origin's
  * memory is registered, and the registration kept for the next time (registrations.ts). At most `DEPTH` requests are
- * outstanding to a target; what comes on top waits here, so that put and get never wait (the program limits their number
- * by `flush`: each takes some 200 bytes). Nor do they fail with a connection: what is lost is said by what waits for it,
- * each time.
+ * outstanding to a target; what comes on top waits here, so that put and get never wait (the program limits their
+ * number by `flush`: each takes some 200 bytes). Nor do they fail with a connection: what is lost is said by what waits
+ * for it, each time.
  *
  * Atomics (and reads whose result the library itself needs) leave what was there in a word (answers.ts) and call back.
  * What takes several requests, one after the other, is a task (request-tasks.ts).
  *
- * A put or get of consecutive bytes has a way of its own that allocates nothing: `putPlain`, `getPlain`. Whatever else is
- * posted takes the one way through `#post`.
+ * A put or get of consecutive bytes has a way of its own that allocates nothing: `putPlain`, `getPlain`. Whatever else
+ * is posted takes the one way through `#post`.
  */
 
 import type { ProcessorTime } from '../comm/job.ts';
@@ -58,12 +58,14 @@ function* until(left: Left): Generator<void, void> {
 }
 
 /**
- * How far operations are complete when a flush is: at this rank; also in the targets' memory; or so that each target finds
- * in memory what was put there before the notification that is sent to it next.
+ * How far operations are complete when a flush is: at this rank; also in the targets' memory; or so that each target
+ * finds in memory what was put there before the notification that is sent to it next.
  */
 type Extent = 'here' | 'in memory' | 'notified';
 
-/** Complete when nothing is outstanding to `rank`, or, without it, to any rank: then it is complete at the targets too. */
+/**
+ * Complete when nothing is outstanding to `rank`, or, without it, to any rank: then it is complete at the targets too.
+ */
 class Flush implements Operation {
   readonly #requests: RequestTransfer;
   readonly #rank: number | undefined;
@@ -116,7 +118,10 @@ const ALONE: Patience = {
   timeout: Number.POSITIVE_INFINITY,
 };
 
-/** Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting. Ranks are the window's. */
+/**
+ * Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting.
+ * Ranks are the window's.
+ */
 export interface RequestTrace {
   posted(rank: number): void;
   completed(rank: number): void;
@@ -349,7 +354,10 @@ export class RequestTransfer {
     return this.#scratches.take(bytes);
   }
 
-  /** Posts a read of `bytes` bytes from byte `at` + `place` of a region to `place` in the memory `local`. The generator ends when they are there. */
+  /**
+   * Posts a read of `bytes` bytes from byte `at` + `place` of a region to `place` in the memory `local`. The generator
+   * ends when they are there.
+   */
   read(
     rank: number,
     at: number,
@@ -368,7 +376,10 @@ export class RequestTransfer {
     return until(left);
   }
 
-  /** Posts writes of all that `to` covers, from byte `place` on in the memory `local`, to byte `at` + `place` of a region. */
+  /**
+   * Posts writes of all that `to` covers, from byte `place` on in the memory `local`, to byte `at` + `place` of a
+   * region.
+   */
   write(
     rank: number,
     at: number,
@@ -389,7 +400,10 @@ export class RequestTransfer {
     return until(left);
   }
 
-  /** Posts a write of a word, given as two halves. The generator ends when the target's device has it; a read that is posted behind it finds it in memory. */
+  /**
+   * Posts a write of a word, given as two halves. The generator ends when the target's device has it; a read that is
+   * posted behind it finds it in memory.
+   */
   store({ rank, rkey, address }: RemoteWord, lo: number, hi: number): Generator<void, void> {
     const left = { count: 0 };
     this.#track(rank, left, (qp, id) => {
@@ -487,7 +501,10 @@ export class RequestTransfer {
     this.#job.processor?.letPass();
   }
 
-  /** Raises the target's count of signals, after all that was put there before: requests of one queue pair are carried out in order. */
+  /**
+   * Raises the target's count of signals, after all that was put there before: requests of one queue pair are carried
+   * out in order.
+   */
   signal(rank: number): void {
     this.#notify(rank, SIGNAL, false);
   }
@@ -592,8 +609,9 @@ export class RequestTransfer {
   }
 
   /**
-   * Tells a rank something, behind all that was begun there before. Writes take effect in their order; a read or an atomic need not have been carried out when a write behind it arrives
-   * (InfiniBand's ordering rules), unless that one waits for it (`FENCE`).
+   * Tells a rank something, behind all that was begun there before. Writes take effect in their order; a read or an
+   * atomic need not have been carried out when a write behind it arrives (InfiniBand's ordering rules), unless that one
+   * waits for it (`FENCE`).
    * @param what 0 or 1
    */
   tell(rank: number, what: number): void {
@@ -605,7 +623,10 @@ export class RequestTransfer {
     this.#notify(rank, COMPLETED, true);
   }
 
-  /** A write of no bytes, with immediate. @param behindReads also those that are outstanding when it is posted are carried out before it */
+  /**
+   * A write of no bytes, with immediate.
+   * @param behindReads also those that are outstanding when it is posted are carried out before it
+   */
   #notify(rank: number, immediate: number, behindReads: boolean): void {
     const { rkey, address } = this.#regions!.of(rank);
     this.#post(rank, (qp) => {
@@ -620,7 +641,8 @@ export class RequestTransfer {
   }
 
   /**
-   * Sends a message to each rank that a fenced put was sent to since the last call, behind it: requests of one queue pair are carried out in order.
+   * Sends a message to each rank that a fenced put was sent to since the last call, behind it: requests of one queue
+   * pair are carried out in order.
    * @returns 1 for each of those ranks, 0 for the others
    */
   sendFinishes(): Int32Array {
@@ -645,7 +667,10 @@ export class RequestTransfer {
     this.#post(rank, (qp) => qp.wrSendImm(rank, SendFlag.SIGNALED, FINISH));
   }
 
-  /** Tells a rank that this one has come to the fence: a write, which nobody looks for among the messages of its connection. */
+  /**
+   * Tells a rank that this one has come to the fence: a write, which nobody looks for among the messages of its
+   * connection.
+   */
   flag(rank: number): void {
     this.#notify(rank, FLAG, false);
   }

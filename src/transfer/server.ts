@@ -1,9 +1,11 @@
 /**
- * Requests on another rank's private memory, served by a thread in the owner's process (native/server.cc, which has the other side and the
- * argument why no wake-up is lost). Atomic operations go this way, and puts and gets where processes may not be attached to.
+ * Requests on another rank's private memory, served by a thread in the owner's process (native/server.cc, which has the
+ * other side and the argument why no wake-up is lost). Atomic operations go this way, and puts and gets where processes
+ * may not be attached to.
  *
- * They stand in shared memory of the owner: a line with the bell, then one slot for each rank of the job, then lock stripes. A slot is written by its rank and, while
- * STATE is POSTED, by the thread. A rank has one request under way at a time in each, because it waits for the answer.
+ * They stand in shared memory of the owner: a line with the bell, then one slot for each rank of the job, then lock
+ * stripes. A slot is written by its rank and, while STATE is POSTED, by the thread. A rank has one request under way at
+ * a time in each, because it waits for the answer.
  */
 import type { Block } from '../comm/blocks.ts';
 import type { Job } from '../comm/job.ts';

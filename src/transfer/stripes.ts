@@ -1,23 +1,27 @@
 /**
- * Locks for accumulates on floating-point numbers and pairs, which processors have no instructions for (docs/decisions/011-stripes.md).
+ * Locks for accumulates on floating-point numbers and pairs, which processors have no instructions for
+ * (docs/decisions/011-stripes.md).
  *
- * Each part of a window has `STRIPES` lock words, in its owner's shared block. An element belongs to the stripe of the 4 KiB in which its first byte is;
- * every accumulate on these types, one element or many, here (`acquire`) or in native code (native/accumulate.cc, the same numbers), holds that
- * stripe while it loads, combines and stores by plain instructions. So bulk is a loop that the compiler makes vector instructions of, and ranks that
- * add to different places of a part rarely meet. Integers stay with the processor's atomic instructions: MPI promises atomicity only among
- * accumulates of one basic type (MPI 4.1, 12.7.1), so the two need not agree.
+ * Each part of a window has `STRIPES` lock words, in its owner's shared block. An element belongs to the stripe of the
+ * 4 KiB in which its first byte is; every accumulate on these types, one element or many, here (`acquire`) or in native
+ * code (native/accumulate.cc, the same numbers), holds that stripe while it loads, combines and stores by plain
+ * instructions. So bulk is a loop that the compiler makes vector instructions of, and ranks that add to different
+ * places of a part rarely meet. Integers stay with the processor's atomic instructions: MPI promises atomicity only
+ * among accumulates of one basic type (MPI 4.1, 12.7.1), so the two need not agree.
  *
  * A word is 0, or says who holds it:
  *
  *   acquire: compare-and-swap 0 -> me     (sequentially consistent: what the last holder stored is seen from here on)
- *   release: store 0                      (sequentially consistent: what was stored before is seen by whoever acquires next)
+ *   release: store 0                      (sequentially consistent: what was stored before is seen by whoever acquires
+ *                                         next)
  *
- * Nothing between the two can throw, wait, or run the program's code. A call that needs several at once (scattered elements, native code only) takes
- * them in ascending order and everybody else holds one at a time, so nobody waits in a circle.
+ * Nothing between the two can throw, wait, or run the program's code. A call that needs several at once (scattered
+ * elements, native code only) takes them in ascending order and everybody else holds one at a time, so nobody waits in
+ * a circle.
  *
- * Who finds a stripe taken looks again a few times, then yields the processor, and now and then asks whether a rank has failed: a rank
- * that was killed while it held a stripe will not give it back, and the element may be half updated. Then the call throws `ERR_RMA_RANK_FAILED`, as all
- * calls will.
+ * Who finds a stripe taken looks again a few times, then yields the processor, and now and then asks whether a rank has
+ * failed: a rank that was killed while it held a stripe will not give it back, and the element may be half updated.
+ * Then the call throws `ERR_RMA_RANK_FAILED`, as all calls will.
  */
 import type { RmaError } from '../errors.ts';
 

@@ -1,14 +1,15 @@
 /**
- * Access to memory that is a rank's own and not the library's: a plain `ArrayBuffer`, a `Buffer`, in the middle of the owner's heap. Nobody else
- * can map it. (What has pages for itself is lent instead, and mapped: process-heap.ts.)
+ * Access to memory that is a rank's own and not the library's: a plain `ArrayBuffer`, a `Buffer`, in the middle of the
+ * owner's heap. Nobody else can map it. (What has pages for itself is lent instead, and mapped: process-heap.ts.)
  *
- * Put and get are copies by the kernel (cross-memory attach), or, between threads, the same call within the process: complete, here and there, when
- * they return; some 0.5 µs a call and 0.1 ns a byte. Where processes may not be attached to (a container without that right), which is found out when
- * a window is made, they are requests to the owner's thread, as the atomic operations always are (server.ts): about 10 µs for each 8 KiB or 256
- * pieces. These too are complete when they return, so there is nothing to flush.
+ * Put and get are copies by the kernel (cross-memory attach), or, between threads, the same call within the process:
+ * complete, here and there, when they return; some 0.5 µs a call and 0.1 ns a byte. Where processes may not be attached
+ * to (a container without that right), which is found out when a window is made, they are requests to the owner's
+ * thread, as the atomic operations always are (server.ts): about 10 µs for each 8 KiB or 256 pieces. These too are
+ * complete when they return, so there is nothing to flush.
  *
- * Atomicity: the owner's thread updates each element by the same hardware atomics, or under the same stripes, as the owner does itself. Order: one after the other, because
- * each is waited for.
+ * Atomicity: the owner's thread updates each element by the same hardware atomics, or under the same stripes, as the
+ * owner does itself. Order: one after the other, because each is waited for.
  */
 
 import { PLACE_NUMBERS } from '../comm/blocks.ts';
@@ -27,7 +28,10 @@ export const SHARE_NUMBERS = 3 + PLACE_NUMBERS;
 
 /** This rank's own memory, as it is offered to the others. */
 export interface Share {
-  /** What a peer needs: process (never 0), address of the memory, an address that can be read, the place of the server's words. */
+  /**
+   * What a peer needs: process (never 0), address of the memory, an address that can be read, the place of the server's
+   * words.
+   */
   readonly numbers: readonly number[];
   readonly server: OwnServer;
   /** Of the memory, for the owner's own accumulates; absent for what is added to the server later. */
@@ -153,7 +157,10 @@ export class UserMemory {
     if (packed !== origin) scatter(packed, origin, from);
   }
 
-  /** The caller has checked ranges, types, alignment and operation. `result` gets what was there, at the places of `into`. */
+  /**
+   * The caller has checked ranges, types, alignment and operation. `result` gets what was there, at the places of
+   * `into`.
+   */
   accumulate(
     origin: Uint8Array,
     from: Side,

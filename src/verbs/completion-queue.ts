@@ -66,7 +66,10 @@ export const WcFlag = Object.freeze({
   WITH_IMM: 2,
 });
 
-/** The completions that the last `poll` fetched, as one array per field of `ibv_wc`; entry `i` is valid for `i < poll()`. */
+/**
+ * The completions that the last `poll` fetched, as one array per field of `ibv_wc`; entry `i` is valid for
+ * `i < poll()`.
+ */
 export interface WorkCompletions {
   /** The number that the request was posted with. */
   readonly wrId: Float64Array;
@@ -91,13 +94,15 @@ export interface CompletionQueue {
   /** The completions that the last `poll` fetched. */
   readonly wc: WorkCompletions;
   /**
-   * Fetches up to `max` completions into `wc` and returns their number (`ibv_poll_cq`). It never returns more than `wc`'s arrays hold, so call it
-   * until it returns 0. It also retries requests that wait for a receiver. Allocates nothing.
+   * Fetches up to `max` completions into `wc` and returns their number (`ibv_poll_cq`). It never returns more than
+   * `wc`'s arrays hold, so call it until it returns 0. It also retries requests that wait for a receiver. Allocates
+   * nothing.
    * Errors: `ERR_VERBS` after an overrun, when completions were lost.
    */
   poll(max: number): number;
   /**
-   * Requests one wake-up of this context's `parking` at the next completion (`ibv_req_notify_cq`), or at once if there already is one.
+   * Requests one wake-up of this context's `parking` at the next completion (`ibv_req_notify_cq`), or at once if there
+   * already is one.
    * @param solicitedOnly only for receives of requests posted with `SendFlag.SOLICITED`, and for completions in error
    */
   reqNotify(solicitedOnly?: boolean): void;

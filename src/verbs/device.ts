@@ -44,27 +44,33 @@ export interface DeviceAttributes {
 }
 
 /**
- * What a provider guarantees beyond the verbs themselves. The conformance suite tests a provider's claims. Where a capability is missing, a window
- * uses a generic path, which it selects when it is created.
+ * What a provider guarantees beyond the verbs themselves. The conformance suite tests a provider's claims. Where a
+ * capability is missing, a window uses a generic path, which it selects when it is created.
  */
 export interface Capabilities {
   /** Remote memory can be mapped for direct loads and stores: {@link Context.remotePointer} works. */
   readonly loadStore: boolean;
   /** Atomic verbs and `Atomics` are atomic with respect to each other on the same word. */
   readonly atomicsAgree: boolean;
-  /** When `wrComplete` returns, a request has taken effect in remote memory and is visible to remote CPUs, unless it must wait for a receiver. */
+  /**
+   * When `wrComplete` returns, a request has taken effect in remote memory and is visible to remote CPUs, unless it
+   * must wait for a receiver.
+   */
   readonly immediateCompletion: boolean;
   /**
    * A write that is complete at its initiator is in remote memory, for a remote processor that learns of the completion
-   * on any way. Without it, a processor may find the data only after a later request of the same connection: a read or an
-   * atomic that was answered, or a notification there.
+   * on any way. Without it, a processor may find the data only after a later request of the same connection: a read or
+   * an atomic that was answered, or a notification there.
    */
   readonly completionImpliesPlacement: boolean;
   /** Memory that the library did not allocate can be registered for remote access. */
   readonly remoteUserMemory: boolean;
   /** Keys of memory regions are random 32-bit numbers, which a peer cannot guess. */
   readonly randomKeys: boolean;
-  /** Faults in a peer's request to this side, and overruns of completion queues, raise asynchronous events. Not all devices raise them. */
+  /**
+   * Faults in a peer's request to this side, and overruns of completion queues, raise asynchronous events. Not all
+   * devices raise them.
+   */
   readonly faultEvents: boolean;
 }
 
@@ -100,21 +106,28 @@ export interface AsyncEvent {
  * Puts a rank to sleep while it has nothing to do, and wakes it.
  *
  * To lose no wake-up: call `token = arm()`; check once more whether there is something to do; if not, call
- * `sleepSync(token)` or `await sleep(token)`; finally call `disarm()`. A rank that changes something that this rank may wait for
- * first makes the change (sequentially consistent) and then calls `Context.wake(lid)`. Armed completion queues wake their rank themselves.
+ * `sleepSync(token)` or `await sleep(token)`; finally call `disarm()`. A rank that changes something that this rank may
+ * wait for first makes the change (sequentially consistent) and then calls `Context.wake(lid)`. Armed completion queues
+ * wake their rank themselves.
  */
 export interface Parking {
   /**
-   * Whether `arm` also makes plain stores visible that other ranks made before they checked whether this rank sleeps. Then a waker needs no
-   * atomic store, on processors that keep stores in order.
+   * Whether `arm` also makes plain stores visible that other ranks made before they checked whether this rank sleeps.
+   * Then a waker needs no atomic store, on processors that keep stores in order.
    */
   readonly seesPlainStores: boolean;
-  /** Announces that this rank is about to sleep, and returns a token for `sleep`. Nests: each `arm` needs one `disarm`. */
+  /**
+   * Announces that this rank is about to sleep, and returns a token for `sleep`. Nests: each `arm` needs one `disarm`.
+   */
   arm(): number;
-  /** Blocks the thread until a wake-up after the `arm` that returned `token`, or for `timeoutMs` milliseconds. May return early. */
+  /**
+   * Blocks the thread until a wake-up after the `arm` that returned `token`, or for `timeoutMs` milliseconds. May
+   * return early.
+   */
   sleepSync(token: number, timeoutMs: number): void;
   /**
-   * Does the same without blocking: resolves at a wake-up or after `timeoutMs` milliseconds. Keeps the event loop alive.
+   * Does the same without blocking: resolves at a wake-up or after `timeoutMs` milliseconds. Keeps the event loop
+   * alive.
    * @param background do not keep the event loop alive: no caller waits, the rank only serves others
    */
   sleep(token: number, timeoutMs: number, background?: boolean): Promise<void>;
@@ -123,15 +136,22 @@ export interface Parking {
 }
 
 /**
- * The members of this host, which share memory with this context although requests go through a device. Memory that the library has allocated at one of them
- * can be mapped by the others. The device's atomics need not be atomic with respect to the processor's, as everywhere on that device.
+ * The members of this host, which share memory with this context although requests go through a device. Memory that the
+ * library has allocated at one of them can be mapped by the others. The device's atomics need not be atomic with
+ * respect to the processor's, as everywhere on that device.
  */
 export interface Neighbours {
   /** Whether the member at `lid` is on this host. This context itself is. */
   has(lid: number): boolean;
-  /** Returns a handle for memory of this context that the others can map: an integer below 2^53, or 0 if they cannot map it. */
+  /**
+   * Returns a handle for memory of this context that the others can map: an integer below 2^53, or 0 if they cannot map
+   * it.
+   */
   handleOf(memory: Memory): number;
-  /** Maps all `byteLength` bytes of the memory that `handle` names at `lid`. Errors: `ERR_VERBS` if there is no such memory, or it was freed. */
+  /**
+   * Maps all `byteLength` bytes of the memory that `handle` names at `lid`. Errors: `ERR_VERBS` if there is no such
+   * memory, or it was freed.
+   */
   map(lid: number, handle: number, byteLength: number): RemotePointer;
 }
 
@@ -145,18 +165,23 @@ export interface Context {
   readonly lid: number;
   /** Sleeping and waking of this rank. */
   readonly parking: Parking;
-  /** The members of this host; `undefined` where there are none, and where all memory can be mapped (`capabilities.loadStore`). */
+  /**
+   * The members of this host; `undefined` where there are none, and where all memory can be mapped
+   * (`capabilities.loadStore`).
+   */
   readonly neighbours: Neighbours | undefined;
 
   /** Whether a request waits for a receiver that was not ready. If so, sleep only briefly, and poll to retry it. */
   readonly pendingRetry: boolean;
 
-  /** Wakes the rank at `lid` if it sleeps; nearly free if it does not. A no-op where `capabilities.loadStore` is false. */
+  /**
+   * Wakes the rank at `lid` if it sleeps; nearly free if it does not. A no-op where `capabilities.loadStore` is false.
+   */
   wake(lid: number): void;
 
   /**
-   * Whether the rank at `lid` is on this rank's node, so that both processors' atomics agree on memory that both map. If this method is absent, all
-   * ranks are with `capabilities.loadStore`, and otherwise none.
+   * Whether the rank at `lid` is on this rank's node, so that both processors' atomics agree on memory that both map.
+   * If this method is absent, all ranks are with `capabilities.loadStore`, and otherwise none.
    */
   near?(lid: number): boolean;
 
@@ -165,12 +190,17 @@ export interface Context {
    * @param bytes at least 1; rounded up to whole pages by most providers
    */
   allocateMemory(bytes: number): Memory;
-  /** Makes a buffer of the caller registrable; for remote access only with `capabilities.remoteUserMemory`. Errors: `TypeError` if it is not a buffer. */
+  /**
+   * Makes a buffer of the caller registrable; for remote access only with `capabilities.remoteUserMemory`. Errors:
+   * `TypeError` if it is not a buffer.
+   */
   adoptMemory(buffer: ArrayBufferLike): Memory;
   /**
-   * Lets peers map a buffer of the caller like the library's own memory, where possible: `SharedArrayBuffer`s between threads, large `ArrayBuffer`s
-   * between processes. Returns `undefined` where it is not. `Memory.free` ends the sharing; the buffer remains the caller's.
-   * @param bytes the number of bytes that peers will access. If it is small, the result is `undefined` too, since sharing costs time for each byte
+   * Lets peers map a buffer of the caller like the library's own memory, where possible: `SharedArrayBuffer`s between
+   * threads, large `ArrayBuffer`s between processes. Returns `undefined` where it is not. `Memory.free` ends the
+   * sharing; the buffer remains the caller's.
+   * @param bytes the number of bytes that peers will access. If it is small, the result is `undefined` too, since
+   * sharing costs time for each byte
    */
   exposeMemory(buffer: ArrayBufferLike, bytes: number): Memory | undefined;
   /** Allocates a protection domain (`ibv_alloc_pd`). Errors: `ERR_VERBS` if the device has no room for one more. */
@@ -183,13 +213,17 @@ export interface Context {
 
   /**
    * Maps the memory that `rkey` names at the context `lid` for loads and stores, like `ucp_rkey_ptr` of UCX. Only with
-   * `capabilities.loadStore`. Needs no queue pair. The key, the range and the rights are checked once, here; `release` unmaps the memory.
+   * `capabilities.loadStore`. Needs no queue pair. The key, the range and the rights are checked once, here; `release`
+   * unmaps the memory.
    * Errors: `ERR_VERBS`.
    * @param access the access rights that are needed, bits of `Access`
    */
   remotePointer(lid: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer;
 
-  /** Describes what is wrong with the device or its port now, for messages; `undefined` if nothing is known. Cost: a system call. */
+  /**
+   * Describes what is wrong with the device or its port now, for messages; `undefined` if nothing is known. Cost: a
+   * system call.
+   */
   trouble?(): string | undefined;
 
   /** Returns and removes the next asynchronous event, or returns `undefined` (`ibv_get_async_event`). */

@@ -1,8 +1,8 @@
 /**
  * `onesided/verbs`: the verbs interface and its providers.
  *
- * `contextOf(world)` returns the device that the windows of a job use. `openRdmaDevice` opens a real device through libibverbs.
- * `openLocalDevices` opens emulated devices inside this thread, without a job.
+ * `contextOf(world)` returns the device that the windows of a job use. `openRdmaDevice` opens a real device through
+ * libibverbs. `openLocalDevices` opens emulated devices inside this thread, without a job.
  */
 import type { Communicator } from '../comm/communicator.ts';
 import { openEmulator } from '../providers/emulator/context.ts';
@@ -20,7 +20,10 @@ export * from './shared-receive-queue.ts';
 export type { RdmaAddress, RdmaChoice };
 export { rdmaDevices };
 
-/** Returns the device of this rank of a job, for queue pairs beside the job's windows. `finalize` closes it; do not close it yourself. */
+/**
+ * Returns the device of this rank of a job, for queue pairs beside the job's windows. `finalize` closes it; do not
+ * close it yourself.
+ */
 export function contextOf(world: Communicator): Context {
   return world.job.context;
 }
@@ -31,11 +34,13 @@ export function openLocalDevices(size: number): Context[] {
 }
 
 /**
- * Opens an RDMA device (InfiniBand, RoCE or iWARP) through libibverbs. Only requests reach its memory, and its atomics are not atomic with respect
- * to the CPU's: see `capabilities`.
- * @param choice device, port and GID. What is left out is selected: the first active port, and on Ethernet its RoCE v2 GID with an IPv4 address
+ * Opens an RDMA device (InfiniBand, RoCE or iWARP) through libibverbs. Only requests reach its memory, and its atomics
+ * are not atomic with respect to the CPU's: see `capabilities`.
+ * @param choice device, port and GID. What is left out is selected: the first active port, and on Ethernet its RoCE v2
+ * GID with an IPv4 address
  * @param lid this side's index in `peers`
- * @param peers the addresses of all sides, by `lid`: each side's `own`, exchanged by any means. Must be complete before queue pairs are connected
+ * @param peers the addresses of all sides, by `lid`: each side's `own`, exchanged by any means. Must be complete before
+ * queue pairs are connected
  * @returns the context; `own` is its address, for the `peers` of the other sides
  * Errors: `ERR_PROVIDER_UNAVAILABLE`, which says what is missing.
  */

@@ -25,7 +25,10 @@ export interface Memory {
   readonly byteLength: number;
   /** Whether `allocateMemory` has allocated it. */
   readonly fromLibrary: boolean;
-  /** Frees the memory, and detaches `buffer` where the platform can. Errors: `ERR_VERBS` while memory regions are registered over it. */
+  /**
+   * Frees the memory, and detaches `buffer` where the platform can. Errors: `ERR_VERBS` while memory regions are
+   * registered over it.
+   */
   free(): void;
 }
 
@@ -43,7 +46,9 @@ export interface MemoryRegion {
   readonly lkey: number;
   /** The key for a peer's requests; 32 bits, random with `capabilities.randomKeys`. */
   readonly rkey: number;
-  /** Revokes the keys (`ibv_dereg_mr`). Requests that name them afterwards complete with a protection or access error. */
+  /**
+   * Revokes the keys (`ibv_dereg_mr`). Requests that name them afterwards complete with a protection or access error.
+   */
   deregister(): void;
 }
 
@@ -81,9 +86,15 @@ export interface ProtectionDomain {
   registerMemory(memory: Memory, offset: number, length: number, access: number): MemoryRegion;
   /** Creates a reliable-connected queue pair in RESET (`ibv_create_qp`). Errors: `ERR_VERBS`. */
   createQueuePair(init: QueuePairInit): QueuePair;
-  /** Creates a shared receive queue (`ibv_create_srq`) for `maxWr` receives of `maxSge` scatter entries. Errors: `ERR_VERBS`. */
+  /**
+   * Creates a shared receive queue (`ibv_create_srq`) for `maxWr` receives of `maxSge` scatter entries. Errors:
+   * `ERR_VERBS`.
+   */
   createSharedReceiveQueue(init: { maxWr: number; maxSge?: number }): SharedReceiveQueue;
-  /** Deallocates the protection domain (`ibv_dealloc_pd`). Errors: `ERR_VERBS` while something that it has created is not destroyed. */
+  /**
+   * Deallocates the protection domain (`ibv_dealloc_pd`). Errors: `ERR_VERBS` while something that it has created is
+   * not destroyed.
+   */
   dealloc(): void;
 }
 

@@ -61,7 +61,10 @@ export interface QpCapacity {
   readonly maxInlineData: number;
 }
 
-/** The attributes for `modify`, by the transition that uses them; the names are `ibv_qp_attr`'s, and defaults are in parentheses. */
+/**
+ * The attributes for `modify`, by the transition that uses them; the names are `ibv_qp_attr`'s, and defaults are in
+ * parentheses.
+ */
 export interface QpAttributes {
   /** The state to move to, one of {@link QpState}. */
   readonly state: number;
@@ -69,11 +72,17 @@ export interface QpAttributes {
   readonly access?: number;
   /** RTR: the address of the remote queue pair. */
   readonly dest?: QpAddress;
-  /** RTR: the number of RDMA reads and atomics that the peer may have outstanding here (the device's limit). 0 allows none. */
+  /**
+   * RTR: the number of RDMA reads and atomics that the peer may have outstanding here (the device's limit). 0 allows
+   * none.
+   */
   readonly maxDestRdAtomic?: number;
   /** RTR: the milliseconds that the peer waits before it retries a message for which no receive was posted (0.01). */
   readonly minRnrTimerMs?: number;
-  /** RTR: the sequence number of the first packet to arrive, 0 … 2^24 − 1: the peer's `sqPsn` (computed from both queue pairs' numbers). Ignored where there are no packets. */
+  /**
+   * RTR: the sequence number of the first packet to arrive, 0 … 2^24 − 1: the peer's `sqPsn` (computed from both queue
+   * pairs' numbers). Ignored where there are no packets.
+   */
   readonly rqPsn?: number;
   /** RTS: the sequence number of the first packet to send. */
   readonly sqPsn?: number;
@@ -81,24 +90,27 @@ export interface QpAttributes {
   readonly rnrRetry?: number;
   /** RTS: the number of retries while the peer does not answer, 0 … 7 (7). */
   readonly retryCount?: number;
-  /** RTS: the number of RDMA reads and atomics that may be outstanding as initiator (the device's limit). 0 allows none. */
+  /**
+   * RTS: the number of RDMA reads and atomics that may be outstanding as initiator (the device's limit). 0 allows none.
+   */
   readonly maxRdAtomic?: number;
 }
 
 /**
  * A reliable-connected queue pair.
  *
- * Send requests are posted as with `ibv_wr_start … ibv_wr_complete`. Call `wrStart()`; then for each request one builder call (`wrRdmaWrite`, …), and
- * set its data (`wrSetSge`, or `wrAddSge` for each of several entries, or `wrSetInlineData`, or nothing for an empty message); then call
- * `wrComplete()`, which rings one doorbell for all of them. Builder calls write only numbers into a ring that the provider shares with native
- * code, and allocate nothing.
+ * Send requests are posted as with `ibv_wr_start … ibv_wr_complete`. Call `wrStart()`; then for each request one
+ * builder call (`wrRdmaWrite`, …), and set its data (`wrSetSge`, or `wrAddSge` for each of several entries, or
+ * `wrSetInlineData`, or nothing for an empty message); then call `wrComplete()`, which rings one doorbell for all of
+ * them. Builder calls write only numbers into a ring that the provider shares with native code, and allocate nothing.
  *
- * Errors: a builder call throws `ERR_VERBS` if it exceeds a limit (as `EINVAL`) or if the queue is full (as `ENOMEM`), and the whole batch is dropped.
- * So does `wrComplete()` in RESET, INIT and RTR. A request leaves the queue when a completion of it, or of a later request of this queue pair, is
- * polled; so at least one request in `cap.maxSendWr` must be signalled.
+ * Errors: a builder call throws `ERR_VERBS` if it exceeds a limit (as `EINVAL`) or if the queue is full (as `ENOMEM`),
+ * and the whole batch is dropped. So does `wrComplete()` in RESET, INIT and RTR. A request leaves the queue when a
+ * completion of it, or of a later request of this queue pair, is polled; so at least one request in `cap.maxSendWr`
+ * must be signalled.
  *
- * In all builder calls, `wrId` is an integer below 2^53 that names the request in its completion, and `flags` are bits of {@link SendFlag}. 64-bit
- * operands are two unsigned 32-bit halves, low half first.
+ * In all builder calls, `wrId` is an integer below 2^53 that names the request in its completion, and `flags` are bits
+ * of {@link SendFlag}. 64-bit operands are two unsigned 32-bit halves, low half first.
  */
 export interface QueuePair {
   /** The queue pair's number on its device. */
@@ -112,7 +124,10 @@ export interface QueuePair {
   /** The address that the peer connects to. */
   readonly address: QpAddress;
 
-  /** Moves the queue pair along RESET → INIT → RTR → RTS, or from any state to ERR or RESET (`ibv_modify_qp`). Errors: `ERR_VERBS` for other transitions. */
+  /**
+   * Moves the queue pair along RESET → INIT → RTR → RTS, or from any state to ERR or RESET (`ibv_modify_qp`). Errors:
+   * `ERR_VERBS` for other transitions.
+   */
   modify(attributes: QpAttributes): void;
 
   /** Starts a batch of requests (`ibv_wr_start`). */
@@ -127,7 +142,10 @@ export interface QueuePair {
   wrSend(wrId: number, flags: number): void;
   /** Sends a message with 32 bits of immediate data (`ibv_wr_send_imm`). */
   wrSendImm(wrId: number, flags: number, immData: number): void;
-  /** Adds to a 64-bit word of remote memory, and stores its previous value in the request's entry of 8 bytes (`ibv_wr_atomic_fetch_add`). */
+  /**
+   * Adds to a 64-bit word of remote memory, and stores its previous value in the request's entry of 8 bytes
+   * (`ibv_wr_atomic_fetch_add`).
+   */
   wrAtomicFetchAdd(
     wrId: number,
     flags: number,
@@ -136,7 +154,10 @@ export interface QueuePair {
     addLo: number,
     addHi: number,
   ): void;
-  /** Swaps a 64-bit word of remote memory if it equals the operand, and stores its previous value in the request's entry of 8 bytes (`ibv_wr_atomic_cmp_swp`). */
+  /**
+   * Swaps a 64-bit word of remote memory if it equals the operand, and stores its previous value in the request's entry
+   * of 8 bytes (`ibv_wr_atomic_cmp_swp`).
+   */
   wrAtomicCmpSwp(
     wrId: number,
     flags: number,
@@ -151,7 +172,10 @@ export interface QueuePair {
   wrSetSge(lkey: number, address: number, length: number): void;
   /** Adds a scatter/gather entry. */
   wrAddSge(lkey: number, address: number, length: number): void;
-  /** Copies `length` bytes, from `bytes[offset]` on, into the request itself, so that the source can be reused at once (`ibv_wr_set_inline_data`). */
+  /**
+   * Copies `length` bytes, from `bytes[offset]` on, into the request itself, so that the source can be reused at once
+   * (`ibv_wr_set_inline_data`).
+   */
   wrSetInlineData(bytes: Uint8Array, offset: number, length: number): void;
   /** Posts all requests of the batch (`ibv_wr_complete`). */
   wrComplete(): void;
@@ -159,8 +183,8 @@ export interface QueuePair {
   wrAbort(): void;
 
   /**
-   * Posts one receive (`ibv_post_recv`), in every state but RESET. Its last scatter entry is given here, those before it by `addRecvSge`. With
-   * `length` 0 it needs no memory region. Errors: `ERR_VERBS` if the queue is full.
+   * Posts one receive (`ibv_post_recv`), in every state but RESET. Its last scatter entry is given here, those before
+   * it by `addRecvSge`. With `length` 0 it needs no memory region. Errors: `ERR_VERBS` if the queue is full.
    */
   postRecv(wrId: number, lkey: number, address: number, length: number): void;
   /** Adds a scatter entry to the receive that the next `postRecv` posts. */

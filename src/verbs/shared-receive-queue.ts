@@ -7,8 +7,8 @@ export interface SharedReceiveQueue {
   /** The number of scatter entries that a receive can have: at least the number that was asked for. */
   readonly maxSge: number;
   /**
-   * Posts one receive (`ibv_post_srq_recv`). Its last scatter entry is given here, those before it by `addRecvSge`. With `length` 0 it needs no
-   * memory region. Errors: `ERR_VERBS` if the queue is full.
+   * Posts one receive (`ibv_post_srq_recv`). Its last scatter entry is given here, those before it by `addRecvSge`.
+   * With `length` 0 it needs no memory region. Errors: `ERR_VERBS` if the queue is full.
    */
   postRecv(wrId: number, lkey: number, address: number, length: number): void;
   /** Adds a scatter entry to the receive that the next `postRecv` posts. */
@@ -18,8 +18,8 @@ export interface SharedReceiveQueue {
   /** How many messages found no receive ("receiver not ready"), if the provider counts them. */
   readonly refused?: number;
   /**
-   * Arms the low watermark (`ibv_modify_srq` with `IBV_SRQ_LIMIT`). When fewer than `limit` receives are left, the queue raises one
-   * `SRQ_LIMIT_REACHED` event and wakes the context. 0 disarms it.
+   * Arms the low watermark (`ibv_modify_srq` with `IBV_SRQ_LIMIT`). When fewer than `limit` receives are left, the
+   * queue raises one `SRQ_LIMIT_REACHED` event and wakes the context. 0 disarms it.
    */
   arm(limit: number): void;
   /** Destroys the queue (`ibv_destroy_srq`). Idempotent. Errors: `ERR_VERBS` while a queue pair uses it. */

@@ -1,5 +1,6 @@
 /**
- * The send queue as numbers in memory: what a queue pair's builder calls write, and its provider reads, in whatever language.
+ * The send queue as numbers in memory: what a queue pair's builder calls write, and its provider reads, in whatever
+ * language.
  *
  * One slot a request, all fields at fixed places, nothing allocated after the ring is made. A slot, by byte offset:
  *
@@ -10,8 +11,8 @@
  *     16  u32  immediate data                  56  u32  bytes of the message: the entries' sum, or inline
  *     20  u32  rkey                            64  the entries (f64 address, u32 length, u32 lkey), or the inline data
  *
- * Four counts follow the requests through the ring; a request's slot is its count modulo the capacity, a power of two, so
- * the counts may wrap around at 2^32:
+ * Four counts follow the requests through the ring; a request's slot is its count modulo the capacity, a power of two,
+ * so the counts may wrap around at 2^32:
  *
  *     retired … head   executed by the provider, their places not yet free
  *     head … tail      posted
@@ -88,8 +89,8 @@ export class WorkRequestRing {
 
   /**
    * @param maxMessage bytes of one message that the device can carry
-   * @param first slots that there are once a request is built, a power of two: the ring takes no memory before and grows as it fills, where providers
-   * have very many of them. If it is not given, there are all of them at once
+   * @param first slots that there are once a request is built, a power of two: the ring takes no memory before and
+   * grows as it fills, where providers have very many of them. If it is not given, there are all of them at once
    */
   constructor(maxWr: number, maxSge: number, maxInline: number, maxMessage: number = MAX_MESSAGE_BYTES, first = 0) {
     this.capacity = 2 ** Math.ceil(Math.log2(maxWr));

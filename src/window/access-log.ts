@@ -1,9 +1,10 @@
 /**
- * For debugging (`ONESIDED_DEBUG=conflicts`): what this rank has accessed in each target's part and not completed there, to find accesses whose outcome MPI leaves undefined
- * because they overlap in one epoch (MPI 4.1, 12.7): a put with anything, a get with whatever writes, accumulates of different basic types.
+ * For debugging (`ONESIDED_DEBUG=conflicts`): what this rank has accessed in each target's part and not completed
+ * there, to find accesses whose outcome MPI leaves undefined because they overlap in one epoch (MPI 4.1, 12.7): a put
+ * with anything, a get with whatever writes, accumulates of different basic types.
  *
- * It sees this rank's calls. What other ranks do at the same time it cannot see, nor loads and stores. It costs some microseconds a call and memory for
- * each until it is complete, and closes the short ways; so it is asked for.
+ * It sees this rank's calls. What other ranks do at the same time it cannot see, nor loads and stores. It costs some
+ * microseconds a call and memory for each until it is complete, and closes the short ways; so it is asked for.
  */
 
 import { forEachRun } from '../datatype/copy.ts';
@@ -84,7 +85,8 @@ export class AccessLog {
   }
 
   /**
-   * What was accessed at a target, or at all, is complete at this rank: what only reads is over, the rest may still be on its way.
+   * What was accessed at a target, or at all, is complete at this rank: what only reads is over, the rest may still be
+   * on its way.
    * @param calls only those after the first number, up to the second
    */
   completedHere(target: number | undefined, calls: readonly [after: number, to: number] = [0, this.calls]): void {

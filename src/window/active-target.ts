@@ -24,7 +24,10 @@ export class ActiveTarget {
   #general: GeneralActiveTarget;
   /** Completes what is not complete when it is issued. */
   readonly #drain: (() => Operation) | undefined;
-  /** The groups that start and post saw last, and their members as ranks of the window: programs use the same ones again and again. */
+  /**
+   * The groups that start and post saw last, and their members as ranks of the window: programs use the same ones again
+   * and again.
+   */
   #lastStarted: Members | undefined;
   #lastPosted: Members | undefined;
 
@@ -38,7 +41,8 @@ export class ActiveTarget {
     this.#drain = paths.drain;
   }
 
-  // ---- fence ----------------------------------------------------------------------------------------------------------
+  // ---- fence
+  // ----------------------------------------------------------------------------------------------------------
 
   fence(assert: number, options: WaitOptions | undefined): Promise<void> {
     let wait: WaitOptions | undefined;
@@ -106,7 +110,8 @@ export class ActiveTarget {
     this.#end(assert);
   }
 
-  // ---- start and complete ---------------------------------------------------------------------------------------------
+  // ---- start and complete
+  // ---------------------------------------------------------------------------------------------
 
   start(group: Group, assert: number, options: WaitOptions | undefined): Promise<void> {
     try {
@@ -223,7 +228,8 @@ export class ActiveTarget {
     epochs.completed();
   }
 
-  // ---- post and wait --------------------------------------------------------------------------------------------------
+  // ---- post and wait
+  // --------------------------------------------------------------------------------------------------
 
   post(group: Group, assert: number): void {
     const epochs = this.#epochs;

@@ -1,7 +1,8 @@
 /**
- * What a dynamic window's ranks have attached (MPI 4.1, 12.2.4). Attaching is local, so the others must find a region without being told: each rank keeps a
- * table of what it has attached, in a `Directory`: in shared memory (shared-directory.ts), or read by requests (remote-directory.ts). The addresses are those of
- * the memory, so that what is next to each other in memory is so in the window.
+ * What a dynamic window's ranks have attached (MPI 4.1, 12.2.4). Attaching is local, so the others must find a region
+ * without being told: each rank keeps a table of what it has attached, in a `Directory`: in shared memory
+ * (shared-directory.ts), or read by requests (remote-directory.ts). The addresses are those of the memory, so that what
+ * is next to each other in memory is so in the window.
  */
 import type { Communicator } from '../comm/communicator.ts';
 import type { TypedArray } from '../datatype/base.ts';
@@ -184,7 +185,10 @@ export class Attachments {
     }
   }
 
-  /** The region of a rank with the bytes from `low` to before `high` in it. @param call for the message, with its target */
+  /**
+   * The region of a rank with the bytes from `low` to before `high` in it.
+   * @param call for the message, with its target
+   */
   find(call: string, rank: number, low: number, high: number): Attached {
     const attached = rank === this.#comm.rank ? this.#findOwn(low, high) : this.#directory.find(rank, low, high);
     if (attached !== undefined) return attached;

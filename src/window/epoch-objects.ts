@@ -1,5 +1,6 @@
 /**
- * Epochs as objects, for `await using`: the block's end ends the epoch, and the type offers what the epoch allows and nothing else.
+ * Epochs as objects, for `await using`: the block's end ends the epoch, and the type offers what the epoch allows and
+ * nothing else.
  *
  *     await using epoch = await win.locked(target);
  *     epoch.put(origin, disp);

@@ -1,4 +1,6 @@
-/** Which epochs are open on a window at this rank, what they allow, and the words for it where something is not allowed. */
+/**
+ * Which epochs are open on a window at this rank, what they allow, and the words for it where something is not allowed.
+ */
 import type { LocksAtRank } from '../comm/deadlock.ts';
 import { Rank, showRank } from '../comm/group.ts';
 import type { Side } from '../datatype/layout.ts';
@@ -24,9 +26,9 @@ const REMEDIES = { fence: 'call fence again', complete: 'call complete again' } 
 type Resumed = keyof typeof REMEDIES;
 
 /**
- * The epochs of a window at this rank. Each call that synchronizes is a check, which refuses what is not allowed now, and
- * the transitions that follow, when its scheme has done its part. Nobody else changes this state, nor `Target.held` and
- * `Target.waiting`.
+ * The epochs of a window at this rank. Each call that synchronizes is a check, which refuses what is not allowed now,
+ * and the transitions that follow, when its scheme has done its part. Nobody else changes this state, nor `Target.held`
+ * and `Target.waiting`.
  */
 export class Epochs extends WindowScope {
   /** For debugging only. */
@@ -71,7 +73,8 @@ export class Epochs extends WindowScope {
     };
   }
 
-  // ---- what is open ---------------------------------------------------------------------------------------------------
+  // ---- what is open
+  // ---------------------------------------------------------------------------------------------------
 
   /** Whether an epoch gives access to the target. */
   allows(t: Target): boolean {
@@ -172,7 +175,8 @@ export class Epochs extends WindowScope {
     return new RmaError('ERR_RMA_SYNC', `${call} ${this.what}: ${why}`);
   }
 
-  // ---- fence ----------------------------------------------------------------------------------------------------------
+  // ---- fence
+  // ----------------------------------------------------------------------------------------------------------
 
   /** Refuses a fence, unless it is one whose wait ended early: that goes on. */
   checkFence(noPrecede: boolean): void {
@@ -225,7 +229,8 @@ export class Epochs extends WindowScope {
     return this.comm.job.explain(error);
   }
 
-  // ---- start and complete ---------------------------------------------------------------------------------------------
+  // ---- start and complete
+  // ---------------------------------------------------------------------------------------------
 
   checkStart(): void {
     this.checkUsable('start');
@@ -287,7 +292,8 @@ export class Epochs extends WindowScope {
     this.#interrupted = false;
   }
 
-  // ---- post and wait --------------------------------------------------------------------------------------------------
+  // ---- post and wait
+  // --------------------------------------------------------------------------------------------------
 
   checkPost(): void {
     this.checkUsable('post');
@@ -323,7 +329,8 @@ export class Epochs extends WindowScope {
     this.#exposed = undefined;
   }
 
-  // ---- locks ----------------------------------------------------------------------------------------------------------
+  // ---- locks
+  // ----------------------------------------------------------------------------------------------------------
 
   /** The target, if this rank may lock it and has done so before: a fast path of `checkLock`. */
   mayLock(target: number): Target | undefined {
@@ -416,9 +423,12 @@ export class Epochs extends WindowScope {
     return held;
   }
 
-  // ---- locks of all ranks ---------------------------------------------------------------------------------------------
+  // ---- locks of all ranks
+  // ---------------------------------------------------------------------------------------------
 
-  /** Whether nothing at all is open or under way: a fast path of `checkLockAll`. A window that was freed has no targets. */
+  /**
+   * Whether nothing at all is open or under way: a fast path of `checkLockAll`. A window that was freed has no targets.
+   */
   get isIdle(): boolean {
     return (
       (this.#open | this.#held | this.#waiting) === 0 &&
@@ -476,7 +486,8 @@ export class Epochs extends WindowScope {
     this.accesses?.completed(undefined);
   }
 
-  // ---- flush ----------------------------------------------------------------------------------------------------------
+  // ---- flush
+  // ----------------------------------------------------------------------------------------------------------
 
   /** Whether a passive epoch is open to the target, and nothing is under way. */
   mayFlush(t: Target): boolean {
@@ -502,9 +513,13 @@ export class Epochs extends WindowScope {
     return this.#refused(call, `the call requires a passive-target epoch (lock or lockAll), but ${this.describe()}`);
   }
 
-  // ---- free -----------------------------------------------------------------------------------------------------------
+  // ---- free
+  // -----------------------------------------------------------------------------------------------------------
 
-  /** A fence that cannot end any more, because a rank has failed, must not keep this rank from giving back what it holds. */
+  /**
+   * A fence that cannot end any more, because a rank has failed, must not keep this rank from giving back what it
+   * holds.
+   */
   checkFree(): void {
     if (this.#isInterrupted('fence')) this.checkAlive('free');
     else this.checkUsable('free');
@@ -518,7 +533,8 @@ export class Epochs extends WindowScope {
     this.close();
   }
 
-  // ---- targets and accesses -------------------------------------------------------------------------------------------
+  // ---- targets and accesses
+  // -------------------------------------------------------------------------------------------
 
   /** The target, if the caller may access it now; `undefined` for `Rank.NULL`. */
   access(call: string, target: number): Target | undefined {
@@ -540,7 +556,11 @@ export class Epochs extends WindowScope {
     );
   }
 
-  /** Orders our stores before our next loads, if there were any. @param call `flush` and `flushAll` complete accesses, of `target` or of all, `flushLocal` and `flushLocalAll` at this rank only */
+  /**
+   * Orders our stores before our next loads, if there were any.
+   * @param call `flush` and `flushAll` complete accesses, of `target` or of all, `flushLocal` and `flushLocalAll` at
+   * this rank only
+   */
   settle(call: string, target: Target | undefined): void {
     this.keepMoving();
     if (!this.#dirty) return;

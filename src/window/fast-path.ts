@@ -1,10 +1,11 @@
 /**
- * The fast path of the communication calls: a mapped target, consecutive elements of a common type. It checks everything that the
- * slow path checks, and allocates nothing. It decides nothing: what it does not take on (it then returns false and has touched nothing)
- * goes to the slow path, which also writes the error messages. The caller has seen to the epoch.
+ * The fast path of the communication calls: a mapped target, consecutive elements of a common type. It checks
+ * everything that the slow path checks, and allocates nothing. It decides nothing: what it does not take on (it then
+ * returns false and has touched nothing) goes to the slow path, which also writes the error messages. The caller has
+ * seen to the epoch.
  *
- * One branch an element type, so that each copy sees one kind of array only; the most frequent type comes first, in a function small
- * enough to be inlined. `Target.fastLimit` bounds the displacement so that all
+ * One branch an element type, so that each copy sees one kind of array only; the most frequent type comes first, in a
+ * function small enough to be inlined. `Target.fastLimit` bounds the displacement so that all
  * offsets are 31-bit integers.
  */
 import type { TypedArray } from '../datatype/base.ts';
@@ -26,7 +27,10 @@ import {
 } from '../transfer/remote-part.ts';
 import type { Target } from './target.ts';
 
-/** Whether a buffer lies in the memory of the target, which can only be this rank's own part: the slow path looks whether they overlap. */
+/**
+ * Whether a buffer lies in the memory of the target, which can only be this rank's own part: the slow path looks
+ * whether they overlap.
+ */
 function aliases(t: Target, buffer: TypedArray): boolean {
   return t.own !== undefined && bufferOf(buffer) === t.own;
 }
@@ -166,8 +170,8 @@ export function fastGetAccumulate(
 }
 
 /**
- * The buffers are known to be typed arrays of the type `tag` that do not overlap. How many elements they have, the elements say: see
- * `fastAccumulate`.
+ * The buffers are known to be typed arrays of the type `tag` that do not overlap. How many elements they have, the
+ * elements say: see `fastAccumulate`.
  */
 export function fastFetchAndOp(
   t: Target,
@@ -189,7 +193,10 @@ export function fastFetchAndOp(
   return true;
 }
 
-/** By itself, so that the other stays small enough for the compiler to inline it: then a 64-bit integer needs no `BigInt`. */
+/**
+ * By itself, so that the other stays small enough for the compiler to inline it: then a 64-bit integer needs no
+ * `BigInt`.
+ */
 function fastFetchOther(t: Target, tag: string, origin: TypedArray, result: TypedArray, at: number, op: Op): boolean {
   const { part } = t;
   if (tag === 'Float64Array') {

@@ -50,9 +50,10 @@ export interface WindowInfo {
   /** The operations that may be used on one element concurrently. This library allows any. */
   readonly accumulate_ops?: 'same_op' | 'same_op_no_op';
   /**
-   * The number of bytes that accumulates should update under one lock; 0 (the default) leaves the choice to the library.
-   * On devices, more than 8 has accumulates of 64-bit integers take the locks of all other types, which is faster from
-   * some dozen elements in a call, and slower for single ones. Elsewhere each element is updated separately.
+   * The number of bytes that accumulates should update under one lock; 0 (the default) leaves the choice to the
+   * library. On devices, more than 8 has accumulates of 64-bit integers take the locks of all other types, which is
+   * faster from some dozen elements in a call, and slower for single ones. Elsewhere each element is updated
+   * separately.
    */
   readonly mpi_accumulate_granularity?: number | string;
 }
@@ -77,8 +78,8 @@ interface Hint<T> {
   /** Why a value is refused that is allowed elsewhere. */
   refusal?(value: T, where: Where): string | undefined;
   /**
-   * How many values the ranks tell apart, and the number of one: of a hint that all give alike, in force for good. Without
-   * it, `setInfo` changes the hint, and ranks may differ.
+   * How many values the ranks tell apart, and the number of one: of a hint that all give alike, in force for good.
+   * Without it, `setInfo` changes the hint, and ranks may differ.
    */
   readonly compared: readonly [values: number, number: (value: T) => number] | undefined;
 }
@@ -174,7 +175,8 @@ export function readInfo(
 }
 
 /**
- * Changes hints of a window that exists. Those by which its schemes were chosen are in force for good: they are checked, and ignored (MPI 4.1, 12.2.7).
+ * Changes hints of a window that exists. Those by which its schemes were chosen are in force for good: they are
+ * checked, and ignored (MPI 4.1, 12.2.7).
  */
 export function changeInfo(call: string, hints: Hints, info: WindowInfo): void {
   const changed = given(call, info, { immediateCompletion: true, size: 1 });

@@ -1,4 +1,7 @@
-/** Numbers of 64 bits in shared memory, each as two 32-bit words that are stored and loaded one after the other, sequentially consistent. */
+/**
+ * Numbers of 64 bits in shared memory, each as two 32-bit words that are stored and loaded one after the other,
+ * sequentially consistent.
+ */
 
 const number = new Float64Array(1);
 const halves = new Int32Array(number.buffer);

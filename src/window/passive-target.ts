@@ -13,14 +13,20 @@ import type { Paths } from './path/paths.ts';
 import { type Target, UNCHECKED } from './target.ts';
 
 /**
- * Milliseconds for which the release of a lock can be under way after its unlock has returned and its holder has told of it: requests of different connections
- * overtake each other, by as much as it takes to send one again.
+ * Milliseconds for which the release of a lock can be under way after its unlock has returned and its holder has told
+ * of it: requests of different connections overtake each other, by as much as it takes to send one again.
  */
 const RELEASE_MS = 200;
-/** Milliseconds for which a rank that was refused the locks of all ranks can be counted as one that holds them, if nothing interrupts it. */
+/**
+ * Milliseconds for which a rank that was refused the locks of all ranks can be counted as one that holds them, if
+ * nothing interrupts it.
+ */
 const REFUSED_MS = 1;
 
-/** Locks that a `lockAll` waits for, one after the other, before it holds on to those that it has; then it does so for this time at first, and at most. */
+/**
+ * Locks that a `lockAll` waits for, one after the other, before it holds on to those that it has; then it does so for
+ * this time at first, and at most.
+ */
 const GENEROUS = 3;
 const FIRST_HOLD_MS = 1;
 const LONGEST_HOLD_MS = 10_000;
@@ -53,7 +59,8 @@ export class PassiveTarget {
     this.#short = this.#completion === undefined && parts.serve === undefined && parts.comm.job.tasks === undefined;
   }
 
-  // ---- lock -----------------------------------------------------------------------------------------------------------
+  // ---- lock
+  // -----------------------------------------------------------------------------------------------------------
 
   /** @param type a `LockBit` */
   lock(target: number, type: number, assert: number, options: WaitOptions | undefined): Promise<void> {
@@ -152,7 +159,9 @@ export class PassiveTarget {
     return t.lock;
   }
 
-  /** Takes the lock of this rank's own part if nobody holds it, without waiting for other ranks. Errors: of a device. */
+  /**
+   * Takes the lock of this rank's own part if nobody holds it, without waiting for other ranks. Errors: of a device.
+   */
   acquireAtOnce(lock: TargetLock): boolean {
     const progress = this.#progress;
     const { processor } = this.#job;
@@ -169,7 +178,8 @@ export class PassiveTarget {
     return false;
   }
 
-  // ---- unlock ---------------------------------------------------------------------------------------------------------
+  // ---- unlock
+  // ---------------------------------------------------------------------------------------------------------
 
   unlock(target: number, options: WaitOptions | undefined): Promise<void> {
     try {
@@ -220,7 +230,8 @@ export class PassiveTarget {
     }
   }
 
-  // ---- lockAll --------------------------------------------------------------------------------------------------------
+  // ---- lockAll
+  // --------------------------------------------------------------------------------------------------------
 
   lockAll(assert: number, options: WaitOptions | undefined): Promise<void> {
     if (assert === 0 && options === undefined && this.#tryAllShort()) return this.#progress.done();
@@ -299,11 +310,15 @@ export class PassiveTarget {
   }
 
   /**
-   * The shared locks of all ranks, of which one may be waited for at a time. At first, it holds none of the others meanwhile. That alone could go on for ever where parts are kept busy in turns: by the time that one is had, another
-   * one has gone. So after some rounds it holds on to those of lower ranks while it waits for the next, for a time that doubles.
+   * The shared locks of all ranks, of which one may be waited for at a time. At first, it holds none of the others
+   * meanwhile. That alone could go on for ever where parts are kept busy in turns: by the time that one is had, another
+   * one has gone. So after some rounds it holds on to those of lower ranks while it waits for the next, for a time that
+   * doubles.
    *
-   * It comes to an end: ranks that hold one lock wait for no other, and those that lock all wait in the order of ranks, so every line moves; once the time is longer than a line takes, it has one lock after the other. No
-   * deadlock: a rank that does wait for one lock while it holds another can be in this one's way, and this one in its way; then the time is over, and this one lets go of all that it has.
+   * It comes to an end: ranks that hold one lock wait for no other, and those that lock all wait in the order of ranks,
+   * so every line moves; once the time is longer than a line takes, it has one lock after the other. No deadlock: a
+   * rank that does wait for one lock while it holds another can be in this one's way, and this one in its way; then the
+   * time is over, and this one lets go of all that it has.
    */
   #acquireAll(): Operation {
     const { what } = this.#epochs;
@@ -418,7 +433,8 @@ export class PassiveTarget {
     this.#epochs.keepMoving();
   }
 
-  // ---- flush ----------------------------------------------------------------------------------------------------------
+  // ---- flush
+  // ----------------------------------------------------------------------------------------------------------
 
   flush(call: string, target: number, options: WaitOptions | undefined): Promise<void> {
     try {

@@ -2,7 +2,8 @@
  * Who makes a call's progress (MPI 4.1, 12.7.3): what has to act, besides the caller, so that the call is carried out,
  * and the one that completes it returns. The paths say it of what they move, the schemes of how they synchronize.
  *
- * It does not speak of what the program itself makes a call wait for: a lock that another rank holds is free when that rank gives it up.
+ * It does not speak of what the program itself makes a call wait for: a lock that another rank holds is free when that
+ * rank gives it up.
  */
 import { argumentRangeError, show } from '../errors.ts';
 import { lockNamed } from '../sync/lock/kinds.ts';

@@ -16,7 +16,10 @@ export function countTo(list: readonly Region[], address: number): number {
   return from;
 }
 
-/** The region with the bytes from `low` to before `high` in it: the last one that begins at or before `low`, if it reaches that far. */
+/**
+ * The region with the bytes from `low` to before `high` in it: the last one that begins at or before `low`, if it
+ * reaches that far.
+ */
 export function lookUp<T extends Region>(list: readonly T[], low: number, high: number): T | undefined {
   const count = countTo(list, low);
   if (count === 0) return undefined;

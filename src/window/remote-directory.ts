@@ -1,48 +1,61 @@
 /**
- * What is attached where, by requests: each rank keeps a table of its attachments in registered memory, and the others read it by RDMA reads and keep a copy. The
- * table's owner takes no part. Accesses to what is in the copy cost nothing more; a read of the table waits for the device only.
+ * What is attached where, by requests: each rank keeps a table of its attachments in registered memory, and the others
+ * read it by RDMA reads and keep a copy. The table's owner takes no part. Accesses to what is in the copy cost nothing
+ * more; a read of the table waits for the device only.
  *
  * The words of a rank, 64 bits each, at the place that all learn when the window is made:
  *
  *   VERSION               another number after each change
- *   HEAD                  even, and another one after each change of the three words behind it; odd while they are changed
+ *   HEAD                  even, and another one after each change of the three words behind it; odd while they are
+ *                         changed
  *   SLOTS, KEY, PLACE     how many slots the table has, and the region in which it is
  *   READERS + rank        1 once that rank has read the table; written by it, read here
  *   GONE + rank           another number each time that rank has taken something back; written by it, read here
  *
- * The table has a sequence number for each slot, and behind them four numbers for each slot: address, bytes (0: the slot is free), key, address in the device's terms. A region stays in
- * its slot while it is attached. The owner's processor is the only writer of all these, and its stores are sequentially consistent, so the device sees them in the order of
+ * The table has a sequence number for each slot, and behind them four numbers for each slot: address, bytes (0: the
+ * slot is free), key, address in the device's terms. A region stays in its slot while it is attached. The owner's
+ * processor is the only writer of all these, and its stores are sequentially consistent, so the device sees them in the
+ * order of
  *
  *   sequence := odd;   the four numbers;   sequence := even;   VERSION := another one
  *
- * Reading. A device reads the bytes of one RDMA read in no particular order, and need not begin reads in the order of posting, so each waits for the answer to the one before:
+ * Reading. A device reads the bytes of one RDMA read in no particular order, and need not begin reads in the order of
+ * posting, so each waits for the answer to the one before:
  *
  *   VERSION: if it is that of the copy, the copy is right, and that is all
- *   HEAD: if it is another one than before, SLOTS, KEY, PLACE;   HEAD again, until it has not changed meanwhile and is even
+ *   HEAD: if it is another one than before, SLOTS, KEY, PLACE;   HEAD again, until it is even and has not changed
  *   all sequence numbers;   all slots;   all sequence numbers: the slots whose number is the same even one are the copy
  *
- * So a region that stays attached is found whatever else its owner changes at the time, and nobody waits for anybody, but while the table moves. A key is used only if KEY and PLACE
- * were seen to belong together: with one that is none, a read would break the connection. A table that was outgrown stays registered, and as it is, until the window is freed,
- * so whoever still reads it finds what it was; VERSION had been read before, so the next look finds another one. Tables double, so all of them take less than twice the last one.
+ * So a region that stays attached is found whatever else its owner changes at the time, and nobody waits for anybody,
+ * but while the table moves. A key is used only if KEY and PLACE were seen to belong together: with one that is none, a
+ * read would break the connection. A table that was outgrown stays registered, and as it is, until the window is freed,
+ * so whoever still reads it finds what it was; VERSION had been read before, so the next look finds another one. Tables
+ * double, so all of them take less than twice the last one.
  * Cost: one round trip if nothing has changed, five if something has, two more when the table has grown.
  *
- * Two slots of a copy never overlap: the numbers of the second look are all read after those of the first. If a region was seen by the first look that was attached where another one had been,
- * that one was gone before, and the second look finds its slot changed, or the first has found it free.
+ * Two slots of a copy never overlap: the numbers of the second look are all read after those of the first. If a region
+ * was seen by the first look that was attached where another one had been, that one was gone before, and the second
+ * look finds its slot changed, or the first has found it free.
  *
- * When to read. What is not in the copy is looked up again, always: then it is attached, or it is an error. What is in the copy may have been detached, and that must be known
- * before an access: a request with a key that was taken back breaks the connection. To ask each time would cost a round trip for each access, and to forget the copy where an
- * epoch begins or ends is not enough: it is right to detach what nobody accesses, to attach other memory that got the same address, and to tell of it, while others are in the
- * middle of an epoch. So who detaches tells all that have a copy, by a write into their GONE word, and does not come back before it is there. From then on, whatever way
- * the news takes, who hears it finds another number there than the one it had seen before it read the table: one load for each access. (As in foMPI: Gerstenberger, Besta and Hoefler, SC '13.)
+ * When to read. What is not in the copy is looked up again, always: then it is attached, or it is an error. What is in
+ * the copy may have been detached, and that must be known before an access: a request with a key that was taken back
+ * breaks the connection. To ask each time would cost a round trip for each access, and to forget the copy where an
+ * epoch begins or ends is not enough: it is right to detach what nobody accesses, to attach other memory that got the
+ * same address, and to tell of it, while others are in the middle of an epoch. So who detaches tells all that have a
+ * copy, by a write into their GONE word, and does not come back before it is there. From then on, whatever way the news
+ * takes, who hears it finds another number there than the one it had seen before it read the table: one load for each
+ * access. (As in foMPI: Gerstenberger, Besta and Hoefler, SC '13.)
  *
  *   detach:   the slot, VERSION;   looks at READERS;   writes GONE at each reader, reads it back;   takes the key back
  *   reader:   READERS := 1, once;   token = GONE;   reads the table;   …   the copy is good while GONE = token
  *
- * Nobody is forgotten: the read of VERSION is behind the write of READERS on the same connection, so the reader finds the new VERSION, or the owner finds the reader (both store first
- * and look second). The answer to a write says that the device has it; a read behind it, that memory has it. Hence the read behind GONE.
+ * Nobody is forgotten: the read of VERSION is behind the write of READERS on the same connection, so the reader finds
+ * the new VERSION, or the owner finds the reader (both store first and look second). The answer to a write says that
+ * the device has it; a read behind it, that memory has it. Hence the read behind GONE.
  *
- * What cannot be known is an access that is under way while its region is detached: MPI forbids that, and a device ends it by breaking the connection. Locks keep
- * it away: `Window.detach` holds this rank's lock meanwhile. It remains for epochs without one, which are those of fence, start and `NO_CHECK`.
+ * What cannot be known is an access that is under way while its region is detached: MPI forbids that, and a device ends
+ * it by breaking the connection. Locks keep it away: `Window.detach` holds this rank's lock meanwhile. It remains for
+ * epochs without one, which are those of fence, start and `NO_CHECK`.
  */
 import type { Communicator } from '../comm/communicator.ts';
 import type { RemoteRegion } from '../transfer/regions.ts';
@@ -135,7 +148,8 @@ export class RemoteDirectory implements Directory {
     return { stripes: undefined, region: regionAt(address, key, deviceAddress) };
   }
 
-  // ---- this rank's table ------------------------------------------------------------------------------------------------
+  // ---- this rank's table
+  // ------------------------------------------------------------------------------------------------
 
   /** Errors: `ERR_VERBS` (no memory for a larger table; nothing has changed). */
   add(own: Listed): void {
@@ -199,7 +213,8 @@ export class RemoteDirectory implements Directory {
     for (const step of steps) yield* step;
   }
 
-  // ---- those of the others ----------------------------------------------------------------------------------------------
+  // ---- those of the others
+  // ----------------------------------------------------------------------------------------------
 
   find(rank: number, low: number, high: number): Attached | undefined {
     const known = this.#known[rank];
@@ -299,7 +314,8 @@ export class RemoteDirectory implements Directory {
     if (failure !== undefined) throw failure;
   }
 
-  // ---- memory -----------------------------------------------------------------------------------------------------------
+  // ---- memory
+  // -----------------------------------------------------------------------------------------------------------
 
   /** Nothing is on its way to the landing when it is asked for more bytes than it has. */
   #land(bytes: number): Registered {

@@ -1,4 +1,7 @@
-/** The schemes that a window's hints name: what they need, and how they are made from what making the window has found out. */
+/**
+ * The schemes that a window's hints name: what they need, and how they are made from what making the window has found
+ * out.
+ */
 import type { BarrierState } from '../comm/barrier.ts';
 import type { Communicator, OwnChannel } from '../comm/communicator.ts';
 import { fenceNamed } from '../sync/fence/kinds.ts';
@@ -40,7 +43,9 @@ export function setUpNode(hints: Hints, words: Int32Array): void {
   lockOf(hints)?.setUpNode?.(words, hints);
 }
 
-/** Spaces of messages that the schemes need, taken before anything is waited for: then they are the same at all ranks. */
+/**
+ * Spaces of messages that the schemes need, taken before anything is waited for: then they are the same at all ranks.
+ */
 export interface SchemeChannels {
   readonly operations: OwnChannel | undefined;
   readonly answers: OwnChannel | undefined;

@@ -1,40 +1,51 @@
 /**
- * What is attached where, in shared memory: each rank keeps a table of its attachments, and the others keep copies of it. The table's owner is its only writer, and nobody waits
- * for anybody, but while the table moves.
+ * What is attached where, in shared memory: each rank keeps a table of its attachments, and the others keep copies of
+ * it. The table's owner is its only writer, and nobody waits for anybody, but while the table moves.
  *
  * The words of a rank, in its shared block:
  *
  *   VERSION        another number after each change
  *   HEAD           even, and another one after each move of the table; odd while it moves
- *   SLOTS, PLACE   how many slots the table has, and the block in which it is; the first table stands right behind these words
+ *   SLOTS, PLACE   how many slots the table has, and the block in which it is; the first table stands right behind
+ *                  these words
  *
- * The table has a sequence number for each slot, even while the slot is at rest, and behind them four numbers for each slot: address, bytes (0: the slot is free), key, address in the
- * device's terms. A region stays in its slot while it is attached. All these words are loaded and stored by `Atomics`, so all see them change in one order:
+ * The table has a sequence number for each slot, even while the slot is at rest, and behind them four numbers for each
+ * slot: address, bytes (0: the slot is free), key, address in the device's terms. A region stays in its slot while it
+ * is attached. All these words are loaded and stored by `Atomics`, so all see them change in one order:
  *
  *   owner, attach and detach:   sequence := odd;   the four numbers;   sequence := even;   VERSION := another one
- *   owner, a larger table:      a copy of the table with its sequence numbers;   HEAD := odd;   SLOTS, PLACE;   HEAD := even;   then as above
+ *   owner, a larger table:      a copy of the table with its sequence numbers;   HEAD := odd;   SLOTS, PLACE;   HEAD
+ *                               := even;   then as above
  *
- *   reader:   version = VERSION: if it is that of the copy, the copy is right, and that is all: one load for each access
- *             HEAD: if it is another one than before, SLOTS and PLACE, until HEAD is the same even number before and after
- *             each slot whose sequence is not that of the copy: sequence, the four numbers, sequence. The same even number twice: that is what the slot has. Else it has
+ *   reader:   version = VERSION: if it is that of the copy, the copy is right, and that is all: one load for each
+ *             access
+ *             HEAD: if it is another one than before, SLOTS and PLACE, until HEAD is the same even number before and
+ *             after
+ *             each slot whose sequence is not that of the copy: sequence, the four numbers, sequence. The same even
+ *             number twice: that is what the slot has. Else it has
  *             nothing: the owner is about to attach or detach there
  *             the copy is that of `version`
  *
- * Why that is enough. Whoever may access a region has learnt of its `attach`, by any message or synchronization, so it sees the VERSION that came with it, or a later one, and
- * then the slot's sequence from before that VERSION: the region is in the copy, whatever else the owner changes meanwhile. It is taken for gone only if its sequence has
- * changed since, and then it is being detached, while which nobody may access it. Whoever has learnt of a `detach` finds the slot changed, likewise. What a reader has seen
- * half is seen again: VERSION was read first, and changes behind it. A table that was outgrown is left as it is until the window is freed, so whoever still reads it
- * finds what it was, and another VERSION at the next access. Tables double, so all of them take less than twice the last one. (It would take 2^31 changes between two
- * accesses of one rank to come back to the same number.)
+ * Why that is enough. Whoever may access a region has learnt of its `attach`, by any message or synchronization, so it
+ * sees the VERSION that came with it, or a later one, and then the slot's sequence from before that VERSION: the region
+ * is in the copy, whatever else the owner changes meanwhile. It is taken for gone only if its sequence has changed
+ * since, and then it is being detached, while which nobody may access it. Whoever has learnt of a `detach` finds the
+ * slot changed, likewise. What a reader has seen half is seen again: VERSION was read first, and changes behind it. A
+ * table that was outgrown is left as it is until the window is freed, so whoever still reads it finds what it was, and
+ * another VERSION at the next access. Tables double, so all of them take less than twice the last one. (It would take
+ * 2^31 changes between two accesses of one rank to come back to the same number.)
  *
- * A copy that was taken while the owner changed the table may have a region that was gone, and one that took its place: they overlap. Neither overlaps a region that was attached all
- * the time, so such a one is still the last that begins before any of its bytes, and `lookUp` finds it.
+ * A copy that was taken while the owner changed the table may have a region that was gone, and one that took its place:
+ * they overlap. Neither overlaps a region that was attached all the time, so such a one is still the last that begins
+ * before any of its bytes, and `lookUp` finds it.
  *
- * What is mapped is kept with the slot's sequence. Memory that was detached and attached again has another one, and another key, which is random and new for each `attach`, so it is never
- * reached by what was mapped for the first. Regions of memory that nobody can map have the key 0; they are reached by their address (transfer/user-memory.ts), where the owner's
- * thread and the kernel look at each access.
+ * What is mapped is kept with the slot's sequence. Memory that was detached and attached again has another one, and
+ * another key, which is random and new for each `attach`, so it is never reached by what was mapped for the first.
+ * Regions of memory that nobody can map have the key 0; they are reached by their address (transfer/user-memory.ts),
+ * where the owner's thread and the kernel look at each access.
  *
- * Cost of an access: a binary search; after a change, a look at each sequence number (1 ns) and a new list of what is known (some nanoseconds a region) besides.
+ * Cost of an access: a binary search; after a change, a look at each sequence number (1 ns) and a new list of what is
+ * known (some nanoseconds a region) besides.
  */
 import type { Block } from '../comm/blocks.ts';
 import type { Communicator } from '../comm/communicator.ts';
@@ -67,7 +78,10 @@ const SLOT_WORDS = 1 + NUMBER_WORDS;
 
 export const DIRECTORY_WORDS = HEADER_WORDS + FIRST * SLOT_WORDS;
 
-/** Looks at HEAD while the table moves, which takes a microsecond, before the ranks are looked at: its owner may have ended in the middle of it. */
+/**
+ * Looks at HEAD while the table moves, which takes a microsecond, before the ranks are looked at: its owner may have
+ * ended in the middle of it.
+ */
 const LOOKS = 1_000_000;
 
 /** A region as its slot describes it. */
@@ -125,7 +139,8 @@ export class SharedDirectory implements Directory {
     return { stripes: this.#stripesOf(this.#comm.rank, address), region: undefined };
   }
 
-  // ---- this rank's table ------------------------------------------------------------------------------------------------
+  // ---- this rank's table
+  // ------------------------------------------------------------------------------------------------
 
   /** Errors: `ERR_VERBS` (no memory for a larger table; nothing has changed). */
   add(own: Listed): void {
@@ -176,7 +191,8 @@ export class SharedDirectory implements Directory {
     for (let slot = to - 1; slot >= from; slot--) this.#free.push(slot);
   }
 
-  // ---- those of the others ----------------------------------------------------------------------------------------------
+  // ---- those of the others
+  // ----------------------------------------------------------------------------------------------
 
   find(rank: number, low: number, high: number): Attached | undefined {
     const region = lookUp(this.#update(rank).byAddress, low, high);

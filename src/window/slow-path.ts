@@ -268,7 +268,10 @@ export class SlowPath {
     );
   }
 
-  /** Origin and target in the same memory must not overlap (MPI 4.1, 12.3): seen where the target is this rank's own part. */
+  /**
+   * Origin and target in the same memory must not overlap (MPI 4.1, 12.3): seen where the target is this rank's own
+   * part.
+   */
   #refuseOverlap(
     call: string,
     origin: TypedArray,

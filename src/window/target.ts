@@ -42,7 +42,9 @@ export class Target {
   /** Of the addon, if there is one; there when the part is mapped. */
   kernels: (BulkKernels & CopyKernels) | undefined;
   lock: TargetLock | undefined;
-  /** What opens this target to this rank: the `Lock` type that it holds here, perhaps with `UNCHECKED`; `STARTED`; or 0. */
+  /**
+   * What opens this target to this rank: the `Lock` type that it holds here, perhaps with `UNCHECKED`; `STARTED`; or 0.
+   */
   held = 0;
   /** A promise waits for the lock. */
   waiting = false;

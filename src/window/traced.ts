@@ -1,7 +1,9 @@
 /**
- * How a window records itself in a job that is traced: its calls, what they move, the epochs that they open and end, and what its schemes tell other ranks.
+ * How a window records itself in a job that is traced: its calls, what they move, the epochs that they open and end,
+ * and what its schemes tell other ranks.
  *
- * A window of such a job gets methods of its own (trace/calls.ts), and its schemes come in recording ones. Nothing of it exists in other jobs.
+ * A window of such a job gets methods of its own (trace/calls.ts), and its schemes come in recording ones. Nothing of
+ * it exists in other jobs.
  */
 import type { Communicator } from '../comm/communicator.ts';
 import type { Operation } from '../comm/operation.ts';
@@ -59,7 +61,10 @@ export function tracedSchemes(parts: WindowParts): WindowParts {
   };
 }
 
-/** Who records the requests of a window that is accessed by requests, in a job that is traced. @param id the window's */
+/**
+ * Who records the requests of a window that is accessed by requests, in a job that is traced.
+ * @param id the window's
+ */
 export function requestTrace(comm: Communicator, id: string): RequestTrace | undefined {
   const { recorder, size } = comm.job;
   if (recorder === undefined) return undefined;
@@ -68,7 +73,10 @@ export function requestTrace(comm: Communicator, id: string): RequestTrace | und
   return { posted: (rank) => channel.sent(ranks[rank], 0), completed: (rank) => channel.completed(ranks[rank]) };
 }
 
-/** Start/complete/post/wait: a post is told to each origin and seen by its start, a complete to each target and seen by its wait. */
+/**
+ * Start/complete/post/wait: a post is told to each origin and seen by its start, a complete to each target and seen by
+ * its wait.
+ */
 class RecordedSync implements GeneralActiveTarget {
   readonly #scheme: GeneralActiveTarget;
   readonly #posts: Channel;
@@ -142,7 +150,10 @@ class RecordedSync implements GeneralActiveTarget {
   }
 }
 
-/** A lock tells nobody in particular that it is free: who got it from whom is found out when the records of all ranks are there. */
+/**
+ * A lock tells nobody in particular that it is free: who got it from whom is found out when the records of all ranks
+ * are there.
+ */
 class RecordedLock implements TargetLock {
   readonly #lock: TargetLock;
   readonly #recorder: Recorder;
@@ -198,8 +209,8 @@ export function traceWindow(window: object, parts: WindowParts, paths: Paths): v
 }
 
 /**
- * The calls that synchronize, and the epochs that they open and end. An epoch begins when the call that opens it has succeeded, and ends after the one that
- * ends it.
+ * The calls that synchronize, and the epochs that they open and end. An epoch begins when the call that opens it has
+ * succeeded, and ends after the one that ends it.
  */
 function callsOf(
   recorder: Recorder,

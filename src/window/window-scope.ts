@@ -82,8 +82,9 @@ export class WindowScope {
   }
 
   /**
-   * Sends the messages that wait for room: a rank that polls by calls that are complete at once is in the library all the time, and never sleeps, which is
-   * when it would send them (MPI 4.1, 12.7.3). Each call that ends an epoch, flushes or tests does so. One load when there are none.
+   * Sends the messages that wait for room: a rank that polls by calls that are complete at once is in the library all
+   * the time, and never sleeps, which is when it would send them (MPI 4.1, 12.7.3). Each call that ends an epoch,
+   * flushes or tests does so. One load when there are none.
    */
   keepMoving(): void {
     if (!this.#messenger.idle) this.attempt(this.#poll);

@@ -1,9 +1,9 @@
 /**
  * Windows (MPI 4.1, chapter 12): memory that other ranks read and write without its owner's doing.
  *
- * `put`, `get` and the atomic calls have a fast path for what is most frequent (fast-path.ts), and a slow path (slow-path.ts) that
- * handles all the rest and writes the error messages. Synchronization is in active-target.ts and passive-target.ts; what
- * all of them share is which epochs are open (epochs.ts).
+ * `put`, `get` and the atomic calls have a fast path for what is most frequent (fast-path.ts), and a slow path
+ * (slow-path.ts) that handles all the rest and writes the error messages. Synchronization is in active-target.ts and
+ * passive-target.ts; what all of them share is which epochs are open (epochs.ts).
  */
 
 import type { Communicator } from '../comm/communicator.ts';
@@ -107,8 +107,9 @@ export class Window<T extends TypedArray = TypedArray> {
   /** Takes the window from the list of what its communicator gives back in the end; says whether it stood there. */
   #cancelRelease: () => boolean;
   /**
-   * The buffers of the last fetchAndOp, getAccumulate or compareAndSwap, found to be typed arrays of one type that do not overlap. Programs use the same ones again and again, and
-   * asking an array for its buffer costs more than the operation.
+   * The buffers of the last fetchAndOp, getAccumulate or compareAndSwap, found to be typed arrays of one type that do
+   * not overlap. Programs use the same ones again and again, and asking an array for its buffer costs more than the
+   * operation.
    */
   #apartOrigin: TypedArray = NOTHING;
   #apartCompare: TypedArray = NOTHING;
@@ -448,7 +449,8 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#epochs.name = name;
   }
 
-  // ---- communication --------------------------------------------------------------------------------------------------
+  // ---- communication
+  // --------------------------------------------------------------------------------------------------
 
   /**
    * Writes `origin` into the part of `target` at displacement `disp`. Returns at once; the operation is complete after
@@ -605,7 +607,8 @@ export class Window<T extends TypedArray = TypedArray> {
     if (op !== Op.NO_OP && layout === undefined && t !== undefined) this.#remember(origin!, NOTHING, result);
   }
 
-  // ---- requests and notifications -------------------------------------------------------------------------------------
+  // ---- requests and notifications
+  // -------------------------------------------------------------------------------------
 
   /**
    * Starts a `put` and returns a request that is complete when `origin` may be reused. Requires a passive-target epoch
@@ -732,7 +735,8 @@ export class Window<T extends TypedArray = TypedArray> {
     return this.#notifications.test(count);
   }
 
-  // ---- fence ---------------------------------------------------------------------------------------------------------
+  // ---- fence
+  // ---------------------------------------------------------------------------------------------------------
 
   /**
    * Ends the current epoch and opens the next one, unless `Assert.NO_SUCCEED` is passed. Collective. Afterwards all
@@ -755,7 +759,8 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#active.fenceSync(assert, options);
   }
 
-  // ---- start, complete, post, wait ------------------------------------------------------------------------------------
+  // ---- start, complete, post, wait
+  // ------------------------------------------------------------------------------------
 
   /**
    * Opens an access epoch to the members of `group`, and waits until each of them has posted to a group that contains
@@ -824,7 +829,8 @@ export class Window<T extends TypedArray = TypedArray> {
     return this.#active.test();
   }
 
-  // ---- locks ---------------------------------------------------------------------------------------------------------
+  // ---- locks
+  // ---------------------------------------------------------------------------------------------------------
 
   /**
    * Opens a passive-target epoch to `target`. `Lock.EXCLUSIVE` excludes all other locks, `Lock.SHARED` only exclusive
@@ -885,7 +891,8 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#passive.unlockAllSync(options);
   }
 
-  // ---- flush ---------------------------------------------------------------------------------------------------------
+  // ---- flush
+  // ---------------------------------------------------------------------------------------------------------
 
   /**
    * Completes all operations issued to `target` so far, at this rank and at the target. Requires a passive-target
@@ -943,7 +950,8 @@ export class Window<T extends TypedArray = TypedArray> {
     memoryFence();
   }
 
-  // ---- epochs as objects ----------------------------------------------------------------------------------------------
+  // ---- epochs as objects
+  // ----------------------------------------------------------------------------------------------
 
   /**
    * Opens the epoch of `lock` and returns it as an object that offers only the calls that the epoch allows. With `await
@@ -1017,7 +1025,8 @@ export class Window<T extends TypedArray = TypedArray> {
     return new PostEpoch(this);
   }
 
-  // ---- end ------------------------------------------------------------------------------------------------------------
+  // ---- end
+  // ------------------------------------------------------------------------------------------------------------
 
   /**
    * Frees the window. Collective: no rank may be in an epoch on it. Afterwards the `local` of an allocated window is

@@ -1,6 +1,6 @@
 /**
- * Hostile calls by seed, on all kinds of ranks: test/ranks/attack-calls.ts says which. A few hundred in the gate; `ONESIDED_ATTACK_CALLS=10000` for that many at each rank of
- * each kind.
+ * Hostile calls by seed, on all kinds of ranks: test/ranks/attack-calls.ts says which. A few hundred in the gate;
+ * `ONESIDED_ATTACK_CALLS=10000` for that many at each rank of each kind.
  */
 import { describe, expect, test } from 'vitest';
 import { IN_GATE } from '../support/gate.ts';

@@ -1,6 +1,7 @@
 /**
- * Ranks that no launcher watches, of which one is killed or stopped: while all add to one part by requests, or, by loads and stores, in the midst of fences, locks
- * and collectives. `ONESIDED_TEST_KILLS=N` repeats each so often. How long the survivors took is printed at the end.
+ * Ranks that no launcher watches, of which one is killed or stopped: while all add to one part by requests, or, by
+ * loads and stores, in the midst of fences, locks and collectives. `ONESIDED_TEST_KILLS=N` repeats each so often. How
+ * long the survivors took is printed at the end.
  */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

@@ -1,4 +1,7 @@
-/** Jobs whose processes may have few descriptors or small files: they work, or end with a message that says what is missing. None hangs. */
+/**
+ * Jobs whose processes may have few descriptors or small files: they work, or end with a message that says what is
+ * missing. None hangs.
+ */
 import { spawn } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';

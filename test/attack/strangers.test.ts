@@ -1,6 +1,7 @@
 /**
- * Strangers at the port where ranks meet: while rank 0 waits for the others, they say nothing, too much, half of what is right, or the right things without
- * the secret. `ONESIDED_ATTACK_STRANGERS=N` for that many; a seed draws what they do.
+ * Strangers at the port where ranks meet: while rank 0 waits for the others, they say nothing, too much, half of what
+ * is right, or the right things without the secret. `ONESIDED_ATTACK_STRANGERS=N` for that many; a seed draws what they
+ * do.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

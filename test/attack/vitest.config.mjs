@@ -1,6 +1,6 @@
 /**
- * `npm run test:attack`: hostile calls, killed and stopped ranks, strangers and limits, many more of each than in `npm run test:all`. With `ONESIDED_SEED=N` the
- * calls and strangers of another run.
+ * `npm run test:attack`: hostile calls, killed and stopped ranks, strangers and limits, many more of each than in
+ * `npm run test:all`. With `ONESIDED_SEED=N` the calls and strangers of another run.
  */
 import { fileURLToPath } from 'node:url';
 
@@ -23,7 +23,8 @@ export default {
       ONESIDED_SEED: process.env.ONESIDED_SEED ?? String(Date.now() % 1_000_000_007),
       ONESIDED_ATTACK_CALLS: process.env.ONESIDED_ATTACK_CALLS ?? '10000',
       ONESIDED_ATTACK_STRANGERS: process.env.ONESIDED_ATTACK_STRANGERS ?? '4000',
-      // Of each of five kinds: with a launcher and without one, killed and stopped, by requests and by loads and stores.
+      // Of each of five kinds: with a launcher and without one, killed and stopped, by requests and by loads and
+      // stores.
       ONESIDED_TEST_KILLS: process.env.ONESIDED_TEST_KILLS ?? '60',
     },
     reporters:

@@ -1,6 +1,6 @@
 /**
- * LU as a user runs it, on small matrices. The digest says that the factors are those of three plain loops, to the last bit, whatever the ranks,
- * the blocks and the kernel.
+ * LU as a user runs it, on small matrices. The digest says that the factors are those of three plain loops, to the last
+ * bit, whatever the ranks, the blocks and the kernel.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -87,7 +87,8 @@ describe('LU', () => {
   );
 
   it('fetches each block of the perimeter once, if it is another rank’s', async () => {
-    // Two ranks side by side: columns alternate. In each step the column goes to the other rank, and the diagonal block too.
+    // Two ranks side by side: columns alternate. In each step the column goes to the other rank, and the diagonal block
+    // too.
     const { fetched, bytes, breakdown, milliseconds } = await lu(
       2,
       kind,

@@ -1,4 +1,6 @@
-/** The programs of chapters 4 to 6 on modelled fabrics: the same programs as on real ranks, and their results are right. */
+/**
+ * The programs of chapters 4 to 6 on modelled fabrics: the same programs as on real ranks, and their results are right.
+ */
 import type { WindowInfo } from 'onesided';
 import { runTasks } from 'onesided/fabrics';
 import { describe, expect, it } from 'vitest';
@@ -58,7 +60,8 @@ describe.each(LOCKS.map((info) => [nameOf(info), info] as const))('lock %s', (_,
     const [alone] = await runTasks(1, (world) => lu(world, { ...options, ...chargedOn(world, 1) }), NODES);
     expect(result.verified).toBe(true);
     expect(result.digest).toBe(alone.digest);
-    // Arithmetic of one rank takes what it is charged: 2/3 n³ operations and a little more at blocks' edges, at one a nanosecond.
+    // Arithmetic of one rank takes what it is charged: 2/3 n³ operations and a little more at blocks' edges, at one a
+    // nanosecond.
     expect(alone.breakdown.compute).toBeGreaterThan((2 * 200 ** 3) / 3 / 1e6);
     expect(alone.breakdown.compute).toBeLessThan((2 * 208 ** 3) / 3 / 1e6 + 1);
   });

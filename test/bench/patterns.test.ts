@@ -1,4 +1,7 @@
-/** The communication patterns of the dissertation as a user runs them, for a short time: what they transfer is right, and their results are complete. */
+/**
+ * The communication patterns of the dissertation as a user runs them, for a short time: what they transfer is right,
+ * and their results are complete.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

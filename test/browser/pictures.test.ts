@@ -1,6 +1,7 @@
 /**
- * The pictures of a recorded run in a real browser: Chromium draws the pages without a window, and a script in them measures what it has drawn. Nothing is
- * written over something else, everything is within the picture, and everything can be told from the background, by day and by night.
+ * The pictures of a recorded run in a real browser: Chromium draws the pages without a window, and a script in them
+ * measures what it has drawn. Nothing is written over something else, everything is within the picture, and everything
+ * can be told from the background, by day and by night.
  *
  * The pictures that it has drawn are in build/browser afterwards, for human eyes.
  */

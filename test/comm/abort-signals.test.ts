@@ -1,4 +1,7 @@
-/** Signals of the program that lie or throw: a wait ends as the real signal says, and what does not begin leaves nothing behind. */
+/**
+ * Signals of the program that lie or throw: a wait ends as the real signal says, and what does not begin leaves nothing
+ * behind.
+ */
 import { expect, it, vi } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { init, Lock, Window } from '../../src/index.ts';

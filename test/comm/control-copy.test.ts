@@ -1,4 +1,7 @@
-/** Copies of the control memory of ranks on several hosts become alike, however what they say to each other is delayed, and whoever ends meanwhile. */
+/**
+ * Copies of the control memory of ranks on several hosts become alike, however what they say to each other is delayed,
+ * and whoever ends meanwhile.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -186,7 +189,8 @@ describe('copies of the control memory', () => {
         network.die(rank, comes);
         for (const one of happenings.slice(at)) happen(network, one);
         network.settle();
-        // Of one that has never come, the hub learns by the deadline; of a hub that they have never reached, the others by their own.
+        // Of one that has never come, the hub learns by the deadline; of a hub that they have never reached, the others
+        // by their own.
         if (rank !== 0) network.copies[0].expectAll();
         network.settle();
         for (const living of network.living) {

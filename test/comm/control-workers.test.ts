@@ -1,4 +1,7 @@
-/** The threads that keep the control memory of ranks on several hosts, here of several "ranks" in one process: over real connections, also with those who should not be there. */
+/**
+ * The threads that keep the control memory of ranks on several hosts, here of several "ranks" in one process: over real
+ * connections, also with those who should not be there.
+ */
 import { randomBytes } from 'node:crypto';
 import { connect as connectPlainly, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,7 @@
-/** Buffers that are transferred while a collective is under way; test/comm/mismatch-ranks.test.ts has the same on real ranks. */
+/**
+ * Buffers that are transferred while a collective is under way; test/comm/mismatch-ranks.test.ts has the same on real
+ * ranks.
+ */
 import { expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { giveAway } from '../ranks/support/given-away.ts';

@@ -1,4 +1,7 @@
-/** What a rank makes of a connection that is lost: the failure of the other rank, if that is behind it or nothing else can be known. */
+/**
+ * What a rank makes of a connection that is lost: the failure of the other rank, if that is behind it or nothing else
+ * can be known.
+ */
 import { describe, expect, test } from 'vitest';
 import {
   controlBytes,

@@ -1,4 +1,7 @@
-/** Ranks that find each other through a process manager, here one of the test's own, which can be wrong in every way; and through an address. */
+/**
+ * Ranks that find each other through a process manager, here one of the test's own, which can be wrong in every way;
+ * and through an address.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

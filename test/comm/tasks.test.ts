@@ -12,7 +12,10 @@ import { Window } from '../../src/window/window.ts';
 
 const FABRIC = { fabric: 'infinihost-64' } as const;
 
-/** A program with messages, puts, locks, atomics and computation; the same data come out however it goes, at times that tell how it went. */
+/**
+ * A program with messages, puts, locks, atomics and computation; the same data come out however it goes, at times that
+ * tell how it went.
+ */
 async function program(world: Communicator, info: WindowInfo = {}): Promise<number[]> {
   const { rank, size } = world;
   const win = await Window.allocate(world, Int32Array, size + 1, { info });

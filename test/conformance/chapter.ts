@@ -1,6 +1,7 @@
 /**
- * Turns a chapter's requirements into tests. One job for each kind and number of ranks puts all of them on trial; each is a test of its own,
- * so that one that fails hides no other. The results are kept for `npm run conformance`, which writes docs/conformance.md from them.
+ * Turns a chapter's requirements into tests. One job for each kind and number of ranks puts all of them on trial; each
+ * is a test of its own, so that one that fails hides no other. The results are kept for `npm run conformance`, which
+ * writes docs/conformance.md from them.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

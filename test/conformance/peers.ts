@@ -1,6 +1,7 @@
 /**
- * What other suites test of one-sided communication, by the names of their programs: each must be named by a requirement that stands for it
- * (`like`), or stand below with the reason why it does not apply. Nothing of theirs is used but what they test.
+ * What other suites test of one-sided communication, by the names of their programs: each must be named by a
+ * requirement that stands for it (`like`), or stand below with the reason why it does not apply. Nothing of theirs is
+ * used but what they test.
  */
 
 /** MPICH, test/mpi/rma. Variants of one program (`_am`, `_shm`) are programs of their own, as in its list. */

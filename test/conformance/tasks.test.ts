@@ -1,4 +1,7 @@
-/** The requirements on tasks of a modelled fabric: once in the order of the ranks, and under schedules and with schemes drawn from the seed of the run (`npm run explore` tries more of them). */
+/**
+ * The requirements on tasks of a modelled fabric: once in the order of the ranks, and under schedules and with schemes
+ * drawn from the seed of the run (`npm run explore` tries more of them).
+ */
 import { describe, expect, test } from 'vitest';
 import { chapters } from '../ranks/conformance/chapters.ts';
 import { isNotOnDevices, tryUnder } from '../ranks/support/explorer.ts';

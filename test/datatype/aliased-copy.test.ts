@@ -1,4 +1,7 @@
-/** Copies whose sink is close behind the source within its page: whichever way they take, the same bytes arrive, and no others change. */
+/**
+ * Copies whose sink is close behind the source within its page: whichever way they take, the same bytes arrive, and no
+ * others change.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { copiedAliased, copyInBlocks } from '../../src/datatype/aliased-copy.ts';

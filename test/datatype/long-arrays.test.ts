@@ -1,4 +1,6 @@
-/** Arrays of more bytes than the engine can have in an array of bytes (Node 20: 2^32; later versions have longer ones). */
+/**
+ * Arrays of more bytes than the engine can have in an array of bytes (Node 20: 2^32; later versions have longer ones).
+ */
 import { expect, test } from 'vitest';
 import { bytesOf } from '../../src/datatype/base.ts';
 

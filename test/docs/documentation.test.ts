@@ -1,9 +1,10 @@
 /**
- * The documentation is true: its programs run and print what it says, its links lead somewhere, and every error code has its entry.
+ * The documentation is true: its programs run and print what it says, its links lead somewhere, and every error code
+ * has its entry.
  *
- * A program is a code block that begins with "```js run OPTIONS": it is run by `onesided run OPTIONS`. With the word `fails` before the
- * options the job must fail. A block "```text output" after it is what it prints: all of its lines, in any order; if it
- * fails, what must be among the output; `…` stands for anything.
+ * A program is a code block that begins with "```js run OPTIONS": it is run by `onesided run
+ * OPTIONS`. With the word `fails` before the options the job must fail. A block "```text output" after it is what it
+ * prints: all of its lines, in any order; if it fails, what must be among the output; `…` stands for anything.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

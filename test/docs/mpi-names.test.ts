@@ -1,4 +1,7 @@
-/** The page that maps MPI's names to ours: every name of ours exists, every public call of `Window` has its line, and MPI's names are complete. */
+/**
+ * The page that maps MPI's names to ours: every name of ours exists, every public call of `Window` has its line, and
+ * MPI's names are complete.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as library from 'onesided';
@@ -61,7 +64,8 @@ describe("MPI's names and ours", () => {
   test('every public call of a window has its line', () => {
     const calls = Object.getOwnPropertyNames(proto(Window)).filter((name) => name !== 'constructor');
     const named = new Set(ours.filter(([place]) => place === 'win').map(([, name]) => name));
-    // Twins that block, and epochs as objects, which stand behind `locked`; what only the library has is in its reference.
+    // Twins that block, and epochs as objects, which stand behind `locked`; what only the library has is in its
+    // reference.
     const extra = new Set(['lockedAll', 'fenced', 'started', 'posted', 'dispUnitOf']);
     expect(calls.filter((name) => !named.has(name) && !name.endsWith('Sync') && !extra.has(name))).toEqual([]);
   });

@@ -1,4 +1,7 @@
-/** Ranks that wait for each other for ever, in every kind of lock: the run says so, and says who waits in which call; and it does not say so where somebody will get on after all. */
+/**
+ * Ranks that wait for each other for ever, in every kind of lock: the run says so, and says who waits in which call;
+ * and it does not say so where somebody will get on after all.
+ */
 
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';

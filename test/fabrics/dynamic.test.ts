@@ -8,7 +8,10 @@ import { Window } from '../../src/window/window.ts';
 
 const SIZE = 5;
 
-/** Each rank attaches memory three times, of which the others learn each time by a message; everybody adds to everybody's, and puts there. The second one is given back before the third is made. */
+/**
+ * Each rank attaches memory three times, of which the others learn each time by a message; everybody adds to
+ * everybody's, and puts there. The second one is given back before the third is made.
+ */
 async function program(world: Communicator): Promise<number[]> {
   const { rank, size } = world;
   const win = await Window.createDynamic(world);

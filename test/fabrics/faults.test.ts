@@ -73,7 +73,8 @@ test.each<[string, WindowInfo]>([
       const win = await Window.allocate(world, Int32Array, 1, { info });
       await world.barrier();
       try {
-        // Rank 1 has the lock, rank 2 is next, rank 3 stands behind it; none of them comes to its unlock before the death.
+        // Rank 1 has the lock, rank 2 is next, rank 3 stands behind it; none of them comes to its unlock before the
+        // death.
         await world.compute(50 * rank);
         if (rank === 0) await world.barrier();
         await win.lock(0, Lock.EXCLUSIVE);

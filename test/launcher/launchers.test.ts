@@ -1,6 +1,7 @@
 /**
- * The launchers people have: MPICH's mpiexec (PMI-1), Open MPI's mpirun (PMIx) and Slurm's srun (PMI-2, PMIx) start `node program.js`, and the ranks find each other.
- * One that is not installed is not tested, and the test's name says what to install; with ONESIDED_TEST_LAUNCHERS=1 (`npm run test:launchers`) all must be there.
+ * The launchers people have: MPICH's mpiexec (PMI-1), Open MPI's mpirun (PMIx) and Slurm's srun (PMI-2, PMIx) start
+ * `node program.js`, and the ranks find each other. One that is not installed is not tested, and the test's name says
+ * what to install; with ONESIDED_TEST_LAUNCHERS=1 (`npm run test:launchers`) all must be there.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';

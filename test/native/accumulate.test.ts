@@ -99,7 +99,10 @@ function expectSame(found: Numbers, expected: Numbers): void {
   }
 }
 
-/** Random bits make every kind of value: extremes, subnormals, infinities, several NaNs. Zeros and ones are frequent, for the logic. */
+/**
+ * Random bits make every kind of value: extremes, subnormals, infinities, several NaNs. Zeros and ones are frequent,
+ * for the logic.
+ */
 const word = fc.oneof(fc.constantFrom(0n, 1n, 2n ** 63n), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }));
 const operands = fc.array(fc.tuple(word, word), { minLength: 1, maxLength: 20 });
 

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { addon } from '../support/addon.ts';
 
 /**
- * Whatever the arguments: a call returns, or throws an Error with a code. A crash would end the test run. Left out is only what would do to this
- * process what it was asked to: a wait without end, and a signal at the end of the parent.
+ * Whatever the arguments: a call returns, or throws an Error with a code. A crash would end the test run. Left out is
+ * only what would do to this process what it was asked to: a wait without end, and a signal at the end of the parent.
  */
 const native = addon();
 

@@ -1,6 +1,6 @@
 /**
- * A project that depends on this package, as its tests need it: a fresh folder, what is in `consumer/`, and commands that are run there.
- * For test/package/install.test.ts and scripts/test-package.mjs.
+ * A project that depends on this package, as its tests need it: a fresh folder, what is in `consumer/`, and commands
+ * that are run there. For test/package/install.test.ts and scripts/test-package.mjs.
  */
 import { spawn } from 'node:child_process';
 import {
@@ -24,7 +24,8 @@ const DEADLINE_MS = 600_000;
 /**
  * Runs a command and gives what it printed; an Error, with all that it printed, unless it ends with `code`.
  * @param {string[]} command
- * @param {{ cwd: string, env?: Record<string, string | undefined>, user?: number, code?: number, quiet?: boolean }} options
+ * @param {{ cwd: string, env?: Record<string, string | undefined>, user?: number, code?: number, quiet?: boolean }}
+ * options
  * @returns {Promise<string>} its standard output, and standard error stream unless `quiet`
  */
 export async function run(command, { cwd, env = process.env, user, code: expected = 0, quiet = false }) {
@@ -75,8 +76,8 @@ export function project(folder) {
 }
 
 /**
- * What a command sees: nothing of the npm run that started the tests, a cache of its own for what `onesided build` makes, and
- * no other addon than it finds by itself.
+ * What a command sees: nothing of the npm run that started the tests, a cache of its own for what `onesided build`
+ * makes, and no other addon than it finds by itself.
  *
  * @param {string} [home] its HOME, if not this one's
  * @param {Record<string, string>} [extra]

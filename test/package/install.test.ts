@@ -1,6 +1,7 @@
 /**
- * The package in a project that depends on it: packed, installed by `npm i` and again by `npm ci`, used by `import` and by `require`,
- * and by two processes with the prebuilt addon, where there is no compiler. scripts/test-package.mjs tries all else.
+ * The package in a project that depends on it: packed, installed by `npm i` and again by `npm ci`, used by `import` and
+ * by `require`, and by two processes with the prebuilt addon, where there is no compiler. scripts/test-package.mjs
+ * tries all else.
  */
 import { chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,7 @@
-/** What can be shown of the provider of real devices without one: which is chosen and why not, and what becomes of everything when it fails. On a device: test/rdma. */
+/**
+ * What can be shown of the provider of real devices without one: which is chosen and why not, and what becomes of
+ * everything when it fails. On a device: test/rdma.
+ */
 import { openSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { Origins } from '../../src/comm/origins.ts';

@@ -1,9 +1,10 @@
 /**
- * Hostile calls, drawn by `--seed`, about `--count` of them at each rank: arrays that lie about themselves, options and layouts whose getters call back into the
- * library, buffers that shrink or are given away between the check and the use, layouts that reach anywhere. Around every buffer are canaries.
+ * Hostile calls, drawn by `--seed`, about `--count` of them at each rank: arrays that lie about themselves, options and
+ * layouts whose getters call back into the library, buffers that shrink or are given away between the check and the
+ * use, layouts that reach anywhere. Around every buffer are canaries.
  *
- * A call either does to the array what the array really is, or throws an error of the library; it touches nothing else, and no connection breaks. What was put by a
- * lying array is read back by an honest one.
+ * A call either does to the array what the array really is, or throws an error of the library; it touches nothing else,
+ * and no connection breaks. What was put by a lying array is read back by an honest one.
  *
  *     node dist/cli/main.js run -n 3 build/programs/test/ranks/attack-calls.js -- --count=10000 --seed=1
  */

@@ -1,6 +1,7 @@
 /**
- * Collectives and messages against what they mean, for numbers of ranks that are no powers of two, from no elements to more than any buffer on
- * the way holds; in both forms, one after the other, several at once, and mixed with each other.
+ * Collectives and messages against what they mean, for numbers of ranks that are no powers of two, from no elements to
+ * more than any buffer on the way holds; in both forms, one after the other, several at once, and mixed with each
+ * other.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

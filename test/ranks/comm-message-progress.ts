@@ -1,6 +1,7 @@
 /**
- * Messages leave while their sender makes one-sided calls only, all of them complete at once (MPI 4.1, 2.9 and 12.7.3): rank 0 sends more than finds
- * room, and then repeats one call until the last rank, which receives them, says that it has them all.
+ * Messages leave while their sender makes one-sided calls only, all of them complete at once (MPI 4.1, 2.9 and 12.7.3):
+ * rank 0 sends more than finds room, and then repeats one call until the last rank, which receives them, says that it
+ * has them all.
  */
 import { type Communicator, Lock, Op, Rank, Window } from 'onesided';
 import { runCases } from './support/cases.ts';

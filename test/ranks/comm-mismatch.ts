@@ -1,6 +1,6 @@
 /**
- * Runs each mismatch of as many ranks as there are (support/mismatches.ts), and collectives that lose a buffer (support/given-away.ts), and prints how they ended at
- * this rank.
+ * Runs each mismatch of as many ranks as there are (support/mismatches.ts), and collectives that lose a buffer
+ * (support/given-away.ts), and prints how they ended at this rank.
  */
 import { init } from 'onesided';
 import { giveAway } from './support/given-away.ts';

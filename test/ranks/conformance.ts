@@ -1,9 +1,11 @@
 /**
- * Puts the requirements of one chapter on trial, all in one job: `--chapter=NAME --results=PREFIX [--after=N] [--only=TEXT]`.
+ * Puts the requirements of one chapter on trial, all in one job:
+ * `--chapter=NAME --results=PREFIX [--after=N] [--only=TEXT]`.
  *
- * Each rank appends a line for each requirement to a file of its own, PREFIX.RANK, so that nothing is lost if the job does not come to its end. After each requirement
- * the ranks agree on how it went. One that failed may leave windows and epochs open, but not on the communicator of the next; a rank that waits in it
- * for a rank that has failed comes back by the deadline.
+ * Each rank appends a line for each requirement to a file of its own, PREFIX.RANK, so that nothing is lost if the job
+ * does not come to its end. After each requirement the ranks agree on how it went. One that failed may leave windows
+ * and epochs open, but not on the communicator of the next; a rank that waits in it for a rank that has failed comes
+ * back by the deadline.
  */
 import { appendFileSync } from 'node:fs';
 import { init } from 'onesided';

@@ -1,11 +1,16 @@
 /**
- * The schedule explorer: puts the requirements of the conformance suite, and those of every scheme (support/schemes.ts), on trial on a modelled fabric, under one schedule for each seed.
+ * The schedule explorer: puts the requirements of the conformance suite, and those of every scheme
+ * (support/schemes.ts), on trial on a modelled fabric, under one schedule for each seed.
  *
- *     npm run explore -- --seeds=1000 [--first=0] [--chapter=semantics] [--scheme=NAME] [--only=TEXT] [--size=3] [--fabric=infinihost-64]
+ *     npm run explore -- --seeds=1000 [--first=0] [--chapter=semantics] [--scheme=NAME] [--only=TEXT] [--size=3]
+ *     [--fabric=infinihost-64]
  *
- * Chapters are those of the suite, and `fences` and `locks`; `--scheme` is one of those schemes, with its variants (`hybrid`) or one of them (`'hybrid network threshold:2'`). Without `--size` and `--fabric` the requirements are tried on 3 ranks of `infinihost-64`, schemes on 2 to 7 ranks of several fabrics, by the seed.
+ * Chapters are those of the suite, and `fences` and `locks`; `--scheme` is one of those schemes, with its variants
+ * (`hybrid`) or one of them (`'hybrid network threshold:2'`). Without `--size` and `--fabric` the requirements are
+ * tried on 3 ranks of `infinihost-64`, schemes on 2 to 7 ranks of several fabrics, by the seed.
  *
- * Schedules are tried on all cores, each by one. What fails is printed with the command that repeats it. Exit code 1 if something has, or nothing was tried.
+ * Schedules are tried on all cores, each by one. What fails is printed with the command that repeats it. Exit code 1 if
+ * something has, or nothing was tried.
  */
 import { parseArgs } from 'node:util';
 import { inRange, oneOf, orExplain, wholeNumber } from '../../bench/options.ts';

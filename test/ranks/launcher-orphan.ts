@@ -1,4 +1,6 @@
-/** A rank that calls `init` only when the process that started it is gone, and writes what came of it to `--folder=…`. */
+/**
+ * A rank that calls `init` only when the process that started it is gone, and writes what came of it to `--folder=…`.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,8 +1,8 @@
 /**
  * A rank that does what its arguments say, for the launcher's tests. It does not use the library.
  *
- * Each argument is `WHO:STEP` or `WHO:STEP=VALUE`; WHO is a rank or `*`, or a mere text, which marks the process. Words of the control memory are
- * given by their number, so that only the tests know its layout.
+ * Each argument is `WHO:STEP` or `WHO:STEP=VALUE`; WHO is a rank or `*`, or a mere text, which marks the process. Words
+ * of the control memory are given by their number, so that only the tests know its layout.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * LU on a clock that stands still but for arithmetic, as on a fabric that is modelled: promise forms only, and time is what was charged. Each rank prints what
- * it was charged, in operations, and the result.
+ * LU on a clock that stands still but for arithmetic, as on a fabric that is modelled: promise forms only, and time is
+ * what was charged. Each rank prints what it was charged, in operations, and the result.
  */
 import { init } from 'onesided';
 import { lu } from '../../bench/splash/lu.ts';

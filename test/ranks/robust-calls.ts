@@ -1,7 +1,10 @@
 /**
- * Each call of the library by which a rank waits for others or asks something of them, when rank 1 is gone. Rank 0 is not in the library when that happens, so it learns of it in these calls, whose outcomes it prints as
- * `{ CALL: 'CODE: MESSAGE' | 'none' }`. `--lock=HINT` of the windows. `--how=kill`: rank 1 kills itself. `--until=FILE`: when all have said that they are working, whoever
- * started them cuts them off from each other, and then makes that file; all print what they get. Each call has a communicator and a window of its own: what one leaves behind is not for another.
+ * Each call of the library by which a rank waits for others or asks something of them, when rank 1 is gone. Rank 0 is
+ * not in the library when that happens, so it learns of it in these calls, whose outcomes it prints as
+ * `{ CALL: 'CODE: MESSAGE' | 'none' }`. `--lock=HINT` of the windows. `--how=kill`: rank 1 kills itself.
+ * `--until=FILE`: when all have said that they are working, whoever started them cuts them off from each other, and
+ * then makes that file; all print what they get. Each call has a communicator and a window of its own: what one leaves
+ * behind is not for another.
  */
 import { existsSync, writeSync } from 'node:fs';
 import {

@@ -1,6 +1,7 @@
 /**
- * What must not break a job on a real device, and must not be left there. `--what=open` opens the device and registers memory, alone; `--what=killed` has rank 1 die while the others write to it;
- * without it, cases for all ranks (`--only=NAME`). Run by test/rdma/robustness.test.ts.
+ * What must not break a job on a real device, and must not be left there. `--what=open` opens the device and registers
+ * memory, alone; `--what=killed` has rank 1 die while the others write to it; without it, cases for all ranks
+ * (`--only=NAME`). Run by test/rdma/robustness.test.ts.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,7 @@
-/** The end of a job, `--how=…`: finalize twice, with windows open, or while calls are under way; and what calls say afterwards. */
+/**
+ * The end of a job, `--how=…`: finalize twice, with windows open, or while calls are under way; and what calls say
+ * afterwards.
+ */
 import assert from 'node:assert/strict';
 import { init, Lock, Op, type RmaError, Window } from 'onesided';
 import { argument } from './support/cases.ts';

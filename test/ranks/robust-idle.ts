@@ -1,6 +1,7 @@
 /**
- * What a rank costs that does nothing: `--wait=FORM` waits for rank 0, which comes after `--for=MS`, and prints the share of a core that its process used meanwhile;
- * `--memory` prints what the process holds, in bytes, when all have talked to each other.
+ * What a rank costs that does nothing: `--wait=FORM` waits for rank 0, which comes after `--for=MS`, and prints the
+ * share of a core that its process used meanwhile; `--memory` prints what the process holds, in bytes, when all have
+ * talked to each other.
  */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 /**
- * A process that joins a job and was not started by `onesided run`: `--job=NAME --size=N` by name, without them as the environment says (a process manager's, or
- * ONESIDED_ROOT_ADDRESS). `--how=work|again|loop|leave|stay|rejoin --timeout=MS`. It prints what happens to it as lines
- * of JSON, with the time.
+ * A process that joins a job and was not started by `onesided run`: `--job=NAME --size=N` by name, without them as the
+ * environment says (a process manager's, or ONESIDED_ROOT_ADDRESS).
+ * `--how=work|again|loop|leave|stay|rejoin --timeout=MS`. It prints what happens to it as lines of JSON, with the time.
  *
  * `stay` is in the job until SIGUSR2, finalizes then, and lives on; `rejoin` finalizes and joins the same job again.
  */

@@ -1,8 +1,10 @@
 /**
- * Ranks that do everything the library offers, over and over, until one of them is killed. What the others get is printed, with the time.
+ * Ranks that do everything the library offers, over and over, until one of them is killed. What the others get is
+ * printed, with the time.
  *
- * `--seed=N --victim=RANK --place=PLACE --after=N --ending=ENDING`. The victim kills itself when it comes to PLACE for the N-th time; at the place
- * `anywhere` it is killed from outside. All ranks draw the same activities in the same order.
+ * `--seed=N --victim=RANK --place=PLACE --after=N --ending=ENDING`. The victim kills itself when it comes to PLACE for
+ * the N-th time; at the place `anywhere` it is killed from outside. All ranks draw the same activities in the same
+ * order.
  */
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

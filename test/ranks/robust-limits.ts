@@ -1,6 +1,6 @@
 /**
- * One rank (`--rank=`, default 1) gets no more of something from some moment on. The ranks make one thing after the other (`--make=…`) until that fails, and each prints how many there are,
- * and the error.
+ * One rank (`--rank=`, default 1) gets no more of something from some moment on. The ranks make one thing after the
+ * other (`--make=…`) until that fails, and each prints how many there are, and the error.
  *
  * `--limit=file-size`: its memory file may not grow any more (processes). `memory`, `queues`: the device says
  * that there is none. `mappings`: it can map no more memory of other ranks.

@@ -1,6 +1,7 @@
 /**
- * A rank ends while the others wait for what only it could give them. `--info=JSON`: hints of the window; `--what=holder`: it holds the lock of rank 0 that they want; `agent`: it is rank 0;
- * `fence`: it does not come to the fence; `leaves`: all ranks come to the end of their program without `finalize`, and nothing holds them.
+ * A rank ends while the others wait for what only it could give them. `--info=JSON`: hints of the window;
+ * `--what=holder`: it holds the lock of rank 0 that they want; `agent`: it is rank 0; `fence`: it does not come to the
+ * fence; `leaves`: all ranks come to the end of their program without `finalize`, and nothing holds them.
  */
 import { writeSync } from 'node:fs';
 import { init, Lock, type RmaError, Window } from 'onesided';

@@ -1,4 +1,7 @@
-/** Keys of regions are random and checked; and, with `--wait`, a rank that has memory others share and waits for a line on rank 0's standard input. */
+/**
+ * Keys of regions are random and checked; and, with `--wait`, a rank that has memory others share and waits for a line
+ * on rank 0's standard input.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';

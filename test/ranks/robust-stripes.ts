@@ -3,8 +3,8 @@
  * ONESIDED_DEBUG=requests.
  *
  * `--victim=RANK --ending=kill|stop --until=FILE`. The victim says its process; what becomes of it is decided outside.
- * Each of the others says now and then that it goes on, whether its flushes are complete or end at their deadlines. If the
- * victim is killed, they say what they get, and that later calls do not hang either.
+ * Each of the others says now and then that it goes on, whether its flushes are complete or end at their deadlines. If
+ * the victim is killed, they say what they get, and that later calls do not hang either.
  */
 import { existsSync, writeSync } from 'node:fs';
 import { init, Op, type RmaError, Window } from 'onesided';

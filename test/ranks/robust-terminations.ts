@@ -1,4 +1,7 @@
-/** Not a rank, but a launcher: runs thread ranks again and again that are terminated in the midst of whatever they do. `--times=N --seed=N`. */
+/**
+ * Not a rank, but a launcher: runs thread ranks again and again that are terminated in the midst of whatever they do.
+ * `--times=N --seed=N`.
+ */
 import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { argument } from './support/cases.ts';

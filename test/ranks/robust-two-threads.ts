@@ -1,4 +1,7 @@
-/** The main thread and a worker of each process rank both call `init()`, one after the other (`--first=main|worker`) or at once: one of them is the rank. */
+/**
+ * The main thread and a worker of each process rank both call `init()`, one after the other (`--first=main|worker`) or
+ * at once: one of them is the rank.
+ */
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';

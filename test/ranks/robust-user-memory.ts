@@ -1,5 +1,6 @@
 /**
- * Rank 0 owns memory that the others access in all ways, and ends in the middle of it. What the others get is printed, with the time.
+ * Rank 0 owns memory that the others access in all ways, and ends in the middle of it. What the others get is printed,
+ * with the time.
  *
  * `--how=kill|exit`, `--calls=put|accumulate|dynamic`, `--after=MS`. `kill` is for processes.
  */

@@ -1,4 +1,7 @@
-/** What windows leave behind when they are freed, forgotten, or made by the thousand. `--many=N` is how many of the latter. Needs `--expose-gc`. */
+/**
+ * What windows leave behind when they are freed, forgotten, or made by the thousand. `--many=N` is how many of the
+ * latter. Needs `--expose-gc`.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread } from 'node:worker_threads';

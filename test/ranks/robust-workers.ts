@@ -1,6 +1,6 @@
 /**
- * Process ranks that start worker threads of their own, which load the addon too: two at a time sleep in it, one on the event loop and
- * one in the kernel, and are terminated there, while the ranks go on communicating. `--rounds=N`.
+ * Process ranks that start worker threads of their own, which load the addon too: two at a time sleep in it, one on the
+ * event loop and one in the kernel, and are terminated there, while the ranks go on communicating. `--rounds=N`.
  */
 
 import { once } from 'node:events';

@@ -1,5 +1,6 @@
 /**
- * The structures of `onesided/sync`, by force: more ranks than cores, waits that are given up, callers of one rank beside each other.
+ * The structures of `onesided/sync`, by force: more ranks than cores, waits that are given up, callers of one rank
+ * beside each other.
  *
  * `--seed=N`
  */

@@ -1,5 +1,6 @@
 /**
- * Many ranks on few cores want the same thing at the same time. What comes out is exact: counters, sums, invariants. Nothing here measures time.
+ * Many ranks on few cores want the same thing at the same time. What comes out is exact: counters, sums, invariants.
+ * Nothing here measures time.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -60,7 +61,10 @@ async function exclusive(world: Communicator, fence: FenceName): Promise<void> {
   });
 }
 
-/** Accumulates by every way at once: one element here, many in native code, scattered, fetched, from several ranks, from fence and lock epochs. */
+/**
+ * Accumulates by every way at once: one element here, many in native code, scattered, fetched, from several ranks, from
+ * fence and lock epochs.
+ */
 async function sums(world: Communicator): Promise<void> {
   const { rank, size } = world;
   const cells = 24;
@@ -192,7 +196,9 @@ async function readersAndWriters(world: Communicator): Promise<void> {
   });
 }
 
-/** Many give up waiting. Whoever got the lock has it alone; whoever did not has no part in it; in the end it is free. */
+/**
+ * Many give up waiting. Whoever got the lock has it alone; whoever did not has no part in it; in the end it is free.
+ */
 async function givingUp(world: Communicator): Promise<void> {
   const { rank, size } = world;
   await allocated(world, 1, {}, async (win) => {
@@ -276,7 +282,10 @@ async function givingUpAll(world: Communicator): Promise<void> {
   });
 }
 
-/** Who has one part for itself writes it in two steps; who shares all parts never sees one between the two, and nobody waits for ever. */
+/**
+ * Who has one part for itself writes it in two steps; who shares all parts never sees one between the two, and nobody
+ * waits for ever.
+ */
 async function wholeParts(world: Communicator): Promise<void> {
   const { rank, size } = world;
   await allocated(world, 2, {}, async (win) => {
@@ -318,8 +327,9 @@ async function wholeParts(world: Communicator): Promise<void> {
 }
 
 /**
- * First come, first served: between the time that a rank stands in line and the time that it gets the lock, each other rank gets it at
- * most once. A rank that has no time on a processor just when it is about to stand in line is the exception, so there may be a few.
+ * First come, first served: between the time that a rank stands in line and the time that it gets the lock, each other
+ * rank gets it at most once. A rank that has no time on a processor just when it is about to stand in line is the
+ * exception, so there may be a few.
  */
 async function fairness(world: Communicator): Promise<void> {
   const { rank, size } = world;

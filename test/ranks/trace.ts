@@ -1,6 +1,6 @@
 /**
- * What test/trace/run.test.ts records: every kind of epoch, call and message, as often as it expects there. With `crash`, rank 1 kills itself while it holds a lock; with
- * `many`, rank 0 puts more often than a ring has room.
+ * What test/trace/run.test.ts records: every kind of epoch, call and message, as often as it expects there. With
+ * `crash`, rank 1 kills itself while it holds a lock; with `many`, rank 0 puts more often than a ring has room.
  */
 import assert from 'node:assert/strict';
 import { init, Lock, Op, Window } from 'onesided';

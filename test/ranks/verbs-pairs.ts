@@ -1,4 +1,6 @@
-/** What queue pairs between all ranks of a job do: every verb, faults and their traces at the other end, and pointers. */
+/**
+ * What queue pairs between all ranks of a job do: every verb, faults and their traces at the other end, and pointers.
+ */
 import assert from 'node:assert/strict';
 import type { Communicator } from 'onesided';
 import { Access, QpState, SendFlag, WcOpcode, wcStatusName } from 'onesided/verbs';

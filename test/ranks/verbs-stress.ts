@@ -1,6 +1,6 @@
 /**
- * Many ranks at once on the shared structures of one: completion rings, shared receives, atomics. Nothing may be lost, doubled, mixed or
- * out of order. `--messages=N` is what each rank sends.
+ * Many ranks at once on the shared structures of one: completion rings, shared receives, atomics. Nothing may be lost,
+ * doubled, mixed or out of order. `--messages=N` is what each rank sends.
  */
 import assert from 'node:assert/strict';
 import type { Communicator } from 'onesided';
@@ -36,7 +36,10 @@ async function pump(mesh: Mesh, total: number, build: (i: number, signalled: boo
 }
 
 await runCases({
-  /** All ranks but 0 produce; the wrIds of 0's receives, and each producer's count, must all come exactly once, in order. */
+  /**
+   * All ranks but 0 produce; the wrIds of 0's receives, and each producer's count, must all come exactly once, in
+   * order.
+   */
   async 'completions from all other ranks into one queue'(world) {
     const receives = 1024;
     const mesh = await connectAll(world, { srqWr: receives, cqe: receives, queuePair: { maxSendWr: 256 } });

@@ -1,6 +1,6 @@
 /**
- * Every argument of every call of a window, wrong in every way: an error with a code, not one byte changed anywhere, and a window that goes
- * on working. Rank 0 calls; the others look after it whether their memory is as it was.
+ * Every argument of every call of a window, wrong in every way: an error with a code, not one byte changed anywhere,
+ * and a window that goes on working. Rank 0 calls; the others look after it whether their memory is as it was.
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -75,7 +75,10 @@ const STATES: readonly State[] = [
 
 const pattern = (rank: number): Float64Array => Float64Array.from({ length: LENGTH }, (_, i) => 1000 * (rank + 1) + i);
 
-/** Runs `body` on rank 0 with a window of known contents at all ranks, and looks that these are unchanged in the end, and that the window works. */
+/**
+ * Runs `body` on rank 0 with a window of known contents at all ranks, and looks that these are unchanged in the end,
+ * and that the window works.
+ */
 async function onePasses(
   world: Communicator,
   fence: FenceName,

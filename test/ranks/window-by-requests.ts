@@ -63,7 +63,9 @@ async function flushEndsEarly(world: Communicator): Promise<void> {
   await win.free();
 }
 
-/** Each kind of element, by several ranks at once, scattered over pages; atomic calls of one type agree with each other. */
+/**
+ * Each kind of element, by several ranks at once, scattered over pages; atomic calls of one type agree with each other.
+ */
 async function kinds(world: Communicator): Promise<void> {
   const { rank, size } = world;
   for (const Type of [Int8Array, Uint16Array, Int32Array, Float32Array, Float64Array]) {
@@ -118,8 +120,9 @@ async function refusals(world: Communicator): Promise<void> {
 }
 
 /**
- * A neighbour's part is loaded and stored, and atomic access to it goes by the device all the same, so what neighbours and others add to one word is all there.
- * What one has put under a lock, the next one to hold it gets, whichever way each of them goes.
+ * A neighbour's part is loaded and stored, and atomic access to it goes by the device all the same, so what neighbours
+ * and others add to one word is all there. What one has put under a lock, the next one to hold it gets, whichever way
+ * each of them goes.
  */
 async function bothWays(world: Communicator): Promise<void> {
   const { rank, size } = world;
@@ -172,7 +175,10 @@ function canQuery(win: Window, rank: number): boolean {
   }
 }
 
-/** More is attached than the first tables have room for, while others look for it; detached and attached in turns, in any order. */
+/**
+ * More is attached than the first tables have room for, while others look for it; detached and attached in turns, in
+ * any order.
+ */
 async function growingTable(world: Communicator): Promise<void> {
   const { rank, size } = world;
   const win = await Window.createDynamic(world);
@@ -232,8 +238,9 @@ async function many(world: Communicator): Promise<void> {
 }
 
 /**
- * After a fence, everybody sees what everybody has put: the target in its memory, and a third rank that gets it. Ranks come to the fences at different times, and a rank
- * that puts in the next epoch does not let others out of this one too early.
+ * After a fence, everybody sees what everybody has put: the target in its memory, and a third rank that gets it. Ranks
+ * come to the fences at different times, and a rank that puts in the next epoch does not let others out of this one too
+ * early.
  */
 async function fences(world: Communicator): Promise<void> {
   const { rank, size } = world;
@@ -311,7 +318,10 @@ async function large(world: Communicator): Promise<void> {
   await win.free();
 }
 
-/** One update under a stripe is made, though others take the stripe again and again: in the blocking form and in the other. */
+/**
+ * One update under a stripe is made, though others take the stripe again and again: in the blocking form and in the
+ * other.
+ */
 async function oneAmongMany(world: Communicator): Promise<void> {
   const { rank, size } = world;
   const win = await Window.allocate(world, Int32Array, 2);

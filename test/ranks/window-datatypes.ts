@@ -1,9 +1,10 @@
 /**
  * Random datatypes at both ends of put, get, accumulate and getAccumulate, against arrays of bytes.
  *
- * Each rank accesses the next one's part. Everything random comes from the seed, so every rank knows what is done to it. A layout is drawn as nested
- * constructors; where its elements are is computed here from the constructors' definitions, not asked of the library. The other side of a call
- * has the same base types in the same order, at places of its own.
+ * Each rank accesses the next one's part. Everything random comes from the seed, so every rank knows what is done to
+ * it. A layout is drawn as nested constructors; where its elements are is computed here from the constructors'
+ * definitions, not asked of the library. The other side of a call has the same base types in the same order, at places
+ * of its own.
  */
 import assert from 'node:assert/strict';
 import { type Communicator, Datatype, Op, type TypedArray, Window, type WindowOptions } from 'onesided';
@@ -36,7 +37,10 @@ interface Drawn {
 const range = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 const shift = (elements: readonly Element[], by: number): Element[] => elements.map(([base, at]) => [base, at + by]);
 
-/** Instances of `inner` at byte places. `bounds` are kept simple by resizing: each drawn type begins at 0 and says its extent. */
+/**
+ * Instances of `inner` at byte places. `bounds` are kept simple by resizing: each drawn type begins at 0 and says its
+ * extent.
+ */
 function at(inner: Drawn, places: readonly number[]): Element[] {
   return places.flatMap((place) => shift(inner.elements, place));
 }
@@ -212,7 +216,9 @@ async function moves(world: Communicator, make: Make, fence: 'immediate' | 'remo
   await win.free();
 }
 
-/** Elements of one base type, at aligned places: a SUM of integers, a REPLACE of the others, with and without fetching. */
+/**
+ * Elements of one base type, at aligned places: a SUM of integers, a REPLACE of the others, with and without fetching.
+ */
 async function updates(world: Communicator, make: Make): Promise<void> {
   const { rank, size } = world;
   const [next, previous] = [(rank + 1) % size, (rank + size - 1) % size];

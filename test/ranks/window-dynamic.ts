@@ -1,7 +1,8 @@
 /**
  * Dynamic windows: memory of all kinds is attached and detached while the window lives, and found by its address.
  *
- * `--seed=N`; `--memory=shared` where there is no addon, and a plain buffer cannot be attached; `--memory=library` where only the library's can be.
+ * `--seed=N`; `--memory=shared` where there is no addon, and a plain buffer cannot be attached; `--memory=library`
+ * where only the library's can be.
  */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, Rank, type TypedArray, Window } from 'onesided';
@@ -89,7 +90,9 @@ async function everyCall(world: Communicator): Promise<void> {
   }
 }
 
-/** Ranks attach and detach memory of all kinds, in an order of their own; what is attached is found, what was is not. */
+/**
+ * Ranks attach and detach memory of all kinds, in an order of their own; what is attached is found, what was is not.
+ */
 async function storm(world: Communicator): Promise<void> {
   const { rank, size } = world;
   const random = new Random(seed, rank);
@@ -185,7 +188,10 @@ async function changingTable(world: Communicator): Promise<void> {
   free();
 }
 
-/** In one epoch of the others, memory is detached, and attached again, or less of it, or not at all; and they are told of it. */
+/**
+ * In one epoch of the others, memory is detached, and attached again, or less of it, or not at all; and they are told
+ * of it.
+ */
 async function again(world: Communicator): Promise<void> {
   const { rank, size } = world;
   const win = await Window.createDynamic(world);
@@ -222,8 +228,9 @@ async function again(world: Communicator): Promise<void> {
 }
 
 /**
- * Thousands of regions at each rank, in an order of addresses that has nothing to do with that of the calls. Half of them stay, and the others add to them by lock; the owner takes
- * the rest away and brings it back meanwhile, and whoever holds its lock finds each of these whole, or finds that it is not attached.
+ * Thousands of regions at each rank, in an order of addresses that has nothing to do with that of the calls. Half of
+ * them stay, and the others add to them by lock; the owner takes the rest away and brings it back meanwhile, and
+ * whoever holds its lock finds each of these whole, or finds that it is not attached.
  */
 async function thousands(world: Communicator): Promise<void> {
   const { rank, size } = world;

@@ -1,6 +1,6 @@
 /**
- * Epochs: what opens and ends them, what may be called in them, and what is visible after them; the deadlines and aborts of every call that waits.
- * Each case leaves nothing behind, and the next one begins where it ended.
+ * Epochs: what opens and ends them, what may be called in them, and what is visible after them; the deadlines and
+ * aborts of every call that waits. Each case leaves nothing behind, and the next one begins where it ended.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +17,10 @@ const LATE = { code: 'ERR_RMA_TIMEOUT' };
 const SYNC = { code: 'ERR_RMA_SYNC' };
 const SOON: WaitOptions = { timeout: 30 };
 
-/** Rank 0 goes on when all others have come to here. Not a barrier of the communicator: those have deadlines to be tested. */
+/**
+ * Rank 0 goes on when all others have come to here. Not a barrier of the communicator: those have deadlines to be
+ * tested.
+ */
 async function othersBeforeZero(world: Communicator): Promise<void> {
   const token = new Uint8Array(1);
   if (world.rank !== 0) return world.send(token, 0);
@@ -668,7 +671,10 @@ async function barriersThatEndEarly(world: Communicator): Promise<void> {
   }
 }
 
-/** A collective that some have left cannot be completed by the others: the communicator says so from then on; others go on working. */
+/**
+ * A collective that some have left cannot be completed by the others: the communicator says so from then on; others go
+ * on working.
+ */
 async function collectivesThatEndEarly(world: Communicator): Promise<void> {
   const { rank, size } = world;
   if (size === 1) return;

@@ -1,6 +1,7 @@
 /**
- * Accumulates of floating-point numbers and pairs by all ranks at once: integers stored as floats, so that sums are exact whatever the order.
- * One element and many, in native code and in JavaScript, overlapping each other, in every kind of window.
+ * Accumulates of floating-point numbers and pairs by all ranks at once: integers stored as floats, so that sums are
+ * exact whatever the order. One element and many, in native code and in JavaScript, overlapping each other, in every
+ * kind of window.
  */
 import assert from 'node:assert/strict';
 import { type Communicator, Datatype, Op, Window } from 'onesided';

@@ -1,4 +1,7 @@
-/** Where epochs were opened, with `ONESIDED_DEBUG=epochs`: the error names the function that has opened the one that is open, not another one. */
+/**
+ * Where epochs were opened, with `ONESIDED_DEBUG=epochs`: the error names the function that has opened the one that is
+ * open, not another one.
+ */
 import assert from 'node:assert/strict';
 import { type Communicator, Lock, Window } from 'onesided';
 import { runCases } from './support/cases.ts';

@@ -1,6 +1,7 @@
 /**
- * What `win.progress` claims, put to the test: rank 1 computes and does not call the library, while rank 0 makes every call. Those of which it is said that they do not need
- * rank 1 come to their end with the right result; those of which it is said that they do are seen not to.
+ * What `win.progress` claims, put to the test: rank 1 computes and does not call the library, while rank 0 makes every
+ * call. Those of which it is said that they do not need rank 1 come to their end with the right result; those of which
+ * it is said that they do are seen not to.
  *
  * `--memory=library` where no other memory can be reached.
  */

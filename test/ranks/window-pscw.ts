@@ -1,6 +1,6 @@
 /**
- * Start, complete, post, wait and test (MPI 4.1, 12.5.2): which epochs they open and end, in every order that is allowed, and what is refused.
- * Each case leaves nothing behind, and the next one begins where it ended.
+ * Start, complete, post, wait and test (MPI 4.1, 12.5.2): which epochs they open and end, in every order that is
+ * allowed, and what is refused. Each case leaves nothing behind, and the next one begins where it ended.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,10 +1,11 @@
 /**
  * Random programs of all kinds of epochs against a sequential model.
  *
- * A program is drawn from a seed, the same at every rank, and every rank runs its own part of it and the whole of the model. Within an
- * epoch each cell of each part has one use: written once by one rank, combined with one operation by any number of ranks, or only read. So MPI
- * defines what every cell holds after the epoch and what every read finds, whatever the order. What those fetch that combine depends on the order: all that they have fetched is brought together, and there must be one order, for each cell, in which
- * it comes out.
+ * A program is drawn from a seed, the same at every rank, and every rank runs its own part of it and the whole of the
+ * model. Within an epoch each cell of each part has one use: written once by one rank, combined with one operation by
+ * any number of ranks, or only read. So MPI defines what every cell holds after the epoch and what every read finds,
+ * whatever the order. What those fetch that combine depends on the order: all that they have fetched is brought
+ * together, and there must be one order, for each cell, in which it comes out.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -40,7 +41,10 @@ interface Action {
   readonly values: Cells;
   /** A put that the target is notified of. */
   readonly notify: boolean;
-  /** Something is combined, and what was there before is wanted: it is so far on in the list of all that is fetched in the epoch. */
+  /**
+   * Something is combined, and what was there before is wanted: it is so far on in the list of all that is fetched in
+   * the epoch.
+   */
   readonly fetched: number | undefined;
 }
 
@@ -99,8 +103,9 @@ function apply(action: Action, parts: Cells[]): void {
 }
 
 /**
- * Whether what was fetched from each cell can have been there. All operations on a cell are one and the same, which does not mind the order: so what is there after some of them depends on which these are. A set of them can have been the first
- * ones if that holds for all of it but one, which found what those leave.
+ * Whether what was fetched from each cell can have been there. All operations on a cell are one and the same, which
+ * does not mind the order: so what is there after some of them depends on which these are. A set of them can have been
+ * the first ones if that holds for all of it but one, which found what those leave.
  */
 function checkFetched(epoch: Epoch, fetched: Float64Array, before: readonly Cells[]): void {
   const onCell = new Map<

@@ -1,4 +1,7 @@
-/** What is particular to fence and lock schemes that are chosen by hints, and what all lock schemes promise: `--locks=JSON`, a list of hints. */
+/**
+ * What is particular to fence and lock schemes that are chosen by hints, and what all lock schemes promise:
+ * `--locks=JSON`, a list of hints.
+ */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, Datatype, Lock, Op, Window, type WindowInfo } from 'onesided';
@@ -21,7 +24,10 @@ async function allocated(
   await win.free();
 }
 
-/** Every call that communicates, with layouts, in every kind of passive epoch: what is fetched is there after a flush, what is written after the unlock. */
+/**
+ * Every call that communicates, with layouts, in every kind of passive epoch: what is fetched is there after a flush,
+ * what is written after the unlock.
+ */
 async function everyCall(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
   const target = (rank + 1) % size;
@@ -92,7 +98,10 @@ async function everyCall(world: Communicator, info: WindowInfo): Promise<void> {
   });
 }
 
-/** Some ranks take a lock again and again, shared and exclusive, until everybody has had it so many times: nobody is kept out for good. */
+/**
+ * Some ranks take a lock again and again, shared and exclusive, until everybody has had it so many times: nobody is
+ * kept out for good.
+ */
 async function nobodyStarves(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
   const wanted = 12;
@@ -198,7 +207,8 @@ async function statistics(world: Communicator): Promise<void> {
   const { rank, size } = world;
   const next = (rank + 1) % size;
   const others = size - 1;
-  // All of `notify-all` are one message to each; who puts to itself tells itself, too. What is not listed counts what it likes.
+  // All of `notify-all` are one message to each; who puts to itself tells itself, too. What is not listed counts what
+  // it likes.
   const known: Partial<Record<FenceSchemeName, object>> = {
     'remote-notify': {},
     deferred: { messages: size > 1 ? 3 : 0 },
@@ -251,7 +261,9 @@ async function statistics(world: Communicator): Promise<void> {
   }
 }
 
-/** More notifications than receives are posted, for a rank that does not look for long: it posts more, and none is lost. */
+/**
+ * More notifications than receives are posted, for a rank that does not look for long: it posts more, and none is lost.
+ */
 async function manyNotifications(world: Communicator): Promise<void> {
   const { rank, size } = world;
   const each = Math.ceil(3000 / Math.max(1, size - 1));

@@ -1,4 +1,7 @@
-/** Windows whose parts every rank loads and stores (MPI 4.1, 12.2.3), names, hints and what else a window tells of itself. */
+/**
+ * Windows whose parts every rank loads and stores (MPI 4.1, 12.2.3), names, hints and what else a window tells of
+ * itself.
+ */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Lock, Op, Rank, Window, type WindowInfo } from 'onesided';
 import { runCases } from './support/cases.ts';

@@ -1,8 +1,9 @@
 /**
- * What put, get, accumulate, fetchAndOp and compareAndSwap write and read, against a plain model: every base type, operation and pair of
- * layouts, few elements and many, so that each of the ways that bytes can take is taken.
+ * What put, get, accumulate, fetchAndOp and compareAndSwap write and read, against a plain model: every base type,
+ * operation and pair of layouts, few elements and many, so that each of the ways that bytes can take is taken.
  *
- * Each rank writes to the next one. Everything random comes from the seed, so every rank knows what its neighbours do, and computes what it must find.
+ * Each rank writes to the next one. Everything random comes from the seed, so every rank knows what its neighbours do,
+ * and computes what it must find.
  */
 import assert from 'node:assert/strict';
 import {
@@ -163,8 +164,8 @@ function assertPart(scene: Scene, found: Uint8Array, expected: Uint8Array, at: n
 }
 
 /**
- * Calls `run` with scenes of every base type, count and pair of layouts; with every seventh only where more ranks than two must take
- * turns, since which rank is the target changes nothing else.
+ * Calls `run` with scenes of every base type, count and pair of layouts; with every seventh only where more ranks than
+ * two must take turns, since which rank is the target changes nothing else.
  */
 async function forEachScene(
   { size }: Communicator,

@@ -1,8 +1,9 @@
 /**
- * Windows over memory that is not the library's: plain buffers, `Buffer`s, views that begin anywhere, shared buffers, and some of each. The ranks
- * reach it while its owner does something else.
+ * Windows over memory that is not the library's: plain buffers, `Buffer`s, views that begin anywhere, shared buffers,
+ * and some of each. The ranks reach it while its owner does something else.
  *
- * `--seed=N`; `--large=yes` for buffers so large that their pages can be lent, with `--lent=no` if they are not; `--plain=no` where there is no addon, and only shared buffers can be reached.
+ * `--seed=N`; `--large=yes` for buffers so large that their pages can be lent, with `--lent=no` if they are not;
+ * `--plain=no` where there is no addon, and only shared buffers can be reached.
  */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, type TypedArray, Window, type WindowInfo } from 'onesided';
@@ -50,7 +51,10 @@ function someBytes(choice: number, bytes: number, offset: number): Uint8Array {
 
 type Case = (world: Communicator, info: WindowInfo) => Promise<void>;
 
-/** Every rank puts odd pieces at odd places of everybody's memory, each into a share of its own; a model knows what must be there. */
+/**
+ * Every rank puts odd pieces at odd places of everybody's memory, each into a share of its own; a model knows what must
+ * be there.
+ */
 async function oddPieces(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
   for (let round = 0; round < 6; round++) {
@@ -330,7 +334,9 @@ async function detached(world: Communicator, info: WindowInfo): Promise<void> {
   await win.free();
 }
 
-/** Others load and store what is lent; when the window is gone, its owner has it for itself, with what they have stored. */
+/**
+ * Others load and store what is lent; when the window is gone, its owner has it for itself, with what they have stored.
+ */
 async function lent(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
   if (!lends || size === 1 || info.fence !== 'immediate') return;

@@ -1,5 +1,6 @@
 /**
- * Ranks that share neither control memory nor process numbers, as on several hosts: in PID namespaces of their own, connected by the device. Run by `npm run test:rdma`.
+ * Ranks that share neither control memory nor process numbers, as on several hosts: in PID namespaces of their own,
+ * connected by the device. Run by `npm run test:rdma`.
  */
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,6 +1,7 @@
 /**
- * A C program at the other end: our queue pair talks to the stock `ibv_rc_pingpong` of rdma-core, as its client and as its server. Both ends exchange
- * their addresses over TCP, as that program does it: `LID:QPN:PSN:GID` in hexadecimal, ended by a zero.
+ * A C program at the other end: our queue pair talks to the stock `ibv_rc_pingpong` of rdma-core, as its client and as
+ * its server. Both ends exchange their addresses over TCP, as that program does it: `LID:QPN:PSN:GID` in hexadecimal,
+ * ended by a zero.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +20,10 @@ const BYTES = 3000;
 const PORT = 18_515;
 const MESSAGE = 'LLLL:QQQQQQ:PPPPPP:'.length + 32 + 1;
 const OUR_PSN = 0x5a5a5a;
-/** What ibv_rc_pingpong fills its buffer with. It has one for both directions: it sends this if it begins, and then what it has received. */
+/**
+ * What ibv_rc_pingpong fills its buffer with. It has one for both directions: it sends this if it begins, and then what
+ * it has received.
+ */
 const FILLING = 0x7b;
 const OURS = Uint8Array.from({ length: BYTES }, (_, i) => i % 251);
 

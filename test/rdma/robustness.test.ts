@@ -1,4 +1,7 @@
-/** What must not break a job on a real device: each is a clear error, or nothing at all, and leaves nothing on it. Run by `npm run test:rdma`. */
+/**
+ * What must not break a job on a real device: each is a clear error, or nothing at all, and leaves nothing on it. Run
+ * by `npm run test:rdma`.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

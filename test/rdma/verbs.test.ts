@@ -1,4 +1,7 @@
-/** The verbs conformance suite on a real device: the first one with an active port. Fails where there is none. Run by `npm run test:rdma`. */
+/**
+ * The verbs conformance suite on a real device: the first one with an active port. Fails where there is none. Run by
+ * `npm run test:rdma`.
+ */
 import { openRdma, type RdmaAddress } from '../../src/providers/rdma-core/context.ts';
 import { chooseEndpoint } from '../../src/providers/rdma-core/devices.ts';
 import { verbsConformance } from '../verbs/conformance/index.ts';

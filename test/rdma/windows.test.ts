@@ -1,4 +1,7 @@
-/** Windows on a real device: the conformance suite, RandomAccess, contended locks, and ranks that fail. Run by `npm run test:rdma`. */
+/**
+ * Windows on a real device: the conformance suite, RandomAccess, contended locks, and ranks that fail. Run by
+ * `npm run test:rdma`.
+ */
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,7 @@
-/** Every call that needs a rank which is gone says so, whichever is the first that a survivor makes. On a device: test/rdma/robustness.test.ts. */
+/**
+ * Every call that needs a rank which is gone says so, whichever is the first that a survivor makes. On a device:
+ * test/rdma/robustness.test.ts.
+ */
 
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';

@@ -3,7 +3,10 @@ import { expect } from 'vitest';
 
 export type Outcomes = Readonly<Record<string, string>>;
 
-/** Those that wait for the rank that is gone, whatever the windows are made of. The others may have nothing to ask of it. */
+/**
+ * Those that wait for the rank that is gone, whatever the windows are made of. The others may have nothing to ask of
+ * it.
+ */
 const WAITING = [
   ...['barrier', 'barrierSync', 'allreduce', 'allreduceSync', 'receive', 'receiveSync', 'split', 'allocate'],
   ...['fence', 'fenceSync', 'waitNotify', 'waitNotifySync', 'start', 'startSync', 'wait', 'waitSync'],

@@ -1,4 +1,7 @@
-/** Programs that end as they should not: every one has a clear end, the right exit code, and one line that says which rank, and why. */
+/**
+ * Programs that end as they should not: every one has a clear end, the right exit code, and one line that says which
+ * rank, and why.
+ */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { leftWith, marker, start, verdicts } from '../launcher/command.ts';

@@ -1,4 +1,7 @@
-/** What ranks cost while nothing happens: no processor time to speak of, and memory that does not grow with the square of the ranks. */
+/**
+ * What ranks cost while nothing happens: no processor time to speak of, and memory that does not grow with the square
+ * of the ranks.
+ */
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';

@@ -1,8 +1,10 @@
 /**
- * A rank killed by SIGKILL at a hundred moments: at each place of the library at which something could be left undone, and at random times.
+ * A rank killed by SIGKILL at a hundred moments: at each place of the library at which something could be left undone,
+ * and at random times.
  *
- * `ONESIDED_SEED=N npx vitest run test/robustness/kill.test.ts -t "case 17:"` repeats a case: what the ranks do, who is killed and where. Times are those
- * of the machine. `ONESIDED_TEST_KILLS=N` draws as many; every place comes once before one comes twice. In the gate: in a barrier, in the middle of a put, holding a lock.
+ * `ONESIDED_SEED=N npx vitest run test/robustness/kill.test.ts -t "case 17:"` repeats a case: what the ranks do, who is
+ * killed and where. Times are those of the machine. `ONESIDED_TEST_KILLS=N` draws as many; every place comes once
+ * before one comes twice. In the gate: in a barrier, in the middle of a put, holding a lock.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +20,10 @@ import { Slots } from './slots.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/robust-kill.js', import.meta.url));
 const CASES = Number(process.env['ONESIDED_TEST_KILLS'] ?? 100);
-/** Milliseconds after the start of the victim within which it is killed from outside: before, during and long after `init`. */
+/**
+ * Milliseconds after the start of the victim within which it is killed from outside: before, during and long after
+ * `init`.
+ */
 const LATEST_KILL_MS = 600;
 
 const PLACES = [
@@ -32,7 +37,10 @@ const ENDINGS = ['rethrow', 'exit', 'finalize', 'nothing'];
 interface Case {
   readonly size: number;
   readonly victim: number;
-  /** `anywhere`: killed from outside, after so many milliseconds; otherwise by itself, when it has been there so many times before. */
+  /**
+   * `anywhere`: killed from outside, after so many milliseconds; otherwise by itself, when it has been there so many
+   * times before.
+   */
   readonly place: string;
   readonly after: number;
   readonly ending: string;

@@ -1,4 +1,7 @@
-/** What a job could leave behind where names live: /dev/shm. (Processes: see launcher/command.ts.) Other programs have names there, too; those that the library gives to memory begin with its own. */
+/**
+ * What a job could leave behind where names live: /dev/shm. (Processes: see launcher/command.ts.) Other programs have
+ * names there, too; those that the library gives to memory begin with its own.
+ */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 const FOLDER = '/dev/shm';
@@ -12,7 +15,10 @@ export function sharedMemoryNames(): Set<string> {
   }
 }
 
-/** The names that are there now and were not before, and that no living process has open or mapped: other jobs on this machine use theirs. */
+/**
+ * The names that are there now and were not before, and that no living process has open or mapped: other jobs on this
+ * machine use theirs.
+ */
 export function abandonedSharedMemory(before: ReadonlySet<string>): string[] {
   const fresh = [...sharedMemoryNames()].filter((name) => !before.has(name));
   if (fresh.length === 0) return [];

@@ -1,4 +1,7 @@
-/** One rank runs out of memory, or of what else the library needs for itself: all ranks hear of it, from which rank and why, and go on. */
+/**
+ * One rank runs out of memory, or of what else the library needs for itself: all ranks hear of it, from which rank and
+ * why, and go on.
+ */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { RANK_KINDS, runRanks } from '../support/ranks.ts';

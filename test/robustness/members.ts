@@ -1,4 +1,7 @@
-/** Processes that join a job without `onesided run`, followed by the lines of JSON that they print (test/ranks/robust-joined.ts). */
+/**
+ * Processes that join a job without `onesided run`, followed by the lines of JSON that they print
+ * (test/ranks/robust-joined.ts).
+ */
 import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Outcomes } from './calls.ts';

@@ -1,4 +1,6 @@
-/** What becomes of those who wait, by each scheme, when a rank dies that they wait for (test/ranks/robust-schemes.ts). */
+/**
+ * What becomes of those who wait, by each scheme, when a rank dies that they wait for (test/ranks/robust-schemes.ts).
+ */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { start } from '../launcher/command.ts';

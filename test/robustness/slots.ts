@@ -1,4 +1,7 @@
-/** Runs a few jobs at a time: tests of a file that run together would otherwise start more processes than a small machine has time for. */
+/**
+ * Runs a few jobs at a time: tests of a file that run together would otherwise start more processes than a small
+ * machine has time for.
+ */
 export class Slots {
   #free: number;
   #waiting: (() => void)[] = [];

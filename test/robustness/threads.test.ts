@@ -1,4 +1,7 @@
-/** Threads: ranks that are workers and are terminated anywhere, and process ranks whose own workers load the addon as well. */
+/**
+ * Threads: ranks that are workers and are terminated anywhere, and process ranks whose own workers load the addon as
+ * well.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -65,7 +68,8 @@ describe('thread ranks', () => {
       '--others=fence',
     ];
     const { code, stdout, stderr } = await start(args, {
-      // A large young generation that becomes old at once can go past the limit by more than Node lets a thread do to end.
+      // A large young generation that becomes old at once can go past the limit by more than Node lets a thread do to
+      // end.
       env: { ...process.env, NODE_OPTIONS: '--max-old-space-size=60 --max-semi-space-size=1' },
     }).finished;
     expect(linesOf(stdout), stderr).toMatchObject([{ rank: 0, code: 'ERR_RMA_RANK_FAILED' }]);

@@ -1,4 +1,7 @@
-/** The structures of `onesided/sync` (test/ranks/structures.ts), and what becomes of those that wait when the holder dies. */
+/**
+ * The structures of `onesided/sync` (test/ranks/structures.ts), and what becomes of those that wait when the holder
+ * dies.
+ */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { start } from '../launcher/command.ts';

@@ -16,7 +16,10 @@ export function mappedWords(words: number): { fd: number; table: Int32Array } {
   return { fd, table: new Int32Array(native.memoryMap(fd, 0, 4 * words)) };
 }
 
-/** Whether large memory of the program's own has to be lent: the allocator is glibc's, and not a sanitizer's (scripts/test-sanitize.mjs). */
+/**
+ * Whether large memory of the program's own has to be lent: the allocator is glibc's, and not a sanitizer's
+ * (scripts/test-sanitize.mjs).
+ */
 export const LENDS =
   process.env['ONESIDED_SANITIZED_ADDON'] === undefined &&
   (process.report.getReport() as unknown as { header: { glibcVersionRuntime?: string } }).header.glibcVersionRuntime !==

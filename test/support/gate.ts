@@ -1,4 +1,7 @@
-/** Whether these tests are the gate (test/gate/vitest.config.ts): then files that draw many cases, or start a job for each, take a few that stand for them. */
+/**
+ * Whether these tests are the gate (test/gate/vitest.config.ts): then files that draw many cases, or start a job for
+ * each, take a few that stand for them.
+ */
 export const IN_GATE = process.env['ONESIDED_TEST_GATE'] === '1';
 
 /** All cases, or in the gate those that stand for them. */

@@ -1,6 +1,6 @@
 /**
- * Runs the programs of test/ranks on ranks that are processes or threads, by `onesided run`, as a user would. `npm run build` has compiled them to
- * build/programs.
+ * Runs the programs of test/ranks on ranks that are processes or threads, by `onesided run`, as a user would.
+ * `npm run build` has compiled them to build/programs.
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -17,8 +17,8 @@ export const RANK_KINDS: readonly RankKind[] =
   loadNative() === undefined && process.env['CI'] === undefined ? ['threads'] : ['processes', 'threads'];
 
 /**
- * Each number of ranks on one of the kinds, in turn, and the last one on all: what depends on both is not tried in every combination. In the gate, two or three ranks of
- * each kind.
+ * Each number of ranks on one of the kinds, in turn, and the last one on all: what depends on both is not tried in
+ * every combination. In the gate, two or three ranks of each kind.
  */
 export function rankRuns(sizes: readonly number[]): readonly { readonly kind: RankKind; readonly size: number }[] {
   if (IN_GATE) return RANK_KINDS.map((kind, i) => ({ kind, size: sizes.includes(3) ? 3 - i : 2 }));
@@ -41,8 +41,8 @@ export interface RanksOptions {
 }
 
 /**
- * Runs `test/ranks/NAME.ts` and gives, by rank, what each printed as its last line of JSON. Rejects, with the command that repeats the
- * run and all that the ranks printed, if the job does not end well or a rank prints no such line.
+ * Runs `test/ranks/NAME.ts` and gives, by rank, what each printed as its last line of JSON. Rejects, with the command
+ * that repeats the run and all that the ranks printed, if the job does not end well or a rank prints no such line.
  */
 export async function runRanks<T>(name: string, options: RanksOptions): Promise<T[]> {
   const { kind, size, args = [], timeout = 150, execArgv = [], env = {} } = options;
@@ -71,7 +71,10 @@ export async function runRanks<T>(name: string, options: RanksOptions): Promise<
   throw new Error(`exit code ${code} of ${command}\n${complaints}${printed}`);
 }
 
-/** The seed of this run: `ONESIDED_SEED` to repeat an earlier one, else a new one. It appears in the command of a failing run. */
+/**
+ * The seed of this run: `ONESIDED_SEED` to repeat an earlier one, else a new one. It appears in the command of a
+ * failing run.
+ */
 export function seedOfRun(): number {
   const given = Number(process.env['ONESIDED_SEED'] ?? Number.NaN);
   return Number.isInteger(given) ? given : Date.now() % 1_000_000_007;

@@ -1,6 +1,6 @@
 /**
- * Module hooks for support/types.mjs: the compiler turns each .ts file into JavaScript, without looking at types. Loading the compiler takes
- * half a second, so what it made is kept in build/, under the hash of the source.
+ * Module hooks for support/types.mjs: the compiler turns each .ts file into JavaScript, without looking at types.
+ * Loading the compiler takes half a second, so what it made is kept in build/, under the hash of the source.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';

@@ -142,7 +142,10 @@ class World {
   }
 }
 
-/** A rank that takes the lock of all, by the word or one by one, or that of one part; that waits, gives up, sleeps, and is woken. */
+/**
+ * A rank that takes the lock of all, by the word or one by one, or that of one part; that waits, gives up, sleeps, and
+ * is woken.
+ */
 class Rank implements Actor {
   readonly #rank: number;
   readonly #world: World;

@@ -1,6 +1,7 @@
 /**
- * The fence schemes on a network where a put is complete at its origin before it is in the target's memory, under random schedules; and the scheme that is wrong there, "wait for
- * local completion, then a barrier" (dissertation, figure 6.3), which these schedules find out.
+ * The fence schemes on a network where a put is complete at its origin before it is in the target's memory, under
+ * random schedules; and the scheme that is wrong there, "wait for local completion, then a barrier" (dissertation,
+ * figure 6.3), which these schedules find out.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -43,7 +44,10 @@ class WrongFence extends FenceByRequests {
   }
 }
 
-/** Slots that a rank's part has for each source: epochs take them in turn, so that what comes too early or too late is seen. */
+/**
+ * Slots that a rank's part has for each source: epochs take them in turn, so that what comes too early or too late is
+ * seen.
+ */
 const SLOTS = 3;
 
 interface Member {
@@ -200,7 +204,8 @@ describe('fences where puts are complete before they have arrived', () => {
   }
 
   test('local completion and a barrier are not enough: a put arrives after the barrier is over (figure 6.3)', () => {
-    // Rank 0 puts to rank 1. Everything arrives as soon as it can, except that the placement of the put takes longer than the barrier.
+    // Rank 0 puts to rank 1. Everything arrives as soon as it can, except that the placement of the put takes longer
+    // than the barrier.
     const { network, members } = new World('wrong', 2);
     const [origin, target] = members;
     origin.put(1, 0, 42);

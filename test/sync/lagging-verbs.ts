@@ -1,7 +1,8 @@
 /**
- * Verbs on a `SlowNetwork`, as far as puts need them, that use what the specification leaves open: a write completes at its initiator when the adapter at the other end has it, and
- * only some time after that it is in the memory there. What is promised is kept: one connection's writes are placed in their order, and a receive completes after all
- * that came before it on its connection was placed.
+ * Verbs on a `SlowNetwork`, as far as puts need them, that use what the specification leaves open: a write completes at
+ * its initiator when the adapter at the other end has it, and only some time after that it is in the memory there. What
+ * is promised is kept: one connection's writes are placed in their order, and a receive completes after all that came
+ * before it on its connection was placed.
  */
 import type { Context } from '../../src/verbs/device.ts';
 import type { ProtectionDomain } from '../../src/verbs/memory.ts';
@@ -41,7 +42,10 @@ function completionQueue() {
   };
 }
 
-/** The adapters of all ranks. A rank's queue pair for its peer p has the number p; a rank's part has the rank as its key, and begins at address 0. */
+/**
+ * The adapters of all ranks. A rank's queue pair for its peer p has the number p; a rank's part has the rank as its
+ * key, and begins at address 0.
+ */
 export class LaggingVerbs {
   readonly #network: SlowNetwork;
   readonly #parts: readonly Uint8Array[];

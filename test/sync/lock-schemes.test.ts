@@ -1,4 +1,7 @@
-/** The lock schemes under random schedules: processors interrupted between atomic operations, messages and atomics that arrive in any order that connections allow. */
+/**
+ * The lock schemes under random schedules: processors interrupted between atomic operations, messages and atomics that
+ * arrive in any order that connections allow.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Operation } from '../../src/comm/operation.ts';
@@ -28,7 +31,10 @@ const SCHEMES = {
 } as const;
 type SchemeName = keyof typeof SCHEMES;
 
-/** Steps of all ranks and of the network together, after which somebody is taken to wait for ever: some hundred times what it takes. */
+/**
+ * Steps of all ranks and of the network together, after which somebody is taken to wait for ever: some hundred times
+ * what it takes.
+ */
 const PATIENCE = 400_000;
 
 /** Who is in the critical sections, seen by nobody but the test. */
@@ -52,7 +58,10 @@ class Sections {
   }
 }
 
-/** A rank that locks, stays for a while, unlocks; that sometimes only tries, or gives up; and that serves others all the while. */
+/**
+ * A rank that locks, stays for a while, unlocks; that sometimes only tries, or gives up; and that serves others all the
+ * while.
+ */
 class Rank implements Actor {
   left: number;
   readonly rank: number;
@@ -338,7 +347,10 @@ describe('locks under random schedules', () => {
       const deliverAll = (rank: number): void => {
         while (network.deliverFirst((connection) => connection.includes(` ${rank} 0`)));
       };
-      /** Rank 0 has the lock for 0.1 ms, again and again: what it asks for arrives together, so that nobody comes in between. */
+      /**
+       * Rank 0 has the lock for 0.1 ms, again and again: what it asks for arrives together, so that nobody comes in
+       * between.
+       */
       const goOn = (rounds: number, meanwhile = (): boolean => false): boolean => {
         for (let round = 0; round < rounds; round++) {
           const operation = greedy.acquire(true);

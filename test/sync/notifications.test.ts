@@ -1,4 +1,7 @@
-/** Receives for notifications (src/transfer/arrivals.ts): a shared receive queue whose low watermark makes a rank post more, so that none is lost and none runs out. */
+/**
+ * Receives for notifications (src/transfer/arrivals.ts): a shared receive queue whose low watermark makes a rank post
+ * more, so that none is lost and none runs out.
+ */
 import { describe, expect, test } from 'vitest';
 import { Origins } from '../../src/comm/origins.ts';
 import { TypeCode } from '../../src/datatype/codes.ts';

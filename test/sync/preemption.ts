@@ -1,9 +1,9 @@
 /**
  * Ranks in one thread that are interrupted between atomic operations.
  *
- * Each of the methods of `Atomics` is wrapped: before it does its work, another rank may run, and be interrupted in the same way. Who is interrupted
- * goes on when those who came between have come to the end of what they do: not every interleaving, but every place where one can be
- * interrupted, with anything in between.
+ * Each of the methods of `Atomics` is wrapped: before it does its work, another rank may run, and be interrupted in the
+ * same way. Who is interrupted goes on when those who came between have come to the end of what they do: not every
+ * interleaving, but every place where one can be interrupted, with anything in between.
  */
 const NAMES = ['load', 'store', 'add', 'sub', 'and', 'or', 'xor', 'exchange', 'compareExchange'] as const;
 

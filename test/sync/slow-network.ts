@@ -1,6 +1,7 @@
 /**
- * A network in one thread on which the schemes of `src/sync` run: messages, atomics and writes are under way until somebody says that they arrive. Each connection keeps its order, as a
- * reliable connection does; between connections anything can come first.
+ * A network in one thread on which the schemes of `src/sync` run: messages, atomics and writes are under way until
+ * somebody says that they arrive. Each connection keeps its order, as a reliable connection does; between connections
+ * anything can come first.
  */
 import type { OwnChannel } from '../../src/comm/communicator.ts';
 import type { Answer } from '../../src/transfer/answers.ts';
@@ -41,7 +42,10 @@ export class SlowNetwork {
     return this.#underWay.size > 0;
   }
 
-  /** Lets the first thing of one of the connections arrive. Some connections are slow and others fast, by chance and most of the time: so things overtake each other by far. */
+  /**
+   * Lets the first thing of one of the connections arrive. Some connections are slow and others fast, by chance and
+   * most of the time: so things overtake each other by far.
+   */
   deliver(below: (n: number) => number): void {
     const connections = [...this.#underWay.keys()];
     let next = connections[below(connections.length)];

@@ -32,7 +32,10 @@ export interface Checked {
 
 type Json = Record<string, unknown>;
 
-/** Every thread that has something is named; slices of one thread nest; each flow has two ends, in this order of time, both within a slice. */
+/**
+ * Every thread that has something is named; slices of one thread nest; each flow has two ends, in this order of time,
+ * both within a slice.
+ */
 export function checkTrace(file: string): Checked {
   const { traceEvents, otherData, displayTimeUnit } = JSON.parse(readFileSync(file, 'utf8')) as {
     traceEvents: Json[];

@@ -1,4 +1,7 @@
-/** Pictures of a recorded run: what is in them, where things stand, and what the command says. How a browser shows them: test/browser. */
+/**
+ * Pictures of a recorded run: what is in them, where things stand, and what the command says. How a browser shows them:
+ * test/browser.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** A trace that is always the same, of three ranks in virtual time: a fence, locks, and a round of start, complete, post, wait. For pictures. */
+/**
+ * A trace that is always the same, of three ranks in virtual time: a fence, locks, and a round of start, complete,
+ * post, wait. For pictures.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

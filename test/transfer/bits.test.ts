@@ -1,6 +1,7 @@
 /**
- * What is moved keeps its bits. The language allows an engine to change those of a NaN that passes through a number: singles do change, so they never do; doubles do
- * pass through numbers where that is faster, and this looks, in the interpreter's code and in the compilers', whether they come through.
+ * What is moved keeps its bits. The language allows an engine to change those of a NaN that passes through a number:
+ * singles do change, so they never do; doubles do pass through numbers where that is faster, and this looks, in the
+ * interpreter's code and in the compilers', whether they come through.
  */
 import { expect, test } from 'vitest';
 import { TypeCode } from '../../src/datatype/codes.ts';

@@ -1,5 +1,6 @@
 /**
- * What the compiler says of windows, locks and operations: `npm run check` reads this file, and nobody runs it. Each `@ts-expect-error` is a line that must not compile.
+ * What the compiler says of windows, locks and operations: `npm run check` reads this file, and nobody runs it. Each
+ * `@ts-expect-error` is a line that must not compile.
  */
 import {
   type Communicator,

@@ -1,4 +1,6 @@
-/** What the direct emulator keeps mapped of its peers, and what it lets go; and what stands besides the verbs' promises. */
+/**
+ * What the direct emulator keeps mapped of its peers, and what it lets go; and what stands besides the verbs' promises.
+ */
 import { afterEach, expect, test } from 'vitest';
 import { openEmulator } from '../../src/providers/emulator/context.ts';
 import type { Attachment, Fabric } from '../../src/providers/emulator/fabric.ts';

@@ -1,6 +1,6 @@
 /**
- * The emulator's rings in shared memory at their edges: counts that wrap around, a producer that dies half-way, and many threads at
- * once on the bare structures.
+ * The emulator's rings in shared memory at their edges: counts that wrap around, a producer that dies half-way, and
+ * many threads at once on the bare structures.
  */
 import type { Worker } from 'node:worker_threads';
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,6 @@
 /**
- * The modelled fabric, with all devices driven by this thread: virtual time goes on whenever the test lets the event loop turn. Once in the order of the ranks, and under schedules drawn from a seed: with delays, so that messages of
+ * The modelled fabric, with all devices driven by this thread: virtual time goes on whenever the test lets the event
+ * loop turn. Once in the order of the ranks, and under schedules drawn from a seed: with delays, so that messages of
  * different queue pairs overtake each other, and with losses.
  */
 import { loadFabric } from '../../src/fabrics/index.ts';

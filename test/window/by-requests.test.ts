@@ -1,4 +1,7 @@
-/** Windows where memory cannot be shared: the ways that they take on a device across a network, on the emulator, which then claims no more than a device can do. */
+/**
+ * Windows where memory cannot be shared: the ways that they take on a device across a network, on the emulator, which
+ * then claims no more than a device can do.
+ */
 import { describe, expect, test } from 'vitest';
 import { RANK_KINDS, runRanks } from '../support/ranks.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The directory of a dynamic window by requests, with a device that is as unordered as devices may be: it reads the words of a request in any order, and between any two of
- * them the owner's next stores become visible, or none.
+ * The directory of a dynamic window by requests, with a device that is as unordered as devices may be: it reads the
+ * words of a request in any order, and between any two of them the owner's next stores become visible, or none.
  */
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';

@@ -1,4 +1,7 @@
-/** All fence and lock schemes through what the others go through, and what is particular to them; on more ranks than there are cores, too. */
+/**
+ * All fence and lock schemes through what the others go through, and what is particular to them; on more ranks than
+ * there are cores, too.
+ */
 
 import { describe, expect, test } from 'vitest';
 import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';

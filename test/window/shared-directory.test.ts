@@ -1,6 +1,6 @@
 /**
- * The directory of a dynamic window in shared memory, with an owner and a reader in one thread: at any load of the reader the owner may change all that it likes, and at any store of the
- * owner the reader may look.
+ * The directory of a dynamic window in shared memory, with an owner and a reader in one thread: at any load of the
+ * reader the owner may change all that it likes, and at any store of the owner the reader may look.
  */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';

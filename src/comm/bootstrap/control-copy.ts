@@ -1,18 +1,25 @@
 /**
- * One copy of the control memory of a job whose ranks are on several hosts, and what the copies say to each other so that they become alike. There are no sockets here:
- * what is to be said is given to `send`, what was said comes to `receive`.
+ * One copy of the control memory of a job whose ranks are on several hosts, and what the copies say to each other so
+ * that they become alike. There are no sockets here: what is to be said is given to `send`, what was said comes to
+ * `receive`.
  *
- * The copies are a star: all are connected to that of rank 0, the hub, which passes on. Each connection keeps the order of what is sent, and loses nothing until it ends.
+ * The copies are a star: all are connected to that of rank 0, the hub, which passes on. Each connection keeps the order
+ * of what is sent, and loses nothing until it ends.
  *
- * Who writes a copy: the rank itself its own slot, and the connections that it offers; this object, in the rank's worker thread, the rest. FAILED is set by compare-and-swap, as
- * everywhere. Everything is read and written with `Atomics`, and a rank's state is stored after what belongs to it.
+ * Who writes a copy: the rank itself its own slot, and the connections that it offers; this object, in the rank's
+ * worker thread, the rest. FAILED is set by compare-and-swap, as everywhere. Everything is read and written with
+ * `Atomics`, and a rank's state is stored after what belongs to it.
  *
- * What is believed of whom: a member speaks of itself only, except that it may say of any rank that it has failed, since it may have found a connection broken that nobody else uses.
- * A state goes forward only: absent, joined, finalized. So neither a member that is wrong nor messages that are garbage make a rank seem to be where it was not.
+ * What is believed of whom: a member speaks of itself only, except that it may say of any rank that it has failed,
+ * since it may have found a connection broken that nobody else uses. A state goes forward only: absent, joined,
+ * finalized. So neither a member that is wrong nor messages that are garbage make a rank seem to be where it was not.
  */
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './control.ts';
 
-/** What copies say to each other: a rank's state; the number of a queue pair that `from` has made for `to`; that a rank has failed. */
+/**
+ * What copies say to each other: a rank's state; the number of a queue pair that `from` has made for `to`; that a rank
+ * has failed.
+ */
 export interface Message {
   readonly from?: number;
   readonly state?: number;
@@ -55,7 +62,10 @@ export class ControlCopy {
     return this.#peers.size === 0;
   }
 
-  /** At the hub: whether who says that it is rank `other` may be it. One that has come already, has left, or has failed does not come again. */
+  /**
+   * At the hub: whether who says that it is rank `other` may be it. One that has come already, has left, or has failed
+   * does not come again.
+   */
   mayCome(other: unknown): other is number {
     if (!this.#isRank(other) || other === 0 || this.#peers.has(other)) return false;
     return this.#stateOf(other) === RankState.ABSENT && this.#failKindOf(other) === FailKind.NONE;

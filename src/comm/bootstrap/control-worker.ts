@@ -1,12 +1,15 @@
 /**
- * The worker thread of a rank whose job is on several hosts: it keeps the rank's copy of the control memory like the others' (control-copy.ts), over TLS connections to the worker of
- * rank 0. So the rank itself reads and writes words, as on one host, and computes or blocks as it likes.
+ * The worker thread of a rank whose job is on several hosts: it keeps the rank's copy of the control memory like the
+ * others' (control-copy.ts), over TLS connections to the worker of rank 0. So the rank itself reads and writes words,
+ * as on one host, and computes or blocks as it likes.
  *
- * A rank whose connection ends without its having finalized has failed, and so has one that is silent for `silenceMs`: a cable was pulled, or its host is gone. Time in which this
- * worker itself did not run (the process was stopped, the machine slept) is nobody's silence: what has come meanwhile was not looked at.
+ * A rank whose connection ends without its having finalized has failed, and so has one that is silent for `silenceMs`:
+ * a cable was pulled, or its host is gone. Time in which this worker itself did not run (the process was stopped, the
+ * machine slept) is nobody's silence: what has come meanwhile was not looked at.
  *
- * The end: a member says its last words and waits until the hub has closed its side, so it knows that they came. The hub says its last words, and then goes on, while its
- * rank has long left, until all have: what one member of the rest says or suffers, the others still learn.
+ * The end: a member says its last words and waits until the hub has closed its side, so it knows that they came. The
+ * hub says its last words, and then goes on, while its rank has long left, until all have: what one member of the rest
+ * says or suffers, the others still learn.
  */
 import type { Socket } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
@@ -28,7 +31,8 @@ export interface ControlWorkerData {
 }
 
 /**
- * What the worker is told: of a member, where the hub is; of the hub, that all others know where it is, so that whoever has not come after `EXPECT_MS` never will; at the end, to leave.
+ * What the worker is told: of a member, where the hub is; of the hub, that all others know where it is, so that whoever
+ * has not come after `EXPECT_MS` never will; at the end, to leave.
  */
 export type Order =
   | { readonly hub: { readonly hosts: readonly string[]; readonly port: number } }
@@ -44,7 +48,10 @@ export interface News {
 
 /** Between two looks at what the rank has written. */
 const POLL_MS = 5;
-/** For a member to reach the hub; the hub waits longer. It listens before anybody knows its addresses, so those that refuse at once will not change their mind soon. */
+/**
+ * For a member to reach the hub; the hub waits longer. It listens before anybody knows its addresses, so those that
+ * refuse at once will not change their mind soon.
+ */
 const JOIN_MS = 20_000;
 const JOIN_ROUNDS = 20;
 const EXPECT_MS = 60_000;

@@ -1,12 +1,13 @@
 /**
  * The control memory of a job on one host: a few words a rank, shared by all ranks and the launcher.
  *
- * Processes inherit it as a memory file (`ONESIDED_CONTROL_FD`), worker threads get it as a `SharedArrayBuffer`. It holds who is
- * there, who failed first, the fabric's table (bells, descriptors), and the numbers that two ranks need to connect.
+ * Processes inherit it as a memory file (`ONESIDED_CONTROL_FD`), worker threads get it as a `SharedArrayBuffer`. It
+ * holds who is there, who failed first, the fabric's table (bells, descriptors), and the numbers that two ranks need to
+ * connect.
  *
- * Writers: the header's FAILED is set once, by compare-and-swap, by whoever learns of a failure first (the launcher, or a
- * waiting rank that finds a peer gone), after FAIL_KIND and FAIL_VALUE of that rank's own slot were written. A rank's slot is written
- * by that rank, except FAIL_KIND and FAIL_VALUE. Everything is read and written with `Atomics`.
+ * Writers: the header's FAILED is set once, by compare-and-swap, by whoever learns of a failure first (the launcher, or
+ * a waiting rank that finds a peer gone), after FAIL_KIND and FAIL_VALUE of that rank's own slot were written. A rank's
+ * slot is written by that rank, except FAIL_KIND and FAIL_VALUE. Everything is read and written with `Atomics`.
  */
 import type { Native } from '../../native.ts';
 import { ROW_WORDS } from '../../providers/emulator/bells.ts';
@@ -95,7 +96,9 @@ export interface Control {
   readonly slotWords: number;
   /** The fabric's table, one row a rank; its contents belong to the fabric. */
   readonly fabric: Int32Array;
-  /** `connections[connectionAt(from, to)]`: 0, or `from`'s queue pair for `to`: number × 2 + (1 if ready to receive). */
+  /**
+   * `connections[connectionAt(from, to)]`: 0, or `from`'s queue pair for `to`: number × 2 + (1 if ready to receive).
+   */
   readonly connections: Int32Array;
   connectionAt(from: number, to: number): number;
   /** What ranks wait in, {@link REPORT_BYTES} a rank; empty where there is no launcher to ask. */
@@ -103,8 +106,9 @@ export interface Control {
 }
 
 /**
- * What of a job's fabric and connections stands in a control memory: all of it, where all ranks share it; in a copy of one rank's own, the fabric and those connections that
- * the rank has to know, so that its bytes grow with the number of ranks, not with the square; or nothing.
+ * What of a job's fabric and connections stands in a control memory: all of it, where all ranks share it; in a copy of
+ * one rank's own, the fabric and those connections that the rank has to know, so that its bytes grow with the number of
+ * ranks, not with the square; or nothing.
  */
 export type Share = 'all' | 'none' | { readonly rank: number };
 
@@ -150,7 +154,10 @@ function placesOf(rank: number, size: number): Control['connectionAt'] {
   return (from, to) => (from === rank ? to : size + from);
 }
 
-/** Where a rank's ring begins in the file of the control memory, in a job that is traced; with `rank` = `size`, where the last one ends. */
+/**
+ * Where a rank's ring begins in the file of the control memory, in a job that is traced; with `rank` = `size`, where
+ * the last one ends.
+ */
 export function ringPlace(rank: number, size: number, events: number): number {
   return Math.ceil(controlBytes(size) / PAGE) * PAGE + rank * ringBytes(events);
 }

@@ -1,4 +1,7 @@
-/** Ranks on several hosts: each has a copy of the control memory, which a worker thread keeps like the others' (control-worker.ts). */
+/**
+ * Ranks on several hosts: each has a copy of the control memory, which a worker thread keeps like the others'
+ * (control-worker.ts).
+ */
 import { randomBytes } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -87,7 +90,10 @@ export class DistributedControl {
     };
   }
 
-  /** Says the last words. The hub's worker, and with it this process, stays until the others have left, if this rank leaves in agreement with them. */
+  /**
+   * Says the last words. The hub's worker, and with it this process, stays until the others have left, if this rank
+   * leaves in agreement with them.
+   */
   close(): void {
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -155,7 +161,10 @@ export class DistributedControl {
   }
 }
 
-/** This host's addresses, likeliest first: the device's, others of IPv4, of IPv6 without those that mean nothing elsewhere, and, for containers that share a host's network, itself. */
+/**
+ * This host's addresses, likeliest first: the device's, others of IPv4, of IPv6 without those that mean nothing
+ * elsewhere, and, for containers that share a host's network, itself.
+ */
 function reachableAt(gid: string): string[] {
   const interfaces = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   const outside = interfaces.filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));

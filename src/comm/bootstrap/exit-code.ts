@@ -1,8 +1,8 @@
 /**
  * Exit codes that the system would take for success.
  *
- * A process ends with eight bits of what it gives `process.exit`, and a worker thread with 32: 256, or 2^32, become 0. A rank
- * under a launcher ends with 1 instead, and notes its code in the control memory, for the message that names it.
+ * A process ends with eight bits of what it gives `process.exit`, and a worker thread with 32: 256, or 2^32, become 0.
+ * A rank under a launcher ends with 1 instead, and notes its code in the control memory, for the message that names it.
  */
 import { type Control, declareFailed, FailKind } from './control.ts';
 

@@ -1,8 +1,9 @@
 /**
- * Ranks that a process manager has started: each says on a card where its process is and offers control memory; the first rank's is taken.
+ * Ranks that a process manager has started: each says on a card where its process is and offers control memory; the
+ * first rank's is taken.
  *
- * A rank's memory file is made before its card is shown, so it is there for whoever has the card. Rank 0 formats its own before that, too: whoever opens it finds it
- * ready. It keeps its descriptor until all ranks have joined.
+ * A rank's memory file is made before its card is shown, so it is there for whoever has the card. Rank 0 formats its
+ * own before that, too: whoever opens it finds it ready. It keeps its descriptor until all ranks have joined.
  */
 import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism, hostname, userInfo } from 'node:os';
@@ -37,7 +38,9 @@ interface Card {
   readonly heap?: { readonly fd: number; readonly key: number };
   /** Of rank 0, where ranks of other hosts find it. */
   readonly hub?: Hub;
-  /** The cores that this rank may run on, as the kernel writes them: `0-3,8`. A manager may bind each rank to its own. */
+  /**
+   * The cores that this rank may run on, as the kernel writes them: `0-3,8`. A manager may bind each rank to its own.
+   */
   readonly cores: string;
 }
 
@@ -155,7 +158,9 @@ function checkVersion(other: number, theirs: string, rank: number, own: string):
   );
 }
 
-/** How many cores the ranks have together: a manager that binds each to its own core leaves none of them a view of all. */
+/**
+ * How many cores the ranks have together: a manager that binds each to its own core leaves none of them a view of all.
+ */
 function coresOf(cards: readonly Card[]): number {
   if (cards.every(({ cores }) => cores === cards[0].cores)) return availableParallelism();
   return new Set(cards.flatMap(({ cores }) => listed(cores))).size;

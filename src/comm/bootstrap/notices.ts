@@ -147,8 +147,9 @@ function checked(notice: Notice | null): Notice {
 }
 
 /**
- * The directory, made if it is not there. Everybody can write to a folder for temporary files, and so could make another
- * user's directory first, who then has no named jobs. So it is the last resort, behind two that are the user's own.
+ * The directory, made if it is not there. Everybody can write to a folder for temporary files, and so could make
+ * another user's directory first, who then has no named jobs. So it is the last resort, behind two that are the user's
+ * own.
  */
 function privateDirectory(): string {
   const { uid } = userInfo();

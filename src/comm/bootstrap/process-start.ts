@@ -2,15 +2,19 @@
 import { readFileSync } from 'node:fs';
 import { type Control, Header } from './control.ts';
 
-/** The bit of a task's flags (/proc/PID/stat, field 9) that is set before anything of the process is torn down: `PF_EXITING`. */
+/**
+ * The bit of a task's flags (/proc/PID/stat, field 9) that is set before anything of the process is torn down:
+ * `PF_EXITING`.
+ */
 const EXITING = 0x4;
 
 /**
- * When a process started, in clock ticks since boot, or −1 if there is none, or it is dead and only not yet collected, or about to be: its
- * descriptors vanish a moment before it becomes a zombie, and whoever finds them gone asks here whether it lives.
+ * When a process started, in clock ticks since boot, or −1 if there is none, or it is dead and only not yet collected,
+ * or about to be: its descriptors vanish a moment before it becomes a zombie, and whoever finds them gone asks here
+ * whether it lives.
  *
- * The dot in the path is for user-mode emulators (a container of another architecture): for `/proc/PID/stat` of the process itself they make
- * up another start time than all others read. With the dot they do not recognize it.
+ * The dot in the path is for user-mode emulators (a container of another architecture): for `/proc/PID/stat` of the
+ * process itself they make up another start time than all others read. With the dot they do not recognize it.
  */
 export function startTimeOf(pid: number): number {
   let stat: string;

@@ -1,4 +1,7 @@
-/** Ranks that are processes: joined through control memory that the launcher, or the first rank of a named job, has made. */
+/**
+ * Ranks that are processes: joined through control memory that the launcher, or the first rank of a named job, has
+ * made.
+ */
 import { closeSync, fstatSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { RmaError } from '../../errors.ts';
@@ -30,7 +33,8 @@ export function joinProcesses(
       `init: file descriptor ${fd} is not, or is no longer, the control memory of a job; "onesided run" passes it to each rank, and only one thread of a rank can call init()`,
       { cause },
     );
-  // If another thread of this process is the rank, it has closed the descriptor, and the number may by now be that of any file.
+  // If another thread of this process is the rank, it has closed the descriptor, and the number may by now be that of
+  // any file.
   let found: number;
   let memory: ArrayBuffer;
   try {

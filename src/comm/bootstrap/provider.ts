@@ -13,7 +13,9 @@ import type { Context } from '../../verbs/device.ts';
 
 const RANKS_A_HOST = debugs('neighbours') ? 2 : 1;
 
-/** Words of a rank's row in the control memory, where it has a device instead of a fabric: behind those that bells use. */
+/**
+ * Words of a rank's row in the control memory, where it has a device instead of a fabric: behind those that bells use.
+ */
 const Address = Object.freeze({ READY: 16, GID: 17, LID: 21, MTU: 22 });
 
 /** The emulator over a fabric. */
@@ -32,7 +34,10 @@ export function openProcessContext(native: Native, table: Int32Array, rank: numb
   );
 }
 
-/** The device that `ONESIDED_DEVICE` names, as `device`, `device:port` or `device:port:gidIndex`; what is left out is chosen. */
+/**
+ * The device that `ONESIDED_DEVICE` names, as `device`, `device:port` or `device:port:gidIndex`; what is left out is
+ * chosen.
+ */
 function chosenDevice(): RdmaChoice {
   const text = process.env['ONESIDED_DEVICE'] ?? '';
   const [known, device, port, gidIndex] = /^([^:]*)(?::(\d*))?(?::(\d*))?$/.exec(text) ?? [];
@@ -51,7 +56,10 @@ export function wantsDevice(): boolean {
   return process.env['ONESIDED_PROVIDER'] === 'rdma-core';
 }
 
-/** Whether ranks of one host put and get by loads and stores, in a job on several hosts. `ONESIDED_NEIGHBOURS=device`: no, as with all others. */
+/**
+ * Whether ranks of one host put and get by loads and stores, in a job on several hosts. `ONESIDED_NEIGHBOURS=device`:
+ * no, as with all others.
+ */
 export function neighboursMap(): boolean {
   const how = process.env['ONESIDED_NEIGHBOURS'] ?? 'memory';
   if (how === 'memory' || how === 'device') return how === 'memory';

@@ -3,7 +3,10 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, Server, TLSSocket, TlsOptions } from 'node:tls';
 
-/** A pre-shared key with an ephemeral exchange: what was recorded cannot be read later by somebody who learns the secret. */
+/**
+ * A pre-shared key with an ephemeral exchange: what was recorded cannot be read later by somebody who learns the
+ * secret.
+ */
 const TLS = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const;
 const IDENTITY = 'onesided';
 /** A stranger may hold a connection for as long. */
@@ -37,8 +40,9 @@ export function clientOptions(host: string, port: number, secret: string): Conne
 }
 
 /**
- * The connections of whoever has not shown yet to belong to the job. There are at most so many: a newcomer takes the place of the one that has been there longest, so that
- * ranks get in however many strangers come, and strangers cost no more memory than this.
+ * The connections of whoever has not shown yet to belong to the job. There are at most so many: a newcomer takes the
+ * place of the one that has been there longest, so that ranks get in however many strangers come, and strangers cost no
+ * more memory than this.
  */
 export class Strangers {
   /** By their other end: the secure socket of a connection is another object than its plain one. Oldest first. */

@@ -1,13 +1,15 @@
 /**
  * Where ranks record, and who writes the trace.
  *
- * Processes record into rings behind the control memory, in the same file: a memory file of the launcher, or of the first rank where there is no launcher. A rank maps its own
- * ring; whoever writes the trace reads all of them. What a rank has recorded is there as long as somebody has the file open, so it is not lost when the rank is killed, and
+ * Processes record into rings behind the control memory, in the same file: a memory file of the launcher, or of the
+ * first rank where there is no launcher. A rank maps its own ring; whoever writes the trace reads all of them. What a
+ * rank has recorded is there as long as somebody has the file open, so it is not lost when the rank is killed, and
  * nothing is left when all are gone.
  *
- * Under `onesided run` the launcher writes the trace when the last rank has ended. Elsewhere (`mpiexec`, a named job, a world of one) ranks do, as they exit: rank 0, if all have come to
- * the end of the job together. A rank that leaves otherwise writes what there is by then; the last one to do so has the last word, since each writes a file of its own first and
- * then gives it the name.
+ * Under `onesided run` the launcher writes the trace when the last rank has ended. Elsewhere (`mpiexec`, a named job, a
+ * world of one) ranks do, as they exit: rank 0, if all have come to the end of the job together. A rank that leaves
+ * otherwise writes what there is by then; the last one to do so has the last word, since each writes a file of its own
+ * first and then gives it the name.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { RmaError } from '../../errors.ts';

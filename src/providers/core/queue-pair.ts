@@ -1,8 +1,9 @@
 /**
- * The part of a reliable-connected queue pair that all providers share: building requests in the ring, checking what is asked
- * of it, and being counted by what it uses. A provider adds what its device does with posted requests.
+ * The part of a reliable-connected queue pair that all providers share: building requests in the ring, checking what is
+ * asked of it, and being counted by what it uses. A provider adds what its device does with posted requests.
  *
- * Programs use one provider at a time: then the calls that build requests see one class, and are compiled into their callers.
+ * Programs use one provider at a time: then the calls that build requests see one class, and are compiled into their
+ * callers.
  */
 import { RmaError, show } from '../../errors.ts';
 import { checkInteger } from '../../verbs/checks.ts';
@@ -142,7 +143,8 @@ export abstract class QueuePairCore<
   /** Carries out a move, whose attributes were checked. */
   protected abstract move(call: string, move: Move): void;
 
-  // ---- building requests ------------------------------------------------------------------------------------------------
+  // ---- building requests
+  // ------------------------------------------------------------------------------------------------
 
   wrStart(): void {
     this.ring.start();
@@ -220,7 +222,8 @@ export abstract class QueuePairCore<
   abstract addRecvSge(lkey: number, address: number, length: number): void;
   abstract destroy(): void;
 
-  // ---- refusals and the end ---------------------------------------------------------------------------------------------
+  // ---- refusals and the end
+  // ---------------------------------------------------------------------------------------------
 
   protected mustLive(call: string): void {
     if (this.#destroyed) throw new RmaError('ERR_VERBS', `${call}: queue pair ${this.number} was destroyed`);

@@ -1,6 +1,6 @@
 /**
- * Which states a queue pair can move between and what each move takes, for all providers: what `ib_modify_qp_is_ok` is for
- * Linux' drivers. An attribute that a move does not take is ignored.
+ * Which states a queue pair can move between and what each move takes, for all providers: what `ib_modify_qp_is_ok` is
+ * for Linux' drivers. An attribute that a move does not take is ignored.
  */
 import { RmaError, show } from '../../errors.ts';
 import { ALL_ACCESS, checkInteger } from '../../verbs/checks.ts';
@@ -89,7 +89,10 @@ const MOVES: Readonly<Record<number, { readonly from: readonly number[]; readonl
   [ERR]: { from: EVERY, takes: [] },
 };
 
-/** The move that `attributes` ask of a queue pair. Errors: `ERR_VERBS` for one that there is not, and for attributes out of range. */
+/**
+ * The move that `attributes` ask of a queue pair. Errors: `ERR_VERBS` for one that there is not, and for attributes out
+ * of range.
+ */
 export function checkMove(call: string, from: number, attributes: QpAttributes, limits: MoveLimits): Move {
   const { state: to, minRnrTimerMs = 0.01, rnrRetry = FOR_EVER, retryCount = 7 } = attributes;
   const { maxDestRdAtomic = limits.maxQpInitRdAtom, maxRdAtomic = limits.maxQpInitRdAtom } = attributes;

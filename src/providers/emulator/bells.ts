@@ -1,24 +1,28 @@
 /**
  * The row of one member in the fabric's table: its bell, and where its memory is.
  *
- * A member sleeps on its BELL and is woken through it. The protocol loses no wake-up, by sequential consistency of `Atomics`:
+ * A member sleeps on its BELL and is woken through it. The protocol loses no wake-up, by sequential consistency of
+ * `Atomics`:
  *
  *     sleeper: SLEEPERS += 1;  token = BELL;  looks for work;  waits while BELL = token
  *     waker:   makes work;     SLEEPERS ≠ 0?  then BELL += 1, and wakes whoever waits
  *
- * If the waker reads SLEEPERS = 0, its read comes before the sleeper's addition in the one order that all agree on, so the sleeper's look
- * comes after the work was made and finds it. Otherwise BELL changes after the sleeper took its token: either the kernel sees the
- * change when the wait begins and does not sleep, or the wake follows and ends the sleep.
+ * If the waker reads SLEEPERS = 0, its read comes before the sleeper's addition in the one order that all agree on, so
+ * the sleeper's look comes after the work was made and finds it. Otherwise BELL changes after the sleeper took its
+ * token: either the kernel sees the change when the wait begins and does not sleep, or the wake follows and ends the
+ * sleep.
  *
- * Who writes: BELL and SLEEPERS everybody (atomic additions); the other words only the row's owner, and READY last, so who reads
- * READY = 1 may read the rest.
+ * Who writes: BELL and SLEEPERS everybody (atomic additions); the other words only the row's owner, and READY last, so
+ * who reads READY = 1 may read the rest.
  */
 
 import { loadAcquire } from '../../memory-model.ts';
 import type { Native } from '../../native.ts';
 import type { Parking } from '../../verbs/device.ts';
 
-/** Words of a row. The bell has a cache line (16 words) of its own, so that polling it is not disturbed by other writes. */
+/**
+ * Words of a row. The bell has a cache line (16 words) of its own, so that polling it is not disturbed by other writes.
+ */
 export const Row = Object.freeze({
   BELL: 0,
   SLEEPERS: 1,
@@ -28,7 +32,10 @@ export const Row = Object.freeze({
   PID: 17,
   /** The descriptor of its heap in the process PID. */
   HEAP_FD: 18,
-  /** Random; also stands at the start of the heap: another process's file that took over PID and descriptor is recognised. */
+  /**
+   * Random; also stands at the start of the heap: another process's file that took over PID and descriptor is
+   * recognised.
+   */
   HEAP_KEY: 19,
   /** 1 when the root's words hold a value. */
   ROOT_READY: 20,
@@ -45,7 +52,10 @@ export function rowOf(lid: number): number {
   return lid * ROW_WORDS;
 }
 
-/** Wakes a member if it sleeps; one load if not: the caller's change was atomic. @param wakeWord wakes all who wait on that word of the table */
+/**
+ * Wakes a member if it sleeps; one load if not: the caller's change was atomic.
+ * @param wakeWord wakes all who wait on that word of the table
+ */
 export function ring(table: Int32Array, lid: number, wakeWord: (index: number) => void): void {
   const row = rowOf(lid);
   if (loadAcquire(table, row + Row.SLEEPERS) === 0) return;
@@ -110,8 +120,8 @@ interface Sleeper {
 }
 
 /**
- * One member's {@link Parking}, over any kind of waiter. All asynchronous sleepers of a thread share one wait on the bell: whoever
- * finds nothing to do when it rings goes to sleep again.
+ * One member's {@link Parking}, over any kind of waiter. All asynchronous sleepers of a thread share one wait on the
+ * bell: whoever finds nothing to do when it rings goes to sleep again.
  */
 export class BellParking implements Parking {
   readonly #table: Int32Array;
@@ -128,9 +138,10 @@ export class BellParking implements Parking {
   readonly #everyCore: (() => void) | undefined;
 
   /**
-   * @param everyCore makes every core that runs a member pass a memory barrier. With it, a waker may store plainly and look at SLEEPERS
-   * with no barrier in between: if it saw no sleeper, it had looked before `arm` counted this one; so its store, which is
-   * older, has left its core at the latest when the barrier that follows the counting has passed there, and the sleeper's look sees it.
+   * @param everyCore makes every core that runs a member pass a memory barrier. With it, a waker may store plainly and
+   * look at SLEEPERS with no barrier in between: if it saw no sleeper, it had looked before `arm` counted this one; so
+   * its store, which is older, has left its core at the latest when the barrier that follows the counting has passed
+   * there, and the sleeper's look sees it.
    */
   constructor(table: Int32Array, lid: number, waiter: BellWaiter, everyCore?: () => void) {
     this.seesPlainStores = everyCore !== undefined;
@@ -163,7 +174,8 @@ export class BellParking implements Parking {
       if (background) sleeper.timer?.unref();
       this.#asleep.add(sleeper);
       if (this.#waiting && this.#waitedOn !== token) {
-        // The bell rang, the news is still on its way through the event loop, and this sleeper has seen the bell after it.
+        // The bell rang, the news is still on its way through the event loop, and this sleeper has seen the bell after
+        // it.
         this.#waiter.interrupt();
         this.#waiting = false;
         this.#wakeSleepers(sleeper);
@@ -219,5 +231,8 @@ export class BellParking implements Parking {
   }
 }
 
-/** The longest time that a timer of the event loop takes (2^31 − 1); a longer sleep has none, and is woken by its bell only. */
+/**
+ * The longest time that a timer of the event loop takes (2^31 − 1); a longer sleep has none, and is woken by its bell
+ * only.
+ */
 const MAX_TIMER_MS = 0x7fffffff;

@@ -1,7 +1,7 @@
 /**
  * A completion queue: what peers complete comes in through a ring in shared memory, what this thread completes itself
- * through arrays of its own, without atomics. Completions of one work queue always take the same of the two ways (requests the second,
- * receives the first), so their order is kept.
+ * through arrays of its own, without atomics. Completions of one work queue always take the same of the two ways
+ * (requests the second, receives the first), so their order is kept.
  */
 import { RmaError } from '../../errors.ts';
 import { checkUnused, overrunError } from '../../verbs/checks.ts';

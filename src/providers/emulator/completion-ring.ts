@@ -1,16 +1,17 @@
 /**
  * The part of a completion queue that lies in shared memory: any number of peers put in, the owner takes out.
  *
- * HEAD counts what was taken, TAIL what was claimed. A producer claims slot t by a compare-and-swap of TAIL from t to t + 1, which it
- * only tries while t − HEAD < capacity; HEAD moves past an entry after the owner has read it, so nobody reads or writes the slot but its
- * claimant. The claimant fills it and then stores SEQ = t + 1. The owner reads the slot at HEAD when its SEQ is HEAD + 1: an older
- * value of SEQ belongs to the round before, and is smaller by a multiple of the capacity. SEQ and HEAD are sequentially consistent stores
- * that come after the accesses they cover, so no entry is read half-written, lost, or seen twice.
+ * HEAD counts what was taken, TAIL what was claimed. A producer claims slot t by a compare-and-swap of TAIL from t to t
+ * + 1, which it only tries while t − HEAD < capacity; HEAD moves past an entry after the owner has read it, so nobody
+ * reads or writes the slot but its claimant. The claimant fills it and then stores SEQ = t + 1. The owner reads the
+ * slot at HEAD when its SEQ is HEAD + 1: an older value of SEQ belongs to the round before, and is smaller by a
+ * multiple of the capacity. SEQ and HEAD are sequentially consistent stores that come after the accesses they cover, so
+ * no entry is read half-written, lost, or seen twice.
  *
- * Progress: a claim fails only because another producer's succeeded (lock-free). A producer that dies between its claim and SEQ leaves a
- * hole. The owner then finds nothing at HEAD: `poll` returns what came before, and from then on nothing, without waiting. Whoever waits for
- * what will not come learns that a rank has failed the way all waits do. A producer that finds the ring full does not wait either: it
- * records an overrun.
+ * Progress: a claim fails only because another producer's succeeded (lock-free). A producer that dies between its claim
+ * and SEQ leaves a hole. The owner then finds nothing at HEAD: `poll` returns what came before, and from then on
+ * nothing, without waiting. Whoever waits for what will not come learns that a rank has failed the way all waits do. A
+ * producer that finds the ring full does not wait either: it records an overrun.
  */
 import { loadAcquire } from '../../memory-model.ts';
 import { MAX_COMPLETIONS } from './limits.ts';
@@ -42,7 +43,9 @@ export const ARMED_SOLICITED = 2;
 /** The STATUS of an entry that is to be passed over: its queue pair is gone. */
 const DROPPED = -1;
 
-/** Slots for at least `cqe` entries: a power of two, so that slots stay in order when the counts wrap around at 2^32. */
+/**
+ * Slots for at least `cqe` entries: a power of two, so that slots stay in order when the counts wrap around at 2^32.
+ */
 export function ringCapacity(cqe: number): number {
   return Math.min(MAX_COMPLETIONS, 2 ** Math.ceil(Math.log2(cqe)));
 }
@@ -71,7 +74,8 @@ export class CompletionRing {
     this.#doubles = new Float64Array(buffer, 0, words / 2);
   }
 
-  // ---- producers --------------------------------------------------------------------------------------------------------
+  // ---- producers
+  // --------------------------------------------------------------------------------------------------------
 
   /** Adds an entry; `false` if there is no room, which is recorded as an overrun. */
   push(
@@ -108,7 +112,8 @@ export class CompletionRing {
 
   /**
    * Whether the owner asked to be woken for a completion of this kind; asking once is answered once.
-   * The producer comes here after it has stored SEQ, the owner looks at SEQ after it has stored ARMED: one of the two sees the other.
+   * The producer comes here after it has stored SEQ, the owner looks at SEQ after it has stored ARMED: one of the two
+   * sees the other.
    */
   takeArmed(solicited: boolean): boolean {
     const armed = Atomics.load(this.#words, ARMED);
@@ -120,7 +125,8 @@ export class CompletionRing {
     Atomics.store(this.#words, OVERRUN, 1);
   }
 
-  // ---- the owner --------------------------------------------------------------------------------------------------------
+  // ---- the owner
+  // --------------------------------------------------------------------------------------------------------
 
   arm(kind: number): void {
     if (this.#words[ARMED] !== kind) Atomics.store(this.#words, ARMED, kind);

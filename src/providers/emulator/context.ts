@@ -1,9 +1,10 @@
 /**
  * The direct emulator: a device whose adapter is the processor of whoever posts a request.
  *
- * The initiator's thread carries out every access at once, on memory that it maps. What a peer must reach (regions, queue pairs,
- * receives, completions) lies in memory of the fabric and is found from the root that each context publishes; the rest is
- * private to the context's thread. So it works the same between contexts of one thread, threads and processes.
+ * The initiator's thread carries out every access at once, on memory that it maps. What a peer must reach (regions,
+ * queue pairs, receives, completions) lies in memory of the fabric and is found from the root that each context
+ * publishes; the rest is private to the context's thread. So it works the same between contexts of one thread, threads
+ * and processes.
  */
 
 import { types } from 'node:util';
@@ -34,14 +35,16 @@ const AS_DEVICE = { ...CAPABILITIES, loadStore: false, atomicsAgree: false, imme
 
 /**
  * Opens the emulated device of one member of a fabric. The context closes the fabric when it is closed.
- * @param nodeSize for tests: so many members, one after the other, say that they are a node of their own (`Context.near`)
+ * @param nodeSize for tests: so many members, one after the other, say that they are a node of their own
+ * (`Context.near`)
  */
 export function openEmulator(fabric: Fabric, nodeSize?: number): Context {
   return new EmulatedContext(fabric, CAPABILITIES, undefined, nodeSize);
 }
 
 /**
- * The same, but it claims no more than a device across a network can do, and does no more: for tests of what runs on such devices.
+ * The same, but it claims no more than a device across a network can do, and does no more: for tests of what runs on
+ * such devices.
  * @param ranksAHost how many members, in the order of their lids, are neighbours
  */
 export function openEmulatorAsDevice(fabric: Fabric, ranksAHost: number): Context {
@@ -257,7 +260,8 @@ export class EmulatedContext implements Context {
     this.#ownMemory.clear();
   }
 
-  // ---- for the objects made from this context ---------------------------------------------------------------------------
+  // ---- for the objects made from this context
+  // ---------------------------------------------------------------------------
 
   allocate(bytes: number): Allocation {
     return this.fabric.allocate(bytes);
@@ -363,7 +367,10 @@ export class EmulatedContext implements Context {
     this.root.callAttention();
   }
 
-  /** What every poll does besides: sees to what peers have changed here, and tries waiting requests again. Two loads when there is nothing. */
+  /**
+   * What every poll does besides: sees to what peers have changed here, and tries waiting requests again. Two loads
+   * when there is nothing.
+   */
   progress(): void {
     if (this.root.attention !== this.#attended || this.#blocked.size > 0) this.#catchUp();
   }

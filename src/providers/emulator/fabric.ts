@@ -30,11 +30,15 @@ export interface Fabric {
 
   allocate(byteLength: number): Allocation;
   /**
-   * Lets others attach memory that was not allocated here, if it can be shared where it is. `free` ends that, once for each call.
+   * Lets others attach memory that was not allocated here, if it can be shared where it is. `free` ends that, once for
+   * each call.
    * @param bytes how much of it is wanted: to share a lot for a little can be refused
    */
   adopt?(buffer: ArrayBufferLike, bytes: number): Allocation | undefined;
-  /** Gives memory back. Its `buffer` is detached where the platform can; attachments of others stay mapped until released. */
+  /**
+   * Gives memory back. Its `buffer` is detached where the platform can; attachments of others stay mapped until
+   * released.
+   */
   free(allocation: Allocation): void;
   /** Maps the whole of what `handle` names at `lid`. Throws `ERR_VERBS` if there is no such memory, or it was freed. */
   attach(lid: number, handle: number, byteLength: number): Attachment;

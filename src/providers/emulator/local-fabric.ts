@@ -1,8 +1,9 @@
 /**
  * The fabric of several contexts in one thread: a world of one, and tests of two ends in one process.
  *
- * Everything happens in one thread, so a member that blocks in `sleepSync` can be woken by nobody and sleeps until its timeout; members
- * that await `sleep` are woken by whoever runs meanwhile. Memory is `SharedArrayBuffer`s, as it is between threads.
+ * Everything happens in one thread, so a member that blocks in `sleepSync` can be woken by nobody and sleeps until its
+ * timeout; members that await `sleep` are woken by whoever runs meanwhile. Memory is `SharedArrayBuffer`s, as it is
+ * between threads.
  */
 import { argumentRangeError, RmaError, show } from '../../errors.ts';
 import type { Parking } from '../../verbs/device.ts';

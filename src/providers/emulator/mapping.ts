@@ -1,13 +1,17 @@
 /**
  * Memory as this processor sees it, and the copies between two pieces of it: the emulator's data path.
  *
- * Copies are plain loads and stores; whoever publishes their result stores a word with `Atomics` afterwards. Pieces that are
- * aligned to words on both sides are copied in words of 32 bits, so that a peer that reads a word never sees half of it.
+ * Copies are plain loads and stores; whoever publishes their result stores a word with `Atomics` afterwards. Pieces
+ * that are aligned to words on both sides are copied in words of 32 bits, so that a peer that reads a word never sees
+ * half of it.
  */
 
 import { bytesIn } from '../../intrinsics.ts';
 
-/** Above this many bytes a copy goes through `TypedArray.set`: that costs two short-lived views, some 35 ns, and moves 20 bytes a nanosecond. */
+/**
+ * Above this many bytes a copy goes through `TypedArray.set`: that costs two short-lived views, some 35 ns, and moves
+ * 20 bytes a nanosecond.
+ */
 const LOOP_BYTES = 64;
 
 /** Views of one mapping. Made once: views are what costs. */

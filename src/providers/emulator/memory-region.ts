@@ -1,4 +1,7 @@
-/** A registered memory region as its own context sees it. One key serves as both, since peers need it to scatter into this side's receives. */
+/**
+ * A registered memory region as its own context sees it. One key serves as both, since peers need it to scatter into
+ * this side's receives.
+ */
 import { RegionCore } from '../core/objects.ts';
 import type { EmulatedMemory } from './memory.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';

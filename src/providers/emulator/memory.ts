@@ -1,9 +1,10 @@
 /**
- * Memory that can be registered: the library's own, which peers can map, and adopted memory of this process, which they cannot.
+ * Memory that can be registered: the library's own, which peers can map, and adopted memory of this process, which they
+ * cannot.
  *
  * Addresses are made up: work requests name memory by integers, and nothing here ever takes one for a pointer. Each
- * context begins at a random page and leaves a page between pieces, so an address that ran over, or was meant for another
- * context, falls into no region.
+ * context begins at a random page and leaves a page between pieces, so an address that ran over, or was meant for
+ * another context, falls into no region.
  */
 import { randomInt } from 'node:crypto';
 import { bytesIn } from '../../intrinsics.ts';

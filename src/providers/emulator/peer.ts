@@ -1,8 +1,8 @@
 /**
  * Another context as an initiator sees it: its root, and what was mapped of its memory.
  *
- * A piece of the peer's memory is mapped once, however many regions, rings and pointers lie in it, and unmapped when the last of
- * them is gone. What was resolved from a key is kept, and dropped when the key is found revoked.
+ * A piece of the peer's memory is mapped once, however many regions, rings and pointers lie in it, and unmapped when
+ * the last of them is gone. What was resolved from a key is kept, and dropped when the key is found revoked.
  */
 import type { Attachment, Fabric } from './fabric.ts';
 import { Mapping } from './mapping.ts';
@@ -161,7 +161,10 @@ export class Peer {
     this.#rootAttachment.release();
   }
 
-  /** At each lookup while there are few; of many, each time that a 64th of them has come, so that a lookup costs some looks, however many are known. */
+  /**
+   * At each lookup while there are few; of many, each time that a 64th of them has come, so that a lookup costs some
+   * looks, however many are known.
+   */
   #dropRevoked(): void {
     if (64 * ++this.#lookedUp < this.#regions.size) return;
     this.#lookedUp = 0;

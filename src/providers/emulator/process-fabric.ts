@@ -1,4 +1,7 @@
-/** The fabric of ranks that are processes of one user on one host: each has a heap that the others can map, found in its row of the table. */
+/**
+ * The fabric of ranks that are processes of one user on one host: each has a heap that the others can map, found in its
+ * row of the table.
+ */
 import { availableParallelism } from 'node:os';
 import { RmaError, show } from '../../errors.ts';
 import type { Native, Parker } from '../../native.ts';

@@ -2,13 +2,13 @@
  * What peers must know of a context's queue pairs, in shared memory: their states, rights, and where receives and their
  * completions go.
  *
- * The owner writes a row; NUMBER is stored last when a queue pair is made and cleared first when it is destroyed, STATE is stored after
- * the attributes that come with it. Peers read. They write two words: the one peer that this queue pair is connected to moves STATE
- * to ERR, by compare-and-swap, when its request breaks a rule at this end (as the responder's hardware would), after it has said why
- * in EVENTS; the owner takes EVENTS by an exchange.
+ * The owner writes a row; NUMBER is stored last when a queue pair is made and cleared first when it is destroyed, STATE
+ * is stored after the attributes that come with it. Peers read. They write two words: the one peer that this queue pair
+ * is connected to moves STATE to ERR, by compare-and-swap, when its request breaks a rule at this end (as the
+ * responder's hardware would), after it has said why in EVENTS; the owner takes EVENTS by an exchange.
  *
- * A queue pair's number has 24 bits: the row it has here, and above that a count of the row's uses, so that the number of a
- * destroyed queue pair is not soon another's.
+ * A queue pair's number has 24 bits: the row it has here, and above that a count of the row's uses, so that the number
+ * of a destroyed queue pair is not soon another's.
  */
 import { QpState } from '../../verbs/queue-pair.ts';
 
@@ -88,7 +88,10 @@ export class QpNumbers {
   readonly #freed: number[] = [];
   #neverUsed = 0;
 
-  /** A new number, or 0 if all rows are taken. Rows that were never used come first, then those that have been free longest. */
+  /**
+   * A new number, or 0 if all rows are taken. Rows that were never used come first, then those that have been free
+   * longest.
+   */
   take(): number {
     const row = this.#neverUsed < MAX_QP ? this.#neverUsed++ : this.#freed.shift();
     if (row === undefined) return 0;

@@ -1,12 +1,14 @@
 /**
  * A reliable-connected queue pair: its states, its two work queues, and what becomes of them.
  *
- * The state lies in shared memory (qp-table.ts). This side moves it by `modify`, and to ERR when a request fails; the peer moves it to ERR
- * when its request breaks a rule at this end. In ERR every request and receive completes with WR_FLUSH_ERR, in order: at once if
- * this side noticed, at the next poll (for which the peer wakes this side) if the peer did.
+ * The state lies in shared memory (qp-table.ts). This side moves it by `modify`, and to ERR when a request fails; the
+ * peer moves it to ERR when its request breaks a rule at this end. In ERR every request and receive completes with
+ * WR_FLUSH_ERR, in order: at once if this side noticed, at the next poll (for which the peer wakes this side) if the
+ * peer did.
  *
- * Requests are carried out when the doorbell rings. One that finds no receive posted stays at the head of its queue, later ones wait
- * behind it, and it is tried again, after the time that the peer asked for, by whatever polls or posts next.
+ * Requests are carried out when the doorbell rings. One that finds no receive posted stays at the head of its queue,
+ * later ones wait behind it, and it is tried again, after the time that the peer asked for, by whatever polls or posts
+ * next.
  */
 
 import { RmaError } from '../../errors.ts';
@@ -73,7 +75,8 @@ export class EmulatedQueuePair extends QueuePairCore<
     return Atomics.load(this.#words, this.#row + QpField.STATE);
   }
 
-  // ---- states -----------------------------------------------------------------------------------------------------------
+  // ---- states
+  // -----------------------------------------------------------------------------------------------------------
 
   protected moveLimits(): MoveLimits {
     return { lids: this.#context.fabric.size, maxQpInitRdAtom: DEVICE.maxQpInitRdAtom, packets: false };
@@ -188,7 +191,8 @@ export class EmulatedQueuePair extends QueuePairCore<
     }
   }
 
-  // ---- the send queue ---------------------------------------------------------------------------------------------------
+  // ---- the send queue
+  // ---------------------------------------------------------------------------------------------------
 
   wrComplete(): void {
     const state = this.#words[this.#row + QpField.STATE];
@@ -242,7 +246,8 @@ export class EmulatedQueuePair extends QueuePairCore<
     );
   }
 
-  // ---- receiver not ready -----------------------------------------------------------------------------------------------
+  // ---- receiver not ready
+  // -----------------------------------------------------------------------------------------------
 
   /** Lets the head of the queue wait for its next try; `false` if there is none left. */
   #postpone(): boolean {
@@ -268,7 +273,8 @@ export class EmulatedQueuePair extends QueuePairCore<
     this.#context.unblock(this);
   }
 
-  // ---- the receive queue ------------------------------------------------------------------------------------------------
+  // ---- the receive queue
+  // ------------------------------------------------------------------------------------------------
 
   postRecv(wrId: number, lkey: number, address: number, length: number): void {
     const receives = this.#ownReceives();

@@ -2,11 +2,11 @@
  * Posted receives as a ring in shared memory: the owner posts, initiators consume. A queue pair's own queue has one
  * initiator, a shared receive queue any number, in any processes.
  *
- * The owner fills slot t and then stores TAIL = t + 1; it does so only while t − HEAD < capacity. An initiator reads HEAD = h and
- * TAIL, copies slot h out, and claims it by a compare-and-swap of HEAD from h to h + 1. If that succeeds nobody had claimed slot h before,
- * so the owner cannot have refilled it, and what was copied is what was posted; if it fails, the copy is thrown away. (HEAD is the
- * same again after 2^32 receives only.) A claim fails only because another one succeeded: lock-free. An initiator that dies after
- * its claim takes that receive with it, and nothing else.
+ * The owner fills slot t and then stores TAIL = t + 1; it does so only while t − HEAD < capacity. An initiator reads
+ * HEAD = h and TAIL, copies slot h out, and claims it by a compare-and-swap of HEAD from h to h + 1. If that succeeds
+ * nobody had claimed slot h before, so the owner cannot have refilled it, and what was copied is what was posted; if it
+ * fails, the copy is thrown away. (HEAD is the same again after 2^32 receives only.) A claim fails only because another
+ * one succeeded: lock-free. An initiator that dies after its claim takes that receive with it, and nothing else.
  */
 import type { ReceiveSource } from '../core/receives.ts';
 
@@ -67,14 +67,18 @@ export class ReceiveRing implements ReceiveSource {
     return (Atomics.load(this.#words, TAIL) - Atomics.load(this.#words, HEAD)) >>> 0;
   }
 
-  // ---- the owner --------------------------------------------------------------------------------------------------------
+  // ---- the owner
+  // --------------------------------------------------------------------------------------------------------
 
   /** Scatter entries that were added since the last `post`. */
   get building(): number {
     return this.#building;
   }
 
-  /** Adds a scatter entry to the receive being built; the caller has found that the ring is not full and has an entry left. */
+  /**
+   * Adds a scatter entry to the receive being built; the caller has found that the ring is not full and has an entry
+   * left.
+   */
   addSge(lkey: number, address: number, length: number): void {
     const s = this.#slot(this.#words[TAIL]) + SGES + this.#building++ * SGE_WORDS;
     this.#doubles[s >>> 1] = address;
@@ -106,7 +110,8 @@ export class ReceiveRing implements ReceiveSource {
     return Atomics.load(this.#words, LIMIT_REACHED) !== 0 && Atomics.exchange(this.#words, LIMIT_REACHED, 0) !== 0;
   }
 
-  // ---- initiators, and the owner when it flushes ------------------------------------------------------------------------
+  // ---- initiators, and the owner when it flushes
+  // ------------------------------------------------------------------------
 
   /**
    * Claims the oldest receive and copies it into this object's fields.
@@ -133,7 +138,10 @@ export class ReceiveRing implements ReceiveSource {
     }
   }
 
-  /** After a claim that left `left` receives: whether it went below the watermark. Disarms it, so that one event is raised. */
+  /**
+   * After a claim that left `left` receives: whether it went below the watermark. Disarms it, so that one event is
+   * raised.
+   */
   passedLimit(left: number): boolean {
     const limit = Atomics.load(this.#words, LIMIT);
     if (limit === 0 || left >= limit) return false;

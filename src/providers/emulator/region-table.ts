@@ -1,17 +1,19 @@
 /**
  * Memory regions in shared memory, so that a peer's processor can find and check what a key names.
  *
- * A key is a random 32-bit number, never 0, which says its slot: a context draws until it hits a free one among those in use. So the table is searched with one load.
- * Half of the slots may be taken, about as many as a process of Linux has mappings. A context begins with a quarter of the slots, and takes twice as many when half of them
- * are taken: regions that come and go are spread over all slots in use, and pages that had one take memory. Two bits of a slot are parities of the key's, so that each
- * bit of a key is random all the same.
+ * A key is a random 32-bit number, never 0, which says its slot: a context draws until it hits a free one among those
+ * in use. So the table is searched with one load. Half of the slots may be taken, about as many as a process of Linux
+ * has mappings. A context begins with a quarter of the slots, and takes twice as many when half of them are taken:
+ * regions that come and go are spread over all slots in use, and pages that had one take memory. Two bits of a slot are
+ * parities of the key's, so that each bit of a key is random all the same.
  *
- * A slot belongs to its context; peers only read. Publishing writes the fields first and KEY last, revoking clears KEY first, all
- * sequentially consistent: a peer that finds the same key before and after it reads the fields has read fields of that key. An
- * initiator keeps what it has read and asks `holds` before each access. A key can come again, once in 2^30 or so, and then names
- * another region: so a slot counts its uses, before KEY is written, and what is kept is right while key and use are the same. A request that was already under way when a key is revoked
- * may still complete, as in a device whose pipeline has passed the check; memory given back meanwhile is not given out
- * again by any fabric as long as somebody maps it.
+ * A slot belongs to its context; peers only read. Publishing writes the fields first and KEY last, revoking clears KEY
+ * first, all sequentially consistent: a peer that finds the same key before and after it reads the fields has read
+ * fields of that key. An initiator keeps what it has read and asks `holds` before each access. A key can come again,
+ * once in 2^30 or so, and then names another region: so a slot counts its uses, before KEY is written, and what is kept
+ * is right while key and use are the same. A request that was already under way when a key is revoked may still
+ * complete, as in a device whose pipeline has passed the check; memory given back meanwhile is not given out again by
+ * any fabric as long as somebody maps it.
  */
 import { randomFillSync } from 'node:crypto';
 import { RmaError } from '../../errors.ts';
@@ -110,8 +112,9 @@ export class RegionTable {
   }
 
   /**
-   * Whether `key` still names the region that it named when `find` read it, which was its slot's `use`. A key that is revoked at this very moment may be found
-   * valid, as said above; what makes the revocation known to an initiator (a message, a barrier) also makes it seen here.
+   * Whether `key` still names the region that it named when `find` read it, which was its slot's `use`. A key that is
+   * revoked at this very moment may be found valid, as said above; what makes the revocation known to an initiator (a
+   * message, a barrier) also makes it seen here.
    */
   holds(key: number, use: number): boolean {
     const w = wordOf(key);

@@ -1,18 +1,19 @@
 /**
  * Carries out the requests of one queue pair: does on this processor what two adapters and a wire do for a device.
  *
- * A request is checked as they would check it, in their order: the local side (keys, ranges, rights), the connection, the remote side
- * (key, domain, range, rights of region and queue pair; a posted receive), and only then is a byte moved. Each check that
- * fails ends in the status that a device reports, and a fault that the responder's adapter would find puts its queue pair into ERR.
+ * A request is checked as they would check it, in their order: the local side (keys, ranges, rights), the connection,
+ * the remote side (key, domain, range, rights of region and queue pair; a posted receive), and only then is a byte
+ * moved. Each check that fails ends in the status that a device reports, and a fault that the responder's adapter would
+ * find puts its queue pair into ERR.
  *
- * What is read of the peer's tables on the way is read with loads that are plain on x86 (memory-model.ts). They are single words,
- * never torn; that they are recent enough follows from how the two sides learn of each other: keys and queue pair numbers
- * reach this side by messages after they were published, and a peer that takes something back while a request is under way races with
- * it on a device too.
+ * What is read of the peer's tables on the way is read with loads that are plain on x86 (memory-model.ts). They are
+ * single words, never torn; that they are recent enough follows from how the two sides learn of each other: keys and
+ * queue pair numbers reach this side by messages after they were published, and a peer that takes something back while
+ * a request is under way races with it on a device too.
  *
- * Stores into remote memory are plain. `publish`, an atomic store, ends each doorbell: what came before is then visible to all
- * processors, which is the capability `immediateCompletion`. Requests of one doorbell become visible in order on x86-64, whose stores
- * keep their order.
+ * Stores into remote memory are plain. `publish`, an atomic store, ends each doorbell: what came before is then visible
+ * to all processors, which is the capability `immediateCompletion`. Requests of one doorbell become visible in order on
+ * x86-64, whose stores keep their order.
  */
 import { loadAcquire } from '../../memory-model.ts';
 import { WcFlag, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
@@ -182,8 +183,8 @@ export class Requester {
     if (!this.#servesReads() || (address & 7) !== 0) return this.#accuse(QpEvent.REQUEST, WcStatus.REM_INV_REQ_ERR);
     const region = this.#findRemote(w, 8, Access.REMOTE_ATOMIC);
     if (region === undefined) return this.#accuse(QpEvent.ACCESS, WcStatus.REM_ACCESS_ERR);
-    // Memory begins at page-aligned addresses, so the place in the mapping is aligned too. 64-bit words go from array to
-    // array: compiled code keeps such values in registers and makes no BigInt of them.
+    // Memory begins at page-aligned addresses, so the place in the mapping is aligned too. 64-bit words go from array
+    // to array: compiled code keeps such values in registers and makes no BigInt of them.
     const words = region.mapping.i64;
     const i = (address + region.shift) / 8;
     const operands = this.#operands;
@@ -208,8 +209,8 @@ export class Requester {
     const { length } = this.#local;
     const receiver = this.#findScatter(length);
     if (receiver !== WcStatus.SUCCESS) {
-      // The receive that was consumed completes with what went wrong at its end, and takes its queue pair along. Its owner flushes
-      // the receives behind it when its attention is called: after this completion.
+      // The receive that was consumed completes with what went wrong at its end, and takes its queue pair along. Its
+      // owner flushes the receives behind it when its attention is called: after this completion.
       const peer = this.#peer!;
       peer.root.queuePairs.toError(this.#row);
       this.#deliver(w, receiver, WcOpcode.RECV, 0, 0);
@@ -221,9 +222,13 @@ export class Requester {
     return WcStatus.SUCCESS;
   }
 
-  // ---- the local side ---------------------------------------------------------------------------------------------------
+  // ---- the local side
+  // ---------------------------------------------------------------------------------------------------
 
-  /** Resolves what the request gathers from or scatters to into `#local`. @param right what the regions must allow besides reading */
+  /**
+   * Resolves what the request gathers from or scatters to into `#local`.
+   * @param right what the regions must allow besides reading
+   */
   #findLocal(w: number, right: number): number {
     const local = this.#local;
     const ring = this.#ring;
@@ -266,7 +271,8 @@ export class Requester {
     return region;
   }
 
-  // ---- the connection ---------------------------------------------------------------------------------------------------
+  // ---- the connection
+  // ---------------------------------------------------------------------------------------------------
 
   /** Whether the other end is there, connected to this queue pair, and takes requests. */
   #isConnected(): boolean {
@@ -305,7 +311,8 @@ export class Requester {
     return attached?.mapping;
   }
 
-  // ---- the remote side --------------------------------------------------------------------------------------------------
+  // ---- the remote side
+  // --------------------------------------------------------------------------------------------------
 
   #servesReads(): boolean {
     return this.#table[this.#row + QpField.MAX_DEST_RD_ATOMIC] > 0;
@@ -353,7 +360,10 @@ export class Requester {
     return true;
   }
 
-  /** Resolves where the receive that was consumed puts `length` bytes into `#scatter`. @returns the receiver's status */
+  /**
+   * Resolves where the receive that was consumed puts `length` bytes into `#scatter`.
+   * @returns the receiver's status
+   */
   #findScatter(length: number): number {
     const receives = this.#receives!;
     const scatter = this.#scatter!;

@@ -5,9 +5,9 @@
  *     byte 4096    the queue pair table
  *     then         the region table
  *
- * ATTENTION is counted up by a peer that has changed something that the owner must see to: moved a queue pair to ERR, passed a
- * watermark, overrun a completion queue. What it was stands with the object concerned, so nothing is lost when many come at once;
- * the owner looks at ATTENTION whenever it polls, which costs a load.
+ * ATTENTION is counted up by a peer that has changed something that the owner must see to: moved a queue pair to ERR,
+ * passed a watermark, overrun a completion queue. What it was stands with the object concerned, so nothing is lost when
+ * many come at once; the owner looks at ATTENTION whenever it polls, which costs a load.
  */
 import { loadAcquire } from '../../memory-model.ts';
 import { QP_TABLE_BYTES, QpTable } from './qp-table.ts';

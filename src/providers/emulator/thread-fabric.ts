@@ -1,12 +1,14 @@
 /**
  * The fabric of ranks that are worker threads of one process. It needs no addon.
  *
- * Every allocation is a `SharedArrayBuffer` of its own. Another thread gets it from the broker, which lives in the thread that started
- * them all: the request goes out as a message, the answer is awaited with `Atomics.wait` and taken with `receiveMessageOnPort`, so
- * attaching works in the middle of a synchronous call. That thread must keep its event loop free.
+ * Every allocation is a `SharedArrayBuffer` of its own. Another thread gets it from the broker, which lives in the
+ * thread that started them all: the request goes out as a message, the answer is awaited with `Atomics.wait` and taken
+ * with `receiveMessageOnPort`, so attaching works in the middle of a synchronous call. That thread must keep its event
+ * loop free.
  *
- * An allocation is announced to the broker and not acknowledged. Nobody can ask for it too early: a handle is published after its announcement
- * was put into the port's queue, and a broker that does not know the handle empties the owner's queue before it answers.
+ * An allocation is announced to the broker and not acknowledged. Nobody can ask for it too early: a handle is published
+ * after its announcement was put into the port's queue, and a broker that does not know the handle empties the owner's
+ * queue before it answers.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { argumentRangeError, RmaError, show } from '../../errors.ts';
@@ -39,7 +41,10 @@ interface Member {
   readonly memory: Map<number, SharedArrayBuffer>;
 }
 
-/** Pieces are reported together, so many bytes at once that the C library maps them afresh: it clears, and so touches, those that it has used before. */
+/**
+ * Pieces are reported together, so many bytes at once that the C library maps them afresh: it clears, and so touches,
+ * those that it has used before.
+ */
 const REPORT_BYTES = 33 << 20;
 /** So many reports are held: young ones would be collected without a look at the old shared buffers. */
 const HELD = 3;
@@ -47,9 +52,10 @@ const reports: ArrayBuffer[] = [];
 let unreported = 0;
 
 /**
- * Tells this thread's collector that so much shared memory may be garbage. V8 does not count `SharedArrayBuffer`s when it decides whether to collect
- * (each thread would count the same memory), so windows made and freed by the thousand would never be given back. A plain buffer of the
- * same size does count, until it is collected; its pages are never touched, so it takes address space only.
+ * Tells this thread's collector that so much shared memory may be garbage. V8 does not count `SharedArrayBuffer`s when
+ * it decides whether to collect (each thread would count the same memory), so windows made and freed by the thousand
+ * would never be given back. A plain buffer of the same size does count, until it is collected; its pages are never
+ * touched, so it takes address space only.
  */
 function mayBeCollected(bytes: number): void {
   unreported += bytes;
@@ -293,7 +299,10 @@ interface WaitAsync {
 /** Sleeps on V8's own waiters, which know all threads of this process. */
 class ThreadWaiter implements BellWaiter {
   readonly #table: Int32Array;
-  /** The token of the `Atomics.waitAsync` under way. It cannot be taken back: after an interrupt it is found and used again. */
+  /**
+   * The token of the `Atomics.waitAsync` under way. It cannot be taken back: after an interrupt it is found and used
+   * again.
+   */
   #underWay: number | undefined;
   #woken: (() => void) | undefined;
   /** `Atomics.waitAsync` does not keep the event loop alive; this does. */

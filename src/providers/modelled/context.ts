@@ -1,8 +1,10 @@
 /**
  * The emulator's second form: devices of a modelled fabric, in virtual time.
  *
- * All devices of a fabric live in one thread, and find each other through `ModelledFabric`. A request becomes events (queue-pair.ts): it departs, comes to the other adapter, is carried out there, and completes; each at the time that the
- * fabric's description and what else goes on give it (network.ts). Data move when the request is carried out, so what a rank finds in its memory is what had arrived by its time.
+ * All devices of a fabric live in one thread, and find each other through `ModelledFabric`. A request becomes events
+ * (queue-pair.ts): it departs, comes to the other adapter, is carried out there, and completes; each at the time that
+ * the fabric's description and what else goes on give it (network.ts). Data move when the request is carried out, so
+ * what a rank finds in its memory is what had arrived by its time.
  */
 import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
@@ -209,7 +211,8 @@ export class ModelledContext implements Context {
     this.shared.contexts[this.lid] = undefined;
   }
 
-  // ---- for the objects made from this context ---------------------------------------------------------------------------
+  // ---- for the objects made from this context
+  // ---------------------------------------------------------------------------
 
   newKey(): number {
     let key: number;

@@ -1,7 +1,8 @@
 /**
  * What a modelled fabric is like: numbers, each with its source, in a file of its own (`fabrics/*.json`).
  *
- * Times are microseconds, sizes bytes, costs of bytes microseconds a byte. docs/guide/fabrics.md says what each number means and how they work together.
+ * Times are microseconds, sizes bytes, costs of bytes microseconds a byte. docs/guide/fabrics.md says what each number
+ * means and how they work together.
  */
 import { RmaError, show } from '../../errors.ts';
 
@@ -173,7 +174,8 @@ const LONGEST_GAP = 1000;
 type ReadNumber = (file: string, field: string, given: unknown, rule: Rule) => number;
 
 /**
- * Checks a description in the form of a file, where every number is an object of `value` and `source`, and returns the fabric.
+ * Checks a description in the form of a file, where every number is an object of `value` and `source`, and returns the
+ * fabric.
  * @param file the name of the description in messages
  * @param description the parsed contents of the file
  * Errors: `ERR_ARG`, which names the file and the field.
@@ -183,7 +185,8 @@ export function readFabric(file: string, description: unknown): Fabric {
 }
 
 /**
- * The same for a fabric that a program has made, of numbers without sources. What is like the contents of a file is read as that.
+ * The same for a fabric that a program has made, of numbers without sources. What is like the contents of a file is
+ * read as that.
  * Errors: `ERR_ARG`, with the fabric's name and the field.
  */
 export function checkFabric(fabric: object): Fabric {

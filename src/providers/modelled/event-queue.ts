@@ -1,6 +1,7 @@
 /**
- * What is to happen on a modelled fabric, soonest first: a heap of four children a node, ordered by time, and for one time by a number that says who made the event
- * and its how-manieth it is. Both are of a kind that does not depend on the order in which events were put in, so neither does the order in which they come out.
+ * What is to happen on a modelled fabric, soonest first: a heap of four children a node, ordered by time, and for one
+ * time by a number that says who made the event and its how-manieth it is. Both are of a kind that does not depend on
+ * the order in which events were put in, so neither does the order in which they come out.
  */
 
 /** Something that happens at a time. An event is in the queue at most once at a time. */

@@ -1,11 +1,16 @@
-/** The files that describe fabrics: those of this package lie in `fabrics/`, one a fabric; a program can have its own. */
+/**
+ * The files that describe fabrics: those of this package lie in `fabrics/`, one a fabric; a program can have its own.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RmaError, show } from '../../errors.ts';
 import { bundled, packageFolder } from '../../place.ts';
 import { type Fabric, readFabric } from './description.ts';
 
-/** Returns the names of this package's fabrics. In a bundle, which has no files beside it, there are none: import their JSON there. */
+/**
+ * Returns the names of this package's fabrics. In a bundle, which has no files beside it, there are none: import their
+ * JSON there.
+ */
 export function fabricNames(): string[] {
   if (bundled()) return [];
   return readdirSync(fabricFolder())
@@ -15,7 +20,8 @@ export function fabricNames(): string[] {
 }
 
 /**
- * Loads a fabric: one of this package by its name, or one of the program's own by the name of its file, which ends in `.json`.
+ * Loads a fabric: one of this package by its name, or one of the program's own by the name of its file, which ends in
+ * `.json`.
  * Errors: `ERR_ARG`, which names the file and the field if the description is wrong.
  */
 export function loadFabric(name: string): Fabric {

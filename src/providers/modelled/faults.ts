@@ -5,11 +5,15 @@ import { Random } from './random.ts';
 
 /** Faults that `runTasks` injects at random, drawn from its seed. */
 export interface FaultOptions {
-  /** Delays each message by a random time up to this number of microseconds. Messages of one queue pair stay in order; others can overtake each other. */
+  /**
+   * Delays each message by a random time up to this number of microseconds. Messages of one queue pair stay in order;
+   * others can overtake each other.
+   */
   readonly delay?: number;
   /**
-   * Places the data of writes in memory a random time after their completion, up to this number of microseconds: InfiniBand guarantees that a processor sees
-   * them only after a later message of the same connection. Reads and atomics find the data on every connection.
+   * Places the data of writes in memory a random time after their completion, up to this number of microseconds:
+   * InfiniBand guarantees that a processor sees them only after a later message of the same connection. Reads and
+   * atomics find the data on every connection.
    */
   readonly placement?: number;
   /** Loses this share of messages, 0 … 1. They are sent again after the fabric's `retry.timeout`. */

@@ -7,7 +7,8 @@ import type { Fabric } from './description.ts';
 export const MOST = 2 ** 20;
 
 /**
- * A device across a network claims no more. Its keys are random, but drawn from a seed. With `faults.placement`, completions do not imply placement.
+ * A device across a network claims no more. Its keys are random, but drawn from a seed. With `faults.placement`,
+ * completions do not imply placement.
  */
 export const CAPABILITIES: Capabilities = Object.freeze({
   loadStore: false,

@@ -1,4 +1,7 @@
-/** Memory, regions and protection domains of a modelled device: as on a real one, any memory of the process can be registered. */
+/**
+ * Memory, regions and protection domains of a modelled device: as on a real one, any memory of the process can be
+ * registered.
+ */
 import { checkRoom } from '../../verbs/checks.ts';
 import type { Memory, QueuePairInit } from '../../verbs/memory.ts';
 import { MemoryCore, ProtectionDomainCore, RegionCore } from '../core/objects.ts';

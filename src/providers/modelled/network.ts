@@ -1,16 +1,22 @@
 /**
  * How long a message takes from adapter to adapter, and what it has to wait for on its way.
  *
- *     memory → bus → adapter (send) → link out → leaf (→ uplink → spine → leaf) → link in → adapter (receive) → bus → memory
+ *     memory → bus → adapter (send) → link out → leaf (→ uplink → spine → leaf) → link in → adapter (receive) → bus →
+ *     memory
  *
- * Every part is a resource that one message has at a time, in the order in which messages come to it; what is kept of it is the time from which it is free. A message is reserved its way in two steps, each an event: at the sender
- * (`depart`), and when its first packet comes to the receiver (`arrive`), so that messages of several senders queue up there in the order of their coming.
+ * Every part is a resource that one message has at a time, in the order in which messages come to it; what is kept of
+ * it is the time from which it is free. A message is reserved its way in two steps, each an event: at the sender
+ * (`depart`), and when its first packet comes to the receiver (`arrive`), so that messages of several senders queue up
+ * there in the order of their coming.
  *
- * Adapters and switches go round their connections packet by packet. So a message of one packet does not wait for the whole of longer ones, but for a packet of theirs, and they are delayed by it (`Parts`).
+ * Adapters and switches go round their connections packet by packet. So a message of one packet does not wait for the
+ * whole of longer ones, but for a packet of theirs, and they are delayed by it (`Parts`).
  *
- * A packet is stored by each adapter before it is passed on; the rest of a longer message follows at the pace of the slowest part (`tailGap`). So a message of n bytes that meets no other takes
+ * A packet is stored by each adapter before it is passed on; the rest of a longer message follows at the pace of the
+ * slowest part (`tailGap`). So a message of n bytes that meets no other takes
  *
- *     send + fetch + p·readGap + (latency + hops·switch + p·outGap) + receive + p·writeGap + (n − p)·max(gaps),   p = min(n, packet)
+ *     send + fetch + p·readGap + (latency + hops·switch + p·outGap) + receive + p·writeGap + (n − p)·max(gaps),   p
+ *     = min(n, packet)
  */
 import type { Fabric } from './description.ts';
 
@@ -128,7 +134,10 @@ export class Network {
     return down + tree.latency;
   }
 
-  /** Reserves a message whose first packet has come its way into the receiver. @returns when its last byte is in memory */
+  /**
+   * Reserves a message whose first packet has come its way into the receiver.
+   * @returns when its last byte is in memory
+   */
   arrive(now: number, to: number, bytes: number): number {
     const { adapter, bus } = this.fabric;
     const target = this.nodeOf(to);

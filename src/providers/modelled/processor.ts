@@ -1,6 +1,6 @@
 /**
- * The rank's processor on a modelled fabric, where work besides the verbs takes virtual time only if it is reported here. Times
- * are microseconds.
+ * The rank's processor on a modelled fabric, where work besides the verbs takes virtual time only if it is reported
+ * here. Times are microseconds.
  */
 import type { ModelledContext } from './context.ts';
 
@@ -37,29 +37,35 @@ export class ProcessorTime {
   }
 
   /**
-   * Whether code that runs now has a defined place in virtual time. A rank's own task has none between two waits: tasks that
-   * continue at the same time run one after the other in no defined order. Only code with a defined place may access memory that
-   * the ranks of a node share.
+   * Whether code that runs now has a defined place in virtual time. A rank's own task has none between two waits: tasks
+   * that continue at the same time run one after the other in no defined order. Only code with a defined place may
+   * access memory that the ranks of a node share.
    */
   get inOrder(): boolean {
     return this.#context.simulator.inEvent;
   }
 
-  /** Calls `access` at a defined place in virtual time: at once, or when the task's step is over. Then checks again what the rank waits for. */
+  /**
+   * Calls `access` at a defined place in virtual time: at once, or when the task's step is over. Then checks again what
+   * the rank waits for.
+   */
   touch(access: () => void): void {
     if (this.inOrder) access();
     else this.#context.touch(access);
   }
 
   /**
-   * Announces that the next request only polls for a change, and makes no progress if there is none. The simulator uses it to
-   * detect ranks that would poll for ever.
+   * Announces that the next request only polls for a change, and makes no progress if there is none. The simulator uses
+   * it to detect ranks that would poll for ever.
    */
   asks(): void {
     this.#context.cpu.asking = true;
   }
 
-  /** Processes the next event, in a call that must not return before its requests are answered. Tasks that the event wakes continue after this one. */
+  /**
+   * Processes the next event, in a call that must not return before its requests are answered. Tasks that the event
+   * wakes continue after this one.
+   */
   letPass(): void {
     this.#context.simulator.letPass();
   }

@@ -1,9 +1,9 @@
 /**
  * A reliable-connected queue pair of a modelled device.
  *
- * A request is posted by its rank's task; everything else that becomes of it is events. Its adapter takes it from the queue
- * (requester.ts); then it is on its way (transit.ts); the other end carries it out (responder.ts); and it completes when its
- * adapter has learned of that. Here are the states, and what they mean for both ends.
+ * A request is posted by its rank's task; everything else that becomes of it is events. Its adapter takes it from the
+ * queue (requester.ts); then it is on its way (transit.ts); the other end carries it out (responder.ts); and it
+ * completes when its adapter has learned of that. Here are the states, and what they mean for both ends.
  */
 import { WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
@@ -55,7 +55,8 @@ export class ModelledQueuePair extends QueuePairCore<
     this.#requester = new Requester(context, this, asked.signalAll);
   }
 
-  // ---- states -----------------------------------------------------------------------------------------------------------
+  // ---- states
+  // -----------------------------------------------------------------------------------------------------------
 
   /** Whether requests of the other end are carried out here. */
   get isReady(): boolean {
@@ -127,7 +128,8 @@ export class ModelledQueuePair extends QueuePairCore<
     }
   }
 
-  // ---- posting ----------------------------------------------------------------------------------------------------------
+  // ---- posting
+  // ----------------------------------------------------------------------------------------------------------
 
   wrComplete(): void {
     const { state, ring } = this;
@@ -173,8 +175,9 @@ export class ModelledQueuePair extends QueuePairCore<
   }
 
   /**
-   * A receive of this queue pair was polled. Messages come by a buffer for each connection, which the processor looks at in turn, once some have gone or come there: so taking one costs it
-   * a look at each of the others. Those that the adapter does not bring are not among them: looking for them costs an access to memory of the node.
+   * A receive of this queue pair was polled. Messages come by a buffer for each connection, which the processor looks
+   * at in turn, once some have gone or come there: so taking one costs it a look at each of the others. Those that the
+   * adapter does not bring are not among them: looking for them costs an access to memory of the node.
    */
   noteTaken(opcode: number): void {
     if (opcode !== WcOpcode.RECV || this.connection.goesByMemory(WrOpcode.SEND)) return;

@@ -1,7 +1,9 @@
 /**
- * Random numbers of a modelled fabric: xoshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021), seeded through splitmix32.
+ * Random numbers of a modelled fabric: xoshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number
+ * generators", 2021), seeded through splitmix32.
  *
- * Integer operations and multiplications by powers of two only: the same seed gives the same numbers on every machine and in every version of the engine.
+ * Integer operations and multiplications by powers of two only: the same seed gives the same numbers on every machine
+ * and in every version of the engine.
  */
 export class Random {
   #a: number;

@@ -1,7 +1,9 @@
 /**
- * Posted receives: a queue pair's own, or shared by several. Who posts is the owner's task; who takes are requests that arrive, which are events.
+ * Posted receives: a queue pair's own, or shared by several. Who posts is the owner's task; who takes are requests that
+ * arrive, which are events.
  *
- * A request that found no receive waits in `waiters`. Posting does not touch them: it makes an event, so that it does not matter in which order tasks of one time run.
+ * A request that found no receive waits in `waiters`. Posting does not touch them: it makes an event, so that it does
+ * not matter in which order tasks of one time run.
  */
 import { SharedReceiveQueueCore } from '../core/objects.ts';
 import { checkReceiveEntry, checkReceiveId, type ReceiveSource } from '../core/receives.ts';

@@ -1,6 +1,6 @@
 /**
- * The sending end of a queue pair: the adapter takes requests from the queue, one at a time, and sends them (`happen`); it sends
- * again what was refused or not answered; and requests complete in the order of posting.
+ * The sending end of a queue pair: the adapter takes requests from the queue, one at a time, and sends them (`happen`);
+ * it sends again what was refused or not answered; and requests complete in the order of posting.
  */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
@@ -27,7 +27,10 @@ export class Requester implements FabricEvent, Waiter {
   readonly #qp: ModelledQueuePair;
   readonly #signalAll: boolean;
   #ringMapping: Mapping | undefined;
-  /** By slot: when the request was posted, whether it only asks if something has changed, what is known of it, and what of it is on its way. */
+  /**
+   * By slot: when the request was posted, whether it only asks if something has changed, what is known of it, and what
+   * of it is on its way.
+   */
   #posted = new Float64Array(0);
   #asks = new Uint8Array(0);
   #known = new Int8Array(0);
@@ -69,7 +72,10 @@ export class Requester implements FabricEvent, Waiter {
     this.#maxRdAtomic = maxRdAtomic;
   }
 
-  /** Takes note of requests that were posted, from `first` to the ring's tail. @param asking they only ask whether something has changed */
+  /**
+   * Takes note of requests that were posted, from `first` to the ring's tail.
+   * @param asking they only ask whether something has changed
+   */
   post(first: number, asking: boolean): void {
     const { ring } = this;
     const { cpu } = this.#context;
@@ -104,7 +110,8 @@ export class Requester implements FabricEvent, Waiter {
     return mask;
   }
 
-  // ---- sending ----------------------------------------------------------------------------------------------------------
+  // ---- sending
+  // ----------------------------------------------------------------------------------------------------------
 
   /** Has the next request sent, when the adapter comes to it. */
   #sendNext(): void {
@@ -180,7 +187,10 @@ export class Requester implements FabricEvent, Waiter {
     transit.depart(gathers ? local.count : 0);
   }
 
-  /** Resolves what the request gathers from or scatters to into `local`. @param right what the regions must allow besides reading */
+  /**
+   * Resolves what the request gathers from or scatters to into `local`.
+   * @param right what the regions must allow besides reading
+   */
   findLocal(w: number, right: number): number {
     const { ring } = this;
     const { u32 } = ring;
@@ -204,7 +214,8 @@ export class Requester implements FabricEvent, Waiter {
     return WcStatus.SUCCESS;
   }
 
-  // ---- what comes back --------------------------------------------------------------------------------------------------
+  // ---- what comes back
+  // --------------------------------------------------------------------------------------------------
 
   /** Whether this is what is on its way of its request. */
   counts(transit: Transit): boolean {
@@ -244,7 +255,8 @@ export class Requester implements FabricEvent, Waiter {
     const timer = peer?.responder.rnrTimer ?? 0;
     this.#retryFrom = simulator.now + timer;
     this.#retryPeriod = timer + 2 * shared.network.acknowledgement(this.lid, this.connection.destLid);
-    // One that tries for ever is tried again when a receive has been posted, at the next time when it would be tried: the tries in vain are left out.
+    // One that tries for ever is tried again when a receive has been posted, at the next time when it would be tried:
+    // the tries in vain are left out.
     if (peer !== undefined && this.#rnrRetry === FOR_EVER && peer.receiveQueue.posted === 0 && peer.isReady) {
       peer.receiveQueue.wait(this);
     } else this.#resendAt(this.#retryFrom);
@@ -302,7 +314,8 @@ export class Requester implements FabricEvent, Waiter {
     });
   }
 
-  // ---- completing -------------------------------------------------------------------------------------------------------
+  // ---- completing
+  // -------------------------------------------------------------------------------------------------------
 
   /** What has become of a request. Requests complete in order. */
   #learn(request: number, status: number): void {

@@ -1,8 +1,8 @@
 /**
  * The answering end of a queue pair: what requests of the other end do here.
  *
- * A write takes its bytes from the sender's memory when it is carried out: the sender may not change them before the completion,
- * which comes later.
+ * A write takes its bytes from the sender's memory when it is carried out: the sender may not change them before the
+ * completion, which comes later.
  */
 import { WcFlag, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';

@@ -1,36 +1,54 @@
 /**
  * Virtual time: what happens on a modelled fabric, in order, and the tasks that it wakes.
  *
- * Time is a number of microseconds that goes from event to event. All events of one time take place before a task that one of them has woken goes on.
+ * Time is a number of microseconds that goes from event to event. All events of one time take place before a task that
+ * one of them has woken goes on.
  *
- * **Tasks and the order of their steps.** A task is JavaScript of the caller's, between two waits. The simulator must not let time go on before every task that runs has come to its
- * next wait, or it could post something in the past. It cannot see that from the waits that are pending, since a task may wait for several things at once, or for promises that
- * have nothing to do with the fabric. But the platform says it exactly: a callback of `setImmediate` runs when no microtask is left. So the loop resolves the waits that are over, takes one such turn of the event loop,
- * and goes on. That is a microsecond for each time at which waits end, not for each event: operations are advanced by the loop itself (`Watcher.notice`), without promises, until they are complete.
+ * **Tasks and the order of their steps.** A task is JavaScript of the caller's, between two waits. The simulator must
+ * not let time go on before every task that runs has come to its next wait, or it could post something in the past. It
+ * cannot see that from the waits that are pending, since a task may wait for several things at once, or for promises
+ * that have nothing to do with the fabric. But the platform says it exactly: a callback of `setImmediate` runs when no
+ * microtask is left. So the loop resolves the waits that are over, takes one such turn of the event loop, and goes on.
+ * That is a microsecond for each time at which waits end, not for each event: operations are advanced by the loop
+ * itself (`Watcher.notice`), without promises, until they are complete.
  *
- * **Why the same seed gives the same run, whatever the version of the engine.** Tasks that are woken at one time run between each other in an order that depends on how many microtasks their
- * `await`s take. So nothing may depend on that order. A task touches nothing of the simulator's or of another task's; all it does is put events into the queue, and an event's place there is its time,
- * then the rank that made it, then its number among those of that rank (`order`). A rank's own steps are in the order of its program. So the queue gives the same events in
- * the same order, however the tasks were interleaved; links, adapters and memories change in events only. There is no clock and no random number but the seeded ones.
+ * **Why the same seed gives the same run, whatever the version of the engine.** Tasks that are woken at one time run
+ * between each other in an order that depends on how many microtasks their `await`s take. So nothing may depend on that
+ * order. A task touches nothing of the simulator's or of another task's; all it does is put events into the queue, and
+ * an event's place there is its time, then the rank that made it, then its number among those of that rank (`order`). A
+ * rank's own steps are in the order of its program. So the queue gives the same events in the same order, however the
+ * tasks were interleaved; links, adapters and memories change in events only. There is no clock and no random number
+ * but the seeded ones.
  *
- * **Processors.** The steps of a rank take no time by themselves. What costs its processor time says so (`Cpu.spend`), which puts the rank's own clock ahead of the fabric's: what it posts next, it posts at that time.
- * A rank whose clock is ahead is busy: what arrives for it is looked at when its clock is reached.
+ * **Processors.** The steps of a rank take no time by themselves. What costs its processor time says so (`Cpu.spend`),
+ * which puts the rank's own clock ahead of the fabric's: what it posts next, it posts at that time. A rank whose clock
+ * is ahead is busy: what arrives for it is looked at when its clock is reached.
  */
 import { RmaError } from '../../errors.ts';
 import { EventQueue, type FabricEvent } from './event-queue.ts';
 import { Random } from './random.ts';
 
-/** Events between two turns of the event loop, if no task is woken: so long a simulation does not keep signals and timers of the process from being seen to. */
+/**
+ * Events between two turns of the event loop, if no task is woken: so long a simulation does not keep signals and
+ * timers of the process from being seen to.
+ */
 const TURN = 200_000;
 /**
- * When ranks ask again and again (`askedInVain`), time is counted in generations: one is over when all has happened that was to happen when it began. So each further step on the way of a request, or of a rank from one look
- * to the next, takes one generation at most, however long it takes. If nothing has changed for so many, each rank has asked anew what it waits for, and has looked at the answer, and nothing has come of it: whoever could have
- * got on would have. The longest way to that: the answer to what was asked before the change, a rest, and three requests, one after the other (`remote`: its turn, the word, the swap). A request is 8 steps:
- * sent, arrived, carried out, perhaps after earlier writes were placed, gone back, come back, the rank is rung for, it is no longer busy. Where messages are lost, there are up to 7 times 3 more: sent, not answered, to be sent again.
+ * When ranks ask again and again (`askedInVain`), time is counted in generations: one is over when all has happened
+ * that was to happen when it began. So each further step on the way of a request, or of a rank from one look to the
+ * next, takes one generation at most, however long it takes. If nothing has changed for so many, each rank has asked
+ * anew what it waits for, and has looked at the answer, and nothing has come of it: whoever could have got on would
+ * have. The longest way to that: the answer to what was asked before the change, a rest, and three requests, one after
+ * the other (`remote`: its turn, the word, the swap). A request is 8 steps: sent, arrived, carried out, perhaps after
+ * earlier writes were placed, gone back, come back, the rank is rung for, it is no longer busy. Where messages are
+ * lost, there are up to 7 times 3 more: sent, not answered, to be sent again.
  */
 const GENERATIONS = 4 * 8 + 20;
 const GENERATIONS_WITH_LOSSES = 4 * (8 + 7 * 3) + 20;
-/** Microseconds that a generation takes at least: the longest rest of who asks again is 2000 (lock/back-off.ts), and where it looks meanwhile, too, no event says so. That is at most half of those 20. */
+/**
+ * Microseconds that a generation takes at least: the longest rest of who asks again is 2000 (lock/back-off.ts), and
+ * where it looks meanwhile, too, no event says so. That is at most half of those 20.
+ */
 const GENERATION = 250;
 /** Events that a call may let pass before it must have its answer; what it counts as if there is none. */
 const MOST_PASSES = 1_000_000;
@@ -54,9 +72,15 @@ export class Simulator {
   /** Events that have taken place. */
   happened = 0;
   observer: Observer | undefined;
-  /** What will change something by itself: messages, but for requests that only ask whether something has changed (`Cpu.asking`), tasks that compute, deadlines. */
+  /**
+   * What will change something by itself: messages, but for requests that only ask whether something has changed
+   * (`Cpu.asking`), tasks that compute, deadlines.
+   */
   underWay = 0;
-  /** Tasks that wait for nothing on the fabric: they run, or wait for something else. Time goes on for them too, but not before each has had a turn of the event loop. */
+  /**
+   * Tasks that wait for nothing on the fabric: they run, or wait for something else. Time goes on for them too, but not
+   * before each has had a turn of the event loop.
+   */
   outside = 0;
   readonly seed: number;
   readonly #queue = new EventQueue();
@@ -106,8 +130,9 @@ export class Simulator {
   }
 
   /**
-   * A rank has asked in vain, and will ask again. When all that has happened for so many generations is such asking, nothing will change any more, unless by a task that waits for something else than
-   * the fabric: for that, time stands still.
+   * A rank has asked in vain, and will ask again. When all that has happened for so many generations is such asking,
+   * nothing will change any more, unless by a task that waits for something else than the fabric: for that, time stands
+   * still.
    */
   askedInVain(): void {
     if (this.underWay > 0) {
@@ -158,14 +183,17 @@ export class Simulator {
     if (!empty) this.#step();
   }
 
-  /** Lets everything happen that can without a task's doing, in this call, until `enough` says so. For contexts that no tasks use. */
+  /**
+   * Lets everything happen that can without a task's doing, in this call, until `enough` says so. For contexts that no
+   * tasks use.
+   */
   drain(enough: () => boolean): void {
     while (this.#queue.size > 0 && !enough()) this.#step();
   }
 
   /**
-   * A rank's place in an order of the ranks that is another one at each time. Each step maps 16 bits to 16 bits one to one, so no two ranks get the same place.
-   * It does not depend on the order of the calls.
+   * A rank's place in an order of the ranks that is another one at each time. Each step maps 16 bits to 16 bits one to
+   * one, so no two ranks get the same place. It does not depend on the order of the calls.
    */
   #placeOf(time: number, rank: number): number {
     bits[0] = time;
@@ -273,7 +301,10 @@ export class Cpu implements FabricEvent {
     this.#clock = this.time + microseconds;
   }
 
-  /** Something has changed that this rank may be waiting for. It looks as soon as it is not busy, once for whatever has changed by then. */
+  /**
+   * Something has changed that this rank may be waiting for. It looks as soon as it is not busy, once for whatever has
+   * changed by then.
+   */
   ring(): void {
     if (this.#looking || this.watcher === undefined || this.dead) return;
     this.#looking = true;
@@ -293,7 +324,10 @@ export class Cpu implements FabricEvent {
     return this.#waits > 0;
   }
 
-  /** Has it look again after a while, though nothing may have changed. Of several such times the first counts: when it has looked, it is asked again. */
+  /**
+   * Has it look again after a while, though nothing may have changed. Of several such times the first counts: when it
+   * has looked, it is asked again.
+   */
   ringAfter(microseconds: number): void {
     const when = this.time + microseconds;
     if (when >= this.#again) return;

@@ -1,14 +1,16 @@
 /**
  * A request on its way to the other end and back, as events:
  *
- *     ARRIVE    its first packet has come; it is taken in when those before it are:                      `Network.arrive`, `atomic`
+ *     ARRIVE    its first packet has come; it is taken in when those before it are:
+ *               `Network.arrive`, `atomic`
  *     EXECUTE   it is checked and carried out, in the order of its queue pair; bytes are moved:          `Responder`
- *     RETURN    the answer of a read or an atomic has come back:                                         `Network.arrive`
+ *     RETURN    the answer of a read or an atomic has come back:
+ *               `Network.arrive`
  *     DONE      the sender knows; so it does in REFUSED (no receive was posted) and TIMEOUT (nobody has answered)
  *
- * A request has at most one transit that counts. When the receiver was not ready, or nobody answered, what was sent behind that
- * request is out of sequence, and discarded: those transits do not count any more, wherever they are, and the requests are sent
- * again. The same when a queue pair forgets its requests (ERR, RESET).
+ * A request has at most one transit that counts. When the receiver was not ready, or nobody answered, what was sent
+ * behind that request is out of sequence, and discarded: those transits do not count any more, wherever they are, and
+ * the requests are sent again. The same when a queue pair forgets its requests (ERR, RESET).
  *
  * What a read finds is kept on its way back, since later requests may change what it has found.
  */

@@ -15,7 +15,10 @@ import { verb } from './verb.ts';
 
 /** Most completions that one poll fetches. */
 const BATCH = 64;
-/** Words of the polling function (native/rdma.cc, poller): how many it may fetch, how many it has, an errno; then the completions. */
+/**
+ * Words of the polling function (native/rdma.cc, poller): how many it may fetch, how many it has, an errno; then the
+ * completions.
+ */
 const MAX = 0;
 const GOT = 1;
 const ERRNO = 2;
@@ -148,7 +151,10 @@ export class RdmaCompletionQueue implements CompletionQueue {
     return true;
   }
 
-  /** The device is asked when somebody is about to sleep, or sleeps: that takes a system call, and who polls soon needs none. */
+  /**
+   * The device is asked when somebody is about to sleep, or sleeps: that takes a system call, and who polls soon needs
+   * none.
+   */
   reqNotify(solicitedOnly = false): void {
     if (this.#destroyed || this.#context.isClosed) this.#mustLive('request notification');
     if (this.#wanted !== ANY) this.#wanted = solicitedOnly ? SOLICITED : ANY;

@@ -1,8 +1,9 @@
 /**
  * A real RDMA device, through libibverbs.
  *
- * It implements the same interface as the emulator, nearly one call for one; what devices differ in, or find out late, is made the same here.
- * Everything is used by one thread. Peers are known by their place in a list (`lid`): what a queue pair needs to be connected to one.
+ * It implements the same interface as the emulator, nearly one call for one; what devices differ in, or find out late,
+ * is made the same here. Everything is used by one thread. Peers are known by their place in a list (`lid`): what a
+ * queue pair needs to be connected to one.
  */
 
 import { closeSync } from 'node:fs';
@@ -39,8 +40,9 @@ const CAPABILITIES: Capabilities = Object.freeze({
   loadStore: false,
   atomicsAgree: false,
   immediateCompletion: false,
-  // The acknowledgement comes from the target's device; whatever else that device has told its processor meanwhile went there behind the data,
-  // since its bus keeps writes in order where memory is not registered with relaxed ordering, which it is not here.
+  // The acknowledgement comes from the target's device; whatever else that device has told its processor meanwhile went
+  // there behind the data, since its bus keeps writes in order where memory is not registered with relaxed ordering,
+  // which it is not here.
   completionImpliesPlacement: true,
   remoteUserMemory: true,
   randomKeys: false,
@@ -48,8 +50,8 @@ const CAPABILITIES: Capabilities = Object.freeze({
 });
 
 /**
- * What one object may ask for at most, however much the device would take: rings are allocated in full. A send queue of this size with this many entries
- * takes 9 MiB here, and as much again in the device's driver.
+ * What one object may ask for at most, however much the device would take: rings are allocated in full. A send queue of
+ * this size with this many entries takes 9 MiB here, and as much again in the device's driver.
  */
 const MOST_WR = 16_384;
 const MOST_SGE = 30;
@@ -295,7 +297,8 @@ export class RdmaCoreContext implements Context {
     this.#receivers.clear();
   }
 
-  // ---- for the objects made from this context ---------------------------------------------------------------------------
+  // ---- for the objects made from this context
+  // ---------------------------------------------------------------------------
 
   mustBeOpen(call: string): void {
     if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the device's context was closed`);

@@ -48,8 +48,8 @@ export function rdmaDevices(): {
 }
 
 /**
- * Chooses: the device, port and GID that are asked for, else the first active port; on Ethernet its first RoCE v2 address of IPv4, since that one is routed
- * and needs no more than the interface's own address.
+ * Chooses: the device, port and GID that are asked for, else the first active port; on Ethernet its first RoCE v2
+ * address of IPv4, since that one is routed and needs no more than the interface's own address.
  * Errors: `ERR_PROVIDER_UNAVAILABLE`.
  */
 export function chooseEndpoint(choice: RdmaChoice = {}, found = rdmaDevices()): RdmaEndpoint {
@@ -103,8 +103,9 @@ function refusalOf({ name, file, refused, refusedCode }: RdmaDevice): string {
 }
 
 /**
- * Every port has a GID made of its hardware address, which carries nothing unless its interface has that address, too. Others are there because an interface has their address, though
- * it may be in another network namespace than this process.
+ * Every port has a GID made of its hardware address, which carries nothing unless its interface has that address, too.
+ * Others are there because an interface has their address, though it may be in another network namespace than this
+ * process.
  */
 function isAddress(gid: string): boolean {
   if (!gid.startsWith('fe80:')) return true;

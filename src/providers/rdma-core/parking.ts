@@ -1,11 +1,14 @@
 /**
- * Where a rank on a device sleeps: until a completion queue that was asked to, or the device itself, has something to say.
+ * Where a rank on a device sleeps: until a completion queue that was asked to, or the device itself, has something to
+ * say.
  *
- * Completion queues are asked for a notification when a sleep begins, or while one lasts, not before: a rank that finds what it waits for by polling makes no system call for it. What has
- * come before the question, the question itself finds.
+ * Completion queues are asked for a notification when a sleep begins, or while one lasts, not before: a rank that finds
+ * what it waits for by polling makes no system call for it. What has come before the question, the question itself
+ * finds.
  *
- * Notifications are counted when they are fetched; `arm` gives the count, and a sleep ends at once if it has changed since, or if the descriptors have
- * something to read, which is what the kernel waits for. So a notification between `arm` and the sleep ends it, and none is lost.
+ * Notifications are counted when they are fetched; `arm` gives the count, and a sleep ends at once if it has changed
+ * since, or if the descriptors have something to read, which is what the kernel waits for. So a notification between
+ * `arm` and the sleep ends it, and none is lost.
  */
 import type { RdmaContext } from '../../native.ts';
 import type { Parking } from '../../verbs/device.ts';
@@ -50,8 +53,8 @@ export class RdmaParking implements Parking {
   }
 
   /**
-   * Completions were fetched. They may be another operation's than the one that looked: whoever has armed before looks again instead of sleeping, since no notification of them
-   * will come. (Who sleeps already had asked for one.)
+   * Completions were fetched. They may be another operation's than the one that looked: whoever has armed before looks
+   * again instead of sleeping, since no notification of them will come. (Who sleeps already had asked for one.)
    */
   taken(): void {
     this.#events = (this.#events + 1) | 0;
@@ -123,7 +126,8 @@ export class RdmaParking implements Parking {
     if (taken === 0) return false;
     if (taken >= 65536) this.#takeAsync();
     this.#events = (this.#events + 1) | 0;
-    // What woke the device's thread may be gone by the time it looks; those who await something look again all the same.
+    // What woke the device's thread may be gone by the time it looks; those who await something look again all the
+    // same.
     if (this.#waiting) this.#device.interrupt(false);
     return true;
   }

@@ -1,8 +1,9 @@
 /**
  * Reliable-connected queue pairs of a device.
  *
- * Requests are built in the ring of src/verbs/work-request-ring.ts and posted by one native call. The device knows a request by the queue pair's owner number
- * and the request's count; RESET and destruction give up that number, so that completions that come after belong to nobody.
+ * Requests are built in the ring of src/verbs/work-request-ring.ts and posted by one native call. The device knows a
+ * request by the queue pair's owner number and the request's count; RESET and destruction give up that number, so that
+ * completions that come after belong to nobody.
  */
 import { RmaError } from '../../errors.ts';
 import type { RdmaContext } from '../../native.ts';
@@ -43,8 +44,8 @@ export interface QueuePairParts extends CoreParts<RdmaProtectionDomain, RdmaComp
 }
 
 /**
- * The number of the first packet from one queue pair to another. A device does not look which queue pair a packet comes from, only whether it is the next one:
- * what is sent by one that is not connected to this one must have other numbers.
+ * The number of the first packet from one queue pair to another. A device does not look which queue pair a packet comes
+ * from, only whether it is the next one: what is sent by one that is not connected to this one must have other numbers.
  */
 function firstPacket(from: number, to: number): number {
   return (Math.imul(from, 0x9e3779b1) ^ Math.imul(to, 0x85ebca6b)) >>> 8;
@@ -95,7 +96,8 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     return this.#state;
   }
 
-  // ---- states -----------------------------------------------------------------------------------------------------------
+  // ---- states
+  // -----------------------------------------------------------------------------------------------------------
 
   protected moveLimits(): MoveLimits {
     const { device, peers } = this.#context;
@@ -202,7 +204,8 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     this.#state = QpState.ERR;
   }
 
-  // ---- the send queue ---------------------------------------------------------------------------------------------------
+  // ---- the send queue
+  // ---------------------------------------------------------------------------------------------------
 
   wrComplete(): void {
     const ring = this.ring;
@@ -241,7 +244,10 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     if (status !== WcStatus.SUCCESS) this.#state = QpState.ERR;
   }
 
-  /** What some devices never answer: reads that may not be outstanding, and atomics whose result has another length than 8 bytes. */
+  /**
+   * What some devices never answer: reads that may not be outstanding, and atomics whose result has another length than
+   * 8 bytes.
+   */
   #checkBatch(): void {
     const ring = this.ring;
     const { u32 } = ring;
@@ -259,7 +265,8 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     }
   }
 
-  // ---- the receive queue ------------------------------------------------------------------------------------------------
+  // ---- the receive queue
+  // ------------------------------------------------------------------------------------------------
 
   postRecv(wrId: number, lkey: number, address: number, length: number): void {
     const receives = this.#ownReceives();

@@ -1,4 +1,7 @@
-/** The closing half of the two fences with finish messages: see immediate-optimized.ts for the steps and why they are enough. */
+/**
+ * The closing half of the two fences with finish messages: see immediate-optimized.ts for the steps and why they are
+ * enough.
+ */
 import { FenceByRequests } from './by-requests.ts';
 
 export abstract class FenceByFinish extends FenceByRequests {

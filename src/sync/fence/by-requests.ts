@@ -1,4 +1,7 @@
-/** What the immediate fences by requests have in common: puts leave when they are issued, and the fence waits for this rank's own and for those that come. */
+/**
+ * What the immediate fences by requests have in common: puts leave when they are issued, and the fence waits for this
+ * rank's own and for those that come.
+ */
 import type { BarrierState } from '../../comm/barrier.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';

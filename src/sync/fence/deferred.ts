@@ -1,18 +1,22 @@
 /**
- * The deferred fence (dissertation §6.2): operations of a fence epoch are queued where they are issued, and all the work is done in the fence that closes it.
+ * The deferred fence (dissertation §6.2): operations of a fence epoch are queued where they are issued, and all the
+ * work is done in the fence that closes it.
  *
  * 1. One message to each target with all that was queued for it.
  * 2. A reduce-scatter tells each rank how many messages come.
  * 3. Take so many messages, carry out what is in them, and answer those that fetch.
  * 4. Wait for the answers to one's own.
  *
- * Nobody's part is touched by others but by its owner, in its own fence: the fence that opens an epoch (`NO_PRECEDE`) does nothing at all, and none needs a barrier, whatever
- * succeeds. All that was issued to a rank has been carried out when its fence returns; what it has issued itself is complete here then, and there when the target's fence returns.
+ * Nobody's part is touched by others but by its owner, in its own fence: the fence that opens an epoch (`NO_PRECEDE`)
+ * does nothing at all, and none needs a barrier, whatever succeeds. All that was issued to a rank has been carried out
+ * when its fence returns; what it has issued itself is complete here then, and there when the target's fence returns.
  *
- * Messages bear the number of the fence: a rank that is done may be in its next one before this rank has got all of this one, and its message waits for that. It
- * cannot be further ahead, since its next reduce-scatter needs this rank's counts. Fences with `NO_PRECEDE` exchange nothing and do not count.
+ * Messages bear the number of the fence: a rank that is done may be in its next one before this rank has got all of
+ * this one, and its message waits for that. It cannot be further ahead, since its next reduce-scatter needs this rank's
+ * counts. Fences with `NO_PRECEDE` exchange nothing and do not count.
  *
- * Cheapest where little is sent: puts and synchronization are one message. There is nothing to overlap with computation, since all of it is in the fence.
+ * Cheapest where little is sent: puts and synchronization are one message. There is nothing to overlap with
+ * computation, since all of it is in the fence.
  */
 
 import type { Channel } from '../../comm/collectives.ts';

@@ -1,9 +1,10 @@
 /**
- * The immediate fence as it was at first (dissertation §6.3.1): like immediate-optimized.ts, but instead of the barrier every rank posts a flag to every other one, and waits
- * for all of theirs: p − 1 messages a rank at once, where a barrier has ⌈log2 p⌉ after each other. It is here to be compared with.
+ * The immediate fence as it was at first (dissertation §6.3.1): like immediate-optimized.ts, but instead of the barrier
+ * every rank posts a flag to every other one, and waits for all of theirs: p − 1 messages a rank at once, where a
+ * barrier has ⌈log2 p⌉ after each other. It is here to be compared with.
  *
- * Flags are counted for each source: with `NO_PRECEDE` a fast rank can be a fence ahead, and its second flag must not stand for that of a slow one. It cannot
- * be two ahead: for its second fence it needs this rank's flag.
+ * Flags are counted for each source: with `NO_PRECEDE` a fast rank can be a fence ahead, and its second flag must not
+ * stand for that of a slow one. It cannot be two ahead: for its second fence it needs this rank's flag.
  */
 
 import { FenceByFinish } from './by-finish.ts';

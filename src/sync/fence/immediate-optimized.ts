@@ -1,16 +1,20 @@
 /**
- * The immediate fence with finish messages (dissertation §6.3.2): puts are RDMA writes, and behind the last one to each target goes a message that says so.
+ * The immediate fence with finish messages (dissertation §6.3.2): puts are RDMA writes, and behind the last one to each
+ * target goes a message that says so.
  *
  * 1. A finish message to each rank that was put to, on the connection of the puts: it arrives behind them.
  * 2. Wait until all requests of this rank are complete here (gets are complete then).
  * 3. A reduce-scatter tells each rank how many have put to it.
- * 4. Wait for so many finish messages. A receive completes after all that came before it on its connection was placed, so all puts are in memory.
+ * 4. Wait for so many finish messages. A receive completes after all that came before it on its connection was placed,
+ *    so all puts are in memory.
  * 5. A barrier, so that nobody's next epoch meets a rank that still waits in this one.
  *
- * Local completion and a barrier, without 1, 3 and 4, would not be enough (dissertation figure 6.3): a put that is complete at its origin may still be on its way into
- * the target's memory when messages between others have told everybody that everybody has come. test/sync/fence-schemes.test.ts shows it.
+ * Local completion and a barrier, without 1, 3 and 4, would not be enough (dissertation figure 6.3): a put that is
+ * complete at its origin may still be on its way into the target's memory when messages between others have told
+ * everybody that everybody has come. test/sync/fence-schemes.test.ts shows it.
  *
- * `NO_PRECEDE` leaves out 1 to 4, `NO_SUCCEED` 5, for the reasons given in remote-notify.ts. Cost: a message more than remote-notify for each target.
+ * `NO_PRECEDE` leaves out 1 to 4, `NO_SUCCEED` 5, for the reasons given in remote-notify.ts. Cost: a message more than
+ * remote-notify for each target.
  */
 
 import type { BarrierState } from '../../comm/barrier.ts';

@@ -3,10 +3,11 @@
  *
  * Why that is right here and wrong on a network (dissertation §6.2): a completion on the network says that the origin's
  * buffer is free, not that the data has arrived, and a barrier message can overtake it. Here the origin's processor has
- * itself stored into the target's memory. The barrier's first flag is stored with sequential consistency after those stores, and
- * a rank that has seen the flags of all rounds loads after them, so it sees all data.
+ * itself stored into the target's memory. The barrier's first flag is stored with sequential consistency after those
+ * stores, and a rank that has seen the flags of all rounds loads after them, so it sees all data.
  *
- * Each half alone, completing an epoch or opening one, needs the whole barrier; a fence that does neither needs nothing.
+ * Each half alone, completing an epoch or opening one, needs the whole barrier; a fence that does neither needs
+ * nothing.
  */
 
 import type { BarrierState } from '../../comm/barrier.ts';

@@ -15,7 +15,9 @@ export interface FenceParts {
   readonly barrier: BarrierState;
   /** There for all that move operations by requests. */
   readonly wire: RequestTransfer | undefined;
-  /** There for those that queue operations: the queue, who carries out what others have queued, and spaces of messages. */
+  /**
+   * There for those that queue operations: the queue, who carries out what others have queued, and spaces of messages.
+   */
   readonly queued: Queued | undefined;
 }
 

@@ -1,19 +1,27 @@
 /**
- * The fence `notify-all`, of few ranks on a device: a write of no bytes with immediate to each other rank, behind all puts, and waiting for theirs.
+ * The fence `notify-all`, of few ranks on a device: a write of no bytes with immediate to each other rank, behind all
+ * puts, and waiting for theirs.
  *
- * Requests of one connection take effect in their order, and the immediate arrives after the data of all writes before it: who has been told by everybody has all their puts in memory.
- * Nothing is counted, puts raise no notifications, and no messages go through the library.
+ * Requests of one connection take effect in their order, and the immediate arrives after the data of all writes before
+ * it: who has been told by everybody has all their puts in memory. Nothing is counted, puts raise no notifications, and
+ * no messages go through the library.
  *
- * That a put is complete at its origin is not enough for the target's loads (see immediate-optimized.ts), so a rank that has put to itself by a request tells itself, too.
+ * That a put is complete at its origin is not enough for the target's loads (see immediate-optimized.ts), so a rank
+ * that has put to itself by a request tells itself, too.
  *
- * A rank is told only when nothing is outstanding to any other rank. Otherwise it could go on, and get from a third one what this rank's put has not yet brought there: the order of
- * requests holds on one connection only. (What is complete at its origin, other requests find: locks rely on it as well.) Between two ranks there is no third one, unless a rank puts to itself.
+ * A rank is told only when nothing is outstanding to any other rank. Otherwise it could go on, and get from a third one
+ * what this rank's put has not yet brought there: the order of requests holds on one connection only. (What is complete
+ * at its origin, other requests find: locks rely on it as well.) Between two ranks there is no third one, unless a rank
+ * puts to itself.
  *
- * A rank can be one fence ahead of another, not two: it needs the other's notification of each. So two kinds of notifications, in turn, keep apart what belongs to which fence.
+ * A rank can be one fence ahead of another, not two: it needs the other's notification of each. So two kinds of
+ * notifications, in turn, keep apart what belongs to which fence.
  *
- * `NO_PRECEDE` or `NO_SUCCEED` alone leaves nothing out: the one message to each rank is all there is, and says both that the puts before it are in memory and that its sender has come.
+ * `NO_PRECEDE` or `NO_SUCCEED` alone leaves nothing out: the one message to each rank is all there is, and says both
+ * that the puts before it are in memory and that its sender has come.
  *
- * Each rank sends one message to each other one, where the remote-notify fence has ⌈log2 p⌉ rounds: up to `FEW` ranks it is the default.
+ * Each rank sends one message to each other one, where the remote-notify fence has ⌈log2 p⌉ rounds: up to `FEW` ranks
+ * it is the default.
  */
 
 import type { Operation } from '../../comm/operation.ts';
@@ -67,7 +75,8 @@ class NotifyAllFence implements FenceScheme {
     do {
       this.#tell();
       flushed = this.#flush.advance();
-      // What the flush has just found complete may be what the next rank's turn waited for, and nobody rings for it again.
+      // What the flush has just found complete may be what the next rank's turn waited for, and nobody rings for it
+      // again.
     } while (this.#next < this.#size && this.#requests.isIdleBut(this.#next));
     if (!flushed || this.#next < this.#size) return false;
     if (this.#requests.told(this.#parity) < this.#expected[this.#parity]) {

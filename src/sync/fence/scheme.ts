@@ -2,17 +2,19 @@
 import type { Operation } from '../../comm/operation.ts';
 
 /**
- * A fence is begun and advanced until it is complete: all operations of all ranks before it are complete at origin and target, and
- * visible to the target's loads. Begun again after a wait that ended early, it goes on with the fence that was not completed.
+ * A fence is begun and advanced until it is complete: all operations of all ranks before it are complete at origin and
+ * target, and visible to the target's loads. Begun again after a wait that ended early, it goes on with the fence that
+ * was not completed.
  */
 export interface FenceScheme extends Operation {
   /**
    * All ranks give the same. What is asserted is skipped:
    * @param precedes operations may have been issued that the fence completes (not `Assert.NO_PRECEDE`)
-   * @param succeeds an epoch opens: nobody accesses a part before its owner has come to the fence (not `Assert.NO_SUCCEED`)
+   * @param succeeds an epoch opens: nobody accesses a part before its owner has come to the fence (not
+   * `Assert.NO_SUCCEED`)
    *
-   * `NO_STORE` and `NO_PUT` allow nothing here: parts are kept in one copy, and a rank that nobody puts to learns so from the count that it waits for in any
-   * case, since that also tells it that nobody is reading its part any more.
+   * `NO_STORE` and `NO_PUT` allow nothing here: parts are kept in one copy, and a rank that nobody puts to learns so
+   * from the count that it waits for in any case, since that also tells it that nobody is reading its part any more.
    */
   begin(precedes: boolean, succeeds: boolean): void;
   /** What it has sent and waited for so far, for `Window.statistics`. */

@@ -1,4 +1,7 @@
-/** What fences of several steps have in common: each is a generator among the collectives of the communicator, and goes on after a wait that ended early. */
+/**
+ * What fences of several steps have in common: each is a generator among the collectives of the communicator, and goes
+ * on after a wait that ended early.
+ */
 import type { Communicator } from '../../comm/communicator.ts';
 import type { Operation } from '../../comm/operation.ts';
 import { type FenceScheme, noFences } from './scheme.ts';

@@ -1,21 +1,25 @@
 /**
- * Locks by messages: the agent at each target that gives out the lock of its rank's part, and the side of the origins that ask. It does so whenever its rank waits in the library,
- * now and then in its calls on the window that do not wait, and when its event loop turns; a rank that computes on and on serves nobody meanwhile.
+ * Locks by messages: the agent at each target that gives out the lock of its rank's part, and the side of the origins
+ * that ask. It does so whenever its rank waits in the library, now and then in its calls on the window that do not
+ * wait, and when its event loop turns; a rank that computes on and on serves nobody meanwhile.
  *
  *   LOCK sequence, exclusive, attempt, news    ->   GRANT sequence, how      or, to an attempt, REFUSAL sequence
  *   UNLOCK sequence                                 also of a lock that was asked for and is no longer wanted
  *   OPERATIONS id, what is queued              ->   DONE id, what was fetched    or FAILURE id, code and message
  *
- * The line. Requests stand in one line in the order of their arrival. The agent serves its head: it takes the lock itself (its `Gate`: nothing where all go through the agent;
- * the lock word where others also take the lock by other ways), grants it, and gives it back when all that it was granted to have unlocked. Behind a shared head come those
- * shared requests that follow it directly, also such as arrive while it is held, until `Gate.batch` have been let in. So nobody in the line is overtaken by a request of another
- * kind, nobody waits for more than those before it and their batch, and an exclusive holder is alone: it is the only one that was granted anything since the gate was taken.
+ * The line. Requests stand in one line in the order of their arrival. The agent serves its head: it takes the lock
+ * itself (its `Gate`: nothing where all go through the agent; the lock word where others also take the lock by other
+ * ways), grants it, and gives it back when all that it was granted to have unlocked. Behind a shared head come those
+ * shared requests that follow it directly, also such as arrive while it is held, until `Gate.batch` have been let in.
+ * So nobody in the line is overtaken by a request of another kind, nobody waits for more than those before it and their
+ * batch, and an exclusive holder is alone: it is the only one that was granted anything since the gate was taken.
  *
- * Leaving. Messages of one origin arrive in order, so an UNLOCK finds its request in the line (it leaves it), or the lock granted (it is over), or, where the lock was handed over
- * for good (`Grant.HANDED`), nothing: then the origin gives it back by itself, also if the grant comes after it has stopped waiting.
+ * Leaving. Messages of one origin arrive in order, so an UNLOCK finds its request in the line (it leaves it), or the
+ * lock granted (it is over), or, where the lock was handed over for good (`Grant.HANDED`), nothing: then the origin
+ * gives it back by itself, also if the grant comes after it has stopped waiting.
  *
- * Operations of an origin are carried out when they arrive, unless it waits in the line: then when it is granted the lock. An origin whose epoch has no lock (`NO_CHECK`)
- * does not stand there.
+ * Operations of an origin are carried out when they arrive, unless it waits in the line: then when it is granted the
+ * lock. An origin whose epoch has no lock (`NO_CHECK`) does not stand there.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { ProcessorTime } from '../../comm/job.ts';
@@ -66,11 +70,18 @@ export interface Gate {
   note?(request: LockRequest, news: number): void;
   /** Takes it for a request. @returns how that is granted; `undefined` if it was an attempt, and is refused */
   take(request: LockRequest): Generator<void, number | undefined>;
-  /** Gives it back. @param how what `take` has returned; `HANDED` if it was taken for a request that is gone. @param full the batch was: others are to have a turn */
+  /**
+   * Gives it back.
+   * @param how what `take` has returned; `HANDED` if it was taken for a request that is gone.
+   * @param full the batch was: others are to have a turn
+   */
   give(request: LockRequest, how: number, full: boolean): Generator<void, void>;
   /** Milliseconds after which it goes on though nobody rings. */
   readonly due?: number;
-  /** What it does takes place in the order of virtual time (`ProcessorTime.inOrder`), and so does all that it is asked for. */
+  /**
+   * What it does takes place in the order of virtual time (`ProcessorTime.inOrder`), and so does all that it is asked
+   * for.
+   */
   readonly processor?: ProcessorTime | undefined;
 }
 
@@ -135,7 +146,8 @@ export class LockAgent {
    * @param channel nothing else goes through it
    * @param counts what it sends and gives out is counted there
    * @param poll brings messages in
-   * @param queue what this rank has issued in passive epochs, and @param server what carries out that of others; both or none
+   * @param queue what this rank has issued in passive epochs, and @param server what carries out that of others; both
+   * or none
    */
   constructor(
     channel: OwnChannel,
@@ -158,14 +170,20 @@ export class LockAgent {
     this.#stop = channel.listen((source, message) => this.#take(source, message));
   }
 
-  /** Brings messages in and goes on with what waits. @returns milliseconds after which it has something to do that nobody rings for */
+  /**
+   * Brings messages in and goes on with what waits.
+   * @returns milliseconds after which it has something to do that nobody rings for
+   */
   advance(): number {
     this.#poll();
     this.kick();
     return this.#gate.due ?? Number.POSITIVE_INFINITY;
   }
 
-  /** For calls that may never wait: does `advance` now and then, so that a rank which only makes such calls serves others, too. */
+  /**
+   * For calls that may never wait: does `advance` now and then, so that a rank which only makes such calls serves
+   * others, too.
+   */
   turn(): void {
     this.#turns = (this.#turns + 1) & (TURNS - 1);
     if (this.#turns === 0 && !this.#closed) this.advance();
@@ -199,7 +217,8 @@ export class LockAgent {
     this.#stop();
   }
 
-  // ---- origin ---------------------------------------------------------------------------------------------------------
+  // ---- origin
+  // ---------------------------------------------------------------------------------------------------------
 
   /** @param news a number for the gate at the target */
   ask(target: number, exclusive: boolean, attempt: boolean, news = 0): Ask {
@@ -235,7 +254,10 @@ export class LockAgent {
     };
   }
 
-  /** Complete when all that was queued for `rank`, or for all ranks, has been carried out there, and what it fetches is here. */
+  /**
+   * Complete when all that was queued for `rank`, or for all ranks, has been carried out there, and what it fetches is
+   * here.
+   */
   flush(rank?: number): Operation {
     const ranks = rank === undefined ? this.#unanswered.map((_, r) => r) : [rank];
     return {
@@ -283,7 +305,8 @@ export class LockAgent {
     if (failure !== undefined) throw failure;
   }
 
-  // ---- messages -------------------------------------------------------------------------------------------------------
+  // ---- messages
+  // -------------------------------------------------------------------------------------------------------
 
   #send(target: number, words: Int32Array): void {
     this.#counts.messages++;
@@ -377,7 +400,8 @@ export class LockAgent {
     );
   }
 
-  // ---- agent ----------------------------------------------------------------------------------------------------------
+  // ---- agent
+  // ----------------------------------------------------------------------------------------------------------
 
   #refuse({ origin, sequence }: Waiting): void {
     this.#send(origin, Int32Array.of(Message.REFUSAL, sequence));

@@ -1,25 +1,35 @@
 /**
- * The lock of all ranks' parts at once (`lockAll`), where memory can be loaded and stored: one word of the window, so that it takes one atomic operation with a thousand ranks as with two.
+ * The lock of all ranks' parts at once (`lockAll`), where memory can be loaded and stored: one word of the window, so
+ * that it takes one atomic operation with a thousand ranks as with two.
  *
- *   WORD     ranks that hold `lockAll` by it; and WRITER times the ranks that hold, or wait for, exclusive locks of single parts
+ *   WORD     ranks that hold `lockAll` by it; and WRITER times the ranks that hold, or wait for, exclusive locks of
+ *            single parts
  *
- * Shared locks of single parts do not come here: they go well with `lockAll`. An exclusive lock is the queue lock of its part (queue.ts), and its rank is a WRITER here; it is had when nobody holds all parts any more.
- * Who wants all parts adds itself if there is no WRITER; otherwise it takes the shared locks of all parts one by one, and stands in their lines.
+ * Shared locks of single parts do not come here: they go well with `lockAll`. An exclusive lock is the queue lock of
+ * its part (queue.ts), and its rank is a WRITER here; it is had when nobody holds all parts any more. Who wants all
+ * parts adds itself if there is no WRITER; otherwise it takes the shared locks of all parts one by one, and stands in
+ * their lines.
  *
- * Exclusion. Both are additions to one word that tell what was there before: of two that come at once, the later one sees the earlier one. The one for all parts takes itself away again; the other
- * waits until those for all parts are gone. A rank that is a WRITER already has been one since before the last of them could come.
+ * Exclusion. Both are additions to one word that tell what was there before: of two that come at once, the later one
+ * sees the earlier one. The one for all parts takes itself away again; the other waits until those for all parts are
+ * gone. A rank that is a WRITER already has been one since before the last of them could come.
  *
- * Nobody is overtaken for ever. While there is a WRITER nobody new comes in by the word, so those that hold all parts become fewer as they unlock (who takes itself away again was there for a moment, and then stands in line like
- * everybody else). So an exclusive lock that stands in line, or at its head, waits for those that have come before it, and no others. Who wants all parts stands in the line of one after the other, as without this word
+ * Nobody is overtaken for ever. While there is a WRITER nobody new comes in by the word, so those that hold all parts
+ * become fewer as they unlock (who takes itself away again was there for a moment, and then stands in line like
+ * everybody else). So an exclusive lock that stands in line, or at its head, waits for those that have come before it,
+ * and no others. Who wants all parts stands in the line of one after the other, as without this word
  * (passive-target.ts).
  *
- * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of its part.
+ * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of
+ * its part.
  *
- * No wake-up is lost: the last of those that hold all parts sees by its own subtraction whether there is a WRITER, and who waits was one before it looked.
+ * No wake-up is lost: the last of those that hold all parts sees by its own subtraction whether there is a WRITER, and
+ * who waits was one before it looked.
  *
  * No overflow: a rank counts once for each kind, and jobs have 4,096 at most.
  *
- * Memory order. Who enters has read by an atomic read-modify-write, or after one by an atomic load, what who left has written by one after all its other stores.
+ * Memory order. Who enters has read by an atomic read-modify-write, or after one by an atomic load, what who left has
+ * written by one after all its other stores.
  */
 import type { Operation } from '../../comm/operation.ts';
 import type { Context } from '../../verbs/device.ts';

@@ -1,6 +1,7 @@
 /**
- * How long who has found a lock word taken waits before the next try (claim D4.9; the dissertation, §4.1, leaves it open): twice as long after each miss, up to a
- * bound, with jitter, so that those who have missed together do not come back together. The jitter comes from a seed: the same seed, the same waits.
+ * How long who has found a lock word taken waits before the next try (claim D4.9; the dissertation, §4.1, leaves it
+ * open): twice as long after each miss, up to a bound, with jitter, so that those who have missed together do not come
+ * back together. The jitter comes from a seed: the same seed, the same waits.
  */
 
 /** Milliseconds: the first wait, about a round trip on a fast network, and the longest one. */

@@ -1,4 +1,7 @@
-/** What the lock schemes with an agent have in common: how the agent is made, and the word of a rank that network atomics change. */
+/**
+ * What the lock schemes with an agent have in common: how the agent is made, and the word of a rank that network
+ * atomics change.
+ */
 import { OperationQueue } from '../../transfer/operation-queue.ts';
 import { type Gate, LockAgent } from './agent.ts';
 import type { LockParts, Locks } from './kind.ts';

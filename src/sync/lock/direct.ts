@@ -1,18 +1,22 @@
 /**
- * The direct lock (dissertation §4.1): an exclusive lock is a compare-and-swap on a word at the target, without the target's processor; shared ones go through the target's
- * agent, which takes the same word for all of them and counts.
+ * The direct lock (dissertation §4.1): an exclusive lock is a compare-and-swap on a word at the target, without the
+ * target's processor; shared ones go through the target's agent, which takes the same word for all of them and counts.
  *
- * Mutual exclusion: the word is in one state at a time (lock-word.ts); an exclusive holder has put its own rank there, and the agent lets the shared ones in only while
- * it has put `size + 1` there itself.
+ * Mutual exclusion: the word is in one state at a time (lock-word.ts); an exclusive holder has put its own rank there,
+ * and the agent lets the shared ones in only while it has put `size + 1` there itself.
  *
- * Starvation. Who finds the word taken comes back after a while, with exponential back-off and jitter, at the latest after `MOST_MS`. Nobody stands in line, so there is no bound on
- * how often one can be overtaken; but each try that comes while the word is free has the same chance as everybody else's, and nobody keeps it from being free when others try:
- * - A holder that takes the word again at once leaves it free for less than a microsecond each time. It is told by a mark that somebody waits, and steps aside now and then (lock-word.ts).
- * - Shared holders come one after the other: so the agent lets only so many in, gives the word back when they are through, and steps aside for twice the longest wait, in which everybody who
- *   waits for it tries.
+ * Starvation. Who finds the word taken comes back after a while, with exponential back-off and jitter, at the latest
+ * after `MOST_MS`. Nobody stands in line, so there is no bound on how often one can be overtaken; but each try that
+ * comes while the word is free has the same chance as everybody else's, and nobody keeps it from being free when others
+ * try:
+ * - A holder that takes the word again at once leaves it free for less than a microsecond each time. It is told by a
+ *   mark that somebody waits, and steps aside now and then (lock-word.ts).
+ * - Shared holders come one after the other: so the agent lets only so many in, gives the word back when they are
+ *   through, and steps aside for twice the longest wait, in which everybody who waits for it tries.
  * Who needs a bound takes `queue` or `remote`.
  *
- * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires reads after its own compare-and-swap was answered.
+ * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires
+ * reads after its own compare-and-swap was answered.
  */
 
 import type { Operation } from '../../comm/operation.ts';

@@ -1,27 +1,36 @@
 /**
- * The hybrid lock (dissertation chapter 5): processors' atomics for ranks of the target's node, the network's for the others. The two do not see each other, so the lock is in one
- * of two modes, and the manager, an agent at the target, changes it.
+ * The hybrid lock (dissertation chapter 5): processors' atomics for ranks of the target's node, the network's for the
+ * others. The two do not see each other, so the lock is in one of two modes, and the manager, an agent at the target,
+ * changes it.
  *
  *   the CPU lock      a `QueueLock` in memory that the ranks of the node share; the manager is one more rank there
  *   MODE              a word beside it
  *   the network lock  a word that only the device's atomics touch (lock-word.ts)
  *
- *   CPU mode          the network word says so (`size + 1`), and belongs to the manager. Ranks of the node take the CPU lock and look at MODE. Others find the word taken for
+ *   CPU mode          the network word says so (`size + 1`), and belongs to the manager. Ranks of the node take the CPU
+ *                     lock and look at MODE. Others find the word taken for
  *                     the CPU mode and ask the manager, who takes the CPU lock for them.
- *   network mode      exclusive locks are compare-and-swaps on the word. Shared ones go through the manager, who takes it for them (`size + 2`). Who has taken the CPU lock
+ *   network mode      exclusive locks are compare-and-swaps on the word. Shared ones go through the manager, who takes
+ *                     it for them (`size + 2`). Who has taken the CPU lock
  *                     sees MODE, gives it back, and goes the network's way.
  *
- * Mutual exclusion. MODE changes only while the manager holds the CPU lock exclusively and the network word is `size + 1`, that is, while it holds both locks. So a rank that holds the CPU lock and has
- * seen CPU mode knows that the mode stays, and that the word stays `size + 1`: nobody holds the network lock. In network mode nobody's CPU lock counts, and the word has one holder. The
- * manager is one line (agent.ts), and takes the lock of the mode that it finds for the head of that line: CPU mode and network mode change only between its grants.
+ * Mutual exclusion. MODE changes only while the manager holds the CPU lock exclusively and the network word is
+ * `size + 1`, that is, while it holds both locks. So a rank that holds the CPU lock and has seen CPU mode knows that
+ * the mode stays, and that the word stays `size + 1`: nobody holds the network lock. In network mode nobody's CPU lock
+ * counts, and the word has one holder. The manager is one line (agent.ts), and takes the lock of the mode that it finds
+ * for the head of that line: CPU mode and network mode change only between its grants.
  *
- * Starvation. In CPU mode the CPU lock is first come, first served, and the manager stands in its line; behind it, its own line is. In network mode it is as with `direct`. A rank that has asked the manager keeps its
- * place in the line, whatever the mode becomes meanwhile: it is granted the lock in either mode, so that changes to and fro keep nobody out.
- * For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may wait for others to share it with, and would wait for ever.
+ * Starvation. In CPU mode the CPU lock is first come, first served, and the manager stands in its line; behind it, its
+ * own line is. In network mode it is as with `direct`. A rank that has asked the manager keeps its place in the line,
+ * whatever the mode becomes meanwhile: it is granted the lock in either mode, so that changes to and fro keep nobody
+ * out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may wait for
+ * others to share it with, and would wait for ever.
  *
- * Memory order. The CPU lock orders as ever (queue.ts); MODE is stored and loaded by `Atomics` under it. The network's word: as in direct.ts.
+ * Memory order. The CPU lock orders as ever (queue.ts); MODE is stored and loaded by `Atomics` under it. The network's
+ * word: as in direct.ts.
  *
- * In virtual time the words of the node are touched in its order (`ProcessorTime.inOrder`): locks are taken when this rank waits, and given back by `touch`.
+ * In virtual time the words of the node are touched in its order (`ProcessorTime.inOrder`): locks are taken when this
+ * rank waits, and given back by `touch`.
  */
 
 import type { ProcessorTime } from '../../comm/job.ts';
@@ -37,7 +46,10 @@ import type { Attempt, LockCounts, TargetLock } from './scheme.ts';
 
 /** Words in front of the CPU lock's. */
 const MODE = 0;
-/** Locks that ranks of the node have had in CPU mode; written under the lock, by shared holders at the same time perhaps: nearly right is enough. */
+/**
+ * Locks that ranks of the node have had in CPU mode; written under the lock, by shared holders at the same time
+ * perhaps: nearly right is enough.
+ */
 const NEAR = 1;
 /** Requests of ranks of the node in network mode since it began. */
 const RUN = 2;
@@ -48,7 +60,10 @@ export const HYBRID_WORDS = 32;
 export const CPU = 0;
 export const NETWORK = 1;
 
-/** Sets the words up. Before any other rank can see them: one that saw another mode for a moment would take the wrong lock. */
+/**
+ * Sets the words up. Before any other rank can see them: one that saw another mode for a moment would take the wrong
+ * lock.
+ */
 export function setUpHybrid(words: Int32Array, mode: number, policy: MigrationPolicy): void {
   words[MODE] = mode;
   words[LIMIT] = policy.limit;

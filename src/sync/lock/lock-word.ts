@@ -1,18 +1,22 @@
 /**
- * A lock word at a target that only a device's atomics touch (dissertation §4.1, §5.1): 64 bits. The lower half says who has it:
+ * A lock word at a target that only a device's atomics touch (dissertation §4.1, §5.1): 64 bits. The lower half says
+ * who has it:
  *
  *   0 … size − 1   that rank, exclusively
  *   size           nobody
  *   size + 1       direct: the target's agent, for those that share it; hybrid: the lock is in CPU mode
  *   size + 2       hybrid: the target's agent, for those that share it in network mode
  *
- * It is taken by a compare-and-swap from `size`, and only who holds it changes its lower half then: gives it back by an addition, or, as the manager of a hybrid lock, passes it on by a compare-and-swap. So there is one
- * holder at a time.
+ * It is taken by a compare-and-swap from `size`, and only who holds it changes its lower half then: gives it back by an
+ * addition, or, as the manager of a hybrid lock, passes it on by a compare-and-swap. So there is one holder at a time.
  *
- * The upper half is a mark that somebody waits, and has found the word taken again and again, since who takes it back at once leaves it free for less than a microsecond. Who waits like
- * that puts the mark beside the holder, by a compare-and-swap; the addition leaves it there. The holder sees it in the answers to its additions. If it has taken the word back at
- * once for `PATIENCE_MS` with the mark there, it steps aside for twice the longest wait, in which everybody who waits tries. Who takes the word after waiting takes the mark away; others who
- * wait put it back. So where nobody waits for long there is no mark, and it costs nothing. A mark whose rank has given up is taken away by the next one who takes the word, or steps aside.
+ * The upper half is a mark that somebody waits, and has found the word taken again and again, since who takes it back
+ * at once leaves it free for less than a microsecond. Who waits like that puts the mark beside the holder, by a
+ * compare-and-swap; the addition leaves it there. The holder sees it in the answers to its additions. If it has taken
+ * the word back at once for `PATIENCE_MS` with the mark there, it steps aside for twice the longest wait, in which
+ * everybody who waits tries. Who takes the word after waiting takes the mark away; others who wait put it back. So
+ * where nobody waits for long there is no mark, and it costs nothing. A mark whose rank has given up is taken away by
+ * the next one who takes the word, or steps aside.
  */
 import type { RemoteWord, RequestTransfer } from '../../transfer/requests.ts';
 import { BackOff, MOST_MS } from './back-off.ts';
@@ -38,7 +42,10 @@ export class LockWord {
   /** What was seen last: who had it, and the upper half. The next swap expects that half. */
   #holder = -1;
   #mark = 0;
-  /** Since when this rank has given the word back with a mark and taken it again at once, if it has; and when it gave it back last. */
+  /**
+   * Since when this rank has given the word back with a mark and taken it again at once, if it has; and when it gave it
+   * back last.
+   */
   #overtaking: number | undefined;
   #given = 0;
   readonly #onGiven = (_: number, mark: number): void => {
@@ -98,7 +105,10 @@ export class LockWord {
     return found;
   }
 
-  /** Lets others who wait have a turn, if this rank has taken the word back again and again. To be called before it is tried for. */
+  /**
+   * Lets others who wait have a turn, if this rank has taken the word back again and again. To be called before it is
+   * tried for.
+   */
   *giveWay(): Generator<void, void> {
     if (this.#overtaking === undefined) return;
     const now = this.#now();

@@ -1,10 +1,12 @@
 /**
- * When a hybrid lock changes its mode (dissertation §5.2, and §5.3.7 for what it leaves open). The manager at the target decides, with what it knows: requests that come to it, what
- * ranks of its node have counted in words that they share with it, and what ranks of other nodes tell with their next request.
+ * When a hybrid lock changes its mode (dissertation §5.2, and §5.3.7 for what it leaves open). The manager at the
+ * target decides, with what it knows: requests that come to it, what ranks of its node have counted in words that they
+ * share with it, and what ranks of other nodes tell with their next request.
  *
  *   every-request   a request from the other side changes it, as in the dissertation's measurements
  *   threshold:N     the N-th request from the other side that is not outweighed by those of this side
- *   history         the same, with an N that learns: it doubles after a stay that was not worth the change, and halves after one that was
+ *   history         the same, with an N that learns: it doubles after a stay that was not worth the change, and halves
+ *                   after one that was
  *   never
  */
 
@@ -36,7 +38,10 @@ export class MigrationPolicy {
     return this.limit < NEVER;
   }
 
-  /** A stay in one mode is over, or is known in full now. @param locks what was locked meanwhile by those whom the mode favours */
+  /**
+   * A stay in one mode is over, or is known in full now.
+   * @param locks what was locked meanwhile by those whom the mode favours
+   */
   judge(locks: number): void {
     // The first one was nobody's decision.
     if (!this.#learns || this.#stays++ === 0) return;

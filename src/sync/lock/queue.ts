@@ -1,5 +1,6 @@
 /**
- * The default lock where remote memory can be loaded and stored: a first-come-first-served reader-writer lock, no agent at the target.
+ * The default lock where remote memory can be loaded and stored: a first-come-first-served reader-writer lock, no agent
+ * at the target.
  *
  * Words at the target:
  *   WORD     EXCLUSIVE | holder's rank, or the number of shared holders; and QUEUED when somebody waits in line
@@ -7,22 +8,24 @@
  *   SERVING  the ticket at the head of the line
  *   SLOT[t]  who holds ticket t: ticket and rank in one word, negative once that rank has given up, 0 for nobody
  *
- * Uncontended, a lock is one compare-and-swap and an unlock one fetch-and-subtract. While QUEUED is set the short way is
- * closed, so neither readers nor writers overtake the line: nobody starves.
+ * Uncontended, a lock is one compare-and-swap and an unlock one fetch-and-subtract. While QUEUED is set the short way
+ * is closed, so neither readers nor writers overtake the line: nobody starves.
  *
  * Why no wake-up is lost. The head of the line sets QUEUED with an atomic OR whose result it examines: if the holder's
- * release came before, the head sees the lock free; if it comes after, the release sees QUEUED and wakes the rank in SLOT[SERVING], which the
- * head wrote before. A rank that takes a ticket writes its slot and only then looks at SERVING; whoever advances
- * SERVING does so first and then looks at the slot: at least one of them sees the other. All of these are sequentially consistent.
+ * release came before, the head sees the lock free; if it comes after, the release sees QUEUED and wakes the rank in
+ * SLOT[SERVING], which the head wrote before. A rank that takes a ticket writes its slot and only then looks at
+ * SERVING; whoever advances SERVING does so first and then looks at the slot: at least one of them sees the other. All
+ * of these are sequentially consistent.
  *
- * Why SERVING advances by one for each ticket: only the head that acquired does it, after it cleared its slot; or, for a
- * ticket given up, whoever wins the compare-and-swap that clears the slot. A rank has at most one ticket in line: if it
- * comes back while the one it gave up is still there, it takes that up again. So as many slots as ranks suffice (a power of two,
- * so that the slot of a ticket is the same function before and after the 32-bit count wraps around). A slot's word contains
- * the ticket, so a word that was seen for one ticket is never mistaken for that of a later one in the same slot.
+ * Why SERVING advances by one for each ticket: only the head that acquired does it, after it cleared its slot; or, for
+ * a ticket given up, whoever wins the compare-and-swap that clears the slot. A rank has at most one ticket in line: if
+ * it comes back while the one it gave up is still there, it takes that up again. So as many slots as ranks suffice (a
+ * power of two, so that the slot of a ticket is the same function before and after the 32-bit count wraps around). A
+ * slot's word contains the ticket, so a word that was seen for one ticket is never mistaken for that of a later one in
+ * the same slot.
  *
- * Memory order. Acquiring is an atomic read-modify-write of WORD after the release's read-modify-write of the same word, so all stores of the
- * earlier holder are visible to the later one.
+ * Memory order. Acquiring is an atomic read-modify-write of WORD after the release's read-modify-write of the same
+ * word, so all stores of the earlier holder are visible to the later one.
  */
 
 import type { Operation } from '../../comm/operation.ts';
@@ -125,7 +128,8 @@ export class QueueLock implements TargetLock {
       if (exclusive ? found !== QUEUED : (found & EXCLUSIVE) !== 0) return false;
       const others = ((Atomics.load(words, NEXT) - ticket) | 0) !== 1;
       const held = exclusive ? EXCLUSIVE | this.#rank : (found & ~QUEUED) + 1;
-      // Whoever takes a ticket after we looked at NEXT sets QUEUED again when it comes to the head, so clearing it here loses nobody.
+      // Whoever takes a ticket after we looked at NEXT sets QUEUED again when it comes to the head, so clearing it here
+      // loses nobody.
       if (Atomics.compareExchange(words, WORD, found, others ? held | QUEUED : held) !== found) continue;
       Atomics.store(words, this.#slot(ticket), 0);
       Atomics.add(words, SERVING, 1);

@@ -1,30 +1,37 @@
 /**
- * A fair reader-writer lock on 64-bit words that only a device's atomics touch, without an agent at the target: `QueueLock` (queue.ts) by requests.
+ * A fair reader-writer lock on 64-bit words that only a device's atomics touch, without an agent at the target:
+ * `QueueLock` (queue.ts) by requests.
  *
- *   WORD     0 free; EXCLUSIVE + rank; or the number of those that share it. QUEUED is added while somebody stands in line.
+ *   WORD     0 free; EXCLUSIVE + rank; or the number of those that share it. QUEUED is added while somebody stands in
+ *            line.
  *   NEXT     the next ticket
  *   SERVING  the ticket at the head of the line
  *   SLOTS    ticket modulo their number: 0, or ticket + 1 of one that was given up
  *
- * Acquire: compare-and-swap on WORD, one round trip if the lock is free. Otherwise a ticket; who has it asks for SERVING until it is at the head, says so by QUEUED, which
- * keeps newcomers from passing, and then asks until the lock is free for it. So locks are granted in the order of the tickets, to readers and writers alike. Who has acquired
- * as head moves SERVING on.
+ * Acquire: compare-and-swap on WORD, one round trip if the lock is free. Otherwise a ticket; who has it asks for
+ * SERVING until it is at the head, says so by QUEUED, which keeps newcomers from passing, and then asks until the lock
+ * is free for it. So locks are granted in the order of the tickets, to readers and writers alike. Who has acquired as
+ * head moves SERVING on.
  *
- * Who waits asks again and again; nobody is woken, since memory at a target rings no bell. The target's adapter does one atomic at a time, so those who ask too often slow down the one who has the lock and
- * the one who is next. But a ticket says how many are before it: who stands far back rests for three quarters of the time that their turns take at least, by the shortest
- * so far; everybody, in the end also the next one and the head, for an eighth of the time in which nothing has changed; nobody for more than a millisecond.
+ * Who waits asks again and again; nobody is woken, since memory at a target rings no bell. The target's adapter does
+ * one atomic at a time, so those who ask too often slow down the one who has the lock and the one who is next. But a
+ * ticket says how many are before it: who stands far back rests for three quarters of the time that their turns take at
+ * least, by the shortest so far; everybody, in the end also the next one and the head, for an eighth of the time in
+ * which nothing has changed; nobody for more than a millisecond.
  *
  * Nobody is overtaken for ever. Who wants to share a lock that others share is in line after `TRIES` answers. Who is at
  * the head adds QUEUED, whatever else is in the word, since a compare-and-swap would fail again and again beside ranks
  * that come and go. It is never there twice: the head has seen the word without it, and nobody but the head adds it. A
- * rank that was the head before, and has perhaps given up, has added it before the next head looks: the mark in its slot,
- * or its step of SERVING, comes behind on its connection. From then on no newcomer passes, the word changes only as
- * holders leave, and the head has the lock after the last of them.
+ * rank that was the head before, and has perhaps given up, has added it before the next head looks: the mark in its
+ * slot, or its step of SERVING, comes behind on its connection. From then on no newcomer passes, the word changes only
+ * as holders leave, and the head has the lock after the last of them.
  *
- * Giving up a ticket: its slot is marked, then SERVING is looked at. Who moves SERVING on to a ticket looks at its slot after that. All are atomics on the device, so at least one of
- * the two sees the other; both take the mark away by compare-and-swap before they move SERVING on, so only one does.
+ * Giving up a ticket: its slot is marked, then SERVING is looked at. Who moves SERVING on to a ticket looks at its slot
+ * after that. All are atomics on the device, so at least one of the two sees the other; both take the mark away by
+ * compare-and-swap before they move SERVING on, so only one does.
  *
- * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires reads after its own compare-and-swap was answered.
+ * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires
+ * reads after its own compare-and-swap was answered.
  */
 
 import type { Operation } from '../../comm/operation.ts';
@@ -46,7 +53,8 @@ export function remoteLockWords(size: number): number {
 }
 
 /**
- * How often who wants to share the lock is overtaken by others that come to share it, or leave, before it stands in line.
+ * How often who wants to share the lock is overtaken by others that come to share it, or leave, before it stands in
+ * line.
  */
 const TRIES = 8;
 
@@ -194,7 +202,8 @@ export class RemoteLock implements TargetLock {
       const held = found & ~QUEUED;
       const isFree = exclusive ? held === 0 : (held & EXCLUSIVE) === 0;
       if (isFree) {
-        // Whoever takes a ticket after that marks the word again when it comes to the head, so taking the mark away here loses nobody.
+        // Whoever takes a ticket after that marks the word again when it comes to the head, so taking the mark away
+        // here loses nobody.
         const mine = (exclusive ? EXCLUSIVE | this.#rank : held + 1) | (others ? QUEUED : 0);
         line.deciding = true;
         if ((yield* this.#swap(WORD, found, mine)) === found) {
@@ -216,7 +225,8 @@ export class RemoteLock implements TargetLock {
     const asked = this.#now();
     let before = (ticket - (yield* this.#get(SERVING))) >>> 0;
     let moved = this.#now();
-    // The shortest turn so far: if all went by a mean, who came late would make the next ones later. It takes two round trips at least.
+    // The shortest turn so far: if all went by a mean, who came late would make the next ones later. It takes two round
+    // trips at least.
     let turn = 2 * (moved - asked);
     while (before > 0) {
       yield* this.#rest(line, Math.max(0.75 * (before - 1) * turn, (this.#now() - moved) / 8));
@@ -235,7 +245,9 @@ export class RemoteLock implements TargetLock {
     line.until = 0;
   }
 
-  /** A ticket: the one that was given up last, if it still stands in line, so that a rank never has more than one there. */
+  /**
+   * A ticket: the one that was given up last, if it still stands in line, so that a rank never has more than one there.
+   */
   *#enterLine(): Generator<void, number> {
     const ticket = this.#givenUp;
     if (ticket !== undefined) {
@@ -247,7 +259,10 @@ export class RemoteLock implements TargetLock {
     return yield* this.#get(NEXT, 1);
   }
 
-  /** SERVING goes on from the ticket that is at the head, and past those that have given up. The slot is looked at after SERVING was moved: a connection keeps its order. */
+  /**
+   * SERVING goes on from the ticket that is at the head, and past those that have given up. The slot is looked at after
+   * SERVING was moved: a connection keeps its order.
+   */
   *#moveOn(ticket: number): Generator<void, void> {
     for (let serving = ticket; ; ) {
       serving = (serving + 1) >>> 0;
@@ -263,7 +278,8 @@ export class RemoteLock implements TargetLock {
 
   /** Brings an acquisition that nobody waits for any more to an end without the lock. */
   *#giveUp(steps: Generator<void, void>, line: Line, exclusive: boolean): Generator<void, void> {
-    // A request that may give it the lock, or a ticket, is perhaps on its way: what it does is known when it is answered.
+    // A request that may give it the lock, or a ticket, is perhaps on its way: what it does is known when it is
+    // answered.
     while (line.ticket === undefined || line.deciding) {
       if (steps.next().done) {
         this.release(exclusive);

@@ -22,7 +22,10 @@ export const Lock = LockBit as unknown as {
   readonly EXCLUSIVE: Lock;
 };
 
-/** An acquisition that does not wait in line. When it is complete, `acquired` says whether it has the lock. Abandoned, it does not keep it. */
+/**
+ * An acquisition that does not wait in line. When it is complete, `acquired` says whether it has the lock. Abandoned,
+ * it does not keep it.
+ */
 export interface Attempt extends Operation {
   readonly acquired: boolean | undefined;
 }
@@ -32,11 +35,14 @@ export interface TargetLock {
   /** Tries to acquire without waiting. */
   tryAcquire(exclusive: boolean): boolean;
   /**
-   * The same where the answer takes a while: then `tryAcquire` may not succeed though the lock is free. Those of windows that cannot be dynamic are asked for shared ones
-   * only.
+   * The same where the answer takes a while: then `tryAcquire` may not succeed though the lock is free. Those of
+   * windows that cannot be dynamic are asked for shared ones only.
    */
   attempt?(exclusive: boolean): Attempt;
-  /** Asks for the lock and does not wait for it: what is done under it waits instead. @returns false if it has done nothing, and the caller is to wait */
+  /**
+   * Asks for the lock and does not wait for it: what is done under it waits instead.
+   * @returns false if it has done nothing, and the caller is to wait
+   */
   defer?(exclusive: boolean): boolean;
   /** Waits in line. Abandoned, it leaves the line. */
   acquire(exclusive: boolean): Operation;
@@ -44,13 +50,19 @@ export interface TargetLock {
   release(exclusive: boolean): void;
 }
 
-/** Counts of a window's locks at one rank, since the window was created. Locks that ranks acquire by loads and stores alone are not counted. */
+/**
+ * Counts of a window's locks at one rank, since the window was created. Locks that ranks acquire by loads and stores
+ * alone are not counted.
+ */
 export interface LockStatistics {
   /** Messages about locks that this rank has sent, as an origin or as an agent. */
   readonly messages: number;
   /** Messages sent with operations of passive epochs, and answers to them (`two-sided`). */
   readonly operations: number;
-  /** Atomic operations on lock words that this rank has requested (`direct`, `hybrid`): two for locking a free lock and unlocking it. */
+  /**
+   * Atomic operations on lock words that this rank has requested (`direct`, `hybrid`): two for locking a free lock and
+   * unlocking it.
+   */
   readonly atomics: number;
   /** Those of them that found the lock held by another rank. */
   readonly misses: number;

@@ -1,12 +1,16 @@
 /**
- * The lock by messages (dissertation §4.3, "two-sided"): the agent at the target gives it out, and carries out the epoch's operations, which are queued at the origin until
- * its unlock, flush or notified put. See agent.ts for the line and why nobody starves.
+ * The lock by messages (dissertation §4.3, "two-sided"): the agent at the target gives it out, and carries out the
+ * epoch's operations, which are queued at the origin until its unlock, flush or notified put. See agent.ts for the line
+ * and why nobody starves.
  *
- * Mutual exclusion: the agent grants an exclusive lock only when nobody else holds one, and it alone carries out what is issued under locks.
+ * Mutual exclusion: the agent grants an exclusive lock only when nobody else holds one, and it alone carries out what
+ * is issued under locks.
  *
- * Deferred (hint `lock_defer`, as in the dissertation): `lock` asks and does not wait; what is queued is sent at the unlock and carried out after the grant. So a short epoch
- * costs one round trip, and the wait for a lock that somebody else holds is the unlock's. MPI allows it: a lock only promises what is seen through the window.
- * Not so for a rank's own part, which it may load and store at once, and where the caller has given a deadline or a signal, which are about the lock.
+ * Deferred (hint `lock_defer`, as in the dissertation): `lock` asks and does not wait; what is queued is sent at the
+ * unlock and carried out after the grant. So a short epoch costs one round trip, and the wait for a lock that somebody
+ * else holds is the unlock's. MPI allows it: a lock only promises what is seen through the window. Not so for a rank's
+ * own part, which it may load and store at once, and where the caller has given a deadline or a signal, which are about
+ * the lock.
  */
 
 import type { Operation } from '../../comm/operation.ts';

@@ -1,11 +1,16 @@
 /**
- * Start/complete/post/wait where memory cannot be shared. A post is a message to each origin. A complete is a write of no bytes with immediate to each target, on the connection that this rank's puts
- * to it have taken: that a put is complete at its origin is not enough for the target's loads (see immediate-optimized.ts), but the immediate arrives behind the data of all writes before it.
+ * Start/complete/post/wait where memory cannot be shared. A post is a message to each origin. A complete is a write of
+ * no bytes with immediate to each target, on the connection that this rank's puts to it have taken: that a put is
+ * complete at its origin is not enough for the target's loads (see immediate-optimized.ts), but the immediate arrives
+ * behind the data of all writes before it.
  *
- * So a target is told as soon as all that is for it has been posted, not only when it has been carried out; the origin itself waits for its requests, since `complete` gives it its buffers back and brings
- * what it gets. There is no third rank that could find less than it was promised: whoever may get here what this rank puts elsewhere is told by that target's post, after its own `wait`.
+ * So a target is told as soon as all that is for it has been posted, not only when it has been carried out; the origin
+ * itself waits for its requests, since `complete` gives it its buffers back and brings what it gets. There is no third
+ * rank that could find less than it was promised: whoever may get here what this rank puts elsewhere is told by that
+ * target's post, after its own `wait`.
  *
- * Posts of one sender arrive in order, and so do its completes, so epochs can follow each other without any more. Between the two there is no order, and none is needed.
+ * Posts of one sender arrive in order, and so do its completes, so epochs can follow each other without any more.
+ * Between the two there is no order, and none is needed.
  */
 import type { Channel } from '../../comm/collectives.ts';
 import type { Operation } from '../../comm/operation.ts';

@@ -4,14 +4,16 @@
  * Each rank has a line of words for each peer, which that peer alone writes and it alone reads:
  *   POSTED     exposure epochs that the peer has opened for this rank
  *   COMPLETED  access epochs to this rank's part that the peer has completed
- * The counts only grow (wrapping around), and each side keeps count of what it has used up, so epochs can follow each other without any more
- * messages: a target may post again before the origin has started, and an origin's second start waits for the second post.
+ * The counts only grow (wrapping around), and each side keeps count of what it has used up, so epochs can follow each
+ * other without any more messages: a target may post again before the origin has started, and an origin's second start
+ * waits for the second post.
  *
- * Memory order. An origin's puts are stores before its store of COMPLETED; the target loads that count and then its own part. A
- * target's own stores come before its store of POSTED, and the origin loads that count before it gets. Both are stores with
- * release order and loads with acquire order: plain ones where the processor keeps stores in order and a rank that goes to sleep makes others' plain stores visible
- * (`plain`, as for the pair's barrier), `Atomics` elsewhere. The same condition keeps a wake-up from being lost: the
- * writer stores the count and then looks whether the reader sleeps, the reader announces its sleep and then looks at the count.
+ * Memory order. An origin's puts are stores before its store of COMPLETED; the target loads that count and then its own
+ * part. A target's own stores come before its store of POSTED, and the origin loads that count before it gets. Both are
+ * stores with release order and loads with acquire order: plain ones where the processor keeps stores in order and a
+ * rank that goes to sleep makes others' plain stores visible (`plain`, as for the pair's barrier), `Atomics` elsewhere.
+ * The same condition keeps a wake-up from being lost: the writer stores the count and then looks whether the reader
+ * sleeps, the reader announces its sleep and then looks at the count.
  *
  * Cost: a store to each peer for post and complete, a line fetched from each peer for start and wait.
  */
@@ -39,7 +41,10 @@ export class Counters implements GeneralActiveTarget {
   readonly #own: Int32Array;
   readonly #linesOf: (rank: number) => Int32Array;
   readonly #peers: (Int32Array | undefined)[];
-  /** By peer: exposures to it, of those completed by it that were waited for; its exposures that starts used up; accesses to it completed. */
+  /**
+   * By peer: exposures to it, of those completed by it that were waited for; its exposures that starts used up;
+   * accesses to it completed.
+   */
   readonly #posts: Int32Array;
   readonly #starts: Int32Array;
   readonly #completes: Int32Array;

@@ -2,7 +2,10 @@
 import type { Operation } from '../../comm/operation.ts';
 
 export interface GeneralActiveTarget {
-  /** Whether a post that has been called is seen at once by a start that is called later. Messages can be overtaken, by those of other connections. */
+  /**
+   * Whether a post that has been called is seen at once by a start that is called later. Messages can be overtaken, by
+   * those of other connections.
+   */
   readonly seesPostsAtOnce: boolean;
   /** Tells the origins that this rank's part is exposed to them. Never waits. */
   post(origins: readonly number[]): void;
@@ -11,8 +14,8 @@ export interface GeneralActiveTarget {
   /** Complete when `tryStart` is. */
   start(targets: readonly number[]): Operation;
   /**
-   * What `complete` waits for, where that is more than this rank's requests: it brings them to their end, and may tell a target before, behind all that is for it. What ends early goes on when it is
-   * called again.
+   * What `complete` waits for, where that is more than this rank's requests: it brings them to their end, and may tell
+   * a target before, behind all that is for it. What ends early goes on when it is called again.
    */
   completing?(targets: readonly number[]): Operation;
   /** Tells the targets that this rank's operations are complete, unless they know. Never waits. */

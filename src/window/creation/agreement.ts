@@ -1,4 +1,7 @@
-/** What the ranks of a window agree on before it is made: their records are exchanged, and refusals and broken promises found. */
+/**
+ * What the ranks of a window agree on before it is made: their records are exchanged, and refusals and broken promises
+ * found.
+ */
 import type { Communicator } from '../../comm/communicator.ts';
 import type { Refusal } from '../../comm/refusals.ts';
 import { RmaError } from '../../errors.ts';

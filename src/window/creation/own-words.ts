@@ -92,7 +92,10 @@ export function makeOwnWords(job: Job, size: number, flavor: Flavor, hints: Hint
   return { layout, block, atomics, free };
 }
 
-/** 64-bit words of a rank for the device's atomics: its lock and the stripes of its part; behind them the directory of a dynamic window. */
+/**
+ * 64-bit words of a rank for the device's atomics: its lock and the stripes of its part; behind them the directory of a
+ * dynamic window.
+ */
 function deviceWords(size: number, flavor: Flavor): number {
   return firstDirectoryWord(size) + (flavor === 'dynamic' ? directoryWords(size) : 0);
 }

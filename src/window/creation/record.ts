@@ -1,6 +1,6 @@
 /**
- * What each rank tells the others about its part when a window is made: one record of numbers a rank, all gathered by one
- * exchange. `FIELDS` is its only description; packing, reading and comparing follow from it.
+ * What each rank tells the others about its part when a window is made: one record of numbers a rank, all gathered by
+ * one exchange. `FIELDS` is its only description; packing, reading and comparing follow from it.
  *
  * Which fields travel depends on the provider alone, which is the same at all ranks: hints may differ until the records
  * have been compared, and a record must have one length.

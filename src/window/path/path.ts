@@ -3,8 +3,8 @@
  * one for updates, since these can differ; whoever moves bytes calls it, and asks nothing about providers, schemes or
  * mappings.
  *
- * The caller has checked everything that does not depend on the path: arguments, the epoch, the range. `at` is a byte of
- * the target's part (in a dynamic window: an address there) from which the places of `to` are counted.
+ * The caller has checked everything that does not depend on the path: arguments, the epoch, the range. `at` is a byte
+ * of the target's part (in a dynamic window: an address there) from which the places of `to` are counted.
  */
 import type { Operation } from '../../comm/operation.ts';
 import type { TypedArray } from '../../datatype/base.ts';

@@ -1,4 +1,6 @@
-/** The path of memory behind a device: work requests. They are complete when a flush or a synchronization has said so. */
+/**
+ * The path of memory behind a device: work requests. They are complete when a flush or a synchronization has said so.
+ */
 import { bytesOf, type TypedArray } from '../../datatype/base.ts';
 import type { Side } from '../../datatype/layout.ts';
 import type { RemoteRegion } from '../../transfer/regions.ts';

@@ -11,7 +11,9 @@ import { loadAcquire } from '../../memory-model.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
 
 export interface Signals {
-  /** Whether a signal needs the target's doing: it takes a receive, which the target posts when it calls the library. */
+  /**
+   * Whether a signal needs the target's doing: it takes a receive, which the target posts when it calls the library.
+   */
   readonly needTarget: boolean;
   /** Raises a rank's count, after everything that was issued to it by this way. */
   raise(rank: number): void;

@@ -32,7 +32,10 @@ for (let round = 0; round < rounds; round++) {
   else while (!addAll()) native.schedYield();
 }
 
-/** All hundred or none: if the stripe cannot be had for some milliseconds, because its holder does not run, nothing is done. */
+/**
+ * All hundred or none: if the stripe cannot be had for some milliseconds, because its holder does not run, nothing is
+ * done.
+ */
 function addAll(): boolean {
   const { FLOAT64 } = TypeCode;
   const none = undefined;

@@ -1,4 +1,7 @@
-/** A worker that uses the addon: maps, wakes, parks; then tells its parent, and goes on sleeping until it is terminated if told so. */
+/**
+ * A worker that uses the addon: maps, wakes, parks; then tells its parent, and goes on sleeping until it is terminated
+ * if told so.
+ */
 import { closeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import { addon } from '../../support/addon.ts';

@@ -1,6 +1,6 @@
 /**
- * Takes memory away from under the addon, which must go on with what it has pinned: in a process of its own, since what may go wrong is a signal. Needs
- * `--expose-gc`. Prints "ended well".
+ * Takes memory away from under the addon, which must go on with what it has pinned: in a process of its own, since what
+ * may go wrong is a signal. Needs `--expose-gc`. Prints "ended well".
  */
 import { TypeCode } from '../../../src/datatype/codes.ts';
 import { OpCode } from '../../../src/datatype/op.ts';

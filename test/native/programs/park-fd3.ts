@@ -1,6 +1,6 @@
 /**
- * Maps descriptor 3 and sleeps on word 0 with a parker. Prints "asleep", then the result of the sleep and the CPU time in
- * microseconds that the sleep took, all threads together.
+ * Maps descriptor 3 and sleeps on word 0 with a parker. Prints "asleep", then the result of the sleep and the CPU time
+ * in microseconds that the sleep took, all threads together.
  */
 import { addon } from '../../support/addon.ts';
 

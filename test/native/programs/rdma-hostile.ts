@@ -1,6 +1,7 @@
 /**
- * Calls what there is of RDMA in the addon with all kinds of arguments, in all orders, on a device that is only bookkeeping (native/test/fake_verbs.cc):
- * scripts/test-sanitize.mjs has it loaded as libibverbs, and AddressSanitizer look on. Each call returns, or throws an error that says what is wrong. Needs `--expose-gc`.
+ * Calls what there is of RDMA in the addon with all kinds of arguments, in all orders, on a device that is only
+ * bookkeeping (native/test/fake_verbs.cc): scripts/test-sanitize.mjs has it loaded as libibverbs, and AddressSanitizer
+ * look on. Each call returns, or throws an error that says what is wrong. Needs `--expose-gc`.
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';

@@ -1,4 +1,7 @@
-/** What accumulates move must arrive bit by bit, also what no arithmetic would leave as it is: NaNs, quiet and signalling, with whatever payload. */
+/**
+ * What accumulates move must arrive bit by bit, also what no arithmetic would leave as it is: NaNs, quiet and
+ * signalling, with whatever payload.
+ */
 import assert from 'node:assert/strict';
 import { Assert, Datatype, Op, type Window } from 'onesided';
 import type { Trial } from './requirement.ts';
@@ -8,7 +11,10 @@ interface Sample {
   readonly type: Datatype;
   readonly there: readonly number[];
   readonly comes: readonly number[];
-  /** An array over these words whose elements are of the type, if there is one: else the words go as bytes, with a layout. */
+  /**
+   * An array over these words whose elements are of the type, if there is one: else the words go as bytes, with a
+   * layout.
+   */
   readonly over?: (words: Uint32Array) => Float32Array | Float64Array;
 }
 

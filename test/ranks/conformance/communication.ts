@@ -122,7 +122,8 @@ requirement('12.3.4', 'elements without end, one upon the other, are refused bef
   }),
 );
 
-// ---- 12.3.1, 12.3.2: put and get --------------------------------------------------------------------------------------
+// ---- 12.3.1, 12.3.2: put and get
+// --------------------------------------------------------------------------------------
 
 requirement(
   '12.3.1',
@@ -298,9 +299,13 @@ requirement('12.3', 'origins may be views with an offset, and Buffers', 'mpich/p
   }),
 );
 
-// ---- 12.3.1: datatypes ------------------------------------------------------------------------------------------------
+// ---- 12.3.1: datatypes
+// ------------------------------------------------------------------------------------------------
 
-/** Everybody puts, everybody looks: the origin's elements with these numbers lie at these places of the target, in order. */
+/**
+ * Everybody puts, everybody looks: the origin's elements with these numbers lie at these places of the target, in
+ * order.
+ */
 async function puts(
   t: Trial,
   origin: { type: Datatype; count: number } | undefined,
@@ -486,7 +491,8 @@ requirement(
     }),
 );
 
-// ---- 12.3.4: accumulate -----------------------------------------------------------------------------------------------
+// ---- 12.3.4: accumulate
+// -----------------------------------------------------------------------------------------------
 
 requirement(
   '12.3.4',
@@ -704,11 +710,12 @@ requirement('12.3.4', 'only the predefined operations are taken', 'mpich-errors/
   ),
 );
 
-// ---- 12.3.4: getAccumulate --------------------------------------------------------------------------------------------
+// ---- 12.3.4: getAccumulate
+// --------------------------------------------------------------------------------------------
 
 /**
- * What all ranks have fetched from three elements, to which they have added 1, 10 and 2: each element has been seen in each of its states
- * once. Elements are atomic, calls are not, so the three need not fit together.
+ * What all ranks have fetched from three elements, to which they have added 1, 10 and 2: each element has been seen in
+ * each of its states once. Elements are atomic, calls are not, so the three need not fit together.
  */
 async function eachStateOnce(t: Trial, fetched: readonly Numbers[]): Promise<void> {
   const all = new Float64Array(t.size * fetched.length * 3);
@@ -890,7 +897,8 @@ requirement('12.3.4', 'a target layout may begin before the displacement', '', a
   }
 });
 
-// ---- 12.3.4: fetchAndOp, compareAndSwap -------------------------------------------------------------------------------
+// ---- 12.3.4: fetchAndOp, compareAndSwap
+// -------------------------------------------------------------------------------
 
 requirement(
   '12.3.4',
@@ -1032,7 +1040,8 @@ requirement(
   'a list that is built by compareAndSwap holds every element once',
   'mpich/linked_list mpich/linked_list_fop mpich/linked_list_lockall mpich/linked_list_bench_lock_all mpich/linked_list_bench_lock_shr mpich/linked_list_bench_lock_shr_nocheck',
   (t) =>
-    // At rank 0 the head; at each rank the successor of each of its elements. An element's name is 1 + 10 × rank + number.
+    // At rank 0 the head; at each rank the successor of each of its elements. An element's name is 1 + 10 × rank +
+    // number.
     t.window(Int32Array, 11, async (win) => {
       await lockedAll(t, win, async () => {
         for (let i = 0; i < 10; i++) {
@@ -1065,7 +1074,8 @@ requirement(
   'a queue lock made of atomic calls keeps all others out',
   'mpich/mutex_bench mpich/mutex_bench_shared mpich/mutex_bench_shm mpich/mutex_bench_shm_ordered mpich/mcs_mutex armci/test_mutex armci/test_mutex_rmw armci/test_mutex_contention armci/test_mutex_trylock',
   (t) =>
-    // MCS: at rank 0 the tail (0), and what is guarded (1); at each rank: blocked (2), next (3). Ranks are named from 1.
+    // MCS: at rank 0 the tail (0), and what is guarded (1); at each rank: blocked (2), next (3). Ranks are named from
+    // 1.
     t.window(Int32Array, 4, async (win) => {
       const me = Int32Array.of(t.rank + 1);
       const none = Int32Array.of(0);
@@ -1126,7 +1136,8 @@ requirement(
     }),
 );
 
-// ---- 12.3.5: requests -------------------------------------------------------------------------------------------------
+// ---- 12.3.5: requests
+// -------------------------------------------------------------------------------------------------
 
 requirement('12.3.5', 'rput is complete at the origin when its request is', 'mpich/rput_local_comp mpich/reqops', (t) =>
   t.window(Int32Array, 4, async (win) => {
@@ -1311,7 +1322,8 @@ requirement(
     }),
 );
 
-// ---- beyond the chapter -----------------------------------------------------------------------------------------------
+// ---- beyond the chapter
+// -----------------------------------------------------------------------------------------------
 
 requirement('beyond', 'putNotify raises a counter at the target after its data is visible', '', (t) =>
   t.window(Int32Array, 8, async (win) => {

@@ -1,6 +1,6 @@
 /**
- * MPI 4.1, 12.6: errors. An error handler is JavaScript's own: what goes wrong is thrown. What MPI calls erroneous is an error here, of MPI's class, and
- * has written nothing.
+ * MPI 4.1, 12.6: errors. An error handler is JavaScript's own: what goes wrong is thrown. What MPI calls erroneous is
+ * an error here, of MPI's class, and has written nothing.
  */
 import assert from 'node:assert/strict';
 import { Assert, Datatype, Lock, Op, Rank, RmaError, Window } from 'onesided';

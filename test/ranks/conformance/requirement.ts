@@ -1,4 +1,7 @@
-/** What the chapter requires, as data: a sentence, its section, and a function that all ranks run together to see that it holds. */
+/**
+ * What the chapter requires, as data: a sentence, its section, and a function that all ranks run together to see that
+ * it holds.
+ */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {

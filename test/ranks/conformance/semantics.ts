@@ -10,7 +10,8 @@ export const semantics = requirements;
 /** Between accesses of several ranks that shall come at the same time. */
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-// ---- 12.7 which accesses may come at the same time --------------------------------------------------------------------
+// ---- 12.7 which accesses may come at the same time
+// --------------------------------------------------------------------
 
 requirement(
   '12.7',
@@ -50,7 +51,8 @@ requirement(
     }),
 );
 
-// ---- 12.7.1 atomicity -------------------------------------------------------------------------------------------------
+// ---- 12.7.1 atomicity
+// -------------------------------------------------------------------------------------------------
 
 requirement(
   '12.7.1',
@@ -218,7 +220,8 @@ requirement(
     }),
 );
 
-// ---- 12.7.2 ordering --------------------------------------------------------------------------------------------------
+// ---- 12.7.2 ordering
+// --------------------------------------------------------------------------------------------------
 
 requirement(
   '12.7.2',
@@ -370,7 +373,8 @@ requirement('12.7.2', 'what two flushed puts have written is seen in their order
   }),
 );
 
-// ---- 12.7.3 progress --------------------------------------------------------------------------------------------------
+// ---- 12.7.3 progress
+// --------------------------------------------------------------------------------------------------
 
 requirement(
   '12.7.3',
@@ -381,7 +385,8 @@ requirement(
       await win.lockAll();
       await t.barrier();
       if (t.rank === 0) {
-        // Until all others have come through, or for some seconds where they cannot. No call of the library is made here.
+        // Until all others have come through, or for some seconds where they cannot. No call of the library is made
+        // here.
         const end = performance.now() + (t.info.lock === 'two-sided' ? 5000 : 60_000);
         if (!t.blocks) await t.comm.compute(5000);
         else while (Atomics.load(win.local, 0) < t.size - 1 && performance.now() < end);
@@ -475,7 +480,8 @@ requirement('12.7.3', 'waiting calls leave the event loop free', '', (t) =>
   }),
 );
 
-// ---- 12.7.4 compilers -------------------------------------------------------------------------------------------------
+// ---- 12.7.4 compilers
+// -------------------------------------------------------------------------------------------------
 
 requirement(
   '12.7.4',

@@ -4,8 +4,9 @@ import { type Communicator, init } from 'onesided';
 export type Cases = Record<string, (world: Communicator) => unknown>;
 
 /**
- * Runs all cases, or the one that `--only=NAME` names, or those whose names match `--matching=PATTERN`, and prints their names as one line of JSON, with the milliseconds each took. The error of a case that fails
- * says which one it was; being thrown, it ends the job with all that the others wait for.
+ * Runs all cases, or the one that `--only=NAME` names, or those whose names match `--matching=PATTERN`, and prints
+ * their names as one line of JSON, with the milliseconds each took. The error of a case that fails says which one it
+ * was; being thrown, it ends the job with all that the others wait for.
  */
 export async function runCases(cases: Cases): Promise<void> {
   const world = await init();

@@ -1,6 +1,8 @@
 /**
- * Schedules: one requirement of the conformance suite on a modelled fabric, on which what may be reordered is reordered by a seed. Messages of different connections overtake each other, what happens at one time happens in random
- * order, messages are lost and sent again. The same seed is the same schedule, whatever the machine, so one that finds something is repeated by its number.
+ * Schedules: one requirement of the conformance suite on a modelled fabric, on which what may be reordered is reordered
+ * by a seed. Messages of different connections overtake each other, what happens at one time happens in random order,
+ * messages are lost and sent again. The same seed is the same schedule, whatever the machine, so one that finds
+ * something is repeated by its number.
  */
 import type { WindowInfo } from 'onesided';
 import { type Fabric, type FaultOptions, loadFabric, runTasks } from 'onesided/fabrics';
@@ -15,7 +17,10 @@ export interface Schedule {
   readonly seed: number;
 }
 
-/** What the seed stands for: every fourth schedule is an orderly one, every fourth loses messages; the others delay them, more or less. Half of all place puts late. */
+/**
+ * What the seed stands for: every fourth schedule is an orderly one, every fourth loses messages; the others delay
+ * them, more or less. Half of all place puts late.
+ */
 function faultsOf(seed: number): { readonly order: 'ranks' | 'random'; readonly faults: FaultOptions } {
   const late = Math.floor(seed / 16) % 2 === 1 ? { placement: 20 } : {};
   switch (seed % 4) {

@@ -1,4 +1,7 @@
-/** Collectives during which one rank transfers a buffer: it is told so, the others are told who it was, and nobody waits for ever. */
+/**
+ * Collectives during which one rank transfers a buffer: it is told so, the others are told who it was, and nobody waits
+ * for ever.
+ */
 import { type Communicator, Op, type RmaError } from 'onesided';
 import { transfer } from './liars.ts';
 
@@ -24,7 +27,10 @@ const CALLS: Record<string, (comm: Communicator, ...arrays: Arrays) => Promise<v
 
 const LENGTHS = [12, 30_000];
 
-/** All calls, lengths, buffers and ranks, one after the other. @returns what was wrong at this rank, and how many calls the lost buffers ended */
+/**
+ * All calls, lengths, buffers and ranks, one after the other.
+ * @returns what was wrong at this rank, and how many calls the lost buffers ended
+ */
 export async function giveAway(world: Communicator): Promise<{ wrong: string[]; ended: number }> {
   const wrong: string[] = [];
   let ended = 0;

@@ -1,6 +1,6 @@
 /**
- * What the library's calls do, said once more in the plainest way: one element after the other, integers as `BigInt`s that are cut to
- * their width, datatypes as lists of offsets.
+ * What the library's calls do, said once more in the plainest way: one element after the other, integers as `BigInt`s
+ * that are cut to their width, datatypes as lists of offsets.
  */
 import { Datatype, Op, type TypedArray, type TypedArrayConstructor } from 'onesided';
 import type { Random } from './random.ts';
@@ -36,7 +36,10 @@ export function isAllowed(op: Op, base: BaseType): boolean {
 
 type Value = number | bigint;
 
-/** Random values: small ones, so that operations have something to say about equality and zero, and now and then the extremes. */
+/**
+ * Random values: small ones, so that operations have something to say about equality and zero, and now and then the
+ * extremes.
+ */
 export function randomValues(base: BaseType, length: number, random: Random): TypedArray {
   const values = new base.array(new ArrayBuffer(length * (base.bits / 8)));
   for (let i = 0; i < length; i++) setValue(values, i, randomValue(base, random));

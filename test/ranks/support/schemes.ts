@@ -1,6 +1,8 @@
 /**
- * What fences and locks promise whatever their scheme, as requirements for the explorer (`npm run explore -- --chapter=fences`, `--chapter=locks`): random programs, each held against what must come out. They are
- * for ranks that are tasks: virtual time passes where they compute, and what all of them have done is seen in one place.
+ * What fences and locks promise whatever their scheme, as requirements for the explorer
+ * (`npm run explore -- --chapter=fences`, `--chapter=locks`): random programs, each held against what must come out.
+ * They are for ranks that are tasks: virtual time passes where they compute, and what all of them have done is seen in
+ * one place.
  */
 import assert from 'node:assert/strict';
 import { Assert, Lock, Op, type Window, type WindowInfo } from 'onesided';
@@ -13,8 +15,10 @@ const LENGTHS = [1, 40, 700];
 const MOST = LENGTHS[LENGTHS.length - 1];
 
 /**
- * In each round, every rank puts to random others, reads what they had put in the round before, and adds to a counter, with a fence before and behind it. Its part has a place for each source, twice: what a round writes, the next
- * one reads. Behind each fence the owner compares all of its part: a put that came late is missing, one that came before its epoch was open is there too soon.
+ * In each round, every rank puts to random others, reads what they had put in the round before, and adds to a counter,
+ * with a fence before and behind it. Its part has a place for each source, twice: what a round writes, the next one
+ * reads. Behind each fence the owner compares all of its part: a put that came late is missing, one that came before
+ * its epoch was open is there too soon.
  */
 async function fences(t: Trial, info: WindowInfo): Promise<void> {
   const { rank, size, random, shared } = t;
@@ -76,7 +80,10 @@ async function fences(t: Trial, info: WindowInfo): Promise<void> {
   );
 }
 
-/** Who holds the lock of each rank's part, seen from outside: locks are held from the return of `lock` to the call of `unlock`. */
+/**
+ * Who holds the lock of each rank's part, seen from outside: locks are held from the return of `lock` to the call of
+ * `unlock`.
+ */
 class Holders {
   readonly #shared: number[];
   readonly #exclusive: number[];
@@ -115,8 +122,9 @@ const PATIENCE_MS = 400;
 let scene: Scene | undefined;
 
 /**
- * Every rank takes locks again and again until each has had so many: nobody is kept out by the others. Under an exclusive lock two words go up by one, in two steps with time between; under a shared one they are the same
- * at every look. Some give up soon.
+ * Every rank takes locks again and again until each has had so many: nobody is kept out by the others. Under an
+ * exclusive lock two words go up by one, in two steps with time between; under a shared one they are the same at every
+ * look. Some give up soon.
  */
 async function locks(t: Trial, info: WindowInfo): Promise<void> {
   const { rank, size, random } = t;
@@ -205,7 +213,10 @@ async function locks(t: Trial, info: WindowInfo): Promise<void> {
   );
 }
 
-/** Hands numbers on from rank to rank; whoever waits for one does so in its epoch, without a flush of its own or of the one before it. */
+/**
+ * Hands numbers on from rank to rank; whoever waits for one does so in its epoch, without a flush of its own or of the
+ * one before it.
+ */
 async function notifications(t: Trial, info: WindowInfo): Promise<void> {
   await t.window(
     Int32Array,

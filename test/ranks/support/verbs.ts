@@ -107,8 +107,9 @@ export async function connectAll(world: Communicator, options: MeshOptions = {})
 }
 
 /**
- * Polls until there is a completion, sleeping in between as a rank does: so that this also tests that no wake-up is lost. A sleep that nobody ends
- * fails, unless a request waits for its receiver, which is tried again every millisecond.
+ * Polls until there is a completion, sleeping in between as a rank does: so that this also tests that no wake-up is
+ * lost. A sleep that nobody ends fails, unless a request waits for its receiver, which is tried again every
+ * millisecond.
  * @returns how many completions there are in `cq.wc`
  */
 export async function pollOrSleep(context: Context, cq: CompletionQueue, max: number): Promise<number> {

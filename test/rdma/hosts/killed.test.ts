@@ -1,4 +1,7 @@
-/** Four ranks on two hosts, of which the second is switched off. Run on both of them, by `npm run test:rdma`; on the second one it does not end. */
+/**
+ * Four ranks on two hosts, of which the second is switched off. Run on both of them, by `npm run test:rdma`; on the
+ * second one it does not end.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, test } from 'vitest';
 import { endMembers, PROGRAM } from '../../robustness/members.ts';

@@ -32,12 +32,18 @@ export function ranks(program: string, ...args: string[]): Member[] {
   });
 }
 
-/** Asks who has started the guests: to pull the cable between them, to plug it in again, or to switch the second one off. */
+/**
+ * Asks who has started the guests: to pull the cable between them, to plug it in again, or to switch the second one
+ * off.
+ */
 export function please(what: 'unplug' | 'plug' | 'kill'): void {
   writeFileSync('/dev/console', `\nonesided-guest: please ${what}\n`);
 }
 
-/** All of this host's ranks are told that a rank has failed, the first of them one of the other host. One that is slower may learn of its neighbour's end, which that has come to by this. */
+/**
+ * All of this host's ranks are told that a rank has failed, the first of them one of the other host. One that is slower
+ * may learn of its neighbour's end, which that has come to by this.
+ */
 export async function expectLost(members: readonly Member[]): Promise<void> {
   const failures = await failuresOf(members);
   for (const { code } of failures) expect(code).toBe('ERR_RMA_RANK_FAILED');

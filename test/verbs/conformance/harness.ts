@@ -1,9 +1,9 @@
 /**
  * What the conformance suite runs on, and the small vocabulary that its topics are written in.
  *
- * A topic is a function of a `Suite`. It tests what the verbs promise, over any provider: it waits for completions instead of expecting
- * them at once, and asks limits and capabilities instead of assuming them. What a provider does not claim is skipped, and the test's
- * name says why.
+ * A topic is a function of a `Suite`. It tests what the verbs promise, over any provider: it waits for completions
+ * instead of expecting them at once, and asks limits and capabilities instead of assuming them. What a provider does
+ * not claim is skipped, and the test's name says why.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { type CompletionQueue, WcStatus, wcStatusName } from '../../../src/verbs/completion-queue.ts';

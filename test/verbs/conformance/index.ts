@@ -1,7 +1,8 @@
 /**
  * The conformance suite of the verbs: what every provider must do, whatever it is made of.
  *
- * Topics are ordered so that the first failure is the cause: objects, states, data, two-sided, errors, limits, waiting, claims, chance.
+ * Topics are ordered so that the first failure is the cause: objects, states, data, two-sided, errors, limits, waiting,
+ * claims, chance.
  */
 import { describe } from 'vitest';
 import { atomics } from './atomics.ts';

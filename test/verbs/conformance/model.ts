@@ -1,6 +1,7 @@
 /**
- * Random requests, valid and invalid, against a model of a dozen lines: which status each completes with, and every byte of both memories
- * after it. Not a byte may change that the model does not change. ONESIDED_SEED=N, with the seed of a failing run, repeats it.
+ * Random requests, valid and invalid, against a model of a dozen lines: which status each completes with, and every
+ * byte of both memories after it. Not a byte may change that the model does not change. ONESIDED_SEED=N, with the seed
+ * of a failing run, repeats it.
  */
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -84,7 +85,9 @@ interface Outcome {
   readonly memories: [Uint8Array, Uint8Array];
 }
 
-/** What a device says of a fault in its own memory: some do not tell a wrong key from a request that is wrong otherwise. */
+/**
+ * What a device says of a fault in its own memory: some do not tell a wrong key from a request that is wrong otherwise.
+ */
 const LOCAL_FAULTS: readonly number[] = [WcStatus.LOC_PROT_ERR, WcStatus.LOC_QP_OP_ERR];
 
 const SEND_FAULTS = [...LOCAL_FAULTS, WcStatus.REM_OP_ERR, WcStatus.REM_INV_REQ_ERR];
@@ -242,7 +245,8 @@ export function model({ check, device }: Suite): void {
         expect((loosely ? RECEIVE_FAULTS : expected.receiver).map(name)).toContain(received.status);
       }
       for (const [i, end] of [a, b].entries()) {
-        // On a network, a request that fails may have been carried out in part: what it was to change is undefined then.
+        // On a network, a request that fails may have been carried out in part: what it was to change is undefined
+        // then.
         if (immediateCompletion || !fails) expectBytes(end.bytes, expected.memories[i]);
         expectBytes(new Uint8Array(end.memory.buffer, BYTES, GUARD.length), GUARD);
       }

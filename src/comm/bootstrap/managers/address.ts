@@ -1,8 +1,10 @@
 /**
- * No process manager: every rank is told its rank, the size, and where rank 0 listens, by variables of the environment (containers, Kubernetes, a shell loop).
+ * No process manager: every rank is told its rank, the size, and where rank 0 listens, by variables of the environment
+ * (containers, Kubernetes, a shell loop).
  *
- * Rank 0 listens, the others connect, each sends its card, and when all have come rank 0 sends everybody all cards. The connections are TLS with a pre-shared key made of
- * the job's secret: both ends prove that they know it, and nobody else reads or writes what passes. A stranger does not get beyond the handshake.
+ * Rank 0 listens, the others connect, each sends its card, and when all have come rank 0 sends everybody all cards. The
+ * connections are TLS with a pre-shared key made of the job's secret: both ends prove that they know it, and nobody
+ * else reads or writes what passes. A stranger does not get beyond the handshake.
  */
 import { connect, createServer, type Server, type TLSSocket } from 'node:tls';
 import { RmaError, show } from '../../../errors.ts';
@@ -126,7 +128,8 @@ function gather(host: string, port: number, secret: string, own: Hello, { signal
     }
     if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
-    // The others' name for this host may be none of its own (a service's, a gateway's): it only says whether they are on this host.
+    // The others' name for this host may be none of its own (a service's, a gateway's): it only says whether they are
+    // on this host.
     server.listen(port, isLoopback(host) ? host : undefined);
   });
 }

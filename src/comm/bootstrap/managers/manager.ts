@@ -1,6 +1,7 @@
 /**
- * Whoever started this process as one of several, and passes a few bytes between them: `mpiexec` (PMI-1), `srun` (PMI-2), `mpirun` (PMIx), or the rank at an
- * address that all were given. Ranks need no more than that to find each other.
+ * Whoever started this process as one of several, and passes a few bytes between them: `mpiexec` (PMI-1), `srun`
+ * (PMI-2), `mpirun` (PMIx), or the rank at an address that all were given. Ranks need no more than that to find each
+ * other.
  */
 
 /** What ends the wait for the other ranks early. */
@@ -15,7 +16,8 @@ export interface ProcessManager {
   /** For messages: `mpiexec (PMI-1)`. */
   readonly name: string;
   /**
-   * Every rank's card, by rank. Collective, and the last thing that is asked of the manager: afterwards it has been said goodbye to.
+   * Every rank's card, by rank. Collective, and the last thing that is asked of the manager: afterwards it has been
+   * said goodbye to.
    * @param card at most {@link CARD_CHARACTERS} letters, digits, `-` and `_`
    */
   exchange(card: string, patience: Patience): Promise<string[]>;

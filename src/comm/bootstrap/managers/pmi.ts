@@ -1,9 +1,10 @@
 /**
- * PMI, versions 1 and 2, as a process speaks it to who started it: text over the socket that the environment names in `PMI_FD`. MPICH's `mpiexec` (Hydra) and its
- * relatives speak version 1, Slurm's `srun --mpi=pmi2` both.
+ * PMI, versions 1 and 2, as a process speaks it to who started it: text over the socket that the environment names in
+ * `PMI_FD`. MPICH's `mpiexec` (Hydra) and its relatives speak version 1, Slurm's `srun --mpi=pmi2` both.
  *
- * Version 1 is lines of `cmd=NAME key=value …`. Version 2 begins with such a line and goes on with messages of `cmd=NAME;key=value;…`, each after its length in
- * six characters. Both keep a space of keys and values that all ranks can read what others have put, once all have met at a fence.
+ * Version 1 is lines of `cmd=NAME key=value …`. Version 2 begins with such a line and goes on with messages of
+ * `cmd=NAME;key=value;…`, each after its length in six characters. Both keep a space of keys and values that all ranks
+ * can read what others have put, once all have met at a fence.
  */
 import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -29,7 +30,8 @@ export function findPmi(): ProcessManager | undefined {
       `init: PMI_RANK=${PMI_RANK} and PMI_SIZE=${PMI_SIZE} are not the rank and the size of a job`,
     );
   }
-  // Slurm says which job, Hydra need not. Either answers both versions, so a variable left over from an outer job does no harm.
+  // Slurm says which job, Hydra need not. Either answers both versions, so a variable left over from an outer job does
+  // no harm.
   const version = PMI_JOBID === undefined ? 1 : 2;
   const name = version === 1 ? 'mpiexec (PMI-1)' : 'srun (PMI-2)';
   return {
@@ -181,7 +183,10 @@ class Wire {
     this.#socket.destroy();
   }
 
-  /** @param find where the wanted piece begins and ends in what has come, and where the next one begins; nothing if it has not come whole */
+  /**
+   * @param find where the wanted piece begins and ends in what has come, and where the next one begins; nothing if it
+   * has not come whole
+   */
   async #take(find: (text: string) => [number, number, number] | undefined): Promise<string> {
     for (;;) {
       const found = find(this.#text);

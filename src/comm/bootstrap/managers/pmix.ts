@@ -1,4 +1,7 @@
-/** PMIx, spoken by libpmix: Open MPI's `mpirun`, and `srun --mpi=pmix`. The environment names the job in `PMIX_NAMESPACE`. */
+/**
+ * PMIx, spoken by libpmix: Open MPI's `mpirun`, and `srun --mpi=pmix`. The environment names the job in
+ * `PMIX_NAMESPACE`.
+ */
 import { RmaError } from '../../../errors.ts';
 import type { Native } from '../../../native.ts';
 import { type ProcessManager, removeVariables } from './manager.ts';

@@ -1,6 +1,6 @@
 /**
- * `Window.allocateShared`: parts that all ranks load and store. Without the hint `alloc_shared_noncontig` they lie right
- * behind each other in memory that the first rank allocates.
+ * `Window.allocateShared`: parts that all ranks load and store. Without the hint `alloc_shared_noncontig` they lie
+ * right behind each other in memory that the first rank allocates.
  */
 import type { Communicator } from '../../../comm/communicator.ts';
 import type { TypedArrayConstructor } from '../../../datatype/base.ts';

@@ -1,7 +1,7 @@
 /**
  * Checks that imports only go downwards (docs/architecture.md). Imports of types count too, except in programs.
  *
- *     node scripts/check-floors.mjs
+ *     node scripts/check-layers.mjs
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
@@ -21,7 +21,7 @@ const ground = [
   'version.ts',
 ];
 /** Each folder of src/, and what it may import besides itself. From the ground up. */
-const FLOORS = {
+const LAYERS = {
   ...Object.fromEntries(ground.map((file) => [file, ground])),
   datatype: ground,
   verbs: ground,
@@ -35,7 +35,7 @@ const FLOORS = {
   launcher: [...ground, 'providers', 'comm', 'trace'],
   cli: [...ground, 'providers', 'launcher', 'trace', 'index.ts'],
 };
-/** What the package exports: may import every floor, and is imported by programs only. */
+/** What the package exports: may import every layer, and is imported by programs only. */
 const ENTRIES = ['index.ts', 'structures/index.ts', 'verbs/index.ts', 'fabrics/index.ts'];
 /** Folders that see the package as its users do, by its name; types they may take from anywhere. */
 const PROGRAMS = ['bench', 'examples', 'test/ranks'];
@@ -51,8 +51,8 @@ for (const file of sources('src')) {
   for (const target of imports(join('src', file))) {
     const to = relative('src', target).split(sep);
     if (to[0] === '..') wrong.push(`src/${file} imports ${target}, which is not in src/`);
-    else if (to[0] !== folder && !(FLOORS[folder] ?? []).includes(to[0])) {
-      wrong.push(`src/${file} imports ${target}: ${folder} stands on ${(FLOORS[folder] ?? ['nothing']).join(', ')}`);
+    else if (to[0] !== folder && !(LAYERS[folder] ?? []).includes(to[0])) {
+      wrong.push(`src/${file} imports ${target}: ${folder} stands on ${(LAYERS[folder] ?? ['nothing']).join(', ')}`);
     }
   }
 }
