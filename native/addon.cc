@@ -4,7 +4,7 @@
 #include "accumulate.h"
 #include "copy.h"
 #include "futex.h"
-#include "lent_memory.h"
+#include "remapped_memory.h"
 #include "memory.h"
 #include "parker.h"
 #include "pmix.h"
@@ -18,7 +18,7 @@ namespace {
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("version", Napi::String::New(env, ONESIDED_VERSION));
   onesided::exportMemory(env, exports);
-  onesided::exportLentMemory(env, exports);
+  onesided::exportRemappedMemory(env, exports);
   onesided::exportFutex(env, exports);
   onesided::exportParker(env, exports);
   onesided::exportPmix(env, exports);

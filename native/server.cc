@@ -41,7 +41,7 @@
 #include "accumulate.h"
 #include "arguments.h"
 #include "futex.h"
-#include "lent_memory.h"
+#include "remapped_memory.h"
 #include "pin.h"
 
 namespace onesided {

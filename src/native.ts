@@ -209,24 +209,24 @@ export interface Native {
   /** Gives the memory of a range back; it reads as zeros then, in every mapping. */
   memoryPunch(fd: number, byteOffset: number, bytes: number): void;
   /**
-   * Whether an `ArrayBuffer` of this program's own can be lent: nothing else stands in its pages
-   * (native/lent_memory.cc).
+   * Whether an `ArrayBuffer` of this program's own can be remapped: nothing else stands in its pages
+   * (native/remapped_memory.cc).
    * @returns the bytes of these pages, and how many of them stand before the buffer's first
    */
-  memoryLendable(buffer: ArrayBuffer): readonly [pageBytes: number, before: number] | undefined;
+  memoryRemappable(buffer: ArrayBuffer): readonly [pageBytes: number, before: number] | undefined;
   /**
    * Exchanges the pages of such a buffer for a range of a memory file that is zero so far, and copies what was in them:
    * whoever maps the range sees the buffer. Costs about 0.4 ns a byte that is not zero. Nobody but this thread may be
    * storing there meanwhile; what a `Server` has is refused.
    * @returns a number for `memoryReclaim`
    */
-  memoryLend(fd: number, byteOffset: number, buffer: ArrayBuffer): number;
+  memoryRemap(fd: number, byteOffset: number, buffer: ArrayBuffer): number;
   /**
    * Makes the memory private again.
    * @returns false if it stays as it is: its buffer was detached, so that another thread may have it, a `Server` has
    * it, or there was no memory
    */
-  memoryReclaim(lent: number): boolean;
+  memoryReclaim(remapped: number): boolean;
 
   /**
    * Blocks this thread while `words[index] === expected`, for at most `timeoutMs` (0 or more, or `Infinity`).

@@ -13,8 +13,8 @@
  * the same range has another handle. What a peer has read about a queue pair or a region before it was destroyed leads
  * nowhere afterwards.
  *
- * Large memory of the program's own can be lent: its pages are exchanged for such a range, below its `ArrayBuffer`,
- * until that is freed (native/lent_memory.cc).
+ * Large memory of the program's own can be remapped: its pages are exchanged for such a range, below its `ArrayBuffer`,
+ * until that is freed (native/remapped_memory.cc).
  *
  * A peer opens the heap as /proc/PID/fd/N, which the kernel allows to the same user only, for as long as it takes to
  * map or to say that it has unmapped.
@@ -60,19 +60,19 @@ export interface HeapAddress {
 }
 
 /** For trying the other ways to memory of a program's own. */
-const NEVER_LEND = process.env['ONESIDED_NO_LENDING'] === '1';
+const NEVER_REMAP = process.env['ONESIDED_NO_REMAPPING'] === '1';
 
-/** Lending copies the whole buffer, so at least this much of it must be wanted. */
-const LEND_FROM = 1 / 4;
+/** Remapping copies the whole buffer, so at least this much of it must be wanted. */
+const REMAP_FROM = 1 / 4;
 
 /** Memory that was not allocated here. */
-interface Lent {
+interface Remapped {
   readonly allocation: Allocation;
   /** For `memoryReclaim`. */
   readonly number: number;
   /** Of all its pages. */
   readonly pageBytes: number;
-  /** How many times it is lent. */
+  /** How many windows and regions use it. */
   users: number;
 }
 
@@ -100,7 +100,7 @@ export class ProcessHeap {
   /** How many attachments this process has of an allocation, by member and handle. */
   readonly #attachments = new Map<string, number>();
   readonly #live = new Map<number, Allocation>();
-  readonly #lent = new Map<ArrayBuffer, Lent>();
+  readonly #remapped = new Map<ArrayBuffer, Remapped>();
   #closed = false;
 
   /**
@@ -252,25 +252,25 @@ export class ProcessHeap {
   }
 
   /**
-   * Lets others map memory of the program's own, where it stands; `undefined` if its pages cannot be lent, or only
+   * Lets others map memory of the program's own, where it stands; `undefined` if its pages cannot be remapped, or only
    * `bytes` of many are wanted. `free` ends that, once for each call.
    */
-  lend(buffer: ArrayBuffer, bytes: number): Allocation | undefined {
-    const known = this.#lent.get(buffer);
+  remap(buffer: ArrayBuffer, bytes: number): Allocation | undefined {
+    const known = this.#remapped.get(buffer);
     if (known !== undefined) {
       known.users++;
       return known.allocation;
     }
     const byteLength = bytesIn(buffer);
-    if (NEVER_LEND || bytes < LEND_FROM * byteLength || !this.#hasRoom(byteLength)) return undefined;
-    const lendable = this.#native.memoryLendable(buffer);
-    if (lendable === undefined) return undefined;
-    const [pageBytes, before] = lendable;
+    if (NEVER_REMAP || bytes < REMAP_FROM * byteLength || !this.#hasRoom(byteLength)) return undefined;
+    const pages = this.#native.memoryRemappable(buffer);
+    if (pages === undefined) return undefined;
+    const [pageBytes, before] = pages;
     let handle: number | undefined;
     let number: number;
     try {
       handle = this.#takeRange(pageBytes, byteLength, before);
-      number = this.#native.memoryLend(this.address.fd, this.#offsetOf(handle), buffer);
+      number = this.#native.memoryRemap(this.address.fd, this.#offsetOf(handle), buffer);
     } catch {
       // No room for a copy: there are other ways to this memory. The range is empty, or its pages are the buffer's;
       // what was said about it goes.
@@ -279,16 +279,16 @@ export class ProcessHeap {
     }
     this.#inUse += byteLength;
     const allocation: Allocation = { buffer, handle, byteLength };
-    this.#lent.set(buffer, { allocation, number, pageBytes, users: 1 });
+    this.#remapped.set(buffer, { allocation, number, pageBytes, users: 1 });
     return allocation;
   }
 
   free(allocation: Allocation): void {
     if (this.#closed) return;
     const { handle, byteLength, buffer } = allocation;
-    const lent = this.#lent.get(buffer as ArrayBuffer);
-    if (lent?.allocation === allocation) {
-      if (--lent.users === 0) this.#reclaim(lent);
+    const remapped = this.#remapped.get(buffer as ArrayBuffer);
+    if (remapped?.allocation === allocation) {
+      if (--remapped.users === 0) this.#reclaim(remapped);
     } else if (this.#live.delete(handle)) {
       this.#inUse -= byteLength;
       // Not if the program has transferred the buffer: then it has the memory still.
@@ -296,9 +296,9 @@ export class ProcessHeap {
     }
   }
 
-  #reclaim({ allocation, number, pageBytes }: Lent): void {
+  #reclaim({ allocation, number, pageBytes }: Remapped): void {
     const { handle, byteLength, buffer } = allocation;
-    this.#lent.delete(buffer as ArrayBuffer);
+    this.#remapped.delete(buffer as ArrayBuffer);
     // If it could not be exchanged, the file's pages are still its memory.
     if (!this.#native.memoryReclaim(number)) return;
     this.#inUse -= byteLength;
@@ -382,7 +382,7 @@ export class ProcessHeap {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    for (const lent of this.#lent.values()) this.#reclaim(lent);
+    for (const remapped of this.#remapped.values()) this.#reclaim(remapped);
     for (const { buffer } of this.#live.values()) this.#native.memoryUnmap(buffer as ArrayBuffer);
     this.#live.clear();
     closeSync(this.address.fd);

@@ -98,7 +98,7 @@ export class Registrations {
   }
 
   /** The part is an origin without a registration of its own, if its region is the whole of its buffer. */
-  lendPart(buffer: ArrayBufferLike, region: MemoryRegion): void {
+  keepPart(buffer: ArrayBufferLike, region: MemoryRegion): void {
     this.#part = { buffer, region };
     this.#keepPart();
   }

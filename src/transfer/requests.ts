@@ -933,7 +933,7 @@ export class RequestTransfer {
   }
 
   /** The part is an origin without a registration of its own, if its region is the whole of its buffer. */
-  lendPart(buffer: ArrayBufferLike, region: MemoryRegion): void {
-    this.#registrations.lendPart(buffer, region);
+  keepPart(buffer: ArrayBufferLike, region: MemoryRegion): void {
+    this.#registrations.keepPart(buffer, region);
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Access to memory that is a rank's own and not the library's: a plain `ArrayBuffer`, a `Buffer`, in the middle of the
- * owner's heap. Nobody else can map it. (What has pages for itself is lent instead, and mapped: process-heap.ts.)
+ * owner's heap. Nobody else can map it. (What has pages for itself is remapped instead, and mapped: process-heap.ts.)
  *
  * Put and get are copies by the kernel (cross-memory attach), or, between threads, the same call within the process:
  * complete, here and there, when they return; some 0.5 µs a call and 0.1 ns a byte. Where processes may not be attached

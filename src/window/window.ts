@@ -158,8 +158,8 @@ export class Window<T extends TypedArray = TypedArray> {
    * `SharedArrayBuffer`s; if they are processes, also for large `ArrayBuffer`s. These are the ones that occupy whole
    * pages, usually from 128 KiB on. They are copied once when the window is created (0.7 ns per byte that is not zero)
    * and once when it is freed; no asynchronous read into one may be in progress at that time
-   * (docs/decisions/026-lent-memory.md). For other memory, a put or get is one system call, about 0.5 µs and 0.1 ns per
-   * byte, and a thread of the owner's process executes each accumulate, about 10 µs for 8 KiB; all of these are
+   * (docs/decisions/026-remapped-memory.md). For other memory, a put or get is one system call, about 0.5 µs and 0.1 ns
+   * per byte, and a thread of the owner's process executes each accumulate, about 10 µs for 8 KiB; all of these are
    * complete when the call returns. The owner accesses its own memory by loads and stores. Atomic calls require
    * elements that are aligned in memory.
    *

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, readFileSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { addon, LENDS, mappedWords } from '../support/addon.ts';
+import { addon, mappedWords, REMAPS } from '../support/addon.ts';
 import { runProgram } from '../support/children.ts';
 
 const native = addon();
@@ -165,34 +165,34 @@ describe('memoryUnmap', () => {
 /** So many bytes get pages of their own, unless they fit into what was freed before. */
 const LARGE = 40 * 1024 * 1024;
 
-describe.runIf(LENDS)('memory of the program itself', () => {
+describe.runIf(REMAPS)('memory of the program itself', () => {
   /** What was freed before is used up by and by. */
   function lendableBuffer(): ArrayBuffer {
     const held: ArrayBuffer[] = [];
     for (let i = 0; i < 50; i++) {
       const buffer = new ArrayBuffer(LARGE);
-      if (native.memoryLendable(buffer) !== undefined) return buffer;
+      if (native.memoryRemappable(buffer) !== undefined) return buffer;
       held.push(buffer);
     }
-    throw new Error(`none of ${held.length} buffers can be lent`);
+    throw new Error(`none of ${held.length} buffers can be remapped`);
   }
 
-  /** A buffer with a few bytes in it, lent, and its file mapped a second time. */
-  function lend() {
+  /** A buffer with a few bytes in it, remapped, and its file mapped a second time. */
+  function remap() {
     const buffer = lendableBuffer();
     const own = new Uint8Array(buffer);
     const places = [0, 1, 4079, 4080, 4096, 1 << 20, (1 << 25) - 17, (1 << 25) - 16, (1 << 25) + 5000, LARGE - 1];
     for (const [i, at] of places.entries()) own[at] = i + 1;
-    const [bytes, before] = native.memoryLendable(buffer)!;
+    const [bytes, before] = native.memoryRemappable(buffer)!;
     const fd = file(bytes + PAGE);
-    const number = native.memoryLend(fd, PAGE, buffer);
+    const number = native.memoryRemap(fd, PAGE, buffer);
     const other = new Uint8Array(native.memoryMap(fd, PAGE, before + LARGE, before));
     expect(other.byteLength).toBe(LARGE);
     return { buffer, own, places, fd, number, other };
   }
 
-  it('is lent where it stands, and taken back with what is in it then', () => {
-    const { buffer, own, places, fd, number, other } = lend();
+  it('is remapped where it stands, and taken back with what is in it then', () => {
+    const { buffer, own, places, fd, number, other } = remap();
     const sum = (bytes: Uint8Array): number => {
       let total = 0;
       for (let i = 0; i < bytes.length; i++) total += bytes[i];
@@ -206,10 +206,10 @@ describe.runIf(LENDS)('memory of the program itself', () => {
     other[LARGE - 2] = 9;
     expect([other[77], own[LARGE - 2]]).toEqual([7, 9]);
     // Once, and not by who has only mapped it.
-    expect(native.memoryLendable(other.buffer)).toBeUndefined();
-    expect(() => native.memoryLend(fd, PAGE, other.buffer)).toThrow(/cannot be lent/);
-    expect(native.memoryLendable(buffer)).toBeUndefined();
-    expect(() => native.memoryLend(fd, PAGE, buffer)).toThrow(/already lent/);
+    expect(native.memoryRemappable(other.buffer)).toBeUndefined();
+    expect(() => native.memoryRemap(fd, PAGE, other.buffer)).toThrow(/cannot be remapped/);
+    expect(native.memoryRemappable(buffer)).toBeUndefined();
+    expect(() => native.memoryRemap(fd, PAGE, buffer)).toThrow(/already remapped/);
 
     expect(native.memoryReclaim(number)).toBe(true);
     expect(places.map((at) => own[at])).toEqual(places.map((_, i) => i + 1));
@@ -217,22 +217,22 @@ describe.runIf(LENDS)('memory of the program itself', () => {
     expect(sum(other)).toBe(0);
     own[5] = 5;
     expect(other[5]).toBe(0);
-    expect(() => native.memoryReclaim(number)).toThrow(/is not the number of lent memory/);
+    expect(() => native.memoryReclaim(number)).toThrow(/is not the number of remapped memory/);
     // And again.
-    expect(native.memoryLendable(buffer)).toBeDefined();
+    expect(native.memoryRemappable(buffer)).toBeDefined();
     closeSync(fd);
   });
 
   it('takes memory only for what is in it', () => {
-    const { fd, number } = lend();
+    const { fd, number } = remap();
     expect(fstatSync(fd).blocks * 512).toBeLessThan(64 * PAGE);
     native.memoryReclaim(number);
     expect(fstatSync(fd).blocks).toBe(0);
     closeSync(fd);
   });
 
-  it('stays lent when its buffer was transferred, since another thread may have it', () => {
-    const { buffer, fd, number, other } = lend();
+  it('stays remapped when its buffer was transferred, since another thread may have it', () => {
+    const { buffer, fd, number, other } = remap();
     const elsewhere = new Uint8Array(structuredClone(buffer, { transfer: [buffer] }));
     expect(native.memoryReclaim(number)).toBe(false);
     elsewhere[99] = 99;
@@ -243,24 +243,24 @@ describe.runIf(LENDS)('memory of the program itself', () => {
   it('stays where it is as long as others reach it by its address', () => {
     const words = new Int32Array(new SharedArrayBuffer(1 << 20));
     const server = new native.Server(words, 1);
-    const { buffer, fd, number, own } = lend();
+    const { buffer, fd, number, own } = remap();
     const part = server.add(new Uint8Array(buffer, 10_000, 8));
     expect(native.memoryReclaim(number)).toBe(false);
-    expect(native.memoryLendable(buffer)).toBeUndefined();
-    expect(() => native.memoryLend(fd, PAGE, buffer)).toThrow(/by their addresses/);
+    expect(native.memoryRemappable(buffer)).toBeUndefined();
+    expect(() => native.memoryRemap(fd, PAGE, buffer)).toThrow(/by their addresses/);
     server.remove(part);
-    expect(native.memoryLendable(buffer)).toBeDefined();
+    expect(native.memoryRemappable(buffer)).toBeDefined();
     expect(own[1 << 20]).toBe(6);
 
     const other = lendableBuffer();
     server.add(new Uint8Array(other, LARGE - 8));
-    expect(native.memoryLendable(other)).toBeUndefined();
+    expect(native.memoryRemappable(other)).toBeUndefined();
     server.close();
-    expect(native.memoryLendable(other)).toBeDefined();
+    expect(native.memoryRemappable(other)).toBeDefined();
     closeSync(fd);
   });
 
-  it("is not lent if it shares its pages, or is not the allocator's", () => {
+  it("is not remapped if it shares its pages, or is not the allocator's", () => {
     const fd = file(2 * PAGE);
     const { Memory } = (
       globalThis as unknown as { WebAssembly: { Memory: new (size: object) => { buffer: ArrayBuffer } } }
@@ -276,12 +276,12 @@ describe.runIf(LENDS)('memory of the program itself', () => {
       detached,
     ];
     for (const buffer of buffers) {
-      expect(native.memoryLendable(buffer)).toBeUndefined();
-      expect(() => native.memoryLend(fd, 0, buffer)).toThrow(RangeError);
+      expect(native.memoryRemappable(buffer)).toBeUndefined();
+      expect(() => native.memoryRemap(fd, 0, buffer)).toThrow(RangeError);
     }
     const large = lendableBuffer();
-    expect(() => native.memoryLend(fd, 0, large)).toThrow(/room/);
-    expect(() => native.memoryLendable(new SharedArrayBuffer(LARGE) as unknown as ArrayBuffer)).toThrow(TypeError);
+    expect(() => native.memoryRemap(fd, 0, large)).toThrow(/room/);
+    expect(() => native.memoryRemappable(new SharedArrayBuffer(LARGE) as unknown as ArrayBuffer)).toThrow(TypeError);
     closeSync(fd);
   });
 });

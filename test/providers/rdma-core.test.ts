@@ -469,7 +469,7 @@ describe('what a window takes of a device', () => {
     const { device, context, pd, transfer } = open();
     const memory = context.allocateMemory(4096);
     const region = pd.registerMemory(memory, 0, 4096, Access.LOCAL_WRITE | Access.REMOTE_WRITE);
-    transfer.lendPart(memory.buffer, region);
+    transfer.keepPart(memory.buffer, region);
     put(transfer, new Uint8Array(memory.buffer, 0, 2048));
     put(transfer, new Uint8Array(4096));
     expect(device.left['mr']).toBe(2);

@@ -2,8 +2,8 @@
  * Windows over memory that is not the library's: plain buffers, `Buffer`s, views that begin anywhere, shared buffers,
  * and some of each. The ranks reach it while its owner does something else.
  *
- * `--seed=N`; `--large=yes` for buffers so large that their pages can be lent, with `--lent=no` if they are not;
- * `--plain=no` where there is no addon, and only shared buffers can be reached.
+ * `--seed=N`; `--large=yes` for buffers so large that their pages can be remapped, with `--remapped=no` if they are
+ * not; `--plain=no` where there is no addon, and only shared buffers can be reached.
  */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, type TypedArray, Window, type WindowInfo } from 'onesided';
@@ -16,7 +16,7 @@ const plain = argument('plain') !== 'no';
 /** Whoever starts this has told the allocator that such pieces are to have pages of their own. */
 const LARGE = 1024 * 1024;
 const large = argument('large') === 'yes';
-const lends = large && argument('lent') !== 'no';
+const remaps = large && argument('remapped') !== 'no';
 const INFOS: readonly WindowInfo[] = [{ fence: 'immediate' }, { fence: 'remote-notify' }];
 
 /** Four pages of 64 KiB. */
@@ -335,18 +335,19 @@ async function detached(world: Communicator, info: WindowInfo): Promise<void> {
 }
 
 /**
- * Others load and store what is lent; when the window is gone, its owner has it for itself, with what they have stored.
+ * Others load and store what is remapped; when the window is gone, its owner has it for itself, with what they have
+ * stored.
  */
-async function lent(world: Communicator, info: WindowInfo): Promise<void> {
+async function remapped(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
-  if (!lends || size === 1 || info.fence !== 'immediate') return;
+  if (!remaps || size === 1 || info.fence !== 'immediate') return;
   const before = Float64Array.from({ length: 1000 }, (_, i) => 1000 * rank + i);
   const local = new Float64Array(plainBuffer(LARGE));
   local.set(before, 3);
   const target = (rank + 1) % size;
   for (let round = 1; round < 4; round++) {
     const win = await Window.create(world, local, { info });
-    // It is lent already, so a small part of it is, too.
+    // It is remapped already, so a small part of it is, too.
     const other = await Window.create(world, local.subarray(3, 1003), { info });
     const part = win.sharedQuery(target);
     assert.equal(part.length, local.length);
@@ -412,7 +413,7 @@ async function refusals(world: Communicator, info: WindowInfo): Promise<void> {
   refused('ERR_RMA_RANGE', () => win.put(new Uint8Array(2), target, local.length - 1));
   refused('ERR_RMA_RANGE', () => win.get(new Uint8Array(1), target, local.length));
   refused('ERR_OP', () => win.accumulate(Uint8Array.of(1), target, 0, 'SUM' as never));
-  if (plain && !lends && target !== rank) refused('ERR_RMA_SHARED', () => win.sharedQuery(target));
+  if (plain && !remaps && target !== rank) refused('ERR_RMA_SHARED', () => win.sharedQuery(target));
   win.accumulate(Float64Array.of(1.5), target, 7, Op.SUM);
   win.put(Float64Array.of(2.5), target, 16 - 1);
   await win.fence(Assert.NO_SUCCEED);
@@ -445,7 +446,7 @@ const CASES: Record<string, Case> = {
   mixed,
   overlapping,
   detached,
-  lent,
+  remapped,
   refusals,
 };
 

@@ -17,10 +17,10 @@ export function mappedWords(words: number): { fd: number; table: Int32Array } {
 }
 
 /**
- * Whether large memory of the program's own has to be lent: the allocator is glibc's, and not a sanitizer's
+ * Whether large memory of the program's own has to be remapped: the allocator is glibc's, and not a sanitizer's
  * (scripts/test-sanitize.mjs).
  */
-export const LENDS =
+export const REMAPS =
   process.env['ONESIDED_SANITIZED_ADDON'] === undefined &&
   (process.report.getReport() as unknown as { header: { glibcVersionRuntime?: string } }).header.glibcVersionRuntime !==
     undefined;

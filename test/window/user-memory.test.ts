@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native.ts';
-import { LENDS } from '../support/addon.ts';
+import { REMAPS } from '../support/addon.ts';
 import { RANK_KINDS, rankRuns, runRanks, seedOfRun } from '../support/ranks.ts';
 
 interface Done {
@@ -30,14 +30,14 @@ describe('windows over memory that is not from the library', () => {
   /** Pieces of 128 KiB and more get pages of their own, whatever was freed before. */
   const allocator = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' };
   for (const size of [2, 3, 4]) {
-    test.skipIf(loadNative() === undefined || !LENDS)(
-      `on ${size} processes whose memory has pages of its own, which are lent`,
+    test.skipIf(loadNative() === undefined || !REMAPS)(
+      `on ${size} processes whose memory has pages of its own, which are remapped`,
       () => run('processes', size, allocator, ['--large=yes']),
     );
   }
 
-  test.skipIf(loadNative() === undefined)('where these are not lent, the kernel copies', () =>
-    run('processes', 3, { ...allocator, ONESIDED_NO_LENDING: '1' }, ['--large=yes', '--lent=no']),
+  test.skipIf(loadNative() === undefined)('where these are not remapped, the kernel copies', () =>
+    run('processes', 3, { ...allocator, ONESIDED_NO_REMAPPING: '1' }, ['--large=yes', '--remapped=no']),
   );
 
   for (const size of [2, 4]) {

@@ -53,7 +53,7 @@ class ProcessFabric implements Fabric {
 
   adopt(buffer: ArrayBufferLike, bytes: number): Allocation | undefined {
     this.#mustBeOpen('adopt');
-    return buffer instanceof ArrayBuffer ? this.#heap.lend(buffer, bytes) : undefined;
+    return buffer instanceof ArrayBuffer ? this.#heap.remap(buffer, bytes) : undefined;
   }
 
   free(allocation: Allocation): void {

@@ -69,7 +69,7 @@ export function* makeWire(
     wire = make();
     wire.connectLater(meetingOf(comm, space, job.tasks.meetings), group.worldRanks, regions);
   }
-  if (region !== undefined && offer.local.byteOffset === 0) wire.lendPart(offer.local.buffer, region);
+  if (region !== undefined && offer.local.byteOffset === 0) wire.keepPart(offer.local.buffer, region);
   if (loadStore) return { wire };
   const failed = (): number => {
     const failure = job.failure();

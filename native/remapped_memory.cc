@@ -1,24 +1,24 @@
 // A plain ArrayBuffer is private memory of its process, and no other process can map it. But its pages can be exchanged
-// below it: `memoryLend` copies what is in them to a memory file, and maps the file at the same addresses. Nobody in
+// below it: `memoryRemap` copies what is in them to a memory file, and maps the file at the same addresses. Nobody in
 // this process notices; others map the file. `memoryReclaim` puts private pages back.
 //
-// A page is lent as a whole, so nothing else may stand in it: another thread could store there between the copy and the
-// exchange, and its store would be lost. The C library's allocator gives large pieces pages of their own (glibc: 128
-// KiB and more, and fewer of them the more large ones were freed), and says so in the two words before the memory: 0,
-// and the bytes of these pages with IS_MMAPPED set. Only what is exactly so is lent. In other memory (small pieces,
-// pieces that the allocator has cut out of what was freed, WebAssembly's, another allocator's) these words are
+// A page is remapped as a whole, so nothing else may stand in it: another thread could store there between the copy and
+// the exchange, and its store would be lost. The C library's allocator gives large pieces pages of their own (glibc:
+// 128 KiB and more, and fewer of them the more large ones were freed), and says so in the two words before the memory:
+// 0, and the bytes of these pages with IS_MMAPPED set. Only what is exactly so is remapped. In other memory (small
+// pieces, pieces that the allocator has cut out of what was freed, WebAssembly's, another allocator's) these words are
 // something else, or memory does not begin behind them. `SharedArrayBuffer`s are not even looked at.
 //
 // The array's own bytes are touched by its thread, which is in this call. Two exceptions: what other ranks store there
-// by its address, so that memory which is reached that way is neither lent nor taken back (`servedBegins`); and what
-// the program has set going (fs, crypto.randomFill, threads of an addon whose memory this is): it must not make or free
-// a window of it before that has ended, since what arrives between copy and exchange is lost.
+// by its address, so that memory which is reached that way is neither remapped nor taken back (`servedBegins`); and
+// what the program has set going (fs, crypto.randomFill, threads of an addon whose memory this is): it must not make or
+// free a window of it before that has ended, since what arrives between copy and exchange is lost.
 //
-// `free` of such memory is one munmap of the pages that the words name. That is right for lent pages, too, so whoever
-// forgets to reclaim loses nothing. The memory is pinned (pin.h) as long as it is lent: if its buffer is transferred,
-// others still reach it. It is not exchanged again then, since another thread may be storing there.
+// `free` of such memory is one munmap of the pages that the words name. That is right for remapped pages, too, so
+// whoever forgets to reclaim loses nothing. The memory is pinned (pin.h) as long as it is remapped: if its buffer is
+// transferred, others still reach it. It is not exchanged again then, since another thread may be storing there.
 
-#include "lent_memory.h"
+#include "remapped_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -44,11 +44,11 @@ constexpr uintptr_t kHeader = 2 * sizeof(size_t);
 constexpr size_t kFlags = 7;
 constexpr size_t kIsMapped = 2;
 
-// Where pages begin that are lent, by whatever thread: they are not lent a second time.
-std::mutex lentMutex;
-std::set<uintptr_t>* const lentPages = new std::set<uintptr_t>;
+// Where pages begin that are remapped, by whatever thread: they are not remapped a second time.
+std::mutex remappedMutex;
+std::set<uintptr_t>* const remappedPages = new std::set<uintptr_t>;
 
-// What others reach by its addresses: beginnings and ends. Guarded by `lentMutex`, too.
+// What others reach by its addresses: beginnings and ends. Guarded by `remappedMutex`, too.
 using Range = std::pair<uintptr_t, uintptr_t>;
 std::multiset<Range>* const served = new std::multiset<Range>;
 
@@ -56,7 +56,7 @@ bool isServed(uintptr_t start, size_t bytes) {
   return std::any_of(served->begin(), served->end(), [&](const Range& range) { return range.first < start + bytes && start < range.second; });
 }
 
-struct Lent {
+struct Remapped {
   uintptr_t start;
   size_t bytes;
   int fd;
@@ -65,26 +65,26 @@ struct Lent {
 };
 
 // One per environment.
-struct Lender {
+struct Remapper {
   napi_env env;
   uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   int64_t last = 0;
-  std::map<int64_t, Lent> lent;
+  std::map<int64_t, Remapped> remapped;
 
-  void forget(std::map<int64_t, Lent>::iterator at) {
+  void forget(std::map<int64_t, Remapped>::iterator at) {
     {
-      std::lock_guard<std::mutex> lock(lentMutex);
-      lentPages->erase(at->second.start);
+      std::lock_guard<std::mutex> lock(remappedMutex);
+      remappedPages->erase(at->second.start);
     }
     at->second.pin.drop(env);
-    lent.erase(at);
+    remapped.erase(at);
   }
 };
 
 void atEnvironmentEnd(void* data) {
-  auto* lender = static_cast<Lender*>(data);
-  while (!lender->lent.empty()) lender->forget(lender->lent.begin());
-  delete lender;
+  auto* remapper = static_cast<Remapper*>(data);
+  while (!remapper->remapped.empty()) remapper->forget(remapper->remapped.begin());
+  delete remapper;
 }
 
 // The pages that an ArrayBuffer has for itself; of 0 bytes if there are other things in them.
@@ -93,27 +93,27 @@ struct Pages {
   size_t bytes = 0;
 };
 
-Pages pagesOf(const Lender& lender, uintptr_t address, size_t length) {
+Pages pagesOf(const Remapper& remapper, uintptr_t address, size_t length) {
   // Sanitizers bring an allocator of their own.
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  if (length == 0 || address % lender.page != kHeader) return {};
+  if (length == 0 || address % remapper.page != kHeader) return {};
   // They are on the page on which the memory begins, behind its start, so they can be read whatever they are.
   const auto* words = reinterpret_cast<const size_t*>(address - kHeader);
   const size_t before = words[0];
   const size_t size = words[1];
   const size_t bytes = size & ~kFlags;
-  if (before != 0 || (size & kFlags) != kIsMapped || bytes % lender.page != 0) return {};
-  if (bytes < kHeader + length || bytes > kHeader + length + 2 * lender.page) return {};
+  if (before != 0 || (size & kFlags) != kIsMapped || bytes % remapper.page != 0) return {};
+  if (bytes < kHeader + length || bytes > kHeader + length + 2 * remapper.page) return {};
   return {address - kHeader, bytes};
 #else
-  static_cast<void>(lender);
+  static_cast<void>(remapper);
   static_cast<void>(address);
   static_cast<void>(length);
   return {};
 #endif
 }
 
-// Reads the argument as an ArrayBuffer. One of `memoryMap` counts as having no bytes: what another process has lent
+// Reads the argument as an ArrayBuffer. One of `memoryMap` counts as having no bytes: what another process has remapped
 // stands behind its allocator's words.
 bool readBuffer(napi_env env, napi_value value, const char* call, uintptr_t* address, size_t* length) {
   bool plain = false;
@@ -199,7 +199,7 @@ int takeBack(int fd, off_t offset, unsigned char* memory, size_t bytes) {
 
 // Gives an errno. The file is empty again then, but for a portion that could not be mapped, and what could not be made
 // private for want of memory.
-int lend(int fd, off_t offset, unsigned char* memory, size_t bytes, size_t page) {
+int remap(int fd, off_t offset, unsigned char* memory, size_t bytes, size_t page) {
   for (size_t at = 0; at < bytes; at += kPortion) {
     const size_t n = std::min(kPortion, bytes - at);
     const off_t place = offset + static_cast<off_t>(at);
@@ -213,25 +213,25 @@ int lend(int fd, off_t offset, unsigned char* memory, size_t bytes, size_t page)
   return 0;
 }
 
-Lender* lenderOf(napi_env env, napi_callback_info info, size_t* count, napi_value* args) {
+Remapper* remapperOf(napi_env env, napi_callback_info info, size_t* count, napi_value* args) {
   void* data;
   napi_get_cb_info(env, info, count, args, nullptr, &data);
-  return static_cast<Lender*>(data);
+  return static_cast<Remapper*>(data);
 }
 
-// (buffer): the bytes of its pages, and how many of them stand before it; undefined if they cannot be lent.
-napi_value memoryLendable(napi_env env, napi_callback_info info) {
+// (buffer): the bytes of its pages, and how many of them stand before it; undefined if they cannot be remapped.
+napi_value memoryRemappable(napi_env env, napi_callback_info info) {
   size_t count = 1;
   napi_value buffer;
-  const Lender& lender = *lenderOf(env, info, &count, &buffer);
+  const Remapper& remapper = *remapperOf(env, info, &count, &buffer);
   uintptr_t address;
   size_t length;
-  if (!readBuffer(env, buffer, "memoryLendable", &address, &length)) return nullptr;
-  const Pages pages = pagesOf(lender, address, length);
+  if (!readBuffer(env, buffer, "memoryRemappable", &address, &length)) return nullptr;
+  const Pages pages = pagesOf(remapper, address, length);
   if (pages.bytes == 0 || !Pin::keepsDetached()) return nullptr;
   {
-    std::lock_guard<std::mutex> lock(lentMutex);
-    if (lentPages->count(pages.start) != 0 || isServed(pages.start, pages.bytes)) return nullptr;
+    std::lock_guard<std::mutex> lock(remappedMutex);
+    if (remappedPages->count(pages.start) != 0 || isServed(pages.start, pages.bytes)) return nullptr;
   }
   napi_value result;
   napi_value number;
@@ -244,46 +244,46 @@ napi_value memoryLendable(napi_env env, napi_callback_info info) {
 }
 
 // (fd, offset, buffer): a number for `memoryReclaim`. The file is zero from `offset` on.
-napi_value memoryLend(napi_env env, napi_callback_info info) {
+napi_value memoryRemap(napi_env env, napi_callback_info info) {
   size_t count = 3;
   napi_value args[3];
-  Lender& lender = *lenderOf(env, info, &count, args);
+  Remapper& remapper = *remapperOf(env, info, &count, args);
   int fd;
   int64_t offset;
   uintptr_t address;
   size_t length;
-  if (!readMemoryFile(env, args[0], "memoryLend", &fd) ||
-      !readInteger(env, args[1], "memoryLend", "the offset", 0, kMaxSafeInteger, &offset) ||
-      !readBuffer(env, args[2], "memoryLend", &address, &length)) {
+  if (!readMemoryFile(env, args[0], "memoryRemap", &fd) ||
+      !readInteger(env, args[1], "memoryRemap", "the offset", 0, kMaxSafeInteger, &offset) ||
+      !readBuffer(env, args[2], "memoryRemap", &address, &length)) {
     return nullptr;
   }
-  const Pages pages = pagesOf(lender, address, length);
+  const Pages pages = pagesOf(remapper, address, length);
   struct stat status;
-  const bool fits = fstat(fd, &status) == 0 && offset % static_cast<int64_t>(lender.page) == 0 && offset <= status.st_size &&
+  const bool fits = fstat(fd, &status) == 0 && offset % static_cast<int64_t>(remapper.page) == 0 && offset <= status.st_size &&
                     static_cast<uint64_t>(status.st_size - offset) >= pages.bytes;
   if (pages.bytes == 0 || !fits || !Pin::keepsDetached()) {
-    throwRangeError(env, "memoryLend: %s",
-                    fits ? "this memory cannot be lent; call memoryLendable first"
+    throwRangeError(env, "memoryRemap: %s",
+                    fits ? "this memory cannot be remapped; call memoryRemappable first"
                          : "the file must have room for the memory at an offset that is a multiple of the page size");
     return nullptr;
   }
   auto* const memory = reinterpret_cast<unsigned char*>(pages.start);
   {
-    std::lock_guard<std::mutex> lock(lentMutex);
-    if (isServed(pages.start, pages.bytes) || !lentPages->insert(pages.start).second) {
-      throwRangeError(env, "memoryLend: these %zu bytes are already lent, or a Server uses them by their addresses", length);
+    std::lock_guard<std::mutex> lock(remappedMutex);
+    if (isServed(pages.start, pages.bytes) || !remappedPages->insert(pages.start).second) {
+      throwRangeError(env, "memoryRemap: these %zu bytes are already remapped, or a Server uses them by their addresses", length);
       return nullptr;
     }
   }
-  const int error = lend(fd, offset, memory, pages.bytes, lender.page);
+  const int error = remap(fd, offset, memory, pages.bytes, remapper.page);
   if (error != 0) {
-    std::lock_guard<std::mutex> lock(lentMutex);
-    lentPages->erase(pages.start);
-    throwSystemError(env, error, "memoryLend: %zu bytes", length);
+    std::lock_guard<std::mutex> lock(remappedMutex);
+    remappedPages->erase(pages.start);
+    throwSystemError(env, error, "memoryRemap: %zu bytes", length);
     return nullptr;
   }
-  const int64_t number = ++lender.last;
-  lender.lent.emplace(number, Lent{pages.start, pages.bytes, fd, offset, Pin(env, args[2])});
+  const int64_t number = ++remapper.last;
+  remapper.remapped.emplace(number, Remapped{pages.start, pages.bytes, fd, offset, Pin(env, args[2])});
   napi_value result;
   napi_create_double(env, static_cast<double>(number), &result);
   return result;
@@ -293,26 +293,26 @@ napi_value memoryLend(napi_env env, napi_callback_info info) {
 napi_value memoryReclaim(napi_env env, napi_callback_info info) {
   size_t count = 1;
   napi_value arg;
-  Lender& lender = *lenderOf(env, info, &count, &arg);
+  Remapper& remapper = *remapperOf(env, info, &count, &arg);
   int64_t number;
   if (!readInteger(env, arg, "memoryReclaim", "the number", 0, kMaxSafeInteger, &number)) return nullptr;
-  const auto found = lender.lent.find(number);
-  if (found == lender.lent.end()) {
-    throwRangeError(env, "memoryReclaim: %lld is not the number of lent memory", static_cast<long long>(number));
+  const auto found = remapper.remapped.find(number);
+  if (found == remapper.remapped.end()) {
+    throwRangeError(env, "memoryReclaim: %lld is not the number of remapped memory", static_cast<long long>(number));
     return nullptr;
   }
-  const Lent& lent = found->second;
+  const Remapped& remapped = found->second;
   bool detached = true;
-  const napi_value buffer = lent.pin.object(env);
+  const napi_value buffer = remapped.pin.object(env);
   if (buffer != nullptr) napi_is_detached_arraybuffer(env, buffer, &detached);
   bool stays = detached;
   {
-    std::lock_guard<std::mutex> lock(lentMutex);
-    stays = stays || isServed(lent.start, lent.bytes);
+    std::lock_guard<std::mutex> lock(remappedMutex);
+    stays = stays || isServed(remapped.start, remapped.bytes);
   }
-  auto* const memory = reinterpret_cast<unsigned char*>(lent.start);
-  const bool isPrivate = !stays && takeBack(lent.fd, lent.offset, memory, lent.bytes) == 0;
-  lender.forget(found);
+  auto* const memory = reinterpret_cast<unsigned char*>(remapped.start);
+  const bool isPrivate = !stays && takeBack(remapped.fd, remapped.offset, memory, remapped.bytes) == 0;
+  remapper.forget(found);
   napi_value result;
   napi_get_boolean(env, isPrivate, &result);
   return result;
@@ -321,23 +321,23 @@ napi_value memoryReclaim(napi_env env, napi_callback_info info) {
 }  // namespace
 
 void servedBegins(uintptr_t address, size_t bytes) {
-  std::lock_guard<std::mutex> lock(lentMutex);
+  std::lock_guard<std::mutex> lock(remappedMutex);
   served->emplace(address, address + bytes);
 }
 
 void servedEnds(uintptr_t address, size_t bytes) {
-  std::lock_guard<std::mutex> lock(lentMutex);
+  std::lock_guard<std::mutex> lock(remappedMutex);
   const auto found = served->find({address, address + bytes});
   if (found != served->end()) served->erase(found);
 }
 
-void exportLentMemory(Napi::Env env, Napi::Object exports) {
-  auto* lender = new Lender;
-  lender->env = env;
-  napi_add_env_cleanup_hook(env, atEnvironmentEnd, lender);
-  exportFunction(env, exports, "memoryLendable", memoryLendable, lender);
-  exportFunction(env, exports, "memoryLend", memoryLend, lender);
-  exportFunction(env, exports, "memoryReclaim", memoryReclaim, lender);
+void exportRemappedMemory(Napi::Env env, Napi::Object exports) {
+  auto* remapper = new Remapper;
+  remapper->env = env;
+  napi_add_env_cleanup_hook(env, atEnvironmentEnd, remapper);
+  exportFunction(env, exports, "memoryRemappable", memoryRemappable, remapper);
+  exportFunction(env, exports, "memoryRemap", memoryRemap, remapper);
+  exportFunction(env, exports, "memoryReclaim", memoryReclaim, remapper);
 }
 
 }  // namespace onesided

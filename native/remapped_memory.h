@@ -1,4 +1,4 @@
-// Memory of JavaScript's own, lent to other processes where it stands.
+// Memory of JavaScript's own, which other processes can map where it stands.
 #pragma once
 
 #include <napi.h>
@@ -14,6 +14,6 @@ namespace onesided {
 void servedBegins(uintptr_t address, size_t bytes);
 void servedEnds(uintptr_t address, size_t bytes);
 
-void exportLentMemory(Napi::Env env, Napi::Object exports);
+void exportRemappedMemory(Napi::Env env, Napi::Object exports);
 
 }  // namespace onesided
