@@ -8,7 +8,7 @@ import { modelledMachine } from '../patterns/machine.ts';
 import { overlap } from '../patterns/overlap.ts';
 import { chargedOn, type LuResult, lu } from '../splash/lu.ts';
 import { fight } from './contention.ts';
-import { type Figure, forEach, GFLOPS, LOCK_FILES, type Series, show, sizeName } from './figure.ts';
+import { type Figure, forEach, GFLOPS, lockFile, type Series, show, sizeName } from './figure.ts';
 import { epoch, type Locked, locked, mean } from './programs.ts';
 
 const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
@@ -18,7 +18,7 @@ const SCHEMES: readonly (readonly [string, WindowInfo])[] = [
   ['two-sided', TWO_SIDED],
   ['direct', DIRECT],
 ];
-const FILES = [LOCK_FILES['two-sided'], LOCK_FILES['direct']];
+const FILES = [lockFile('two-sided'), lockFile('direct')];
 const SAMPLES = 10;
 /**
  * Shared locks that the agent of `direct` lets in, of 8 ranks, before it steps aside (`DirectGate`): four times as many
@@ -122,7 +122,7 @@ export const chapter4: readonly Figure[] = [
       'Locks of one part by 8 ranks, held for 5 µs each, by how many are shared; the mean of 20 random schedules.',
     expected:
       'no exclusive holder beside another one in any schedule; shared ones hold it together; messages for shared locks, none if all are exclusive',
-    schemes: [LOCK_FILES['direct'], 'src/sync/lock/agent.ts'],
+    schemes: [lockFile('direct'), 'src/sync/lock/agent.ts'],
     async measure() {
       const shares = [0, 25, 50, 75, 100];
       const schedules = Array.from({ length: 20 }, (_, i) => i);
@@ -403,7 +403,7 @@ export const chapter4: readonly Figure[] = [
     source: 'dissertation §4.1, left open there',
     caption: 'Atomic operations for each lock that is taken, by ranks that all want the same one and hold it for 5 µs.',
     expected: 'with 64 ranks, fewer than a fifth of the atomic operations that ranks need which swap again at once',
-    schemes: [LOCK_FILES['direct'], 'src/sync/lock/back-off.ts'],
+    schemes: [lockFile('direct'), 'src/sync/lock/back-off.ts'],
     async measure() {
       const locks = 10;
       const patient = await forEach(LU_RANKS, async (ranks) => {
@@ -436,7 +436,7 @@ export const chapter4: readonly Figure[] = [
       'Locks of one part, a quarter of them exclusive, held for 5 µs: the mean, and (dashed) the longest of all, by the number of processes that want it.',
     expected:
       'no exclusive holder beside another one with any lock; from 16 processes on, a lock of remote takes no longer than the fastest of the three others, and its longest wait is not more than three times its mean',
-    schemes: [LOCK_FILES['remote'], ...FILES, LOCK_FILES['hybrid']],
+    schemes: [lockFile('remote'), ...FILES, lockFile('hybrid')],
     async measure() {
       const locks = ['two-sided', 'direct', 'hybrid', 'remote'] as const;
       const found = await forEach(locks, (lock) =>

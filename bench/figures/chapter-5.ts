@@ -9,7 +9,7 @@ import { ring } from '../patterns/ring.ts';
 import { taskSharing } from '../patterns/task-sharing.ts';
 import { chargedOn, lu } from '../splash/lu.ts';
 import { fight } from './contention.ts';
-import { type Figure, forEach, GFLOPS, LOCK_FILES, POLICIES, type Series, show, sizeName } from './figure.ts';
+import { type Figure, forEach, GFLOPS, lockFile, POLICIES, type Series, show, sizeName } from './figure.ts';
 import { mean, type PairsOptions, pairs } from './programs.ts';
 
 const NODES = loadFabric('connectx-16-cores');
@@ -30,7 +30,7 @@ const SCHEMES: readonly (readonly [string, WindowInfo])[] = [
  * granted.
  */
 const EMPTY: typeof SCHEMES = [['two-sided', { lock: 'two-sided' }], ...SCHEMES.slice(1)];
-const FILES = [LOCK_FILES['two-sided'], LOCK_FILES['direct'], LOCK_FILES['hybrid']];
+const FILES = [lockFile('two-sided'), lockFile('direct'), lockFile('hybrid')];
 const SAMPLES = 20;
 
 /** Microseconds of a lock and its unlock, the mean of all ranks that take one. */
@@ -147,7 +147,7 @@ export const chapter5: readonly Figure[] = [
       'How often the mode changes for 100 locks, when 8 ranks on 2 nodes want the same one; 20 random schedules of each policy.',
     expected:
       'no exclusive holder beside another one in any schedule; the mode changes with every policy but never, most often with every-request',
-    schemes: [LOCK_FILES['hybrid'], 'src/sync/lock/migration.ts'],
+    schemes: [lockFile('hybrid'), 'src/sync/lock/migration.ts'],
     async measure() {
       let violations = 0;
       const schedules = Array.from({ length: 20 }, (_, i) => i);
@@ -417,7 +417,7 @@ export const chapter5: readonly Figure[] = [
     caption: `SPLASH LU as in the figure before, by when hybrid locks change their mode; arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
     expected:
       "2, 4 and 8 nodes: history, threshold:4 and §5.3.7's hint (CPU mode for good: never) no slower than every-request, by 1 %, and faster than two-sided",
-    schemes: ['src/sync/lock/migration.ts', LOCK_FILES['hybrid']],
+    schemes: ['src/sync/lock/migration.ts', lockFile('hybrid')],
     async measure() {
       const policies: readonly (readonly [string, WindowInfo])[] = [
         ...POLICIES.map((name) => [name, { lock: 'hybrid', lock_migration: name }] as const),
@@ -454,7 +454,7 @@ export const chapter5: readonly Figure[] = [
     caption: `Lock and unlock around nothing, of rank 0's part: ${MIGRATING_LOCKS} times by rank 1 on its node, after ${MIGRATING_PAUSE} µs of computation each, and now and then by rank 2 on another node; the mode changes at every request from the other side.`,
     expected:
       'each of the two lines: with changes for at most 5 % of the locks, less than a quarter longer than with none; with 40 % and more, at least twice as long',
-    schemes: [LOCK_FILES['hybrid'], 'src/sync/lock/migration.ts'],
+    schemes: [lockFile('hybrid'), 'src/sync/lock/migration.ts'],
     async measure() {
       const found = await forEach([200, 100, 50, 20, 10, 5, 2, 1], (every) => migrating(every, EVERY));
       // Without changes: nobody but the one rank, in its mode.

@@ -1,6 +1,7 @@
 /**
  * What a figure is: a claim of the papers, a program that measures it on a modelled fabric, a picture, and a verdict.
  */
+import type { WindowInfo } from 'onesided';
 
 export interface Line {
   readonly name: string;
@@ -46,8 +47,10 @@ export interface Figure {
   readonly measure: () => Promise<Outcome>;
 }
 
+/** The dissertation's; the library has more. */
 export const FENCES = ['deferred', 'immediate-naive', 'immediate-optimized', 'remote-notify'] as const;
 export type Fence = (typeof FENCES)[number];
+type LockScheme = NonNullable<WindowInfo['lock']>;
 /**
  * Operations a nanosecond that LU's arithmetic is charged at, a process: some such rate SPLASH's own loops, compiled,
  * reach on the testbeds' cores, a Xeon of 2.33 GHz and an Opteron of 1.95 GHz; the dissertation gives none.
@@ -56,12 +59,9 @@ export const GFLOPS = 1;
 /** When hybrid locks change their mode. */
 export const POLICIES = ['every-request', 'threshold:4', 'history', 'never'] as const;
 export const FENCE_FILES = FENCES.map((name) => `src/sync/fence/${name}.ts`);
-export const LOCK_FILES: Readonly<Record<string, string>> = {
-  'two-sided': 'src/sync/lock/two-sided.ts',
-  direct: 'src/sync/lock/direct.ts',
-  hybrid: 'src/sync/lock/hybrid.ts',
-  remote: 'src/sync/lock/remote.ts',
-};
+export function lockFile(name: LockScheme): string {
+  return `src/sync/lock/${name}.ts`;
+}
 
 /** Runs for each of the places, one after the other. */
 export async function forEach<P, R>(places: readonly P[], run: (place: P) => Promise<R>): Promise<R[]> {
