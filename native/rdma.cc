@@ -501,8 +501,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return {};
   }
 
-  // ---- the device
-  // ---------------------------------------------------------------------------------------------------------
+  // ---- the device ---------------------------------------------------------------------------------------------------
 
   Napi::Value describe(const Napi::CallbackInfo& info) {
     if (!ready(info, "describe")) return {};
@@ -525,8 +524,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return Napi::String::New(env_, stateOfPort(attr.state));
   }
 
-  // ---- domains and regions
-  // ------------------------------------------------------------------------------------------------
+  // ---- domains and regions ------------------------------------------------------------------------------------------
 
   Napi::Value allocPd(const Napi::CallbackInfo& info) {
     if (!ready(info, "allocPd")) return {};
@@ -583,8 +581,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return {};
   }
 
-  // ---- completion queues
-  // --------------------------------------------------------------------------------------------------
+  // ---- completion queues --------------------------------------------------------------------------------------------
 
   // createCq(cqe): [number, capacity]
   Napi::Value createCq(const Napi::CallbackInfo& info) {
@@ -675,8 +672,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return Napi::Boolean::New(env_, !cq->waiting.empty());
   }
 
-  // ---- shared receive queues
-  // ----------------------------------------------------------------------------------------------
+  // ---- shared receive queues ----------------------------------------------------------------------------------------
 
   // createSrq(pd, maxWr, maxSge): [number, maxWr, maxSge]
   Napi::Value createSrq(const Napi::CallbackInfo& info) {
@@ -723,8 +719,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return {};
   }
 
-  // ---- queue pairs
-  // --------------------------------------------------------------------------------------------------------
+  // ---- queue pairs --------------------------------------------------------------------------------------------------
 
   // createQp(pd, sendCq, recvCq, srq or −1, sendWr, recvWr, sendSge, recvSge, inline, signalAll): [number, qpNumber,
   // the five as they are]
@@ -1008,8 +1003,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return nullptr;
   }
 
-  // ---- functions of the data path
-  // -------------------------------------------------------------------------------------------
+  // ---- functions of the data path -----------------------------------------------------------------------------------
 
   // The words of a function: at least `count` of them.
   bool takeWords(napi_value value, const char* name, size_t count, Call* call) {
@@ -1052,8 +1046,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return nullptr;
   }
 
-  // ---- events
-  // -------------------------------------------------------------------------------------------------------------
+  // ---- events -------------------------------------------------------------------------------------------------------
 
   // asyncEvent(): [type, number of the queue pair, shared receive queue or completion queue], or undefined
   Napi::Value asyncEvent(const Napi::CallbackInfo& info) {
@@ -1173,8 +1166,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return {};
   }
 
-  // ---- the end
-  // ------------------------------------------------------------------------------------------------------------
+  // ---- the end ------------------------------------------------------------------------------------------------------
 
   Napi::Value close(const Napi::CallbackInfo& info) {
     if (!info.This().IsObject() || !info.This().As<Napi::Object>().CheckTypeTag(&kTag)) {

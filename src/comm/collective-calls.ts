@@ -371,8 +371,7 @@ export abstract class CollectiveCalls implements Members {
     this.collectiveSync(this.#alltoallv(send, sendCounts, receive, receiveCounts), options);
   }
 
-  // ---- what they check and do
-  // -----------------------------------------------------------------------------------------
+  // ---- what they check and do ---------------------------------------------------------------------------------------
 
   #broadcast(given: TypedArray, root: number): CollectiveCall {
     const { type, buffer } = checkOne('broadcast', 'buffer', given);

@@ -472,8 +472,7 @@ export class Communicator extends CollectiveCalls {
     await this.finalize();
   }
 
-  // ---- for the floors above
-  // -------------------------------------------------------------------------------------------
+  // ---- for the floors above -----------------------------------------------------------------------------------------
 
   /**
    * @internal Begins a collective written as a generator; it takes place in its turn, as it is advanced.
@@ -594,8 +593,7 @@ export class Communicator extends CollectiveCalls {
     };
   }
 
-  // ---- collectives
-  // ----------------------------------------------------------------------------------------------------
+  // ---- collectives --------------------------------------------------------------------------------------------------
 
   /** @internal */
   override collective<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): BegunCollective<T> {
@@ -825,8 +823,7 @@ export class Communicator extends CollectiveCalls {
     return receive;
   }
 
-  // ---- checks
-  // ---------------------------------------------------------------------------------------------------------
+  // ---- checks -------------------------------------------------------------------------------------------------------
 
   #refusal(call: string): RmaError | undefined {
     if (this.job.finalized)

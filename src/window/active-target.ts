@@ -41,8 +41,7 @@ export class ActiveTarget {
     this.#drain = paths.drain;
   }
 
-  // ---- fence
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- fence --------------------------------------------------------------------------------------------------------
 
   fence(assert: number, options: WaitOptions | undefined): Promise<void> {
     let wait: WaitOptions | undefined;
@@ -110,8 +109,7 @@ export class ActiveTarget {
     this.#end(assert);
   }
 
-  // ---- start and complete
-  // ---------------------------------------------------------------------------------------------
+  // ---- start and complete -------------------------------------------------------------------------------------------
 
   start(group: Group, assert: number, options: WaitOptions | undefined): Promise<void> {
     try {
@@ -228,8 +226,7 @@ export class ActiveTarget {
     epochs.completed();
   }
 
-  // ---- post and wait
-  // --------------------------------------------------------------------------------------------------
+  // ---- post and wait ------------------------------------------------------------------------------------------------
 
   post(group: Group, assert: number): void {
     const epochs = this.#epochs;

@@ -73,8 +73,7 @@ export class Epochs extends WindowScope {
     };
   }
 
-  // ---- what is open
-  // ---------------------------------------------------------------------------------------------------
+  // ---- what is open -------------------------------------------------------------------------------------------------
 
   /** Whether an epoch gives access to the target. */
   allows(t: Target): boolean {
@@ -175,8 +174,7 @@ export class Epochs extends WindowScope {
     return new RmaError('ERR_RMA_SYNC', `${call} ${this.what}: ${why}`);
   }
 
-  // ---- fence
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- fence --------------------------------------------------------------------------------------------------------
 
   /** Refuses a fence, unless it is one whose wait ended early: that goes on. */
   checkFence(noPrecede: boolean): void {
@@ -229,8 +227,7 @@ export class Epochs extends WindowScope {
     return this.comm.job.explain(error);
   }
 
-  // ---- start and complete
-  // ---------------------------------------------------------------------------------------------
+  // ---- start and complete -------------------------------------------------------------------------------------------
 
   checkStart(): void {
     this.checkUsable('start');
@@ -292,8 +289,7 @@ export class Epochs extends WindowScope {
     this.#interrupted = false;
   }
 
-  // ---- post and wait
-  // --------------------------------------------------------------------------------------------------
+  // ---- post and wait ------------------------------------------------------------------------------------------------
 
   checkPost(): void {
     this.checkUsable('post');
@@ -329,8 +325,7 @@ export class Epochs extends WindowScope {
     this.#exposed = undefined;
   }
 
-  // ---- locks
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- locks --------------------------------------------------------------------------------------------------------
 
   /** The target, if this rank may lock it and has done so before: a fast path of `checkLock`. */
   mayLock(target: number): Target | undefined {
@@ -423,8 +418,7 @@ export class Epochs extends WindowScope {
     return held;
   }
 
-  // ---- locks of all ranks
-  // ---------------------------------------------------------------------------------------------
+  // ---- locks of all ranks -------------------------------------------------------------------------------------------
 
   /**
    * Whether nothing at all is open or under way: a fast path of `checkLockAll`. A window that was freed has no targets.
@@ -486,8 +480,7 @@ export class Epochs extends WindowScope {
     this.accesses?.completed(undefined);
   }
 
-  // ---- flush
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- flush --------------------------------------------------------------------------------------------------------
 
   /** Whether a passive epoch is open to the target, and nothing is under way. */
   mayFlush(t: Target): boolean {
@@ -513,8 +506,7 @@ export class Epochs extends WindowScope {
     return this.#refused(call, `the call requires a passive-target epoch (lock or lockAll), but ${this.describe()}`);
   }
 
-  // ---- free
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- free ---------------------------------------------------------------------------------------------------------
 
   /**
    * A fence that cannot end any more, because a rank has failed, must not keep this rank from giving back what it
@@ -533,8 +525,7 @@ export class Epochs extends WindowScope {
     this.close();
   }
 
-  // ---- targets and accesses
-  // -------------------------------------------------------------------------------------------
+  // ---- targets and accesses -----------------------------------------------------------------------------------------
 
   /** The target, if the caller may access it now; `undefined` for `Rank.NULL`. */
   access(call: string, target: number): Target | undefined {

@@ -59,8 +59,7 @@ export class PassiveTarget {
     this.#short = this.#completion === undefined && parts.serve === undefined && parts.comm.job.tasks === undefined;
   }
 
-  // ---- lock
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- lock ---------------------------------------------------------------------------------------------------------
 
   /** @param type a `LockBit` */
   lock(target: number, type: number, assert: number, options: WaitOptions | undefined): Promise<void> {
@@ -178,8 +177,7 @@ export class PassiveTarget {
     return false;
   }
 
-  // ---- unlock
-  // ---------------------------------------------------------------------------------------------------------
+  // ---- unlock -------------------------------------------------------------------------------------------------------
 
   unlock(target: number, options: WaitOptions | undefined): Promise<void> {
     try {
@@ -230,8 +228,7 @@ export class PassiveTarget {
     }
   }
 
-  // ---- lockAll
-  // --------------------------------------------------------------------------------------------------------
+  // ---- lockAll ------------------------------------------------------------------------------------------------------
 
   lockAll(assert: number, options: WaitOptions | undefined): Promise<void> {
     if (assert === 0 && options === undefined && this.#tryAllShort()) return this.#progress.done();
@@ -433,8 +430,7 @@ export class PassiveTarget {
     this.#epochs.keepMoving();
   }
 
-  // ---- flush
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- flush --------------------------------------------------------------------------------------------------------
 
   flush(call: string, target: number, options: WaitOptions | undefined): Promise<void> {
     try {

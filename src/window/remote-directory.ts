@@ -148,8 +148,7 @@ export class RemoteDirectory implements Directory {
     return { stripes: undefined, region: regionAt(address, key, deviceAddress) };
   }
 
-  // ---- this rank's table
-  // ------------------------------------------------------------------------------------------------
+  // ---- this rank's table --------------------------------------------------------------------------------------------
 
   /** Errors: `ERR_VERBS` (no memory for a larger table; nothing has changed). */
   add(own: Listed): void {
@@ -213,8 +212,7 @@ export class RemoteDirectory implements Directory {
     for (const step of steps) yield* step;
   }
 
-  // ---- those of the others
-  // ----------------------------------------------------------------------------------------------
+  // ---- those of the others ------------------------------------------------------------------------------------------
 
   find(rank: number, low: number, high: number): Attached | undefined {
     const known = this.#known[rank];
@@ -314,8 +312,7 @@ export class RemoteDirectory implements Directory {
     if (failure !== undefined) throw failure;
   }
 
-  // ---- memory
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- memory -------------------------------------------------------------------------------------------------------
 
   /** Nothing is on its way to the landing when it is asked for more bytes than it has. */
   #land(bytes: number): Registered {

@@ -139,8 +139,7 @@ export class SharedDirectory implements Directory {
     return { stripes: this.#stripesOf(this.#comm.rank, address), region: undefined };
   }
 
-  // ---- this rank's table
-  // ------------------------------------------------------------------------------------------------
+  // ---- this rank's table --------------------------------------------------------------------------------------------
 
   /** Errors: `ERR_VERBS` (no memory for a larger table; nothing has changed). */
   add(own: Listed): void {
@@ -191,8 +190,7 @@ export class SharedDirectory implements Directory {
     for (let slot = to - 1; slot >= from; slot--) this.#free.push(slot);
   }
 
-  // ---- those of the others
-  // ----------------------------------------------------------------------------------------------
+  // ---- those of the others ------------------------------------------------------------------------------------------
 
   find(rank: number, low: number, high: number): Attached | undefined {
     const region = lookUp(this.#update(rank).byAddress, low, high);

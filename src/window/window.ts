@@ -449,8 +449,7 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#epochs.name = name;
   }
 
-  // ---- communication
-  // --------------------------------------------------------------------------------------------------
+  // ---- communication ------------------------------------------------------------------------------------------------
 
   /**
    * Writes `origin` into the part of `target` at displacement `disp`. Returns at once; the operation is complete after
@@ -607,8 +606,7 @@ export class Window<T extends TypedArray = TypedArray> {
     if (op !== Op.NO_OP && layout === undefined && t !== undefined) this.#remember(origin!, NOTHING, result);
   }
 
-  // ---- requests and notifications
-  // -------------------------------------------------------------------------------------
+  // ---- requests and notifications -----------------------------------------------------------------------------------
 
   /**
    * Starts a `put` and returns a request that is complete when `origin` may be reused. Requires a passive-target epoch
@@ -735,8 +733,7 @@ export class Window<T extends TypedArray = TypedArray> {
     return this.#notifications.test(count);
   }
 
-  // ---- fence
-  // ---------------------------------------------------------------------------------------------------------
+  // ---- fence --------------------------------------------------------------------------------------------------------
 
   /**
    * Ends the current epoch and opens the next one, unless `Assert.NO_SUCCEED` is passed. Collective. Afterwards all
@@ -759,8 +756,7 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#active.fenceSync(assert, options);
   }
 
-  // ---- start, complete, post, wait
-  // ------------------------------------------------------------------------------------
+  // ---- start, complete, post, wait ----------------------------------------------------------------------------------
 
   /**
    * Opens an access epoch to the members of `group`, and waits until each of them has posted to a group that contains
@@ -829,8 +825,7 @@ export class Window<T extends TypedArray = TypedArray> {
     return this.#active.test();
   }
 
-  // ---- locks
-  // ---------------------------------------------------------------------------------------------------------
+  // ---- locks --------------------------------------------------------------------------------------------------------
 
   /**
    * Opens a passive-target epoch to `target`. `Lock.EXCLUSIVE` excludes all other locks, `Lock.SHARED` only exclusive
@@ -891,8 +886,7 @@ export class Window<T extends TypedArray = TypedArray> {
     this.#passive.unlockAllSync(options);
   }
 
-  // ---- flush
-  // ---------------------------------------------------------------------------------------------------------
+  // ---- flush --------------------------------------------------------------------------------------------------------
 
   /**
    * Completes all operations issued to `target` so far, at this rank and at the target. Requires a passive-target
@@ -950,8 +944,7 @@ export class Window<T extends TypedArray = TypedArray> {
     memoryFence();
   }
 
-  // ---- epochs as objects
-  // ----------------------------------------------------------------------------------------------
+  // ---- epochs as objects --------------------------------------------------------------------------------------------
 
   /**
    * Opens the epoch of `lock` and returns it as an object that offers only the calls that the epoch allows. With `await
@@ -1025,8 +1018,7 @@ export class Window<T extends TypedArray = TypedArray> {
     return new PostEpoch(this);
   }
 
-  // ---- end
-  // ------------------------------------------------------------------------------------------------------------
+  // ---- end ----------------------------------------------------------------------------------------------------------
 
   /**
    * Frees the window. Collective: no rank may be in an epoch on it. Afterwards the `local` of an allocated window is

@@ -10,7 +10,10 @@ import { Window } from '../../src/window/window.ts';
 const METHODS = ['wrRdmaWrite', 'wrRdmaWriteImm', 'wrAtomicCmpSwp'] as const;
 type Method = (typeof METHODS)[number];
 
-/** The files of src/ that a stack goes through, the outermost first, each once, without those that drive ranks and waits. */
+/**
+ * The files of src/ that a stack goes through, the outermost first, each once, without those that drive ranks and
+ * waits.
+ */
 function filesOf(stack: string): string[] {
   const files = [...stack.matchAll(/\/src\/([\w/.-]+\.ts)/g)].map((match) => match[1] as string).reverse();
   return files.filter((file, i) => files.indexOf(file) === i && !file.startsWith('comm/'));

@@ -143,8 +143,7 @@ export abstract class QueuePairCore<
   /** Carries out a move, whose attributes were checked. */
   protected abstract move(call: string, move: Move): void;
 
-  // ---- building requests
-  // ------------------------------------------------------------------------------------------------
+  // ---- building requests --------------------------------------------------------------------------------------------
 
   wrStart(): void {
     this.ring.start();
@@ -222,8 +221,7 @@ export abstract class QueuePairCore<
   abstract addRecvSge(lkey: number, address: number, length: number): void;
   abstract destroy(): void;
 
-  // ---- refusals and the end
-  // ---------------------------------------------------------------------------------------------
+  // ---- refusals and the end -----------------------------------------------------------------------------------------
 
   protected mustLive(call: string): void {
     if (this.#destroyed) throw new RmaError('ERR_VERBS', `${call}: queue pair ${this.number} was destroyed`);

@@ -74,8 +74,7 @@ export class CompletionRing {
     this.#doubles = new Float64Array(buffer, 0, words / 2);
   }
 
-  // ---- producers
-  // --------------------------------------------------------------------------------------------------------
+  // ---- producers ----------------------------------------------------------------------------------------------------
 
   /** Adds an entry; `false` if there is no room, which is recorded as an overrun. */
   push(
@@ -125,8 +124,7 @@ export class CompletionRing {
     Atomics.store(this.#words, OVERRUN, 1);
   }
 
-  // ---- the owner
-  // --------------------------------------------------------------------------------------------------------
+  // ---- the owner ----------------------------------------------------------------------------------------------------
 
   arm(kind: number): void {
     if (this.#words[ARMED] !== kind) Atomics.store(this.#words, ARMED, kind);

@@ -260,8 +260,7 @@ export class EmulatedContext implements Context {
     this.#ownMemory.clear();
   }
 
-  // ---- for the objects made from this context
-  // ---------------------------------------------------------------------------
+  // ---- for the objects made from this context -----------------------------------------------------------------------
 
   allocate(bytes: number): Allocation {
     return this.fabric.allocate(bytes);

@@ -75,8 +75,7 @@ export class EmulatedQueuePair extends QueuePairCore<
     return Atomics.load(this.#words, this.#row + QpField.STATE);
   }
 
-  // ---- states
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- states -------------------------------------------------------------------------------------------------------
 
   protected moveLimits(): MoveLimits {
     return { lids: this.#context.fabric.size, maxQpInitRdAtom: DEVICE.maxQpInitRdAtom, packets: false };
@@ -191,8 +190,7 @@ export class EmulatedQueuePair extends QueuePairCore<
     }
   }
 
-  // ---- the send queue
-  // ---------------------------------------------------------------------------------------------------
+  // ---- the send queue -----------------------------------------------------------------------------------------------
 
   wrComplete(): void {
     const state = this.#words[this.#row + QpField.STATE];
@@ -246,8 +244,7 @@ export class EmulatedQueuePair extends QueuePairCore<
     );
   }
 
-  // ---- receiver not ready
-  // -----------------------------------------------------------------------------------------------
+  // ---- receiver not ready -------------------------------------------------------------------------------------------
 
   /** Lets the head of the queue wait for its next try; `false` if there is none left. */
   #postpone(): boolean {
@@ -273,8 +270,7 @@ export class EmulatedQueuePair extends QueuePairCore<
     this.#context.unblock(this);
   }
 
-  // ---- the receive queue
-  // ------------------------------------------------------------------------------------------------
+  // ---- the receive queue --------------------------------------------------------------------------------------------
 
   postRecv(wrId: number, lkey: number, address: number, length: number): void {
     const receives = this.#ownReceives();

@@ -67,8 +67,7 @@ export class ReceiveRing implements ReceiveSource {
     return (Atomics.load(this.#words, TAIL) - Atomics.load(this.#words, HEAD)) >>> 0;
   }
 
-  // ---- the owner
-  // --------------------------------------------------------------------------------------------------------
+  // ---- the owner ----------------------------------------------------------------------------------------------------
 
   /** Scatter entries that were added since the last `post`. */
   get building(): number {
@@ -110,8 +109,7 @@ export class ReceiveRing implements ReceiveSource {
     return Atomics.load(this.#words, LIMIT_REACHED) !== 0 && Atomics.exchange(this.#words, LIMIT_REACHED, 0) !== 0;
   }
 
-  // ---- initiators, and the owner when it flushes
-  // ------------------------------------------------------------------------
+  // ---- initiators, and the owner when it flushes --------------------------------------------------------------------
 
   /**
    * Claims the oldest receive and copies it into this object's fields.

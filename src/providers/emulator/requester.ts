@@ -222,8 +222,7 @@ export class Requester {
     return WcStatus.SUCCESS;
   }
 
-  // ---- the local side
-  // ---------------------------------------------------------------------------------------------------
+  // ---- the local side -----------------------------------------------------------------------------------------------
 
   /**
    * Resolves what the request gathers from or scatters to into `#local`.
@@ -271,8 +270,7 @@ export class Requester {
     return region;
   }
 
-  // ---- the connection
-  // ---------------------------------------------------------------------------------------------------
+  // ---- the connection -----------------------------------------------------------------------------------------------
 
   /** Whether the other end is there, connected to this queue pair, and takes requests. */
   #isConnected(): boolean {
@@ -311,8 +309,7 @@ export class Requester {
     return attached?.mapping;
   }
 
-  // ---- the remote side
-  // --------------------------------------------------------------------------------------------------
+  // ---- the remote side ----------------------------------------------------------------------------------------------
 
   #servesReads(): boolean {
     return this.#table[this.#row + QpField.MAX_DEST_RD_ATOMIC] > 0;

@@ -211,8 +211,7 @@ export class ModelledContext implements Context {
     this.shared.contexts[this.lid] = undefined;
   }
 
-  // ---- for the objects made from this context
-  // ---------------------------------------------------------------------------
+  // ---- for the objects made from this context -----------------------------------------------------------------------
 
   newKey(): number {
     let key: number;

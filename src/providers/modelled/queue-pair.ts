@@ -55,8 +55,7 @@ export class ModelledQueuePair extends QueuePairCore<
     this.#requester = new Requester(context, this, asked.signalAll);
   }
 
-  // ---- states
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- states -------------------------------------------------------------------------------------------------------
 
   /** Whether requests of the other end are carried out here. */
   get isReady(): boolean {
@@ -128,8 +127,7 @@ export class ModelledQueuePair extends QueuePairCore<
     }
   }
 
-  // ---- posting
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- posting ------------------------------------------------------------------------------------------------------
 
   wrComplete(): void {
     const { state, ring } = this;

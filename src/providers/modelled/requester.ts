@@ -110,8 +110,7 @@ export class Requester implements FabricEvent, Waiter {
     return mask;
   }
 
-  // ---- sending
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- sending ------------------------------------------------------------------------------------------------------
 
   /** Has the next request sent, when the adapter comes to it. */
   #sendNext(): void {
@@ -214,8 +213,7 @@ export class Requester implements FabricEvent, Waiter {
     return WcStatus.SUCCESS;
   }
 
-  // ---- what comes back
-  // --------------------------------------------------------------------------------------------------
+  // ---- what comes back ----------------------------------------------------------------------------------------------
 
   /** Whether this is what is on its way of its request. */
   counts(transit: Transit): boolean {
@@ -314,8 +312,7 @@ export class Requester implements FabricEvent, Waiter {
     });
   }
 
-  // ---- completing
-  // -------------------------------------------------------------------------------------------------------
+  // ---- completing ---------------------------------------------------------------------------------------------------
 
   /** What has become of a request. Requests complete in order. */
   #learn(request: number, status: number): void {

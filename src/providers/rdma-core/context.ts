@@ -297,8 +297,7 @@ export class RdmaCoreContext implements Context {
     this.#receivers.clear();
   }
 
-  // ---- for the objects made from this context
-  // ---------------------------------------------------------------------------
+  // ---- for the objects made from this context -----------------------------------------------------------------------
 
   mustBeOpen(call: string): void {
     if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the device's context was closed`);

@@ -96,8 +96,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     return this.#state;
   }
 
-  // ---- states
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- states -------------------------------------------------------------------------------------------------------
 
   protected moveLimits(): MoveLimits {
     const { device, peers } = this.#context;
@@ -204,8 +203,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     this.#state = QpState.ERR;
   }
 
-  // ---- the send queue
-  // ---------------------------------------------------------------------------------------------------
+  // ---- the send queue -----------------------------------------------------------------------------------------------
 
   wrComplete(): void {
     const ring = this.ring;
@@ -265,8 +263,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     }
   }
 
-  // ---- the receive queue
-  // ------------------------------------------------------------------------------------------------
+  // ---- the receive queue --------------------------------------------------------------------------------------------
 
   postRecv(wrId: number, lkey: number, address: number, length: number): void {
     const receives = this.#ownReceives();

@@ -217,8 +217,7 @@ export class LockAgent {
     this.#stop();
   }
 
-  // ---- origin
-  // ---------------------------------------------------------------------------------------------------------
+  // ---- origin -------------------------------------------------------------------------------------------------------
 
   /** @param news a number for the gate at the target */
   ask(target: number, exclusive: boolean, attempt: boolean, news = 0): Ask {
@@ -305,8 +304,7 @@ export class LockAgent {
     if (failure !== undefined) throw failure;
   }
 
-  // ---- messages
-  // -------------------------------------------------------------------------------------------------------
+  // ---- messages -----------------------------------------------------------------------------------------------------
 
   #send(target: number, words: Int32Array): void {
     this.#counts.messages++;
@@ -400,8 +398,7 @@ export class LockAgent {
     );
   }
 
-  // ---- agent
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- agent --------------------------------------------------------------------------------------------------------
 
   #refuse({ origin, sequence }: Waiting): void {
     this.#send(origin, Int32Array.of(Message.REFUSAL, sequence));

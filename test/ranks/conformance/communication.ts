@@ -122,8 +122,7 @@ requirement('12.3.4', 'elements without end, one upon the other, are refused bef
   }),
 );
 
-// ---- 12.3.1, 12.3.2: put and get
-// --------------------------------------------------------------------------------------
+// ---- 12.3.1, 12.3.2: put and get ------------------------------------------------------------------------------------
 
 requirement(
   '12.3.1',
@@ -299,8 +298,7 @@ requirement('12.3', 'origins may be views with an offset, and Buffers', 'mpich/p
   }),
 );
 
-// ---- 12.3.1: datatypes
-// ------------------------------------------------------------------------------------------------
+// ---- 12.3.1: datatypes ----------------------------------------------------------------------------------------------
 
 /**
  * Everybody puts, everybody looks: the origin's elements with these numbers lie at these places of the target, in
@@ -491,8 +489,7 @@ requirement(
     }),
 );
 
-// ---- 12.3.4: accumulate
-// -----------------------------------------------------------------------------------------------
+// ---- 12.3.4: accumulate ---------------------------------------------------------------------------------------------
 
 requirement(
   '12.3.4',
@@ -710,8 +707,7 @@ requirement('12.3.4', 'only the predefined operations are taken', 'mpich-errors/
   ),
 );
 
-// ---- 12.3.4: getAccumulate
-// --------------------------------------------------------------------------------------------
+// ---- 12.3.4: getAccumulate ------------------------------------------------------------------------------------------
 
 /**
  * What all ranks have fetched from three elements, to which they have added 1, 10 and 2: each element has been seen in
@@ -897,8 +893,7 @@ requirement('12.3.4', 'a target layout may begin before the displacement', '', a
   }
 });
 
-// ---- 12.3.4: fetchAndOp, compareAndSwap
-// -------------------------------------------------------------------------------
+// ---- 12.3.4: fetchAndOp, compareAndSwap -----------------------------------------------------------------------------
 
 requirement(
   '12.3.4',
@@ -1136,8 +1131,7 @@ requirement(
     }),
 );
 
-// ---- 12.3.5: requests
-// -------------------------------------------------------------------------------------------------
+// ---- 12.3.5: requests -----------------------------------------------------------------------------------------------
 
 requirement('12.3.5', 'rput is complete at the origin when its request is', 'mpich/rput_local_comp mpich/reqops', (t) =>
   t.window(Int32Array, 4, async (win) => {
@@ -1322,8 +1316,7 @@ requirement(
     }),
 );
 
-// ---- beyond the chapter
-// -----------------------------------------------------------------------------------------------
+// ---- beyond the chapter ---------------------------------------------------------------------------------------------
 
 requirement('beyond', 'putNotify raises a counter at the target after its data is visible', '', (t) =>
   t.window(Int32Array, 8, async (win) => {

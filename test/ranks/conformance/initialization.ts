@@ -16,8 +16,7 @@ async function ring(t: Trial, win: Window<Float64Array>): Promise<void> {
 
 const iota = (n: number, first = 0): number[] => Array.from({ length: n }, (_, i) => first + i);
 
-// ---- 12.2.1 create
-// ----------------------------------------------------------------------------------------------------
+// ---- 12.2.1 create --------------------------------------------------------------------------------------------------
 
 requirement(
   '12.2.1',
@@ -286,8 +285,7 @@ requirement(
   },
 );
 
-// ---- 12.2.2 allocate
-// --------------------------------------------------------------------------------------------------
+// ---- 12.2.2 allocate ------------------------------------------------------------------------------------------------
 
 requirement(
   '12.2.2',
@@ -345,8 +343,7 @@ requirement(
     }),
 );
 
-// ---- 12.2.3 allocate shared
-// -------------------------------------------------------------------------------------------
+// ---- 12.2.3 allocate shared -----------------------------------------------------------------------------------------
 
 requirement('12.2.3', 'a shared part is loaded and stored by every rank', 'mpich/win_shared mpich/fence_shm', (t) =>
   t.using(Window.allocateShared(t.comm, Float64Array, 4), async (w) => {
@@ -482,8 +479,7 @@ requirement('12.2.3', 'sharedQuery of a rank that there is not is an error', 'mp
   }),
 );
 
-// ---- 12.2.4 dynamic
-// ---------------------------------------------------------------------------------------------------
+// ---- 12.2.4 dynamic -------------------------------------------------------------------------------------------------
 
 /** A dynamic window with one attached memory at each rank, and the addresses of all. */
 async function attached(
@@ -714,8 +710,7 @@ requirement('12.2.4', 'fence works on a dynamic window', 'mpich/win_flavors', (t
   }),
 );
 
-// ---- 12.2.5 free
-// ------------------------------------------------------------------------------------------------------
+// ---- 12.2.5 free ----------------------------------------------------------------------------------------------------
 
 requirement('12.2.5', 'a freed window refuses every call', 'mpi4py/testFree', async (t) => {
   const win = await Window.allocate(t.comm, Float64Array, 1);
@@ -769,8 +764,7 @@ requirement('12.2.5', 'freeing memory that is part of a window is refused', 'mpi
   t.comm.freeMem(memory);
 });
 
-// ---- 12.2.6 attributes
-// ------------------------------------------------------------------------------------------------
+// ---- 12.2.6 attributes ----------------------------------------------------------------------------------------------
 
 requirement(
   '12.2.6',
@@ -831,8 +825,7 @@ requirement('12.2.6', 'the name of a window can be changed', 'mpich/winname mpi4
   }),
 );
 
-// ---- 12.2.7 info
-// ------------------------------------------------------------------------------------------------------
+// ---- 12.2.7 info ----------------------------------------------------------------------------------------------------
 
 requirement('12.2.7', 'getInfo tells the hints that are in use, given or not', 'mpich/win_info', async (t) => {
   await t.window(

@@ -7,8 +7,7 @@ import { collector, peek, refused, refusedLater, sumTo, type Trial } from './req
 const { requirements, requirement } = collector();
 export const synchronization = requirements;
 
-// ---- 12.5.1 fence
-// -----------------------------------------------------------------------------------------------------
+// ---- 12.5.1 fence ---------------------------------------------------------------------------------------------------
 
 requirement(
   '12.5.1',
@@ -115,8 +114,7 @@ for (const fence of FENCE_SCHEMES) {
   );
 }
 
-// ---- 12.5.2 start, complete, post, wait
-// -------------------------------------------------------------------------------
+// ---- 12.5.2 start, complete, post, wait -----------------------------------------------------------------------------
 
 /** A group of these ranks. */
 const members = (t: Trial, ranks: readonly number[]) => t.comm.group.include(ranks);
@@ -391,8 +389,7 @@ requirement('12.5.2', 'NO_CHECK on both sides is taken if the posts have come', 
   }),
 );
 
-// ---- 12.5.3 lock
-// ------------------------------------------------------------------------------------------------------
+// ---- 12.5.3 lock ----------------------------------------------------------------------------------------------------
 
 requirement(
   '12.5.3',
@@ -679,8 +676,7 @@ requirement('12.5.3', 'locked gives an epoch that ends with its block', '', (t) 
   }),
 );
 
-// ---- 12.5.4 flush and sync
-// --------------------------------------------------------------------------------------------
+// ---- 12.5.4 flush and sync ------------------------------------------------------------------------------------------
 
 const write = {
   put: (win, target) => win.put(Int32Array.of(9), target, 1),
@@ -835,8 +831,7 @@ requirement('12.5.4', 'flush is for passive epochs: elsewhere it is refused', 'm
   }),
 );
 
-// ---- 12.5.5 assertions
-// ------------------------------------------------------------------------------------------------
+// ---- 12.5.5 assertions ----------------------------------------------------------------------------------------------
 
 requirement('12.5.5', 'every assertion of fence is taken where it is true', 'mpich/fence_shm mpi4py/testFence', (t) =>
   t.window(Int32Array, 1, async (win) => {
@@ -911,8 +906,7 @@ requirement('12.5.5', 'assertions that a call does not know are refused', '', (t
   }),
 );
 
-// ---- 12.5.6 and in between
-// --------------------------------------------------------------------------------------------
+// ---- 12.5.6 and in between ------------------------------------------------------------------------------------------
 
 requirement(
   '12.5.6',
