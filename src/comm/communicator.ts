@@ -39,7 +39,7 @@ interface AwaitedBarrier extends Operation {
 }
 
 /** Messages among the ranks that only one thing uses. */
-export interface OwnChannel extends collectives.Channel {
+export interface OwnChannel extends collectives.MessageChannel {
   /** The number of its space, for `openChannel` of the next. */
   readonly space: number;
   /** Hands over messages as they arrive (`Messenger.listen`), instead of `receive`. */
@@ -838,7 +838,7 @@ export class Communicator extends CollectiveCalls {
   }
 }
 
-function makeChannel(job: Job, group: Group, contextId: number): collectives.Channel {
+function makeChannel(job: Job, group: Group, contextId: number): collectives.MessageChannel {
   const { messenger } = job;
   const ranks = group.worldRanks;
   return {
@@ -847,6 +847,7 @@ function makeChannel(job: Job, group: Group, contextId: number): collectives.Cha
     awaited: -1,
     processor: job.processor,
     send: (target, payload) => messenger.send(ranks[target], contextId, payload),
+    give: (target, message) => messenger.give(ranks[target], contextId, message),
     receive: (source) => {
       const waiting = messenger.receive(ranks[source], contextId);
       if (waiting !== undefined) return waiting;

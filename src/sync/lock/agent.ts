@@ -295,7 +295,7 @@ export class LockAgent {
     this.#unanswered[rank].push({ id, queued });
     new Int32Array(queued.message.buffer).set([Message.OPERATIONS, id]);
     this.#counts.operations++;
-    this.#channel.send(rank, queued.message);
+    this.#channel.give(rank, queued.message);
   }
 
   #throwFailure(): void {
@@ -460,7 +460,7 @@ export class LockAgent {
     new Int32Array(reply.buffer, 0, 2).set([what, id]);
     reply.set(answer, MESSAGE_HEADER);
     this.#counts.operations++;
-    this.#channel.send(origin, reply);
+    this.#channel.give(origin, reply);
   }
 }
 
