@@ -366,7 +366,7 @@ export class Messenger {
     if (connection.stage === 1) {
       connection.qp.modify({
         state: QpState.RTR,
-        dest: { lid: peer, qpNumber: theirs.qpNumber },
+        dest: { member: peer, qpNumber: theirs.qpNumber },
         minRnrTimerMs: 0.01,
         maxDestRdAtomic: 1,
       });

@@ -86,7 +86,7 @@ export class Connections {
   /** Where the other ranks' ends are found, if connections are made when they are first used. */
   #meeting: Meeting | undefined;
   /** World ranks, for messages. */
-  #lids: readonly number[] = [];
+  #members: readonly number[] = [];
 
   constructor(
     context: Context,
@@ -117,8 +117,8 @@ export class Connections {
   }
 
   /** The world rank, for messages. */
-  lidOf(rank: number): number {
-    return this.#lids[rank];
+  memberOf(rank: number): number {
+    return this.#members[rank];
   }
 
   /** The number of the queue pair that rank `rank` connects to; it is made, if there is none. */
@@ -127,11 +127,11 @@ export class Connections {
   }
 
   /** Connects to all ranks. */
-  connect(lids: readonly number[], numbers: ArrayLike<number>): void {
-    this.#lids = lids;
-    for (const [rank, lid] of lids.entries()) {
+  connect(members: readonly number[], numbers: ArrayLike<number>): void {
+    this.#members = members;
+    for (const [rank, member] of members.entries()) {
       const qp = this.to(rank).queuePair ?? this.#makeQueuePair(rank);
-      this.#connect(qp, { lid, qpNumber: numbers[rank] });
+      this.#connect(qp, { member, qpNumber: numbers[rank] });
     }
   }
 
@@ -139,8 +139,8 @@ export class Connections {
    * Connects to each rank when something is first sent to it: there are as many connections as pairs of ranks that
    * talk.
    */
-  connectLater(meeting: Meeting, lids: readonly number[]): void {
-    this.#lids = lids;
+  connectLater(meeting: Meeting, members: readonly number[]): void {
+    this.#members = members;
     this.#meeting = meeting;
     meeting.offer(this);
   }

@@ -193,17 +193,17 @@ export class RequestTransfer {
   }
 
   /** Connects to all ranks; afterwards all must wait for each other before the first request. */
-  connect(lids: readonly number[], numbers: ArrayLike<number>, regions: Regions): void {
+  connect(members: readonly number[], numbers: ArrayLike<number>, regions: Regions): void {
     this.#regions = regions;
-    this.#connections.connect(lids, numbers);
+    this.#connections.connect(members, numbers);
     this.#sendCq.reqNotify();
     this.#arrivals.cq.reqNotify();
   }
 
   /** Connects to each rank when something is first sent to it. All must wait for each other after this. */
-  connectLater(meeting: Meeting, lids: readonly number[], regions: Regions): void {
+  connectLater(meeting: Meeting, members: readonly number[], regions: Regions): void {
     this.#regions = regions;
-    this.#connections.connectLater(meeting, lids);
+    this.#connections.connectLater(meeting, members);
   }
 
   /**
@@ -840,7 +840,7 @@ export class RequestTransfer {
 
   /** A queue pair carries nothing after an error, and the window is of no use without it. */
   #lose({ rank }: Connection, status: number, what: string): void {
-    this.#lost ??= lostConnection(this.#context, this.#connections.lidOf(rank), status, what);
+    this.#lost ??= lostConnection(this.#context, this.#connections.memberOf(rank), status, what);
   }
 
   readonly #loseNotification = (connection: Connection, status: number): void =>

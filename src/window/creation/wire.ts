@@ -117,11 +117,11 @@ function* connected(
 }
 
 function meetingOf(comm: Communicator, space: number, meetings: Meetings): Meeting {
-  const lids = comm.group.worldRanks;
+  const members = comm.group.worldRanks;
   return {
     rank: comm.rank,
-    offer: (connections) => meetings.offer(space, lids[comm.rank], connections),
-    find: (rank) => meetings.find(space, lids[rank]) as Connections | undefined,
-    withdraw: () => meetings.withdraw(space, lids[comm.rank]),
+    offer: (connections) => meetings.offer(space, members[comm.rank], connections),
+    find: (rank) => meetings.find(space, members[rank]) as Connections | undefined,
+    withdraw: () => meetings.withdraw(space, members[comm.rank]),
   };
 }
