@@ -31,7 +31,7 @@ import type { MemoryRegion, ProtectionDomain } from '../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { type Answer, Answers } from './answers.ts';
 import { Arrivals, COMPLETED, COUNTED, FINISH, FLAG, SIGNAL, TOLD } from './arrivals.ts';
-import { type Connection, Connections, DEPTH, type Meeting } from './connections.ts';
+import { type Connection, type ConnectionRegistry, Connections, DEPTH } from './connections.ts';
 import type { Regions } from './regions.ts';
 import { Registrations } from './registrations.ts';
 import { GRACE_MS, type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
@@ -201,9 +201,9 @@ export class RequestTransfer {
   }
 
   /** Connects to each rank when something is first sent to it. All must wait for each other after this. */
-  connectLater(meeting: Meeting, members: readonly number[], regions: Regions): void {
+  connectLater(registry: ConnectionRegistry, members: readonly number[], regions: Regions): void {
     this.#regions = regions;
-    this.#connections.connectLater(meeting, members);
+    this.#connections.connectLater(registry, members);
   }
 
   /**

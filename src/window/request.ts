@@ -1,7 +1,7 @@
 /** Requests: what the calls that begin with `r` return (MPI 4.1, 12.3.5). */
 import { Rank } from '../comm/group.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import { DONE, type Waiting } from '../comm/progress.ts';
+import { DONE, type ProgressEngine } from '../comm/progress.ts';
 import { argumentTypeError, readList, show } from '../errors.ts';
 
 /**
@@ -12,7 +12,7 @@ import { argumentTypeError, readList, show } from '../errors.ts';
  * nothing about the target; use `waitRemote`, `testRemote` or a flush for that.
  */
 export class Request {
-  #progress: Waiting | undefined;
+  #progress: ProgressEngine | undefined;
   /** Once complete, it stays so; several may wait for it. */
   #operation: Operation | undefined;
 
@@ -20,7 +20,7 @@ export class Request {
   readonly #told: ((remote: boolean) => void) | undefined;
 
   /** @internal Without an operation it is complete from the start, here and at the target. */
-  constructor(progress?: Waiting, operation?: Operation, told?: (remote: boolean) => void) {
+  constructor(progress?: ProgressEngine, operation?: Operation, told?: (remote: boolean) => void) {
     this.#progress = progress;
     this.#operation = operation;
     this.#told = told;

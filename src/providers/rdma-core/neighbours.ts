@@ -22,7 +22,7 @@ export class NeighbourHeap implements Neighbours {
   }
 
   /** @param peers where the heaps of the neighbours are, by member */
-  meet(peers: readonly (HeapAddress | undefined)[]): void {
+  setPeers(peers: readonly (HeapAddress | undefined)[]): void {
     this.#peers = peers;
   }
 

@@ -124,8 +124,8 @@ function groundOf(comm: Communicator, { words, records, offer }: Agreed, materia
   setUpNode(offer.hints, own);
   const space = channels.agent?.space;
   if (space !== undefined && tasks !== undefined) {
-    tasks.meetings.offer(space, members[comm.rank], own);
-    undo.add(() => tasks.meetings.withdraw(space, members[comm.rank]));
+    tasks.registry.offer(space, members[comm.rank], own);
+    undo.add(() => tasks.registry.withdraw(space, members[comm.rank]));
   }
   return {
     barrier: new MessageBarrier(channels.barrier!),
@@ -133,7 +133,7 @@ function groundOf(comm: Communicator, { words, records, offer }: Agreed, materia
     shared: undefined,
     // Those of another rank where ranks are tasks, and on one node.
     nodeWords: (rank) =>
-      rank === comm.rank || tasks === undefined ? own : (tasks.meetings.find(space!, members[rank]) as Int32Array),
+      rank === comm.rank || tasks === undefined ? own : (tasks.registry.find(space!, members[rank]) as Int32Array),
   };
 }
 
