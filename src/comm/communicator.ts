@@ -566,7 +566,7 @@ export class Communicator extends CollectiveCalls {
   /** @internal Who records a barrier, in a job that is traced. @param id the same at all ranks */
   signals(id: string): Signals | undefined {
     const { recorder, size } = this.job;
-    return recorder && recordSignals(recorder.channel('barrier', id, size), this.group.worldRanks);
+    return recorder && recordSignals(recorder.flow('barrier', id, size), this.group.worldRanks);
   }
 
   /** @internal A barrier by messages, for what gives shared memory back afterwards. */
@@ -642,7 +642,7 @@ export class Communicator extends CollectiveCalls {
       return;
     }
     const { seesPlainStores } = context.parking;
-    const lids = this.group.worldRanks;
+    const members = this.group.worldRanks;
     const words = barrierWords(this.size);
     this.onRelease(() => block.free());
     const own = Float64Array.of(oversubscribed ? 1 : 0, seesPlainStores ? 0 : 1, ...block.place);
@@ -651,10 +651,10 @@ export class Communicator extends CollectiveCalls {
     const map = (rank: number): Int32Array =>
       rank === this.rank
         ? block.words
-        : blocks.map(lids[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
+        : blocks.map(members[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
     const anybody = (column: number): boolean => all.some((value, i) => i % stride === column && value !== 0);
     this.traits = { central: anybody(0), plainFlags: !anybody(1) };
-    this.#useBarrier(makeBarrier(context, this.rank, lids, this.traits, map, this.signals(String(this.#id))));
+    this.#useBarrier(makeBarrier(context, this.rank, members, this.traits, map, this.signals(String(this.#id))));
   }
 
   #useBarrier(barrier: BarrierState): void {

@@ -31,7 +31,7 @@ import type { MemoryRegion, ProtectionDomain } from '../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { type Answer, Answers } from './answers.ts';
 import { Arrivals, COMPLETED, COUNTED, FINISH, FLAG, SIGNAL, TOLD } from './arrivals.ts';
-import { type Connection, Connections, DEPTH, type Meeting } from './connections.ts';
+import { type Connection, type ConnectionRegistry, Connections, DEPTH } from './connections.ts';
 import type { Regions } from './regions.ts';
 import { Registrations } from './registrations.ts';
 import { GRACE_MS, type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
@@ -193,17 +193,17 @@ export class RequestTransfer {
   }
 
   /** Connects to all ranks; afterwards all must wait for each other before the first request. */
-  connect(lids: readonly number[], numbers: ArrayLike<number>, regions: Regions): void {
+  connect(members: readonly number[], numbers: ArrayLike<number>, regions: Regions): void {
     this.#regions = regions;
-    this.#connections.connect(lids, numbers);
+    this.#connections.connect(members, numbers);
     this.#sendCq.reqNotify();
     this.#arrivals.cq.reqNotify();
   }
 
   /** Connects to each rank when something is first sent to it. All must wait for each other after this. */
-  connectLater(meeting: Meeting, lids: readonly number[], regions: Regions): void {
+  connectLater(registry: ConnectionRegistry, members: readonly number[], regions: Regions): void {
     this.#regions = regions;
-    this.#connections.connectLater(meeting, lids);
+    this.#connections.connectLater(registry, members);
   }
 
   /**
@@ -840,7 +840,7 @@ export class RequestTransfer {
 
   /** A queue pair carries nothing after an error, and the window is of no use without it. */
   #lose({ rank }: Connection, status: number, what: string): void {
-    this.#lost ??= lostConnection(this.#context, this.#connections.lidOf(rank), status, what);
+    this.#lost ??= lostConnection(this.#context, this.#connections.memberOf(rank), status, what);
   }
 
   readonly #loseNotification = (connection: Connection, status: number): void =>
