@@ -1,7 +1,7 @@
 /**
  * A message that goes round a ring of ranks that compute (dissertation §5.3.3, figure 5.9). Each rank, when the message
  * has come, locks its successor's part, puts the message and a tag there, and unlocks. Until it comes, a rank computes,
- * and looks at its tag between two pieces of work. If a lock needs the target's help, it waits for the end of such a
+ * and looks at its tag by plain loads between two pieces of work. If a lock needs the target's help, it waits for the end of such a
  * piece, at every rank again.
  */
 import { type Communicator, Lock, Op, Window, type WindowInfo } from 'onesided';
@@ -52,13 +52,16 @@ export async function ring(world: Communicator, options: RingOptions, machine: M
     window.put(tag, successor, 0);
     await calls.unlock(window, successor);
   };
-  /** Both puts are complete when the lock is free again, so whoever sees the tag sees the message. */
+  /**
+   * Looks by loads, which do not enter the library: it serves nobody. The message may come after the tag; both puts are
+   * complete when the lock is free again.
+   */
   const arrived = async (round: number): Promise<boolean> => {
+    if (Atomics.load(mine, 0) !== round) return false;
     await calls.lock(window, rank, Lock.EXCLUSIVE);
-    const here = mine[0] === round;
-    if (here) message.set(mine.subarray(1));
+    message.set(mine.subarray(1));
     await calls.unlock(window, rank);
-    return here;
+    return true;
   };
 
   let errors = 0;

@@ -1,7 +1,7 @@
 /** Messages that go from memory to memory after a handshake, among ranks of a modelled fabric. */
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
-import { type TaskOptions, runTasks } from '../../src/comm/tasks.ts';
+import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
 import { RmaError } from '../../src/errors.ts';
 import type { Fabric } from '../../src/providers/modelled/description.ts';
 import { loadFabric } from '../../src/providers/modelled/fabrics.ts';

@@ -440,7 +440,14 @@ export class LockAgent {
   }
 
   #asked(origin: number, sequence: number, words: Int32Array): void {
-    const request = { origin, exclusive: words[2] !== 0, attempt: words[3] !== 0, sequence, operations: [], isOne: false };
+    const request = {
+      origin,
+      exclusive: words[2] !== 0,
+      attempt: words[3] !== 0,
+      sequence,
+      operations: [],
+      isOne: false,
+    };
     this.#gate.note?.(request, words[4]);
     const joins = !request.exclusive && this.#admitting;
     if (request.attempt && (this.#line.length > 0 || (this.#holders.size > 0 && !joins))) this.#refuse(request);
