@@ -430,11 +430,11 @@ export class Window<T extends TypedArray = TypedArray> {
   statistics(): WindowStatistics {
     this.#epochs.checkAlive('statistics');
     const { hints, fence, lockCounts, wire } = this.#parts;
-    const refused = wire?.refused;
+    const refused = wire?.arrivals.srq.refused;
     return {
       fence: { scheme: hints.fence, ...fence.statistics },
       lock: { scheme: hints.lock, ...lockCounts },
-      refills: wire?.refills ?? 0,
+      refills: wire?.arrivals.refills ?? 0,
       ...(refused === undefined ? {} : { refused }),
     };
   }
