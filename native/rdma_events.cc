@@ -3,16 +3,13 @@
 #if __has_include(<infiniband/verbs.h>)
 
 #include <poll.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
-#include <system_error>
-#include <thread>
 
 #include "arguments.h"
 #include "rdma_context.h"
+#include "threads.h"
 
 namespace onesided {
 
@@ -96,17 +93,7 @@ Napi::Value RdmaContext::beginWait(const Napi::CallbackInfo& info) {
   if (!readTimeout(env_, info[0], "beginWait", &milliseconds)) return {};
   Waiter& waiter = *waiter_;
   if (!waiter.thread.joinable()) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = 0;
-    try {
-      waiter.thread = std::thread([shared = waiter_] { shared->run(); });
-    } catch (const std::system_error& failure) {
-      error = failure.code().value();
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const int error = startThread(&waiter.thread, [shared = waiter_] { shared->run(); });
     if (error != 0) return refuse(error, "start a thread");
   }
   napi_ref_threadsafe_function(env_, waiter.call);

@@ -8,17 +8,10 @@
 #include <cstdint>
 
 #include "accumulate.h"
+#include "threads.h"
 
 namespace onesided {
 namespace {
-
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 constexpr size_t kLineWords = 16;
 constexpr int kLooks = 64;
