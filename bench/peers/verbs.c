@@ -13,10 +13,12 @@
  * - "lock-put-unlock" is a compare-and-swap and its completion, then a write and a fetch-and-add that gives the lock
  *   back, posted by one call, and the completion of the latter: it says that both have been carried out, since requests
  *   of one connection are, in their order. The word of the lock is touched by atomics only;
+ * - "acc-flush-double" adds 1 to a double: a read and its completion, then a compare-and-swap of the bits and its
+ *   completion, until nobody has changed them in between;
  * - "fence-put-fence": each fence is a write of no bytes with immediate to the other process, and waiting for the
  *   other's; the put goes along with the second one of rank 0. Nothing more needs to be waited for: the data is in
  *   memory when the immediate arrives, and went inline;
- * - what has been transferred is compared at the end.
+ * - what has been transferred, or the sum, is compared at the end.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -54,7 +56,8 @@ static struct ibv_mr *window_mr, *origin_mr;
 static struct address mine, theirs;
 static unsigned char *window; /* this process's part; the word of the lock lies behind it */
 static unsigned char *origin;
-static uint64_t *lock_result;
+static uint64_t *atomic_result;
+static double added; /* by this process */
 static int port = 1, gid_index = -1;
 
 static void fail(const char *what) {
@@ -100,7 +103,7 @@ static struct ibv_send_wr atomic(enum ibv_wr_opcode opcode, uint64_t compare_add
   static struct ibv_sge result;
   struct ibv_send_wr wr;
   memset(&wr, 0, sizeof wr);
-  result.addr = (uintptr_t)lock_result;
+  result.addr = (uintptr_t)atomic_result;
   result.length = 8;
   result.lkey = origin_mr->lkey;
   wr.opcode = opcode;
@@ -183,10 +186,38 @@ static void lock_put_unlock(long n) {
     do {
       post(&lock);
       completed();
-    } while (*(volatile uint64_t *)lock_result != 0);
+    } while (*(volatile uint64_t *)atomic_result != 0);
     post(&put);
     completed();
   }
+}
+
+static uint64_t incremented(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  value += 1;
+  memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+
+static void acc_flush_double(long n) {
+  struct ibv_send_wr get = request(IBV_WR_RDMA_READ, size, 1);
+  struct ibv_send_wr swap = atomic(IBV_WR_ATOMIC_CMP_AND_SWP, 0, 0);
+  swap.wr.atomic.remote_addr = theirs.window;
+  for (long i = 0; i < n; i++) {
+    post(&get);
+    completed();
+    uint64_t found = *(volatile uint64_t *)origin, expected;
+    do {
+      expected = found;
+      swap.wr.atomic.compare_add = expected;
+      swap.wr.atomic.swap = incremented(expected);
+      post(&swap);
+      completed();
+      found = *(volatile uint64_t *)atomic_result;
+    } while (found != expected);
+  }
+  added += n;
 }
 
 static void fence_put_fence(long n) {
@@ -198,16 +229,20 @@ static void fence_put_fence(long n) {
   }
 }
 
+/* What is found at the end: the data at process 1, or at process 0, or the sum at process 1. */
+enum found { WRITTEN, READ, ADDED };
+
 static const struct row {
   const char *name;
   void (*run)(long iterations);
   int together; /* both processes run it */
-  int reads;
+  enum found found;
 } ROWS[] = {
-    {"put-flush", put_flush, 0, 0},
-    {"get-flush", get_flush, 0, 1},
-    {"lock-put-unlock", lock_put_unlock, 0, 0},
-    {"fence-put-fence", fence_put_fence, 1, 0},
+    {"put-flush", put_flush, 0, WRITTEN},
+    {"get-flush", get_flush, 0, READ},
+    {"lock-put-unlock", lock_put_unlock, 0, WRITTEN},
+    {"acc-flush-double", acc_flush_double, 0, ADDED},
+    {"fence-put-fence", fence_put_fence, 1, WRITTEN},
 };
 
 /* ---- the connection ---- */
@@ -261,7 +296,7 @@ static void make_queues(void) {
   origin = aligned_alloc(PAGE, bytes);
   memset(window, 0, bytes);
   memset(origin, 0, bytes);
-  lock_result = (uint64_t *)(origin + bytes - PAGE);
+  atomic_result = (uint64_t *)(origin + bytes - PAGE);
   int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   window_mr = ibv_reg_mr(pd, window, bytes, access);
   origin_mr = ibv_reg_mr(pd, origin, bytes, IBV_ACCESS_LOCAL_WRITE);
@@ -272,7 +307,11 @@ static void make_queues(void) {
       .send_cq = sends,
       .recv_cq = receives,
       .qp_type = IBV_QPT_RC,
-      .cap = {.max_send_wr = DEPTH, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = INLINE},
+      .cap = {.max_send_wr = DEPTH,
+              .max_recv_wr = RECEIVES,
+              .max_send_sge = 1,
+              .max_recv_sge = 1,
+              .max_inline_data = INLINE},
   };
   qp = ibv_create_qp(pd, &init);
   if (qp == NULL) fail("no queue pair");
@@ -297,7 +336,10 @@ static void connect_queues(void) {
       .rq_psn = theirs.qp,
       .max_dest_rd_atomic = 16,
       .min_rnr_timer = 1,
-      .ah_attr = {.is_global = 1, .dlid = theirs.lid, .port_num = port, .grh = {.dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64}},
+      .ah_attr = {.is_global = 1,
+                  .dlid = theirs.lid,
+                  .port_num = port,
+                  .grh = {.dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64}},
   };
   error |= ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
@@ -361,6 +403,21 @@ static void check(const unsigned char *bytes) {
   for (int i = 0; i < size; i++) if (bytes[i] != pattern(i)) fail("the data did not arrive");
 }
 
+static void prepare(const struct row *row) {
+  if (row->found == WRITTEN && rank == 0) fill(origin);
+  if (row->found == READ && rank == 1) fill(window);
+}
+
+static void verify(const struct row *row) {
+  if (row->found == WRITTEN && rank == 1) check(window);
+  if (row->found == READ && rank == 0) check(origin);
+  if (row->found != ADDED) return;
+  double sum = added;
+  if (rank == 0) tell(&sum, sizeof sum);
+  else hear(&sum, sizeof sum);
+  if (rank == 1 && *(double *)window != sum) fail("the sum is wrong");
+}
+
 int main(int argc, char **argv) {
   const char *slash = argc < 3 ? NULL : strchr(argv[1], '/');
   if (slash == NULL) fail("usage: verbs ROW/SIZE SAMPLES [MILLISECONDS]");
@@ -382,7 +439,7 @@ int main(int argc, char **argv) {
   close(ends[1 - rank]);
   open_device();
   make_queues();
-  if (row->reads ? rank == 1 : rank == 0) fill(row->reads ? window : origin);
+  prepare(row);
   connect_queues();
   together();
 
@@ -391,7 +448,7 @@ int main(int argc, char **argv) {
   if (rank == 0) measure(row, samples, block, seconds, &iterations);
   else if (row->together) follow(row);
   together();
-  if (row->reads ? rank == 0 : rank == 1) check(row->reads ? origin : window);
+  verify(row);
   if (rank == 1) return 0;
 
   int status;

@@ -78,7 +78,7 @@ const { own } = context;
 const other = introduce(world, { own, qpNumber: qp.number, rkey: region.rkey, address: memory.address });
 peers.push(...(world.rank === 0 ? [own, other.own] : [other.own, own]));
 qp.modify({ state: QpState.INIT, access });
-qp.modify({ state: QpState.RTR, dest: { lid: 1 - world.rank, qpNumber: other.qpNumber }, maxDestRdAtomic: 16 });
+qp.modify({ state: QpState.RTR, dest: { member: 1 - world.rank, qpNumber: other.qpNumber }, maxDestRdAtomic: 16 });
 qp.modify({ state: QpState.RTS, maxRdAtomic: 16 });
 world.barrierSync();
 

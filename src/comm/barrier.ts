@@ -67,21 +67,21 @@ export interface Signals {
  * Chooses and makes the barrier.
  * @param signals who records it, in a job that is traced
  * @param block maps the block of a rank, which begins with `barrierWords(size)` zeroed words
- * @param lids the contexts of all ranks
+ * @param members the contexts of all ranks
  */
 export function makeBarrier(
   context: Context,
   rank: number,
-  lids: readonly number[],
+  members: readonly number[],
   traits: BarrierTraits,
   block: (rank: number) => Int32Array,
   signals?: Signals,
 ): BarrierState {
-  const size = lids.length;
+  const size = members.length;
   const arrivals = new Arrivals(rank, size, block);
-  if (traits.central) return new CentralBarrier(context, rank, block(0), lids, arrivals, signals);
+  if (traits.central) return new CentralBarrier(context, rank, block(0), members, arrivals, signals);
   if (size === 2) {
-    const pair = new PairBarrier(context, rank, block(0), lids[1 - rank], traits.plainFlags && TOTAL_STORE_ORDER);
+    const pair = new PairBarrier(context, rank, block(0), members[1 - rank], traits.plainFlags && TOTAL_STORE_ORDER);
     return signals === undefined ? pair : new RecordedPair(pair, 1 - rank, signals);
   }
   const targets: number[] = [];
@@ -92,7 +92,7 @@ export function makeBarrier(
     size,
     block(rank),
     targets.map(block),
-    targets.map((target) => lids[target]),
+    targets.map((target) => members[target]),
     arrivals,
     signals,
   );
@@ -149,7 +149,7 @@ class Arrivals {
 class DisseminationBarrier implements BarrierState {
   #own: Int32Array;
   #targets: readonly Int32Array[];
-  #targetLids: readonly number[];
+  #targetMembers: readonly number[];
   #context: Context;
   #rank: number;
   #size: number;
@@ -160,14 +160,14 @@ class DisseminationBarrier implements BarrierState {
   #count = 0;
   #active = false;
 
-  /** @param targets in round k: the region of the rank 2^k further on, which is the context `targetLids[k]` */
+  /** @param targets in round k: the region of the rank 2^k further on, which is the context `targetMembers[k]` */
   constructor(
     context: Context,
     rank: number,
     size: number,
     own: Int32Array,
     targets: readonly Int32Array[],
-    targetLids: readonly number[],
+    targetMembers: readonly number[],
     arrivals: Arrivals,
     signals: Signals | undefined,
   ) {
@@ -178,7 +178,7 @@ class DisseminationBarrier implements BarrierState {
     this.#size = size;
     this.#own = own;
     this.#targets = targets;
-    this.#targetLids = targetLids;
+    this.#targetMembers = targetMembers;
     this.#rounds = targets.length;
   }
 
@@ -214,7 +214,7 @@ class DisseminationBarrier implements BarrierState {
   #notify(round: number): void {
     if (this.#signals !== undefined) this.#signals.sent((this.#rank + 2 ** round) % this.#size);
     Atomics.store(this.#targets[round], round * STRIDE, this.#count);
-    this.#context.wake(this.#targetLids[round]);
+    this.#context.wake(this.#targetMembers[round]);
   }
 }
 
@@ -222,19 +222,19 @@ class PairBarrier implements BarrierState {
   #words: Int32Array;
   #context: Context;
   #other: number;
-  #otherLid: number;
+  #otherMember: number;
   #self: number;
   #plain: boolean;
   #count = 0;
   #active = false;
   #paused = 1;
 
-  constructor(context: Context, rank: number, words: Int32Array, otherLid: number, plain: boolean) {
+  constructor(context: Context, rank: number, words: Int32Array, otherMember: number, plain: boolean) {
     this.#context = context;
     this.#self = rank;
     this.#other = 1 - rank;
     this.#words = words;
-    this.#otherLid = otherLid;
+    this.#otherMember = otherMember;
     this.#plain = plain;
   }
 
@@ -245,7 +245,7 @@ class PairBarrier implements BarrierState {
     this.#count = count;
     if (this.#plain) this.#words[this.#self] = count;
     else Atomics.store(this.#words, this.#self, count);
-    this.#context.wake(this.#otherLid);
+    this.#context.wake(this.#otherMember);
   }
 
   advance(): boolean {
@@ -306,16 +306,16 @@ class CentralBarrier implements BarrierState {
   #root: Int32Array;
   #context: Context;
   #arrivals: Arrivals;
-  #lids: readonly number[];
+  #members: readonly number[];
   #count = 0;
   #active = false;
 
-  /** @param root the region of rank 0; `lids` the contexts of all ranks */
+  /** @param root the region of rank 0; `members` the contexts of all ranks */
   constructor(
     context: Context,
     rank: number,
     root: Int32Array,
-    lids: readonly number[],
+    members: readonly number[],
     arrivals: Arrivals,
     signals: Signals | undefined,
   ) {
@@ -324,7 +324,7 @@ class CentralBarrier implements BarrierState {
     this.#rank = rank;
     this.#signals = signals;
     this.#root = root;
-    this.#lids = lids;
+    this.#members = members;
   }
 
   begin(): void {
@@ -333,10 +333,10 @@ class CentralBarrier implements BarrierState {
     this.#count = (this.#count + 1) | 0;
     this.#arrivals.enter(this.#count);
     const arrived = (Atomics.add(this.#root, ARRIVED, 1) + 1) | 0;
-    if (arrived !== Math.imul(this.#count, this.#lids.length)) return;
+    if (arrived !== Math.imul(this.#count, this.#members.length)) return;
     if (this.#signals !== undefined) this.#recordRelease(this.#signals);
     Atomics.store(this.#root, RELEASED, this.#count);
-    for (const lid of this.#lids) if (lid !== this.#context.lid) this.#context.wake(lid);
+    for (const member of this.#members) if (member !== this.#context.member) this.#context.wake(member);
   }
 
   advance(): boolean {
@@ -347,7 +347,8 @@ class CentralBarrier implements BarrierState {
   }
 
   #recordRelease(signals: Signals): void {
-    for (let rank = 0; rank < this.#lids.length; rank++) if (rank !== this.#rank) signals.released(rank, this.#count);
+    for (let rank = 0; rank < this.#members.length; rank++)
+      if (rank !== this.#rank) signals.released(rank, this.#count);
   }
 
   waitsFor(): string {

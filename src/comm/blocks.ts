@@ -71,12 +71,12 @@ export class Blocks {
   }
 
   /** A peer's block, mapped here. The slab stays mapped until `close`: its owner reuses it for its next blocks. */
-  map(lid: number, place: ArrayLike<number>, words: number): Int32Array {
+  map(member: number, place: ArrayLike<number>, words: number): Int32Array {
     const [rkey, address, slabBytes, offset] = [place[0], place[1], place[2], place[3]];
-    const key = `${lid}:${rkey}`;
+    const key = `${member}:${rkey}`;
     let pointer = this.#mapped.get(key);
     if (pointer === undefined) {
-      pointer = this.#context.remotePointer(lid, rkey, address, slabBytes, ALL_ACCESS);
+      pointer = this.#context.remotePointer(member, rkey, address, slabBytes, ALL_ACCESS);
       this.#mapped.set(key, pointer);
     }
     return new Int32Array(pointer.buffer, pointer.offset + offset, words);

@@ -62,17 +62,19 @@ export class CommunicatorBarrier {
       yield* allreduce(channel, anybody, Op.MAX.code);
       return new CommunicatorBarrier(new MessageBarrier(own), size, { central: anybody[0] !== 0, plainFlags: false });
     }
-    const lids = comm.group.worldRanks;
+    const members = comm.group.worldRanks;
     const words = barrierWords(size);
     comm.onRelease(() => block.free());
     const mine = Float64Array.of(oversubscribed ? 1 : 0, context.parking.seesPlainStores ? 0 : 1, ...block.place);
     const all = yield* comm.exchange(mine);
     const stride = mine.length;
     const map = (rank: number): Int32Array =>
-      rank === self ? block.words : blocks.map(lids[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
+      rank === self
+        ? block.words
+        : blocks.map(members[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
     const anybody = (column: number): boolean => all.some((value, i) => i % stride === column && value !== 0);
     const traits = { central: anybody(0), plainFlags: !anybody(1) };
-    const state = makeBarrier(context, self, lids, traits, map, comm.signals(String(id)));
+    const state = makeBarrier(context, self, members, traits, map, comm.signals(String(id)));
     return new CommunicatorBarrier(state, size, traits);
   }
 

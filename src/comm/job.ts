@@ -12,7 +12,7 @@ import { isAsked, report } from './bootstrap/reports.ts';
 import type { LocksAtRank } from './deadlock.ts';
 import { type MessageMemory, Messenger, type Rendezvous } from './messages.ts';
 import { Origins } from './origins.ts';
-import { type Liveness, Progress, type ProgressOptions, type Waiting } from './progress.ts';
+import { type Liveness, Progress, type ProgressEngine, type ProgressOptions } from './progress.ts';
 import { TracedProgress } from './traced.ts';
 
 export type { ProcessorTime };
@@ -54,7 +54,7 @@ export interface TaskTime {
   now(): number;
   /** Passes virtual time on this rank's processor. */
   compute(microseconds: number): Promise<void>;
-  makeProgress(liveness: Liveness, poll: () => void, timeoutMs: number): Waiting;
+  makeProgress(liveness: Liveness, poll: () => void, timeoutMs: number): ProgressEngine;
   /** Has all other ranks look whether something has changed. */
   wakeAll(): void;
   /** Ends the run, and with it all ranks; throws. */
@@ -63,7 +63,7 @@ export interface TaskTime {
   readonly processor: ProcessorTime;
   readonly rendezvous: Rendezvous;
   readonly messageMemory: MessageMemory;
-  readonly meetings: Meetings;
+  readonly registry: Registry;
   /** Of the windows of this rank that are not freed. */
   readonly locks: Set<LocksAtRank>;
 }
@@ -72,7 +72,7 @@ export interface TaskTime {
  * Where ranks of one process find what the others have made for a window, so that connections need not be made before
  * they are used.
  */
-export interface Meetings {
+export interface Registry {
   /** @param space the same number at all ranks for one thing, and for no other */
   offer(space: number, rank: number, what: object): void;
   find(space: number, rank: number): object | undefined;
@@ -108,7 +108,7 @@ export class Job {
   readonly origins: Origins;
   readonly messenger: Messenger;
   readonly blocks: Blocks;
-  readonly progress: Waiting;
+  readonly progress: ProgressEngine;
   /** Absent where time is that of the clock. */
   readonly tasks: TaskTime | undefined;
   /** Absent where time is that of the clock. */
@@ -141,7 +141,7 @@ export class Job {
     this.origins = new Origins(context, this.pd);
     this.oversubscribed = size > membership.cores;
     this.#inspected = rank;
-    const messages = recorder?.channel('message', '', size);
+    const messages = recorder?.flow('message', '', size);
     const rendezvous = tasks?.rendezvous ?? rendezvousOver(control, context, rank);
     this.messenger = new Messenger(
       context,

@@ -12,7 +12,7 @@
 import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
-import type { Channel } from '../trace/recorder.ts';
+import type { Flow } from '../trace/recorder.ts';
 import type { CompletionQueue } from '../verbs/completion-queue.ts';
 import { WcOpcode, WcStatus } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
@@ -108,7 +108,7 @@ export class Messenger {
   readonly #context: Context;
   /** The first connection that was lost, or message that was: from then on every `poll` says so. */
   #lost: RmaError | undefined;
-  readonly #trace: Channel | undefined;
+  readonly #trace: Flow | undefined;
 
   /**
    * @param trace where messages are recorded, in a job that is traced
@@ -121,7 +121,7 @@ export class Messenger {
     size: number,
     rendezvous: Rendezvous,
     memory: MessageMemory = MEMORY,
-    trace?: Channel,
+    trace?: Flow,
     processor?: ProcessorTime,
   ) {
     const { chunk, receives, sends } = memory;
@@ -366,7 +366,7 @@ export class Messenger {
     if (connection.stage === 1) {
       connection.qp.modify({
         state: QpState.RTR,
-        dest: { lid: peer, qpNumber: theirs.qpNumber },
+        dest: { member: peer, qpNumber: theirs.qpNumber },
         minRnrTimerMs: 0.01,
         maxDestRdAtomic: 1,
       });

@@ -102,7 +102,7 @@ interface Pending {
 }
 
 /** What drives operations: `Progress`, or, in virtual time, `VirtualProgress`. */
-export type Waiting = Pick<Progress, keyof Progress>;
+export type ProgressEngine = Pick<Progress, keyof Progress>;
 
 export class Progress {
   /**

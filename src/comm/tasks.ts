@@ -30,7 +30,7 @@ import {
 } from './bootstrap/control.ts';
 import { Communicator } from './communicator.ts';
 import { deadlock, type LocksAtRank } from './deadlock.ts';
-import { Job, type Meetings, type Membership, type TaskTime } from './job.ts';
+import { Job, type Membership, type Registry, type TaskTime } from './job.ts';
 import type { MessageMemory, Rendezvous } from './messages.ts';
 import { recordWait } from './traced.ts';
 import { resumeAt, VirtualProgress } from './virtual-progress.ts';
@@ -193,8 +193,8 @@ class Run<T> {
   #error: { readonly error: unknown; readonly told: boolean; readonly time: number; readonly rank: number } | undefined;
   #resolve!: (results: T[]) => void;
   #reject!: (error: unknown) => void;
-  readonly #meetings = new Map<string, object>();
-  /** What some members of `Meetings.share` have not asked for yet. */
+  readonly #registry = new Map<string, object>();
+  /** What some members of `Registry.share` have not asked for yet. */
   readonly #shared = new Map<string, { readonly value: object; left: number }>();
   /** By who published: for whom. */
   readonly #published: (Map<number, Published> | undefined)[];
@@ -226,15 +226,15 @@ class Run<T> {
     this.#control = words;
     const shared = new ModelledFabric(fabric, this.#simulator, faults, size);
     const deadline = timeoutMs === 0 ? Number.POSITIVE_INFINITY : timeoutMs;
-    const meetings: Meetings = {
-      offer: (space, rank, what) => void this.#meetings.set(`${space}:${rank}`, what),
-      find: (space, rank) => this.#meetings.get(`${space}:${rank}`),
-      withdraw: (space, rank) => void this.#meetings.delete(`${space}:${rank}`),
+    const registry: Registry = {
+      offer: (space, rank, what) => void this.#registry.set(`${space}:${rank}`, what),
+      find: (space, rank) => this.#registry.get(`${space}:${rank}`),
+      withdraw: (space, rank) => void this.#registry.delete(`${space}:${rank}`),
       share: (space, rank, members, value) => this.#share(`${space}:${rank}`, members, value),
     };
     this.#contexts = Array.from({ length: size }, (_, rank) => shared.open(rank));
     this.#jobs = this.#contexts.map(
-      (context, rank) => new Job(this.#membership(context, rank, meetings, fabric.host.lookAgain), deadline),
+      (context, rank) => new Job(this.#membership(context, rank, registry, fabric.host.lookAgain), deadline),
     );
   }
 
@@ -371,7 +371,7 @@ class Run<T> {
     );
   }
 
-  #membership(context: ModelledContext, rank: number, meetings: Meetings, lookAgain: number): Membership {
+  #membership(context: ModelledContext, rank: number, registry: Registry, lookAgain: number): Membership {
     const simulator = this.#simulator;
     const { cpu } = context;
     const recorder = this.#recordings?.recorderOf(rank, this.#size, cpu);
@@ -404,7 +404,7 @@ class Run<T> {
       processor: new ProcessorTime(context),
       rendezvous: this.#rendezvous(context, rank),
       messageMemory: messageMemory(this.#size),
-      meetings,
+      registry,
     };
     return {
       rank,

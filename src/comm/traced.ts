@@ -1,7 +1,7 @@
 /** How the calls of a communicator, its barrier, and whatever waits, record themselves in a job that is traced. */
 
 import { type CallRecord, recordCalls } from '../trace/calls.ts';
-import type { Channel, Recorder } from '../trace/recorder.ts';
+import type { Flow, Recorder } from '../trace/recorder.ts';
 import type { Context } from '../verbs/device.ts';
 import { isAborted } from './abort-signals.ts';
 import type { Signals } from './barrier.ts';
@@ -62,12 +62,12 @@ export function recordWait(recorder: Recorder, operation: Operation, wait: () =>
 }
 
 /** What a barrier tells and sees, as messages between ranks of the world. */
-export function recordSignals(channel: Channel, worldRanks: readonly number[]): Signals {
+export function recordSignals(flow: Flow, worldRanks: readonly number[]): Signals {
   return {
-    sent: (rank) => channel.sent(worldRanks[rank], 0),
-    seen: (rank) => channel.seen(worldRanks[rank], 0),
-    released: (rank, count) => channel.released(worldRanks[rank], count),
-    sawRelease: (count) => channel.sawRelease(count),
+    sent: (rank) => flow.sent(worldRanks[rank], 0),
+    seen: (rank) => flow.seen(worldRanks[rank], 0),
+    released: (rank, count) => flow.released(worldRanks[rank], count),
+    sawRelease: (count) => flow.sawRelease(count),
   };
 }
 

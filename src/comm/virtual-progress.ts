@@ -16,7 +16,7 @@ import type { Cpu, Simulator, Watcher } from '../providers/modelled/simulator.ts
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
 import type { Operation, WaitOptions } from './operation.ts';
-import { DONE, type Liveness, type Waiting } from './progress.ts';
+import { DONE, type Liveness, type ProgressEngine } from './progress.ts';
 
 interface Pending {
   readonly operation: Operation;
@@ -34,7 +34,7 @@ interface Pending {
 const FREE_CALLS = 64;
 const FREE_CALLS_TAKE = 1;
 
-export class VirtualProgress implements Waiting, Watcher {
+export class VirtualProgress implements ProgressEngine, Watcher {
   /** To look twice at the same time changes nothing. */
   readonly spin = 1;
   readonly #simulator: Simulator;

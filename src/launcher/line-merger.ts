@@ -86,16 +86,16 @@ export class LineMerger {
    * @param sieve takes out what is not to be passed on
    */
   connect(source: Readable, prefix: string, ended: () => void, sieve?: Sieve): void {
-    const line = new Line(prefix, this.#terminal, (text) => this.#write(text));
+    const stream = new RankStream(prefix, this.#terminal, (text) => this.#write(text));
     this.#sources.add(source);
     source.on('data', (chunk: Buffer) => {
       const text = chunk.toString('latin1');
-      line.feed(sieve === undefined ? text : sieve.feed(text));
+      stream.feed(sieve === undefined ? text : sieve.feed(text));
     });
     const end = (): void => {
       if (!this.#sources.delete(source)) return;
-      if (sieve !== undefined) line.feed(sieve.end());
-      line.end();
+      if (sieve !== undefined) stream.feed(sieve.end());
+      stream.end();
       ended();
     };
     source.on('end', end).on('close', end).on('error', end);
@@ -104,8 +104,8 @@ export class LineMerger {
 
   /** Writes whole lines. */
   print(text: string, prefix: string): void {
-    const line = new Line(prefix, this.#terminal, (bytes) => this.#write(bytes));
-    line.feed(Buffer.from(`${text}\n`).toString('latin1'));
+    const stream = new RankStream(prefix, this.#terminal, (bytes) => this.#write(bytes));
+    stream.feed(Buffer.from(`${text}\n`).toString('latin1'));
   }
 
   /** Lets go of the destination, which stays open. */
@@ -141,7 +141,7 @@ export class LineMerger {
 }
 
 /** The stream of one rank: finished lines go on, the unfinished one is kept. All text is Latin-1 for bytes. */
-class Line {
+class RankStream {
   readonly #prefix: string;
   readonly #between: string;
   readonly #terminal: Terminal | undefined;

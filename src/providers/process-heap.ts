@@ -305,18 +305,18 @@ export class ProcessHeap {
     this.#giveBack(handle, pageBytes);
   }
 
-  /** Maps the whole of what `handle` names in the heap of member `lid`, which is at `peer`. */
-  attach(lid: number, peer: HeapAddress, handle: number, byteLength: number): Attachment {
-    const heap = openHeap(lid, peer);
+  /** Maps the whole of what `handle` names in the heap of `member`, which is at `peer`. */
+  attach(member: number, peer: HeapAddress, handle: number, byteLength: number): Attachment {
+    const heap = openHeap(member, peer);
     try {
       const before = this.#enter(heap, handle, byteLength);
       if (before === undefined) {
         throw new RmaError(
           'ERR_VERBS',
-          `attach: member ${lid} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
+          `attach: member ${member} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
         );
       }
-      const name = `${lid}:${handle}`;
+      const name = `${member}:${handle}`;
       this.#attachments.set(name, (this.#attachments.get(name) ?? 0) + 1);
       let buffer: ArrayBuffer;
       try {
@@ -332,7 +332,7 @@ export class ProcessHeap {
           if (released) return;
           released = true;
           // If the program has transferred the buffer, it can reach the memory still: this counts as mapped for ever.
-          if (this.#native.memoryUnmap(buffer) && this.#isLast(name)) this.#tellUnmapped(lid, peer, handle);
+          if (this.#native.memoryUnmap(buffer) && this.#isLast(name)) this.#tellUnmapped(member, peer, handle);
         },
       };
     } finally {
@@ -363,10 +363,10 @@ export class ProcessHeap {
     return left === 0;
   }
 
-  #tellUnmapped(lid: number, peer: HeapAddress, handle: number): void {
+  #tellUnmapped(member: number, peer: HeapAddress, handle: number): void {
     let heap: number;
     try {
-      heap = openHeap(lid, peer);
+      heap = openHeap(member, peer);
     } catch {
       // Its process has ended.
       return;
@@ -390,7 +390,7 @@ export class ProcessHeap {
 }
 
 /** A descriptor of the heap, checked to be that; the caller closes it. */
-function openHeap(lid: number, { pid, fd, key }: HeapAddress): number {
+function openHeap(member: number, { pid, fd, key }: HeapAddress): number {
   const name = `/proc/${pid}/fd/${fd}`;
   let heap: number;
   try {
@@ -401,13 +401,13 @@ function openHeap(lid: number, { pid, fd, key }: HeapAddress): number {
       code === 'ENOENT'
         ? `process ${pid} no longer exists`
         : `cannot open ${name} (${code}); run all ranks as one user, and let them see each other in /proc (one PID namespace)`;
-    throw new RmaError('ERR_VERBS', `attach: cannot map the memory of member ${lid}: ${why}`, { cause });
+    throw new RmaError('ERR_VERBS', `attach: cannot map the memory of member ${member}: ${why}`, { cause });
   }
   if (!fstatSync(heap).isFile() || !hasHeapKey(heap, key)) {
     closeSync(heap);
     throw new RmaError(
       'ERR_VERBS',
-      `attach: ${name} is not the memory of member ${lid}: its process has ended, and another process now has its PID`,
+      `attach: ${name} is not the memory of member ${member}: its process has ended, and another process now has its PID`,
     );
   }
   return heap;

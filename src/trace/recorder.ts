@@ -8,7 +8,7 @@
  * host share (clock.ts); ranks in virtual time have theirs.
  *
  * Two ranks need not agree on anything for an arrow between them: each counts what it has sent to, or seen from, each
- * other one on a channel, and the n-th of one is the n-th of the other. Times are taken before the store that tells,
+ * other one on a flow, and the n-th of one is the n-th of the other. Times are taken before the store that tells,
  * and after the load that sees, so an arrow never points back in time.
  */
 import { Kind, type Recording, RingWriter, readRing, ringBytes } from './ring.ts';
@@ -88,10 +88,10 @@ export class Recorder {
 
   /**
    * What ranks tell each other. To be made by all of them with the same name and scope.
-   * @param scope what tells this channel from others of its name: the same at all ranks
+   * @param scope what tells this flow from others of its name: the same at all ranks
    */
-  channel(name: string, scope: string, size: number): Channel {
-    return new Channel(this, this.#ring, this.text(name), this.text(scope), size);
+  flow(name: string, scope: string, size: number): Flow {
+    return new Flow(this, this.#ring, this.text(name), this.text(scope), size);
   }
 
   /** This rank lets go of the lock of `peer`'s part, or (`acquired`) has got it. */
@@ -130,7 +130,7 @@ export function recordInMemory(
 }
 
 /** One kind of thing that ranks tell each other, in order for each pair. Ranks are the world's. */
-export class Channel {
+export class Flow {
   readonly #recorder: Recorder;
   readonly #ring: RingWriter;
   readonly #name: number;

@@ -290,7 +290,7 @@ function keyOf(name: string, scope: string, from: number, to: number, count: num
 }
 
 /**
- * A scope is the id of a window or communicator, which is the same at all ranks, and its name there. Those of channels
+ * A scope is the id of a window or communicator, which is the same at all ranks, and its name there. Those of flows
  * are ids alone.
  */
 function scopeArgs(scope: string): Record<string, string> {

@@ -18,7 +18,7 @@ import type { RemoteRegion } from './regions.ts';
 export const DEPTH = 128;
 
 /** A request that waits for room. */
-export interface Waiting {
+export interface BacklogEntry {
   readonly build: (qp: QueuePair) => void;
   /** What must be registered for it. */
   readonly origin: ArrayBufferLike | undefined;
@@ -38,7 +38,7 @@ export class Connection {
   /** Requests since the window was made. */
   issued = 0;
   /** Those that wait for room, oldest first. */
-  readonly backlog = new Fifo<Waiting>();
+  readonly backlog = new Fifo<BacklogEntry>();
   /** Notified puts since the last fence. */
   sent = 0;
   /** Whether the rank was put to since the last fence. */
@@ -66,7 +66,7 @@ export class Connection {
 }
 
 /** How transfers of one window find each other's ends, in one process. */
-export interface Meeting {
+export interface ConnectionRegistry {
   /** This rank in the window. */
   readonly rank: number;
   offer(connections: Connections): void;
@@ -84,9 +84,9 @@ export class Connections {
   readonly #byRank = new ByRank((rank) => new Connection(rank));
   readonly #byNumber = new Map<number, Connection>();
   /** Where the other ranks' ends are found, if connections are made when they are first used. */
-  #meeting: Meeting | undefined;
+  #registry: ConnectionRegistry | undefined;
   /** World ranks, for messages. */
-  #lids: readonly number[] = [];
+  #members: readonly number[] = [];
 
   constructor(
     context: Context,
@@ -117,8 +117,8 @@ export class Connections {
   }
 
   /** The world rank, for messages. */
-  lidOf(rank: number): number {
-    return this.#lids[rank];
+  memberOf(rank: number): number {
+    return this.#members[rank];
   }
 
   /** The number of the queue pair that rank `rank` connects to; it is made, if there is none. */
@@ -127,11 +127,11 @@ export class Connections {
   }
 
   /** Connects to all ranks. */
-  connect(lids: readonly number[], numbers: ArrayLike<number>): void {
-    this.#lids = lids;
-    for (const [rank, lid] of lids.entries()) {
+  connect(members: readonly number[], numbers: ArrayLike<number>): void {
+    this.#members = members;
+    for (const [rank, member] of members.entries()) {
       const qp = this.to(rank).queuePair ?? this.#makeQueuePair(rank);
-      this.#connect(qp, { lid, qpNumber: numbers[rank] });
+      this.#connect(qp, { member, qpNumber: numbers[rank] });
     }
   }
 
@@ -139,25 +139,25 @@ export class Connections {
    * Connects to each rank when something is first sent to it: there are as many connections as pairs of ranks that
    * talk.
    */
-  connectLater(meeting: Meeting, lids: readonly number[]): void {
-    this.#lids = lids;
-    this.#meeting = meeting;
-    meeting.offer(this);
+  connectLater(registry: ConnectionRegistry, members: readonly number[]): void {
+    this.#members = members;
+    this.#registry = registry;
+    registry.offer(this);
   }
 
   /** That to a rank, connected. Errors: `ERR_WIN` (the other rank has freed the window). */
   queuePairTo(rank: number): QueuePair {
-    return this.to(rank).queuePair ?? this.#meet(rank);
+    return this.to(rank).queuePair ?? this.#connectBothEnds(rank);
   }
 
   close(): void {
-    this.#meeting?.withdraw();
+    this.#registry?.withdraw();
     for (const { queuePair } of this.all) queuePair?.destroy();
   }
 
   /** Makes both ends of a connection. */
-  #meet(rank: number): QueuePair {
-    const { rank: me, find } = this.#meeting!;
+  #connectBothEnds(rank: number): QueuePair {
+    const { rank: me, find } = this.#registry!;
     const other = find(rank);
     if (other === undefined) throw new RmaError('ERR_WIN', `rank ${rank} has already freed the window`);
     const mine = this.#makeQueuePair(rank);

@@ -38,7 +38,7 @@ const FURTHEST = 2 ** 31 - 1;
 type Sink = (answer: Uint8Array, at: number) => number;
 
 /** What is queued for one target. */
-interface Line {
+interface TargetQueue {
   readonly pieces: Uint8Array[];
   bytes: number;
   readonly sinks: Sink[];
@@ -54,29 +54,29 @@ export interface QueuedOperations {
 }
 
 export class OperationQueue {
-  readonly #lines: (Line | undefined)[];
+  readonly #queues: (TargetQueue | undefined)[];
   readonly #kernels: CopyKernels | undefined;
 
   constructor(size: number, kernels: CopyKernels | undefined) {
-    this.#lines = new Array<undefined>(size).fill(undefined);
+    this.#queues = new Array<undefined>(size).fill(undefined);
     this.#kernels = kernels;
   }
 
   /** Whether something is queued for a rank. */
   has(rank: number): boolean {
-    return this.#lines[rank] !== undefined;
+    return this.#queues[rank] !== undefined;
   }
 
   put(origin: TypedArray, from: Side, rank: number, at: number, to: Side): void {
-    const line = this.#lineOf(rank);
-    this.#addPlaces(line, Kind.PUT, at, to);
-    this.#addPayload(line, this.#packed(origin, from, dense(from.bytes)));
+    const queue = this.#queueOf(rank);
+    this.#addPlaces(queue, Kind.PUT, at, to);
+    this.#addPayload(queue, this.#packed(origin, from, dense(from.bytes)));
   }
 
   get(origin: TypedArray, from: Side, rank: number, at: number, to: Side): void {
-    const line = this.#lineOf(rank);
-    this.#addPlaces(line, Kind.GET, at, to);
-    line.sinks.push(this.#sinkOf(origin, from, dense(from.bytes)));
+    const queue = this.#queueOf(rank);
+    this.#addPlaces(queue, Kind.GET, at, to);
+    queue.sinks.push(this.#sinkOf(origin, from, dense(from.bytes)));
   }
 
   /** Origin and result may be arrays of bytes. */
@@ -89,7 +89,7 @@ export class OperationQueue {
     op: number,
     fetch: Fetch | undefined,
   ): void {
-    const line = this.#lineOf(rank);
+    const queue = this.#queueOf(rank);
     const { base, elements } = to;
     const inOrder = sideAt(base, elements, undefined);
     const scattered = to.type !== undefined;
@@ -100,16 +100,16 @@ export class OperationQueue {
       const sinks = fetch && elementOffsets(fetch.side);
       const one = sideAt(base, 1, undefined);
       for (const [i, offset] of elementOffsets(to).entries()) {
-        this.#addHeader(line, kind, 1, at + offset);
-        this.#addPayload(line, this.#packed(bytesOf(origin).subarray(sources[i]), one, one));
-        if (fetch) line.sinks.push(this.#sinkOf(bytesOf(fetch.result).subarray(sinks![i]), one, one));
+        this.#addHeader(queue, kind, 1, at + offset);
+        this.#addPayload(queue, this.#packed(bytesOf(origin).subarray(sources[i]), one, one));
+        if (fetch) queue.sinks.push(this.#sinkOf(bytesOf(fetch.result).subarray(sinks![i]), one, one));
       }
       return;
     }
-    this.#addHeader(line, scattered ? kind | SCATTERED : kind, elements, at);
-    if (scattered) this.#addPayload(line, bytesOf(Int32Array.from(elementOffsets(to))));
-    this.#addPayload(line, this.#packed(origin, from, inOrder));
-    if (fetch) line.sinks.push(this.#sinkOf(fetch.result, fetch.side, inOrder));
+    this.#addHeader(queue, scattered ? kind | SCATTERED : kind, elements, at);
+    if (scattered) this.#addPayload(queue, bytesOf(Int32Array.from(elementOffsets(to))));
+    this.#addPayload(queue, this.#packed(origin, from, inOrder));
+    if (fetch) queue.sinks.push(this.#sinkOf(fetch.result, fetch.side, inOrder));
   }
 
   compareAndSwap(
@@ -120,23 +120,23 @@ export class OperationQueue {
     at: number,
     base: number,
   ): void {
-    const line = this.#lineOf(rank);
-    this.#addHeader(line, Kind.SWAP | (base << 8), 1, at);
-    this.#addPayload(line, bytesOf(compare).slice());
-    this.#addPayload(line, bytesOf(origin).slice());
+    const queue = this.#queueOf(rank);
+    this.#addHeader(queue, Kind.SWAP | (base << 8), 1, at);
+    this.#addPayload(queue, bytesOf(compare).slice());
+    this.#addPayload(queue, bytesOf(origin).slice());
     const one = dense(result.byteLength);
-    line.sinks.push(this.#sinkOf(result, one, one));
+    queue.sinks.push(this.#sinkOf(result, one, one));
   }
 
   /** Raises the target's count of notifications. */
   signal(rank: number): void {
-    this.#addHeader(this.#lineOf(rank), Kind.SIGNAL | (TypeCode.BYTE << 8), 0, 0);
+    this.#addHeader(this.#queueOf(rank), Kind.SIGNAL | (TypeCode.BYTE << 8), 0, 0);
   }
 
   /** Takes all that is queued for a rank. Its first `MESSAGE_HEADER` bytes are 0. */
   take(rank: number): QueuedOperations {
-    const { pieces, bytes, sinks } = this.#lines[rank] ?? { pieces: [], bytes: MESSAGE_HEADER, sinks: [] };
-    this.#lines[rank] = undefined;
+    const { pieces, bytes, sinks } = this.#queues[rank] ?? { pieces: [], bytes: MESSAGE_HEADER, sinks: [] };
+    this.#queues[rank] = undefined;
     const message = new Uint8Array(bytes);
     let at = MESSAGE_HEADER;
     for (const piece of pieces) {
@@ -153,28 +153,28 @@ export class OperationQueue {
     };
   }
 
-  #lineOf(rank: number): Line {
-    this.#lines[rank] ??= { pieces: [], bytes: MESSAGE_HEADER, sinks: [] };
-    return this.#lines[rank];
+  #queueOf(rank: number): TargetQueue {
+    this.#queues[rank] ??= { pieces: [], bytes: MESSAGE_HEADER, sinks: [] };
+    return this.#queues[rank];
   }
 
-  #addHeader(line: Line, kind: number, elements: number, at: number): void {
+  #addHeader(queue: TargetQueue, kind: number, elements: number, at: number): void {
     const header = new Float64Array(2);
     new Uint32Array(header.buffer).set([kind, elements]);
     header[1] = at;
-    this.#addPayload(line, bytesOf(header));
+    this.#addPayload(queue, bytesOf(header));
   }
 
-  #addPlaces(line: Line, kind: number, at: number, to: Side): void {
+  #addPlaces(queue: TargetQueue, kind: number, at: number, to: Side): void {
     const places: number[] = [];
     forEachRun(to, (start, bytes) => void places.push(start, bytes));
-    this.#addHeader(line, kind | (TypeCode.BYTE << 8), places.length / 2, at);
-    this.#addPayload(line, bytesOf(Float64Array.from(places)));
+    this.#addHeader(queue, kind | (TypeCode.BYTE << 8), places.length / 2, at);
+    this.#addPayload(queue, bytesOf(Float64Array.from(places)));
   }
 
-  #addPayload(line: Line, payload: Uint8Array): void {
-    line.pieces.push(payload);
-    line.bytes += aligned(payload.length);
+  #addPayload(queue: TargetQueue, payload: Uint8Array): void {
+    queue.pieces.push(payload);
+    queue.bytes += aligned(payload.length);
   }
 
   #packed(origin: TypedArray, from: Places, to: Places & { readonly high: number }): Uint8Array {

@@ -232,7 +232,7 @@ export class Outstanding {
 
   /** A queue pair carries nothing after an error, and the window is of no use without it. */
   lose({ rank }: Connection, status: number, what: string): void {
-    this.#lost ??= lostConnection(this.#context, this.#connections.lidOf(rank), status, what);
+    this.#lost ??= lostConnection(this.#context, this.#connections.memberOf(rank), status, what);
   }
 
   /** Nothing is posted any more, and what is posted leads nowhere. */

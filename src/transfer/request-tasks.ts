@@ -39,7 +39,7 @@ interface Task {
 const NOTHING: Hold = { has: false, leaving: false };
 
 /** Those of one target. */
-interface Line {
+interface TargetTasks {
   /** The running one first. */
   readonly tasks: Fifo<Task>;
   /** Since the window was made. */
@@ -47,7 +47,7 @@ interface Line {
 }
 
 export class RequestTasks {
-  readonly #lines = new ByRank((): Line => ({ tasks: new Fifo<Task>(), begun: 0 }));
+  readonly #targets = new ByRank((): TargetTasks => ({ tasks: new Fifo<Task>(), begun: 0 }));
   #count = 0;
 
   /** Tasks that have not ended. */
@@ -57,11 +57,11 @@ export class RequestTasks {
 
   /** Those of a rank. */
   left(rank: number): number {
-    return this.#lines.find(rank)?.tasks.length ?? 0;
+    return this.#targets.find(rank)?.tasks.length ?? 0;
   }
 
   begun(rank: number): number {
-    return this.#lines.find(rank)?.begun ?? 0;
+    return this.#targets.find(rank)?.begun ?? 0;
   }
 
   begin(rank: number, steps: Generator<void, unknown>): void {
@@ -77,24 +77,24 @@ export class RequestTasks {
   }
 
   #add(rank: number, task: Task): void {
-    const line = this.#lines.of(rank);
-    line.tasks.push(task);
-    line.begun++;
+    const target = this.#targets.of(rank);
+    target.tasks.push(task);
+    target.begun++;
     this.#count++;
-    this.#advance(line.tasks, false);
+    this.#advance(target.tasks, false);
   }
 
   /** @param waiting this rank waits for its requests */
   run(waiting: boolean): void {
-    if (this.#count > 0) for (const { tasks } of this.#lines.all) this.#advance(tasks, waiting);
+    if (this.#count > 0) for (const { tasks } of this.#targets.all) this.#advance(tasks, waiting);
   }
 
   /**
-   * Runs the first task of a line until it waits for an answer; if it ends, the next one. Errors: the task's, which has
-   * ended then.
+   * Runs the first task of a target until it waits for an answer; if it ends, the next one. Errors: the task's, which
+   * has ended then.
    */
-  #advance(line: Fifo<Task>, waiting: boolean): void {
-    for (let task = line.first; task !== undefined; task = line.first) {
+  #advance(tasks: Fifo<Task>, waiting: boolean): void {
+    for (let task = tasks.first; task !== undefined; task = tasks.first) {
       const { make, hold } = task;
       if (make !== undefined && !waiting && !hold.leaving) return;
       task.steps ??= make!(hold);
@@ -106,9 +106,9 @@ export class RequestTasks {
         if (!step.done) return;
         left = make !== undefined && step.value === false;
       } finally {
-        if (failed) this.#end(line);
+        if (failed) this.#end(tasks);
       }
-      if (!left) this.#end(line);
+      if (!left) this.#end(tasks);
       else {
         task.steps = undefined;
         hold.leaving = false;
@@ -116,8 +116,8 @@ export class RequestTasks {
     }
   }
 
-  #end(line: Fifo<Task>): void {
-    line.shift();
+  #end(tasks: Fifo<Task>): void {
+    tasks.shift();
     this.#count--;
   }
 
@@ -126,7 +126,7 @@ export class RequestTasks {
    * until `areLeaving` says no
    */
   leave(): boolean {
-    for (const { tasks } of this.#lines.all) {
+    for (const { tasks } of this.#targets.all) {
       const task = tasks.first;
       if (task?.steps !== undefined && task.hold.has) task.hold.leaving = true;
     }
@@ -135,12 +135,13 @@ export class RequestTasks {
 
   get areLeaving(): boolean {
     return (
-      this.#count > 0 && this.#lines.all.some(({ tasks: { first } }) => first?.hold.leaving === true && first.hold.has)
+      this.#count > 0 &&
+      this.#targets.all.some(({ tasks: { first } }) => first?.hold.leaving === true && first.hold.has)
     );
   }
 
   /** Ends all; what they try to post must lead nowhere. */
   close(): void {
-    for (const { tasks } of this.#lines.all) for (const { steps } of tasks) steps?.return(undefined);
+    for (const { tasks } of this.#targets.all) for (const { steps } of tasks) steps?.return(undefined);
   }
 }

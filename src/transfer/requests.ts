@@ -28,7 +28,7 @@ import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { ALONE, AnswerWaits } from './answer-waits.ts';
 import type { Answer, Answers } from './answers.ts';
 import { Arrivals, COMPLETED, COUNTED, FINISH, FLAG, SIGNAL, TOLD } from './arrivals.ts';
-import { type Connection, Connections, DEPTH, type Meeting } from './connections.ts';
+import { type Connection, type ConnectionRegistry, Connections, DEPTH } from './connections.ts';
 import { type Extent, Flush, Flushes } from './flushes.ts';
 import { Outstanding, type RequestTrace } from './outstanding.ts';
 import type { Regions } from './regions.ts';
@@ -104,17 +104,17 @@ export class RequestTransfer {
   }
 
   /** Connects to all ranks; afterwards all must wait for each other before the first request. */
-  connect(lids: readonly number[], numbers: ArrayLike<number>, regions: Regions): void {
+  connect(members: readonly number[], numbers: ArrayLike<number>, regions: Regions): void {
     this.#regions = regions;
-    this.#connections.connect(lids, numbers);
+    this.#connections.connect(members, numbers);
     this.#sendCq.reqNotify();
     this.arrivals.cq.reqNotify();
   }
 
   /** Connects to each rank when something is first sent to it. All must wait for each other after this. */
-  connectLater(meeting: Meeting, lids: readonly number[], regions: Regions): void {
+  connectLater(registry: ConnectionRegistry, members: readonly number[], regions: Regions): void {
     this.#regions = regions;
-    this.#connections.connectLater(meeting, lids);
+    this.#connections.connectLater(registry, members);
   }
 
   /**

@@ -34,8 +34,8 @@ export const STRIPE_WORDS = STRIPES * LINE;
 const LOOKS = 64;
 const YIELDS = 256;
 
-/** What waiting needs of the job. */
-interface Waiting {
+/** What a rank that contends for a stripe needs of its job. */
+interface Contender {
   readonly rank: number;
   readonly schedYield?: (() => void) | undefined;
   findFailure(): RmaError | undefined;
@@ -51,10 +51,10 @@ export class Stripes {
   /** Added to offsets in the part, so that all who reach the same memory, by whatever address, mean the same stripe. */
   readonly base: number;
   readonly me: number;
-  #job: Waiting;
+  #job: Contender;
 
   /** @param words `STRIPE_WORDS` of them */
-  constructor(words: Int32Array, base: number, job: Waiting) {
+  constructor(words: Int32Array, base: number, job: Contender) {
     this.words = words;
     this.base = base % (STRIPES * 4096);
     this.me = job.rank + 1;

@@ -77,18 +77,18 @@ export interface Owner {
 /** From a rank's numbers; `undefined` if it shares nothing. @param own this rank's own share, if it is this rank */
 export function readOwner(
   job: Job,
-  lid: number,
+  member: number,
   numbers: ArrayLike<number>,
   own: Share | undefined,
 ): Owner | undefined {
   if (numbers[0] === 0) return undefined;
   const place = Array.from({ length: PLACE_NUMBERS }, (_, i) => numbers[3 + i]);
   return {
-    rank: lid,
+    rank: member,
     pid: numbers[0],
     address: numbers[1],
     probe: numbers[2],
-    map: (words) => own?.server.block.words ?? job.blocks.map(lid, place, words),
+    map: (words) => own?.server.block.words ?? job.blocks.map(member, place, words),
   };
 }
 

@@ -76,8 +76,8 @@ export interface Capabilities {
 
 /** The address of a queue pair, which two sides exchange before they connect (`ibv_qp_attr` and `ah_attr`). */
 export interface QpAddress {
-  /** The local identifier of the queue pair's context in the fabric. */
-  readonly lid: number;
+  /** Whose the queue pair is: the number of its context in the fabric. */
+  readonly member: number;
   /** The number of the queue pair. */
   readonly qpNumber: number;
 }
@@ -107,8 +107,8 @@ export interface AsyncEvent {
  *
  * To lose no wake-up: call `token = arm()`; check once more whether there is something to do; if not, call
  * `sleepSync(token)` or `await sleep(token)`; finally call `disarm()`. A rank that changes something that this rank may
- * wait for first makes the change (sequentially consistent) and then calls `Context.wake(lid)`. Armed completion queues
- * wake their rank themselves.
+ * wait for first makes the change (sequentially consistent) and then calls `Context.wake(member)`. Armed completion
+ * queues wake their rank themselves.
  */
 export interface Parking {
   /**
@@ -141,18 +141,18 @@ export interface Parking {
  * respect to the processor's, as everywhere on that device.
  */
 export interface Neighbours {
-  /** Whether the member at `lid` is on this host. This context itself is. */
-  has(lid: number): boolean;
+  /** Whether `member` is on this host. This context itself is. */
+  has(member: number): boolean;
   /**
    * Returns a handle for memory of this context that the others can map: an integer below 2^53, or 0 if they cannot map
    * it.
    */
   handleOf(memory: Memory): number;
   /**
-   * Maps all `byteLength` bytes of the memory that `handle` names at `lid`. Errors: `ERR_VERBS` if there is no such
+   * Maps all `byteLength` bytes of the memory that `handle` names at `member`. Errors: `ERR_VERBS` if there is no such
    * memory, or it was freed.
    */
-  map(lid: number, handle: number, byteLength: number): RemotePointer;
+  map(member: number, handle: number, byteLength: number): RemotePointer;
 }
 
 /** An open device (`ibv_context`). */
@@ -161,8 +161,8 @@ export interface Context {
   readonly device: DeviceAttributes;
   /** What this provider guarantees beyond the verbs. */
   readonly capabilities: Capabilities;
-  /** This context's address in its fabric. */
-  readonly lid: number;
+  /** The number of this context in its fabric, by which the others reach it: 0, 1, … */
+  readonly member: number;
   /** Sleeping and waking of this rank. */
   readonly parking: Parking;
   /**
@@ -175,15 +175,15 @@ export interface Context {
   readonly pendingRetry: boolean;
 
   /**
-   * Wakes the rank at `lid` if it sleeps; nearly free if it does not. A no-op where `capabilities.loadStore` is false.
+   * Wakes `member` if it sleeps; nearly free if it does not. A no-op where `capabilities.loadStore` is false.
    */
-  wake(lid: number): void;
+  wake(member: number): void;
 
   /**
-   * Whether the rank at `lid` is on this rank's node, so that both processors' atomics agree on memory that both map.
+   * Whether `member` is on this context's node, so that both processors' atomics agree on memory that both map.
    * If this method is absent, all ranks are with `capabilities.loadStore`, and otherwise none.
    */
-  near?(lid: number): boolean;
+  near?(member: number): boolean;
 
   /**
    * Allocates zeroed memory that can be registered for remote access. `Memory.free` frees it. Errors: `ERR_VERBS`.
@@ -212,13 +212,13 @@ export interface Context {
   createCq(cqe: number): CompletionQueue;
 
   /**
-   * Maps the memory that `rkey` names at the context `lid` for loads and stores, like `ucp_rkey_ptr` of UCX. Only with
+   * Maps the memory that `rkey` names at `member` for loads and stores, like `ucp_rkey_ptr` of UCX. Only with
    * `capabilities.loadStore`. Needs no queue pair. The key, the range and the rights are checked once, here; `release`
    * unmaps the memory.
    * Errors: `ERR_VERBS`.
    * @param access the access rights that are needed, bits of `Access`
    */
-  remotePointer(lid: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer;
+  remotePointer(member: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer;
 
   /**
    * Describes what is wrong with the device or its port now, for messages; `undefined` if nothing is known. Cost: a

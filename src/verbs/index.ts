@@ -28,7 +28,7 @@ export function contextOf(world: Communicator): Context {
   return world.job.context;
 }
 
-/** Opens `size` emulated devices in this thread; each reaches the others by their `lid`, 0 … size − 1. */
+/** Opens `size` emulated devices in this thread; each reaches the others by `member`, 0 … size − 1. */
 export function openLocalDevices(size: number): Context[] {
   return createLocalFabric(size).map(openEmulator);
 }
@@ -38,19 +38,19 @@ export function openLocalDevices(size: number): Context[] {
  * are not atomic with respect to the CPU's: see `capabilities`.
  * @param choice device, port and GID. What is left out is selected: the first active port, and on Ethernet its RoCE v2
  * GID with an IPv4 address
- * @param lid this side's index in `peers`
- * @param peers the addresses of all sides, by `lid`: each side's `own`, exchanged by any means. Must be complete before
- * queue pairs are connected
+ * @param member this side's number: its index in `peers`
+ * @param peers the addresses of all sides, by `member`: each side's `own`, exchanged by any means. Must be complete
+ * before queue pairs are connected
  * @returns the context; `own` is its address, for the `peers` of the other sides
  * Errors: `ERR_PROVIDER_UNAVAILABLE`, which says what is missing.
  */
 export function openRdmaDevice(
   choice: RdmaChoice,
-  lid: number,
+  member: number,
   peers: readonly RdmaAddress[],
 ): Context & {
   /** This side's address, for the `peers` of the other sides. */
   readonly own: RdmaAddress;
 } {
-  return openRdma(chooseEndpoint(choice), lid, peers);
+  return openRdma(chooseEndpoint(choice), member, peers);
 }

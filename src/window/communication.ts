@@ -325,7 +325,7 @@ export abstract class Communication<T extends TypedArray> {
 
   /**
    * Waits until `count` notifications that were not taken before have arrived at this rank, from any origins, and takes
-   * them.
+   * them. Cost: one load once they have arrived.
    * Errors: `ERR_WIN`, `TypeError`/`RangeError` (count), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (the call takes no
    * notification then).
    */
@@ -338,7 +338,10 @@ export abstract class Communication<T extends TypedArray> {
     this.#notifications.waitSync(count, options);
   }
 
-  /** Takes `count` notifications if that many have arrived, and returns whether it did. Never waits. */
+  /**
+   * Takes `count` notifications if that many have arrived, and returns whether it did. Never waits. Errors: as
+   * `waitNotify`, except `ERR_RMA_TIMEOUT`.
+   */
   testNotify(count = 1): boolean {
     return this.#notifications.test(count);
   }

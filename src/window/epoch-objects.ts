@@ -40,7 +40,8 @@ abstract class Epoch<T extends TypedArray> {
 
   /**
    * Ends the epoch: the operations issued in it are complete. A second call does nothing. After a timeout the epoch is
-   * still open.
+   * still open: call `end` again. Cost and errors: as the window's call that ends such an epoch (`unlock`, `unlockAll`,
+   * `fence` with `Assert.NO_SUCCEED`, `complete`, `wait`).
    */
   async end(options?: WaitOptions): Promise<void> {
     if (this.#ended) return;
@@ -428,7 +429,10 @@ export class PostEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
     super(window, 'post');
   }
 
-  /** Ends the epoch if all its origins have called `complete`, and returns whether it has ended. Never waits. */
+  /**
+   * Ends the epoch if all its origins have called `complete`, and returns whether it has ended. Never waits. Errors: as
+   * `Window.test`.
+   */
   test(): boolean {
     return this.endIf(() => this.window.test());
   }

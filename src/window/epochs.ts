@@ -19,7 +19,7 @@ const FENCE = 1;
 const LOCK_ALL = 2;
 
 /** The calls that synchronize, and are under way until what they wait for has happened. */
-type Waiting = 'fence' | 'start' | 'complete' | 'lockAll' | 'unlockAll';
+type EpochCall = 'fence' | 'start' | 'complete' | 'lockAll' | 'unlockAll';
 
 /** What to do about one whose wait ended early: it goes on when it is called again. */
 const REMEDIES = { fence: 'call fence again', complete: 'call complete again' } as const;
@@ -54,7 +54,7 @@ export class Epochs extends WindowScope {
   /** Locks and unlocks that are being waited for. */
   #waiting = 0;
   /** The call that is under way: nothing may be issued meanwhile. */
-  #busy: Waiting | undefined;
+  #busy: EpochCall | undefined;
   /** Its wait ended early. */
   #interrupted = false;
   readonly #openings = new Openings();
@@ -284,7 +284,7 @@ export class Epochs extends WindowScope {
     for (let i = 0; i < targets.length; i++) this.find(targets[i])!.held = 0;
   }
 
-  #begin(call: Waiting): void {
+  #begin(call: EpochCall): void {
     this.#busy = call;
     this.#interrupted = false;
   }

@@ -1,6 +1,6 @@
 import type { Job } from '../comm/job.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import type { Waiting } from '../comm/progress.ts';
+import type { ProgressEngine } from '../comm/progress.ts';
 import { RmaError, show } from '../errors.ts';
 import type { AllLock } from '../sync/lock/all.ts';
 import { type Attempt, LockBit, type TargetLock } from '../sync/lock/scheme.ts';
@@ -36,7 +36,7 @@ type HeldAll = 'the locks of all ranks' | 'one lock for all' | 'no lock';
 export class PassiveTarget {
   #epochs: Epochs;
   #job: Job;
-  #progress: Waiting;
+  #progress: ProgressEngine;
   /** What completes operations that are not complete when they are issued. */
   readonly #completion: Completion | undefined;
   #makeLock: (rank: number) => TargetLock | undefined;

@@ -1,7 +1,7 @@
 /** Requests: what the calls that begin with `r` return (MPI 4.1, 12.3.5). */
 import { Rank } from '../comm/group.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import { DONE, type Waiting } from '../comm/progress.ts';
+import { DONE, type ProgressEngine } from '../comm/progress.ts';
 import { argumentTypeError, readList, show } from '../errors.ts';
 
 /**
@@ -12,7 +12,7 @@ import { argumentTypeError, readList, show } from '../errors.ts';
  * nothing about the target; use `waitRemote`, `testRemote` or a flush for that.
  */
 export class Request {
-  #progress: Waiting | undefined;
+  #progress: ProgressEngine | undefined;
   /** Once complete, it stays so; several may wait for it. */
   #operation: Operation | undefined;
 
@@ -20,7 +20,7 @@ export class Request {
   readonly #told: ((remote: boolean) => void) | undefined;
 
   /** @internal Without an operation it is complete from the start, here and at the target. */
-  constructor(progress?: Waiting, operation?: Operation, told?: (remote: boolean) => void) {
+  constructor(progress?: ProgressEngine, operation?: Operation, told?: (remote: boolean) => void) {
     this.#progress = progress;
     this.#operation = operation;
     this.#told = told;
@@ -33,7 +33,9 @@ export class Request {
 
   /**
    * Waits until the request is complete at this rank. After a timeout or an abort the request is still in progress:
-   * wait again. Errors: `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+   * wait again. Cost: none if operations are complete when issued; otherwise the wait for those that were issued to the
+   * target before, and for this one. Errors: `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`; on a device, `ERR_VERBS` (it has
+   * failed, or the connection was lost).
    */
   wait(options?: WaitOptions): Promise<void> {
     return this.#wait(options, false);
@@ -62,7 +64,7 @@ export class Request {
     this.#told?.(remote);
   }
 
-  /** Returns whether the request is complete at this rank. Never waits. */
+  /** Returns whether the request is complete at this rank. Never waits. Errors: as `wait`, except `ERR_RMA_TIMEOUT`. */
   test(): boolean {
     return this.#test(false);
   }
@@ -92,7 +94,7 @@ export class Request {
     this.#waitSync(options, true);
   }
 
-  /** Returns whether the request is complete at this rank and at the target. Never waits. */
+  /** Returns whether the request is complete at this rank and at the target. Never waits. Errors: as `test`. */
   testRemote(): boolean {
     return this.#test(true);
   }

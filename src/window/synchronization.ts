@@ -38,7 +38,9 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
    *
    * After a timeout or an abort the fence is still in progress: call it again to continue the wait.
    * Cost: a barrier if operations are complete when issued; otherwise see the fence schemes (docs/guide/schemes.md).
-   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_RMA_SYNC` (a lock is held), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_RMA_SYNC` (an epoch of another kind is open, or another synchronization of
+   * the window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`; `ERR_COLLECTIVE` (other ranks fence or free
+   * another window), if the scheme sends messages.
    */
   fence(assert = 0, options?: WaitOptions): Promise<void> {
     return this.#active.fence(assert, options);
@@ -55,10 +57,11 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
    * Opens an access epoch to the members of `group`, and waits until each of them has posted to a group that contains
    * this rank. MPI 4.1, 12.5.2.
    *
-   * Cost: one cache line from each target. `Assert.NO_CHECK` asserts that all members have already posted; it is
-   * verified if posts are visible at once, in shared memory.
-   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_GROUP`, `ERR_RMA_SYNC` (an access epoch is open), `ERR_RMA_RANK_FAILED`,
-   * `ERR_RMA_TIMEOUT` (no epoch is open then, and no post is consumed).
+   * Cost: one cache line from each target; on a device, one message that is received from each. `Assert.NO_CHECK`
+   * asserts that all members have already posted; it is verified if posts are visible at once, in shared memory.
+   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_GROUP`, `ERR_RMA_SYNC` (an access epoch is open, or another synchronization
+   * of the window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (no epoch is open then, and no post is
+   * consumed).
    */
   start(group: Group, assert = 0, options?: WaitOptions): Promise<void> {
     return this.#active.start(group, assert, options);
@@ -71,8 +74,13 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
 
   /**
    * Ends the access epoch that `start` opened. All operations issued in it are complete at this rank, and complete at a
-   * target once that target has called `wait`. Cost: one store to each target. Errors: `ERR_WIN`, `ERR_RMA_SYNC` (no
-   * such epoch is open), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+   * target once that target has called `wait`. After a timeout or an abort the call is still in progress: call it
+   * again. MPI 4.1, 12.5.2.
+   *
+   * Cost: one store to each target, and no wait; on a device, one write without data to each target, and a wait until
+   * the requests of this rank are complete.
+   * Errors: `ERR_WIN`, `ERR_RMA_SYNC` (no such epoch is open, or another synchronization of the window is in progress),
+   * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
    */
   complete(options?: WaitOptions): Promise<void> {
     return this.#active.complete(options);
@@ -85,8 +93,12 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
 
   /**
    * Opens an exposure epoch: the members of `group`, each of which calls `start` with a group that contains this rank,
-   * may access this rank's part. Never waits. MPI 4.1, 12.5.2. Cost: one store to each origin.
-   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_GROUP`, `ERR_RMA_SYNC` (an exposure epoch is open).
+   * may access this rank's part. Never waits. MPI 4.1, 12.5.2.
+   *
+   * Cost: one store to each origin; on a device, one message to each.
+   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_GROUP`, `ERR_RMA_SYNC` (this rank's part is exposed or locked by this rank,
+   * operations of a fence epoch are not complete, or another synchronization of the window is in progress),
+   * `ERR_RMA_RANK_FAILED`.
    */
   async post(group: Group, assert = 0): Promise<void> {
     this.#active.post(group, assert);
@@ -99,8 +111,12 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
 
   /**
    * Ends the exposure epoch that `post` opened: waits until all its origins have called `complete`. Afterwards `local`
-   * holds what they put. After a timeout or an abort the epoch is still open: call `wait` again. Errors: `ERR_WIN`,
-   * `ERR_RMA_SYNC` (no such epoch is open), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+   * holds what they put. After a timeout or an abort the epoch is still open: call `wait` again. MPI 4.1, 12.5.2.
+   *
+   * Cost: one cache line from each origin; on a device, one notification that is received from each. This rank sends
+   * nothing.
+   * Errors: `ERR_WIN`, `ERR_RMA_SYNC` (no such epoch is open, or another `wait` is in progress), `ERR_RMA_RANK_FAILED`,
+   * `ERR_RMA_TIMEOUT`.
    */
   wait(options?: WaitOptions): Promise<void> {
     return this.#active.wait(options);
@@ -113,6 +129,7 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
 
   /**
    * Ends the exposure epoch if all its origins have called `complete`, and returns whether it has ended. Never waits.
+   * Cost and errors: as `wait`, except `ERR_RMA_TIMEOUT`.
    */
   test(): boolean {
     return this.#active.test();
@@ -127,8 +144,10 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
    *
    * Cost: one compare-and-swap at the target if no rank holds the lock or waits for it, and one additional addition for
    * an exclusive lock; see the lock schemes (docs/guide/schemes.md).
-   * Errors: `ERR_WIN`, `ERR_LOCKTYPE`, `ERR_RANK`, `ERR_ASSERT`, `ERR_RMA_SYNC` (this rank already holds the lock, or
-   * is in a fence epoch), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (this rank does not hold the lock then).
+   * Errors: `ERR_WIN`, `ERR_LOCKTYPE`, `ERR_RANK`, `ERR_ASSERT`, `ERR_RMA_SYNC` (this rank already holds the lock, is
+   * in an epoch of `start` or `lockAll`, operations of a fence epoch are not complete, this rank exposes the part,
+   * or the window has the hint `no_locks`), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (this rank does not hold the lock
+   * then).
    */
   lock(target: number, type: Lock, assert = 0, options?: WaitOptions): Promise<void> {
     return this.#passive.lock(target, type as unknown as number, assert, options);
@@ -141,8 +160,12 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
 
   /**
    * Ends the passive-target epoch that `lock` opened. All operations issued to `target` are complete, at this rank and
-   * at the target. Cost: one atomic subtraction; two for an exclusive lock. Errors: `ERR_WIN`, `ERR_RANK`,
-   * `ERR_RMA_SYNC` (this rank does not hold the lock), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+   * at the target. After a timeout or an abort this rank still holds the lock: call `unlock` again. MPI 4.1, 12.5.3.
+   *
+   * Cost: one atomic subtraction, two for an exclusive lock; on a device, a `flush` and one atomic whose answer nobody
+   * waits for. See the lock schemes (docs/guide/schemes.md).
+   * Errors: `ERR_WIN`, `ERR_RANK`, `ERR_RMA_SYNC` (this rank does not hold the lock, or another synchronization of the
+   * window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
    */
   unlock(target: number, options?: WaitOptions): Promise<void> {
     return this.#passive.unlock(target, options);
@@ -169,7 +192,15 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
     this.#passive.lockAllSync(assert, options);
   }
 
-  /** Ends the epoch that `lockAll` opened. All operations issued in it are complete. Errors: as `unlock`. */
+  /**
+   * Ends the epoch that `lockAll` opened. All operations issued in it are complete, at this rank and at the targets.
+   * After a timeout or an abort this rank still holds the locks: call `unlockAll` again. MPI 4.1, 12.5.3.
+   *
+   * Cost: one atomic subtraction, or one per rank if `lockAll` took the lock of each; on a device, a `flushAll` before
+   * it.
+   * Errors: `ERR_WIN`, `ERR_RMA_SYNC` (no such epoch is open, or another synchronization of the window is in progress),
+   * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+   */
   unlockAll(options?: WaitOptions): Promise<void> {
     return this.#passive.unlockAll(options);
   }
@@ -183,8 +214,13 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
 
   /**
    * Completes all operations issued to `target` so far, at this rank and at the target. Requires a passive-target
-   * epoch. MPI 4.1, 12.5.4.
-   * Cost: if operations are complete when issued, one fence instruction if there were puts.
+   * epoch. After a timeout or an abort nothing is lost: call `flush` again. MPI 4.1, 12.5.4.
+   *
+   * Cost: if operations are complete when issued, one fence instruction if there were puts; otherwise the wait for what
+   * is under way to `target`, a round trip at most if the device is idle. Devices whose completions do not say that
+   * data is in place take one more (a read behind the puts).
+   * Errors: `ERR_WIN`, `ERR_RANK`, `ERR_RMA_SYNC` (this rank does not hold the target's lock, or another
+   * synchronization of the window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
    */
   flush(target: number, options?: WaitOptions): Promise<void> {
     return this.#passive.flush('flush', target, options);
@@ -195,7 +231,11 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
     this.#passive.flushSync('flush', target, options);
   }
 
-  /** Completes all operations issued to any rank so far, at this rank and at the targets. Otherwise like `flush`. */
+  /**
+   * Completes all operations issued to any rank so far, at this rank and at the targets. Requires `lockAll` or at least
+   * one lock. Cost: one fence instruction, or the wait for what is under way to any rank. Errors: as `flush`, except
+   * `ERR_RANK`.
+   */
   flushAll(options?: WaitOptions): Promise<void> {
     return this.#passive.flushAll('flushAll', options);
   }
@@ -207,7 +247,8 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
 
   /**
    * Completes all operations issued to `target` so far at this rank only: origins may be reused, and results hold their
-   * data. They may be incomplete at the target.
+   * data. They may be incomplete at the target. MPI 4.1, 12.5.4. Cost: as `flush`, without the read behind the puts.
+   * Errors: as `flush`.
    */
   flushLocal(target: number, options?: WaitOptions): Promise<void> {
     return this.#passive.flush('flushLocal', target, options);
@@ -218,7 +259,10 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
     this.#passive.flushSync('flushLocal', target, options);
   }
 
-  /** Completes all operations issued to any rank so far at this rank only. Otherwise like `flushLocal`. */
+  /**
+   * Completes all operations issued to any rank so far at this rank only. Cost: as `flushAll`, without reads behind the
+   * puts. Errors: as `flushAll`.
+   */
   flushLocalAll(options?: WaitOptions): Promise<void> {
     return this.#passive.flushAll('flushLocalAll', options);
   }
@@ -230,7 +274,8 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
 
   /**
    * Synchronizes loads and stores with RMA operations in a passive-target epoch: later loads see what other ranks have
-   * written to this rank's part and completed, and later operations see earlier stores.
+   * written to this rank's part and completed, and later operations see earlier stores. MPI 4.1, 12.5.4. Cost: one
+   * fence instruction. Errors: `ERR_WIN`, `ERR_RMA_SYNC` (a synchronization of the window is in progress).
    */
   sync(): void {
     this.#epochs.checkUsable('sync');

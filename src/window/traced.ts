@@ -13,7 +13,7 @@ import type { Attempt, TargetLock } from '../sync/lock/scheme.ts';
 import { LockBit } from '../sync/lock/scheme.ts';
 import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
 import { type CallRecord, override, recordCalls } from '../trace/calls.ts';
-import type { Channel, Recorder } from '../trace/recorder.ts';
+import type { Flow, Recorder } from '../trace/recorder.ts';
 import type { RequestTrace } from '../transfer/outstanding.ts';
 import { Assert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
@@ -48,10 +48,10 @@ export function tracedSchemes(parts: WindowParts): WindowParts {
   if (recorder === undefined) return parts;
   const ranks = comm.group.worldRanks;
   const scope = recorder.text(`${trace}|${parts.name}`);
-  const channel = (name: string): Channel => recorder.channel(name, trace, comm.job.size);
+  const flow = (name: string): Flow => recorder.flow(name, trace, comm.job.size);
   return {
     ...parts,
-    general: new RecordedSync(parts.general, channel('post'), channel('complete'), ranks),
+    general: new RecordedSync(parts.general, flow('post'), flow('complete'), ranks),
     // Locks are recorded rank by rank.
     allLock: undefined,
     makeLock(rank) {
@@ -69,8 +69,8 @@ export function requestTrace(comm: Communicator, id: string): RequestTrace | und
   const { recorder, size } = comm.job;
   if (recorder === undefined) return undefined;
   const ranks = comm.group.worldRanks;
-  const channel = recorder.channel('request', id, size);
-  return { posted: (rank) => channel.sent(ranks[rank], 0), completed: (rank) => channel.completed(ranks[rank]) };
+  const flow = recorder.flow('request', id, size);
+  return { posted: (rank) => flow.sent(ranks[rank], 0), completed: (rank) => flow.completed(ranks[rank]) };
 }
 
 /**
@@ -79,14 +79,14 @@ export function requestTrace(comm: Communicator, id: string): RequestTrace | und
  */
 class RecordedSync implements GeneralActiveTarget {
   readonly #scheme: GeneralActiveTarget;
-  readonly #posts: Channel;
-  readonly #completes: Channel;
+  readonly #posts: Flow;
+  readonly #completes: Flow;
   readonly #ranks: readonly number[];
   readonly completing?: (targets: readonly number[]) => Operation;
   /** Targets of which it is recorded that they were told, or are about to be. */
   #completing: readonly number[] | undefined;
 
-  constructor(scheme: GeneralActiveTarget, posts: Channel, completes: Channel, ranks: readonly number[]) {
+  constructor(scheme: GeneralActiveTarget, posts: Flow, completes: Flow, ranks: readonly number[]) {
     this.#scheme = scheme;
     this.#posts = posts;
     this.#completes = completes;
@@ -135,17 +135,17 @@ class RecordedSync implements GeneralActiveTarget {
     return this.#recorded(this.#scheme.wait(origins), this.#completes, origins);
   }
 
-  #recorded(operation: Operation, channel: Channel, peers: readonly number[]): Operation {
+  #recorded(operation: Operation, flow: Flow, peers: readonly number[]): Operation {
     return {
-      advance: () => operation.advance() && this.#saw(channel, peers),
+      advance: () => operation.advance() && this.#saw(flow, peers),
       describe: () => operation.describe(),
       abandon: () => operation.abandon?.(),
       isPolling: () => operation.isPolling?.() ?? false,
     };
   }
 
-  #saw(channel: Channel, peers: readonly number[]): true {
-    for (const peer of peers) channel.seen(this.#ranks[peer], 0);
+  #saw(flow: Flow, peers: readonly number[]): true {
+    for (const peer of peers) flow.seen(this.#ranks[peer], 0);
     return true;
   }
 }

@@ -61,6 +61,12 @@ export interface WindowStatistics {
  *
  * A rank accesses a window within an epoch, which `fence`, `start`, `lock` or `lockAll` opens. `Window.allocate`,
  * `create`, `allocateShared` and `createDynamic` create windows.
+ *
+ * Besides the errors that are listed with each call, all calls that access the window or wait throw `ERR_COMM` (this
+ * rank has finalized the job, or the window's communicator can no longer be used) and, on a device, `ERR_VERBS` (it has
+ * failed, or a connection was lost). Calls that take `WaitOptions` throw `ERR_ARG` for options that there are not, and
+ * the reason of a signal that aborts them. A failed promise form rejects; a `Sync` form throws, and throws
+ * `ERR_RMA_WOULD_DEADLOCK` where ranks are tasks.
  * @typeParam T the typed array of this rank's part
  */
 export class Window<T extends TypedArray = TypedArray> extends Synchronization<T> {
@@ -492,8 +498,12 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
 
   /**
    * Frees the window. Collective: no rank may be in an epoch on it. Afterwards the `local` of an allocated window is
-   * gone. If a rank has failed, the call fails, but this rank still releases what it holds. A second call does nothing.
-   * MPI 4.1, 12.2.5.
+   * gone. A second call does nothing. MPI 4.1, 12.2.5.
+   *
+   * Cost: a barrier by messages (⌈log₂ p⌉ rounds), and the unmapping of the parts that were mapped.
+   * Errors: `ERR_RMA_SYNC` (an epoch is open, or a synchronization of the window is in progress; nothing is freed
+   * then); `ERR_COLLECTIVE` (other ranks fence or free another window), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (the
+   * window is freed at this rank all the same).
    */
   async free(options?: WaitOptions): Promise<void> {
     if (this.#epochs.isFreed) return;

@@ -60,7 +60,7 @@ class Network {
     if (this.copies[member].isFinalized(member)) return;
     this.connected.add(member);
     this.wire(member, 0).push('hello');
-    this.copies[member].meet(0);
+    this.copies[member].connected(0);
   }
 
   /** What a rank itself writes. */
@@ -96,7 +96,7 @@ class Network {
     if (message !== 'hello') this.copies[to].receive(from, message);
     else if (this.copies[0].mayCome(from)) {
       this.#met.add(from);
-      this.copies[0].meet(from);
+      this.copies[0].connected(from);
     }
     return true;
   }

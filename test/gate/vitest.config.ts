@@ -16,7 +16,7 @@ const ALONE = [
   'test/comm/{init,messages,mismatch,notices,options,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
-  'test/docs/{claims,mpi-names,schemes,walk}.test.ts',
+  'test/docs/{calls,claims,mpi-names,schemes,walk}.test.ts',
   'test/fabrics/!(deadlocks).test.ts',
   'test/launcher/{addon,command-line,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies,memory}.test.ts',

@@ -29,9 +29,9 @@ function mappings(): number {
   return readFileSync('/proc/self/maps', 'latin1').split('onesided-heap').length - 1;
 }
 
-async function rootOf(lid: number): Promise<{ handle: number; byteLength: number }> {
+async function rootOf(member: number): Promise<{ handle: number; byteLength: number }> {
   for (;;) {
-    const root = fabric.root(lid);
+    const root = fabric.root(member);
     if (root !== undefined) return root;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -133,8 +133,8 @@ describe('memory', () => {
 describe('attach', () => {
   it('refuses unknown members and handles, and other lengths', () => {
     const { handle } = fabric.allocate(5000);
-    for (const lid of [-1, 2, 0.5, Number.NaN, undefined]) {
-      expect(() => fabric.attach(lid as number, handle, 5000), String(lid)).toThrow(verbsError);
+    for (const member of [-1, 2, 0.5, Number.NaN, undefined]) {
+      expect(() => fabric.attach(member as number, handle, 5000), String(member)).toThrow(verbsError);
     }
     for (const other of [0, 1, handle - 4096, handle + 4096, handle + 1, -4096, 2 ** 50, Number.NaN, '8192']) {
       expect(() => fabric.attach(0, other as number, 5000), String(other)).toThrow(verbsError);

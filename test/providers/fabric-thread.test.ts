@@ -22,9 +22,9 @@ afterEach(async () => {
   await Promise.all(workers.splice(0).map((worker) => worker.terminate()));
 });
 
-function start(lid: number, task: string, rounds = 0): Worker {
-  const port = broker.connect(lid);
-  const worker = startWorker(MEMBER, { table, lid, broker: port, task, rounds }, [port]);
+function start(member: number, task: string, rounds = 0): Worker {
+  const port = broker.connect(member);
+  const worker = startWorker(MEMBER, { table, member, broker: port, task, rounds }, [port]);
   workers.push(worker);
   return worker;
 }
@@ -36,10 +36,10 @@ function here(): Fabric {
   return openThreadFabric(table, 0, 2, broker.connect(0));
 }
 
-async function rootOf(lid: number): Promise<number> {
+async function rootOf(member: number): Promise<number> {
   const fabric = here();
   for (;;) {
-    const root = fabric.root(lid);
+    const root = fabric.root(member);
     if (root !== undefined) return root.handle;
     await new Promise(setImmediate);
   }
@@ -131,8 +131,8 @@ describe('attach', () => {
   it('refuses members that are dead or never came, and handles that name nothing', async () => {
     const fabric = here();
     const { handle } = fabric.allocate(4096);
-    for (const lid of [-1, 2, 0.5, Number.NaN, undefined]) {
-      expect(() => fabric.attach(lid as number, handle, 4096), String(lid)).toThrow(verbsError);
+    for (const member of [-1, 2, 0.5, Number.NaN, undefined]) {
+      expect(() => fabric.attach(member as number, handle, 4096), String(member)).toThrow(verbsError);
     }
     for (const other of [0, -1, handle + 1, 0.5, Number.NaN])
       expect(() => fabric.attach(0, other, 4096)).toThrow(verbsError);
@@ -249,7 +249,7 @@ describe('a broker that does not answer', () => {
     const { port2 } = new MessageChannel();
     const worker = startWorker(
       MEMBER,
-      { table, lid: 1, broker: port2, task: 'attach-at-once', rounds: 1, answerWithin: 100 },
+      { table, member: 1, broker: port2, task: 'attach-at-once', rounds: 1, answerWithin: 100 },
       [port2],
     );
     workers.push(worker);

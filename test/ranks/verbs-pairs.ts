@@ -179,7 +179,7 @@ await runCases({
       const peer = rank === culprit ? target : culprit;
       end.modify({ state: QpState.RESET });
       end.modify({ state: QpState.INIT, access: ALL_ACCESS });
-      end.modify({ state: QpState.RTR, dest: { lid: peer, qpNumber: numbers[peer * size + rank] } });
+      end.modify({ state: QpState.RTR, dest: { member: peer, qpNumber: numbers[peer * size + rank] } });
       end.modify({ state: QpState.RTS });
     }
     await world.barrier();
@@ -236,8 +236,8 @@ await runCases({
       const region = mesh.pd.registerMemory(memory, 0, 8 * size, ALL_ACCESS);
       const places = new Float64Array(2 * size);
       await world.allgather(Float64Array.of(region.rkey, region.address), places);
-      const pointers = mesh.queuePairs.map((_, lid) =>
-        context.remotePointer(lid, places[2 * lid], places[2 * lid + 1] + 8 * rank, 8, ALL_ACCESS),
+      const pointers = mesh.queuePairs.map((_, member) =>
+        context.remotePointer(member, places[2 * member], places[2 * member + 1] + 8 * rank, 8, ALL_ACCESS),
       );
       for (const { buffer, offset } of pointers) Atomics.store(new Int32Array(buffer, offset, 2), 0, 1 + rank + round);
       await world.barrier();
@@ -247,8 +247,8 @@ await runCases({
       region.deregister();
       memory.free();
       await world.barrier();
-      for (const [lid, pointer] of pointers.entries()) {
-        if (lid !== rank) new Uint8Array(pointer.buffer, pointer.offset, 8).fill(99);
+      for (const [member, pointer] of pointers.entries()) {
+        if (member !== rank) new Uint8Array(pointer.buffer, pointer.offset, 8).fill(99);
         pointer.release();
       }
       assert.throws(() => context.remotePointer((rank + 1) % size, places[2 * ((rank + 1) % size)], 0, 8, 0), {

@@ -84,7 +84,7 @@ class Player {
     const [lid, qpNumber, psn, wire] = message.replace('\0', '').split(':');
     const gid = wire.match(/.{4}/g)!.join(':');
     this.#peers.push({ gid, lid: Number.parseInt(lid, 16), mtu: this.#context.own.mtu });
-    const dest = { lid: 1, qpNumber: Number.parseInt(qpNumber, 16) };
+    const dest = { member: 1, qpNumber: Number.parseInt(qpNumber, 16) };
     this.#qp.modify({
       state: QpState.RTR,
       dest,

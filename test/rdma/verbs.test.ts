@@ -12,7 +12,7 @@ const { device, port, gidIndex } = endpoint;
 await verbsConformance(`${device}, port ${port}, GID ${gidIndex}`, {
   open(count) {
     const addresses: RdmaAddress[] = [];
-    const contexts = Array.from({ length: count }, (_, lid) => openRdma(endpoint, lid, addresses));
+    const contexts = Array.from({ length: count }, (_, member) => openRdma(endpoint, member, addresses));
     addresses.push(...contexts.map(({ own }) => own));
     return contexts;
   },

@@ -18,11 +18,11 @@ function makeLocks(size: number, targets: number): { ranks: Locks[]; words: Int3
   const words = new Int32Array(ALL_LOCK_WORDS);
   const parts = Array.from({ length: targets }, () => new Int32Array(queueLockWords(size)));
   const woken = new Set<number>();
-  const context = { wake: (lid: number) => woken.add(lid - 100) } as unknown as Context;
-  const lids = Array.from({ length: size }, (_, rank) => 100 + rank);
-  const ranks = lids.map((_, rank) => {
-    const all = new AllLock(words, rank, lids, context);
-    return { all, each: parts.map((part) => all.beside(new QueueLock(part, rank, lids, context))) };
+  const context = { wake: (member: number) => woken.add(member - 100) } as unknown as Context;
+  const members = Array.from({ length: size }, (_, rank) => 100 + rank);
+  const ranks = members.map((_, rank) => {
+    const all = new AllLock(words, rank, members, context);
+    return { all, each: parts.map((part) => all.beside(new QueueLock(part, rank, members, context))) };
   });
   return { ranks, words, woken };
 }

@@ -14,10 +14,10 @@ const TRAITS: readonly BarrierTraits[] = [
 function makeBarriers(size: number, traits: BarrierTraits): { barriers: BarrierState[]; woken: Set<number> } {
   const blocks = Array.from({ length: size }, () => new Int32Array(barrierWords(size)));
   const woken = new Set<number>();
-  const lids = blocks.map((_, rank) => 100 + rank);
-  const barriers = lids.map((lid, rank) => {
-    const context = { lid, wake: (other: number) => woken.add(other - 100) } as unknown as Context;
-    return makeBarrier(context, rank, lids, traits, (of) => blocks[of]);
+  const members = blocks.map((_, rank) => 100 + rank);
+  const barriers = members.map((member, rank) => {
+    const context = { member, wake: (other: number) => woken.add(other - 100) } as unknown as Context;
+    return makeBarrier(context, rank, members, traits, (of) => blocks[of]);
   });
   return { barriers, woken };
 }

@@ -40,7 +40,7 @@ class WrongFence extends FenceByRequests {
   protected *steps(): Generator<void, void> {
     this.requests.takeSent();
     yield* this.completeOwn();
-    yield* this.meet(this.#barrier);
+    yield* this.passBarrier(this.#barrier);
   }
 }
 

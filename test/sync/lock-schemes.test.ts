@@ -169,20 +169,20 @@ class World {
     this.sections = new Sections(size);
     const network = new SlowNetwork(size);
     this.network = network;
-    const lids = Array.from({ length: size }, (_, rank) => rank);
+    const members = Array.from({ length: size }, (_, rank) => rank);
     const context = { wake() {} } as unknown as Context;
-    const nodes = lids.map(() => new Int32Array(HYBRID_WORDS + queueLockWords(size + 1)));
+    const nodes = members.map(() => new Int32Array(HYBRID_WORDS + queueLockWords(size + 1)));
     const near = (a: number, b: number): boolean => Math.floor(a / nodeSize) === Math.floor(b / nodeSize);
     const nodeOf = (target: number, as: number) => ({
       words: nodes[target],
-      lock: new QueueLock(nodes[target].subarray(HYBRID_WORDS), as, [...lids, target], context),
+      lock: new QueueLock(nodes[target].subarray(HYBRID_WORDS), as, [...members, target], context),
     });
     const { migration = 'never', mode = CPU } = SCHEMES[scheme] as { migration?: string; mode?: number };
     const hybrid = scheme.startsWith('hybrid');
     for (const words of nodes) if (hybrid) setUpHybrid(words, mode, new MigrationPolicy(migration));
-    for (const rank of lids)
+    for (const rank of members)
       network.setWord(rank, 0, hybrid && mode === CPU ? size + 1 : scheme === 'remote' ? 0 : size);
-    for (const rank of lids) {
+    for (const rank of members) {
       const counts = noLocks();
       this.counts.push(counts);
       const requests = network.requests(rank);
@@ -213,7 +213,7 @@ class World {
         const node = near(rank, target) ? nodeOf(target, rank) : undefined;
         return new HybridLock(agent!, wordOf(target), rank, target, node, policy.migrates);
       };
-      this.ranks.push(new Rank(rank, rounds, lids.map(makeLock), agent, this));
+      this.ranks.push(new Rank(rank, rounds, members.map(makeLock), agent, this));
     }
     this.#check = (target) => {
       const word = network.word(target, 0);

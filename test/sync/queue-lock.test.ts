@@ -16,9 +16,9 @@ function makeLocks(size: number, firstTicket = 0): { locks: QueueLock[]; words: 
   words[NEXT] = firstTicket;
   words[SERVING] = firstTicket;
   const woken = new Set<number>();
-  const context = { wake: (lid: number) => woken.add(lid - 100) } as unknown as Context;
-  const lids = Array.from({ length: size }, (_, rank) => 100 + rank);
-  return { locks: lids.map((_, rank) => new QueueLock(words, rank, lids, context)), words, woken };
+  const context = { wake: (member: number) => woken.add(member - 100) } as unknown as Context;
+  const members = Array.from({ length: size }, (_, rank) => 100 + rank);
+  return { locks: members.map((_, rank) => new QueueLock(words, rank, members, context)), words, woken };
 }
 
 describe('by hand', () => {

@@ -209,7 +209,7 @@ describe('a barrier that is recorded', () => {
         all,
         { central, plainFlags: false },
         (other) => blocks[other],
-        recordSignals(recorder.channel('barrier', '4', size), all),
+        recordSignals(recorder.flow('barrier', '4', size), all),
       ),
     );
     const rounds = 3;
@@ -317,23 +317,23 @@ describe('what is made of the records', () => {
 
   it('leaves out, and counts, what would arrive before it was sent', () => {
     const { ranks, at, recordings } = makeRanks(2);
-    const channels = ranks.map((rank) => rank.channel('message', '', 2));
+    const flows = ranks.map((rank) => rank.flow('message', '', 2));
     at(100);
-    channels[0].sent(1, 8);
+    flows[0].sent(1, 8);
     at(50);
-    channels[1].seen(0, 8);
+    flows[1].seen(0, 8);
     const { arrows, disordered } = timelineOf(recordings());
     expect([arrows.length, disordered]).toEqual([0, 1]);
   });
 
   it('matches messages also where the first ones are no longer in the ring', () => {
     const { ranks, at, recordings } = makeRanks(2, 64);
-    const channels = ranks.map((rank) => rank.channel('message', '', 2));
+    const flows = ranks.map((rank) => rank.flow('message', '', 2));
     for (let i = 0; i < 100; i++) {
       at(2 * i);
-      channels[0].sent(1, i);
+      flows[0].sent(1, i);
       at(2 * i + 1);
-      channels[1].seen(0, i);
+      flows[1].seen(0, i);
     }
     const { arrows, dropped } = timelineOf(recordings());
     expect(dropped).toEqual([37, 37]);
@@ -359,7 +359,7 @@ describe('the file', () => {
       fc.property(random, (steps) => {
         const { ranks, at, recordings } = makeRanks(3, 64);
         const open: number[][] = [[], [], []];
-        const channels = ranks.map((rank) => rank.channel('message', '', 3));
+        const flows = ranks.map((rank) => rank.flow('message', '', 3));
         const scope = ranks.map((rank) => rank.text('4.1|a "window" <with> a name'));
         const sent = ranks.map(() => [0, 0, 0]);
         let now = 0;
@@ -374,11 +374,11 @@ describe('the file', () => {
           else if (what === 3)
             rank.operation(rank.text('put'), scope[who], peer, 8, pause, now - pause / 10, pause % 2 === 0);
           else if (what === 4) {
-            channels[who].sent(peer, pause);
+            flows[who].sent(peer, pause);
             sent[who][peer]++;
           } else if (what === 5 && sent[peer][who] > 0) {
             sent[peer][who]--;
-            channels[who].seen(peer, pause);
+            flows[who].seen(peer, pause);
           }
         }
         writeTrace(file, recordings(), { title: 'a test', clock: 'virtual' });

@@ -61,7 +61,7 @@ class Run {
 /** Writes the trace. */
 export function writeExample(file: string): void {
   const run = new Run();
-  const barrier = run.ranks.map((rank) => rank.channel('barrier', '4.1', SIZE));
+  const barrier = run.ranks.map((rank) => rank.flow('barrier', '4.1', SIZE));
   for (let rank = 0; rank < SIZE; rank++) {
     const late = 3000 * rank;
     run.span(rank, 'call', 'fence', 0, 500, -1, 1);
@@ -95,7 +95,7 @@ export function writeExample(file: string): void {
   }
   run.span(2, 'call', 'lock', 41_000, Number.POSITIVE_INFINITY, 2, 1);
   // Rank 0 puts to rank 1, which has posted.
-  const posts = run.ranks.map((rank) => rank.channel('post', '4.1', SIZE));
+  const posts = run.ranks.map((rank) => rank.flow('post', '4.1', SIZE));
   run.span(1, 'call', 'post', 60_000, 60_100);
   run.at(60_050);
   posts[1].sent(0, 0);

@@ -12,27 +12,27 @@ import { ALL_ACCESS, bringUp, connect, End, poll, pollSuccess, refused, send, wr
 /** Counts the attachments that a member holds of each other member. */
 function counting(fabric: Fabric, held: number[]): Fabric {
   return {
-    lid: fabric.lid,
+    member: fabric.member,
     size: fabric.size,
     parking: fabric.parking,
     allocate: (byteLength) => fabric.allocate(byteLength),
     free: (allocation) => fabric.free(allocation),
-    attach(lid, handle, byteLength): Attachment {
-      const attachment = fabric.attach(lid, handle, byteLength);
-      held[lid]++;
+    attach(member, handle, byteLength): Attachment {
+      const attachment = fabric.attach(member, handle, byteLength);
+      held[member]++;
       let live = true;
       return {
         buffer: attachment.buffer,
         release() {
-          if (live) held[lid]--;
+          if (live) held[member]--;
           live = false;
           attachment.release();
         },
       };
     },
     publishRoot: (allocation) => fabric.publishRoot(allocation),
-    root: (lid) => fabric.root(lid),
-    wake: (lid) => fabric.wake(lid),
+    root: (member) => fabric.root(member),
+    wake: (member) => fabric.wake(member),
     close: () => fabric.close(),
   };
 }
@@ -43,7 +43,7 @@ afterEach(() => {
   for (const context of contexts.splice(0)) context.close();
 });
 
-/** Two ends; `held[lid]` is what the first one has attached of member `lid`. */
+/** Two ends; `held[member]` is what the first one has attached of `member`. */
 function ends(): { a: End; b: End; held: number[] } {
   const fabrics = createLocalFabric(2);
   const held = [0, 0];
@@ -160,7 +160,7 @@ test('a member that has opened no device, or one of another layout, is nobody', 
     refused(() => a.context.remotePointer(1, 1, 0, 1, 0), /no device/);
   }
   a.qp.modify({ state: QpState.INIT });
-  a.qp.modify({ state: QpState.RTR, dest: { lid: 1, qpNumber: 8192 } });
+  a.qp.modify({ state: QpState.RTR, dest: { member: 1, qpNumber: 8192 } });
   a.qp.modify({ state: QpState.RTS });
   send(a, 1, 0, 8);
   expect((await poll(a.sendCq, 1))[0].status).toBe('IBV_WC_RETRY_EXC_ERR');

@@ -42,7 +42,7 @@ class Modelled implements Harness {
     this.#simulator = new Simulator(count, this.#seed, Object.keys(this.#faults).length > 0);
     const faults = new Faults('test', this.#faults, count, this.#seed);
     const shared = new ModelledFabric(loadFabric(this.#fabric), this.#simulator, faults, count);
-    return Array.from({ length: count }, (_, lid) => shared.open(lid));
+    return Array.from({ length: count }, (_, member) => shared.open(member));
   }
 }
 

@@ -49,8 +49,8 @@ class World {
         const number = this.#tables.push(new Int32Array(new SharedArrayBuffer(4 * words)));
         return { words: this.#tables[number - 1], place: [number, 2 ** 40, 7, 0.5], free: () => this.blocks-- };
       },
-      map: (lid: number, place: number[], words: number) => {
-        expect([lid, ...place.slice(1)]).toEqual([OWNER, 2 ** 40, 7, 0.5]);
+      map: (member: number, place: number[], words: number) => {
+        expect([member, ...place.slice(1)]).toEqual([OWNER, 2 ** 40, 7, 0.5]);
         const table = this.#tables[place[0] - 1];
         expect(table.length).toBe(words);
         return table;

@@ -44,7 +44,7 @@ export class ControlCopy {
   /** What was said of this rank's words. */
   readonly #told: { state: number; readonly connections: Int32Array; failed: number };
 
-  /** @param send to a rank that was `meet`-ed and not `lost` since */
+  /** @param send to a rank that was `connected` and not `lost` since */
   constructor(control: Control, rank: number, send: (to: number, message: Message) => void) {
     this.#control = control;
     this.#rank = rank;
@@ -72,7 +72,7 @@ export class ControlCopy {
   }
 
   /** There is a connection with `other`. The hub says what the others have said before. */
-  meet(other: number): void {
+  connected(other: number): void {
     this.#peers.add(other);
     if (this.#rank !== 0) return;
     const { connections, header, size, slots } = this.#control;

@@ -78,7 +78,7 @@ function write(socket: TLSSocket, message: Message | { hello: number }): void {
 /** A connection with a rank that has shown that it is one. */
 function attach(other: number, socket: TLSSocket): void {
   links.set(other, { socket, heard: performance.now() });
-  copy.meet(other);
+  copy.connected(other);
   socket.on('close', () => drop(other));
 }
 

@@ -110,26 +110,26 @@ export interface Control {
  * one rank's own, the fabric and those connections that the rank has to know, so that its bytes grow with the number of
  * ranks, not with the square; or nothing.
  */
-export type Share = 'all' | 'none' | { readonly rank: number };
+export type ControlContents = 'all' | 'none' | { readonly rank: number };
 
-export function controlBytes(size: number, share: Share = 'all'): number {
-  const words = HEADER_WORDS + size * SLOT_WORDS + fabricWords(size, share) + connectionWords(size, share);
-  return 4 * words + reportBytes(size, share);
+export function controlBytes(size: number, contents: ControlContents = 'all'): number {
+  const words = HEADER_WORDS + size * SLOT_WORDS + fabricWords(size, contents) + connectionWords(size, contents);
+  return 4 * words + reportBytes(size, contents);
 }
 
-function reportBytes(size: number, share: Share): number {
-  return share === 'all' ? size * REPORT_BYTES : 0;
+function reportBytes(size: number, contents: ControlContents): number {
+  return contents === 'all' ? size * REPORT_BYTES : 0;
 }
 
-function fabricWords(size: number, share: Share): number {
-  return share === 'none' ? 0 : size * ROW_WORDS;
+function fabricWords(size: number, contents: ControlContents): number {
+  return contents === 'none' ? 0 : size * ROW_WORDS;
 }
 
-function connectionWords(size: number, share: Share): number {
-  return share === 'none' ? 0 : share === 'all' ? size * size : 2 * size;
+function connectionWords(size: number, contents: ControlContents): number {
+  return contents === 'none' ? 0 : contents === 'all' ? size * size : 2 * size;
 }
 
-export function viewControl(buffer: ArrayBufferLike, size: number, share: Share = 'all'): Control {
+export function viewControl(buffer: ArrayBufferLike, size: number, contents: ControlContents = 'all'): Control {
   let at = 0;
   const take = (words: number): Int32Array => {
     const view = new Int32Array(buffer, at, words);
@@ -142,10 +142,10 @@ export function viewControl(buffer: ArrayBufferLike, size: number, share: Share 
     // Rows of 128 bytes stay on cache lines of their own: HEADER_WORDS and SLOT_WORDS are multiples of 16 words.
     slots: take(size * SLOT_WORDS),
     slotWords: SLOT_WORDS,
-    fabric: take(fabricWords(size, share)),
-    connections: take(connectionWords(size, share)),
-    connectionAt: typeof share === 'string' ? (from, to) => from * size + to : placesOf(share.rank, size),
-    reports: new Uint8Array(buffer, at, reportBytes(size, share)),
+    fabric: take(fabricWords(size, contents)),
+    connections: take(connectionWords(size, contents)),
+    connectionAt: typeof contents === 'string' ? (from, to) => from * size + to : placesOf(contents.rank, size),
+    reports: new Uint8Array(buffer, at, reportBytes(size, contents)),
   };
 }
 

@@ -92,7 +92,7 @@ export async function joinLaunched(
       );
     }
     for (const [other, card] of cards.entries()) storeAddress(distributed.control.fabric, other, card.device!);
-    heap?.meet(
+    heap?.setPeers(
       cards.map((card) => (card.place === own.place && card.heap ? { pid: card.pid, ...card.heap } : undefined)),
     );
     if (rank === 0) refuseTrace(size);

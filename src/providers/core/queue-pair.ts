@@ -97,10 +97,10 @@ export abstract class QueuePairCore<
   readonly #maxRecvSge: number;
   #destroyed = false;
 
-  constructor(lid: number, parts: QueuePairParts<Pd, Cq, Srq>) {
+  constructor(member: number, parts: QueuePairParts<Pd, Cq, Srq>) {
     const { number, pd, sendCq, recvCq, srq } = parts;
     this.number = number;
-    this.address = Object.freeze({ lid, qpNumber: number });
+    this.address = Object.freeze({ member, qpNumber: number });
     this.pd = pd;
     this.sendCq = sendCq;
     this.recvCq = recvCq;

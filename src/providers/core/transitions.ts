@@ -33,7 +33,7 @@ export interface Move {
 /** What limits the attributes on a device. */
 export interface MoveLimits {
   /** Addresses in the fabric. */
-  readonly lids: number;
+  readonly members: number;
   readonly maxQpInitRdAtom: number;
   /** Whether what is sent has packet numbers; without, they are ignored. */
   readonly packets: boolean;
@@ -44,11 +44,11 @@ type Check = (call: string, move: Move, limits: MoveLimits) => void;
 const access: Check = (call, move) => {
   if (move.access !== undefined) checkInteger(call, 'access', move.access, 0, ALL_ACCESS);
 };
-const dest: Check = (call, move, { lids }) => {
+const dest: Check = (call, move, { members }) => {
   if (move.dest === undefined) {
     throw new RmaError('ERR_VERBS', `${call}: RTR needs dest, the address of the remote queue pair (EINVAL)`);
   }
-  checkInteger(call, 'dest.lid', move.dest.lid, 0, lids - 1);
+  checkInteger(call, 'dest.member', move.dest.member, 0, members - 1);
   checkInteger(call, 'dest.qpNumber', move.dest.qpNumber, 1, 2 ** 24 - 1);
 };
 const minRnrTimerMs: Check = (call, move) => {

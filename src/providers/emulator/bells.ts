@@ -48,16 +48,16 @@ export const Row = Object.freeze({
 /** Words of a row: two cache lines. */
 export const ROW_WORDS = 32;
 
-export function rowOf(lid: number): number {
-  return lid * ROW_WORDS;
+export function rowOf(member: number): number {
+  return member * ROW_WORDS;
 }
 
 /**
  * Wakes a member if it sleeps; one load if not: the caller's change was atomic.
  * @param wakeWord wakes all who wait on that word of the table
  */
-export function ring(table: Int32Array, lid: number, wakeWord: (index: number) => void): void {
-  const row = rowOf(lid);
+export function ring(table: Int32Array, member: number, wakeWord: (index: number) => void): void {
+  const row = rowOf(member);
   if (loadAcquire(table, row + Row.SLEEPERS) === 0) return;
   Atomics.add(table, row + Row.BELL, 1);
   wakeWord(row + Row.BELL);
@@ -73,24 +73,24 @@ function loadWide(table: Int32Array, low: number): number {
   return (Atomics.load(table, low) >>> 0) + Atomics.load(table, low + 1) * 2 ** 32;
 }
 
-export function storeRoot(table: Int32Array, lid: number, handle: number, byteLength: number): void {
-  const row = rowOf(lid);
+export function storeRoot(table: Int32Array, member: number, handle: number, byteLength: number): void {
+  const row = rowOf(member);
   Atomics.store(table, row + Row.ROOT_READY, 0);
   storeWide(table, row + Row.ROOT_LO, handle);
   storeWide(table, row + Row.ROOT_BYTES_LO, byteLength);
   Atomics.store(table, row + Row.ROOT_READY, 1);
 }
 
-export function loadRoot(table: Int32Array, lid: number): { handle: number; byteLength: number } | undefined {
-  const row = rowOf(lid);
+export function loadRoot(table: Int32Array, member: number): { handle: number; byteLength: number } | undefined {
+  const row = rowOf(member);
   if (Atomics.load(table, row + Row.ROOT_READY) !== 1) return undefined;
   return { handle: loadWide(table, row + Row.ROOT_LO), byteLength: loadWide(table, row + Row.ROOT_BYTES_LO) };
 }
 
 /** Wakes every member, asleep or not: the job has failed, or the launcher has news. Costs a system call a member. */
 export function wakeAll(fabricTable: Int32Array, size: number, native: Native | undefined): void {
-  for (let lid = 0; lid < size; lid++) {
-    const bell = rowOf(lid) + Row.BELL;
+  for (let member = 0; member < size; member++) {
+    const bell = rowOf(member) + Row.BELL;
     Atomics.add(fabricTable, bell, 1);
     if (native !== undefined) native.futexWake(fabricTable, bell, EVERYONE);
     else Atomics.notify(fabricTable, bell);
@@ -143,12 +143,12 @@ export class BellParking implements Parking {
    * its store, which is older, has left its core at the latest when the barrier that follows the counting has passed
    * there, and the sleeper's look sees it.
    */
-  constructor(table: Int32Array, lid: number, waiter: BellWaiter, everyCore?: () => void) {
+  constructor(table: Int32Array, member: number, waiter: BellWaiter, everyCore?: () => void) {
     this.seesPlainStores = everyCore !== undefined;
     this.#everyCore = everyCore;
     this.#table = table;
-    this.#bell = rowOf(lid) + Row.BELL;
-    this.#sleepersWord = rowOf(lid) + Row.SLEEPERS;
+    this.#bell = rowOf(member) + Row.BELL;
+    this.#sleepersWord = rowOf(member) + Row.SLEEPERS;
     this.#waiter = waiter;
   }
 

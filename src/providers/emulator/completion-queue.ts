@@ -89,7 +89,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
     this.#queuePairs[i] = qp;
     this.#tail = (this.#tail + 1) | 0;
     ring.setLocal(own + 1);
-    if (ring.isArmed && ring.takeArmed(solicited)) this.#context.fabric.wake(this.#context.lid);
+    if (ring.isArmed && ring.takeArmed(solicited)) this.#context.fabric.wake(this.#context.member);
   }
 
   reqNotify(solicitedOnly = false): void {
@@ -97,7 +97,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
     this.ring.arm(solicitedOnly ? ARMED_SOLICITED : ARMED_ANY);
     // What came before the arming would ring for nobody.
     if ((this.#head !== this.#tail || this.ring.peek() >= 0) && this.ring.takeArmed(true)) {
-      this.#context.fabric.wake(this.#context.lid);
+      this.#context.fabric.wake(this.#context.member);
     }
   }
 

@@ -45,7 +45,7 @@ export function openEmulator(fabric: Fabric, nodeSize?: number): Context {
 /**
  * The same, but it claims no more than a device across a network can do, and does no more: for tests of what runs on
  * such devices.
- * @param ranksAHost how many members, in the order of their lids, are neighbours
+ * @param ranksAHost how many members, in their order, are neighbours
  */
 export function openEmulatorAsDevice(fabric: Fabric, ranksAHost: number): Context {
   return new EmulatedContext(
@@ -64,16 +64,16 @@ class PretendedNeighbours implements Neighbours {
     this.#ranksAHost = ranksAHost;
   }
 
-  has(lid: number): boolean {
-    return Math.floor(lid / this.#ranksAHost) === Math.floor(this.#fabric.lid / this.#ranksAHost);
+  has(member: number): boolean {
+    return Math.floor(member / this.#ranksAHost) === Math.floor(this.#fabric.member / this.#ranksAHost);
   }
 
   handleOf(memory: Memory): number {
     return (memory as EmulatedMemory).allocation?.handle ?? 0;
   }
 
-  map(lid: number, handle: number, byteLength: number): RemotePointer {
-    const { buffer, release } = this.#fabric.attach(lid, handle, byteLength);
+  map(member: number, handle: number, byteLength: number): RemotePointer {
+    const { buffer, release } = this.#fabric.attach(member, handle, byteLength);
     return { buffer, offset: 0, release };
   }
 }
@@ -81,7 +81,7 @@ class PretendedNeighbours implements Neighbours {
 export class EmulatedContext implements Context {
   readonly device = DEVICE;
   readonly capabilities: Capabilities;
-  readonly lid: number;
+  readonly member: number;
   readonly parking: Parking;
   readonly neighbours: Neighbours | undefined;
   readonly fabric: Fabric;
@@ -117,7 +117,7 @@ export class EmulatedContext implements Context {
     this.fabric = fabric;
     this.neighbours = neighbours;
     this.capabilities = capabilities;
-    this.lid = fabric.lid;
+    this.member = fabric.member;
     this.parking = fabric.parking;
     this.#peers = new Array(fabric.size).fill(undefined);
     const allocation = fabric.allocate(ROOT_BYTES);
@@ -130,13 +130,15 @@ export class EmulatedContext implements Context {
     return this.#blocked.size > 0;
   }
 
-  wake(lid: number): void {
-    if (this.capabilities.loadStore) this.fabric.wake(lid);
+  wake(member: number): void {
+    if (this.capabilities.loadStore) this.fabric.wake(member);
   }
 
-  near(lid: number): boolean {
-    if (lid === this.lid) return true;
-    return this.capabilities.loadStore && Math.floor(lid / this.#nodeSize) === Math.floor(this.lid / this.#nodeSize);
+  near(member: number): boolean {
+    if (member === this.member) return true;
+    return (
+      this.capabilities.loadStore && Math.floor(member / this.#nodeSize) === Math.floor(this.member / this.#nodeSize)
+    );
   }
 
   allocateMemory(bytes: number): Memory {
@@ -192,19 +194,19 @@ export class EmulatedContext implements Context {
     return cq;
   }
 
-  remotePointer(lid: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer {
+  remotePointer(member: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer {
     const call = 'remote pointer';
     this.#mustBeOpen(call);
     if (!this.capabilities.loadStore)
       throw new RmaError('ERR_VERBS', `${call}: this device cannot map remote memory (capability loadStore)`);
-    const peer = this.peer(lid);
-    if (peer === undefined) throw new RmaError('ERR_VERBS', `${call}: no device is open at lid ${show(lid)}`);
+    const peer = this.peer(member);
+    if (peer === undefined) throw new RmaError('ERR_VERBS', `${call}: no device is open at member ${show(member)}`);
     // A number beyond 32 bits is not the key that its low bits are.
     const region = rkey === rkey >>> 0 ? peer.region(rkey) : undefined;
     if (region === undefined) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: key ${show(rkey)} names no memory region of the device at lid ${lid}, or one that was deregistered`,
+        `${call}: key ${show(rkey)} names no memory region of member ${member}, or one that was deregistered`,
       );
     }
     if (
@@ -215,13 +217,13 @@ export class EmulatedContext implements Context {
     ) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: ${show(length)} bytes at address ${show(remoteAddress)} are not within the region of ${region.length} bytes at address ${region.address} at lid ${lid}`,
+        `${call}: ${show(length)} bytes at address ${show(remoteAddress)} are not within the region of ${region.length} bytes at address ${region.address} of member ${member}`,
       );
     }
     if ((region.access & access) !== access) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: the caller asks for access rights ${show(access)}, but the region at lid ${lid} allows only ${region.access}`,
+        `${call}: the caller asks for access rights ${show(access)}, but the region of member ${member} allows only ${region.access}`,
       );
     }
     const { attached } = region;
@@ -266,14 +268,14 @@ export class EmulatedContext implements Context {
     return this.fabric.allocate(bytes);
   }
 
-  /** The device at `lid`, if one is open there. */
-  peer(lid: number): Peer | undefined {
-    const known = this.#peers[lid];
+  /** The device of `member`, if one is open. */
+  peer(member: number): Peer | undefined {
+    const known = this.#peers[member];
     if (known?.root.isOpen) return known;
-    const peer = Peer.open(this.fabric, lid, this.#ownMemory);
+    const peer = Peer.open(this.fabric, member, this.#ownMemory);
     if (peer === undefined) return undefined;
     known?.close();
-    this.#peers[lid] = peer;
+    this.#peers[member] = peer;
     return peer;
   }
 

@@ -10,7 +10,7 @@ import type { Parking } from '../../verbs/device.ts';
 /** Memory of this member that others may attach. Zeroed when allocated. */
 export interface Allocation {
   readonly buffer: ArrayBufferLike;
-  /** Names it to the other members of the fabric, together with this member's lid: an integer below 2^53. */
+  /** Names it to the other members of the fabric, together with this member's number: an integer below 2^53. */
   readonly handle: number;
   readonly byteLength: number;
 }
@@ -24,7 +24,7 @@ export interface Attachment {
 
 export interface Fabric {
   /** This member: 0 … size − 1. */
-  readonly lid: number;
+  readonly member: number;
   readonly size: number;
   readonly parking: Parking;
 
@@ -40,15 +40,15 @@ export interface Fabric {
    * released.
    */
   free(allocation: Allocation): void;
-  /** Maps the whole of what `handle` names at `lid`. Throws `ERR_VERBS` if there is no such memory, or it was freed. */
-  attach(lid: number, handle: number, byteLength: number): Attachment;
+  /** Maps all that `handle` names at `member`. Throws `ERR_VERBS` if there is no such memory, or it was freed. */
+  attach(member: number, handle: number, byteLength: number): Attachment;
 
   /** Makes one allocation findable without being told: where the emulator keeps its tables. */
   publishRoot(allocation: Allocation): void;
   /** Another member's root, or `undefined` as long as it has published none. */
-  root(lid: number): { readonly handle: number; readonly byteLength: number } | undefined;
+  root(member: number): { readonly handle: number; readonly byteLength: number } | undefined;
 
   /** Wakes the member if it is parked; one atomic load if it is not. */
-  wake(lid: number): void;
+  wake(member: number): void;
   close(): void;
 }

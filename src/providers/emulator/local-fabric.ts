@@ -24,11 +24,11 @@ export function createLocalFabric(size: number): Fabric[] {
     roots: new Array(size).fill(undefined),
     parkings: Array.from({ length: size }, () => new LocalParking()),
   };
-  return Array.from({ length: size }, (_, lid) => new LocalFabric(shared, lid));
+  return Array.from({ length: size }, (_, member) => new LocalFabric(shared, member));
 }
 
 class LocalFabric implements Fabric {
-  readonly lid: number;
+  readonly member: number;
   readonly size: number;
   readonly parking: LocalParking;
   readonly #shared: Shared;
@@ -36,12 +36,12 @@ class LocalFabric implements Fabric {
   #nextHandle = 1;
   #closed = false;
 
-  constructor(shared: Shared, lid: number) {
+  constructor(shared: Shared, member: number) {
     this.#shared = shared;
-    this.#own = shared.memory[lid];
-    this.lid = lid;
+    this.#own = shared.memory[member];
+    this.member = member;
     this.size = shared.memory.length;
-    this.parking = shared.parkings[lid];
+    this.parking = shared.parkings[member];
   }
 
   allocate(byteLength: number): Allocation {
@@ -56,13 +56,13 @@ class LocalFabric implements Fabric {
     this.#own.delete(allocation.handle);
   }
 
-  attach(lid: number, handle: number, byteLength: number): Attachment {
+  attach(member: number, handle: number, byteLength: number): Attachment {
     this.#mustBeOpen('attach');
-    const buffer = this.#shared.memory[lid]?.get(handle);
+    const buffer = this.#shared.memory[member]?.get(handle);
     if (buffer === undefined || buffer.byteLength !== byteLength) {
       throw new RmaError(
         'ERR_VERBS',
-        `attach: member ${show(lid)} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
+        `attach: member ${show(member)} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
       );
     }
     return { buffer, release: () => {} };
@@ -70,22 +70,22 @@ class LocalFabric implements Fabric {
 
   publishRoot(allocation: Allocation): void {
     this.#mustBeOpen('publishRoot');
-    this.#shared.roots[this.lid] = { handle: allocation.handle, byteLength: allocation.byteLength };
+    this.#shared.roots[this.member] = { handle: allocation.handle, byteLength: allocation.byteLength };
   }
 
-  root(lid: number): { readonly handle: number; readonly byteLength: number } | undefined {
-    return this.#shared.roots[lid];
+  root(member: number): { readonly handle: number; readonly byteLength: number } | undefined {
+    return this.#shared.roots[member];
   }
 
-  wake(lid: number): void {
-    this.#shared.parkings[lid].ring();
+  wake(member: number): void {
+    this.#shared.parkings[member].ring();
   }
 
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#own.clear();
-    this.#shared.roots[this.lid] = undefined;
+    this.#shared.roots[this.member] = undefined;
     this.parking.ring();
   }
 

@@ -50,7 +50,7 @@ export class RemoteRegion {
 }
 
 export class Peer {
-  readonly lid: number;
+  readonly member: number;
   readonly root: Root;
   readonly #fabric: Fabric;
   readonly #rootAttachment: Attachment;
@@ -62,33 +62,33 @@ export class Peer {
   #lookedUp = 0;
 
   /** `undefined` if no device is open there. */
-  static open(fabric: Fabric, lid: number, own: ReadonlyMap<number, Mapping>): Peer | undefined {
-    if (!Number.isInteger(lid) || lid < 0 || lid >= fabric.size) return undefined;
-    const found = fabric.root(lid);
+  static open(fabric: Fabric, member: number, own: ReadonlyMap<number, Mapping>): Peer | undefined {
+    if (!Number.isInteger(member) || member < 0 || member >= fabric.size) return undefined;
+    const found = fabric.root(member);
     // One of another version may be shorter.
     if (found === undefined || found.byteLength < ROOT_BYTES) return undefined;
     let attachment: Attachment;
     try {
-      attachment = fabric.attach(lid, found.handle, found.byteLength);
+      attachment = fabric.attach(member, found.handle, found.byteLength);
     } catch {
       // The member closed its device between the two steps.
       return undefined;
     }
     const root = new Root(attachment.buffer);
-    if (root.isValid) return new Peer(fabric, lid, root, attachment, lid === fabric.lid ? own : undefined);
+    if (root.isValid) return new Peer(fabric, member, root, attachment, member === fabric.member ? own : undefined);
     attachment.release();
     return undefined;
   }
 
   private constructor(
     fabric: Fabric,
-    lid: number,
+    member: number,
     root: Root,
     attachment: Attachment,
     own: ReadonlyMap<number, Mapping> | undefined,
   ) {
     this.#fabric = fabric;
-    this.lid = lid;
+    this.member = member;
     this.root = root;
     this.#rootAttachment = attachment;
     this.#own = own;
@@ -121,7 +121,7 @@ export class Peer {
       else {
         let attachment: Attachment;
         try {
-          attachment = this.#fabric.attach(this.lid, handle, byteLength);
+          attachment = this.#fabric.attach(this.member, handle, byteLength);
         } catch {
           return undefined;
         }
@@ -151,7 +151,7 @@ export class Peer {
   /** Tells the owner that something of its must be seen to. */
   callAttention(): void {
     this.root.callAttention();
-    this.#fabric.wake(this.lid);
+    this.#fabric.wake(this.member);
   }
 
   close(): void {

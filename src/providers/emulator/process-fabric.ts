@@ -10,15 +10,15 @@ import { BellParking, type BellWaiter, EVERYONE, loadRoot, Row, ring, rowOf, sto
 import type { Allocation, Attachment, Fabric } from './fabric.ts';
 
 /**
- * Joins the fabric as member `lid`.
+ * Joins the fabric as this `member`.
  * @param fabricTable `size` rows of shared memory, zero at first (`Control.fabric`)
  */
-export function openProcessFabric(native: Native, fabricTable: Int32Array, lid: number, size: number): Fabric {
-  return new ProcessFabric(native, fabricTable, lid, size);
+export function openProcessFabric(native: Native, fabricTable: Int32Array, member: number, size: number): Fabric {
+  return new ProcessFabric(native, fabricTable, member, size);
 }
 
 class ProcessFabric implements Fabric {
-  readonly lid: number;
+  readonly member: number;
   readonly size: number;
   readonly parking: BellParking;
   readonly #native: Native;
@@ -27,19 +27,19 @@ class ProcessFabric implements Fabric {
   readonly #heap: ProcessHeap;
   #closed = false;
 
-  constructor(native: Native, table: Int32Array, lid: number, size: number) {
+  constructor(native: Native, table: Int32Array, member: number, size: number) {
     this.#native = native;
     this.#table = table;
-    this.lid = lid;
+    this.member = member;
     this.size = size;
     this.#waiter = new FutexWaiter(native, table);
     // With more members than cores they sleep often, and no store is so urgent as to be plain.
     const everyCore =
       size <= availableParallelism() && native.membarrierRegister() ? () => native.membarrier() : undefined;
-    this.parking = new BellParking(table, lid, this.#waiter, everyCore);
-    this.#heap = new ProcessHeap(native, `onesided-heap-${lid}`, lid);
+    this.parking = new BellParking(table, member, this.#waiter, everyCore);
+    this.#heap = new ProcessHeap(native, `onesided-heap-${member}`, member);
     const { pid, fd, key } = this.#heap.address;
-    const row = rowOf(lid);
+    const row = rowOf(member);
     Atomics.store(table, row + Row.PID, pid);
     Atomics.store(table, row + Row.HEAP_FD, fd);
     Atomics.store(table, row + Row.HEAP_KEY, key);
@@ -60,34 +60,34 @@ class ProcessFabric implements Fabric {
     if (!this.#closed) this.#heap.free(allocation);
   }
 
-  attach(lid: number, handle: number, byteLength: number): Attachment {
+  attach(member: number, handle: number, byteLength: number): Attachment {
     this.#mustBeOpen('attach');
-    if (!Number.isInteger(lid) || lid < 0 || lid >= this.size) {
+    if (!Number.isInteger(member) || member < 0 || member >= this.size) {
       throw new RmaError(
         'ERR_VERBS',
-        `attach: member ${show(lid)} does not exist; the fabric has ${this.size} members`,
+        `attach: member ${show(member)} does not exist; the fabric has ${this.size} members`,
       );
     }
-    const row = rowOf(lid);
+    const row = rowOf(member);
     if (Atomics.load(this.#table, row + Row.READY) !== 1) {
-      throw new RmaError('ERR_VERBS', `attach: member ${lid} has not opened its fabric, or has closed it`);
+      throw new RmaError('ERR_VERBS', `attach: member ${member} has not opened its fabric, or has closed it`);
     }
     const load = (field: number): number => Atomics.load(this.#table, row + field);
     const peer = { pid: load(Row.PID), fd: load(Row.HEAP_FD), key: load(Row.HEAP_KEY) };
-    return this.#heap.attach(lid, peer, handle, byteLength);
+    return this.#heap.attach(member, peer, handle, byteLength);
   }
 
   publishRoot(allocation: Allocation): void {
     this.#mustBeOpen('publishRoot');
-    storeRoot(this.#table, this.lid, allocation.handle, allocation.byteLength);
+    storeRoot(this.#table, this.member, allocation.handle, allocation.byteLength);
   }
 
-  root(lid: number): { readonly handle: number; readonly byteLength: number } | undefined {
-    return loadRoot(this.#table, lid);
+  root(member: number): { readonly handle: number; readonly byteLength: number } | undefined {
+    return loadRoot(this.#table, member);
   }
 
-  wake(lid: number): void {
-    ring(this.#table, lid, this.#wakeWord);
+  wake(member: number): void {
+    ring(this.#table, member, this.#wakeWord);
   }
 
   readonly #wakeWord = (index: number): void => {
@@ -97,7 +97,7 @@ class ProcessFabric implements Fabric {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    const row = rowOf(this.lid);
+    const row = rowOf(this.member);
     Atomics.store(this.#table, row + Row.READY, 0);
     Atomics.store(this.#table, row + Row.ROOT_READY, 0);
     this.#heap.close();

@@ -22,7 +22,7 @@ const MAX_USES = (1 << (24 - ROW_BITS)) - 1;
 export const QpField = Object.freeze({
   NUMBER: 0,
   STATE: 1,
-  DEST_LID: 2,
+  DEST_MEMBER: 2,
   DEST_NUMBER: 3,
   PD: 4,
   ACCESS: 5,

@@ -60,7 +60,7 @@ export class EmulatedQueuePair extends QueuePairCore<
   #saidLast = false;
 
   constructor(context: EmulatedContext, parts: QueuePairParts) {
-    super(context.lid, parts);
+    super(context.member, parts);
     const { number, requests } = parts;
     this.#context = context;
     this.#receives = parts.receives;
@@ -78,7 +78,7 @@ export class EmulatedQueuePair extends QueuePairCore<
   // ---- states -------------------------------------------------------------------------------------------------------
 
   protected moveLimits(): MoveLimits {
-    return { lids: this.#context.fabric.size, maxQpInitRdAtom: DEVICE.maxQpInitRdAtom, packets: false };
+    return { members: this.#context.fabric.size, maxQpInitRdAtom: DEVICE.maxQpInitRdAtom, packets: false };
   }
 
   protected move(call: string, move: Move): void {
@@ -102,15 +102,15 @@ export class EmulatedQueuePair extends QueuePairCore<
   }
 
   #toReceive(move: Move): void {
-    const { lid, qpNumber } = move.dest!;
+    const { member, qpNumber } = move.dest!;
     this.#setAccess(move);
     const words = this.#words;
     const row = this.#row;
-    words[row + QpField.DEST_LID] = lid;
+    words[row + QpField.DEST_MEMBER] = member;
     words[row + QpField.DEST_NUMBER] = qpNumber;
     words[row + QpField.RNR_TIMER_US] = Math.ceil(move.minRnrTimerMs * 1000);
     words[row + QpField.MAX_DEST_RD_ATOMIC] = move.maxDestRdAtomic;
-    this.#requester.connect(this.#context.peer(lid), qpNumber);
+    this.#requester.connect(this.#context.peer(member), qpNumber);
     Atomics.store(words, row + QpField.STATE, QpState.RTR);
   }
 
@@ -186,7 +186,7 @@ export class EmulatedQueuePair extends QueuePairCore<
     while (receives.consume() >= 0) {
       if (!recvCq.ring.push(receives.wrId, WcStatus.WR_FLUSH_ERR, WcOpcode.RECV, 0, 0, 0, this.number)) {
         this.#context.callOwnAttention();
-      } else if (recvCq.ring.takeArmed(true)) this.#context.fabric.wake(this.#context.lid);
+      } else if (recvCq.ring.takeArmed(true)) this.#context.fabric.wake(this.#context.member);
     }
   }
 

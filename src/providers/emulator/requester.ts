@@ -282,7 +282,7 @@ export class Requester {
       (state === QpState.RTS || state === QpState.RTR) &&
       table[row + QpField.NUMBER] === this.#destNumber &&
       table[row + QpField.DEST_NUMBER] === this.#number &&
-      table[row + QpField.DEST_LID] === this.#context.lid
+      table[row + QpField.DEST_MEMBER] === this.#context.member
     );
   }
 
@@ -395,7 +395,7 @@ export class Requester {
       return;
     }
     const solicited = status !== WcStatus.SUCCESS || (u32[w + WrField.FLAGS] & SendFlag.SOLICITED) !== 0;
-    if (completions.takeArmed(solicited)) this.#context.fabric.wake(this.#peer!.lid);
+    if (completions.takeArmed(solicited)) this.#context.fabric.wake(this.#peer!.member);
   }
 
   /** The request broke a rule at the other end: that queue pair goes to ERR too. */

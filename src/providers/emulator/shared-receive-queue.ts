@@ -79,7 +79,7 @@ export class EmulatedSharedReceiveQueue extends SharedReceiveQueueCore<EmulatedP
     // An initiator that took a receive before it could see the limit left this to us.
     if (this.ring.passedLimit(this.ring.posted)) {
       this.#context.callOwnAttention();
-      this.#context.fabric.wake(this.#context.lid);
+      this.#context.fabric.wake(this.#context.member);
     }
   }
 

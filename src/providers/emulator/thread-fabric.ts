@@ -25,7 +25,7 @@ type Request =
   | { readonly kind: 'free'; readonly handle: number }
   | {
       readonly kind: 'attach';
-      readonly lid: number;
+      readonly member: number;
       readonly handle: number;
       /** Number of this request, written into `answered` when the answer is in the queue. */
       readonly id: number;
@@ -37,7 +37,8 @@ interface Answer {
   readonly memory: SharedArrayBuffer | undefined;
 }
 
-interface Member {
+/** What the broker knows of a member: how it is reached, and what it has allocated. */
+interface Owner {
   readonly port: MessagePort;
   readonly memory: Map<number, SharedArrayBuffer>;
 }
@@ -72,54 +73,54 @@ function mayBeCollected(bytes: number): void {
 
 /** Keeps what each thread has allocated until it frees it or ends; hands it to the others. */
 export class Broker {
-  readonly #members = new Map<number, Member>();
+  readonly #owners = new Map<number, Owner>();
 
-  /** A port to be transferred to the thread that is member `lid`. It does not keep this thread's event loop alive. */
-  connect(lid: number): MessagePort {
-    this.disconnect(lid);
+  /** A port to be transferred to the thread that is this member. It does not keep this thread's event loop alive. */
+  connect(member: number): MessagePort {
+    this.disconnect(member);
     const { port1: port, port2 } = new MessageChannel();
-    const member: Member = { port, memory: new Map() };
-    this.#members.set(lid, member);
-    port.on('message', (request: Request) => this.#serve(member, request));
+    const owner: Owner = { port, memory: new Map() };
+    this.#owners.set(member, owner);
+    port.on('message', (request: Request) => this.#serve(owner, request));
     // The other end closes when its thread ends, in whatever way.
     port.on('close', () => {
-      if (this.#members.get(lid) === member) this.#members.delete(lid);
+      if (this.#owners.get(member) === owner) this.#owners.delete(member);
     });
     port.unref();
     return port2;
   }
 
   /** Forgets a thread that has ended, and its memory; what others have attached stays theirs. Idempotent. */
-  disconnect(lid: number): void {
-    const member = this.#members.get(lid);
-    if (member === undefined) return;
-    this.#members.delete(lid);
-    member.memory.clear();
-    member.port.close();
+  disconnect(member: number): void {
+    const owner = this.#owners.get(member);
+    if (owner === undefined) return;
+    this.#owners.delete(member);
+    owner.memory.clear();
+    owner.port.close();
   }
 
   /** Bytes that a member has allocated and not freed. */
-  bytesOf(lid: number): number {
+  bytesOf(member: number): number {
     let bytes = 0;
-    for (const memory of this.#members.get(lid)?.memory.values() ?? []) bytes += memory.byteLength;
+    for (const memory of this.#owners.get(member)?.memory.values() ?? []) bytes += memory.byteLength;
     return bytes;
   }
 
-  #serve(member: Member, request: Request): void {
-    if (request.kind === 'allocate') member.memory.set(request.handle, request.memory);
+  #serve(owner: Owner, request: Request): void {
+    if (request.kind === 'allocate') owner.memory.set(request.handle, request.memory);
     else if (request.kind === 'free') {
-      mayBeCollected(member.memory.get(request.handle)?.byteLength ?? 0);
-      member.memory.delete(request.handle);
+      mayBeCollected(owner.memory.get(request.handle)?.byteLength ?? 0);
+      owner.memory.delete(request.handle);
     } else {
-      const answer: Answer = { id: request.id, memory: this.#find(request.lid, request.handle) };
-      member.port.postMessage(answer);
+      const answer: Answer = { id: request.id, memory: this.#find(request.member, request.handle) };
+      owner.port.postMessage(answer);
       Atomics.store(request.answered, 0, request.id);
       Atomics.notify(request.answered, 0);
     }
   }
 
-  #find(lid: number, handle: number): SharedArrayBuffer | undefined {
-    const owner = this.#members.get(lid);
+  #find(member: number, handle: number): SharedArrayBuffer | undefined {
+    const owner = this.#owners.get(member);
     if (owner === undefined) return undefined;
     // A freed allocation must not be found either, so the queue is emptied in any case.
     for (;;) {
@@ -131,23 +132,23 @@ export class Broker {
 }
 
 /**
- * Joins the fabric as member `lid`.
+ * Joins the fabric as this `member`.
  * @param fabricTable `size` rows of shared memory, zero at first (`Control.fabric`)
- * @param broker what `Broker.connect(lid)` gave
+ * @param broker what `Broker.connect(member)` gave
  * @param answerWithin milliseconds for which `attach` waits for the broker
  */
 export function openThreadFabric(
   fabricTable: Int32Array,
-  lid: number,
+  member: number,
   size: number,
   broker: MessagePort,
   answerWithin: number = ANSWER_WITHIN,
 ): Fabric {
-  return new ThreadFabric(fabricTable, lid, size, broker, answerWithin);
+  return new ThreadFabric(fabricTable, member, size, broker, answerWithin);
 }
 
 class ThreadFabric implements Fabric {
-  readonly lid: number;
+  readonly member: number;
   readonly size: number;
   readonly parking: BellParking;
   readonly #table: Int32Array;
@@ -160,14 +161,14 @@ class ThreadFabric implements Fabric {
   #nextHandle = 1;
   #closed = false;
 
-  constructor(table: Int32Array, lid: number, size: number, broker: MessagePort, answerWithin: number) {
+  constructor(table: Int32Array, member: number, size: number, broker: MessagePort, answerWithin: number) {
     this.#answerWithin = answerWithin;
-    this.lid = lid;
+    this.member = member;
     this.size = size;
     this.#table = table;
     this.#broker = broker;
-    this.parking = new BellParking(table, lid, new ThreadWaiter(table));
-    const row = rowOf(lid);
+    this.parking = new BellParking(table, member, new ThreadWaiter(table));
+    const row = rowOf(member);
     Atomics.store(table, row + Row.PID, process.pid);
     Atomics.store(table, row + Row.READY, 1);
   }
@@ -195,19 +196,19 @@ class ThreadFabric implements Fabric {
     mayBeCollected(allocation.byteLength);
   }
 
-  attach(lid: number, handle: number, byteLength: number): Attachment {
+  attach(member: number, handle: number, byteLength: number): Attachment {
     this.#mustBeOpen('attach');
-    if (!Number.isInteger(lid) || lid < 0 || lid >= this.size) {
+    if (!Number.isInteger(member) || member < 0 || member >= this.size) {
       throw new RmaError(
         'ERR_VERBS',
-        `attach: member ${show(lid)} does not exist; the fabric has ${this.size} members`,
+        `attach: member ${show(member)} does not exist; the fabric has ${this.size} members`,
       );
     }
-    const buffer = lid === this.lid ? this.#own.get(handle) : this.#ask(lid, handle);
+    const buffer = member === this.member ? this.#own.get(handle) : this.#ask(member, handle);
     if (buffer === undefined || buffer.byteLength !== byteLength) {
       throw new RmaError(
         'ERR_VERBS',
-        `attach: member ${lid} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
+        `attach: member ${member} has no memory ${show(handle)} of ${show(byteLength)} bytes, or has freed it`,
       );
     }
     return {
@@ -221,15 +222,15 @@ class ThreadFabric implements Fabric {
 
   publishRoot(allocation: Allocation): void {
     this.#mustBeOpen('publishRoot');
-    storeRoot(this.#table, this.lid, allocation.handle, allocation.byteLength);
+    storeRoot(this.#table, this.member, allocation.handle, allocation.byteLength);
   }
 
-  root(lid: number): { readonly handle: number; readonly byteLength: number } | undefined {
-    return loadRoot(this.#table, lid);
+  root(member: number): { readonly handle: number; readonly byteLength: number } | undefined {
+    return loadRoot(this.#table, member);
   }
 
-  wake(lid: number): void {
-    ring(this.#table, lid, this.#wakeWord);
+  wake(member: number): void {
+    ring(this.#table, member, this.#wakeWord);
   }
 
   readonly #wakeWord = (index: number): void => {
@@ -239,7 +240,7 @@ class ThreadFabric implements Fabric {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    const row = rowOf(this.lid);
+    const row = rowOf(this.member);
     Atomics.store(this.#table, row + Row.READY, 0);
     Atomics.store(this.#table, row + Row.ROOT_READY, 0);
     this.#own.clear();
@@ -256,10 +257,10 @@ class ThreadFabric implements Fabric {
     this.#broker.postMessage(request);
   }
 
-  #ask(lid: number, handle: number): SharedArrayBuffer | undefined {
+  #ask(member: number, handle: number): SharedArrayBuffer | undefined {
     const id = ++this.#requests;
     const deadline = performance.now() + this.#answerWithin;
-    this.#send({ kind: 'attach', lid, handle, id, answered: this.#answered });
+    this.#send({ kind: 'attach', member, handle, id, answered: this.#answered });
     for (;;) {
       const seen = Atomics.load(this.#answered, 0);
       const next = receiveMessageOnPort(this.#broker) as { message: Answer } | undefined;

@@ -4,7 +4,7 @@ import type { ModelledContext } from './context.ts';
 import type { ModelledQueuePair } from './queue-pair.ts';
 
 export class Connection {
-  destLid = -1;
+  destMember = -1;
   /** When the last byte of its last long message has left the adapter. */
   lastGone = 0;
   /** Messages of this queue pair come in order: when the last one comes, and when it is carried out. */
@@ -22,32 +22,32 @@ export class Connection {
     this.#number = number;
   }
 
-  connect(lid: number, number: number): void {
-    this.destLid = lid;
+  connect(member: number, number: number): void {
+    this.destMember = member;
     this.#destNumber = number;
   }
 
   disconnect(): void {
-    this.destLid = -1;
+    this.destMember = -1;
   }
 
   /** The queue pair at the other end, if it is there and connected to this one. */
   peer(): ModelledQueuePair | undefined {
-    if (this.destLid < 0) return undefined;
-    const context = this.#context.shared.contexts[this.destLid];
+    if (this.destMember < 0) return undefined;
+    const context = this.#context.shared.contexts[this.destMember];
     const peer = context?.queuePairs.get(this.#destNumber);
-    return peer?.connection.leadsTo(this.#context.lid, this.#number) ? peer : undefined;
+    return peer?.connection.leadsTo(this.#context.member, this.#number) ? peer : undefined;
   }
 
-  leadsTo(lid: number, number: number): boolean {
-    return this.destLid === lid && this.#destNumber === number;
+  leadsTo(member: number, number: number): boolean {
+    return this.destMember === member && this.#destNumber === number;
   }
 
   /** Whether the way to the other end is the memory of the node. */
   goesByMemory(opcode: number): boolean {
     const { node } = this.#context.fabric;
     const message = opcode === WrOpcode.SEND || opcode === WrOpcode.SEND_WITH_IMM;
-    return (message ? node.messagesByMemory : node.rdmaByMemory) === 1 && this.#context.near(this.destLid);
+    return (message ? node.messagesByMemory : node.rdmaByMemory) === 1 && this.#context.near(this.destMember);
   }
 
   countMessage(): void {

@@ -45,9 +45,9 @@ export class ModelledFabric {
     this.device = deviceOf(fabric);
   }
 
-  open(lid: number): ModelledContext {
-    const context = new ModelledContext(this, lid);
-    this.contexts[lid] = context;
+  open(member: number): ModelledContext {
+    const context = new ModelledContext(this, member);
+    this.contexts[member] = context;
     return context;
   }
 
@@ -71,7 +71,7 @@ export class ModelledFabric {
 export class ModelledContext implements Context {
   readonly device: DeviceAttributes;
   readonly capabilities: Capabilities;
-  readonly lid: number;
+  readonly member: number;
   readonly parking: ModelledParking;
   readonly neighbours = undefined;
   readonly cpu: Cpu;
@@ -99,17 +99,17 @@ export class ModelledContext implements Context {
   #touching = false;
   #closed = false;
 
-  constructor(shared: ModelledFabric, lid: number) {
+  constructor(shared: ModelledFabric, member: number) {
     const { simulator, fabric } = shared;
     this.shared = shared;
     this.fabric = fabric;
     this.simulator = simulator;
-    this.lid = lid;
+    this.member = member;
     this.device = shared.device;
     this.capabilities = { ...CAPABILITIES, completionImpliesPlacement: shared.faults.placement === 0 };
-    this.cpu = new Cpu(simulator, lid);
+    this.cpu = new Cpu(simulator, member);
     this.parking = new ModelledParking(simulator);
-    this.#random = new Random(simulator.seed, 16 + lid);
+    this.#random = new Random(simulator.seed, 16 + member);
     this.#nextAddress = ((this.#random.bits() >>> 4) + 2 ** 20) * PAGE;
   }
 
@@ -118,18 +118,18 @@ export class ModelledContext implements Context {
   }
 
   /** Whether the memory of a rank is that of this one's node. */
-  near(lid: number): boolean {
+  near(member: number): boolean {
     const { network } = this.shared;
-    return network.nodeOf(lid) === network.nodeOf(this.lid);
+    return network.nodeOf(member) === network.nodeOf(this.member);
   }
 
   /** A rank of this node, which waits for a line of memory, has it after as long as an atomic instruction takes. */
-  wake(lid: number): void {
-    if (!this.near(lid)) return;
+  wake(member: number): void {
+    if (!this.near(member)) return;
     const { simulator, cpu, fabric, shared } = this;
     // The task that gave back what others wait for may have been given work to do since: that does not delay them.
     const when = this.#touching ? simulator.now : cpu.time;
-    simulator.at(when + fabric.node.atomic, this.lid, { happen: () => shared.contexts[lid]?.cpu.ring() });
+    simulator.at(when + fabric.node.atomic, this.member, { happen: () => shared.contexts[member]?.cpu.ring() });
   }
 
   /** Has the rank's task access memory of the node when its step is over, and look again at what it waits for. */
@@ -144,7 +144,7 @@ export class ModelledContext implements Context {
       }
       this.cpu.ring();
     };
-    this.simulator.at(this.cpu.time, this.lid, { happen });
+    this.simulator.at(this.cpu.time, this.member, { happen });
   }
 
   allocateMemory(bytes: number): Memory {
@@ -208,7 +208,7 @@ export class ModelledContext implements Context {
     for (const srq of this.srqs) srq.destroy();
     for (const cq of this.cqs) cq.destroy();
     this.regions.clear();
-    this.shared.contexts[this.lid] = undefined;
+    this.shared.contexts[this.member] = undefined;
   }
 
   // ---- for the objects made from this context -----------------------------------------------------------------------
@@ -228,7 +228,7 @@ export class ModelledContext implements Context {
       this.simulator.changed();
     };
     this.#unplaced.add(put);
-    this.simulator.at(time, this.lid, { happen: put });
+    this.simulator.at(time, this.member, { happen: put });
   }
 
   /** The adapter reads what it has been given, wherever that is. */

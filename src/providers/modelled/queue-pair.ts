@@ -43,7 +43,7 @@ export class ModelledQueuePair extends QueuePairCore<
     asked: Asked<ModelledCompletionQueue, ModelledSharedReceiveQueue>,
   ) {
     const { maxSendWr, maxSendSge, maxInlineData } = asked;
-    super(context.lid, {
+    super(context.member, {
       ...asked,
       ...{ number, pd },
       maxRecvWr: 2 ** Math.ceil(Math.log2(asked.maxRecvWr)),
@@ -64,7 +64,7 @@ export class ModelledQueuePair extends QueuePairCore<
 
   protected moveLimits(): MoveLimits {
     const { shared, device } = this.#context;
-    return { lids: shared.contexts.length, maxQpInitRdAtom: device.maxQpInitRdAtom, packets: false };
+    return { members: shared.contexts.length, maxQpInitRdAtom: device.maxQpInitRdAtom, packets: false };
   }
 
   protected move(_call: string, move: Move): void {
@@ -80,7 +80,7 @@ export class ModelledQueuePair extends QueuePairCore<
     if (to === QpState.RESET) this.#forgetWork();
     else if (to === QpState.RTS) this.#requester.limit(move);
     else if (to === QpState.RTR) {
-      this.connection.connect(dest!.lid, dest!.qpNumber);
+      this.connection.connect(dest!.member, dest!.qpNumber);
       responder.rnrTimer = move.minRnrTimerMs * 1000;
       responder.maxDestRdAtomic = move.maxDestRdAtomic;
     }

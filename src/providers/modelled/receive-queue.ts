@@ -125,10 +125,10 @@ export class ReceiveQueue implements FabricEvent, ReceiveSource {
   /** Tells who waits that they may try again: a receive was posted, or there will be none. */
   ring(): void {
     if (this.#ringing) return;
-    const { cpu, simulator, lid } = this.#context;
+    const { cpu, simulator, member } = this.#context;
     if (!this.#context.hasRefused) return;
     this.#ringing = true;
-    simulator.at(cpu.time, lid, this);
+    simulator.at(cpu.time, member, this);
   }
 
   happen(): void {

@@ -20,7 +20,7 @@ import type { Transit } from './transit.ts';
 const UNDER_WAY = -1;
 
 export class Requester implements FabricEvent, Waiter {
-  readonly lid: number;
+  readonly member: number;
   readonly ring: WorkRequestRing;
   readonly connection: Connection;
   readonly #context: ModelledContext;
@@ -59,7 +59,7 @@ export class Requester implements FabricEvent, Waiter {
     this.#context = context;
     this.#qp = qp;
     this.#signalAll = signalAll;
-    this.lid = context.lid;
+    this.member = context.member;
     this.ring = qp.ring;
     this.connection = qp.connection;
   }
@@ -114,7 +114,7 @@ export class Requester implements FabricEvent, Waiter {
 
   /** Has the next request sent, when the adapter comes to it. */
   #sendNext(): void {
-    const { ring, lid, connection } = this;
+    const { ring, member, connection } = this;
     if (this.#sending || this.#held || this.#next === ring.tail || this.#qp.state !== QpState.RTS) return;
     this.#sending = true;
     const { simulator, shared } = this.#context;
@@ -124,8 +124,8 @@ export class Requester implements FabricEvent, Waiter {
     const bytes = opcode >= WrOpcode.RDMA_READ ? 0 : ring.u32[w + WrField.MESSAGE_LENGTH];
     const free = connection.goesByMemory(opcode)
       ? 0
-      : Math.max(connection.lastGone, shared.network.freeToSend(lid, bytes));
-    simulator.at(Math.max(posted, free), lid, this);
+      : Math.max(connection.lastGone, shared.network.freeToSend(member, bytes));
+    simulator.at(Math.max(posted, free), member, this);
   }
 
   /** Sends one request. */
@@ -252,7 +252,7 @@ export class Requester implements FabricEvent, Waiter {
     this.#next = request;
     const timer = peer?.responder.rnrTimer ?? 0;
     this.#retryFrom = simulator.now + timer;
-    this.#retryPeriod = timer + 2 * shared.network.acknowledgement(this.lid, this.connection.destLid);
+    this.#retryPeriod = timer + 2 * shared.network.acknowledgement(this.member, this.connection.destMember);
     // One that tries for ever is tried again when a receive has been posted, at the next time when it would be tried:
     // the tries in vain are left out.
     if (peer !== undefined && this.#rnrRetry === FOR_EVER && peer.receiveQueue.posted === 0 && peer.isReady) {
@@ -302,7 +302,7 @@ export class Requester implements FabricEvent, Waiter {
     const { simulator } = this.#context;
     const resend = ++this.#resends;
     simulator.underWay++;
-    simulator.at(time, this.lid, {
+    simulator.at(time, this.member, {
       happen: () => {
         simulator.underWay--;
         if (resend !== this.#resends) return;

@@ -63,22 +63,22 @@ export class Transit implements FabricEvent {
   depart(entries: number): void {
     const bytes = this.#sent();
     const { network, faults, simulator, fabric } = this.#shared;
-    const { connection, lid } = this.requester;
+    const { connection, member } = this.requester;
     const { now } = simulator;
     const { latency, gap } = fabric.node;
     const arrival = connection.goesByMemory(this.opcode)
       ? now + latency + bytes * gap
-      : network.depart(now, lid, connection.destLid, bytes, entries);
-    if (!network.isShort(bytes)) connection.lastGone = network.freeToSend(lid, bytes);
+      : network.depart(now, member, connection.destMember, bytes, entries);
+    if (!network.isShort(bytes)) connection.lastGone = network.freeToSend(member, bytes);
     connection.lastArrival = Math.max(arrival + faults.drawDelay(), connection.lastArrival);
-    this.#at(Stage.ARRIVE, connection.lastArrival, connection.destLid);
+    this.#at(Stage.ARRIVE, connection.lastArrival, connection.destMember);
   }
 
   /** Is lost: the sender learns that nobody answers. */
   lose(): void {
     const { simulator, fabric } = this.#shared;
     simulator.lost();
-    this.#at(Stage.TIMEOUT, simulator.now + fabric.retry.timeout, this.requester.lid);
+    this.#at(Stage.TIMEOUT, simulator.now + fabric.retry.timeout, this.requester.member);
   }
 
   happen(): void {
@@ -111,7 +111,7 @@ export class Transit implements FabricEvent {
     const { network, simulator } = this.#shared;
     const { connection } = this.requester;
     const { opcode } = this;
-    const dest = connection.destLid;
+    const dest = connection.destMember;
     let time = connection.goesByMemory(opcode) ? simulator.now : network.arrive(simulator.now, dest, this.#sent());
     time = Math.max(time, connection.lastExecuted);
     if (opcode > WrOpcode.RDMA_READ) time = network.atomic(time, dest);
@@ -122,9 +122,9 @@ export class Transit implements FabricEvent {
   #execute(): void {
     const { network, simulator, fabric, faults } = this.#shared;
     const { requester, opcode, bytes } = this;
-    const { connection, lid } = requester;
+    const { connection, member } = requester;
     const { now } = simulator;
-    const dest = connection.destLid;
+    const dest = connection.destMember;
     const peer = connection.peer();
     const placed = faults.placement > 0 && opcode !== WrOpcode.RDMA_WRITE ? (peer?.responder.lastPlaced ?? 0) : 0;
     if (placed > now) {
@@ -141,25 +141,25 @@ export class Transit implements FabricEvent {
       const { latency, gap } = fabric.node;
       const time = byMemory
         ? now + latency + bytes * gap
-        : network.depart(now + fabric.adapter.read, dest, lid, bytes, bytes > 0 ? 1 : 0);
-      this.#at(Stage.RETURN, time + faults.drawDelay(), lid);
+        : network.depart(now + fabric.adapter.read, dest, member, bytes, bytes > 0 ? 1 : 0);
+      this.#at(Stage.RETURN, time + faults.drawDelay(), member);
       return;
     }
     if (status === NO_ANSWER) {
       requester.discardBehind(this.request);
-      this.#at(Stage.TIMEOUT, now + fabric.retry.timeout, lid);
+      this.#at(Stage.TIMEOUT, now + fabric.retry.timeout, member);
       return;
     }
     if (status === NOT_READY) requester.discardBehind(this.request);
-    const known = now + (byMemory ? fabric.node.latency : network.acknowledgement(dest, lid));
-    this.#at(status === NOT_READY ? Stage.REFUSED : Stage.DONE, known, lid);
+    const known = now + (byMemory ? fabric.node.latency : network.acknowledgement(dest, member));
+    this.#at(status === NOT_READY ? Stage.REFUSED : Stage.DONE, known, member);
   }
 
   #return(): void {
     const { network, simulator } = this.#shared;
-    const { connection, lid } = this.requester;
+    const { connection, member } = this.requester;
     const { now } = simulator;
-    this.#at(Stage.DONE, connection.goesByMemory(this.opcode) ? now : network.arrive(now, lid, this.bytes), lid);
+    this.#at(Stage.DONE, connection.goesByMemory(this.opcode) ? now : network.arrive(now, member, this.bytes), member);
   }
 
   /** Bytes that go to the other end. */
@@ -167,8 +167,8 @@ export class Transit implements FabricEvent {
     return this.opcode >= WrOpcode.RDMA_READ ? 0 : this.bytes;
   }
 
-  #at(stage: number, time: number, lid: number): void {
+  #at(stage: number, time: number, member: number): void {
     this.#stage = stage;
-    this.#shared.simulator.at(time, lid, this);
+    this.#shared.simulator.at(time, member, this);
   }
 }

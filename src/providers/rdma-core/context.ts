@@ -2,7 +2,7 @@
  * A real RDMA device, through libibverbs.
  *
  * It implements the same interface as the emulator, nearly one call for one; what devices differ in, or find out late,
- * is made the same here. Everything is used by one thread. Peers are known by their place in a list (`lid`): what a
+ * is made the same here. Everything is used by one thread. Peers are known by their place in a list (`member`): what a
  * queue pair needs to be connected to one.
  */
 
@@ -74,13 +74,13 @@ const EVENTS: Readonly<Record<number, AsyncEvent['type']>> = {
 
 /**
  * Opens a device.
- * @param peers the addresses of all, in the order of their lids; may be filled later, before queue pairs are connected
+ * @param peers the addresses of all, by member; may be filled later, before queue pairs are connected
  * @param heap where memory is taken from that neighbours can map
  * Errors: `ERR_PROVIDER_UNAVAILABLE`.
  */
 export function openRdma(
   endpoint: RdmaEndpoint,
-  lid: number,
+  member: number,
   peers: readonly RdmaAddress[],
   heap?: NeighbourHeap,
 ): RdmaCoreContext {
@@ -91,13 +91,13 @@ export function openRdma(
       `provider rdma-core: ${native?.rdmaReason ?? 'the native addon is not loaded; see "onesided info"'}`,
     );
   }
-  return new RdmaCoreContext(native, endpoint, lid, peers, heap);
+  return new RdmaCoreContext(native, endpoint, member, peers, heap);
 }
 
 export class RdmaCoreContext implements Context {
   readonly device: DeviceAttributes;
   readonly capabilities: Capabilities;
-  readonly lid: number;
+  readonly member: number;
   readonly port: number;
   readonly parking: RdmaParking;
   readonly pendingRetry = false;
@@ -123,7 +123,7 @@ export class RdmaCoreContext implements Context {
   constructor(
     native: Native,
     endpoint: RdmaEndpoint,
-    lid: number,
+    member: number,
     peers: readonly RdmaAddress[],
     heap: NeighbourHeap | undefined,
   ) {
@@ -142,7 +142,7 @@ export class RdmaCoreContext implements Context {
     }
     const limits = this.#device.describe();
     this.own = { gid: limits.gid, lid: limits.lid, mtu: limits.mtu };
-    this.lid = lid;
+    this.member = member;
     this.port = port;
     this.peers = peers;
     this.parking = new RdmaParking(
@@ -176,8 +176,8 @@ export class RdmaCoreContext implements Context {
   }
 
   /** Other ranks are woken by what completes at them. */
-  wake(lid: number): void {
-    if (lid === this.lid) this.parking.note();
+  wake(member: number): void {
+    if (member === this.member) this.parking.note();
   }
 
   allocateMemory(bytes: number): Memory {

@@ -21,8 +21,8 @@ export class NeighbourHeap implements Neighbours {
     return this.#heap.address;
   }
 
-  /** @param peers where the heaps of the neighbours are, by their lids */
-  meet(peers: readonly (HeapAddress | undefined)[]): void {
+  /** @param peers where the heaps of the neighbours are, by member */
+  setPeers(peers: readonly (HeapAddress | undefined)[]): void {
     this.#peers = peers;
   }
 
@@ -33,16 +33,16 @@ export class NeighbourHeap implements Neighbours {
     return memory;
   }
 
-  has(lid: number): boolean {
-    return this.#peers[lid] !== undefined;
+  has(member: number): boolean {
+    return this.#peers[member] !== undefined;
   }
 
   handleOf(memory: Memory): number {
     return this.#handles.get(memory) ?? 0;
   }
 
-  map(lid: number, handle: number, byteLength: number): RemotePointer {
-    const { buffer, release } = this.#heap.attach(lid, this.#peers[lid]!, handle, byteLength);
+  map(member: number, handle: number, byteLength: number): RemotePointer {
+    const { buffer, release } = this.#heap.attach(member, this.#peers[member]!, handle, byteLength);
     return { buffer, offset: 0, release };
   }
 

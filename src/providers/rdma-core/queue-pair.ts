@@ -78,7 +78,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
   #mayRead = true;
 
   constructor(context: RdmaCoreContext, device: RdmaContext, parts: QueuePairParts) {
-    super(context.lid, parts);
+    super(context.member, parts);
     const { requests, receives, handle } = parts;
     this.#context = context;
     this.#device = device;
@@ -100,7 +100,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
 
   protected moveLimits(): MoveLimits {
     const { device, peers } = this.#context;
-    return { lids: peers.length, maxQpInitRdAtom: device.maxQpInitRdAtom, packets: true };
+    return { members: peers.length, maxQpInitRdAtom: device.maxQpInitRdAtom, packets: true };
   }
 
   protected move(call: string, move: Move): void {
@@ -131,7 +131,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     const dest = move.dest!;
     const { access = -1, rqPsn = firstPacket(dest.qpNumber, this.number) } = move;
     this.#destNumber = dest.qpNumber;
-    const peer = this.#context.peers[dest.lid];
+    const peer = this.#context.peers[dest.member];
     const timer = rnrTimerCode(move.minRnrTimerMs);
     const mtu = Math.min(peer.mtu, this.#context.own.mtu);
     const way = `${call} (from GID ${this.#context.own.gid} to ${peer.gid}; check that both hosts can reach each other at these addresses)`;

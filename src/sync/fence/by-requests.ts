@@ -48,7 +48,7 @@ export abstract class FenceByRequests extends StepwiseFence {
     }
   }
 
-  protected *meet(barrier: BarrierState): Generator<void, void> {
+  protected *passBarrier(barrier: BarrierState): Generator<void, void> {
     this.step = () => `waiting in the barrier for ${barrier.waitsFor()}`;
     barrier.begin();
     while (!barrier.advance()) {

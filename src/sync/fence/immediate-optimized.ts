@@ -33,7 +33,7 @@ class ImmediateOptimizedFence extends FenceByFinish {
 
   protected *steps(precedes: boolean, succeeds: boolean): Generator<void, void> {
     if (precedes) yield* this.finish();
-    if (succeeds) yield* this.meet(this.#barrier);
+    if (succeeds) yield* this.passBarrier(this.#barrier);
   }
 }
 

@@ -39,7 +39,7 @@ class RemoteNotifyFence extends FenceByRequests {
       const holds = (): boolean => this.requests.received >= this.#expected;
       yield* this.until(holds, 'waiting for the notifications of puts to this rank');
     }
-    if (succeeds) yield* this.meet(this.#barrier);
+    if (succeeds) yield* this.passBarrier(this.#barrier);
   }
 }
 

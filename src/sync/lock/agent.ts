@@ -56,7 +56,7 @@ export interface LockRequest {
   readonly attempt: boolean;
 }
 
-interface Waiting extends LockRequest {
+interface QueuedRequest extends LockRequest {
   readonly sequence: number;
   /** Messages with operations that wait for the grant. */
   readonly operations: Uint8Array[];
@@ -120,8 +120,8 @@ export class LockAgent {
   readonly #handedTooLate: (target: number) => void;
 
   // The agent's side.
-  readonly #line: Waiting[] = [];
-  readonly #holders = new Map<string, Waiting>();
+  readonly #line: QueuedRequest[] = [];
+  readonly #holders = new Map<string, QueuedRequest>();
   /** Messages that have come in a task's step: they are taken in order. */
   readonly #early: { readonly source: number; readonly message: Uint8Array }[] = [];
   readonly #work: Generator<void, void>;
@@ -400,11 +400,11 @@ export class LockAgent {
 
   // ---- agent --------------------------------------------------------------------------------------------------------
 
-  #refuse({ origin, sequence }: Waiting): void {
+  #refuse({ origin, sequence }: QueuedRequest): void {
     this.#send(origin, Int32Array.of(Message.REFUSAL, sequence));
   }
 
-  #grant(request: Waiting, how: number): void {
+  #grant(request: QueuedRequest, how: number): void {
     const { origin, sequence, operations } = request;
     this.#counts.grants++;
     if (how === Grant.BY_AGENT) this.#holders.set(keyOf(origin, sequence), request);

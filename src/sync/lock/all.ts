@@ -45,16 +45,16 @@ export const ALL_LOCK_WORDS = 32;
 export class AllLock {
   readonly #words: Int32Array;
   readonly #rank: number;
-  readonly #lids: readonly number[];
+  readonly #members: readonly number[];
   readonly #context: Context;
   /** Exclusive locks that this rank holds or waits for. */
   #writing = 0;
 
-  /** @param words those of the window, the same for all ranks; @param lids the contexts of the window's ranks */
-  constructor(words: Int32Array, rank: number, lids: readonly number[], context: Context) {
+  /** @param words those of the window, the same for all ranks; @param members the contexts of the window's ranks */
+  constructor(words: Int32Array, rank: number, members: readonly number[], context: Context) {
     this.#words = words;
     this.#rank = rank;
-    this.#lids = lids;
+    this.#members = members;
     this.#context = context;
   }
 
@@ -92,7 +92,8 @@ export class AllLock {
 
   /** Who waits for the last of those that hold all parts stands nowhere, so all are woken that sleep. */
   #wakeOthers(): void {
-    for (let rank = 0; rank < this.#lids.length; rank++) if (rank !== this.#rank) this.#context.wake(this.#lids[rank]);
+    for (let rank = 0; rank < this.#members.length; rank++)
+      if (rank !== this.#rank) this.#context.wake(this.#members[rank]);
   }
 }
 

@@ -406,12 +406,12 @@ export const hybrid = lockKind({
   make(parts) {
     const { rank: me, size, job, group } = parts.comm;
     const { context } = job;
-    const lids = group.worldRanks;
+    const members = group.worldRanks;
     const isNear = (rank: number): boolean =>
-      rank === me || (context.near?.(lids[rank]) ?? context.capabilities.loadStore);
+      rank === me || (context.near?.(members[rank]) ?? context.capabilities.loadStore);
     const nodeOf = (rank: number, as: number): NodeWords => {
       const words = parts.nodeWords(rank);
-      const lock = new QueueLock(words.subarray(HYBRID_WORDS), as, [...lids, lids[rank]], context);
+      const lock = new QueueLock(words.subarray(HYBRID_WORDS), as, [...members, members[rank]], context);
       return { words, lock, processor: job.processor };
     };
     const policy = new MigrationPolicy(parts.options.lock_migration);

@@ -58,19 +58,19 @@ function slotCount(size: number): number {
 export class QueueLock implements TargetLock {
   #words: Int32Array;
   #rank: number;
-  #lids: readonly number[];
+  #members: readonly number[];
   #context: Context;
   /** A ticket that this rank has given up and that may still stand in line. */
   #givenUp: number | undefined;
   #slotMask: number;
 
-  /** @param words the target's lock words; @param lids the contexts of the window's ranks */
-  constructor(words: Int32Array, rank: number, lids: readonly number[], context: Context) {
+  /** @param words the target's lock words; @param members the contexts of the window's ranks */
+  constructor(words: Int32Array, rank: number, members: readonly number[], context: Context) {
     this.#words = words;
     this.#rank = rank;
-    this.#lids = lids;
+    this.#members = members;
     this.#context = context;
-    this.#slotMask = slotCount(lids.length) - 1;
+    this.#slotMask = slotCount(members.length) - 1;
   }
 
   tryAcquire(exclusive: boolean): boolean {
@@ -151,7 +151,7 @@ export class QueueLock implements TargetLock {
       const serving = Atomics.load(words, SERVING);
       const slot = this.#slot(serving);
       const mark = Atomics.load(words, slot);
-      if (mark > 0) this.#context.wake(this.#lids[(mark & ((1 << RANK_BITS) - 1)) - 1]);
+      if (mark > 0) this.#context.wake(this.#members[(mark & ((1 << RANK_BITS) - 1)) - 1]);
       if (mark >= 0) return;
       // SERVING may have moved on between the two loads; the slot is then another ticket's, which is not at the head.
       if (((-mark >>> RANK_BITS) & TICKET_MASK) !== (serving & TICKET_MASK)) continue;

@@ -62,7 +62,7 @@ const TRIES = 8;
 const MOST_MS = 1;
 
 /** How far an acquisition has come. */
-interface Line {
+interface Acquisition {
   /** Its first request was posted. */
   begun: boolean;
   ticket: number | undefined;
@@ -113,8 +113,8 @@ export class RemoteLock implements TargetLock {
   }
 
   acquire(exclusive: boolean): Operation {
-    const line: Line = { begun: false, ticket: undefined, deciding: false, until: 0 };
-    const steps = this.#acquire(exclusive, line);
+    const acquisition: Acquisition = { begun: false, ticket: undefined, deciding: false, until: 0 };
+    const steps = this.#acquire(exclusive, acquisition);
     let done = false;
     const step = (): boolean => {
       done = steps.next().done === true;
@@ -131,9 +131,9 @@ export class RemoteLock implements TargetLock {
       },
       describe: () => `lock of rank ${this.#target}`,
       abandon: () => {
-        if (!done && line.begun) this.#finish(this.#giveUp(steps, line, exclusive));
+        if (!done && acquisition.begun) this.#finish(this.#giveUp(steps, acquisition, exclusive));
       },
-      isPolling: () => line.until === 0 || Math.max(0, line.until - this.#now()),
+      isPolling: () => acquisition.until === 0 || Math.max(0, acquisition.until - this.#now()),
     };
   }
 
@@ -187,13 +187,13 @@ export class RemoteLock implements TargetLock {
     return false;
   }
 
-  *#acquire(exclusive: boolean, line: Line): Generator<void, void> {
+  *#acquire(exclusive: boolean, acquisition: Acquisition): Generator<void, void> {
     while (this.#unsettled > 0) yield;
-    line.begun = true;
+    acquisition.begun = true;
     if (yield* this.#try(exclusive)) return;
     const ticket = yield* this.#enterLine();
-    line.ticket = ticket;
-    yield* this.#standInLine(ticket, line);
+    acquisition.ticket = ticket;
+    yield* this.#standInLine(ticket, acquisition);
     const since = this.#now();
     for (;;) {
       const [word, next] = [this.#ask(WORD), this.#ask(NEXT)];
@@ -205,23 +205,23 @@ export class RemoteLock implements TargetLock {
         // Whoever takes a ticket after that marks the word again when it comes to the head, so taking the mark away
         // here loses nobody.
         const mine = (exclusive ? EXCLUSIVE | this.#rank : held + 1) | (others ? QUEUED : 0);
-        line.deciding = true;
+        acquisition.deciding = true;
         if ((yield* this.#swap(WORD, found, mine)) === found) {
           yield* this.#moveOn(ticket);
           return;
         }
-        line.deciding = false;
+        acquisition.deciding = false;
         // Newcomers have changed the word; they would do so for ever.
         if ((found & QUEUED) === 0) yield* this.#get(WORD, QUEUED);
         continue;
       }
       if ((found & QUEUED) === 0 && (yield* this.#get(WORD, QUEUED)) !== found) continue;
-      yield* this.#rest(line, (this.#now() - since) / 8);
+      yield* this.#rest(acquisition, (this.#now() - since) / 8);
     }
   }
 
   /** Until SERVING is the ticket. */
-  *#standInLine(ticket: number, line: Line): Generator<void, void> {
+  *#standInLine(ticket: number, acquisition: Acquisition): Generator<void, void> {
     const asked = this.#now();
     let before = (ticket - (yield* this.#get(SERVING))) >>> 0;
     let moved = this.#now();
@@ -229,7 +229,7 @@ export class RemoteLock implements TargetLock {
     // trips at least.
     let turn = 2 * (moved - asked);
     while (before > 0) {
-      yield* this.#rest(line, Math.max(0.75 * (before - 1) * turn, (this.#now() - moved) / 8));
+      yield* this.#rest(acquisition, Math.max(0.75 * (before - 1) * turn, (this.#now() - moved) / 8));
       const left = (ticket - (yield* this.#get(SERVING))) >>> 0;
       if (left === before) continue;
       const now = this.#now();
@@ -239,10 +239,10 @@ export class RemoteLock implements TargetLock {
     }
   }
 
-  *#rest(line: Line, ms: number): Generator<void, void> {
-    line.until = this.#now() + Math.min(ms, MOST_MS);
-    while (this.#now() < line.until) yield;
-    line.until = 0;
+  *#rest(acquisition: Acquisition, ms: number): Generator<void, void> {
+    acquisition.until = this.#now() + Math.min(ms, MOST_MS);
+    while (this.#now() < acquisition.until) yield;
+    acquisition.until = 0;
   }
 
   /**
@@ -277,17 +277,17 @@ export class RemoteLock implements TargetLock {
   }
 
   /** Brings an acquisition that nobody waits for any more to an end without the lock. */
-  *#giveUp(steps: Generator<void, void>, line: Line, exclusive: boolean): Generator<void, void> {
+  *#giveUp(steps: Generator<void, void>, acquisition: Acquisition, exclusive: boolean): Generator<void, void> {
     // A request that may give it the lock, or a ticket, is perhaps on its way: what it does is known when it is
     // answered.
-    while (line.ticket === undefined || line.deciding) {
+    while (acquisition.ticket === undefined || acquisition.deciding) {
       if (steps.next().done) {
         this.release(exclusive);
         return;
       }
       yield;
     }
-    const { ticket } = line;
+    const { ticket } = acquisition;
     const mark = (ticket + 1) >>> 0;
     this.#givenUp = ticket;
     yield* this.#swap(this.#slot(ticket), 0, mark);

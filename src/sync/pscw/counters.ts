@@ -36,7 +36,7 @@ export class Counters implements GeneralActiveTarget {
   readonly seesPostsAtOnce = true;
   readonly #context: Context;
   readonly #rank: number;
-  readonly #lids: readonly number[];
+  readonly #members: readonly number[];
   readonly #plain: boolean;
   readonly #own: Int32Array;
   readonly #linesOf: (rank: number) => Int32Array;
@@ -53,20 +53,20 @@ export class Counters implements GeneralActiveTarget {
   constructor(
     context: Context,
     rank: number,
-    lids: readonly number[],
+    members: readonly number[],
     plain: boolean,
     linesOf: (rank: number) => Int32Array,
   ) {
     this.#context = context;
     this.#rank = rank;
-    this.#lids = lids;
+    this.#members = members;
     this.#plain = plain && TOTAL_STORE_ORDER;
     this.#linesOf = linesOf;
     this.#own = linesOf(rank);
-    this.#peers = new Array<undefined>(lids.length).fill(undefined);
-    this.#posts = new Int32Array(lids.length);
-    this.#starts = new Int32Array(lids.length);
-    this.#completes = new Int32Array(lids.length);
+    this.#peers = new Array<undefined>(members.length).fill(undefined);
+    this.#posts = new Int32Array(members.length);
+    this.#starts = new Int32Array(members.length);
+    this.#completes = new Int32Array(members.length);
   }
 
   post(origins: readonly number[]): void {
@@ -119,7 +119,7 @@ export class Counters implements GeneralActiveTarget {
     const at = LINE * this.#rank + word;
     if (this.#plain) lines[at] = count;
     else Atomics.store(lines, at, count);
-    if (peer !== this.#rank) this.#context.wake(this.#lids[peer]);
+    if (peer !== this.#rank) this.#context.wake(this.#members[peer]);
   }
 
   #lines(peer: number): Int32Array {

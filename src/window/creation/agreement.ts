@@ -66,7 +66,7 @@ export function* agree(making: Making, offer: Offer | undefined, wrong: unknown,
 
 /** The same in memory for all ranks that are tasks: each pair of them would take 80 bytes otherwise. */
 function commonRecords({ job, size, group }: Communicator, records: Records): Records {
-  return job.tasks?.meetings.share(records.max('space'), group.worldRanks[0], size, records) ?? records;
+  return job.tasks?.registry.share(records.max('space'), group.worldRanks[0], size, records) ?? records;
 }
 
 /** For the other ranks. */

@@ -119,13 +119,13 @@ function groundOf(comm: Communicator, { words, records, offer }: Agreed, materia
     return { barrier: shared.barrier(trace), general: shared.counters(), shared, nodeWords: nodeWordsOf };
   }
   const { tasks } = comm.job;
-  const lids = comm.group.worldRanks;
+  const members = comm.group.worldRanks;
   const own = new Int32Array(nodeWords(offer.hints, comm.size));
   setUpNode(offer.hints, own);
   const space = channels.agent?.space;
   if (space !== undefined && tasks !== undefined) {
-    tasks.meetings.offer(space, lids[comm.rank], own);
-    undo.add(() => tasks.meetings.withdraw(space, lids[comm.rank]));
+    tasks.registry.offer(space, members[comm.rank], own);
+    undo.add(() => tasks.registry.withdraw(space, members[comm.rank]));
   }
   return {
     barrier: new MessageBarrier(channels.barrier!),
@@ -133,7 +133,7 @@ function groundOf(comm: Communicator, { words, records, offer }: Agreed, materia
     shared: undefined,
     // Those of another rank where ranks are tasks, and on one node.
     nodeWords: (rank) =>
-      rank === comm.rank || tasks === undefined ? own : (tasks.meetings.find(space!, lids[rank]) as Int32Array),
+      rank === comm.rank || tasks === undefined ? own : (tasks.registry.find(space!, members[rank]) as Int32Array),
   };
 }
 
@@ -242,10 +242,10 @@ function userMemoryOf(comm: Communicator, { records, offer }: Agreed, byRequests
   const native = loadNative();
   const { job, rank: me, group } = comm;
   if (native === undefined || !job.context.capabilities.loadStore) return undefined;
-  const owners = group.worldRanks.map((lid, rank): Owner | undefined => {
+  const owners = group.worldRanks.map((member, rank): Owner | undefined => {
     // This rank's own part is loaded and stored, unless everything goes by requests.
     if (rank === me && !byRequests) return undefined;
-    return readOwner(job, lid, records.listOf(rank, 'share'), rank === me ? offer.share : undefined);
+    return readOwner(job, member, records.listOf(rank, 'share'), rank === me ? offer.share : undefined);
   });
   return owners.some((owner) => owner !== undefined) ? new UserMemory(job, native, owners) : undefined;
 }

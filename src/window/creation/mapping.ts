@@ -86,10 +86,10 @@ export class Mapping {
         `${this.#window}: other ranks cannot load and store the part of rank ${rank}, because it is private memory of that rank; use put and get, or memory from comm.allocMem on that rank`,
       );
     }
-    const lid = group.worldRanks[rank];
+    const member = group.worldRanks[rank];
     if (this.isNeighbour(rank)) {
       const [handle, length, at] = records.listOf(rank, 'handle');
-      const { buffer, offset, release } = job.context.neighbours!.map(lid, handle, length);
+      const { buffer, offset, release } = job.context.neighbours!.map(member, handle, length);
       this.#undo.add(release);
       return new RemotePart(buffer, offset + at, bytes);
     }
@@ -100,7 +100,7 @@ export class Mapping {
       );
     }
     const [rkey, address] = records.listOf(rank, 'region');
-    return this.#remote(lid, rkey, address, bytes);
+    return this.#remote(member, rkey, address, bytes);
   }
 
   #ofFirst({ memory, offsets, rkey, address }: FirstRanksMemory, rank: number): RemotePart {
@@ -108,8 +108,8 @@ export class Mapping {
     return this.#remote(this.#comm.group.worldRanks[0], rkey, address + offsets[rank], this.bytes(rank));
   }
 
-  #remote(lid: number, rkey: number, address: number, bytes: number): RemotePart {
-    const pointer = this.#comm.job.context.remotePointer(lid, rkey, address, bytes, ALL_ACCESS);
+  #remote(member: number, rkey: number, address: number, bytes: number): RemotePart {
+    const pointer = this.#comm.job.context.remotePointer(member, rkey, address, bytes, ALL_ACCESS);
     this.#undo.add(() => pointer.release());
     return new RemotePart(pointer.buffer, pointer.offset, bytes);
   }

@@ -1,10 +1,10 @@
 /** Work requests among the ranks of a window: the connections, and accumulates that go by them. */
 import type { Communicator } from '../../comm/communicator.ts';
-import type { Meetings } from '../../comm/job.ts';
+import type { Registry } from '../../comm/job.ts';
 import { RankFailedError } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
 import { fenceNamed } from '../../sync/fence/kinds.ts';
-import type { Connections, Meeting } from '../../transfer/connections.ts';
+import type { ConnectionRegistry, Connections } from '../../transfer/connections.ts';
 import { type Regions, regionsBy } from '../../transfer/regions.ts';
 import { RemoteStripes } from '../../transfer/remote-stripes.ts';
 import { RequestUpdates } from '../../transfer/request-updates.ts';
@@ -67,7 +67,7 @@ export function* makeWire(
   if (job.tasks === undefined) wire = yield* connected(comm, call, make, regions);
   else {
     wire = make();
-    wire.connectLater(meetingOf(comm, space, job.tasks.meetings), group.worldRanks, regions);
+    wire.connectLater(connectionRegistry(comm, space, job.tasks.registry), group.worldRanks, regions);
   }
   if (region !== undefined && offer.local.byteOffset === 0) wire.keepPart(offer.local.buffer, region);
   if (loadStore) return { wire };
@@ -116,12 +116,12 @@ function* connected(
   return transfer!;
 }
 
-function meetingOf(comm: Communicator, space: number, meetings: Meetings): Meeting {
-  const lids = comm.group.worldRanks;
+function connectionRegistry(comm: Communicator, space: number, registry: Registry): ConnectionRegistry {
+  const members = comm.group.worldRanks;
   return {
     rank: comm.rank,
-    offer: (connections) => meetings.offer(space, lids[comm.rank], connections),
-    find: (rank) => meetings.find(space, lids[rank]) as Connections | undefined,
-    withdraw: () => meetings.withdraw(space, lids[comm.rank]),
+    offer: (connections) => registry.offer(space, members[comm.rank], connections),
+    find: (rank) => registry.find(space, members[rank]) as Connections | undefined,
+    withdraw: () => registry.withdraw(space, members[comm.rank]),
   };
 }

@@ -3,5 +3,5 @@ import { Broker } from '../../../src/providers/emulator/thread-fabric.ts';
 
 process.env['ONESIDED_NO_ADDON'] = '1';
 const broker = new Broker();
-for (let lid = 0; lid < 4; lid++) broker.connect(lid);
+for (let member = 0; member < 4; member++) broker.connect(member);
 console.log('connected');

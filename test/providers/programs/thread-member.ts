@@ -2,8 +2,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { openThreadFabric } from '../../../src/providers/emulator/thread-fabric.ts';
 
-const { table, lid, broker, task, rounds, answerWithin } = workerData;
-const fabric = openThreadFabric(table, lid, 2, broker, answerWithin);
+const { table, member, broker, task, rounds, answerWithin } = workerData;
+const fabric = openThreadFabric(table, member, 2, broker, answerWithin);
 const { parking } = fabric;
 
 /** Words of member 1's root. */

@@ -69,12 +69,12 @@ export async function connectAll(world: Communicator, options: MeshOptions = {})
     Float64Array.from(queuePairs, ({ number }) => number),
     numbers,
   );
-  const lids = new Float64Array(world.size);
-  await world.allgather(Float64Array.of(context.lid), lids);
+  const members = new Float64Array(world.size);
+  await world.allgather(Float64Array.of(context.member), members);
   const places = new Float64Array(2 * world.size);
   await world.allgather(Float64Array.of(region.rkey, region.address), places);
   for (const [rank, qp] of queuePairs.entries()) {
-    const dest = { lid: lids[rank], qpNumber: numbers[rank * world.size + world.rank] };
+    const dest = { member: members[rank], qpNumber: numbers[rank * world.size + world.rank] };
     qp.modify({ access: ALL_ACCESS, ...attributes, state: QpState.INIT });
     qp.modify({ ...attributes, state: QpState.RTR, dest });
     qp.modify({ ...attributes, state: QpState.RTS });

@@ -9,7 +9,7 @@ export function capabilities({ checkIf }: Suite): void {
   checkIf('loadStore', 'remote memory can be loaded and stored through a pointer, both ways', ([a, b]) => {
     a.make();
     b.make();
-    const pointer = a.context.remotePointer(b.context.lid, b.region.rkey, b.at(100), 50, BOTH);
+    const pointer = a.context.remotePointer(b.context.member, b.region.rkey, b.at(100), 50, BOTH);
     const view = new Uint8Array(pointer.buffer, pointer.offset, 50);
     expect(view).toEqual(b.bytes.subarray(100, 150));
     view[0] = 99;
@@ -23,39 +23,41 @@ export function capabilities({ checkIf }: Suite): void {
   checkIf('loadStore', 'a pointer is refused where a request would be, and says why', ([a, b]) => {
     a.make();
     b.make();
-    const { lid } = b.context;
+    const { member } = b.context;
     const { rkey } = b.region;
-    refused(() => a.context.remotePointer(lid, rkey ^ 1, b.at(0), 8, BOTH), /names no memory region/);
-    refused(() => a.context.remotePointer(lid, 0, b.at(0), 8, BOTH), /names no memory region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(4089), 8, BOTH), /not within the region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(-1), 8, BOTH), /not within the region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(0), 4097, BOTH), /not within the region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(0), -1, BOTH), /not within the region/);
-    refused(() => a.context.remotePointer(lid, rkey, b.at(0) + 0.5, 1, BOTH), /not within the region/);
-    refused(() => a.context.remotePointer(lid, rkey, Number.NaN, 1, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(member, rkey ^ 1, b.at(0), 8, BOTH), /names no memory region/);
+    refused(() => a.context.remotePointer(member, 0, b.at(0), 8, BOTH), /names no memory region/);
+    refused(() => a.context.remotePointer(member, rkey, b.at(4089), 8, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(member, rkey, b.at(-1), 8, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(member, rkey, b.at(0), 4097, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(member, rkey, b.at(0), -1, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(member, rkey, b.at(0) + 0.5, 1, BOTH), /not within the region/);
+    refused(() => a.context.remotePointer(member, rkey, Number.NaN, 1, BOTH), /not within the region/);
     const readOnly = b.pd.registerMemory(b.memory, 0, 64, Access.REMOTE_READ);
-    refused(() => a.context.remotePointer(lid, readOnly.rkey, b.at(0), 8, BOTH), /rights/);
-    a.context.remotePointer(lid, readOnly.rkey, b.at(0), 8, Access.REMOTE_READ).release();
+    refused(() => a.context.remotePointer(member, readOnly.rkey, b.at(0), 8, BOTH), /rights/);
+    a.context.remotePointer(member, readOnly.rkey, b.at(0), 8, Access.REMOTE_READ).release();
     readOnly.deregister();
     refused(
-      () => a.context.remotePointer(lid, readOnly.rkey, b.at(0), 8, Access.REMOTE_READ),
+      () => a.context.remotePointer(member, readOnly.rkey, b.at(0), 8, Access.REMOTE_READ),
       /names no memory region/,
     );
     refused(() => a.context.remotePointer(99, rkey, b.at(0), 8, BOTH), /no device/);
     refused(() => a.context.remotePointer(-1, rkey, b.at(0), 8, BOTH), /no device/);
     b.context.close();
-    refused(() => a.context.remotePointer(lid, rkey, b.at(0), 8, BOTH), /no device/);
+    refused(() => a.context.remotePointer(member, rkey, b.at(0), 8, BOTH), /no device/);
   });
 
   checkIf('loadStore', 'one can have a pointer to one’s own memory, and several to the same', ([a, b]) => {
     a.make();
     b.make();
-    const own = a.context.remotePointer(a.context.lid, a.region.rkey, a.at(8), 8, BOTH);
+    const own = a.context.remotePointer(a.context.member, a.region.rkey, a.at(8), 8, BOTH);
     new Uint8Array(own.buffer, own.offset, 1)[0] = 77;
     expect(a.bytes[8]).toBe(77);
     own.release();
     expect(a.bytes[8]).toBe(77);
-    const [first, second] = [0, 1].map(() => a.context.remotePointer(b.context.lid, b.region.rkey, b.at(0), 16, BOTH));
+    const [first, second] = [0, 1].map(() =>
+      a.context.remotePointer(b.context.member, b.region.rkey, b.at(0), 16, BOTH),
+    );
     first.release();
     const view = new Uint8Array(second.buffer, second.offset, 16);
     view[15] = 66;
@@ -65,7 +67,7 @@ export function capabilities({ checkIf }: Suite): void {
 
   checkIf('loadStore', 'a pointer and a queue pair reach the same memory', async ([a, b]) => {
     connect(a, b);
-    const pointer = a.context.remotePointer(b.context.lid, b.region.rkey, b.at(0), 4096, BOTH);
+    const pointer = a.context.remotePointer(b.context.member, b.region.rkey, b.at(0), 4096, BOTH);
     const view = new Uint8Array(pointer.buffer, pointer.offset, 4096);
     write(a, b, 1, 0, 1000, 8);
     await pollSuccess(a.sendCq);

@@ -65,8 +65,8 @@ export function states({ check }: Suite): void {
     expect(a.qp.state).toBe(RESET);
     a.qp.modify({ state: INIT });
     refused(() => a.qp.modify({ state: RTR }), /dest/);
-    refused(() => a.qp.modify({ state: RTR, dest: { lid: -1, qpNumber: 1 } }), /lid/);
-    refused(() => a.qp.modify({ state: RTR, dest: { lid: dest.lid, qpNumber: 2 ** 24 } }), /qpNumber/);
+    refused(() => a.qp.modify({ state: RTR, dest: { member: -1, qpNumber: 1 } }), /member/);
+    refused(() => a.qp.modify({ state: RTR, dest: { member: dest.member, qpNumber: 2 ** 24 } }), /qpNumber/);
     refused(() => a.qp.modify({ state: RTR, dest, minRnrTimerMs: -1 }), /minRnrTimerMs/);
     refused(() => a.qp.modify({ state: RTR, dest, minRnrTimerMs: Number.NaN }), /minRnrTimerMs/);
     refused(() => a.qp.modify({ state: RTR, dest, maxDestRdAtomic: 1000 }), /maxDestRdAtomic/);

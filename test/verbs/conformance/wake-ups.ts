@@ -121,7 +121,7 @@ export function wakeUps({ check, checkIf }: Suite): void {
   checkIf('loadStore', 'what rings between the announcement and the sleep ends it at once', async ([a, b]) => {
     const { parking } = b.context;
     const token = parking.arm();
-    a.context.wake(b.context.lid);
+    a.context.wake(b.context.member);
     parking.sleepSync(token, LONG_MS);
     await parking.sleep(token, LONG_MS);
     parking.disarm();
