@@ -18,9 +18,7 @@ const [USERS, LIMIT, PERIOD_MS, REQUESTS] = [10, 25, 1000, 50];
 
 const world = await init();
 const { rank, size } = world;
-/**
- * By user, at rank user % size: the period (26 bits: two years of seconds) and the requests admitted in it (6 bits).
- */
+/** By user, at rank user % size: the period (26 bits, in seconds two years) and the requests admitted in it (6). */
 const buckets = await Window.allocate(world, Uint32Array, USERS, { name: 'buckets' });
 const points = await Window.allocate(world, Float64Array, USERS, { name: 'points' });
 await buckets.lockAll();
@@ -30,10 +28,7 @@ await points.lockAll();
 const began = Float64Array.of(Date.now());
 await world.broadcast(began, 0);
 
-/**
- * Whether the user may do one more request, and in which period: never an earlier one than the bucket is in.
- * @param {number} user
- */
+/** @param {number} user whether it may do one more request, and in which period: none before the bucket's */
 async function admit(user) {
   const now = Math.floor((Date.now() - began[0]) / PERIOD_MS);
   const before = new Uint32Array(1);

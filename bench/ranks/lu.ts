@@ -45,6 +45,7 @@ const { options, json, quiet, modelled, gflops } = orExplain(() => {
       kernel: { type: 'string', default: 'wasm' },
       ...hintOptions(['lock']),
       'lock-type': { type: 'string', default: 'exclusive' },
+      fetch: { type: 'string', default: 'needed' },
       form: { type: 'string', default: 'sync' },
       json: { type: 'string' },
       quiet: { type: 'boolean', default: false },
@@ -67,10 +68,12 @@ const { options, json, quiet, modelled, gflops } = orExplain(() => {
     seed: number('seed'),
     kernel: values.kernel,
     lockType: values['lock-type'],
+    fetch: values.fetch,
     form: values.form as Form,
     info: readHints(values),
   };
   checkLuOptions(options);
+  if (options.kernel === 'none') throw new RangeError('--kernel none is for figures: its result cannot be verified');
   const { fabric, ranks, trace } = values;
   const modelled = readModelled({ fabric, ranks, trace, ...(fabric !== undefined && { seed: values.seed }) });
   if (modelled === undefined && values.gflops !== undefined)

@@ -8,7 +8,12 @@
  * 3. who has blocks beyond (the interior) fetches what it needs of the perimeter and subtracts the products.
  *
  * Blocks are fetched one by one: lock, get, unlock. A rank computes in memory of its own, and copies a block into its
- * part of the window when that block is finished, which is once. The barrier is what says that it is there; the next
+ * part of the window when that block is finished, which is once. Which blocks a rank fetches is an option: those that
+ * it needs, each once a step, or as the dissertation's program did. In each step, every rank of that gets the diagonal
+ * block and all blocks below it, whether it needs them or not, and gets the block of the row anew for each interior
+ * block that it owns. Those are the numbers of its table 5.1, all eight, with blocks of 32.
+ *
+ * The barrier is what says that it is there; the next
  * step's blocks (k + 1, …) go to other places than those that are still being fetched, so none is needed after 3.
  */
 import { type Communicator, Lock, Op, Window, type WindowInfo } from 'onesided';
@@ -16,6 +21,7 @@ import { type Calls, callsOf, type Form } from '../calls.ts';
 import { inRange, oneOf } from '../options.ts';
 import { Grid } from './grid.ts';
 import { factor, type Kernel } from './kernel.ts';
+import { noKernel } from './kernel-none.ts';
 import { typescriptKernel } from './kernel-typescript.ts';
 import { wasmKernel } from './kernel-wasm.ts';
 import { digestOf, elementOf } from './matrix.ts';
@@ -25,7 +31,10 @@ import { byRows, TILE } from './tiles.ts';
 const KERNELS: Readonly<Record<string, (length: number) => Kernel>> = {
   wasm: wasmKernel,
   typescript: typescriptKernel,
+  none: noKernel,
 };
+/** Which blocks a rank fetches: what it needs, once; or as the dissertation's program. */
+const FETCHES = ['needed', 'dissertation'] as const;
 const LOCK_TYPES: Readonly<Record<string, Lock>> = { exclusive: Lock.EXCLUSIVE, shared: Lock.SHARED };
 
 /** Above this the factorization is wrong. */
@@ -44,6 +53,10 @@ export interface LuOptions {
   readonly kernel: string;
   /** One of {@link LOCK_TYPES}. */
   readonly lockType: string;
+  /** One of {@link FETCHES}; the first by default. */
+  readonly fetch?: string | undefined;
+  /** Ranks of a node, to tell apart what is fetched within one. Default: all. */
+  readonly perNode?: number | undefined;
   readonly form: Form;
   readonly info?: WindowInfo;
   /** How often the same matrix is factored; if several times, once more before them as a warm-up. */
@@ -84,6 +97,8 @@ export interface LuResult {
   readonly breakdown: Breakdown;
   /** Blocks that were fetched from other ranks in one sample, with a lock each, and their bytes. */
   readonly fetched: number;
+  /** Those of them whose owner is on the same node. */
+  readonly near: number;
   readonly bytes: number;
   /** How often locks have changed their mode, where they have modes, since the window was made. */
   readonly migrations: number;
@@ -104,7 +119,7 @@ export function chargedOn(world: Communicator, gflops: number): Pick<LuOptions, 
 }
 
 /** @throws RangeError if there can be no such factorization, with what to do */
-export function checkLuOptions({ n, block, samples, seed, kernel, lockType }: LuOptions): void {
+export function checkLuOptions({ n, block, samples, seed, kernel, lockType, fetch }: LuOptions): void {
   inRange('--n', n, 1, 2 ** 20);
   inRange('--block', block, TILE, 1024);
   if (block % TILE !== 0)
@@ -113,6 +128,7 @@ export function checkLuOptions({ n, block, samples, seed, kernel, lockType }: Lu
   inRange('--seed', seed, 0, 2 ** 32 - 1);
   oneOf('--kernel', kernel, Object.keys(KERNELS));
   oneOf('--lock-type', lockType, Object.keys(LOCK_TYPES));
+  if (fetch !== undefined) oneOf('--fetch', fetch, FETCHES);
 }
 
 /** Collective. Factors the matrix on all ranks of the communicator, and verifies the last sample. */
@@ -140,14 +156,15 @@ export async function lu(world: Communicator, options: LuOptions): Promise<LuRes
     if (sample >= 0) milliseconds.push((now() - start) / 1e3);
   }
   const total = milliseconds.reduce((sum, value) => sum + value, 0) / samples;
-  const residual = await residualOf(world, rank, options);
+  // Without arithmetic there is nothing to verify.
+  const residual = kernel === 'none' ? Number.NaN : await residualOf(world, rank, options);
   const digest = new Int32Array(1);
   await world.allreduce(Int32Array.of(rank.digest()), digest, Op.BXOR);
   const { lock, get, unlock, barrier } = rank.spent;
   const { migrations } = window.statistics().lock;
-  const sums = new Float64Array(7);
+  const sums = new Float64Array(8);
   await world.allreduce(
-    Float64Array.of(lock, get, unlock, barrier, rank.fetched, rank.bytes, migrations),
+    Float64Array.of(lock, get, unlock, barrier, rank.fetched, rank.bytes, migrations, rank.near),
     sums,
     Op.SUM,
   );
@@ -170,6 +187,7 @@ export async function lu(world: Communicator, options: LuOptions): Promise<LuRes
       compute: total - meanLock - meanGet - meanUnlock - meanBarrier,
     },
     fetched: sums[4] / samples,
+    near: sums[7] / samples,
     bytes: sums[5] / samples,
     migrations: sums[6],
     residual,
@@ -187,6 +205,7 @@ class LuRank {
   /** Microseconds in the calls. */
   readonly spent = { lock: 0, get: 0, unlock: 0, barrier: 0 };
   fetched = 0;
+  near = 0;
   bytes = 0;
   readonly grid: Grid;
   readonly memory: Float64Array;
@@ -198,6 +217,9 @@ class LuRank {
   readonly #charge: (operations: number) => void | Promise<void>;
   readonly #options: LuOptions;
   readonly #lockType: Lock;
+  /** As in the dissertation: more than is needed. */
+  readonly #fetchesAll: boolean;
+  readonly #perNode: number;
   /** Elements of a whole block, which is also the distance of two blocks. */
   readonly #size: number;
   /** Where each own block lies, by index; the last one is free. */
@@ -227,6 +249,8 @@ class LuRank {
     this.#charge = charge;
     this.#options = options;
     this.#lockType = LOCK_TYPES[lockType];
+    this.#fetchesAll = options.fetch === 'dissertation';
+    this.#perNode = options.perNode ?? world.size;
     this.#size = size;
     this.#places = Array.from({ length: down * across + 1 }, (_, i) => i * size);
     this.#left = this.#places.length * size;
@@ -244,6 +268,7 @@ class LuRank {
   forget(): void {
     Object.assign(this.spent, { lock: 0, get: 0, unlock: 0, barrier: 0 });
     this.fetched = 0;
+    this.near = 0;
     this.bytes = 0;
   }
 
@@ -279,6 +304,7 @@ class LuRank {
     for (let k = 0; k < blocks; k++) {
       await this.#factorDiagonal(k);
       await this.#barrier();
+      if (this.#fetchesAll && this.grid.owner(k, k) !== this.#rank) await this.#fetch(k, k, this.#diagonal);
       if (k === blocks - 1) break;
       await this.#solvePerimeter(k);
       await this.#barrier();
@@ -308,7 +334,7 @@ class LuRank {
       // Whoever has factored it has the inverses, and the block by columns, in their places already.
       diagonal = this.place(k, k);
     } else {
-      await this.#fetch(k, k, diagonal);
+      if (!this.#fetchesAll) await this.#fetch(k, k, diagonal);
       kernel.turn(this.#turned, diagonal, extent, extent);
       for (let i = 0; i < extent; i++) memory[this.#inverses + i] = 1 / memory[diagonal + byRows(i, i, extent)];
     }
@@ -337,11 +363,20 @@ class LuRank {
     const rows = [...grid.rowsOf(this.#rank, k + 1)];
     /** Where the blocks to the left of each row are, once they are needed. */
     const left: number[] = [];
+    if (this.#fetchesAll) {
+      for (let i = k + 1; i < grid.blocks; i++) {
+        const r = rows.indexOf(i);
+        // What is not needed goes where the diagonal block was.
+        const place = await this.#have(i, k, r < 0 ? this.#diagonal : this.#left + r * this.#size);
+        if (r >= 0) left[r] = place;
+      }
+    }
     for (const [at, j] of [...grid.columnsOf(this.#rank, k + 1)].entries()) {
       if (rows.length === 0) return;
-      const above = await this.#have(k, j, this.#above + at * this.#size);
+      let above = await this.#have(k, j, this.#above + at * this.#size);
       for (const [r, i] of rows.entries()) {
         left[r] ??= await this.#have(i, k, this.#left + r * this.#size);
+        if (this.#fetchesAll && r > 0) above = await this.#have(k, j, this.#above + at * this.#size);
         this.#kernel.update(this.place(i, j), left[r], above, grid.extent(i), grid.extent(j), extent);
         await this.#charge(2 * grid.extent(i) * grid.extent(j) * extent);
       }
@@ -370,6 +405,7 @@ class LuRank {
     spent.get += issued - locked;
     spent.lock += locked - began;
     this.fetched++;
+    if (Math.floor(owner / this.#perNode) === Math.floor(this.#rank / this.#perNode)) this.near++;
     this.bytes += 8 * length;
   }
 

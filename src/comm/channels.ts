@@ -1,10 +1,10 @@
 /** Messages among the ranks of a group, in spaces that are isolated from each other. */
-import type { Channel } from './collectives.ts';
+import type { MessageChannel } from './collectives.ts';
 import type { Group } from './group.ts';
 import type { Job } from './job.ts';
 
 /** Messages among the ranks that only one thing uses. */
-export interface OwnChannel extends Channel {
+export interface OwnChannel extends MessageChannel {
   /** The number of its space, for `openChannel` of the next. */
   readonly space: number;
   /** Hands over messages as they arrive (`Messenger.listen`), instead of `receive`. */
@@ -12,7 +12,7 @@ export interface OwnChannel extends Channel {
 }
 
 /** @param contextId the number of the space */
-export function makeChannel(job: Job, group: Group, contextId: number): Channel {
+export function makeChannel(job: Job, group: Group, contextId: number): MessageChannel {
   const { messenger } = job;
   const ranks = group.worldRanks;
   return {
@@ -21,6 +21,7 @@ export function makeChannel(job: Job, group: Group, contextId: number): Channel 
     awaited: -1,
     processor: job.processor,
     send: (target, payload) => messenger.send(ranks[target], contextId, payload),
+    give: (target, message) => messenger.give(ranks[target], contextId, message),
     receive: (source) => {
       const waiting = messenger.receive(ranks[source], contextId);
       if (waiting !== undefined) return waiting;

@@ -23,6 +23,12 @@ export interface Channel {
   readonly processor?: ProcessorTime | undefined;
 }
 
+/** A channel that takes messages over, too. */
+export interface MessageChannel extends Channel {
+  /** Sends a message that nobody changes any more, so that it need not be copied. */
+  give(target: number, message: Uint8Array): void;
+}
+
 export type Step<T = void> = Generator<void, T>;
 
 /** The next message from `source`, which must have that many bytes. */

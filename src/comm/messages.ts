@@ -4,7 +4,8 @@
  * A message is cut into chunks of at most `chunk` bytes, each one SEND into a receive posted by the target. Chunks of
  * one sender arrive in order (a reliable connection keeps it), so a message is put together without sequence numbers. A
  * queue pair is made when two ranks first talk. Memory: `receives + sends` chunks a rank, one queue pair a peer that
- * was talked to.
+ * was talked to. Messages above the eager limit go from memory to memory instead (long-messages.ts), where the device
+ * can do that.
  *
  * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the
  * order of the sends. A message that nobody waits for yet is kept.
@@ -19,6 +20,7 @@ import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
+import { Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
 import { lostConnection } from './lost-connection.ts';
 
 /**
@@ -28,8 +30,12 @@ import { lostConnection } from './lost-connection.ts';
 const HEADER_BYTES = 8;
 /** In place of the length of a message that is too long for 32 bits: a number of 64 bits before its head says it. */
 const LONG = 0xffffffff;
+/** The same for one that comes in the place of a long message: its number. */
+const INSTEAD = 0xfffffffe;
 const LENGTH_BYTES = 8;
-const MEMORY: MessageMemory = { chunk: 8192, receives: 64, sends: 32 };
+/** Numbers of a chunk of the handshake. */
+const HANDSHAKE_BYTES = 32;
+const MEMORY: MessageMemory = { chunk: 8192, receives: 64, sends: 32, eager: 16_384, byRead: true };
 const RECEIVE_ID = 2 ** 40;
 const NOTHING = new Uint8Array(0);
 
@@ -53,8 +59,12 @@ export interface MessageMemory {
   readonly chunk: number;
   readonly receives: number;
   readonly sends: number;
-  /** From so many bytes on a message is long; `LONG` if absent. */
+  /** From so many bytes on, the length of a message takes 64 bits; where it does not fit into 32 if absent. */
   readonly long?: number;
+  /** Messages of more bytes go from memory to memory, where the device can; in chunks if absent. */
+  readonly eager?: number;
+  /** Whether the receiver then reads; otherwise the sender writes. */
+  readonly byRead?: boolean;
 }
 
 interface Connection {
@@ -73,6 +83,8 @@ interface Partial {
   /** Absent if there was no memory for it. */
   readonly bytes: Uint8Array | undefined;
   filled: number;
+  /** Of one in the place of a long message: it is complete. */
+  readonly complete?: () => void;
 }
 
 export class Messenger {
@@ -108,6 +120,9 @@ export class Messenger {
   readonly #context: Context;
   /** The first connection that was lost, or message that was: from then on every `poll` says so. */
   #lost: RmaError | undefined;
+  /** Absent where the device does not reach memory of the program's own. */
+  readonly #longs: LongMessages | undefined;
+  readonly #eager: number;
   readonly #trace: Flow | undefined;
 
   /**
@@ -127,7 +142,7 @@ export class Messenger {
     const { chunk, receives, sends } = memory;
     const bytes = (receives + sends) * chunk;
     this.#memory = memory;
-    this.#long = memory.long ?? LONG;
+    this.#long = memory.long ?? Handshake.REFUSED;
     this.#processor = processor;
     this.#carriesOn = processor !== undefined;
     this.#context = context;
@@ -136,7 +151,11 @@ export class Messenger {
     this.size = size;
     this.#rendezvous = rendezvous;
     this.#pd = pd;
-    this.#cq = context.createCq(2 * (receives + sends));
+    const { eager = Number.POSITIVE_INFINITY, byRead = true } = memory;
+    const reachesAll = context.capabilities.remoteUserMemory;
+    this.#eager = reachesAll ? eager : Number.POSITIVE_INFINITY;
+    this.#longs = this.#eager === Number.POSITIVE_INFINITY ? undefined : this.#makeLongs(byRead);
+    this.#cq = context.createCq(2 * (receives + sends) + MOST_TRANSFERS);
     this.#srq = pd.createSharedReceiveQueue({ maxWr: receives });
     this.#region = pd.registerMemory(context.allocateMemory(bytes), 0, bytes, Access.LOCAL_WRITE);
     this.#bytes = new Uint8Array(this.#region.memory.buffer);
@@ -147,9 +166,33 @@ export class Messenger {
 
   /**
    * Starts a message; it is copied before this returns. `context` names the communicator.
-   * @param head comes before the payload in the message; shorter than a chunk by 16 bytes at least
+   * @param head comes before the payload in the message; shorter than a chunk by 40 bytes at least
    */
   send(target: number, context: number, payload: Uint8Array, head: Uint8Array = NOTHING): void {
+    if (!this.#isLong(target, head.length + payload.length)) this.#sendChunks(target, context, payload, head);
+    else {
+      this.#processor?.copy(payload.length);
+      this.#sendLong(target, context, payload.slice(), head);
+    }
+  }
+
+  /** The same for a message that is not copied: nobody changes it any more. */
+  give(target: number, context: number, message: Uint8Array): void {
+    if (this.#isLong(target, message.length)) this.#sendLong(target, context, message, NOTHING);
+    else this.#sendChunks(target, context, message, NOTHING);
+  }
+
+  #isLong(target: number, bytes: number): boolean {
+    return bytes > this.#eager && target !== this.rank;
+  }
+
+  #sendLong(target: number, context: number, payload: Uint8Array, head: Uint8Array): void {
+    this.#connect(target);
+    if (!this.#longs!.offer(target, context, head, payload)) this.#sendChunks(target, context, payload, head);
+    else this.#trace?.sent(target, head.length + payload.length);
+  }
+
+  #sendChunks(target: number, context: number, payload: Uint8Array, head: Uint8Array, instead?: number): void {
     const total = head.length + payload.length;
     if (target === this.rank) {
       const message = new Uint8Array(total);
@@ -159,11 +202,11 @@ export class Messenger {
       return;
     }
     const connection = this.#connect(target);
-    this.#trace?.sent(target, total);
+    if (instead === undefined) this.#trace?.sent(target, total);
     this.#processor?.copy(total);
     const most = this.#memory.chunk - HEADER_BYTES;
-    const isLong = total >= this.#long;
-    const before = isLong ? withLength(total, head) : head;
+    const mark = instead !== undefined ? INSTEAD : total >= this.#long ? LONG : undefined;
+    const before = mark === undefined ? head : withNumber(instead ?? total, head);
     const end = before.length + payload.length;
     let at = 0;
     do {
@@ -171,7 +214,7 @@ export class Messenger {
       const chunk = new Uint8Array(HEADER_BYTES + length);
       const header = new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4);
       header[0] = context;
-      header[1] = isLong ? LONG : total;
+      header[1] = mark ?? total;
       if (at === 0) {
         chunk.set(before, HEADER_BYTES);
         chunk.set(payload.subarray(0, length - before.length), HEADER_BYTES + before.length);
@@ -182,6 +225,28 @@ export class Messenger {
     } while (at < end);
     this.idle = false;
     this.#push(connection);
+  }
+
+  #makeLongs(byRead: boolean): LongMessages {
+    return new LongMessages(this.#context, this.#pd, byRead, {
+      control: (peer, what, context, numbers, head) => {
+        const chunk = new Uint8Array(HEADER_BYTES + HANDSHAKE_BYTES + head.length);
+        new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4).set([context, what]);
+        new Float64Array(chunk.buffer, HEADER_BYTES, HANDSHAKE_BYTES / 8).set(numbers);
+        chunk.set(head, HEADER_BYTES + HANDSHAKE_BYTES);
+        const connection = this.#connect(peer);
+        connection.backlog.push(chunk);
+        this.#unsent++;
+        this.idle = false;
+        this.#push(connection);
+      },
+      instead: (peer, context, id, head, payload) => this.#sendChunks(peer, context, payload, head, id),
+      queuePair: (peer) => this.#connect(peer).qp,
+      deliver: (source, context, message) => this.#deliver(context, source, message),
+      lose: (error) => {
+        this.#lost ??= error;
+      },
+    });
   }
 
   /** Takes the next complete message from `source`, if it is there. */
@@ -219,7 +284,7 @@ export class Messenger {
 
   /** Whether everything sent has left this rank. */
   get drained(): boolean {
-    return this.#unsent === 0 && this.#freeSends.length === this.#memory.sends;
+    return this.#unsent === 0 && this.#freeSends.length === this.#memory.sends && this.#longs?.idle !== false;
   }
 
   /**
@@ -241,6 +306,7 @@ export class Messenger {
 
   close(): void {
     for (const { qp } of this.#connections.values()) qp.destroy();
+    this.#longs?.close();
     this.#srq.destroy();
     this.#cq.destroy();
     this.#region.deregister();
@@ -253,7 +319,9 @@ export class Messenger {
     const slot = id - RECEIVE_ID;
     if (status[i] !== WcStatus.SUCCESS) this.#lose(this.#sourceByQp.get(qpNum[i])!, status[i]);
     else if (opcode[i] === WcOpcode.RECV) this.#take(this.#sourceByQp.get(qpNum[i])!, slot, byteLen[i]);
-    if (id >= RECEIVE_ID) this.#postReceive(slot);
+    if (id >= TRANSFER_ID) {
+      if (status[i] === WcStatus.SUCCESS) this.#longs!.completed(id);
+    } else if (id >= RECEIVE_ID) this.#postReceive(slot);
     else this.#freeSends.push(id);
   }
 
@@ -268,11 +336,20 @@ export class Messenger {
     let message = this.#partial.get(source);
     if (message === undefined) {
       const [context, said] = new Uint32Array(this.#bytes.buffer, at, HEADER_BYTES / 4);
-      const isLong = said === LONG;
-      const total = isLong ? new Float64Array(this.#bytes.buffer, from, 1)[0] : said;
-      if (isLong) from += LENGTH_BYTES;
-      message = { context, total, bytes: this.#roomFor(source, total), filled: 0 };
-      if (total > at + length - from) this.#partial.set(source, message);
+      if (said >= Handshake.REFUSED && said <= Handshake.REQUEST) {
+        // A copy: what is told of may post receives, and send.
+        const chunk = this.#bytes.slice(from, at + length);
+        const numbers = new Float64Array(chunk.buffer, 0, HANDSHAKE_BYTES / 8);
+        this.#longs!.take(source, said, context, numbers, chunk.subarray(HANDSHAKE_BYTES));
+        return;
+      }
+      const number = said >= INSTEAD ? new Float64Array(this.#bytes.buffer, from, 1)[0] : said;
+      if (said >= INSTEAD) from += LENGTH_BYTES;
+      if (said === INSTEAD) {
+        const replaced = this.#longs!.replaced(source, number);
+        message = { ...replaced, total: replaced.bytes.length, filled: 0 };
+      } else message = { context, total: number, bytes: this.#roomFor(source, number), filled: 0 };
+      if (message.total > at + length - from) this.#partial.set(source, message);
     }
     const bytes = at + length - from;
     this.#processor?.copy(bytes);
@@ -280,9 +357,9 @@ export class Messenger {
     message.filled += bytes;
     if (message.filled < message.total) return;
     this.#partial.delete(source);
-    if (message.bytes === undefined) return;
-    this.#trace?.seen(source, message.total);
-    this.#deliver(message.context, source, message.bytes);
+    if (message.complete !== undefined) message.complete();
+    else if (message.bytes !== undefined && this.#longs?.hold(source, message.context, message.bytes) !== true)
+      this.#deliver(message.context, source, message.bytes);
   }
 
   #roomFor(source: number, bytes: number): Uint8Array | undefined {
@@ -299,6 +376,7 @@ export class Messenger {
   }
 
   #deliver(context: number, source: number, message: Uint8Array): void {
+    if (source !== this.rank) this.#trace?.seen(source, message.length);
     const listener = this.#listeners.get(context);
     if (listener !== undefined) {
       listener(source, message);
@@ -344,10 +422,11 @@ export class Messenger {
       sendCq: this.#cq,
       recvCq: this.#cq,
       srq: this.#srq,
-      maxSendWr: this.#memory.sends,
+      maxSendWr: this.#memory.sends + (this.#longs === undefined ? 0 : MOST_TRANSFERS),
       maxSendSge: 1,
     });
-    qp.modify({ state: QpState.INIT, access: 0 });
+    const access = this.#longs === undefined ? 0 : Access.REMOTE_READ | Access.REMOTE_WRITE;
+    qp.modify({ state: QpState.INIT, access });
     const connection: Connection = { peer, qp, stage: 1, backlog: new Fifo() };
     this.#connections.set(peer, connection);
     this.#sourceByQp.set(qp.number, peer);
@@ -389,10 +468,10 @@ export class Messenger {
   }
 }
 
-/** What comes before the payload of a long message. */
-function withLength(total: number, head: Uint8Array): Uint8Array {
+/** What comes before the payload where a number follows the header: a length, or that of a request. */
+function withNumber(number: number, head: Uint8Array): Uint8Array {
   const all = new Uint8Array(LENGTH_BYTES + head.length);
-  new Float64Array(all.buffer, 0, 1)[0] = total;
+  new Float64Array(all.buffer, 0, 1)[0] = number;
   all.set(head, LENGTH_BYTES);
   return all;
 }

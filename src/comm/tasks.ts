@@ -403,7 +403,7 @@ class Run<T> {
       },
       processor: new ProcessorTime(context),
       rendezvous: this.#rendezvous(context, rank),
-      messageMemory: messageMemory(this.#size),
+      messageMemory: messageMemory(this.#size, context.fabric),
       registry,
     };
     return {
@@ -454,8 +454,9 @@ class Run<T> {
 }
 
 /** With very many ranks chunks are smaller, so that all of them fit. */
-function messageMemory(size: number): MessageMemory {
+function messageMemory(size: number, { host }: Fabric): MessageMemory {
   const [receives, sends] = [64, 32];
   const most = 2 ** Math.floor(Math.log2(MESSAGE_BYTES / size / (receives + sends)));
-  return { chunk: Math.max(256, Math.min(LEAST_MESSAGE, most)), receives, sends };
+  const chunk = Math.max(256, Math.min(LEAST_MESSAGE, most));
+  return { chunk, receives, sends, eager: host.eager, byRead: host.rendezvousByRead === 1 };
 }

@@ -41,6 +41,9 @@ type Sink = (answer: Uint8Array, at: number) => number;
 interface TargetQueue {
   readonly pieces: Uint8Array[];
   bytes: number;
+  /** Bytes that are fetched. */
+  fetched: number;
+  operations: number;
   readonly sinks: Sink[];
 }
 
@@ -67,6 +70,12 @@ export class OperationQueue {
     return this.#queues[rank] !== undefined;
   }
 
+  /** Whether one operation is queued for a rank that moves at most so many bytes, either way. */
+  isOne(rank: number, bytes: number): boolean {
+    const queue = this.#queues[rank];
+    return queue?.operations === 1 && queue.bytes + queue.fetched <= bytes;
+  }
+
   put(origin: TypedArray, from: Side, rank: number, at: number, to: Side): void {
     const queue = this.#queueOf(rank);
     this.#addPlaces(queue, Kind.PUT, at, to);
@@ -76,6 +85,7 @@ export class OperationQueue {
   get(origin: TypedArray, from: Side, rank: number, at: number, to: Side): void {
     const queue = this.#queueOf(rank);
     this.#addPlaces(queue, Kind.GET, at, to);
+    queue.fetched += from.bytes;
     queue.sinks.push(this.#sinkOf(origin, from, dense(from.bytes)));
   }
 
@@ -135,7 +145,7 @@ export class OperationQueue {
 
   /** Takes all that is queued for a rank. Its first `MESSAGE_HEADER` bytes are 0. */
   take(rank: number): QueuedOperations {
-    const { pieces, bytes, sinks } = this.#queues[rank] ?? { pieces: [], bytes: MESSAGE_HEADER, sinks: [] };
+    const { pieces, bytes, sinks } = this.#queues[rank] ?? emptyQueue();
     this.#queues[rank] = undefined;
     const message = new Uint8Array(bytes);
     let at = MESSAGE_HEADER;
@@ -154,11 +164,12 @@ export class OperationQueue {
   }
 
   #queueOf(rank: number): TargetQueue {
-    this.#queues[rank] ??= { pieces: [], bytes: MESSAGE_HEADER, sinks: [] };
+    this.#queues[rank] ??= emptyQueue();
     return this.#queues[rank];
   }
 
   #addHeader(queue: TargetQueue, kind: number, elements: number, at: number): void {
+    queue.operations++;
     const header = new Float64Array(2);
     new Uint32Array(header.buffer).set([kind, elements]);
     header[1] = at;
@@ -189,6 +200,10 @@ export class OperationQueue {
       return packed.high;
     };
   }
+}
+
+function emptyQueue(): TargetQueue {
+  return { pieces: [], bytes: MESSAGE_HEADER, fetched: 0, operations: 0, sinks: [] };
 }
 
 function dense(bytes: number): Places & { readonly high: number } {

@@ -524,5 +524,7 @@ function isLocal(call: string): boolean {
 }
 
 function flushOf(completion: Completion, call: string, rank: number | undefined): Operation {
-  return (isLocal(call) ? completion.flushLocal?.(rank) : undefined) ?? completion.flush(rank);
+  if (isLocal(call) && completion.flushLocal !== undefined) return completion.flushLocal(rank);
+  if (call.startsWith('unlock') && completion.flushLast !== undefined) return completion.flushLast(rank);
+  return completion.flush(rank);
 }

@@ -92,17 +92,18 @@ export class SlowNetwork {
       if (inbox === undefined) this.#inboxes.set(key, [message]);
       else inbox.push(message);
     };
+    const give = (target: number, message: Uint8Array): void => {
+      // Messages to oneself are there at once.
+      if (target === rank) arrive(target, message);
+      else this.send(`message ${rank} ${target}`, () => arrive(target, message));
+    };
     return {
       rank,
       size: this.size,
       space: 0,
       awaited: -1,
-      send: (target, payload) => {
-        const copy = payload.slice();
-        // Messages to oneself are there at once.
-        if (target === rank) arrive(target, copy);
-        else this.send(`message ${rank} ${target}`, () => arrive(target, copy));
-      },
+      send: (target, payload) => give(target, payload.slice()),
+      give,
       receive: (source) => this.#inboxes.get(`${name} ${rank} ${source}`)?.shift(),
       listen: (listener) => {
         this.#listeners[rank] = listener;

@@ -63,13 +63,14 @@ export class ModelledCompletionQueue implements CompletionQueue {
     const { wc } = this;
     const mask = this.#slots - 1;
     const n = Math.min(max, this.#batch, this.#tail - this.#head);
+    let scans = false;
     for (let k = 0; k < n; k++) {
       const i = this.#head++ & mask;
       const qp = this.#queuePairs[i];
       const kind = this.#kinds[i];
       const opcode = (kind >>> 8) & 0xff;
       if (opcode < WcOpcode.RECV) qp.retire(this.#requests[i]);
-      else qp.noteTaken(opcode);
+      else if (qp.noteTaken(opcode)) scans = true;
       wc.wrId[k] = this.#wrIds[i];
       wc.status[k] = kind & 0xff;
       wc.opcode[k] = opcode;
@@ -78,7 +79,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
       wc.immData[k] = this.#immediates[i];
       wc.qpNum[k] = qp.number;
     }
-    if (n > 0) this.#context.cpu.spend(n * this.#context.fabric.host.completion);
+    if (n > 0) this.#context.spendPoll(n, scans);
     return n;
   }
 

@@ -280,6 +280,16 @@ export class ModelledContext implements Context {
     this.cpu.ring();
   }
 
+  /**
+   * The processor has taken `n` completions in a poll. If messages are among them (`scans`), it has looked at the
+   * buffers of all connections in use once, whatever their number in this poll.
+   */
+  spendPoll(n: number, scans: boolean): void {
+    const { completion, pollConnection } = this.fabric.host;
+    const others = scans ? Math.max(0, this.polled - 1) : 0;
+    this.cpu.spend(n * completion + others * pollConnection);
+  }
+
   /** Completions were lost, and with them what the queue pairs promise. */
   overrun(cq: ModelledCompletionQueue): void {
     this.raise({ type: 'CQ_ERR', cq });

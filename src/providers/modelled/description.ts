@@ -28,6 +28,10 @@ export interface Fabric {
     readonly pollThreshold: number;
     /** The maximum number of connections in use. */
     readonly pollLimit: number;
+    /** Bytes of the longest message that is copied at both ends; a longer one goes by rendezvous, without copies. */
+    readonly eager: number;
+    /** 1: the receiver of a rendezvous reads the data; 0: the sender writes them. */
+    readonly rendezvousByRead: number;
     /** Copying a byte. */
     readonly copy: number;
     /** Combining a byte of two operands. */
@@ -132,6 +136,8 @@ const RULES: {
     pollConnection: 'time',
     pollThreshold: [0, 2 ** 31],
     pollLimit: [1, 2 ** 31],
+    eager: [0, 2 ** 31],
+    rendezvousByRead: FLAG,
     copy: 'gap',
     combine: 'gap',
     reduction: 'time',

@@ -173,15 +173,13 @@ export class ModelledQueuePair extends QueuePairCore<
   }
 
   /**
-   * A receive of this queue pair was polled. Messages come by a buffer for each connection, which the processor looks
-   * at in turn, once some have gone or come there: so taking one costs it a look at each of the others. Those that the
-   * adapter does not bring are not among them: looking for them costs an access to memory of the node.
+   * A receive of this queue pair was polled. @returns whether the adapter has brought a message: they come by a buffer
+   * for each connection, which a poll looks for. One that came by memory of the node costs no such look.
    */
-  noteTaken(opcode: number): void {
-    if (opcode !== WcOpcode.RECV || this.connection.goesByMemory(WrOpcode.SEND)) return;
+  noteTaken(opcode: number): boolean {
+    if (opcode !== WcOpcode.RECV || this.connection.goesByMemory(WrOpcode.SEND)) return false;
     this.connection.countMessage();
-    const { polled, cpu, fabric } = this.#context;
-    if (polled > 1) cpu.spend((polled - 1) * fabric.host.pollConnection);
+    return true;
   }
 
   destroy(): void {

@@ -19,7 +19,7 @@
  * computation, since all of it is in the fence.
  */
 
-import type { Channel } from '../../comm/collectives.ts';
+import type { MessageChannel } from '../../comm/collectives.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import type { OperationQueue, QueuedOperations } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
@@ -33,8 +33,8 @@ const FETCHES = 1;
 class DeferredFence extends StepwiseFence {
   readonly #queue: OperationQueue;
   readonly #server: OperationServer;
-  readonly #operations: Channel;
-  readonly #answers: Channel;
+  readonly #operations: MessageChannel;
+  readonly #answers: MessageChannel;
   /** Fences that have exchanged operations. */
   #exchanged = 0;
   /** Messages of the fence after the one that is under way. */
@@ -45,8 +45,8 @@ class DeferredFence extends StepwiseFence {
     comm: Communicator,
     queue: OperationQueue,
     server: OperationServer,
-    operations: Channel,
-    answers: Channel,
+    operations: MessageChannel,
+    answers: MessageChannel,
     description: string,
   ) {
     super(comm, description);
@@ -83,7 +83,7 @@ class DeferredFence extends StepwiseFence {
       }
       targets[target] = 1;
       new Uint32Array(queued.message.buffer).set([number, queued.fetches ? 1 : 0]);
-      this.#operations.send(target, queued.message);
+      this.#operations.give(target, queued.message);
       this.statistics.messages++;
       if (queued.fetches) fetching.set(target, queued);
     }
@@ -98,7 +98,7 @@ class DeferredFence extends StepwiseFence {
         failure ??= error;
       }
       if (new Uint32Array(message.buffer, message.byteOffset, 2)[FETCHES] === 0) return;
-      this.#answers.send(source, answer);
+      this.#answers.give(source, answer);
       this.statistics.messages++;
     };
     for (const { source, message } of this.#early.splice(0)) serve(source, message);

@@ -1,6 +1,6 @@
 /** What a fence scheme says of itself: hints, refusals, documentation and tests know it from this alone. */
 import type { BarrierState } from '../../comm/barrier.ts';
-import type { Channel } from '../../comm/collectives.ts';
+import type { MessageChannel } from '../../comm/collectives.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import type { OperationQueue } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
@@ -24,8 +24,8 @@ export interface FenceParts {
 export interface Queued {
   readonly queue: OperationQueue;
   readonly server: OperationServer;
-  readonly operations: Channel;
-  readonly answers: Channel;
+  readonly operations: MessageChannel;
+  readonly answers: MessageChannel;
 }
 
 export interface FenceKind<N extends string = string> {

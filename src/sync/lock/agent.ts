@@ -6,6 +6,7 @@
  *   LOCK sequence, exclusive, attempt, news    ->   GRANT sequence, how      or, to an attempt, REFUSAL sequence
  *   UNLOCK sequence                                 also of a lock that was asked for and is no longer wanted
  *   OPERATIONS id, what is queued              ->   DONE id, what was fetched    or FAILURE id, code and message
+ *   ONE id, exclusive, one operation           ->   the same: lock, operation and unlock in one message
  *
  * The line. Requests stand in one line in the order of their arrival. The agent serves its head: it takes the lock
  * itself (its `Gate`: nothing where all go through the agent; the lock word where others also take the lock by other
@@ -37,7 +38,11 @@ const Message = Object.freeze({
   OPERATIONS: 5,
   DONE: 6,
   FAILURE: 7,
+  ONE_EXCLUSIVE: 8,
+  ONE_SHARED: 9,
 });
+/** Bytes of the message of an operation, with what it fetches, that travels with its lock and unlock. */
+const SMALL = 16_384;
 
 /** Calls that do not wait, from one look at messages to the next; a power of two. */
 const TURNS = 16;
@@ -60,6 +65,8 @@ interface QueuedRequest extends LockRequest {
   readonly sequence: number;
   /** Messages with operations that wait for the grant. */
   readonly operations: Uint8Array[];
+  /** It is nothing but one operation: its lock ends with it, and its answer is that operation's. */
+  readonly isOne: boolean;
 }
 
 /** What the agent must hold while it has granted the lock. */
@@ -97,15 +104,17 @@ export const NO_GATE: Gate = {
 
 /** A request as its origin has it. */
 export class Ask {
-  state: 'waiting' | 'granted' | 'refused' | 'left' = 'waiting';
+  state: 'deferred' | 'waiting' | 'granted' | 'refused' | 'left' = 'waiting';
   /** One of `Grant`, once it is granted. */
   how: number = Grant.BY_AGENT;
   readonly target: number;
   readonly sequence: number;
+  readonly exclusive: boolean;
 
-  constructor(target: number, sequence: number) {
+  constructor(target: number, sequence: number, exclusive: boolean) {
     this.target = target;
     this.sequence = sequence;
+    this.exclusive = exclusive;
   }
 }
 
@@ -136,6 +145,8 @@ export class LockAgent {
   // The origins' side.
   readonly #asks = new Map<number, Ask>();
   #lastSequence = 0;
+  /** Requests that leave when there is something to do under the lock, by target. */
+  readonly #deferred: (Ask | undefined)[] = [];
   /** Messages with operations that were not answered, by target, oldest first. */
   readonly #unanswered: { readonly id: number; readonly queued: QueuedOperations }[][];
   readonly #queue: OperationQueue | undefined;
@@ -221,19 +232,39 @@ export class LockAgent {
 
   /** @param news a number for the gate at the target */
   ask(target: number, exclusive: boolean, attempt: boolean, news = 0): Ask {
-    this.#lastSequence = (this.#lastSequence + 1) | 0;
-    const ask = new Ask(target, this.#lastSequence);
-    this.#asks.set(ask.sequence, ask);
-    this.#send(target, Int32Array.of(Message.LOCK, ask.sequence, exclusive ? 1 : 0, attempt ? 1 : 0, news));
+    const ask = this.#newAsk(target, exclusive);
+    this.#sendAsk(ask, attempt, news);
     return ask;
+  }
+
+  /** Asks when there is something to do under the lock: its operations wait for the grant, this rank need not. */
+  askLater(target: number, exclusive: boolean): Ask {
+    const ask = this.#newAsk(target, exclusive);
+    ask.state = 'deferred';
+    this.#deferred[target] = ask;
+    return ask;
+  }
+
+  #newAsk(target: number, exclusive: boolean): Ask {
+    this.#lastSequence = (this.#lastSequence + 1) | 0;
+    return new Ask(target, this.#lastSequence, exclusive);
+  }
+
+  #sendAsk(ask: Ask, attempt: boolean, news: number): void {
+    const { target, sequence, exclusive } = ask;
+    this.#asks.set(sequence, ask);
+    this.#send(target, Int32Array.of(Message.LOCK, sequence, exclusive ? 1 : 0, attempt ? 1 : 0, news));
   }
 
   /** Gives back what was granted by the agent, or leaves the line. */
   unlock(ask: Ask): void {
-    if (ask.state === 'left' || ask.state === 'refused') return;
-    const waits = ask.state === 'waiting';
+    const { state, target } = ask;
+    if (this.#deferred[target] === ask) this.#deferred[target] = undefined;
+    if (state === 'left' || state === 'refused') return;
     ask.state = 'left';
-    if (!waits) this.#asks.delete(ask.sequence);
+    // Nothing was done under it: nobody has been asked.
+    if (state === 'deferred') return;
+    if (state !== 'waiting') this.#asks.delete(ask.sequence);
     this.#send(ask.target, Int32Array.of(Message.UNLOCK, ask.sequence));
   }
 
@@ -258,44 +289,90 @@ export class LockAgent {
    * here.
    */
   flush(rank?: number): Operation {
+    return this.#flush(rank, false);
+  }
+
+  /** The same where the lock is given back: that follows the operations at once. */
+  flushLast(rank?: number): Operation {
+    return this.#flush(rank, true);
+  }
+
+  #flush(rank: number | undefined, last: boolean): Operation {
     const ranks = rank === undefined ? this.#unanswered.map((_, r) => r) : [rank];
+    const isDone = (r: number): boolean => this.#unanswered[r].length === 0 && !this.#queue!.has(r);
     return {
       advance: () => {
-        for (const r of ranks) this.deliver(r);
+        for (const r of ranks) this.#deliver(r, last);
         this.advance();
+        for (const r of ranks) this.#deliver(r, last);
         this.#throwFailure();
-        return ranks.every((r) => this.#unanswered[r].length === 0);
+        return ranks.every(isDone);
       },
       describe: () =>
-        `operations at rank ${ranks.filter((r) => this.#unanswered[r].length > 0).join(', ')} (waiting for its agent, which serves requests only while that rank is in the library)`,
+        `operations at rank ${ranks.filter((r) => !isDone(r)).join(', ')} (waiting for its agent, which serves requests only while that rank is in the library)`,
     };
   }
 
   /** The same for what has been issued so far. */
   soFar(rank: number): Operation {
-    this.deliver(rank);
-    const last = this.#lastId;
+    const queue = this.#queue!;
     const unanswered = this.#unanswered[rank];
+    // Unknown while it waits for the lock.
+    let last: number | undefined;
+    const deliver = (): void => {
+      this.deliver(rank);
+      if (!queue.has(rank)) last ??= this.#lastId;
+    };
+    deliver();
     return {
       advance: () => {
+        if (last === undefined) deliver();
         this.advance();
         this.#throwFailure();
+        if (last === undefined) return false;
         return unanswered.length === 0 || unanswered[0].id > last;
       },
       describe: () => `a request to rank ${rank}`,
     };
   }
 
-  /** Sends what is queued for `rank`. It is carried out when this rank has the lock. */
+  /** Sends what is queued for `rank`, or asks for the lock that it is carried out under: then it leaves with the grant. */
   deliver(rank: number): void {
+    this.#deliver(rank, false);
+  }
+
+  /**
+   * @param last nothing else is done under the lock: so it is given back behind operations that fetch nothing, and one
+   * small operation travels with its lock and unlock
+   */
+  #deliver(rank: number, last: boolean): void {
+    const ask = this.#deferred[rank];
     const queue = this.#queue!;
-    if (!queue.has(rank)) return;
-    const queued = queue.take(rank);
+    if (ask?.state === 'deferred') {
+      if (!queue.has(rank)) return;
+      if (last && queue.isOne(rank, SMALL)) {
+        this.#sendQueued(rank, ask.exclusive ? Message.ONE_EXCLUSIVE : Message.ONE_SHARED);
+        this.#deferred[rank] = undefined;
+        ask.state = 'left';
+        return;
+      }
+      ask.state = 'waiting';
+      this.#sendAsk(ask, false, 0);
+    }
+    if (ask?.state === 'waiting') return;
+    if (queue.has(rank)) this.#sendQueued(rank, Message.OPERATIONS);
+    // What is fetched is read under the lock until it has been sent.
+    const fetches = this.#unanswered[rank].some(({ queued }) => queued.fetches);
+    if (ask?.state === 'granted' && last && !fetches) this.unlock(ask);
+  }
+
+  #sendQueued(rank: number, what: number): void {
+    const queued = this.#queue!.take(rank);
     const id = ++this.#lastId;
     this.#unanswered[rank].push({ id, queued });
-    new Int32Array(queued.message.buffer).set([Message.OPERATIONS, id]);
+    new Int32Array(queued.message.buffer).set([what, id]);
     this.#counts.operations++;
-    this.#channel.send(rank, queued.message);
+    this.#channel.give(rank, queued.message);
   }
 
   #throwFailure(): void {
@@ -341,6 +418,13 @@ export class LockAgent {
         else this.#carryOut(source, message);
         break;
       }
+      case Message.ONE_EXCLUSIVE:
+      case Message.ONE_SHARED: {
+        const exclusive = what === Message.ONE_EXCLUSIVE;
+        const request = { origin: source, exclusive, attempt: false, sequence: number };
+        this.#line.push({ ...request, operations: [message], isOne: true });
+        break;
+      }
       case Message.GRANT:
         this.#granted(number, words[2]);
         break;
@@ -356,7 +440,14 @@ export class LockAgent {
   }
 
   #asked(origin: number, sequence: number, words: Int32Array): void {
-    const request = { origin, exclusive: words[2] !== 0, attempt: words[3] !== 0, sequence, operations: [] };
+    const request = {
+      origin,
+      exclusive: words[2] !== 0,
+      attempt: words[3] !== 0,
+      sequence,
+      operations: [],
+      isOne: false,
+    };
     this.#gate.note?.(request, words[4]);
     const joins = !request.exclusive && this.#admitting;
     if (request.attempt && (this.#line.length > 0 || (this.#holders.size > 0 && !joins))) this.#refuse(request);
@@ -382,6 +473,7 @@ export class LockAgent {
     ask.state = 'granted';
     ask.how = how;
     if (how === Grant.HANDED) this.#asks.delete(sequence);
+    if (this.#deferred[ask.target] === ask) this.#deliver(ask.target, false);
   }
 
   #answered(source: number, id: number, failed: boolean, answer: Uint8Array): void {
@@ -405,10 +497,12 @@ export class LockAgent {
   }
 
   #grant(request: QueuedRequest, how: number): void {
-    const { origin, sequence, operations } = request;
+    const { origin, sequence, operations, isOne } = request;
     this.#counts.grants++;
-    if (how === Grant.BY_AGENT) this.#holders.set(keyOf(origin, sequence), request);
-    this.#send(origin, Int32Array.of(Message.GRANT, sequence, how));
+    if (!isOne) {
+      if (how === Grant.BY_AGENT) this.#holders.set(keyOf(origin, sequence), request);
+      this.#send(origin, Int32Array.of(Message.GRANT, sequence, how));
+    }
     for (const message of operations) this.#carryOut(origin, message);
   }
 
@@ -460,7 +554,7 @@ export class LockAgent {
     new Int32Array(reply.buffer, 0, 2).set([what, id]);
     reply.set(answer, MESSAGE_HEADER);
     this.#counts.operations++;
-    this.#channel.send(origin, reply);
+    this.#channel.give(origin, reply);
   }
 }
 

@@ -48,7 +48,7 @@ export interface LockParts {
 /** Completes what is queued under a lock. */
 export interface PassiveQueue {
   readonly queue: OperationQueue;
-  readonly agent: Pick<LockAgent, 'deliver' | 'flush' | 'soFar'>;
+  readonly agent: Pick<LockAgent, 'deliver' | 'flush' | 'flushLast' | 'soFar'>;
 }
 
 /** The locks of a window at one rank. */

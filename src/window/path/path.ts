@@ -57,6 +57,8 @@ export interface Completion {
   tryFlush?(rank: number | undefined, extent: 'here' | 'in memory'): boolean;
   /** The same at this rank only, where that is less. */
   flushLocal?(rank?: number): Operation;
+  /** The same before a lock is given back, if that makes a difference. */
+  flushLast?(rank?: number): Operation;
   /** Complete when what has been issued to `rank` so far is complete. */
   soFar(rank: number): Operation;
   endHolding?(): void;

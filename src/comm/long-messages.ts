@@ -1,0 +1,295 @@
+/**
+ * Long messages: a handshake, then the data by RDMA from the sender's memory into the receiver's, without copies
+ * (dissertation §2.4.1: rendezvous). For devices that reach memory of the program's own (`remoteUserMemory`).
+ *
+ *   by write   REQUEST id, length, head                  ->   the receiver makes room and registers it
+ *              <-   ROOM id, address, rkey                    the sender writes, and behind it goes
+ *              DONE id                                   ->   the receiver has the message
+ *   by read    REQUEST id, length, address, rkey, head   ->   the receiver makes room, and reads
+ *              <-   DONE id                                   the sender's memory is its own again
+ *   either     <-   REFUSED id                                there was no room: the sender sends it in chunks
+ *
+ * Who sees what. A write is in memory before a message that was sent behind it on its connection is received, so with
+ * DONE the receiver finds all data. A read is complete at the receiver before it says DONE. Until then, the sender's
+ * bytes belong to the transfer.
+ *
+ * Order. Messages of one source are delivered in the order of their sends: what comes behind a REQUEST waits until that
+ * message is complete (`hold`).
+ *
+ * Memory: each message under way is registered while it is. A sender whose device has no room for that is told by
+ * `offer`, and sends chunks.
+ */
+import { RmaError } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
+import type { Context } from '../verbs/device.ts';
+import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
+import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
+
+/** What the chunks of the handshake say in place of a length. */
+export const Handshake = Object.freeze({
+  REQUEST: 0xfffffffd,
+  ROOM: 0xfffffffc,
+  DONE: 0xfffffffb,
+  REFUSED: 0xfffffffa,
+});
+/** RDMA requests under way at a time, of all connections. */
+export const MOST_TRANSFERS = 16;
+/** From here on, identifiers of requests are those of transfers. */
+export const TRANSFER_ID = 2 ** 41;
+/** Bytes of one request, if the device allows as many. */
+const PIECE = 2 ** 30;
+const NOTHING = new Uint8Array(0);
+
+/** What the messenger does for its long messages. */
+export interface Carrier {
+  /** Sends a chunk of the handshake behind all that was sent to the peer before. */
+  control(peer: number, what: number, context: number, numbers: readonly number[], head: Uint8Array): void;
+  /** Sends a message in chunks, in the place of one that was requested. */
+  instead(peer: number, context: number, id: number, head: Uint8Array, payload: Uint8Array): void;
+  queuePair(peer: number): QueuePair;
+  /** A message is complete, and its turn has come. */
+  deliver(source: number, context: number, message: Uint8Array): void;
+  /** There was no memory for a message. */
+  lose(error: RmaError): void;
+}
+
+/** A message that waits for those before it, or for its data. */
+export interface Arriving {
+  readonly context: number;
+  message: Uint8Array;
+  isComplete: boolean;
+}
+
+interface Outgoing {
+  readonly peer: number;
+  readonly context: number;
+  readonly head: Uint8Array;
+  readonly payload: Uint8Array;
+  readonly region: MemoryRegion;
+}
+
+interface Incoming {
+  readonly arriving: Arriving;
+  readonly region: MemoryRegion | undefined;
+}
+
+/** Data that an RDMA request moves, or several, one after the other. */
+interface Transfer {
+  readonly peer: number;
+  readonly region: MemoryRegion;
+  readonly address: number;
+  readonly rkey: number;
+  moved: number;
+  /** All requests have been posted. */
+  posted(): void;
+  /** The last one is complete. */
+  complete(): void;
+}
+
+export class LongMessages {
+  readonly #context: Context;
+  readonly #pd: ProtectionDomain;
+  readonly #carrier: Carrier;
+  readonly #byRead: boolean;
+  readonly #piece: number;
+  #lastId = 0;
+  readonly #outgoing = new Map<number, Outgoing>();
+  /** By source and the sender's number. */
+  readonly #incoming = new Map<number, Map<number, Incoming>>();
+  /** Messages of a source from the first long one on that is not complete. */
+  readonly #behind = new Map<number, Fifo<Arriving>>();
+  readonly #waiting = new Fifo<Transfer>();
+  readonly #transfers = new Map<number, Transfer>();
+  #lastTransfer = 0;
+
+  /** @param byRead the receiver reads; otherwise the sender writes */
+  constructor(context: Context, pd: ProtectionDomain, byRead: boolean, carrier: Carrier) {
+    this.#context = context;
+    this.#pd = pd;
+    this.#byRead = byRead;
+    this.#carrier = carrier;
+    this.#piece = Math.min(PIECE, context.device.maxMsgSize);
+  }
+
+  /** Whether nothing of this rank's is under way. */
+  get idle(): boolean {
+    return this.#outgoing.size === 0 && this.#transfers.size === 0 && this.#waiting.length === 0;
+  }
+
+  // ---- sender -------------------------------------------------------------------------------------------------------
+
+  /**
+   * Asks a peer to take a message. The payload stays as it is until it has.
+   * @returns false if the device has no room for its registration
+   */
+  offer(peer: number, context: number, head: Uint8Array, payload: Uint8Array): boolean {
+    const region = this.#register(payload, this.#byRead ? Access.REMOTE_READ : 0);
+    if (region === undefined) return false;
+    const id = ++this.#lastId;
+    this.#outgoing.set(id, { peer, context, head, payload, region });
+    const { address, rkey } = region;
+    const numbers = [id, payload.length, this.#byRead ? address : 0, this.#byRead ? rkey : 0];
+    this.#carrier.control(peer, Handshake.REQUEST, context, numbers, head);
+    return true;
+  }
+
+  #room(peer: number, id: number, address: number, rkey: number): void {
+    const sent = this.#outgoing.get(id)!;
+    this.#start({
+      peer,
+      region: sent.region,
+      address,
+      rkey,
+      moved: 0,
+      posted: () => this.#carrier.control(peer, Handshake.DONE, sent.context, [id], NOTHING),
+      complete: () => this.#sent(id),
+    });
+  }
+
+  #refused(peer: number, id: number): void {
+    const { context, head, payload } = this.#outgoing.get(id)!;
+    this.#sent(id);
+    this.#carrier.instead(peer, context, id, head, payload);
+  }
+
+  #sent(id: number): void {
+    this.#outgoing.get(id)!.region.deregister();
+    this.#outgoing.delete(id);
+  }
+
+  // ---- receiver -----------------------------------------------------------------------------------------------------
+
+  /** A chunk of the handshake has come. */
+  take(source: number, what: number, context: number, numbers: Float64Array, head: Uint8Array): void {
+    const [id, first, second, third] = numbers;
+    if (what === Handshake.REQUEST) this.#requested(source, context, id, first, second, third, head);
+    else if (what === Handshake.ROOM) this.#room(source, id, first, second);
+    else if (what === Handshake.REFUSED) this.#refused(source, id);
+    else if (this.#byRead) this.#sent(id);
+    else this.#received(source, id);
+  }
+
+  /** Keeps a message that is complete if an earlier one of its source is not. @returns whether it does */
+  hold(source: number, context: number, message: Uint8Array): boolean {
+    const behind = this.#behind.get(source);
+    if (behind === undefined) return false;
+    behind.push({ context, message, isComplete: true });
+    return true;
+  }
+
+  /** The message that comes in chunks in the place of a request. */
+  replaced(source: number, id: number): { readonly context: number; readonly bytes: Uint8Array; complete(): void } {
+    const { arriving } = this.#incoming.get(source)!.get(id)!;
+    return { context: arriving.context, bytes: arriving.message, complete: () => this.#received(source, id) };
+  }
+
+  #requested(
+    source: number,
+    context: number,
+    id: number,
+    length: number,
+    address: number,
+    rkey: number,
+    head: Uint8Array,
+  ): void {
+    let message = NOTHING;
+    try {
+      message = new Uint8Array(head.length + length);
+    } catch (cause) {
+      const what = `receive: cannot allocate the ${length} bytes of a message from rank ${source}`;
+      this.#carrier.lose(new RmaError('ERR_SIZE', `${what}; send it in several messages`, { cause }));
+      return;
+    }
+    message.set(head);
+    const into = message.subarray(head.length);
+    const region = this.#register(into, this.#byRead ? Access.LOCAL_WRITE : Access.LOCAL_WRITE | Access.REMOTE_WRITE);
+    const arriving = { context, message, isComplete: false };
+    let behind = this.#behind.get(source);
+    if (behind === undefined) this.#behind.set(source, (behind = new Fifo()));
+    behind.push(arriving);
+    let mine = this.#incoming.get(source);
+    if (mine === undefined) this.#incoming.set(source, (mine = new Map()));
+    mine.set(id, { arriving, region });
+    if (region === undefined) this.#carrier.control(source, Handshake.REFUSED, context, [id], NOTHING);
+    else if (!this.#byRead)
+      this.#carrier.control(source, Handshake.ROOM, context, [id, region.address, region.rkey], NOTHING);
+    else {
+      this.#start({
+        peer: source,
+        region,
+        address,
+        rkey,
+        moved: 0,
+        posted: () => {},
+        complete: () => {
+          this.#carrier.control(source, Handshake.DONE, context, [id], NOTHING);
+          this.#received(source, id);
+        },
+      });
+    }
+  }
+
+  #received(source: number, id: number): void {
+    const mine = this.#incoming.get(source)!;
+    const { arriving, region } = mine.get(id)!;
+    mine.delete(id);
+    region?.deregister();
+    arriving.isComplete = true;
+    const behind = this.#behind.get(source)!;
+    while (behind.length > 0 && behind.first!.isComplete) {
+      const { context, message } = behind.shift()!;
+      if (behind.length === 0) this.#behind.delete(source);
+      this.#carrier.deliver(source, context, message);
+    }
+  }
+
+  // ---- transfers ----------------------------------------------------------------------------------------------------
+
+  #start(transfer: Transfer): void {
+    this.#waiting.push(transfer);
+    this.#post();
+  }
+
+  #post(): void {
+    while (this.#waiting.length > 0 && this.#transfers.size < MOST_TRANSFERS) {
+      const transfer = this.#waiting.shift()!;
+      const { peer, region, rkey, moved } = transfer;
+      const length = Math.min(this.#piece, region.length - moved);
+      const id = ++this.#lastTransfer;
+      this.#transfers.set(id, transfer);
+      const qp = this.#carrier.queuePair(peer);
+      qp.wrStart();
+      if (this.#byRead) qp.wrRdmaRead(TRANSFER_ID + id, SendFlag.SIGNALED, rkey, transfer.address + moved);
+      else qp.wrRdmaWrite(TRANSFER_ID + id, SendFlag.SIGNALED, rkey, transfer.address + moved);
+      qp.wrSetSge(region.lkey, region.address + moved, length);
+      qp.wrComplete();
+      transfer.moved += length;
+      if (transfer.moved === region.length) transfer.posted();
+    }
+  }
+
+  /** A request of a transfer is complete. */
+  completed(wrId: number): void {
+    const id = wrId - TRANSFER_ID;
+    const transfer = this.#transfers.get(id)!;
+    this.#transfers.delete(id);
+    if (transfer.moved < transfer.region.length) this.#waiting.push(transfer);
+    else transfer.complete();
+    this.#post();
+  }
+
+  close(): void {
+    for (const { region } of this.#outgoing.values()) region.deregister();
+    for (const mine of this.#incoming.values()) for (const { region } of mine.values()) region?.deregister();
+  }
+
+  #register(bytes: Uint8Array, access: number): MemoryRegion | undefined {
+    try {
+      const memory = this.#context.adoptMemory(bytes.buffer);
+      return this.#pd.registerMemory(memory, bytes.byteOffset, bytes.length, access);
+    } catch (error) {
+      if (error instanceof RmaError) return undefined;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,129 @@
+/** Messages that go from memory to memory after a handshake, among ranks of a modelled fabric. */
+import { describe, expect, test } from 'vitest';
+import type { Communicator } from '../../src/comm/communicator.ts';
+import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import { RmaError } from '../../src/errors.ts';
+import type { Fabric } from '../../src/providers/modelled/description.ts';
+import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
+
+const NODES = loadFabric('infinihost-64');
+const EAGER = 1000;
+const LENGTHS = [0, 8, 992, 1000, 1008, 8192, 20_000, 16, 100_000, 24, 5000];
+const RANKS = 4;
+
+function fabricOf(rendezvousByRead: number, host: Partial<Fabric['host']> = {}): Fabric {
+  return { ...NODES, host: { ...NODES.host, eager: EAGER, rendezvousByRead, ...host } };
+}
+
+/** What a rank sends to another one, in order. */
+function messageOf(source: number, target: number, k: number): Uint8Array {
+  return Uint8Array.from({ length: LENGTHS[k] }, (_, i) => (31 * source + 17 * target + 7 * k + i) & 0xff);
+}
+
+/** All ranks send all lengths to all, at once, and look at what has come. @returns messages that were wrong */
+async function exchange(world: Communicator): Promise<number> {
+  const channel = world.openChannel(world.lastSpace);
+  await world.barrier();
+  for (let k = 0; k < LENGTHS.length; k++) {
+    for (let target = 0; target < world.size; target++) {
+      const message = messageOf(world.rank, target, k);
+      if (k % 2 === 0) channel.give(target, message);
+      else {
+        channel.send(target, message);
+        // It was copied.
+        message.fill(0);
+      }
+    }
+  }
+  let wrong = 0;
+  const next = new Array<number>(world.size).fill(0);
+  while (next.some((k) => k < LENGTHS.length)) {
+    for (let source = 0; source < world.size; source++) {
+      for (let message = channel.receive(source); message !== undefined; message = channel.receive(source)) {
+        if (Buffer.compare(message, messageOf(source, world.rank, next[source]++)) !== 0) wrong++;
+      }
+    }
+    await world.compute(1);
+  }
+  await world.barrier();
+  return wrong;
+}
+
+const run = (main: (world: Communicator) => Promise<number>, options: TaskOptions): Promise<number[]> =>
+  runTasks(RANKS, main, options);
+
+/** From now on, a rank's device has room for one registration in `every` of those longer than an eager message. */
+function limitRegistrations(world: Communicator, every: number): { refused: number } {
+  const { pd } = world.job;
+  const register = pd.registerMemory.bind(pd);
+  const counts = { refused: 0 };
+  let asked = 0;
+  pd.registerMemory = (memory, offset, length, access) => {
+    if (length > EAGER - 8 && ++asked % every !== 0) {
+      counts.refused++;
+      throw new RmaError('ERR_VERBS', 'register memory: no room (ENOMEM)');
+    }
+    return register(memory, offset, length, access);
+  };
+  return counts;
+}
+
+describe.each([
+  ['the sender writes', 0],
+  ['the receiver reads', 1],
+])('long messages, where %s', (_, byRead) => {
+  test('arrive as they were sent, in order with short ones', async () => {
+    expect(await run(exchange, { fabric: fabricOf(byRead) })).toEqual([0, 0, 0, 0]);
+  });
+
+  test('whatever order things happen in, with messages lost and data placed late', async () => {
+    for (let seed = 1; seed <= 4; seed++) {
+      const faults = { delay: 5, loss: 0.02, placement: 20 };
+      const options = { fabric: fabricOf(byRead), order: 'random', faults, seed } as const;
+      expect(await run(exchange, options), `seed ${seed}`).toEqual([0, 0, 0, 0]);
+    }
+  });
+
+  test('go in chunks where a device has no room for them, on either side', async () => {
+    const main = async (world: Communicator): Promise<number> => {
+      const counts = limitRegistrations(world, 1 + (world.rank % 3));
+      const wrong = await exchange(world);
+      return wrong === 0 && counts.refused === 0 ? -1 : wrong;
+    };
+    // Those of one in one are never refused.
+    expect(await run(main, { fabric: fabricOf(byRead) })).toEqual([-1, 0, 0, -1]);
+  });
+
+  test('take the time of their bytes once, and no copies', async () => {
+    const bytes = 2 ** 20;
+    const main = async (world: Communicator): Promise<number> => {
+      const channel = world.openChannel(world.lastSpace);
+      await world.barrier();
+      const began = world.now();
+      if (world.rank === 0) channel.give(1, new Uint8Array(bytes));
+      if (world.rank === 1) while (channel.receive(0) === undefined) await world.compute(1);
+      const took = world.now() - began;
+      await world.barrier();
+      return took;
+    };
+    const wire = bytes * NODES.link.outGap;
+    const [, long] = await run(main, { fabric: fabricOf(byRead) });
+    const [, chunks] = await run(main, { fabric: fabricOf(byRead, { eager: 2 ** 31 }) });
+    expect(long).toBeGreaterThan(wire);
+    expect(long).toBeLessThan(1.05 * wire);
+    expect(chunks).toBeGreaterThan(1.5 * wire);
+  });
+
+  test('end with an error everywhere when the other side dies', async () => {
+    const main = async (world: Communicator): Promise<number> => {
+      const channel = world.openChannel(world.lastSpace);
+      await world.barrier();
+      if (world.rank === 0) channel.give(1, new Uint8Array(2 ** 22));
+      await world.compute(10_000);
+      await world.barrier();
+      return 0;
+    };
+    const options = { fabric: fabricOf(byRead), faults: { deaths: [{ rank: 1, time: 600 }] } };
+    await expect(run(main, options)).rejects.toThrow(/rank 1/);
+  });
+});
