@@ -58,6 +58,8 @@ export class Communicator extends CollectiveCalls {
   readonly name: string;
   /** @internal */
   readonly job: Job;
+  /** @internal `central`: some rank shares its core with others, so that spinning is to be avoided. */
+  traits: BarrierTraits = { central: false, plainFlags: false };
   readonly #channel: CollectiveChannel;
   readonly #pointToPoint: PointToPoint;
   #barrier!: CommunicatorBarrier;
@@ -436,11 +438,6 @@ export class Communicator extends CollectiveCalls {
     return rank < 0 ? undefined : { rank, why: yield* this.hearWhy(rank, error) };
   }
 
-  /** @internal `central`: some rank shares its core with others, so that spinning is to be avoided. */
-  get traits(): BarrierTraits {
-    return this.#barrier.traits;
-  }
-
   /** @internal Whose message the collective that is under way waits for, in words. */
   get awaited(): string {
     const { awaited } = this.#channel;
@@ -532,6 +529,7 @@ export class Communicator extends CollectiveCalls {
   *#setUp(block: Block | undefined): Generator<void, void> {
     const own = makeChannel(this.job, this.group, this.#id + 2);
     this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#id);
+    this.traits = this.#barrier.traits;
   }
 
   #finalizeCall(): CollectiveCall {
