@@ -39,6 +39,21 @@ bool readInteger(napi_env env, napi_value value, const char* call, const char* n
 // caller reads it once.
 inline bool whole(double number, double high) { return number >= 0 && number <= high && number == std::trunc(number); }
 
+// Numbers that a call finds in memory that JavaScript writes (exportNumbers), each read once. Throws and gives false if
+// one is not within ±(2^53 - 1), which NaN is not either.
+template <size_t N>
+bool readPlan(napi_env env, const void* data, const char* call, int64_t (&plan)[N]) {
+  for (size_t i = 0; i < N; i++) {
+    const double number = static_cast<const double*>(data)[i];
+    if (!(std::fabs(number) <= kMaxSafeInteger)) {
+      throwRangeError(env, "%s: the plan has numbers that are not integers", call);
+      return false;
+    }
+    plan[i] = static_cast<int64_t>(number);
+  }
+  return true;
+}
+
 // Milliseconds: 0 or more, or Infinity.
 bool readTimeout(napi_env env, napi_value value, const char* call, double* milliseconds);
 

@@ -3,7 +3,6 @@
 // elsewhere.
 #include "copy.h"
 
-#include <cmath>
 #include <cstring>
 
 #include "arguments.h"
@@ -97,15 +96,7 @@ napi_value copyNest(napi_env env, napi_callback_info info) {
     return nullptr;
   }
   int64_t plan[kPlan];
-  for (size_t i = 0; i < kPlan; i++) {
-    const double number = static_cast<const double*>(data)[i];
-    // Not so for NaN either.
-    if (!(std::fabs(number) <= kMaxSafeInteger)) {
-      throwRangeError(env, "%s: the plan has numbers that are not integers", call);
-      return nullptr;
-    }
-    plan[i] = static_cast<int64_t>(number);
-  }
+  if (!readPlan(env, data, call, plan)) return nullptr;
   const int64_t block = plan[0];
   const Loop loops[3] = {{plan[1], plan[2], plan[3]}, {plan[4], plan[5], plan[6]}, {plan[7], plan[8], plan[9]}};
   sides.toAt = plan[10];

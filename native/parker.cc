@@ -19,22 +19,20 @@
 
 #include "parker.h"
 
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "arguments.h"
 #include "futex.h"
 #include "pin.h"
+#include "threads.h"
 
 namespace onesided {
 namespace {
@@ -234,19 +232,8 @@ class Parker : public Napi::ObjectWrap<Parker> {
     return {};
   }
 
-  // The thread takes no signals: they are for the main thread.
   bool start(State& state) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = 0;
-    try {
-      state.thread = std::thread([shared = state_] { shared->run(); });
-    } catch (const std::system_error& failure) {
-      error = failure.code().value();
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const int error = startThread(&state.thread, [shared = state_] { shared->run(); });
     if (error != 0) throwSystemError(env_, error, "Parker.begin: cannot start a thread");
     return error == 0;
   }

@@ -23,18 +23,15 @@
 
 #include "server.h"
 
-#include <pthread.h>
 #include <time.h>
 
 #include <atomic>
 #include <cmath>
-#include <csignal>
 #include <cstring>
 #include <forward_list>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -43,6 +40,7 @@
 #include "futex.h"
 #include "remapped_memory.h"
 #include "pin.h"
+#include "threads.h"
 
 namespace onesided {
 namespace {
@@ -75,14 +73,6 @@ int64_t now() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
-}
-
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
 }
 
 int32_t load(const int32_t* word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
@@ -309,19 +299,8 @@ class Server : public Napi::ObjectWrap<Server> {
     return false;
   }
 
-  // The thread takes no signals: they are for the main thread.
   bool start() {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = 0;
-    try {
-      state_->thread = std::thread([shared = state_] { shared->run(); });
-    } catch (const std::system_error& failure) {
-      error = failure.code().value();
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const int error = startThread(&state_->thread, [shared = state_] { shared->run(); });
     if (error != 0) throwSystemError(env_, error, "Server: cannot start a thread");
     return error == 0;
   }

@@ -125,8 +125,8 @@ export interface RdmaDevice {
 }
 
 /**
- * An open device: native/rdma.cc, whose comments give the arguments. Objects are named by numbers. Errors of the
- * library are errors with the errno's name.
+ * An open device: native/rdma.cc and the files beside it, whose comments give the arguments. Objects are named by
+ * numbers. Errors of the library are errors with the errno's name.
  */
 export interface RdmaContext {
   describe(): RdmaLimits & {
@@ -148,7 +148,7 @@ export interface RdmaContext {
   destroyCq(cq: number): void;
   /**
    * Functions of the data path, for one queue: `words` say what they are to do, and what they have done
-   * (native/rdma.cc).
+   * (native/rdma_data_path.cc).
    */
   poller(cq: number, words: Uint32Array): () => void;
   sender(qp: number, ring: Uint8Array, slotBytes: number, words: Uint32Array): () => void;

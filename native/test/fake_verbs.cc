@@ -1,5 +1,5 @@
 // A libibverbs.so.1 with one device, which is only bookkeeping: what a program of hostile calls
-// (test/native/programs/rdma-hostile.ts) needs to reach all of rdma.cc where there is no device. Its objects are in
+// (test/native/programs/rdma-hostile.ts) needs to reach all of rdma*.cc where there is no device. Its objects are in
 // memory of malloc's, so AddressSanitizer sees wrong ones; it ends the process when something is destroyed while it is
 // in use, or not before its context. Requests complete at once, with an event, and move no bytes but those they send
 // inline, which are read.

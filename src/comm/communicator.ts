@@ -1,50 +1,31 @@
 /** Communicators (MPI 4.1, chapters 6 and 7): who takes part, and the collective calls among them. */
-import {
-  bytesOf,
-  checkBuffer,
-  isTypedArrayConstructor,
-  ownView,
-  type TypedArray,
-  type TypedArrayConstructor,
-  typeCodeOf,
-} from '../datatype/base.ts';
-import { Op } from '../datatype/op.ts';
-import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
-import { bufferOf } from '../intrinsics.ts';
-import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier, type Signals } from './barrier.ts';
+import { bytesOf, checkBuffer, ownView, type TypedArray, type TypedArrayConstructor } from '../datatype/base.ts';
+import { argumentRangeError, argumentTypeError, type RmaError, show } from '../errors.ts';
+import { allocateArray, freeArray } from './allocated-memory.ts';
+import type { BarrierTraits, Signals } from './barrier.ts';
 import type { Block } from './blocks.ts';
+import { makeChannel, makeOwnChannel, type OwnChannel } from './channels.ts';
 import { checkRank } from './collective-arguments.ts';
 import { type BegunCollective, type CollectiveCall, CollectiveCalls } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
-import { CollectiveOperation, type Turn } from './collective-operation.ts';
 import type { Agreed } from './collective-signature.ts';
+import { CollectiveTurns } from './collective-turns.ts';
 import * as collectives from './collectives.ts';
+import { allocateBarrier, CommunicatorBarrier } from './communicator-barrier.ts';
 import { Group, Rank } from './group.ts';
 import type { Job } from './job.ts';
-import { MessageBarrier } from './message-barrier.ts';
 import { type GeneratorOperation, type Operation, readWait, type WaitOptions } from './operation.ts';
+import { NOTHING_TO_RECEIVE, PointToPoint } from './point-to-point.ts';
 import { DONE } from './progress.ts';
-import { NOTHING_TO_RECEIVE, Receive } from './receive.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
+import { Releases } from './releases.ts';
+import { checkSplit, colorOfType, findPart, ID_STEP, notMade } from './split.ts';
 import { recordSignals, traceCommunicator } from './traced.ts';
 
 /** The number of looks that a `Sync` barrier takes in its own tight loop before it waits like everything else. */
 const SPIN = 2000;
-/** From one communicator's spaces of messages to the next one's. */
-const ID_STEP = 4;
 
-/** A wait for a barrier; `ended` once it is complete, or was given up. */
-interface AwaitedBarrier extends Operation {
-  ended: boolean;
-}
-
-/** Messages among the ranks that only one thing uses. */
-export interface OwnChannel extends collectives.MessageChannel {
-  /** The number of its space, for `openChannel` of the next. */
-  readonly space: number;
-  /** Hands over messages as they arrive (`Messenger.listen`), instead of `receive`. */
-  listen(listener: (source: number, message: Uint8Array) => void): () => void;
-}
+export type { OwnChannel };
 
 /** The ranks of the last world: all tasks of a job have the same list. */
 let lastRanks: readonly number[] = [];
@@ -80,32 +61,16 @@ export class Communicator extends CollectiveCalls {
   /** @internal `central`: some rank shares its core with others, so that spinning is to be avoided. */
   traits: BarrierTraits = { central: false, plainFlags: false };
   readonly #channel: CollectiveChannel;
-  readonly #pointToPoint: collectives.Channel;
-  /** For barriers where memory cannot be shared: they may be under way beside another collective. */
-  readonly #barrierChannel: collectives.Channel;
-  #barrier!: BarrierState;
-  #barrierOperation!: Operation;
-  /** The wait of a promise for a barrier: the next barrier comes after it. */
-  #awaited: AwaitedBarrier | undefined;
+  readonly #pointToPoint: PointToPoint;
+  #barrier!: CommunicatorBarrier;
   readonly #id: number;
   /** Collectives take place one after the other. */
-  readonly #turn: Turn;
-  /**
-   * How many collectives that exchange messages were called; the first one, which sets up the communicator, is not
-   * counted.
-   */
-  #sequence = -1;
-  /** Receives that wait, by source, in the order of the calls: messages go to them in that order. */
-  #receiving = new Map<number, Receive[]>();
-  /** Set when a collective ended early: the ranks no longer agree on what comes next. */
-  #broken: string | undefined;
+  readonly #turns: CollectiveTurns;
   /** The `finalize` that is under way or was. */
   #leaving: Promise<void> | undefined;
   /** Windows that were made on it: the number names the last one, the same at all ranks. */
   #windows = 0;
-  /** What is to be given back when the communicator is finalized, oldest first. */
-  #release = new Set<() => void>();
-  #refusals = new Set<() => RmaError | undefined>();
+  readonly #releases = new Releases();
   readonly #shared: Shared;
 
   /**
@@ -124,16 +89,8 @@ export class Communicator extends CollectiveCalls {
     const { messenger, processor } = job;
     this.#channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, processor);
     this.onRelease(() => this.#channel.close());
-    this.#turn = {
-      channel: this.#channel,
-      line: [],
-      refusal: (call) => this.#refusal(call),
-      broke: (why) => {
-        this.#broken ??= why;
-      },
-    };
-    this.#pointToPoint = makeChannel(job, group, contextId + 1);
-    this.#barrierChannel = makeChannel(job, group, contextId + 2);
+    this.#turns = new CollectiveTurns(job, this.#channel, name);
+    this.#pointToPoint = new PointToPoint(makeChannel(job, group, contextId + 1));
     this.#id = contextId;
     const { recorder } = job;
     if (recorder !== undefined) traceCommunicator(this, recorder, `${contextId}|${name}`, group.worldRanks);
@@ -141,7 +98,7 @@ export class Communicator extends CollectiveCalls {
 
   /** @internal Whether `value` is a communicator; runs no code of the caller's. */
   static is(value: unknown): value is Communicator {
-    return typeof value === 'object' && value !== null && #turn in value;
+    return typeof value === 'object' && value !== null && #turns in value;
   }
 
   /** @internal The communicator of all ranks of a job. */
@@ -156,7 +113,7 @@ export class Communicator extends CollectiveCalls {
       },
       options,
     );
-    await world.collective({ name: 'init', steps: () => world.#setUp(world.#barrierWords(world.size)) }, options)
+    await world.collective({ name: 'init', steps: () => world.#setUp(allocateBarrier(job, world.size)) }, options)
       .promise;
     return world;
   }
@@ -168,16 +125,15 @@ export class Communicator extends CollectiveCalls {
    */
   barrier(options?: WaitOptions): Promise<void> {
     try {
-      const refusal = this.#refusal('barrier');
-      if (refusal) throw refusal;
+      this.#turns.check('barrier');
       const wait = readWait('barrier', options);
-      if (this.#turn.line.length > 0 || this.#awaited !== undefined) {
-        return this.job.progress.wait(this.#enter(this.#barrierInTurn(), 'barrier', undefined), wait);
+      if (this.#turns.line.length > 0 || this.#barrier.isAwaited) {
+        return this.job.progress.wait(this.#turns.enter(this.#barrier.inTurn(), 'barrier', undefined), wait);
       }
-      this.#barrier.begin();
-      if (wait === undefined && this.#barrier.advance()) return this.job.progress.done();
-      this.#awaited = this.#awaitBarrier();
-      return this.job.progress.wait(this.#awaited, wait);
+      const { state } = this.#barrier;
+      state.begin();
+      if (wait === undefined && state.advance()) return this.job.progress.done();
+      return this.job.progress.wait(this.#barrier.await(), wait);
     } catch (error) {
       return Promise.reject(this.job.explain(error));
     }
@@ -186,22 +142,21 @@ export class Communicator extends CollectiveCalls {
   /** Blocks this thread until all ranks of this communicator have called `barrier` or `barrierSync`. */
   barrierSync(options?: WaitOptions): void {
     this.job.refuseSync('barrier');
-    const refusal = this.#refusal('barrier');
-    if (refusal) throw refusal;
+    this.#turns.check('barrier');
     const wait = readWait('barrier', options);
-    if (this.#turn.line.length > 0 || this.#awaited !== undefined) {
-      this.job.progress.waitSync(this.#enter(this.#barrierInTurn(), 'barrier', undefined), wait);
+    if (this.#turns.line.length > 0 || this.#barrier.isAwaited) {
+      this.job.progress.waitSync(this.#turns.enter(this.#barrier.inTurn(), 'barrier', undefined), wait);
       return;
     }
-    const barrier = this.#barrier;
+    const { state, operation } = this.#barrier;
     const spin = this.traits.central || this.job.recorder !== undefined ? 1 : SPIN;
     try {
-      barrier.begin();
-      for (let i = 0; i < spin; i++) if (barrier.advance()) return;
+      state.begin();
+      for (let i = 0; i < spin; i++) if (state.advance()) return;
     } catch (error) {
       throw this.job.explain(error);
     }
-    this.job.progress.waitSync(this.#barrierOperation, wait);
+    this.job.progress.waitSync(operation, wait);
   }
 
   /**
@@ -237,8 +192,7 @@ export class Communicator extends CollectiveCalls {
    * room for the message yet, the message leaves during later calls that wait.
    */
   send(buffer: TypedArray, target: number): void {
-    const refusal = this.#refusal('send');
-    if (refusal) throw refusal;
+    this.#turns.check('send');
     checkBuffer('send', 'buffer', buffer);
     if (target === Rank.NULL) return;
     checkRank('send', this, target);
@@ -331,18 +285,8 @@ export class Communicator extends CollectiveCalls {
    * (`MPI_Alloc_mem`). Local. Errors: `ERR_SIZE`, `TypeError`.
    */
   allocMem<T extends TypedArray>(type: TypedArrayConstructor<T>, length: number): T {
-    const refusal = this.#refusal('allocMem');
-    if (refusal) throw refusal;
-    if (!isTypedArrayConstructor(type)) {
-      throw argumentTypeError(`allocMem: the first argument must be a typed-array constructor, not ${show(type)}`);
-    }
-    checkLength('allocMem', length);
-    const bytes = Math.max(1, length * type.BYTES_PER_ELEMENT);
-    try {
-      return new type(this.job.allocateMemory(bytes).buffer, 0, length);
-    } catch (cause) {
-      throw new RmaError('ERR_SIZE', `allocMem: cannot allocate ${bytes} bytes of shared memory`, { cause });
-    }
+    this.#turns.check('allocMem');
+    return allocateArray(this.job, type, length);
   }
 
   /**
@@ -350,17 +294,7 @@ export class Communicator extends CollectiveCalls {
    * the memory does not come from `allocMem` or is part of a window.
    */
   freeMem(array: TypedArray): void {
-    const buffer = typeCodeOf(array) < 0 ? undefined : bufferOf(array);
-    const memory = buffer && this.job.libraryMemory.get(buffer);
-    if (buffer === undefined || memory === undefined)
-      throw argumentTypeError(`freeMem: allocMem did not allocate ${show(array)}`, 'ERR_BUFFER');
-    this.job.origins.forget(buffer);
-    try {
-      memory.free();
-    } catch (cause) {
-      throw new RmaError('ERR_BUFFER', `freeMem: ${show(array)} is part of a window; free the window first`, { cause });
-    }
-    this.job.libraryMemory.delete(buffer);
+    freeArray(this.job, array);
   }
 
   /**
@@ -438,33 +372,22 @@ export class Communicator extends CollectiveCalls {
    * perhaps not be ended any more.
    */
   #refuseToLeave(): void {
-    if (this.job.failure() !== undefined || this.#broken !== undefined) return;
+    if (this.job.failure() !== undefined || this.#turns.isBroken) return;
     const leaving = this.name === 'world' ? [this, ...this.#shared.communicators] : [this];
-    for (const communicator of leaving) {
-      for (const refusal of communicator.#refusals) {
-        const error = refusal();
-        if (error !== undefined) throw error;
-      }
-    }
+    for (const communicator of leaving) communicator.#releases.check();
   }
 
   /** @param agreed whether all ranks have come to the end together */
   #leave(agreed: boolean): void {
     this.#shared.communicators.delete(this);
     if (this.name !== 'world') {
-      this.#giveBack();
-      this.#broken = 'it was finalized';
+      this.#releases.giveBack();
+      this.#turns.finalized();
       return;
     }
-    for (const other of this.#shared.communicators) other.#giveBack();
-    this.#giveBack();
+    for (const other of this.#shared.communicators) other.#releases.giveBack();
+    this.#releases.giveBack();
     this.job.finalize(agreed);
-  }
-
-  /** The newest first, as the others may stand on it. Each may take itself from the list. */
-  #giveBack(): void {
-    for (const release of [...this.#release].reverse()) release();
-    this.#release.clear();
   }
 
   /** Calls `finalize`, so that `await using` ends the job or frees the communicator. */
@@ -472,14 +395,14 @@ export class Communicator extends CollectiveCalls {
     await this.finalize();
   }
 
-  // ---- for the floors above -----------------------------------------------------------------------------------------
+  // ---- for the layers above -----------------------------------------------------------------------------------------
 
   /**
    * @internal Begins a collective written as a generator; it takes place in its turn, as it is advanced.
    * @param call for messages
    */
   begin<T>(generator: Generator<void, T>, call: string, agreed: Agreed): GeneratorOperation<T> {
-    return this.#enter(generator, call, agreed);
+    return this.#turns.enter(generator, call, agreed);
   }
 
   /** @internal Whether this rank can load and store the memory of that one. */
@@ -539,13 +462,7 @@ export class Communicator extends CollectiveCalls {
   openChannel(agreed: number): OwnChannel {
     const id = agreed + ID_STEP;
     this.#shared.lastId = Math.max(this.#shared.lastId, id);
-    const { messenger } = this.job;
-    const ranks = this.group.worldRanks;
-    return {
-      ...makeChannel(this.job, this.group, id),
-      space: id,
-      listen: (listener) => messenger.listen(id, (source, message) => listener(ranks.indexOf(source), message)),
-    };
+    return makeOwnChannel(this.job, this.group, id);
   }
 
   /** @internal The number of the last space of messages that this rank has. */
@@ -569,14 +486,17 @@ export class Communicator extends CollectiveCalls {
     return recorder && recordSignals(recorder.flow('barrier', id, size), this.group.worldRanks);
   }
 
-  /** @internal A barrier by messages, for what gives shared memory back afterwards. */
+  /**
+   * @internal A barrier by messages, for what gives shared memory back afterwards: nobody's flags are read any more
+   * when the first rank does.
+   */
   farewell(): Generator<void, void> {
-    return this.#farewell();
+    return collectives.barrier(this.#channel);
   }
 
   /** @internal The error for calls that come too late, or undefined. */
   refusal(call: string): RmaError | undefined {
-    return this.#refusal(call);
+    return this.#turns.refusal(call);
   }
 
   /**
@@ -585,12 +505,7 @@ export class Communicator extends CollectiveCalls {
    * @returns what takes it from the list, and says whether it stood there
    */
   onRelease(release: () => void, refusal?: () => RmaError | undefined): () => boolean {
-    this.#release.add(release);
-    if (refusal !== undefined) this.#refusals.add(refusal);
-    return () => {
-      if (refusal !== undefined) this.#refusals.delete(refusal);
-      return this.#release.delete(release);
-    };
+    return this.#releases.add(release, refusal);
   }
 
   // ---- collectives --------------------------------------------------------------------------------------------------
@@ -598,7 +513,7 @@ export class Communicator extends CollectiveCalls {
   /** @internal */
   override collective<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): BegunCollective<T> {
     const wait = readWait(call.name, options);
-    const operation = this.#enter(call.steps(this.#channel), call.name, call, call.buffers);
+    const operation = this.#turns.enter(call.steps(this.#channel), call.name, call, call.buffers);
     return { operation, promise: this.job.progress.wait(operation, wait) };
   }
 
@@ -606,115 +521,19 @@ export class Communicator extends CollectiveCalls {
   override collectiveSync<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): T {
     this.job.refuseSync(call.name);
     const wait = readWait(call.name, options);
-    const operation = this.#enter(call.steps(this.#channel), call.name, call, call.buffers);
+    const operation = this.#turns.enter(call.steps(this.#channel), call.name, call, call.buffers);
     this.job.progress.waitSync(operation, wait);
     return operation.result;
   }
 
-  /** @param agreed what its messages say of it; `undefined` for one whose messages, if any, go another way */
-  #enter<T>(
-    generator: Generator<void, T>,
-    call: string,
-    agreed: Agreed | undefined,
-    buffers?: readonly TypedArray[],
-  ): CollectiveOperation<T> {
-    const refusal = this.#refusal(call);
-    if (refusal) throw refusal;
-    if (agreed !== undefined) this.#sequence++;
-    return new CollectiveOperation(this.#thenDrain(generator), call, this.#turn, agreed, this.#sequence, buffers);
-  }
-
-  /**
-   * Words for the barrier of a communicator of at most `size` ranks; `undefined` where there are none. Errors:
-   * `ERR_VERBS` (no memory).
-   */
-  #barrierWords(size: number): Block | undefined {
-    return this.job.context.capabilities.loadStore ? this.job.blocks.allocate(barrierWords(size)) : undefined;
-  }
-
   *#setUp(block: Block | undefined): Generator<void, void> {
-    const { blocks, context, oversubscribed } = this.job;
-    if (block === undefined) {
-      const anybody = Int32Array.of(oversubscribed ? 1 : 0);
-      yield* collectives.allreduce(this.#channel, anybody, Op.MAX.code);
-      this.traits = { central: anybody[0] !== 0, plainFlags: false };
-      this.#useBarrier(new MessageBarrier(this.#barrierChannel));
-      return;
-    }
-    const { seesPlainStores } = context.parking;
-    const members = this.group.worldRanks;
-    const words = barrierWords(this.size);
-    this.onRelease(() => block.free());
-    const own = Float64Array.of(oversubscribed ? 1 : 0, seesPlainStores ? 0 : 1, ...block.place);
-    const all = yield* this.exchange(own);
-    const stride = own.length;
-    const map = (rank: number): Int32Array =>
-      rank === this.rank
-        ? block.words
-        : blocks.map(members[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
-    const anybody = (column: number): boolean => all.some((value, i) => i % stride === column && value !== 0);
-    this.traits = { central: anybody(0), plainFlags: !anybody(1) };
-    this.#useBarrier(makeBarrier(context, this.rank, members, this.traits, map, this.signals(String(this.#id))));
-  }
-
-  #useBarrier(barrier: BarrierState): void {
-    this.#barrier = barrier;
-    this.#barrierOperation = {
-      advance: () => barrier.advance(),
-      describe: () => `barrier of ${this.size} ranks (waiting for ${barrier.waitsFor()})`,
-    };
-  }
-
-  /** A barrier by messages: nobody's flags are read any more when the first rank gives its memory back. */
-  #farewell(): Generator<void, void> {
-    return collectives.barrier(this.#channel);
-  }
-
-  /**
-   * A collective is complete here when what it sends has left, too: a rank that computes or exits afterwards would
-   * otherwise keep others waiting for messages that found no room at once.
-   */
-  *#thenDrain<T>(generator: Generator<void, T>): Generator<void, T> {
-    const result = yield* generator;
-    const { messenger } = this.job;
-    while (!messenger.drained) {
-      messenger.poll();
-      if (!messenger.drained) yield;
-    }
-    return result;
-  }
-
-  /** The wait of one promise for the barrier that has begun. */
-  #awaitBarrier(): AwaitedBarrier {
-    const operation: AwaitedBarrier = {
-      ended: false,
-      advance: () => {
-        if (operation.ended) return true;
-        if (!this.#barrier.advance()) return false;
-        this.#endWait(operation);
-        return true;
-      },
-      describe: () => this.#barrierOperation.describe(),
-      abandon: () => this.#endWait(operation),
-    };
-    return operation;
-  }
-
-  #endWait(operation: AwaitedBarrier): void {
-    operation.ended = true;
-    if (this.#awaited === operation) this.#awaited = undefined;
-  }
-
-  /** After the barrier that a promise waits for, if there is one; instead of it, if that wait ends early. */
-  *#barrierInTurn(): Generator<void, void> {
-    const before = this.#awaited;
-    if (before !== undefined) while (!before.advance()) yield;
-    this.#barrier.begin();
-    while (!this.#barrier.advance()) yield;
+    const own = makeChannel(this.job, this.group, this.#id + 2);
+    this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#id);
+    this.traits = this.#barrier.traits;
   }
 
   #finalizeCall(): CollectiveCall {
-    return { name: 'finalize', steps: () => this.#farewell() };
+    return { name: 'finalize', steps: () => this.farewell() };
   }
 
   async #made<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): Promise<T> {
@@ -728,27 +547,12 @@ export class Communicator extends CollectiveCalls {
     color: number,
     key: number,
   ): CollectiveCall<Communicator | undefined> {
-    for (const [name, value] of [
-      ['color', color],
-      ['key', key],
-    ] as const) {
-      if (!Number.isSafeInteger(value))
-        throw argumentTypeError(`${call}: ${name} must be an integer, not ${show(value)}`);
-    }
-    if (color < 0 && color !== Rank.UNDEFINED) {
-      throw argumentRangeError(
-        `split: color must be at least 0, not ${color}; pass Rank.UNDEFINED to join no communicator`,
-      );
-    }
+    checkSplit(call, color, key);
     return { name: call, steps: () => this.#split(call, color, key) };
   }
 
   #splitTypeCall(type: 'shared', key: number): CollectiveCall<Communicator | undefined> {
-    if (type !== 'shared') throw argumentTypeError(`splitType: the type must be 'shared', not ${show(type)}`);
-    // All that share memory find the same lowest rank.
-    let color = 0;
-    while (!this.shares(color)) color++;
-    return this.#splitCall('splitType', color, key);
+    return this.#splitCall('splitType', colorOfType(this, type), key);
   }
 
   *#split(call: string, color: number, key: number): Generator<void, Communicator | undefined> {
@@ -756,40 +560,15 @@ export class Communicator extends CollectiveCalls {
     let block: Block | undefined;
     let cause: unknown;
     try {
-      if (color !== Rank.UNDEFINED) block = this.#barrierWords(this.size);
+      if (color !== Rank.UNDEFINED) block = allocateBarrier(this.job, this.size);
     } catch (error) {
       cause = error;
     }
-    const own = Float64Array.of(color, key, this.#shared.lastId, cause === undefined ? 0 : 1);
-    const stride = own.length;
-    const all = yield* this.exchange(own);
-    let last = 0;
-    let refused = -1;
-    const members: { rank: number; key: number }[] = [];
-    for (let rank = 0; rank < this.size; rank++) {
-      const [itsColor, itsKey, itsLast, failed] = all.subarray(stride * rank, stride * (rank + 1));
-      last = Math.max(last, itsLast);
-      if (itsColor === color) members.push({ rank, key: itsKey });
-      if (failed !== 0 && refused < 0) refused = rank;
-    }
-    // Ids grow at every rank that takes part, so communicators that share a rank never share an id; others cannot meet.
-    const id = last + ID_STEP;
-    this.#shared.lastId = id;
-    if (refused >= 0) {
-      block?.free();
-      const why = yield* this.hearWhy(refused, cause);
-      throw new RmaError(
-        'ERR_SIZE',
-        `${call}: no communicator was made, because rank ${refused} has no memory for it: ${why}`,
-        cause === undefined ? undefined : { cause },
-      );
-    }
+    const { id, ranks } = yield* findPart(this, call, color, key, this.#shared, block, cause);
     if (color === Rank.UNDEFINED) return undefined;
-    members.sort((a, b) => a.key - b.key || a.rank - b.rank);
-    const group = this.group.include(members.map((member) => member.rank));
+    const group = this.group.include(ranks);
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);
-    // Its first collective, though not called as one: the ranks of the part have just agreed on it.
-    part.#channel.begin({ name: 'init' }, ++part.#sequence);
+    part.#turns.beginFirst({ name: 'init' });
     let failure: unknown;
     try {
       yield* part.#setUp(block);
@@ -800,67 +579,15 @@ export class Communicator extends CollectiveCalls {
     const refusal = yield* part.agree(failure);
     if (refusal === undefined) return part;
     part.#leave(false);
-    throw new RmaError(
-      'ERR_SIZE',
-      `${call}: no communicator was made, because rank ${members[refusal.rank].rank} could not map the other ranks' memory for it: ${refusal.why}`,
-      failure === undefined ? undefined : { cause: failure },
-    );
+    const who = `rank ${ranks[refusal.rank]}`;
+    throw notMade(call, `${who} could not map the other ranks' memory for it: ${refusal.why}`, failure);
   }
 
   #receive(buffer: TypedArray, source: number): Operation {
-    const refusal = this.#refusal('receive');
-    if (refusal) throw refusal;
+    this.#turns.check('receive');
     const own = ownView('receive', 'buffer', buffer);
     if (source === Rank.NULL) return NOTHING_TO_RECEIVE;
     checkRank('receive', this, source);
-    let line = this.#receiving.get(source);
-    if (line === undefined) {
-      line = [];
-      this.#receiving.set(source, line);
-    }
-    const receive = new Receive(this.#pointToPoint, own, source, line);
-    line.push(receive);
-    return receive;
-  }
-
-  // ---- checks -------------------------------------------------------------------------------------------------------
-
-  #refusal(call: string): RmaError | undefined {
-    if (this.job.finalized)
-      return new RmaError('ERR_COMM', `${call}: this rank has finalized the job; make no calls after finalize()`);
-    if (this.#broken !== undefined) {
-      // What ended early may have done so because of a rank that is gone, which is then what is wrong.
-      const failure = this.job.failure();
-      if (failure !== undefined) return failure;
-      return new RmaError('ERR_COMM', `${call}: ${this.name} can no longer be used: ${this.#broken}`);
-    }
-    return undefined;
-  }
-}
-
-function makeChannel(job: Job, group: Group, contextId: number): collectives.MessageChannel {
-  const { messenger } = job;
-  const ranks = group.worldRanks;
-  return {
-    rank: group.rank,
-    size: group.size,
-    awaited: -1,
-    processor: job.processor,
-    send: (target, payload) => messenger.send(ranks[target], contextId, payload),
-    give: (target, message) => messenger.give(ranks[target], contextId, message),
-    receive: (source) => {
-      const waiting = messenger.receive(ranks[source], contextId);
-      if (waiting !== undefined) return waiting;
-      messenger.poll();
-      return messenger.receive(ranks[source], contextId);
-    },
-  };
-}
-
-export function checkLength(call: string, length: number): void {
-  if (typeof length !== 'number')
-    throw argumentTypeError(`${call}: length must be a number, not ${show(length)}`, 'ERR_SIZE');
-  if (!Number.isSafeInteger(length) || length < 0) {
-    throw argumentRangeError(`${call}: length must be a whole number of elements, not ${show(length)}`, 'ERR_SIZE');
+    return this.#pointToPoint.receive(own, source);
   }
 }

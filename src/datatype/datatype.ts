@@ -6,62 +6,29 @@
  */
 import { totalmem } from 'node:os';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
-import { lengthOf } from '../intrinsics.ts';
 import {
-  ALIGNMENTS,
-  arrayOver,
-  bytesOf,
-  checkBuffer,
-  DATA_SIZES,
-  TYPE_NAMES,
-  TYPE_SIZES,
-  type TypedArray,
-  typeCodeOf,
-} from './base.ts';
+  checkBlocks,
+  checkCount,
+  checkInteger,
+  checkLengths,
+  checkOrder,
+  copyOf,
+  integersOf,
+  isInt32Array,
+} from './arguments.ts';
+import { arrayOver, bytesOf, checkBuffer, DATA_SIZES, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
 import { TypeCode } from './codes.ts';
 import { copyPlaces, type Places } from './copy.ts';
 import { type Distribution, ownedBlocks } from './distribution.ts';
+import { arrayPart, type Bounds, exact, type Flat, type Order, placed, regular, sized, structure } from './flatten.ts';
 import { type Field, fieldsOf, type Viewer, viewerOf } from './record.ts';
-import { MOST_BLOCKS, MOST_RUNS, Runs, TooLarge } from './runs.ts';
+import { Runs } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
-
-/** Elements of a slab of short displacement lists. */
-const SLAB = 1 << 14;
-let slab = new Int32Array(0);
-let slabUsed = 0;
-
-/**
- * A copy. Short ones are cut from a slab, which lives as long as one of them: a program that makes a datatype for each
- * transfer pays for the copy, and not seven times as much for a backing store each (512 displacements: 90 ns and 620
- * ns).
- */
-function copyOf(displacements: Int32Array): Int32Array {
-  const n = lengthOf(displacements);
-  if (n > SLAB / 16) {
-    const copy = new Int32Array(n);
-    copy.set(displacements);
-    return copy;
-  }
-  if (slabUsed + n > slab.length) {
-    slab = new Int32Array(SLAB);
-    slabUsed = 0;
-  }
-  const copy = slab.subarray(slabUsed, slabUsed + n);
-  copy.set(displacements);
-  slabUsed += n;
-  return copy;
-}
-
-/** Longest description: one of a type nested a thousand times stays readable. */
-const MOST_WORDS = 160;
 
 /** The named fields of a record type, in order: the argument of `Datatype.struct`. */
 export type Fields = Readonly<Record<string, Datatype>>;
 /** The type of a record's view: `Datatype.struct({ x: Datatype.FLOAT64, … }).view(…)` returns `{ x: number, … }`. */
 export type RecordOf<F extends Fields> = { -readonly [K in keyof F]: F[K] extends Datatype<infer V> ? V : never };
-
-/** The storage order of an array: the last index varies fastest (`C`), or the first (`F`, Fortran). */
-export type Order = 'C' | 'F';
 
 declare const VALUE: unique symbol;
 
@@ -79,8 +46,8 @@ export class Datatype<V = unknown> {
   readonly runs: Runs;
   /** @internal */
   readonly signature: Signature;
-  /** @internal Bytes from the starting point to where an instance begins and ends, as the next one sees it. */
-  readonly bounds: readonly [lower: number, upper: number];
+  /** @internal */
+  readonly bounds: Bounds;
   readonly #description: string;
   #viewer: Viewer | undefined;
   /** @internal Of a record. */
@@ -95,7 +62,7 @@ export class Datatype<V = unknown> {
   private constructor(
     runs: Runs,
     signature: Signature,
-    bounds: readonly [lower: number, upper: number],
+    bounds: Bounds,
     description: string,
     marked: boolean,
     fields?: readonly Field[],
@@ -297,7 +264,7 @@ export class Datatype<V = unknown> {
   static contiguous(count: number, type: Datatype): Datatype<TypedArray> {
     checkType('contiguous', type);
     checkCount('contiguous', 'count', count);
-    return Datatype.#regular('contiguous', type, 1, 0, count, `contiguous(${count}, ${type})`) as Datatype<TypedArray>;
+    return Datatype.#make('contiguous', `contiguous(${count}, ${type})`, () => regular(type, 1, 0, count));
   }
 
   /**
@@ -308,7 +275,7 @@ export class Datatype<V = unknown> {
     checkType('vector', type);
     checkBlocks('vector', count, blockLength, stride);
     const words = `vector(${count}, ${blockLength}, ${stride}, ${type})`;
-    return Datatype.#regular('vector', type, count, stride * type.extent, blockLength, words);
+    return Datatype.#make('vector', words, () => regular(type, count, stride * type.extent, blockLength));
   }
 
   /** Creates a datatype like `vector`, with `stride` in bytes (`MPI_Type_create_hvector`). */
@@ -316,7 +283,7 @@ export class Datatype<V = unknown> {
     checkType('hvector', type);
     checkBlocks('hvector', count, blockLength, stride);
     const words = `hvector(${count}, ${blockLength}, ${stride} bytes, ${type})`;
-    return Datatype.#regular('hvector', type, count, stride, blockLength, words);
+    return Datatype.#make('hvector', words, () => regular(type, count, stride, blockLength));
   }
 
   /**
@@ -401,7 +368,8 @@ export class Datatype<V = unknown> {
         `Datatype.struct: ${lengths.length} blockLengths, ${places.length} displacements and ${list.length} types; their numbers must be equal`,
       );
     }
-    return Datatype.#struct(lengths, places, list, `struct of ${list.length} blocks`);
+    const words = `struct of ${list.length} blocks`;
+    return Datatype.#make('struct', words, () => structure(lengths, places, list, false));
   }
 
   /**
@@ -436,7 +404,7 @@ export class Datatype<V = unknown> {
     }
     const words = `subarray([${some}] of [${all}] at [${begins}], ${type})`;
     const blocks = some.map((length, d) => [[begins[d], length]] as const);
-    return Datatype.#arrayPart(call, all, blocks, type, order, words);
+    return Datatype.#make(call, words, () => arrayPart(type, all, blocks, order));
   }
 
   /**
@@ -462,7 +430,7 @@ export class Datatype<V = unknown> {
     const grid = integersOf(call, 'psizes', psizes);
     const blocks = sized(call, `darray of [${all}]`, () => ownedBlocks(size, rank, all, distribs, dargs, grid));
     const words = `darray(part ${rank} of ${size}, [${all}] on a grid of [${grid}], ${type})`;
-    return Datatype.#arrayPart(call, all, blocks, type, order, words);
+    return Datatype.#make(call, words, () => arrayPart(type, all, blocks, order));
   }
 
   /**
@@ -473,9 +441,10 @@ export class Datatype<V = unknown> {
     checkType('resized', type);
     checkInteger('resized', 'lowerBound', lowerBound);
     checkInteger('resized', 'extent', extent);
-    return sized('resized', `resized(${type}, ${lowerBound}, ${extent})`, (words) =>
-      bounded(new Datatype<V>(type.runs, type.signature, [lowerBound, lowerBound + extent], words, true, type.fields)),
-    );
+    const { runs, signature, fields } = type;
+    const bounds: Bounds = [lowerBound, lowerBound + extent];
+    const words = `resized(${type}, ${lowerBound}, ${extent})`;
+    return Datatype.#make('resized', words, () => ({ runs, signature, bounds, marked: true }), fields);
   }
 
   /** Creates a copy of a datatype (`MPI_Type_dup`): another object that describes the same elements. */
@@ -495,26 +464,17 @@ export class Datatype<V = unknown> {
     return new Datatype<V>(runs, Signature.of(code, 1), [0, TYPE_SIZES[code]], TYPE_NAMES[code], false);
   }
 
+  /** Errors: `ERR_TYPE` (too large). */
+  static #make<V>(call: string, description: string, flatten: () => Flat, fields?: readonly Field[]): Datatype<V> {
+    return sized(call, description, (words) => {
+      const { runs, signature, bounds, marked } = exact(flatten());
+      return new Datatype<V>(runs, signature, bounds, words, marked, fields);
+    });
+  }
+
   /** @internal The base type of this code. */
   static ofCode(code: number): Datatype {
     return NAMED[code];
-  }
-
-  /** `count` blocks of `blockLength` instances, `stride` bytes apart. */
-  static #regular(
-    call: string,
-    type: Datatype,
-    count: number,
-    stride: number,
-    blockLength: number,
-    description: string,
-  ): Datatype {
-    return sized(call, description, (words) => {
-      const runs = type.runs.repeat(blockLength, type.extent).repeat(count, stride);
-      const bounds = spread(spread(type.bounds, blockLength, type.extent), blockLength === 0 ? 0 : count, stride);
-      const instances = count * blockLength;
-      return bounded(new Datatype(runs, type.signature.times(instances), bounds, words, type.marked && instances > 0));
-    });
   }
 
   static #indexed(
@@ -534,7 +494,8 @@ export class Datatype<V = unknown> {
       );
     }
     const words = `${call} of ${lengths.length} blocks of ${type}`;
-    return Datatype.#placed(call, (i) => lengths[i], places, type, inInstances, words);
+    const unit = inInstances ? type.extent : 1;
+    return Datatype.#make(call, words, () => placed(type, (i) => lengths[i], places, unit));
   }
 
   static #indexedBlock(
@@ -546,40 +507,8 @@ export class Datatype<V = unknown> {
   ): Datatype {
     const places = integersOf(call, 'displacements', displacements);
     const words = `${call} of ${places.length} × ${blockLength} ${type}`;
-    return Datatype.#placed(call, () => blockLength, places, type, inInstances, words);
-  }
-
-  /** Blocks of `lengthOf(i)` instances at `places[i]`. */
-  static #placed(
-    call: string,
-    lengthOf: (block: number) => number,
-    places: readonly number[],
-    type: Datatype,
-    inInstances: boolean,
-    description: string,
-  ): Datatype {
-    return sized(call, description, (words) => {
-      const unit = inInstances ? type.extent : 1;
-      const pieces: [Runs, number][] = [];
-      let bounds: readonly [number, number] | undefined;
-      let instances = 0;
-      let block: Runs = Runs.none;
-      let blockLength = 0;
-      for (const [i, place] of places.entries()) {
-        const length = lengthOf(i);
-        if (length === 0) continue;
-        if (length !== blockLength) block = type.runs.repeat(length, type.extent);
-        blockLength = length;
-        const offset = place * unit;
-        if (!Number.isSafeInteger(offset)) throw new TooLarge('a displacement exceeds 2^53 − 1 bytes');
-        pieces.push([block, offset]);
-        bounds = united(bounds, spread(type.bounds, length, type.extent), offset);
-        instances += length;
-      }
-      const signature = type.signature.times(instances);
-      const marked = type.marked && instances > 0;
-      return bounded(new Datatype(Runs.joined(pieces), signature, bounds ?? [0, 0], words, marked));
-    });
+    const unit = inInstances ? type.extent : 1;
+    return Datatype.#make(call, words, () => placed(type, () => blockLength, places, unit));
   }
 
   static #record(given: Fields): Datatype {
@@ -587,61 +516,8 @@ export class Datatype<V = unknown> {
     const types = fields.map(({ type }) => type as Datatype);
     const words = `struct { ${fields.map(({ name, type }) => `${name}: ${type}`).join(', ')} }`;
     const places = fields.map(({ offset }) => offset);
-    return Datatype.#struct(new Array<number>(types.length).fill(1), places, types, words, fields);
-  }
-
-  static #struct(
-    lengths: readonly number[],
-    places: readonly number[],
-    types: readonly Datatype[],
-    description: string,
-    fields?: readonly Field[],
-  ): Datatype {
-    return sized('struct', description, (words) => {
-      const pieces: [Runs, number][] = [];
-      const signatures: Signature[] = [];
-      let bounds: readonly [number, number] | undefined;
-      let alignment = 1;
-      // A record is as a C compiler makes it: there, all fields are within.
-      const marked = fields === undefined && types.some((type, i) => type.marked && lengths[i] > 0);
-      for (const [i, type] of types.entries()) {
-        if (lengths[i] === 0) continue;
-        pieces.push([type.runs.repeat(lengths[i], type.extent), places[i]]);
-        signatures.push(type.signature.times(lengths[i]));
-        if (type.marked || !marked) bounds = united(bounds, spread(type.bounds, lengths[i], type.extent), places[i]);
-        alignment = Math.max(alignment, alignmentOf(type));
-      }
-      const [lower, upper] = bounds ?? [0, 0];
-      const extent = marked ? upper - lower : Math.ceil((upper - lower) / alignment) * alignment;
-      const signature = Signature.joined(signatures);
-      if (signature === undefined) throw new TooLarge('its base types alternate more than 2^20 times');
-      return bounded(new Datatype(Runs.joined(pieces), signature, [lower, lower + extent], words, marked, fields));
-    });
-  }
-
-  /** The blocks `[start, length]` of each dimension, out of arrays of `sizes` instances. */
-  static #arrayPart(
-    call: string,
-    sizes: readonly number[],
-    blocks: readonly (readonly (readonly [start: number, length: number])[])[],
-    type: Datatype,
-    order: Order,
-    description: string,
-  ): Datatype {
-    return sized(call, description, (words) => {
-      let { runs } = type;
-      let stride = type.extent;
-      let instances = 1;
-      for (let i = 0; i < sizes.length; i++) {
-        const d = order === 'C' ? sizes.length - 1 - i : i;
-        const pieces = blocks[d].map(([start, length]) => [runs.repeat(length, stride), start * stride] as const);
-        instances *= blocks[d].reduce((sum, [, length]) => sum + length, 0);
-        runs = Runs.joined(pieces);
-        stride *= sizes[d];
-        if (!Number.isSafeInteger(stride)) throw new TooLarge('the whole array exceeds 2^53 − 1 bytes');
-      }
-      return bounded(new Datatype(runs, type.signature.times(instances), [0, stride], words, true));
-    });
+    const lengths = new Array<number>(types.length).fill(1);
+    return Datatype.#make('struct', words, () => structure(lengths, places, types, true), fields);
   }
 }
 
@@ -678,99 +554,7 @@ function consecutive(bytes: number): Places {
   return { bytes, runs: undefined, count: 1, stride: 0 };
 }
 
-/** @internal What the address of an instance must be a multiple of, as in C: that of its strictest base type. */
-export function alignmentOf(type: Datatype): number {
-  return type.signature.codes.reduce((most, code) => Math.max(most, ALIGNMENTS[code]), 1);
-}
-
-/** Bounds of `count` instances, `stride` bytes apart. */
-function spread(bounds: readonly [number, number], count: number, stride: number): readonly [number, number] {
-  if (count === 0) return [0, 0];
-  const shift = (count - 1) * stride;
-  return [bounds[0] + Math.min(0, shift), bounds[1] + Math.max(0, shift)];
-}
-
-/** Bounds of what has `bounds` and of what lies at `offset` and has `more`. */
-function united(
-  bounds: readonly [number, number] | undefined,
-  more: readonly [number, number],
-  offset: number,
-): readonly [number, number] {
-  const [lower, upper] = [more[0] + offset, more[1] + offset];
-  return bounds === undefined ? [lower, upper] : [Math.min(bounds[0], lower), Math.max(bounds[1], upper)];
-}
-
-/** A datatype whose numbers are all exact. */
-function bounded<T extends Datatype>(type: T): T {
-  const { lb, ub, extent, elements } = type;
-  if ([lb, ub, extent, elements].every(Number.isSafeInteger)) return type;
-  throw new TooLarge('its bounds or its number of elements exceed 2^53 − 1');
-}
-
-/** What `make` gives for the description, which is cut if it is long; too large a datatype is an error in words. */
-function sized<T>(call: string, description: string, make: (words: string) => T): T {
-  const words = description.length > MOST_WORDS ? `${description.slice(0, MOST_WORDS)}…` : description;
-  try {
-    return make(words);
-  } catch (error) {
-    if (!(error instanceof TooLarge)) throw error;
-    throw new RmaError('ERR_TYPE', `Datatype.${call}: ${words} is too large: ${error.message}`);
-  }
-}
-
-/** Whether `value` is an `Int32Array` with memory behind it, of no more entries than a datatype can have. */
-function isInt32Array(value: unknown): value is Int32Array {
-  if (!ArrayBuffer.isView(value) || typeCodeOf(value) !== TypeCode.INT32) return false;
-  const length = lengthOf(value);
-  return length > 0 && length <= MOST_BLOCKS;
-}
-
-/** A copy of a list of integers, which may be any object with a length: its own code may run. */
-function integersOf(call: string, name: string, list: ArrayLike<number>): number[] {
-  if (list === null || typeof list !== 'object') {
-    throw argumentTypeError(`Datatype.${call}: ${name} must be an array of integers, not ${show(list)}`);
-  }
-  const integers = reading(`Datatype.${call}`, name, () => {
-    const { length } = list;
-    if (!Number.isSafeInteger(length) || length < 0 || length > MOST_RUNS) {
-      throw new RangeError(`its length must be 0 … 2^24, not ${show(length)}`);
-    }
-    if (length === 0 && ArrayBuffer.isView(list)) checkBuffer(`Datatype.${call}`, name, list as Int32Array);
-    return Array.from({ length }, (_, i) => list[i]);
-  });
-  for (const integer of integers) checkInteger(call, `each of ${name}`, integer);
-  return integers;
-}
-
-function checkInteger(call: string, name: string, value: number): void {
-  if (Number.isSafeInteger(value)) return;
-  throw argumentTypeError(`Datatype.${call}: ${name} must be an integer, not ${show(value)}`);
-}
-
-function checkLengths(call: string, lengths: readonly number[]): void {
-  for (const length of lengths) checkCount(call, 'each of blockLengths', length);
-}
-
 function checkType(call: string, type: unknown): asserts type is Datatype {
   if (!Datatype.is(type))
     throw argumentTypeError(`Datatype.${call}: type must be a Datatype, not ${show(type)}`, 'ERR_TYPE');
-}
-
-function checkOrder(call: string, order: unknown): void {
-  if (order === 'C' || order === 'F') return;
-  throw argumentTypeError(`Datatype.${call}: order must be 'C' or 'F', not ${show(order)}`);
-}
-
-function checkBlocks(call: string, count: number, blockLength: number, stride: number): void {
-  checkCount(call, 'count', count);
-  checkCount(call, 'blockLength', blockLength);
-  checkInteger(call, 'stride', stride);
-}
-
-function checkCount(call: string, name: string, count: number): void {
-  if (typeof count !== 'number')
-    throw argumentTypeError(`Datatype.${call}: ${name} must be a number, not ${show(count)}`);
-  if (!Number.isSafeInteger(count) || count < 0 || count > 2 ** 31 - 1) {
-    throw argumentRangeError(`Datatype.${call}: ${name} must be 0 … 2^31 − 1, not ${show(count)}`);
-  }
 }

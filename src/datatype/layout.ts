@@ -5,7 +5,8 @@ import { refuseUnknown } from '../options.ts';
 import { ALIGNMENTS, checkBuffer, DATA_SIZES, refuseLost, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
 import { TypeCode } from './codes.ts';
 import { forEachRun, type Places } from './copy.ts';
-import { alignmentOf, Datatype } from './datatype.ts';
+import { Datatype } from './datatype.ts';
+import { alignmentOf } from './flatten.ts';
 import { MOST_BLOCKS, Runs, TooLarge } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
 

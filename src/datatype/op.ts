@@ -1,6 +1,6 @@
 /**
  * MPI's predefined reduction operations (MPI 4.1, section 6.9.2) and those only RMA has (12.3.4): `Op` has a row for
- * each, from which all else follows. What they calculate is in arithmetic.ts; native/accumulate.cc has the same table.
+ * each, from which all else follows. What they calculate is in arithmetic.ts; native/operations.h has the same table.
  */
 
 /** A predefined operation. RMA does not allow user-defined operations (MPI 4.1, 12.3.4). */
@@ -67,7 +67,7 @@ const TRAITS_OF_KIND: Readonly<Record<OpKind, number>> = {
 };
 
 /**
- * @param code the same in native/accumulate.cc; less than 15, which stands for no operation (collective-signature.ts)
+ * @param code the same in native/operations.h; less than 15, which stands for no operation (collective-signature.ts)
  */
 function made<K extends OpKind>(name: string, code: number, kind: K, changes: 0 | typeof CHANGES = CHANGES): Op<K> {
   return new PredefinedOp(name, code, TRAITS_OF_KIND[kind] | changes) as Op<K>;

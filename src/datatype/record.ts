@@ -1,7 +1,8 @@
 /** Records: the fields of `Datatype.struct({ name: type, … })`, and objects that read and write them in memory. */
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
-import { ALIGNMENTS, arrayOf, PAIR_PARTS, type TypedArray } from './base.ts';
+import { arrayOf, PAIR_PARTS, type TypedArray } from './base.ts';
 import { TypeCode } from './codes.ts';
+import { alignmentOf } from './flatten.ts';
 import type { Runs } from './runs.ts';
 import { readScalar, type Scalar, writeScalar } from './scalars.ts';
 import type { Signature } from './signature.ts';
@@ -49,7 +50,7 @@ export function fieldsOf(given: object, checkType: (call: string, type: unknown)
       );
     }
     checkType('struct', type);
-    const alignment = type.signature.codes.reduce((most, code) => Math.max(most, ALIGNMENTS[code]), 1);
+    const alignment = alignmentOf(type);
     const offset = Math.ceil(end / alignment) * alignment;
     end = offset + type.extent;
     return { name, type, offset };

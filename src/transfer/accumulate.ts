@@ -118,8 +118,7 @@ export function accumulateElements(
   const sink = result === undefined ? undefined : placeOf(result);
   for (let i = 0; i < elements; i++) {
     const place = at + targets[i];
-    if (type > TypeCode.BYTE) updatePair(part, place, type, op, source, sources[i], sink, sinks[i], stripes);
-    else if (isUnderStripes(type)) updateBits(part, place, type, op, source, sources[i], sink, sinks[i], stripes);
+    if (isUnderStripes(type)) updateHeld(part, place, type, op, source, sources[i], sink, sinks[i], stripes);
     else updateWhole(part, place, type, op, source, sources[i], sink, sinks[i]);
   }
 }
@@ -261,10 +260,10 @@ function updateWhole(
 }
 
 /**
- * A floating-point number. What is only moved is moved as bits; it becomes a number where there is something to
- * calculate.
+ * A floating-point number or a pair, under its stripe. What is only moved is moved as bits; it becomes a number where
+ * there is something to calculate.
  */
-function updateBits(
+function updateHeld(
   part: RemotePart,
   at: number,
   type: number,
@@ -276,10 +275,13 @@ function updateBits(
   stripes: Stripes,
 ): void {
   const { place } = part;
+  const isPair = type > TypeCode.BYTE;
+  const copy = isPair ? copyPair : copyScalar;
   const stripe = stripes.acquire(at - part.skew);
-  if (result !== undefined) copyScalar(result, into, place, at, type);
-  if (op === OpCode.REPLACE) copyScalar(place, at, origin, from, type);
-  else if (changesTarget(op)) {
+  if (result !== undefined) copy(result, into, place, at, type);
+  if (op === OpCode.REPLACE || (isPair && changesTarget(op) && wins(op, type, place, at, origin, from))) {
+    copy(place, at, origin, from, type);
+  } else if (!isPair && changesTarget(op)) {
     const view = part.view(type) as Float64Array;
     const index = at / DATA_SIZES[type];
     view[index] = combineNumber(op, view[index], readScalar(origin, type, from) as number);
@@ -307,33 +309,17 @@ export function updateDouble(
   return before;
 }
 
-function updatePair(
-  part: RemotePart,
-  at: number,
-  type: number,
-  op: number,
-  origin: Place,
-  from: number,
-  result: Place | undefined,
-  into: number,
-  stripes: Stripes,
-): void {
-  const { place } = part;
-  const stripe = stripes.acquire(at - part.skew);
-  if (result !== undefined) copyPair(result, into, place, at, type);
-  if (changesTarget(op) && replaces(op, type, place, at, origin, from)) copyPair(place, at, origin, from, type);
-  stripes.release(stripe);
-}
-
 function copyPair(to: Place, toAt: number, from: Place, fromAt: number, type: number): void {
   const [valueType, indexAt] = PAIR_PARTS[type];
   copyScalar(to, toAt, from, fromAt, valueType);
   copyScalar(to, toAt + indexAt, from, fromAt + indexAt, TypeCode.INT32);
 }
 
-/** Whether the pair that comes takes the place of the one that is there. A NaN wins, the one that is there first. */
-function replaces(op: number, type: number, target: Place, at: number, origin: Place, from: number): boolean {
-  if (op === OpCode.REPLACE) return true;
+/**
+ * Whether `MINLOC` or `MAXLOC` takes the pair that comes, not the one that is there. A NaN wins, the one that is there
+ * first.
+ */
+function wins(op: number, type: number, target: Place, at: number, origin: Place, from: number): boolean {
   const [valueType, indexAt] = PAIR_PARTS[type];
   const there = readScalar(target, valueType, at);
   const comes = readScalar(origin, valueType, from);

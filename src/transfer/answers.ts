@@ -4,6 +4,7 @@
  */
 import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
+import type { QueuePair } from '../verbs/queue-pair.ts';
 
 /** Requests with a result that can be outstanding. */
 const SLOTS = 1024;
@@ -41,9 +42,9 @@ export class Answers {
     return slot;
   }
 
-  /** The device's address of a slot. */
-  addressOf(slot: number): number {
-    return this.region.address + 8 * slot;
+  /** The request that is being built reads from a slot, or its result comes there. */
+  setSge(qp: QueuePair, slot: number, bytes = 8): void {
+    qp.wrSetSge(this.region.lkey, this.region.address + 8 * slot, bytes);
   }
 
   /** The request of a slot is complete. */

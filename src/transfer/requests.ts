@@ -5,93 +5,44 @@
  * A put is an RDMA write for each run of bytes, within a fence epoch one with immediate, which raises a completion at
  * the target (arrivals.ts; dissertation §6.3.3). Short runs go inline; for longer ones, and for gets, the origin's
  * memory is registered, and the registration kept for the next time (registrations.ts). At most `DEPTH` requests are
- * outstanding to a target; what comes on top waits here, so that put and get never wait (the program limits their
- * number by `flush`: each takes some 200 bytes). Nor do they fail with a connection: what is lost is said by what waits
- * for it, each time.
+ * outstanding to a target; what comes on top waits (outstanding.ts), so that put and get never wait (the program limits
+ * their number by `flush`: each takes some 200 bytes). Nor do they fail with a connection: what is lost is said by what
+ * waits for it, each time.
  *
  * Atomics (and reads whose result the library itself needs) leave what was there in a word (answers.ts) and call back.
  * What takes several requests, one after the other, is a task (request-tasks.ts).
  *
  * A put or get of consecutive bytes has a way of its own that allocates nothing: `putPlain`, `getPlain`. Whatever else
- * is posted takes the one way through `#post`.
+ * is posted takes the one way through `Outstanding.post`.
  */
-
-import type { ProcessorTime } from '../comm/job.ts';
-import { lostConnection } from '../comm/lost-connection.ts';
 import type { Operation } from '../comm/operation.ts';
 import type { Origins } from '../comm/origins.ts';
 import type { TypedArray } from '../datatype/base.ts';
 import { forEachRun } from '../datatype/copy.ts';
 import { forEachSegment, type Side } from '../datatype/layout.ts';
-import { type LostConnectionError, RmaError } from '../errors.ts';
 import { byteLengthOf, byteOffsetOf } from '../intrinsics.ts';
-import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
+import type { CompletionQueue } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 import type { MemoryRegion, ProtectionDomain } from '../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
-import { type Answer, Answers } from './answers.ts';
+import { ALONE, AnswerWaits } from './answer-waits.ts';
+import type { Answer, Answers } from './answers.ts';
 import { Arrivals, COMPLETED, COUNTED, FINISH, FLAG, SIGNAL, TOLD } from './arrivals.ts';
 import { type Connection, type ConnectionRegistry, Connections, DEPTH } from './connections.ts';
+import { type Extent, Flush, Flushes } from './flushes.ts';
+import { Outstanding, type RequestTrace } from './outstanding.ts';
 import type { Regions } from './regions.ts';
-import { Registrations } from './registrations.ts';
-import { GRACE_MS, type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
+import type { Registrations } from './registrations.ts';
+import { type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import { type Left, type Scratch, Scratches } from './scratch.ts';
 
-/** Completions that are fetched by one poll. */
-const POLLED = 64;
-/**
- * In a call that waits for answers by itself: looks between two looks at the clock, and milliseconds between two looks
- * at the ranks.
- */
-const LOOKS = 64;
-const INSPECT_MS = 100;
 /** Flushes that are complete at once before the notifications are looked at, too: peers wait for their receives. */
 const FLUSHES = 16;
-
-/** Identities of requests: a rank's number, or from here on that of an answer's slot. */
-const FIRST_SLOT = 2 ** 20;
 
 const ignore = (): void => {};
 
 function* until(left: Left): Generator<void, void> {
   while (left.count > 0) yield;
-}
-
-/**
- * How far operations are complete when a flush is: at this rank; also in the targets' memory; or so that each target
- * finds in memory what was put there before the notification that is sent to it next.
- */
-type Extent = 'here' | 'in memory' | 'notified';
-
-/**
- * Complete when nothing is outstanding to `rank`, or, without it, to any rank: then it is complete at the targets too.
- */
-class Flush implements Operation {
-  readonly #requests: RequestTransfer;
-  readonly #rank: number | undefined;
-  readonly #extent: Extent;
-
-  constructor(requests: RequestTransfer, rank: number | undefined, extent: Extent) {
-    this.#requests = requests;
-    this.#rank = rank;
-    this.#extent = extent;
-  }
-
-  advance(): boolean {
-    return this.#requests.tryFlush(this.#rank, this.#extent);
-  }
-
-  describe(): string {
-    return `flush of ${this.#requests.pending} outstanding requests`;
-  }
-
-  abandon(): void {
-    this.#requests.endHolding();
-  }
-
-  isPolling(): boolean {
-    return this.#requests.hasTasks;
-  }
 }
 
 /** Where an atomic takes place: 64 bits at an address of a rank's region. */
@@ -101,62 +52,23 @@ export interface RemoteWord {
   readonly address: number;
 }
 
-/** What a call that waits for answers by itself looks at. */
-export interface Patience {
-  /** Milliseconds of the clock that waits go by. */
-  now(): number;
-  findFailure(): RmaError | undefined;
-  /** Milliseconds after which it gives up. */
-  readonly timeout: number;
-  /** Where time is virtual. */
-  readonly processor?: ProcessorTime | undefined;
-}
-
-const ALONE: Patience = {
-  now: () => performance.now(),
-  findFailure: () => undefined,
-  timeout: Number.POSITIVE_INFINITY,
-};
-
-/**
- * Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting.
- * Ranks are the window's.
- */
-export interface RequestTrace {
-  posted(rank: number): void;
-  completed(rank: number): void;
-}
-
 export class RequestTransfer {
-  readonly #pd: ProtectionDomain;
   readonly #context: Context;
   readonly #sendCq: CompletionQueue;
-  readonly #arrivals: Arrivals;
+  /** Notifications that have come from the other ranks, and signals that came by another way. */
+  readonly arrivals: Arrivals;
   readonly #connections: Connections;
+  readonly #outstanding: Outstanding;
   readonly #registrations: Registrations;
-  /** Made with the first request that has a result. */
-  #answers: Answers | undefined;
-  readonly #tasks: RequestTasks;
+  readonly #tasks = new RequestTasks();
+  readonly #flushes: Flushes;
+  readonly #waits: AnswerWaits;
+  readonly #scratches: Scratches;
   #regions: Regions | undefined;
-  /** Requests that wait for room, to all ranks together. */
-  #waiting = 0;
-  /** Requests outstanding to all together: the completion queue has room for so many. */
-  #inFlight = 0;
-  /** Set once: nothing is sent any more, and every wait fails. */
-  #lost: LostConnectionError | undefined;
   /** Whether puts of fence epochs are notified. */
   readonly #notifies: boolean;
   readonly #size: number;
-  #flushes = 0;
-  /** Steps that nobody waits for any more, and that had not come to their end soon. */
-  readonly #unsettled = new Set<Generator<void, unknown>>();
-  #settling = false;
-  readonly #scratches: Scratches;
-  /** Whether puts that are complete may not be in the target's memory yet (`Connection.unplaced`). */
-  readonly #confirms: boolean;
-  readonly #job: Patience;
-  #closed = false;
-  readonly #trace: RequestTrace | undefined;
+  #flushed = 0;
 
   /**
    * @param notifies puts of fence epochs are writes with immediate
@@ -172,19 +84,18 @@ export class RequestTransfer {
     trace?: RequestTrace,
     job = ALONE,
   ) {
-    this.#trace = trace;
-    this.#job = job;
     this.#context = context;
-    this.#pd = pd;
     this.#size = size;
     this.#notifies = notifies;
     this.#sendCq = context.createCq(Math.min(DEPTH * size, context.device.maxCqe));
-    this.#arrivals = new Arrivals(context, pd);
-    this.#connections = new Connections(context, pd, this.#sendCq, this.#arrivals.cq, this.#arrivals.srq);
+    this.arrivals = new Arrivals(context, pd);
+    this.#connections = new Connections(context, pd, this.#sendCq, this.arrivals.cq, this.arrivals.srq);
     this.#scratches = new Scratches(context, pd);
-    this.#registrations = new Registrations(origins, () => this.#inFlight === 0);
-    this.#tasks = new RequestTasks();
-    this.#confirms = !context.capabilities.completionImpliesPlacement;
+    this.#outstanding = new Outstanding(context, pd, this.#sendCq, this.#connections, origins, trace, job.processor);
+    this.#registrations = this.#outstanding.registrations;
+    const confirms = !context.capabilities.completionImpliesPlacement;
+    this.#flushes = new Flushes(this.#connections, this.#outstanding, this.#tasks, confirms);
+    this.#waits = new AnswerWaits(this.#outstanding, job);
   }
 
   /** The number of the queue pair that rank `rank` connects to; it is made, if there is none. */
@@ -197,7 +108,7 @@ export class RequestTransfer {
     this.#regions = regions;
     this.#connections.connect(members, numbers);
     this.#sendCq.reqNotify();
-    this.#arrivals.cq.reqNotify();
+    this.arrivals.cq.reqNotify();
   }
 
   /** Connects to each rank when something is first sent to it. All must wait for each other after this. */
@@ -233,8 +144,8 @@ export class RequestTransfer {
         if (bytes <= maxInlineData) qp.wrSetInlineData(origin, source, bytes);
         else this.#setSge(qp, origin, source, bytes);
       };
-      if (!fenced) this.#noteUnplaced(connection, rkey, address + at + target);
-      this.#post(rank, build, bytes <= maxInlineData ? undefined : origin.buffer, notify);
+      if (!fenced) this.#flushes.noteUnplaced(connection, rkey, address + at + target);
+      this.#outstanding.post(rank, build, bytes <= maxInlineData ? undefined : origin.buffer, notify);
     });
   }
 
@@ -247,7 +158,7 @@ export class RequestTransfer {
         qp.wrRdmaRead(rank, SendFlag.SIGNALED, rkey, address + at + target);
         this.#setSge(qp, origin, sink, bytes);
       };
-      this.#post(rank, build, origin.buffer);
+      this.#outstanding.post(rank, build, origin.buffer);
     });
   }
 
@@ -258,7 +169,7 @@ export class RequestTransfer {
   putPlain(origin: TypedArray, rank: number, at: number, fenced: boolean): boolean {
     const bytes = byteLengthOf(origin);
     const connection = this.#connections.to(rank);
-    if (bytes > this.#context.device.maxMsgSize || !this.#mayPost(connection)) return false;
+    if (bytes > this.#context.device.maxMsgSize || !this.#outstanding.mayPost(connection)) return false;
     const { rkey, address } = this.#regions!.of(rank);
     const notify = fenced && this.#notifies;
     const qp = connection.queuePair ?? this.#connections.queuePairTo(rank);
@@ -273,9 +184,9 @@ export class RequestTransfer {
     if (region === undefined) qp.wrSetInlineData(buffer, byteOffsetOf(origin), bytes);
     else qp.wrSetSge(region.lkey, region.address + byteOffsetOf(origin), bytes);
     qp.wrComplete();
-    this.#notePosted(connection);
+    this.#outstanding.notePosted(connection);
     if (fenced) connection.fenced = true;
-    else this.#noteUnplaced(connection, rkey, address + at);
+    else this.#flushes.noteUnplaced(connection, rkey, address + at);
     if (notify) connection.sent++;
     return true;
   }
@@ -284,7 +195,7 @@ export class RequestTransfer {
   getPlain(origin: TypedArray, rank: number, at: number): boolean {
     const bytes = byteLengthOf(origin);
     const connection = this.#connections.to(rank);
-    if (bytes > this.#context.device.maxMsgSize || !this.#mayPost(connection)) return false;
+    if (bytes > this.#context.device.maxMsgSize || !this.#outstanding.mayPost(connection)) return false;
     const { rkey, address } = this.#regions!.of(rank);
     this.#registrations.remember(origin);
     const region = this.#registrations.regionOfLast();
@@ -295,31 +206,17 @@ export class RequestTransfer {
     qp.wrRdmaRead(rank, SendFlag.SIGNALED, rkey, address + at);
     qp.wrSetSge(region.lkey, region.address + byteOffsetOf(origin), bytes);
     qp.wrComplete();
-    this.#notePosted(connection);
+    this.#outstanding.notePosted(connection);
     return true;
-  }
-
-  #notePosted(connection: Connection): void {
-    connection.issued++;
-    connection.outstanding++;
-    this.#inFlight++;
-    this.#trace?.posted(connection.rank);
-  }
-
-  /** A put of at least one byte was begun, and no notification follows it. */
-  #noteUnplaced(connection: Connection, rkey: number, address: number): void {
-    if (this.#confirms) connection.unplaced = { rkey, address };
-  }
-
-  #mayPost(connection: Connection): boolean {
-    return this.#lost === undefined && connection.backlog.length === 0 && this.#hasRoom(connection);
   }
 
   /** Adds to the word, modulo 2^64. @param again as of `compareSwap` */
   fetchAdd({ rank, rkey, address }: RemoteWord, lo: number, hi: number, answer: Answer = ignore, again = false): void {
-    this.#ask(rank, answer, again, (qp, id) =>
-      qp.wrAtomicFetchAdd(id, SendFlag.SIGNALED, rkey, address, lo >>> 0, hi >>> 0),
-    );
+    const build = (qp: QueuePair, id: number, answers: Answers, slot: number): void => {
+      qp.wrAtomicFetchAdd(id, SendFlag.SIGNALED, rkey, address, lo >>> 0, hi >>> 0);
+      answers.setSge(qp, slot);
+    };
+    this.#outstanding.ask(rank, answer, build, again);
   }
 
   /**
@@ -335,18 +232,12 @@ export class RequestTransfer {
     answer: Answer,
     again = false,
   ): void {
-    this.#ask(rank, answer, again, (qp, id) =>
-      qp.wrAtomicCmpSwp(
-        id,
-        SendFlag.SIGNALED,
-        rkey,
-        address,
-        compareLo >>> 0,
-        compareHi >>> 0,
-        swapLo >>> 0,
-        swapHi >>> 0,
-      ),
-    );
+    const build = (qp: QueuePair, id: number, answers: Answers, slot: number): void => {
+      const [lo, hi, newLo, newHi] = [compareLo >>> 0, compareHi >>> 0, swapLo >>> 0, swapHi >>> 0];
+      qp.wrAtomicCmpSwp(id, SendFlag.SIGNALED, rkey, address, lo, hi, newLo, newHi);
+      answers.setSge(qp, slot);
+    };
+    this.#outstanding.ask(rank, answer, build, again);
   }
 
   /** Memory for the results of reads and the sources of writes. */
@@ -368,7 +259,7 @@ export class RequestTransfer {
     left: Left = { count: 0 },
   ): Generator<void, void> {
     this.#inMessages(place, bytes, (offset, length) => {
-      this.#track(rank, left, (qp, id) => {
+      this.#outstanding.track(rank, left, (qp, id) => {
         qp.wrRdmaRead(id, SendFlag.SIGNALED, rkey, address + at + offset);
         qp.wrSetSge(lkey, here + offset, length);
       });
@@ -391,7 +282,7 @@ export class RequestTransfer {
   ): Generator<void, void> {
     forEachRun(to, (start, bytes) => {
       this.#inMessages(place + start, bytes, (offset, length) => {
-        this.#track(rank, left, (qp, id) => {
+        this.#outstanding.track(rank, left, (qp, id) => {
           qp.wrRdmaWrite(id, SendFlag.SIGNALED, rkey, address + at + offset);
           qp.wrSetSge(lkey, here + offset, length);
         });
@@ -406,13 +297,11 @@ export class RequestTransfer {
    */
   store({ rank, rkey, address }: RemoteWord, lo: number, hi: number): Generator<void, void> {
     const left = { count: 0 };
-    this.#track(rank, left, (qp, id) => {
-      const answers = this.#answers!;
-      const slot = id - FIRST_SLOT;
+    this.#outstanding.track(rank, left, (qp, id, answers, slot) => {
       answers.words[2 * slot] = lo;
       answers.words[2 * slot + 1] = hi;
       qp.wrRdmaWrite(id, SendFlag.SIGNALED, rkey, address);
-      qp.wrSetSge(answers.region.lkey, answers.addressOf(slot), 8);
+      answers.setSge(qp, slot);
     });
     return until(left);
   }
@@ -436,24 +325,7 @@ export class RequestTransfer {
    * default).
    */
   finish(steps: Generator<void, void>): void {
-    const began = this.#job.now();
-    let inspected = began;
-    for (let looks = 1; !steps.next().done; looks++) {
-      this.#passOn();
-      if (looks % LOOKS !== 0) continue;
-      const now = this.#job.now();
-      if (now - inspected >= INSPECT_MS) {
-        inspected = now;
-        const failure = this.#job.findFailure();
-        if (failure !== undefined) throw failure;
-      }
-      if (now - began >= this.#job.timeout) {
-        throw new RmaError(
-          'ERR_RMA_TIMEOUT',
-          `a call that waits for the answer to a request had none within ${this.#job.timeout} ms; if the other ranks may need longer, raise the timeout`,
-        );
-      }
-    }
+    this.#waits.finish(steps);
   }
 
   /**
@@ -461,44 +333,7 @@ export class RequestTransfer {
    * once if answers come as soon as they do from devices, otherwise in whatever call looks for completions next.
    */
   settle(steps: Generator<void, unknown>): void {
-    this.#unsettled.add(steps);
-    this.#passUntil(() => {
-      this.#runUnsettled();
-      return !this.#unsettled.has(steps);
-    });
-  }
-
-  /** Steps may themselves look for completions, and so come here again. */
-  #runUnsettled(): void {
-    if (this.#settling) return;
-    this.#settling = true;
-    try {
-      for (const steps of this.#unsettled) if (steps.next().done) this.#unsettled.delete(steps);
-    } finally {
-      this.#settling = false;
-    }
-  }
-
-  /**
-   * Takes in answers until `ended` holds; not for longer than `GRACE_MS`. In virtual time the next one always comes, or
-   * an error.
-   */
-  #passUntil(ended: () => boolean): void {
-    try {
-      const until = performance.now() + GRACE_MS;
-      for (let looks = 1; !ended(); looks++) {
-        this.#passOn();
-        if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) return;
-      }
-    } catch {
-      // A rank or a connection is gone: every later wait says so.
-    }
-  }
-
-  #passOn(): void {
-    this.#takeCompletions();
-    this.#postBacklog();
-    this.#job.processor?.letPass();
+    this.#waits.settle(steps);
   }
 
   /**
@@ -516,7 +351,8 @@ export class RequestTransfer {
     const begun = this.#tasks.begun(rank);
     return {
       advance: () => {
-        this.#pollAndRun();
+        this.poll();
+        this.#run(true);
         if (this.#tasks.begun(rank) - this.#tasks.left(rank) < begun) return false;
         return connection.issued - connection.outstanding - connection.backlog.length >= until;
       },
@@ -545,63 +381,33 @@ export class RequestTransfer {
 
   /** One look of a flush. */
   tryFlush(rank: number | undefined, extent: Extent = 'in memory'): boolean {
-    this.#takeCompletions();
-    if (this.#isComplete(rank, extent)) {
-      if (++this.#flushes === FLUSHES) {
-        this.#flushes = 0;
+    this.#outstanding.takeCompletions();
+    if (this.#flushes.isComplete(rank, extent)) {
+      if (++this.#flushed === FLUSHES) {
+        this.#flushed = 0;
         this.#takeNotifications();
       }
       return true;
     }
     this.#takeNotifications();
-    this.#postBacklog();
+    this.#outstanding.postWaiting();
     this.#run(true);
-    return this.#isComplete(rank, extent);
-  }
-
-  #isComplete(rank: number | undefined, extent: Extent): boolean {
-    if (!this.#confirms || extent === 'here') return this.#isIdle(rank);
-    const connections = rank === undefined ? this.#connections.all : [this.#connections.to(rank)];
-    if (extent === 'in memory') for (const connection of connections) this.#confirm(connection);
-    if (!this.#isIdle(rank)) return false;
-    // The targets of all of them are notified behind them.
-    if (extent === 'notified') for (const connection of connections) connection.unplaced = undefined;
-    return true;
-  }
-
-  /** Reads behind puts that may not be in memory when they are complete. */
-  #confirm(connection: Connection): void {
-    const { unplaced, rank } = connection;
-    if (unplaced === undefined) return;
-    connection.unplaced = undefined;
-    this.#post(rank, (qp) => {
-      connection.reading = true;
-      const answers = this.#someAnswers();
-      const slot = answers.slotFor(ignore);
-      qp.wrRdmaRead(FIRST_SLOT + slot, SendFlag.SIGNALED, unplaced.rkey, unplaced.address);
-      qp.wrSetSge(answers.region.lkey, answers.addressOf(slot), 1);
-    });
-  }
-
-  #isIdle(rank: number | undefined): boolean {
-    if (rank === undefined) return this.#inFlight + this.#waiting + this.#tasks.count === 0;
-    return this.#connections.to(rank).outstanding === 0 && this.isPosted(rank);
+    return this.#flushes.isComplete(rank, extent);
   }
 
   /** Whether nothing is outstanding to any other rank, and whatever is to this one has been posted. */
   isIdleBut(rank: number): boolean {
-    const ofAll = this.#inFlight + this.#waiting + this.#tasks.count;
-    return ofAll === this.#connections.to(rank).outstanding && this.isPosted(rank);
+    return this.#flushes.isIdleBut(rank);
   }
 
   /** Whether all that was begun to a rank has been posted. */
   isPosted(rank: number): boolean {
-    return this.#connections.to(rank).backlog.length === 0 && this.#tasks.left(rank) === 0;
+    return this.#flushes.isPosted(rank);
   }
 
   /** Requests that are not complete. */
   get pending(): number {
-    return this.#inFlight;
+    return this.#outstanding.posted;
   }
 
   get hasTasks(): boolean {
@@ -629,7 +435,7 @@ export class RequestTransfer {
    */
   #notify(rank: number, immediate: number, behindReads: boolean): void {
     const { rkey, address } = this.#regions!.of(rank);
-    this.#post(rank, (qp) => {
+    this.#outstanding.post(rank, (qp) => {
       const fence = behindReads && this.#connections.to(rank).reading ? SendFlag.FENCE : 0;
       qp.wrRdmaWriteImm(rank, SendFlag.SIGNALED | fence, rkey, address, immediate);
     });
@@ -637,7 +443,7 @@ export class RequestTransfer {
 
   /** How many ranks have told `what` since the window was made. */
   told(what: number): number {
-    return this.#arrivals.told[what];
+    return this.arrivals.told[what];
   }
 
   /**
@@ -664,7 +470,7 @@ export class RequestTransfer {
   }
 
   #finish(rank: number): void {
-    this.#post(rank, (qp) => qp.wrSendImm(rank, SendFlag.SIGNALED, FINISH));
+    this.#outstanding.post(rank, (qp) => qp.wrSendImm(rank, SendFlag.SIGNALED, FINISH));
   }
 
   /**
@@ -687,12 +493,12 @@ export class RequestTransfer {
 
   /** Notifications that have arrived since the window was made. */
   get received(): number {
-    return this.#arrivals.received;
+    return this.arrivals.received;
   }
 
   /** Finish messages that have arrived since the window was made. */
   get finished(): number {
-    return this.#arrivals.finished;
+    return this.arrivals.finished;
   }
 
   /** Flags of fences that have come from a rank since the window was made. */
@@ -705,76 +511,23 @@ export class RequestTransfer {
     return this.#connections.to(rank).completed;
   }
 
-  /** How often the watermark made it post more receives. */
-  get refills(): number {
-    return this.#arrivals.refills;
-  }
-
-  /** How often a notification has found no receive, where the provider counts that. */
-  get refused(): number | undefined {
-    return this.#arrivals.srq.refused;
-  }
-
-  /** A signal that came by another way. */
-  addSignal(): void {
-    this.#arrivals.signals++;
-  }
-
-  /** Signals that have arrived since the window was made. */
-  get signals(): number {
-    return this.#arrivals.signals;
-  }
-
   /** Takes in completions and notifications, and posts what waited for room. */
   poll(): void {
-    this.#takeCompletions();
+    this.#outstanding.takeCompletions();
     this.#takeNotifications();
-    this.#postBacklog();
+    this.#outstanding.postWaiting();
     this.#run(false);
   }
 
   /** The same without the notifications: a wait that goes on looks for those too. */
   pollCompletions(): void {
-    this.#takeCompletions();
-    this.#postBacklog();
+    this.#outstanding.takeCompletions();
+    this.#outstanding.postWaiting();
   }
 
-  #postBacklog(): void {
-    if (this.#registrations.draining && this.#inFlight === 0) this.#registrations.drained();
-    if (this.#waiting === 0) return;
-    for (const connection of this.#connections.all) if (!this.#postWaiting(connection)) return;
-  }
-
-  /** @returns false if nothing more can be posted to any rank now */
-  #postWaiting(connection: Connection): boolean {
-    const { backlog } = connection;
-    while (backlog.length > 0 && this.#hasRoom(connection)) {
-      const { build, origin, counted } = backlog.first!;
-      let registered = false;
-      try {
-        registered = this.#registrations.register(origin);
-      } catch (error) {
-        backlog.shift();
-        this.#waiting--;
-        connection.issued--;
-        throw error;
-      }
-      if (!registered) return false;
-      backlog.shift();
-      this.#waiting--;
-      this.#send(connection, build, counted);
-    }
-    return true;
-  }
-
-  /** The same in a wait for this rank's requests. */
-  #pollAndRun(): void {
-    this.poll();
-    this.#run(true);
-  }
-
+  /** @param waiting this rank waits for its requests */
   #run(waiting: boolean): void {
-    if (this.#unsettled.size > 0) this.#runUnsettled();
+    this.#waits.runUnsettled();
     this.#tasks.run(waiting);
   }
 
@@ -783,77 +536,28 @@ export class RequestTransfer {
    */
   endHolding(): void {
     if (!this.#tasks.leave()) return;
-    this.#passUntil(() => {
+    this.#waits.passUntil(() => {
       this.#tasks.run(false);
       return !this.#tasks.areLeaving;
     });
   }
 
-  #hasRoom({ outstanding }: Connection): boolean {
-    return (
-      outstanding < DEPTH &&
-      this.#inFlight < this.#sendCq.capacity &&
-      this.#answers?.hasRoom !== false &&
-      !this.#registrations.draining
-    );
-  }
-
   close(): void {
-    this.#connections.close();
-    this.#closed = true;
+    this.#outstanding.stop();
     this.#tasks.close();
     // No device writes to them any more.
     this.#scratches.close();
-    this.#arrivals.srq.destroy();
-    this.#sendCq.destroy();
-    this.#arrivals.cq.destroy();
-    this.#registrations.close();
-    this.#answers?.close();
-  }
-
-  #takeCompletions(): void {
-    this.#collect();
-    if (this.#lost !== undefined) throw this.#lost;
-  }
-
-  /** All that has completed, well or not. */
-  #collect(): void {
-    for (;;) {
-      const n = this.#sendCq.poll(POLLED);
-      const { status, qpNum, wrId } = this.#sendCq.wc;
-      for (let i = 0; i < n; i++) {
-        const id = wrId[i];
-        const connection = id < FIRST_SLOT ? this.#connections.to(id) : this.#connections.numbered(qpNum[i]);
-        if (--connection.outstanding === 0) connection.reading = false;
-        this.#inFlight--;
-        if (status[i] !== WcStatus.SUCCESS) this.#lose(connection, status[i], 'a request');
-        else {
-          this.#trace?.completed(connection.rank);
-          if (id >= FIRST_SLOT) this.#answers!.arrived(id - FIRST_SLOT);
-        }
-      }
-      // Fewer than asked for: most likely there are no more. If there are, asking for a notification says so.
-      if (n < POLLED) break;
-    }
-    this.#sendCq.reqNotify();
-  }
-
-  /** A queue pair carries nothing after an error, and the window is of no use without it. */
-  #lose({ rank }: Connection, status: number, what: string): void {
-    this.#lost ??= lostConnection(this.#context, this.#connections.memberOf(rank), status, what);
+    this.arrivals.srq.destroy();
+    this.arrivals.cq.destroy();
+    this.#outstanding.close();
   }
 
   readonly #loseNotification = (connection: Connection, status: number): void =>
-    this.#lose(connection, status, 'a notification');
+    this.#outstanding.lose(connection, status, 'a notification');
 
   #takeNotifications(): void {
-    this.#arrivals.take(this.#connections, this.#loseNotification);
-    if (this.#lost !== undefined) throw this.#lost;
-  }
-
-  #someAnswers(): Answers {
-    this.#answers ??= new Answers(this.#context, this.#pd);
-    return this.#answers;
+    this.arrivals.take(this.#connections, this.#loseNotification);
+    this.#outstanding.refuseIfLost();
   }
 
   /** Stretches that are consecutive on both sides, in pieces that a message can carry. */
@@ -866,65 +570,6 @@ export class RequestTransfer {
   #inMessages(start: number, bytes: number, body: (offset: number, length: number) => void): void {
     const { maxMsgSize } = this.#context.device;
     for (let done = 0; done < bytes; done += maxMsgSize) body(start + done, Math.min(maxMsgSize, bytes - done));
-  }
-
-  /** Posts a request of which `left` says whether it is complete. */
-  #track(rank: number, left: Left, build: (qp: QueuePair, id: number) => void): void {
-    left.count++;
-    this.#post(rank, (qp) => {
-      this.#connections.to(rank).reading = true;
-      const slot = this.#someAnswers().slotFor(() => {
-        if (--left.count === 0) left.whenNone?.();
-      });
-      build(qp, FIRST_SLOT + slot);
-    });
-  }
-
-  /** Posts a request whose 8 bytes of result come into a slot. */
-  #ask(rank: number, answer: Answer, again: boolean, build: (qp: QueuePair, id: number) => void): void {
-    this.#post(rank, (qp) => {
-      this.#connections.to(rank).reading = true;
-      const answers = this.#someAnswers();
-      const slot = answers.slotFor(answer);
-      if (again) this.#job.processor?.asks();
-      build(qp, FIRST_SLOT + slot);
-      qp.wrSetSge(answers.region.lkey, answers.addressOf(slot), 8);
-    });
-  }
-
-  /** @param origin what must be registered for it, if anything */
-  #post(rank: number, build: (qp: QueuePair) => void, origin?: ArrayBufferLike, counted = false): void {
-    if (this.#closed) return;
-    const connection = this.#connections.to(rank);
-    if (!this.#hasRoom(connection)) this.#collect();
-    const { backlog } = connection;
-    const now = backlog.length === 0 && this.#hasRoom(connection) && this.#registrations.register(origin);
-    connection.issued++;
-    if (now) this.#send(connection, build, counted);
-    else {
-      backlog.push({ build, origin, counted });
-      this.#waiting++;
-    }
-  }
-
-  #send(connection: Connection, build: (qp: QueuePair) => void, counted: boolean): void {
-    // It would complete as flushed.
-    if (this.#lost !== undefined) return;
-    const qp = this.#connections.queuePairTo(connection.rank);
-    qp.wrStart();
-    try {
-      build(qp);
-      qp.wrComplete();
-    } catch (error) {
-      // Nothing was posted, so nothing is to be waited for.
-      qp.wrAbort();
-      connection.issued--;
-      throw error;
-    }
-    connection.outstanding++;
-    this.#inFlight++;
-    if (counted) connection.sent++;
-    this.#trace?.posted(connection.rank);
   }
 
   #setSge(qp: QueuePair, bytes: Uint8Array, offset: number, length: number): void {

@@ -4,7 +4,7 @@
  *
  * Each part of a window has `STRIPES` lock words, in its owner's shared block. An element belongs to the stripe of the
  * 4 KiB in which its first byte is; every accumulate on these types, one element or many, here (`acquire`) or in native
- * code (native/accumulate.cc, the same numbers), holds that stripe while it loads, combines and stores by plain
+ * code (native/stripes.h, the same numbers), holds that stripe while it loads, combines and stores by plain
  * instructions. So bulk is a loop that the compiler makes vector instructions of, and ranks that add to different
  * places of a part rarely meet. Integers stay with the processor's atomic instructions: MPI promises atomicity only
  * among accumulates of one basic type (MPI 4.1, 12.7.1), so the two need not agree.

@@ -14,7 +14,7 @@ import { LockBit } from '../sync/lock/scheme.ts';
 import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
 import { type CallRecord, override, recordCalls } from '../trace/calls.ts';
 import type { Flow, Recorder } from '../trace/recorder.ts';
-import type { RequestTrace } from '../transfer/requests.ts';
+import type { RequestTrace } from '../transfer/outstanding.ts';
 import { Assert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
 import type { Paths } from './path/paths.ts';

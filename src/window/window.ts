@@ -1,11 +1,8 @@
 /**
- * Windows (MPI 4.1, chapter 12): memory that other ranks read and write without its owner's doing.
- *
- * `put`, `get` and the atomic calls have a fast path for what is most frequent (fast-path.ts), and a slow path
- * (slow-path.ts) that handles all the rest and writes the error messages. Synchronization is in active-target.ts and
- * passive-target.ts; what all of them share is which epochs are open (epochs.ts).
+ * Windows (MPI 4.1, chapter 12): memory that other ranks read and write without its owner's doing. Here are the calls
+ * that make windows, ask what they are, and free them; a window inherits those that move data (communication.ts) and
+ * those that open and end epochs (synchronization.ts).
  */
-
 import type { Communicator } from '../comm/communicator.ts';
 import { type Group, Rank } from '../comm/group.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
@@ -17,17 +14,12 @@ import {
   type TypedArrayConstructor,
   typeCodeOf,
 } from '../datatype/base.ts';
-import type { ElementsOf, OpOn, OriginOf, ResultOf, Swappable } from '../datatype/elements.ts';
-import type { FetchLayout, TransferLayout } from '../datatype/layout.ts';
-import { Op } from '../datatype/op.ts';
 import { argumentTypeError, RmaError, show } from '../errors.ts';
-import { tagOf } from '../intrinsics.ts';
 import type { FenceStatistics } from '../sync/fence/scheme.ts';
 import { Lock, type LockStatistics } from '../sync/lock/scheme.ts';
-import { memoryFence } from '../transfer/remote-part.ts';
-import { ActiveTarget } from './active-target.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { Attachments } from './attachments.ts';
+import { WindowCore } from './core.ts';
 import { refuseSync } from './creation/begin.ts';
 import { beginAllocate } from './creation/flavours/allocate.ts';
 import { beginCreateDynamic } from './creation/flavours/dynamic.ts';
@@ -36,23 +28,14 @@ import { beginAllocateShared } from './creation/flavours/shared.ts';
 import { reachable } from './creation/own-memory.ts';
 import type { WindowOptions, WindowParts } from './creation/parts.ts';
 import { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './epoch-objects.ts';
-import { Epochs } from './epochs.ts';
-import {
-  fastAccumulate,
-  fastCompareAndSwap,
-  fastFetchAndOp,
-  fastGet,
-  fastGetAccumulate,
-  fastPut,
-} from './fast-path.ts';
+import type { Epochs } from './epochs.ts';
 import { changeInfo, showInfo, type WindowInfo, type WindowInfoInForce } from './info.ts';
-import { Notifications } from './notifications.ts';
-import { PassiveTarget } from './passive-target.ts';
-import { Paths } from './path/paths.ts';
+import type { PassiveTarget } from './passive-target.ts';
+import type { Paths } from './path/paths.ts';
 import { type ProgressBy, progressOf, type WindowCall } from './progress.ts';
-import { COMPLETE, Request } from './request.ts';
-import { checkSingles, SlowPath } from './slow-path.ts';
-import { tracedSchemes, traceWindow } from './traced.ts';
+import type { SlowPath } from './slow-path.ts';
+import { Synchronization } from './synchronization.ts';
+import { traceWindow } from './traced.ts';
 
 /** `NO_SUCCEED` would open no epoch. */
 const FENCED_ASSERTIONS = Assert.NO_STORE | Assert.NO_PUT | Assert.NO_PRECEDE;
@@ -72,9 +55,6 @@ export interface WindowStatistics {
   readonly refused?: number;
 }
 
-/** A result that no caller has. */
-const NOTHING = new Uint8Array(0);
-
 /**
  * Memory that each rank of a communicator offers to the other ranks, which read, write and update it without a call of
  * its owner (MPI 4.1, chapter 12).
@@ -89,7 +69,7 @@ const NOTHING = new Uint8Array(0);
  * `ERR_RMA_WOULD_DEADLOCK` where ranks are tasks.
  * @typeParam T the typed array of this rank's part
  */
-export class Window<T extends TypedArray = TypedArray> {
+export class Window<T extends TypedArray = TypedArray> extends Synchronization<T> {
   /** The group of the window: the ranks that created it, in the order of their communicator. */
   readonly group: Group;
   /** How the window was created (`MPI_WIN_CREATE_FLAVOR`). */
@@ -106,23 +86,10 @@ export class Window<T extends TypedArray = TypedArray> {
   #parts: WindowParts;
   #epochs: Epochs;
   #paths: Paths;
-  #active: ActiveTarget;
   #passive: PassiveTarget;
   #slowPath: SlowPath;
-  #notifications: Notifications;
   /** Takes the window from the list of what its communicator gives back in the end; says whether it stood there. */
   #cancelRelease: () => boolean;
-  /**
-   * The buffers of the last fetchAndOp, getAccumulate or compareAndSwap, found to be typed arrays of one type that do
-   * not overlap. Programs use the same ones again and again, and asking an array for its buffer costs more than the
-   * operation.
-   */
-  #apartOrigin: TypedArray = NOTHING;
-  #apartCompare: TypedArray = NOTHING;
-  #apartResult: TypedArray = NOTHING;
-  /** The type that all of them have; an array's never changes. */
-  #apartTag = '';
-
   /**
    * Creates a window over zeroed memory that the library allocates. Collective. `length` is the number of elements of
    * this rank's part, and may differ between ranks. MPI 4.1, 12.2.2.
@@ -266,20 +233,18 @@ export class Window<T extends TypedArray = TypedArray> {
   }
 
   private constructor(made: WindowParts) {
-    const parts = tracedSchemes(made);
-    const epochs = new Epochs(parts);
+    const core = new WindowCore(made);
+    super(core);
+    const { parts, epochs, paths, passive, slowPath } = core;
     this.group = epochs.group;
     this.flavor = parts.flavor;
     this.dispUnit = parts.dispUnit;
     this.local = (parts.given ?? ownView('local', 'the part', parts.local)) as T;
     this.#parts = parts;
     this.#epochs = epochs;
-    const paths = new Paths(parts, epochs);
     this.#paths = paths;
-    this.#active = new ActiveTarget(parts, epochs, paths);
-    this.#passive = new PassiveTarget(parts, epochs, paths);
-    this.#slowPath = new SlowPath(epochs, paths);
-    this.#notifications = new Notifications(epochs, parts.signals);
+    this.#passive = passive;
+    this.#slowPath = slowPath;
     parts.comm.job.tasks?.locks.add(epochs.locks);
     this.#cancelRelease = parts.comm.onRelease(
       () => {
@@ -436,11 +401,11 @@ export class Window<T extends TypedArray = TypedArray> {
   statistics(): WindowStatistics {
     this.#epochs.checkAlive('statistics');
     const { hints, fence, lockCounts, wire } = this.#parts;
-    const refused = wire?.refused;
+    const refused = wire?.arrivals.srq.refused;
     return {
       fence: { scheme: hints.fence, ...fence.statistics },
       lock: { scheme: hints.lock, ...lockCounts },
-      refills: wire?.refills ?? 0,
+      refills: wire?.arrivals.refills ?? 0,
       ...(refused === undefined ? {} : { refused }),
     };
   }
@@ -453,549 +418,6 @@ export class Window<T extends TypedArray = TypedArray> {
   set name(name: string) {
     if (typeof name !== 'string') throw argumentTypeError(`the name of a window must be a string, not ${show(name)}`);
     this.#epochs.name = name;
-  }
-
-  // ---- communication ------------------------------------------------------------------------------------------------
-
-  /**
-   * Writes `origin` into the part of `target` at displacement `disp`. Returns at once; the operation is complete after
-   * the next synchronization call (fence, unlock, flush). MPI 4.1, 12.3.1.
-   *
-   * Cost: one check, and one store per element, for a few elements of a common type; `memcpy` for many.
-   * Errors: `ERR_WIN`, `ERR_BUFFER`, `ERR_RANK`, `ERR_DISP`, `ERR_TYPE`, `ERR_RMA_SYNC` (no epoch), `ERR_RMA_RANGE`;
-   * nothing is written then.
-   */
-  put<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): void {
-    const epochs = this.#epochs;
-    const t = epochs.known(target);
-    if (t !== undefined && layout === undefined && epochs.allows(t) && fastPut(t, origin, disp)) {
-      epochs.noteStores();
-      return;
-    }
-    this.#slowPath.put(origin, target, disp, layout);
-  }
-
-  /**
-   * Reads from the part of `target` at displacement `disp` into `origin`. Returns at once; `origin` holds the data
-   * after the next synchronization call. MPI 4.1, 12.3.2. Cost and errors: as `put`.
-   */
-  get<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): void {
-    const epochs = this.#epochs;
-    const t = epochs.known(target);
-    if (t !== undefined && layout === undefined && epochs.allows(t) && fastGet(t, origin, disp)) {
-      epochs.noteUse();
-      return;
-    }
-    this.#slowPath.get(origin, target, disp, layout);
-  }
-
-  /**
-   * Combines `origin` with the elements in the part of `target` at displacement `disp`. The update of each element is
-   * atomic with respect to all other accumulate calls on the window. The elements at the target must be aligned to
-   * their size. MPI 4.1, 12.3.4.
-   *
-   * Cost: one atomic instruction per element if the processor has one for `op`, otherwise a compare-and-swap loop; one
-   * native call for many elements.
-   * Errors: as `put`, and `ERR_OP`.
-   */
-  accumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
-    origin: A,
-    target: number,
-    disp: number,
-    op: OpOn<A, L>,
-    layout?: L,
-  ): void {
-    const epochs = this.#epochs;
-    const t = epochs.known(target);
-    if (t !== undefined && layout === undefined && epochs.allows(t) && fastAccumulate(t, origin, disp, op)) {
-      epochs.noteUse();
-      return;
-    }
-    this.#slowPath.accumulate('accumulate', origin, target, disp, op, layout);
-  }
-
-  /**
-   * Combines `origin[0]` with one element of the target and stores the previous value of that element in `result[0]`,
-   * atomically. `origin` and `result` have one element of the same type each. With `Op.NO_OP`, `origin` may be `null`.
-   * MPI 4.1, 12.3.4. Cost and errors: as `accumulate`.
-   */
-  fetchAndOp<A extends ElementsOf<T>>(
-    origin: A | null,
-    result: ResultOf<A, undefined>,
-    target: number,
-    disp: number,
-    op: OpOn<A, undefined>,
-  ): void {
-    const epochs = this.#epochs;
-    const t = epochs.known(target);
-    if (
-      t !== undefined &&
-      epochs.allows(t) &&
-      origin !== null &&
-      result === this.#apartResult &&
-      origin === this.#apartOrigin &&
-      fastFetchAndOp(t, this.#apartTag, origin, result, disp, op)
-    ) {
-      epochs.noteUse();
-      return;
-    }
-    this.#fetchChecked(origin, result, target, disp, op);
-  }
-
-  /**
-   * Replaces one element of the target by `origin[0]` if it equals `compare[0]`, and stores its previous value in
-   * `result[0]`, atomically. Integers and bytes only. MPI 4.1, 12.3.4. Cost: one compare-and-swap. Errors: as
-   * `accumulate`.
-   */
-  compareAndSwap<A extends ElementsOf<T>>(
-    origin: A & Swappable<A>,
-    compare: ResultOf<A, undefined>,
-    result: ResultOf<A, undefined>,
-    target: number,
-    disp: number,
-  ): void {
-    const epochs = this.#epochs;
-    const t = epochs.known(target);
-    if (
-      t !== undefined &&
-      epochs.allows(t) &&
-      result === this.#apartResult &&
-      origin === this.#apartOrigin &&
-      compare === this.#apartCompare &&
-      fastCompareAndSwap(t, this.#apartTag, origin, compare, result, disp)
-    ) {
-      epochs.noteUse();
-      return;
-    }
-    this.#swapChecked(origin, compare, result, target, disp);
-  }
-
-  /**
-   * Accumulates like `accumulate` and stores the previous values of the target's elements in `result`. `result` has as
-   * many elements of the same type and overlaps neither `origin` nor the target; `layout.result` describes where they
-   * go. With `Op.NO_OP`, the call is an atomic get and ignores `origin`, which may be `null`. MPI 4.1, 12.3.4. Cost and
-   * errors: as `accumulate`.
-   */
-  getAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
-    origin: A | null,
-    result: ResultOf<A, L>,
-    target: number,
-    disp: number,
-    op: OpOn<A, L>,
-    layout?: L,
-  ): void {
-    const epochs = this.#epochs;
-    const t = epochs.known(target);
-    if (
-      t !== undefined &&
-      layout === undefined &&
-      epochs.allows(t) &&
-      result === this.#apartResult &&
-      origin === this.#apartOrigin &&
-      fastGetAccumulate(t, this.#apartTag, this.#apartOrigin, result, disp, op)
-    ) {
-      epochs.noteUse();
-      return;
-    }
-    this.#slowPath.getAccumulate('getAccumulate', origin, result, target, disp, op, layout);
-    // They do not overlap, and are of one type: refused otherwise.
-    if (op !== Op.NO_OP && layout === undefined && t !== undefined) this.#remember(origin!, NOTHING, result);
-  }
-
-  // ---- requests and notifications -----------------------------------------------------------------------------------
-
-  /**
-   * Starts a `put` and returns a request that is complete when `origin` may be reused. Requires a passive-target epoch
-   * (MPI 4.1, 12.3.5). Cost and errors: as `put`. If the operations of the window are complete when issued, every call
-   * returns the same request.
-   */
-  rput<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): Request {
-    this.#passive.check('rput', target);
-    const before = this.#epochs.accesses?.calls;
-    this.put<L>(origin, target, disp, layout);
-    return this.#request(target, before);
-  }
-
-  /** Starts a `get` and returns a request that is complete when `origin` holds the data. Otherwise like `rput`. */
-  rget<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): Request {
-    this.#passive.check('rget', target);
-    const before = this.#epochs.accesses?.calls;
-    this.get<L>(origin, target, disp, layout);
-    return this.#request(target, before);
-  }
-
-  /**
-   * Starts an `accumulate` and returns a request that is complete when `origin` may be reused. Otherwise like `rput`.
-   */
-  raccumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
-    origin: A,
-    target: number,
-    disp: number,
-    op: OpOn<A, L>,
-    layout?: L,
-  ): Request {
-    this.#passive.check('raccumulate', target);
-    const before = this.#epochs.accesses?.calls;
-    this.accumulate<A, L>(origin, target, disp, op, layout);
-    return this.#request(target, before);
-  }
-
-  /**
-   * Starts a `getAccumulate` and returns a request that is complete when `result` holds the data. Otherwise like
-   * `rput`.
-   */
-  rgetAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
-    origin: A | null,
-    result: ResultOf<A, L>,
-    target: number,
-    disp: number,
-    op: OpOn<A, L>,
-    layout?: L,
-  ): Request {
-    this.#passive.check('rgetAccumulate', target);
-    const before = this.#epochs.accesses?.calls;
-    this.#slowPath.getAccumulate('rgetAccumulate', origin, result, target, disp, op, layout);
-    return this.#request(target, before);
-  }
-
-  /** @param before how many calls had been noted, where they are */
-  #request(target: number, before: number | undefined): Request {
-    const { completion } = this.#paths;
-    const told = before === undefined || target === Rank.NULL ? undefined : this.#tellLog(target, before);
-    if (completion === undefined || target === Rank.NULL) {
-      this.#epochs.settle('', undefined);
-      return told === undefined ? COMPLETE : new Request(undefined, undefined, told);
-    }
-    return new Request(this.#parts.comm.job.progress, completion.soFar(target), told);
-  }
-
-  /** Tells the log of accesses of a request that was waited for. */
-  #tellLog(target: number, before: number): (remote: boolean) => void {
-    const accesses = this.#epochs.accesses!;
-    const { calls } = accesses;
-    return (remote) => {
-      if (remote) accesses.completedCalls(target, before, calls);
-      else accesses.completedHere(target, [before, calls]);
-    };
-  }
-
-  /**
-   * Performs a `put` and then increments the target's notification count. A rank that has taken the notification
-   * (`waitNotify`) finds in its part the data and everything that this rank put there before. Requires an epoch as
-   * `put` does; the target requires none.
-   *
-   * If puts are requests, it is an RDMA write with immediate. If operations are queued, it leaves with the queue (lock
-   * `two-sided`) or is executed in the closing fence (`deferred`). Cost: as `put`, and one atomic addition at the
-   * target. Errors: as `put`.
-   */
-  putNotify<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): void {
-    this.put<L>(origin, target, disp, layout);
-    if (target === Rank.NULL) return;
-    this.#paths.signal(this.#epochs.target('putNotify', target));
-  }
-
-  /**
-   * Waits until `count` notifications that were not taken before have arrived at this rank, from any origins, and takes
-   * them. Cost: one load once they have arrived.
-   * Errors: `ERR_WIN`, `TypeError`/`RangeError` (count), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (the call takes no
-   * notification then).
-   */
-  waitNotify(count = 1, options?: WaitOptions): Promise<void> {
-    return this.#notifications.wait(count, options);
-  }
-
-  /** Blocks until `count` notifications have arrived; otherwise like `waitNotify`. */
-  waitNotifySync(count = 1, options?: WaitOptions): void {
-    this.#notifications.waitSync(count, options);
-  }
-
-  /**
-   * Takes `count` notifications if that many have arrived, and returns whether it did. Never waits. Errors: as
-   * `waitNotify`, except `ERR_RMA_TIMEOUT`.
-   */
-  testNotify(count = 1): boolean {
-    return this.#notifications.test(count);
-  }
-
-  // ---- fence --------------------------------------------------------------------------------------------------------
-
-  /**
-   * Ends the current epoch and opens the next one, unless `Assert.NO_SUCCEED` is passed. Collective. Afterwards all
-   * operations that any rank issued in the ended epoch are complete, at their origins and targets. MPI 4.1, 12.5.1.
-   *
-   * `Assert.NO_PRECEDE` and `NO_SUCCEED` skip the work that they make unnecessary: a fence with `NO_PRECEDE` waits for
-   * no operations; a fence with `NO_SUCCEED` returns when this rank's part and this rank's operations are complete; a
-   * fence with both does nothing.
-   *
-   * After a timeout or an abort the fence is still in progress: call it again to continue the wait.
-   * Cost: a barrier if operations are complete when issued; otherwise see the fence schemes (docs/guide/schemes.md).
-   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_RMA_SYNC` (an epoch of another kind is open, or another synchronization of
-   * the window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`; `ERR_COLLECTIVE` (other ranks fence or free
-   * another window), if the scheme sends messages.
-   */
-  fence(assert = 0, options?: WaitOptions): Promise<void> {
-    return this.#active.fence(assert, options);
-  }
-
-  /** Blocks until the fence is complete; otherwise like `fence`. */
-  fenceSync(assert = 0, options?: WaitOptions): void {
-    this.#active.fenceSync(assert, options);
-  }
-
-  // ---- start, complete, post, wait ----------------------------------------------------------------------------------
-
-  /**
-   * Opens an access epoch to the members of `group`, and waits until each of them has posted to a group that contains
-   * this rank. MPI 4.1, 12.5.2.
-   *
-   * Cost: one cache line from each target; on a device, one message that is received from each. `Assert.NO_CHECK`
-   * asserts that all members have already posted; it is verified if posts are visible at once, in shared memory.
-   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_GROUP`, `ERR_RMA_SYNC` (an access epoch is open, or another synchronization
-   * of the window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (no epoch is open then, and no post is
-   * consumed).
-   */
-  start(group: Group, assert = 0, options?: WaitOptions): Promise<void> {
-    return this.#active.start(group, assert, options);
-  }
-
-  /** Blocks until all members of `group` have posted; otherwise like `start`. */
-  startSync(group: Group, assert = 0, options?: WaitOptions): void {
-    this.#active.startSync(group, assert, options);
-  }
-
-  /**
-   * Ends the access epoch that `start` opened. All operations issued in it are complete at this rank, and complete at a
-   * target once that target has called `wait`. After a timeout or an abort the call is still in progress: call it
-   * again. MPI 4.1, 12.5.2.
-   *
-   * Cost: one store to each target, and no wait; on a device, one write without data to each target, and a wait until
-   * the requests of this rank are complete.
-   * Errors: `ERR_WIN`, `ERR_RMA_SYNC` (no such epoch is open, or another synchronization of the window is in progress),
-   * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
-   */
-  complete(options?: WaitOptions): Promise<void> {
-    return this.#active.complete(options);
-  }
-
-  /** Blocks until the access epoch has ended; otherwise like `complete`. */
-  completeSync(options?: WaitOptions): void {
-    this.#active.completeSync(options);
-  }
-
-  /**
-   * Opens an exposure epoch: the members of `group`, each of which calls `start` with a group that contains this rank,
-   * may access this rank's part. Never waits. MPI 4.1, 12.5.2.
-   *
-   * Cost: one store to each origin; on a device, one message to each.
-   * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_GROUP`, `ERR_RMA_SYNC` (this rank's part is exposed or locked by this rank,
-   * operations of a fence epoch are not complete, or another synchronization of the window is in progress),
-   * `ERR_RMA_RANK_FAILED`.
-   */
-  async post(group: Group, assert = 0): Promise<void> {
-    this.#active.post(group, assert);
-  }
-
-  /** Opens an exposure epoch, like `post`. Never waits. */
-  postSync(group: Group, assert = 0): void {
-    this.#active.post(group, assert);
-  }
-
-  /**
-   * Ends the exposure epoch that `post` opened: waits until all its origins have called `complete`. Afterwards `local`
-   * holds what they put. After a timeout or an abort the epoch is still open: call `wait` again. MPI 4.1, 12.5.2.
-   *
-   * Cost: one cache line from each origin; on a device, one notification that is received from each. This rank sends
-   * nothing.
-   * Errors: `ERR_WIN`, `ERR_RMA_SYNC` (no such epoch is open, or another `wait` is in progress), `ERR_RMA_RANK_FAILED`,
-   * `ERR_RMA_TIMEOUT`.
-   */
-  wait(options?: WaitOptions): Promise<void> {
-    return this.#active.wait(options);
-  }
-
-  /** Blocks until the exposure epoch has ended; otherwise like `wait`. */
-  waitSync(options?: WaitOptions): void {
-    this.#active.waitSync(options);
-  }
-
-  /**
-   * Ends the exposure epoch if all its origins have called `complete`, and returns whether it has ended. Never waits.
-   * Cost and errors: as `wait`, except `ERR_RMA_TIMEOUT`.
-   */
-  test(): boolean {
-    return this.#active.test();
-  }
-
-  // ---- locks --------------------------------------------------------------------------------------------------------
-
-  /**
-   * Opens a passive-target epoch to `target`. `Lock.EXCLUSIVE` excludes all other locks, `Lock.SHARED` only exclusive
-   * ones. Locks are granted in the order of the requests, unless the hint `lock` selects another scheme. MPI 4.1,
-   * 12.5.3.
-   *
-   * Cost: one compare-and-swap at the target if no rank holds the lock or waits for it, and one additional addition for
-   * an exclusive lock; see the lock schemes (docs/guide/schemes.md).
-   * Errors: `ERR_WIN`, `ERR_LOCKTYPE`, `ERR_RANK`, `ERR_ASSERT`, `ERR_RMA_SYNC` (this rank already holds the lock, is
-   * in an epoch of `start` or `lockAll`, operations of a fence epoch are not complete, this rank exposes the part,
-   * or the window has the hint `no_locks`), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT` (this rank does not hold the lock
-   * then).
-   */
-  lock(target: number, type: Lock, assert = 0, options?: WaitOptions): Promise<void> {
-    return this.#passive.lock(target, type as unknown as number, assert, options);
-  }
-
-  /** Blocks until this rank holds the lock; otherwise like `lock`. */
-  lockSync(target: number, type: Lock, assert = 0, options?: WaitOptions): void {
-    this.#passive.lockSync(target, type as unknown as number, assert, options);
-  }
-
-  /**
-   * Ends the passive-target epoch that `lock` opened. All operations issued to `target` are complete, at this rank and
-   * at the target. After a timeout or an abort this rank still holds the lock: call `unlock` again. MPI 4.1, 12.5.3.
-   *
-   * Cost: one atomic subtraction, two for an exclusive lock; on a device, a `flush` and one atomic whose answer nobody
-   * waits for. See the lock schemes (docs/guide/schemes.md).
-   * Errors: `ERR_WIN`, `ERR_RANK`, `ERR_RMA_SYNC` (this rank does not hold the lock, or another synchronization of the
-   * window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
-   */
-  unlock(target: number, options?: WaitOptions): Promise<void> {
-    return this.#passive.unlock(target, options);
-  }
-
-  /** Blocks until the epoch has ended; otherwise like `unlock`. */
-  unlockSync(target: number, options?: WaitOptions): void {
-    this.#passive.unlockSync(target, options);
-  }
-
-  /**
-   * Opens a passive-target epoch with shared locks to all ranks. While it waits for the lock of one rank it holds none
-   * of the others, so ranks that lock several targets cannot block each other through it. MPI 4.1, 12.5.3.
-   *
-   * Cost: one atomic addition; one compare-and-swap per rank while a rank holds an exclusive lock or waits for one.
-   * Errors: as `lock`.
-   */
-  lockAll(assert = 0, options?: WaitOptions): Promise<void> {
-    return this.#passive.lockAll(assert, options);
-  }
-
-  /** Blocks until this rank holds the locks; otherwise like `lockAll`. */
-  lockAllSync(assert = 0, options?: WaitOptions): void {
-    this.#passive.lockAllSync(assert, options);
-  }
-
-  /**
-   * Ends the epoch that `lockAll` opened. All operations issued in it are complete, at this rank and at the targets.
-   * After a timeout or an abort this rank still holds the locks: call `unlockAll` again. MPI 4.1, 12.5.3.
-   *
-   * Cost: one atomic subtraction, or one per rank if `lockAll` took the lock of each; on a device, a `flushAll` before
-   * it.
-   * Errors: `ERR_WIN`, `ERR_RMA_SYNC` (no such epoch is open, or another synchronization of the window is in progress),
-   * `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
-   */
-  unlockAll(options?: WaitOptions): Promise<void> {
-    return this.#passive.unlockAll(options);
-  }
-
-  /** Blocks until the epoch has ended; otherwise like `unlockAll`. */
-  unlockAllSync(options?: WaitOptions): void {
-    this.#passive.unlockAllSync(options);
-  }
-
-  // ---- flush --------------------------------------------------------------------------------------------------------
-
-  /**
-   * Completes all operations issued to `target` so far, at this rank and at the target. Requires a passive-target
-   * epoch. After a timeout or an abort nothing is lost: call `flush` again. MPI 4.1, 12.5.4.
-   *
-   * Cost: if operations are complete when issued, one fence instruction if there were puts; otherwise the wait for what
-   * is under way to `target`, a round trip at most if the device is idle. Devices whose completions do not say that
-   * data is in place take one more (a read behind the puts).
-   * Errors: `ERR_WIN`, `ERR_RANK`, `ERR_RMA_SYNC` (this rank does not hold the target's lock, or another
-   * synchronization of the window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
-   */
-  flush(target: number, options?: WaitOptions): Promise<void> {
-    return this.#passive.flush('flush', target, options);
-  }
-
-  /** Blocks until the operations to `target` are complete; otherwise like `flush`. */
-  flushSync(target: number, options?: WaitOptions): void {
-    this.#passive.flushSync('flush', target, options);
-  }
-
-  /**
-   * Completes all operations issued to any rank so far, at this rank and at the targets. Requires `lockAll` or at least
-   * one lock. Cost: one fence instruction, or the wait for what is under way to any rank. Errors: as `flush`, except
-   * `ERR_RANK`.
-   */
-  flushAll(options?: WaitOptions): Promise<void> {
-    return this.#passive.flushAll('flushAll', options);
-  }
-
-  /** Blocks until all operations are complete; otherwise like `flushAll`. */
-  flushAllSync(options?: WaitOptions): void {
-    this.#passive.flushAllSync('flushAll', options);
-  }
-
-  /**
-   * Completes all operations issued to `target` so far at this rank only: origins may be reused, and results hold their
-   * data. They may be incomplete at the target. MPI 4.1, 12.5.4. Cost: as `flush`, without the read behind the puts.
-   * Errors: as `flush`.
-   */
-  flushLocal(target: number, options?: WaitOptions): Promise<void> {
-    return this.#passive.flush('flushLocal', target, options);
-  }
-
-  /** Blocks until the operations to `target` are complete at this rank; otherwise like `flushLocal`. */
-  flushLocalSync(target: number, options?: WaitOptions): void {
-    this.#passive.flushSync('flushLocal', target, options);
-  }
-
-  /**
-   * Completes all operations issued to any rank so far at this rank only. Cost: as `flushAll`, without reads behind the
-   * puts. Errors: as `flushAll`.
-   */
-  flushLocalAll(options?: WaitOptions): Promise<void> {
-    return this.#passive.flushAll('flushLocalAll', options);
-  }
-
-  /** Blocks until all operations are complete at this rank; otherwise like `flushLocalAll`. */
-  flushLocalAllSync(options?: WaitOptions): void {
-    this.#passive.flushAllSync('flushLocalAll', options);
-  }
-
-  /**
-   * Synchronizes loads and stores with RMA operations in a passive-target epoch: later loads see what other ranks have
-   * written to this rank's part and completed, and later operations see earlier stores. MPI 4.1, 12.5.4. Cost: one
-   * fence instruction. Errors: `ERR_WIN`, `ERR_RMA_SYNC` (a synchronization of the window is in progress).
-   */
-  sync(): void {
-    this.#epochs.checkUsable('sync');
-    memoryFence();
   }
 
   // ---- epochs as objects --------------------------------------------------------------------------------------------
@@ -1131,32 +553,5 @@ export class Window<T extends TypedArray = TypedArray> {
   /** Frees the window at the end of an `await using` block: see `free`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.free();
-  }
-
-  #fetchChecked(origin: TypedArray | null, result: TypedArray, target: number, disp: number, op: Op): void {
-    this.#epochs.checkUsable('fetchAndOp');
-    if (origin === null && op === Op.NO_OP) checkSingles('fetchAndOp', { result });
-    else {
-      checkSingles('fetchAndOp', { origin: origin as TypedArray, result });
-      this.#remember(origin as TypedArray, NOTHING, result);
-    }
-    this.#slowPath.getAccumulate('fetchAndOp', origin, result, target, disp, op, undefined);
-  }
-
-  #swapChecked(origin: TypedArray, compare: TypedArray, result: TypedArray, target: number, disp: number): void {
-    this.#epochs.checkUsable('compareAndSwap');
-    checkSingles('compareAndSwap', { origin, compare, result });
-    this.#remember(origin, compare, result);
-    this.#slowPath.compareAndSwap(origin, compare, result, target, disp);
-  }
-
-  /** @param compare `NOTHING` where there is none */
-  #remember(origin: TypedArray, compare: TypedArray, result: TypedArray): void {
-    const tag = tagOf(origin);
-    if (tag === undefined || tagOf(result) !== tag || (compare !== NOTHING && tagOf(compare) !== tag)) return;
-    this.#apartTag = tag;
-    this.#apartOrigin = origin;
-    this.#apartCompare = compare;
-    this.#apartResult = result;
   }
 }

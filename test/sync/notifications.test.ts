@@ -48,22 +48,22 @@ describe('receives for notifications', () => {
       events.push(event.type);
     }
     expect(events).toEqual(['SRQ_LIMIT_REACHED']);
-    expect(target.refills).toBe(0);
+    expect(target.arrivals.refills).toBe(0);
     for (let looks = 0; target.received < puts && looks < 1000; looks++) {
       target.poll();
       for (let i = 0; i < 200; i++) origin.poll();
     }
     expect(target.received).toBe(puts);
-    expect(target.refills).toBeGreaterThan(0);
+    expect(target.arrivals.refills).toBeGreaterThan(0);
     // A target that looks in time needs no more.
-    const { refills } = target;
+    const { refills } = target.arrivals;
     for (let i = 0; i < 2000; i++) {
       put();
       origin.poll();
       target.poll();
     }
     expect(target.received).toBe(puts + 2000);
-    expect(target.refills).toBe(refills);
+    expect(target.arrivals.refills).toBe(refills);
     for (const context of contexts) context.close();
   });
 });

@@ -5,9 +5,10 @@
  * timeout; members that await `sleep` are woken by whoever runs meanwhile. Memory is `SharedArrayBuffer`s, as it is
  * between threads.
  */
-import { argumentRangeError, RmaError, show } from '../../errors.ts';
+import { RmaError, show } from '../../errors.ts';
 import type { Parking } from '../../verbs/device.ts';
 import type { Allocation, Attachment, Fabric } from './fabric.ts';
+import { allocateShared } from './shared-buffer.ts';
 
 /** What the members of one local fabric share. */
 interface Shared {
@@ -45,17 +46,7 @@ class LocalFabric implements Fabric {
 
   allocate(byteLength: number): Allocation {
     this.#mustBeOpen('allocate');
-    if (!Number.isInteger(byteLength) || byteLength < 1) {
-      throw argumentRangeError(`allocate: byteLength must be an integer of at least 1, not ${show(byteLength)}`);
-    }
-    let buffer: SharedArrayBuffer;
-    try {
-      buffer = new SharedArrayBuffer(byteLength);
-    } catch (cause) {
-      throw new RmaError('ERR_VERBS', `allocate: cannot allocate ${byteLength} bytes: ${(cause as Error).message}`, {
-        cause,
-      });
-    }
+    const buffer = allocateShared(byteLength);
     const handle = this.#nextHandle++;
     this.#own.set(handle, buffer);
     return { buffer, handle, byteLength };

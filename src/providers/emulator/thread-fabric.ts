@@ -11,10 +11,11 @@
  * queue before it answers.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import { argumentRangeError, RmaError, show } from '../../errors.ts';
+import { RmaError, show } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
 import { BellParking, type BellWaiter, loadRoot, Row, ring, rowOf, storeRoot } from './bells.ts';
 import type { Allocation, Attachment, Fabric } from './fabric.ts';
+import { allocateShared } from './shared-buffer.ts';
 
 /** Longest wait for the broker, in milliseconds: it answers in microseconds unless its thread is blocked. */
 const ANSWER_WITHIN = 10_000;
@@ -174,18 +175,7 @@ class ThreadFabric implements Fabric {
 
   allocate(byteLength: number): Allocation {
     this.#mustBeOpen('allocate');
-    if (!Number.isInteger(byteLength) || byteLength < 1) {
-      throw argumentRangeError(`allocate: byteLength must be an integer of at least 1, not ${show(byteLength)}`);
-    }
-    let buffer: SharedArrayBuffer;
-    try {
-      buffer = new SharedArrayBuffer(byteLength);
-    } catch (cause) {
-      throw new RmaError('ERR_VERBS', `allocate: cannot allocate ${byteLength} bytes: ${(cause as Error).message}`, {
-        cause,
-      });
-    }
-    return this.#share(buffer);
+    return this.#share(allocateShared(byteLength));
   }
 
   adopt(buffer: ArrayBufferLike): Allocation | undefined {

@@ -16,8 +16,8 @@ import { verb } from './verb.ts';
 /** Most completions that one poll fetches. */
 const BATCH = 64;
 /**
- * Words of the polling function (native/rdma.cc, poller): how many it may fetch, how many it has, an errno; then the
- * completions.
+ * Words of the polling function (native/rdma_data_path.cc, poller): how many it may fetch, how many it has, an errno;
+ * then the completions.
  */
 const MAX = 0;
 const GOT = 1;

@@ -29,7 +29,7 @@ const RNR_TIMERS = [
   ...[2.56, 3.84, 5.12, 7.68, 10.24, 15.36, 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52],
 ];
 
-/** Words of the posting function: native/rdma.cc, sender. */
+/** Words of the posting function: native/rdma_data_path.cc, sender. */
 const OWNER = 0;
 const HEAD = 1;
 const COUNT = 2;

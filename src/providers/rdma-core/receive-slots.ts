@@ -3,7 +3,7 @@ import { RmaError } from '../../errors.ts';
 import type { RdmaContext } from '../../native.ts';
 import { checkReceiveEntry, checkReceiveId, type ReceiveSource } from '../core/receives.ts';
 
-/** Words of the posting function: native/rdma.cc, receiver. */
+/** Words of the posting function: native/rdma_data_path.cc, receiver. */
 const OWNER = 0;
 const COUNT = 1;
 const ENTRIES = 2;

@@ -68,11 +68,11 @@ export class SignalsByRequests implements Signals {
   }
 
   raiseOwn(): void {
-    this.#requests.addSignal();
+    this.#requests.arrivals.signals++;
   }
 
   count(): number {
     this.#requests.poll();
-    return this.#requests.signals;
+    return this.#requests.arrivals.signals;
   }
 }

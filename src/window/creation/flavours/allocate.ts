@@ -1,5 +1,6 @@
 /** `Window.allocate`: each rank's part is memory from the library, registered for the window. */
-import { type Communicator, checkLength } from '../../../comm/communicator.ts';
+import { checkLength } from '../../../comm/allocated-memory.ts';
+import type { Communicator } from '../../../comm/communicator.ts';
 import { isTypedArrayConstructor, type TypedArrayConstructor } from '../../../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, show } from '../../../errors.ts';
 import { beginWindow, type WindowInTheMaking } from '../begin.ts';

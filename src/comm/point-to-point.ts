@@ -1,4 +1,4 @@
-/** Receives of messages from one source: each message goes to the oldest receive. */
+/** Messages from rank to rank: each message from a source goes to the oldest receive from it. */
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { RmaError } from '../errors.ts';
 import type { Channel } from './collectives.ts';
@@ -11,7 +11,7 @@ export const NOTHING_TO_RECEIVE: Operation = {
 };
 
 /** One `receive`. Whoever advances it advances those before it first, so each gets the message that is its. */
-export class Receive implements Operation {
+class Receive implements Operation {
   readonly #channel: Channel;
   readonly #buffer: TypedArray;
   readonly #bytes: number;
@@ -65,5 +65,30 @@ export class Receive implements Operation {
         { cause },
       );
     }
+  }
+}
+
+export class PointToPoint {
+  readonly #channel: Channel;
+  /** Receives that wait, by source, in the order of the calls: messages go to them in that order. */
+  readonly #receiving = new Map<number, Receive[]>();
+
+  constructor(channel: Channel) {
+    this.#channel = channel;
+  }
+
+  send(target: number, payload: Uint8Array): void {
+    this.#channel.send(target, payload);
+  }
+
+  receive(buffer: TypedArray, source: number): Operation {
+    let line = this.#receiving.get(source);
+    if (line === undefined) {
+      line = [];
+      this.#receiving.set(source, line);
+    }
+    const receive = new Receive(this.#channel, buffer, source, line);
+    line.push(receive);
+    return receive;
   }
 }

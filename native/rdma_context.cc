@@ -1,0 +1,308 @@
+// Contexts of RDMA devices: opening and closing, protection domains and memory regions.
+#if __has_include(<infiniband/verbs.h>)
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "arguments.h"
+#include "rdma_context.h"
+#include "rdma_devices.h"
+
+namespace onesided {
+namespace {
+
+constexpr napi_type_tag kTag = {0x1be07f8e8f7f4c0d, 0x93c1a60f5d2b7e11};
+
+// Memory that a device uses is locked, and counts against a limit.
+std::string lockedMemory() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  long long pinned = -1;
+  if (FILE* status = std::fopen("/proc/self/status", "re")) {
+    char line[256];
+    while (std::fgets(line, sizeof line, status) != nullptr && std::sscanf(line, "VmPin: %lld", &pinned) != 1) {
+    }
+    std::fclose(status);
+  }
+  char text[256];
+  std::snprintf(text, sizeof text,
+                " (the device needs locked memory, and this process has locked %lld KiB of the %llu KiB that it may lock; raise the limit with "
+                "ulimit -l)",
+                std::max(pinned, 0LL), static_cast<unsigned long long>(limit.rlim_cur) / 1024);
+  return text;
+}
+
+void callBack(napi_env env, napi_value function, void*, void* message) {
+  if (env == nullptr || function == nullptr) return;
+  napi_value undefined;
+  napi_value generation;
+  napi_get_undefined(env, &undefined);
+  napi_create_double(env, static_cast<double>(reinterpret_cast<uintptr_t>(message)), &generation);
+  napi_call_function(env, undefined, function, 1, &generation, nullptr);
+}
+
+}  // namespace
+
+// new RdmaContext(device, port, gidIndex, callback): callback(generation) ends a wait that `beginWait` began.
+RdmaContext::RdmaContext(const Napi::CallbackInfo& info) : Napi::ObjectWrap<RdmaContext>(info), env_(info.Env()) {
+  verbs_ = verbsOrThrow(env_);
+  if (verbs_ == nullptr) return;
+  int64_t port;
+  int64_t gidIndex;
+  if (!info[0].IsString() || !info[3].IsFunction()) {
+    throwTypeError(env_, "RdmaContext: the arguments must be a device's name, a port, a GID index and a callback");
+    return;
+  }
+  if (!readInteger(env_, info[1], "RdmaContext", "the port", 1, 255, &port) ||
+      !readInteger(env_, info[2], "RdmaContext", "the GID index", 0, 255, &gidIndex)) {
+    return;
+  }
+  port_ = static_cast<uint8_t>(port);
+  gidIndex_ = static_cast<uint8_t>(gidIndex);
+  if (!openDevice(info[0].As<Napi::String>().Utf8Value())) return;
+  const napi_status made = napi_create_threadsafe_function(
+      env_, info[3], nullptr, Napi::String::New(env_, "onesided.RdmaContext"), 0, 1, nullptr, nullptr, nullptr, callBack,
+      &waiter_->call);
+  if (made != napi_ok) {
+    throwSystemError(env_, ENOMEM, "RdmaContext: cannot create a thread-safe function");
+    closeAll();
+    return;
+  }
+  napi_unref_threadsafe_function(env_, waiter_->call);
+  napi_add_env_cleanup_hook(env_, atEnvironmentEnd, this);
+  info.This().As<Napi::Object>().TypeTag(&kTag);
+  open_ = true;
+}
+
+Napi::Function RdmaContext::define(Napi::Env env) {
+  return DefineClass(
+      env, "RdmaContext",
+      {
+          InstanceMethod<&RdmaContext::describe>("describe"),
+          InstanceMethod<&RdmaContext::portState>("portState"),
+          InstanceMethod<&RdmaContext::allocPd>("allocPd"),
+          InstanceMethod<&RdmaContext::deallocPd>("deallocPd"),
+          InstanceMethod<&RdmaContext::regMr>("regMr"),
+          InstanceMethod<&RdmaContext::deregMr>("deregMr"),
+          InstanceMethod<&RdmaContext::createCq>("createCq"),
+          InstanceMethod<&RdmaContext::destroyCq>("destroyCq"),
+          InstanceMethod<&RdmaContext::poller>("poller"),
+          InstanceMethod<&RdmaContext::reqNotifyCq>("reqNotifyCq"),
+          InstanceMethod<&RdmaContext::createSrq>("createSrq"),
+          InstanceMethod<&RdmaContext::armSrq>("armSrq"),
+          InstanceMethod<&RdmaContext::destroySrq>("destroySrq"),
+          InstanceMethod<&RdmaContext::createQp>("createQp"),
+          InstanceMethod<&RdmaContext::modifyQp>("modifyQp"),
+          InstanceMethod<&RdmaContext::queryQp>("queryQp"),
+          InstanceMethod<&RdmaContext::destroyQp>("destroyQp"),
+          InstanceMethod<&RdmaContext::sender>("sender"),
+          InstanceMethod<&RdmaContext::receiver>("receiver"),
+          InstanceMethod<&RdmaContext::asyncEvent>("asyncEvent"),
+          InstanceMethod<&RdmaContext::wait>("wait"),
+          InstanceMethod<&RdmaContext::beginWait>("beginWait"),
+          InstanceMethod<&RdmaContext::takeEvents>("takeEvents"),
+          InstanceMethod<&RdmaContext::interrupt>("interrupt"),
+          InstanceMethod<&RdmaContext::close>("close"),
+      });
+}
+
+bool RdmaContext::openDevice(const std::string& name) {
+  int count = 0;
+  ibv_device** list = verbs_->get_device_list(&count);
+  ibv_device* device = nullptr;
+  for (int i = 0; list != nullptr && i < count; i++) {
+    if (name == verbs_->get_device_name(list[i])) device = list[i];
+  }
+  if (device != nullptr) context_ = verbs_->open_device(device);
+  const int error = device == nullptr ? ENODEV : context_ == nullptr ? openError(device, errno) : 0;
+  if (list != nullptr) verbs_->free_device_list(list);
+  if (context_ == nullptr) {
+    throwSystemError(env_, error, "cannot open device %s", name.c_str());
+    return false;
+  }
+  name_ = name;
+  ibv_port_attr attr{};
+  // These give the errno, except the last.
+  int failed = verbs_->query_device(context_, &limits_);
+  if (failed == 0) failed = verbs_->query_port(context_, port_, reinterpret_cast<_compat_ibv_port_attr*>(&attr));
+  if (failed == 0 && verbs_->query_gid(context_, port_, gidIndex_, &gid_) != 0) failed = errno;
+  if (failed != 0) return refuseOpen(failed, "cannot query port %d or GID %d");
+  lid_ = attr.lid;
+  mtu_ = attr.active_mtu;
+  portState_ = attr.state;
+  ethernet_ = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+  maxMessage_ = attr.max_msg_sz;
+  channel_ = verbs_->create_comp_channel(context_);
+  wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (channel_ == nullptr || wake_ < 0) return refuseOpen(errno, "cannot create a completion channel for port %d, GID %d");
+  for (const int fd : {channel_->fd, context_->async_fd}) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  waiter_ = std::make_shared<Waiter>();
+  const int fds[] = {channel_->fd, context_->async_fd, wake_};
+  for (int i = 0; i < 3; i++) waiter_->fds[i] = {fds[i], POLLIN, 0};
+  return true;
+}
+
+bool RdmaContext::refuseOpen(int error, const char* why) {
+  char text[128];
+  std::snprintf(text, sizeof text, why, port_, gidIndex_);
+  throwSystemError(env_, error, "device %s: %s", name_.c_str(), text);
+  closeAll();
+  return false;
+}
+
+bool RdmaContext::ready(const Napi::CallbackInfo& info, const char* call) {
+  if (!info.This().IsObject() || !info.This().As<Napi::Object>().CheckTypeTag(&kTag)) {
+    throwTypeError(env_, "%s: this is not an RdmaContext", call);
+    return false;
+  }
+  if (!open_) napi_throw_error(env_, "EBADF", "the device's context is closed");
+  return open_;
+}
+
+int64_t RdmaContext::integer(const Napi::CallbackInfo& info, size_t index, const char* call, double low, double high, bool* good) {
+  int64_t value = 0;
+  if (*good) *good = readInteger(env_, info[index], call, "an argument", low, high, &value);
+  return value;
+}
+
+Napi::Value RdmaContext::number(double value) { return Napi::Number::New(env_, value); }
+
+Napi::Value RdmaContext::refuse(int error, const char* what) {
+  throwSystemError(env_, error, "%s%s", what, error == ENOMEM ? lockedMemory().c_str() : "");
+  return {};
+}
+
+Napi::Value RdmaContext::describe(const Napi::CallbackInfo& info) {
+  if (!ready(info, "describe")) return {};
+  Napi::Object result = limitsOf(env_, limits_);
+  result.Set("gid", hexOf(gid_));
+  result.Set("lid", lid_);
+  result.Set("mtu", mtu_);
+  result.Set("portState", stateOfPort(portState_));
+  result.Set("ethernet", ethernet_);
+  result.Set("maxMsgSize", static_cast<double>(maxMessage_));
+  return result;
+}
+
+// portState(): of its port, now
+Napi::Value RdmaContext::portState(const Napi::CallbackInfo& info) {
+  if (!ready(info, "portState")) return {};
+  ibv_port_attr attr{};
+  const int error = verbs_->query_port(context_, port_, reinterpret_cast<_compat_ibv_port_attr*>(&attr));
+  if (error != 0) return refuse(error, "query a port");
+  return Napi::String::New(env_, stateOfPort(attr.state));
+}
+
+Napi::Value RdmaContext::allocPd(const Napi::CallbackInfo& info) {
+  if (!ready(info, "allocPd")) return {};
+  ibv_pd* pd = verbs_->alloc_pd(context_);
+  if (pd == nullptr) return refuse(errno, "allocate a protection domain");
+  pds_[++made_] = pd;
+  return number(static_cast<double>(made_));
+}
+
+Napi::Value RdmaContext::deallocPd(const Napi::CallbackInfo& info) {
+  if (!ready(info, "deallocPd")) return {};
+  ibv_pd** pd = find(pds_, info[0], "deallocPd", "protection domain");
+  if (pd == nullptr) return {};
+  const int error = verbs_->dealloc_pd(*pd);
+  if (error != 0) return refuse(error, "deallocate a protection domain");
+  pds_.erase(info[0].As<Napi::Number>().Int64Value());
+  return {};
+}
+
+// regMr(pd, bytes, offset, length, access): [number, lkey, rkey]
+Napi::Value RdmaContext::regMr(const Napi::CallbackInfo& info) {
+  if (!ready(info, "regMr")) return {};
+  ibv_pd** pd = find(pds_, info[0], "regMr", "protection domain");
+  Bytes bytes;
+  if (pd == nullptr || !readBytes(env_, info[1], "regMr", "the memory", &bytes)) return {};
+  bool good = true;
+  const int64_t offset = integer(info, 2, "regMr", 0, static_cast<double>(bytes.length), &good);
+  const int64_t length = good ? integer(info, 3, "regMr", 0, static_cast<double>(bytes.length - offset), &good) : 0;
+  const int64_t access = integer(info, 4, "regMr", 0, 15, &good);
+  if (!good) return {};
+  ibv_mr* mr = verbs_->reg_mr(*pd, bytes.data + offset, static_cast<size_t>(length), static_cast<int>(access));
+  if (mr == nullptr) {
+    const int error = errno;
+    char what[64];
+    std::snprintf(what, sizeof what, "register %lld bytes", static_cast<long long>(length));
+    return refuse(error, what);
+  }
+  regions_[++made_] = Region{mr, Pin(env_, info[1])};
+  Napi::Array result = Napi::Array::New(env_, 3);
+  result.Set(uint32_t{0}, static_cast<double>(made_));
+  result.Set(uint32_t{1}, mr->lkey);
+  result.Set(uint32_t{2}, mr->rkey);
+  return result;
+}
+
+Napi::Value RdmaContext::deregMr(const Napi::CallbackInfo& info) {
+  if (!ready(info, "deregMr")) return {};
+  Region* region = find(regions_, info[0], "deregMr", "memory region");
+  if (region == nullptr) return {};
+  const int error = verbs_->dereg_mr(region->mr);
+  if (error != 0) return refuse(error, "deregister memory");
+  region->memory.drop(env_);
+  regions_.erase(info[0].As<Napi::Number>().Int64Value());
+  return {};
+}
+
+Napi::Value RdmaContext::close(const Napi::CallbackInfo& info) {
+  if (!info.This().IsObject() || !info.This().As<Napi::Object>().CheckTypeTag(&kTag)) {
+    throwTypeError(env_, "close: this is not an RdmaContext");
+    return {};
+  }
+  end(true);
+  return {};
+}
+
+void RdmaContext::end(bool environmentLives) {
+  if (!open_) return;
+  open_ = false;
+  if (environmentLives) napi_remove_env_cleanup_hook(env_, atEnvironmentEnd, this);
+  waiter_->stop(wake_);
+  if (environmentLives) napi_release_threadsafe_function(waiter_->call, napi_tsfn_release);
+  closeAll();
+}
+
+void RdmaContext::closeAll() {
+  for (auto& [key, qp] : qps_) forget(qp.calls);
+  for (auto& [key, srq] : srqs_) forget(srq.calls);
+  for (auto& [key, cq] : cqs_) forget(cq.calls);
+  if (channel_ != nullptr) takeCompletionEvents();
+  for (auto& [key, qp] : qps_) verbs_->destroy_qp(qp.qp);
+  for (auto& [key, srq] : srqs_) verbs_->destroy_srq(srq.srq);
+  if (channel_ != nullptr) takeCompletionEvents();
+  for (auto& [key, cq] : cqs_) verbs_->destroy_cq(cq.cq);
+  for (auto& [key, region] : regions_) {
+    verbs_->dereg_mr(region.mr);
+    region.memory.drop(env_);
+  }
+  for (auto& [key, pd] : pds_) verbs_->dealloc_pd(pd);
+  qps_.clear();
+  srqs_.clear();
+  cqs_.clear();
+  regions_.clear();
+  pds_.clear();
+  if (channel_ != nullptr) verbs_->destroy_comp_channel(channel_);
+  if (wake_ >= 0) ::close(wake_);
+  if (context_ != nullptr) verbs_->close_device(context_);
+  channel_ = nullptr;
+  wake_ = -1;
+  context_ = nullptr;
+}
+
+void RdmaContext::atEnvironmentEnd(void* self) { static_cast<RdmaContext*>(self)->end(false); }
+
+}  // namespace onesided
+
+#endif

@@ -1,0 +1,169 @@
+// The context of an RDMA device, and the objects that are made from it. Only for rdma.cc and the files of its methods.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "arguments.h"
+#include "pin.h"
+#include "rdma_waiter.h"
+#include "verbs_library.h"
+
+namespace onesided {
+
+struct Cq;
+
+// What a function of the data path works on. The function owns it together with the queue, which takes itself away when
+// it is destroyed; the memory stays as long as the function. The program has neither the function nor the memory, so
+// nobody detaches it.
+struct Call {
+  ibv_qp* qp = nullptr;
+  Cq* cq = nullptr;
+  ibv_srq* srq = nullptr;
+  uint32_t* words = nullptr;
+  // The ring of requests, or the entries of a receive.
+  unsigned char* data = nullptr;
+  size_t bytes = 0;
+  size_t slotBytes = 0;
+  // Of the words, and of what `data` is.
+  Pin memory[2];
+
+  bool gone() const { return qp == nullptr && cq == nullptr && srq == nullptr; }
+  void forget() {
+    qp = nullptr;
+    cq = nullptr;
+    srq = nullptr;
+  }
+};
+
+using Calls = std::vector<std::shared_ptr<Call>>;
+
+inline void forget(const Calls& calls) {
+  for (const auto& call : calls) call->forget();
+}
+
+struct Cq {
+  ibv_cq* cq = nullptr;
+  int users = 0;
+  // Fetched by `reqNotify` to see whether there was anything, and not yet given to JavaScript.
+  std::deque<ibv_wc> waiting;
+  Calls calls;
+};
+
+struct Srq {
+  ibv_srq* srq = nullptr;
+  uint32_t maxSge = 0;
+  Calls calls;
+};
+
+struct Qp {
+  ibv_qp* qp = nullptr;
+  int64_t sendCq = 0;
+  int64_t recvCq = 0;
+  uint32_t maxSendSge = 0;
+  uint32_t maxRecvSge = 0;
+  Calls calls;
+};
+
+struct Region {
+  ibv_mr* mr = nullptr;
+  // The device has its pages: they must stay this memory's, also if JavaScript detaches it.
+  Pin memory;
+};
+
+class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
+ public:
+  explicit RdmaContext(const Napi::CallbackInfo& info);
+  ~RdmaContext() override { end(true); }
+
+  static Napi::Function define(Napi::Env env);
+
+ private:
+  // The object that a number names.
+  template <typename T>
+  T* find(std::unordered_map<int64_t, T>& table, napi_value value, const char* call, const char* what) {
+    int64_t number;
+    if (!readInteger(env_, value, call, what, 0, kMaxSafeInteger, &number)) return nullptr;
+    const auto found = table.find(number);
+    if (found != table.end()) return &found->second;
+    throwRangeError(env_, "%s: %s %lld does not exist", call, what, static_cast<long long>(number));
+    return nullptr;
+  }
+
+  // rdma_context.cc: opening and closing, domains and regions.
+  bool openDevice(const std::string& name);
+  bool refuseOpen(int error, const char* why);
+  bool ready(const Napi::CallbackInfo& info, const char* call);
+  int64_t integer(const Napi::CallbackInfo& info, size_t index, const char* call, double low, double high, bool* good);
+  Napi::Value number(double value);
+  Napi::Value refuse(int error, const char* what);
+  Napi::Value describe(const Napi::CallbackInfo& info);
+  Napi::Value portState(const Napi::CallbackInfo& info);
+  Napi::Value allocPd(const Napi::CallbackInfo& info);
+  Napi::Value deallocPd(const Napi::CallbackInfo& info);
+  Napi::Value regMr(const Napi::CallbackInfo& info);
+  Napi::Value deregMr(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+  void end(bool environmentLives);
+  void closeAll();
+  static void atEnvironmentEnd(void* self);
+
+  // rdma_queues.cc: completion queues, shared receive queues, queue pairs.
+  Napi::Value createCq(const Napi::CallbackInfo& info);
+  Napi::Value destroyCq(const Napi::CallbackInfo& info);
+  Napi::Value reqNotifyCq(const Napi::CallbackInfo& info);
+  Napi::Value createSrq(const Napi::CallbackInfo& info);
+  Napi::Value armSrq(const Napi::CallbackInfo& info);
+  Napi::Value destroySrq(const Napi::CallbackInfo& info);
+  Napi::Value createQp(const Napi::CallbackInfo& info);
+  Napi::Value modifyQp(const Napi::CallbackInfo& info);
+  Napi::Value queryQp(const Napi::CallbackInfo& info);
+  Napi::Value destroyQp(const Napi::CallbackInfo& info);
+
+  // rdma_data_path.cc: functions that post and poll.
+  Napi::Value poller(const Napi::CallbackInfo& info);
+  Napi::Value sender(const Napi::CallbackInfo& info);
+  Napi::Value receiver(const Napi::CallbackInfo& info);
+  bool takeWords(napi_value value, const char* name, size_t count, Call* call);
+  Napi::Value makeCall(std::shared_ptr<Call> call, Calls* calls, napi_callback run);
+
+  // rdma_events.cc: events, and waits for them.
+  Napi::Value asyncEvent(const Napi::CallbackInfo& info);
+  int takeCompletionEvents();
+  Napi::Value takeEvents(const Napi::CallbackInfo& info);
+  Napi::Value wait(const Napi::CallbackInfo& info);
+  Napi::Value beginWait(const Napi::CallbackInfo& info);
+  Napi::Value interrupt(const Napi::CallbackInfo& info);
+
+  Napi::Env env_;
+  const VerbsLibrary* verbs_ = nullptr;
+  bool open_ = false;
+  std::string name_;
+  ibv_context* context_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;
+  int wake_ = -1;
+  uint8_t port_ = 1;
+  uint8_t gidIndex_ = 0;
+  ibv_gid gid_{};
+  uint16_t lid_ = 0;
+  int mtu_ = 0;
+  int portState_ = 0;
+  bool ethernet_ = false;
+  uint32_t maxMessage_ = 0;
+  ibv_device_attr limits_{};
+  std::shared_ptr<Waiter> waiter_;
+  int64_t made_ = 0;
+  std::unordered_map<int64_t, ibv_pd*> pds_;
+  std::unordered_map<int64_t, Region> regions_;
+  std::unordered_map<int64_t, Cq> cqs_;
+  std::unordered_map<int64_t, Srq> srqs_;
+  std::unordered_map<int64_t, Qp> qps_;
+};
+
+}  // namespace onesided

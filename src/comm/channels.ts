@@ -1,0 +1,42 @@
+/** Messages among the ranks of a group, in spaces that are isolated from each other. */
+import type { MessageChannel } from './collectives.ts';
+import type { Group } from './group.ts';
+import type { Job } from './job.ts';
+
+/** Messages among the ranks that only one thing uses. */
+export interface OwnChannel extends MessageChannel {
+  /** The number of its space, for `openChannel` of the next. */
+  readonly space: number;
+  /** Hands over messages as they arrive (`Messenger.listen`), instead of `receive`. */
+  listen(listener: (source: number, message: Uint8Array) => void): () => void;
+}
+
+/** @param contextId the number of the space */
+export function makeChannel(job: Job, group: Group, contextId: number): MessageChannel {
+  const { messenger } = job;
+  const ranks = group.worldRanks;
+  return {
+    rank: group.rank,
+    size: group.size,
+    awaited: -1,
+    processor: job.processor,
+    send: (target, payload) => messenger.send(ranks[target], contextId, payload),
+    give: (target, message) => messenger.give(ranks[target], contextId, message),
+    receive: (source) => {
+      const waiting = messenger.receive(ranks[source], contextId);
+      if (waiting !== undefined) return waiting;
+      messenger.poll();
+      return messenger.receive(ranks[source], contextId);
+    },
+  };
+}
+
+export function makeOwnChannel(job: Job, group: Group, contextId: number): OwnChannel {
+  const ranks = group.worldRanks;
+  return {
+    ...makeChannel(job, group, contextId),
+    space: contextId,
+    listen: (listener) =>
+      job.messenger.listen(contextId, (source, message) => listener(ranks.indexOf(source), message)),
+  };
+}

@@ -1,0 +1,114 @@
+/**
+ * The barrier of a communicator: the words that its ranks share for it, or messages where memory cannot be shared, and
+ * the waits of promises. A barrier that a promise waits for comes before the next one that is called.
+ */
+import { Op } from '../datatype/op.ts';
+import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier } from './barrier.ts';
+import type { Block } from './blocks.ts';
+import { allreduce, type Channel } from './collectives.ts';
+import type { Communicator } from './communicator.ts';
+import type { Job } from './job.ts';
+import { MessageBarrier } from './message-barrier.ts';
+import type { Operation } from './operation.ts';
+
+/** A wait for a barrier; `ended` once it is complete, or was given up. */
+interface AwaitedBarrier extends Operation {
+  ended: boolean;
+}
+
+/**
+ * Words for the barrier of a communicator of at most `size` ranks; `undefined` where there are none. Errors:
+ * `ERR_VERBS` (no memory).
+ */
+export function allocateBarrier(job: Job, size: number): Block | undefined {
+  return job.context.capabilities.loadStore ? job.blocks.allocate(barrierWords(size)) : undefined;
+}
+
+export class CommunicatorBarrier {
+  readonly traits: BarrierTraits;
+  readonly state: BarrierState;
+  /** The wait of a call that blocks. */
+  readonly operation: Operation;
+  /** The wait of a promise for a barrier: the next barrier comes after it. */
+  #awaited: AwaitedBarrier | undefined;
+
+  private constructor(state: BarrierState, size: number, traits: BarrierTraits) {
+    this.state = state;
+    this.traits = traits;
+    this.operation = {
+      advance: () => state.advance(),
+      describe: () => `barrier of ${size} ranks (waiting for ${state.waitsFor()})`,
+    };
+  }
+
+  /**
+   * Collective: the ranks find out about each other and map each other's words.
+   * @param channel for collectives
+   * @param own for messages of barriers: they may be under way beside another collective
+   * @param block this rank's words, given back with the communicator
+   * @param id the same at all ranks, for traces
+   */
+  static *setUp(
+    comm: Communicator,
+    channel: Channel,
+    own: Channel,
+    block: Block | undefined,
+    id: number,
+  ): Generator<void, CommunicatorBarrier> {
+    const { rank: self, size, job } = comm;
+    const { blocks, context, oversubscribed } = job;
+    if (block === undefined) {
+      const anybody = Int32Array.of(oversubscribed ? 1 : 0);
+      yield* allreduce(channel, anybody, Op.MAX.code);
+      return new CommunicatorBarrier(new MessageBarrier(own), size, { central: anybody[0] !== 0, plainFlags: false });
+    }
+    const members = comm.group.worldRanks;
+    const words = barrierWords(size);
+    comm.onRelease(() => block.free());
+    const mine = Float64Array.of(oversubscribed ? 1 : 0, context.parking.seesPlainStores ? 0 : 1, ...block.place);
+    const all = yield* comm.exchange(mine);
+    const stride = mine.length;
+    const map = (rank: number): Int32Array =>
+      rank === self
+        ? block.words
+        : blocks.map(members[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
+    const anybody = (column: number): boolean => all.some((value, i) => i % stride === column && value !== 0);
+    const traits = { central: anybody(0), plainFlags: !anybody(1) };
+    const state = makeBarrier(context, self, members, traits, map, comm.signals(String(id)));
+    return new CommunicatorBarrier(state, size, traits);
+  }
+
+  get isAwaited(): boolean {
+    return this.#awaited !== undefined;
+  }
+
+  /** The wait of one promise for the barrier that has begun. */
+  await(): Operation {
+    const operation: AwaitedBarrier = {
+      ended: false,
+      advance: () => {
+        if (operation.ended) return true;
+        if (!this.state.advance()) return false;
+        this.#endWait(operation);
+        return true;
+      },
+      describe: () => this.operation.describe(),
+      abandon: () => this.#endWait(operation),
+    };
+    this.#awaited = operation;
+    return operation;
+  }
+
+  #endWait(operation: AwaitedBarrier): void {
+    operation.ended = true;
+    if (this.#awaited === operation) this.#awaited = undefined;
+  }
+
+  /** After the barrier that a promise waits for, if there is one; instead of it, if that wait ends early. */
+  *inTurn(): Generator<void, void> {
+    const before = this.#awaited;
+    if (before !== undefined) while (!before.advance()) yield;
+    this.state.begin();
+    while (!this.state.advance()) yield;
+  }
+}

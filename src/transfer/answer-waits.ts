@@ -1,0 +1,106 @@
+/**
+ * Calls that wait for answers of devices by themselves, without the rank's other waits: those that must not leave
+ * anything undone, and the ends of what nobody waits for any more.
+ */
+import type { ProcessorTime } from '../comm/job.ts';
+import { RmaError } from '../errors.ts';
+import type { Outstanding } from './outstanding.ts';
+import { GRACE_MS } from './request-tasks.ts';
+
+/** Looks between two looks at the clock, and milliseconds between two looks at the ranks. */
+const LOOKS = 64;
+const INSPECT_MS = 100;
+
+/** What a call that waits for answers by itself looks at. */
+export interface Patience {
+  /** Milliseconds of the clock that waits go by. */
+  now(): number;
+  findFailure(): RmaError | undefined;
+  /** Milliseconds after which it gives up. */
+  readonly timeout: number;
+  /** Where time is virtual. */
+  readonly processor?: ProcessorTime | undefined;
+}
+
+export const ALONE: Patience = {
+  now: () => performance.now(),
+  findFailure: () => undefined,
+  timeout: Number.POSITIVE_INFINITY,
+};
+
+export class AnswerWaits {
+  readonly #outstanding: Outstanding;
+  readonly #job: Patience;
+  /** Steps that nobody waits for any more, and that had not come to their end soon. */
+  readonly #unsettled = new Set<Generator<void, unknown>>();
+  #settling = false;
+
+  constructor(outstanding: Outstanding, job: Patience) {
+    this.#outstanding = outstanding;
+    this.#job = job;
+  }
+
+  /** Runs steps to their end at once: see `RequestTransfer.finish`. */
+  finish(steps: Generator<void, void>): void {
+    const began = this.#job.now();
+    let inspected = began;
+    for (let looks = 1; !steps.next().done; looks++) {
+      this.#passOn();
+      if (looks % LOOKS !== 0) continue;
+      const now = this.#job.now();
+      if (now - inspected >= INSPECT_MS) {
+        inspected = now;
+        const failure = this.#job.findFailure();
+        if (failure !== undefined) throw failure;
+      }
+      if (now - began >= this.#job.timeout) {
+        throw new RmaError(
+          'ERR_RMA_TIMEOUT',
+          `a call that waits for the answer to a request had none within ${this.#job.timeout} ms; if the other ranks may need longer, raise the timeout`,
+        );
+      }
+    }
+  }
+
+  /** Brings to their end steps that nobody waits for any more: see `RequestTransfer.settle`. */
+  settle(steps: Generator<void, unknown>): void {
+    this.#unsettled.add(steps);
+    this.passUntil(() => {
+      this.runUnsettled();
+      return !this.#unsettled.has(steps);
+    });
+  }
+
+  /** Steps may themselves look for completions, and so come here again. */
+  runUnsettled(): void {
+    if (this.#settling || this.#unsettled.size === 0) return;
+    this.#settling = true;
+    try {
+      for (const steps of this.#unsettled) if (steps.next().done) this.#unsettled.delete(steps);
+    } finally {
+      this.#settling = false;
+    }
+  }
+
+  /**
+   * Takes in answers until `ended` holds; not for longer than `GRACE_MS`. In virtual time the next one always comes, or
+   * an error.
+   */
+  passUntil(ended: () => boolean): void {
+    try {
+      const until = performance.now() + GRACE_MS;
+      for (let looks = 1; !ended(); looks++) {
+        this.#passOn();
+        if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) return;
+      }
+    } catch {
+      // A rank or a connection is gone: every later wait says so.
+    }
+  }
+
+  #passOn(): void {
+    this.#outstanding.takeCompletions();
+    this.#outstanding.postWaiting();
+    this.#job.processor?.letPass();
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * Requests of a window that are posted and not complete, on all its connections together, and those that wait for room:
+ * at most `DEPTH` a connection, in all as many as the completion queue and the slots for answers have room for, and
+ * none while a registration waits (registrations.ts).
+ *
+ * A request with a result (an atomic, a read or write that the library itself waits for) has a slot (answers.ts), whose
+ * number is its identity; that of any other is the target's rank.
+ */
+import type { ProcessorTime } from '../comm/job.ts';
+import { lostConnection } from '../comm/lost-connection.ts';
+import type { Origins } from '../comm/origins.ts';
+import type { LostConnectionError } from '../errors.ts';
+import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
+import type { Context } from '../verbs/device.ts';
+import type { ProtectionDomain } from '../verbs/memory.ts';
+import type { QueuePair } from '../verbs/queue-pair.ts';
+import { type Answer, Answers } from './answers.ts';
+import { type Connection, type Connections, DEPTH } from './connections.ts';
+import { Registrations } from './registrations.ts';
+import type { Left } from './scratch.ts';
+
+/** Completions that are fetched by one poll. */
+const POLLED = 64;
+
+/** Identities of requests: a rank's number, or from here on that of an answer's slot. */
+const FIRST_SLOT = 2 ** 20;
+
+/**
+ * Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting.
+ * Ranks are the window's.
+ */
+export interface RequestTrace {
+  posted(rank: number): void;
+  completed(rank: number): void;
+}
+
+/** Writes a request into the queue pair. @param id its identity */
+type Build = (qp: QueuePair, id: number, answers: Answers, slot: number) => void;
+
+export class Outstanding {
+  readonly registrations: Registrations;
+  readonly #context: Context;
+  readonly #pd: ProtectionDomain;
+  readonly #cq: CompletionQueue;
+  readonly #connections: Connections;
+  readonly #trace: RequestTrace | undefined;
+  readonly #processor: ProcessorTime | undefined;
+  /** Made with the first request that has a result. */
+  #answers: Answers | undefined;
+  /** Requests that are posted and not complete. */
+  #posted = 0;
+  /** Requests that wait for room. */
+  #waiting = 0;
+  /** Set once: nothing is sent any more, and every wait fails. */
+  #lost: LostConnectionError | undefined;
+  #closed = false;
+
+  constructor(
+    context: Context,
+    pd: ProtectionDomain,
+    cq: CompletionQueue,
+    connections: Connections,
+    origins: Origins,
+    trace: RequestTrace | undefined,
+    processor: ProcessorTime | undefined,
+  ) {
+    this.#context = context;
+    this.#pd = pd;
+    this.#cq = cq;
+    this.#connections = connections;
+    this.registrations = new Registrations(origins, () => this.#posted === 0);
+    this.#trace = trace;
+    this.#processor = processor;
+  }
+
+  /** Requests that are posted and not complete. */
+  get posted(): number {
+    return this.#posted;
+  }
+
+  /** These and those that wait for room. */
+  get count(): number {
+    return this.#posted + this.#waiting;
+  }
+
+  /** Whether a request can be posted on the connection now, behind no other. */
+  mayPost(connection: Connection): boolean {
+    return this.#lost === undefined && connection.backlog.length === 0 && this.#hasRoom(connection);
+  }
+
+  /** A request has been posted, not by `post`. */
+  notePosted(connection: Connection): void {
+    connection.issued++;
+    this.#count(connection);
+  }
+
+  #count(connection: Connection): void {
+    connection.outstanding++;
+    this.#posted++;
+    this.#trace?.posted(connection.rank);
+  }
+
+  #hasRoom({ outstanding }: Connection): boolean {
+    return (
+      outstanding < DEPTH &&
+      this.#posted < this.#cq.capacity &&
+      this.#answers?.hasRoom !== false &&
+      !this.registrations.draining
+    );
+  }
+
+  /**
+   * Posts a request, at once or when there is room.
+   * @param origin what must be registered for it, if anything
+   * @param counted it raises a completion at the target, which the next fence counts
+   */
+  post(rank: number, build: (qp: QueuePair) => void, origin?: ArrayBufferLike, counted = false): void {
+    if (this.#closed) return;
+    const connection = this.#connections.to(rank);
+    if (!this.#hasRoom(connection)) this.collect();
+    const { backlog } = connection;
+    const now = backlog.length === 0 && this.#hasRoom(connection) && this.registrations.register(origin);
+    connection.issued++;
+    if (now) this.#send(connection, build, counted);
+    else {
+      backlog.push({ build, origin, counted });
+      this.#waiting++;
+    }
+  }
+
+  /**
+   * Posts a request with a slot.
+   * @param again as of `RequestTransfer.compareSwap`
+   */
+  ask(rank: number, answer: Answer, build: Build, again = false): void {
+    this.post(rank, (qp) => {
+      this.#connections.to(rank).reading = true;
+      this.#answers ??= new Answers(this.#context, this.#pd);
+      const slot = this.#answers.slotFor(answer);
+      if (again) this.#processor?.asks();
+      build(qp, FIRST_SLOT + slot, this.#answers, slot);
+    });
+  }
+
+  /** Posts a request of which `left` says whether it is complete. */
+  track(rank: number, left: Left, build: Build): void {
+    left.count++;
+    const answer = (): void => {
+      if (--left.count === 0) left.whenNone?.();
+    };
+    this.ask(rank, answer, build);
+  }
+
+  #send(connection: Connection, build: (qp: QueuePair) => void, counted: boolean): void {
+    // It would complete as flushed.
+    if (this.#lost !== undefined) return;
+    const qp = this.#connections.queuePairTo(connection.rank);
+    qp.wrStart();
+    try {
+      build(qp);
+      qp.wrComplete();
+    } catch (error) {
+      // Nothing was posted, so nothing is to be waited for.
+      qp.wrAbort();
+      connection.issued--;
+      throw error;
+    }
+    this.#count(connection);
+    if (counted) connection.sent++;
+  }
+
+  /** Posts what waited for room. */
+  postWaiting(): void {
+    if (this.registrations.draining && this.#posted === 0) this.registrations.drained();
+    if (this.#waiting === 0) return;
+    for (const connection of this.#connections.all) if (!this.#postBacklog(connection)) return;
+  }
+
+  /** @returns false if nothing more can be posted to any rank now */
+  #postBacklog(connection: Connection): boolean {
+    const { backlog } = connection;
+    while (backlog.length > 0 && this.#hasRoom(connection)) {
+      const { build, origin, counted } = backlog.first!;
+      let registered = false;
+      try {
+        registered = this.registrations.register(origin);
+      } catch (error) {
+        backlog.shift();
+        this.#waiting--;
+        connection.issued--;
+        throw error;
+      }
+      if (!registered) return false;
+      backlog.shift();
+      this.#waiting--;
+      this.#send(connection, build, counted);
+    }
+    return true;
+  }
+
+  /** Takes in what has completed. Errors: `ERR_VERBS` (a connection is lost). */
+  takeCompletions(): void {
+    this.collect();
+    this.refuseIfLost();
+  }
+
+  refuseIfLost(): void {
+    if (this.#lost !== undefined) throw this.#lost;
+  }
+
+  /** All that has completed, well or not. */
+  collect(): void {
+    for (;;) {
+      const n = this.#cq.poll(POLLED);
+      const { status, qpNum, wrId } = this.#cq.wc;
+      for (let i = 0; i < n; i++) {
+        const id = wrId[i];
+        const connection = id < FIRST_SLOT ? this.#connections.to(id) : this.#connections.numbered(qpNum[i]);
+        if (--connection.outstanding === 0) connection.reading = false;
+        this.#posted--;
+        if (status[i] !== WcStatus.SUCCESS) this.lose(connection, status[i], 'a request');
+        else {
+          this.#trace?.completed(connection.rank);
+          if (id >= FIRST_SLOT) this.#answers!.arrived(id - FIRST_SLOT);
+        }
+      }
+      // Fewer than asked for: most likely there are no more. If there are, asking for a notification says so.
+      if (n < POLLED) break;
+    }
+    this.#cq.reqNotify();
+  }
+
+  /** A queue pair carries nothing after an error, and the window is of no use without it. */
+  lose({ rank }: Connection, status: number, what: string): void {
+    this.#lost ??= lostConnection(this.#context, this.#connections.memberOf(rank), status, what);
+  }
+
+  /** Nothing is posted any more, and what is posted leads nowhere. */
+  stop(): void {
+    this.#connections.close();
+    this.#closed = true;
+  }
+
+  close(): void {
+    this.#cq.destroy();
+    this.registrations.close();
+    this.#answers?.close();
+  }
+}
