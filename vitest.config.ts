@@ -10,7 +10,10 @@ const addon =
   process.env['CI'] !== undefined || existsSync(new URL('build/native/Release/onesided.node', import.meta.url));
 if (!addon) console.warn('The native addon was not built: it is not tested, and neither are ranks that are processes.');
 
-/** Tests start jobs of up to eight ranks of their own, so few test files run at a time, and a deadline is generous: it is there for hangs. */
+/**
+ * Tests start jobs of up to eight ranks of their own, so few test files run at a time, and a deadline is generous: it
+ * is there for hangs.
+ */
 export default defineConfig({
   // What rank programs and tests share names the package; in tests that is the sources, as for the compiler.
   resolve: {

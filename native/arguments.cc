@@ -129,7 +129,8 @@ bool readBytes(napi_env env, napi_value value, const char* call, const char* nam
     result->length = result->elements = data == nullptr ? 0 : length;
     return true;
   }
-  throwTypeError(env, "%s: %s must be a typed array or an ArrayBuffer (for a SharedArrayBuffer, pass a view)", call, name);
+  throwTypeError(env, "%s: %s must be a typed array or an ArrayBuffer (for a SharedArrayBuffer, pass a view)", call,
+                 name);
   return false;
 }
 

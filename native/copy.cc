@@ -92,7 +92,8 @@ napi_value copyNest(napi_env env, napi_callback_info info) {
   void* data;
   napi_get_cb_info(env, info, &count, args, nullptr, &data);
   Sides sides;
-  if (!readBytes(env, args[0], call, "the destination", &sides.to) || !readBytes(env, args[1], call, "the source", &sides.from)) {
+  if (!readBytes(env, args[0], call, "the destination", &sides.to) ||
+      !readBytes(env, args[1], call, "the source", &sides.from)) {
     return nullptr;
   }
   int64_t plan[kPlan];
@@ -146,8 +147,10 @@ napi_value copyBlocks(napi_env env, napi_callback_info info) {
   const int64_t otherAt = gather ? sides.fromAt : sides.toAt;
   const auto count = static_cast<__int128>(starts.elements);
   const __int128 last = static_cast<__int128>(other.length) - block;
-  if (denseAt < 0 || denseAt + count * block > static_cast<__int128>(dense.length) || otherAt > kMaxSafeInteger || last < 0) {
-    throwRangeError(env, "%s: %zu blocks of %lld bytes do not fit into the arrays", call, starts.elements, static_cast<long long>(block));
+  if (denseAt < 0 || denseAt + count * block > static_cast<__int128>(dense.length) || otherAt > kMaxSafeInteger ||
+      last < 0) {
+    throwRangeError(env, "%s: %zu blocks of %lld bytes do not fit into the arrays", call, starts.elements,
+                    static_cast<long long>(block));
     return nullptr;
   }
   const auto* places = reinterpret_cast<const int32_t*>(starts.data);
@@ -162,7 +165,9 @@ napi_value copyBlocks(napi_env env, napi_callback_info info) {
       else copy(other.data + place, at);
     }
   });
-  if (done < starts.elements) throwRangeError(env, "%s: block %zu lies outside the array of %zu bytes", call, done, other.length);
+  if (done < starts.elements) {
+    throwRangeError(env, "%s: block %zu lies outside the array of %zu bytes", call, done, other.length);
+  }
   return nullptr;
 }
 

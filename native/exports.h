@@ -11,7 +11,8 @@
 
 namespace onesided {
 
-inline void exportFunction(Napi::Env env, Napi::Object exports, const char* name, napi_callback callback, void* data = nullptr) {
+inline void exportFunction(Napi::Env env, Napi::Object exports, const char* name, napi_callback callback,
+                           void* data = nullptr) {
   napi_value function;
   if (napi_create_function(env, name, NAPI_AUTO_LENGTH, callback, data, &function) != napi_ok) return;
   napi_set_named_property(env, exports, name, function);

@@ -119,7 +119,8 @@ napi_value memoryResize(napi_env env, napi_callback_info info) {
     return nullptr;
   }
   if (ftruncate(fd, bytes) != 0) {
-    throwSystemError(env, errno, "memoryResize: to %lld bytes; a memory file only grows", static_cast<long long>(bytes));
+    throwSystemError(env, errno, "memoryResize: to %lld bytes; a memory file only grows",
+                     static_cast<long long>(bytes));
   }
   return nullptr;
 }
@@ -148,7 +149,8 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
   napi_valuetype given = napi_undefined;
   napi_typeof(env, args[3], &given);
   if (given != napi_undefined &&
-      !readInteger(env, args[3], "memoryMap", "the bytes before the buffer", 0, static_cast<double>(bytes) - 1, &before)) {
+      !readInteger(env, args[3], "memoryMap", "the bytes before the buffer", 0, static_cast<double>(bytes) - 1,
+                   &before)) {
     return nullptr;
   }
   const auto page = static_cast<int64_t>(memory->pageBytes);
@@ -170,8 +172,8 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
   }
   void* start = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
   if (start == MAP_FAILED) {
-    throwSystemError(env, errno, "memoryMap: mmap of %lld bytes at %lld of descriptor %d", static_cast<long long>(bytes),
-                     static_cast<long long>(offset), fd);
+    throwSystemError(env, errno, "memoryMap: mmap of %lld bytes at %lld of descriptor %d",
+                     static_cast<long long>(bytes), static_cast<long long>(offset), fd);
     return nullptr;
   }
   void* address = static_cast<char*>(start) + before;
@@ -183,7 +185,8 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
   if (made == napi_no_external_buffers_allowed) {
     finalize(env, address, mapping);
     napi_throw_error(env, "ERR_NO_EXTERNAL_BUFFERS",
-                     "memoryMap: this runtime (Electron?) forbids ArrayBuffers over mapped memory; run the ranks as threads");
+                     "memoryMap: this runtime (Electron?) forbids ArrayBuffers over mapped memory; run the ranks as "
+                     "threads");
     return nullptr;
   }
   if (made != napi_ok) {
@@ -191,7 +194,9 @@ napi_value memoryMap(napi_env env, napi_callback_info info) {
     // double unmap.
     bool pending = false;
     napi_is_exception_pending(env, &pending);
-    if (!pending) napi_throw_error(env, "ERR_SYSTEM", "memoryMap: the runtime cannot create an ArrayBuffer over the mapping");
+    if (!pending) {
+      napi_throw_error(env, "ERR_SYSTEM", "memoryMap: the runtime cannot create an ArrayBuffer over the mapping");
+    }
     return nullptr;
   }
   return result;

@@ -174,7 +174,8 @@ class Parker : public Napi::ObjectWrap<Parker> {
     auto* context = new std::shared_ptr<State>(state_);
     const napi_status made = napi_create_threadsafe_function(
         env_, info[0], nullptr, Napi::String::New(env_, "onesided.Parker"), 0, 1, nullptr,
-        [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<State>*>(hint); }, context, callBack, &state_->call);
+        [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<State>*>(hint); }, context, callBack,
+        &state_->call);
     if (made != napi_ok) {
       delete context;
       state_.reset();

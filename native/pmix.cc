@@ -105,7 +105,9 @@ napi_value init(napi_env env, napi_callback_info) {
   std::lock_guard<std::mutex> guard(mutex);
   std::string error = failure;
   uint32_t size = 0;
-  if (error.empty() && joined) error = "this process has already joined the job; only one of its threads may call init()";
+  if (error.empty() && joined) {
+    error = "this process has already joined the job; only one of its threads may call init()";
+  }
   if (error.empty()) {
     const int status = library.init(&self, nullptr, 0);
     if (status != 0) {

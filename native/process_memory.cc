@@ -63,7 +63,8 @@ napi_value copy(napi_env env, napi_callback_info info, bool write, const char* c
       !readInteger(env, args[1], call, "the address", 0, kMaxSafeInteger, &address) ||
       !readBytes(env, args[2], call, "the local memory", &bytes) ||
       !readInteger(env, args[3], call, "the offset", 0, static_cast<double>(bytes.length), &offset) ||
-      !readInteger(env, args[4], call, "the count", 0, static_cast<double>(bytes.length) - static_cast<double>(offset), &count)) {
+      !readInteger(env, args[4], call, "the count", 0, static_cast<double>(bytes.length) - static_cast<double>(offset),
+                   &count)) {
     return nullptr;
   }
   if (count == 0) return nullptr;
@@ -86,14 +87,16 @@ napi_value copySegments(napi_env env, napi_callback_info info, bool write, const
   Bytes segments;
   if (!readInteger(env, args[0], call, "the process", 1, INT_MAX, &pid) ||
       !readInteger(env, args[1], call, "the address", 0, kMaxSafeInteger, &address) ||
-      !readBytes(env, args[2], call, "the local memory", &bytes) || !readBytes(env, args[3], call, "the segments", &segments)) {
+      !readBytes(env, args[2], call, "the local memory", &bytes) ||
+      !readBytes(env, args[3], call, "the segments", &segments)) {
     return nullptr;
   }
   if (segments.type != napi_float64_array) {
     throwTypeError(env, "%s: the segments must be a Float64Array", call);
     return nullptr;
   }
-  if (!readInteger(env, args[4], call, "the count", 0, static_cast<double>(segments.elements / 3), &count)) return nullptr;
+  const auto most = static_cast<double>(segments.elements / 3);
+  if (!readInteger(env, args[4], call, "the count", 0, most, &count)) return nullptr;
   const auto* numbers = reinterpret_cast<const double*>(segments.data);
   iovec local[kBatch];
   iovec remote[kBatch];
@@ -107,8 +110,8 @@ napi_value copySegments(napi_env env, napi_callback_info info, bool write, const
       if (!whole(at, static_cast<double>(bytes.length)) || !whole(length, static_cast<double>(bytes.length) - at) ||
           !(std::abs(there) <= kMaxSafeInteger) || there != std::trunc(there) ||
           !whole(static_cast<double>(address) + there, kMaxSafeInteger)) {
-        throwRangeError(env, "%s: segment %zu lies outside the local memory of %zu bytes, or has no valid address", call, first + i,
-                        bytes.length);
+        throwRangeError(env, "%s: segment %zu lies outside the local memory of %zu bytes, or has no valid address",
+                        call, first + i, bytes.length);
         return nullptr;
       }
       local[i] = {bytes.data + static_cast<size_t>(at), static_cast<size_t>(length)};

@@ -53,7 +53,8 @@ using Range = std::pair<uintptr_t, uintptr_t>;
 std::multiset<Range>* const served = new std::multiset<Range>;
 
 bool isServed(uintptr_t start, size_t bytes) {
-  return std::any_of(served->begin(), served->end(), [&](const Range& range) { return range.first < start + bytes && start < range.second; });
+  const auto overlaps = [&](const Range& range) { return range.first < start + bytes && start < range.second; };
+  return std::any_of(served->begin(), served->end(), overlaps);
 }
 
 struct Remapped {
@@ -129,7 +130,9 @@ bool readBuffer(napi_env env, napi_value value, const char* call, uintptr_t* add
   return true;
 }
 
-bool isZero(const unsigned char* page, size_t bytes) { return page[0] == 0 && std::memcmp(page, page + 1, bytes - 1) == 0; }
+bool isZero(const unsigned char* page, size_t bytes) {
+  return page[0] == 0 && std::memcmp(page, page + 1, bytes - 1) == 0;
+}
 
 // Writes memory to a file whose bytes are zero, and leaves out pages that are. Gives an errno.
 int writePages(int fd, off_t offset, const unsigned char* from, size_t bytes, size_t page) {
@@ -205,7 +208,9 @@ int remap(int fd, off_t offset, unsigned char* memory, size_t bytes, size_t page
     const off_t place = offset + static_cast<off_t>(at);
     int error = writePages(fd, place, memory + at, n, page);
     if (error != 0) empty(fd, place, n);
-    else if (mmap(memory + at, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, place) == MAP_FAILED) error = errno;
+    else if (mmap(memory + at, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, place) == MAP_FAILED) {
+      error = errno;
+    }
     if (error == 0) continue;
     takeBack(fd, offset, memory, at);
     return error;
@@ -259,8 +264,8 @@ napi_value memoryRemap(napi_env env, napi_callback_info info) {
   }
   const Pages pages = pagesOf(remapper, address, length);
   struct stat status;
-  const bool fits = fstat(fd, &status) == 0 && offset % static_cast<int64_t>(remapper.page) == 0 && offset <= status.st_size &&
-                    static_cast<uint64_t>(status.st_size - offset) >= pages.bytes;
+  const bool fits = fstat(fd, &status) == 0 && offset % static_cast<int64_t>(remapper.page) == 0 &&
+                    offset <= status.st_size && static_cast<uint64_t>(status.st_size - offset) >= pages.bytes;
   if (pages.bytes == 0 || !fits || !Pin::keepsDetached()) {
     throwRangeError(env, "memoryRemap: %s",
                     fits ? "this memory cannot be remapped; call memoryRemappable first"
@@ -271,7 +276,8 @@ napi_value memoryRemap(napi_env env, napi_callback_info info) {
   {
     std::lock_guard<std::mutex> lock(remappedMutex);
     if (isServed(pages.start, pages.bytes) || !remappedPages->insert(pages.start).second) {
-      throwRangeError(env, "memoryRemap: these %zu bytes are already remapped, or a Server uses them by their addresses", length);
+      throwRangeError(
+          env, "memoryRemap: these %zu bytes are already remapped, or a Server uses them by their addresses", length);
       return nullptr;
     }
   }

@@ -84,7 +84,8 @@ void compareAndSwap(unsigned char* target, unsigned char* data) {
   T replacement;
   std::memcpy(&wanted, data, sizeof(T));
   std::memcpy(&replacement, data + sizeof(T), sizeof(T));
-  __atomic_compare_exchange_n(reinterpret_cast<T*>(target), &wanted, replacement, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  __atomic_compare_exchange_n(reinterpret_cast<T*>(target), &wanted, replacement, false, __ATOMIC_SEQ_CST,
+                              __ATOMIC_SEQ_CST);
   std::memcpy(data, &wanted, sizeof(T));
 }
 
@@ -167,13 +168,15 @@ struct State {
     const bool result = (load(words + kFlags) & kWantsResult) != 0;
     const size_t size = elementBytes(type);
     const Stripes stripes{reinterpret_cast<int32_t*>(memory + 4 * kLineWords + slots * kSlotBytes), 0, kHolder};
-    if (runs < 0 || static_cast<size_t>(runs) > kMaxRuns || size == 0 || (kind == kAccumulate && !operationAllowed(op, type))) return false;
+    if (runs < 0 || static_cast<size_t>(runs) > kMaxRuns || size == 0) return false;
+    if (kind == kAccumulate && !operationAllowed(op, type)) return false;
     unsigned char* data = slot + kDataAt;
     unsigned char* const end = data + kDataBytes;
     std::lock_guard<std::mutex> lock(mutex);
     for (int32_t i = 0; i < runs; i++) {
       const double numbers[2] = {readNumber(slot + kRunsAt + 16 * i), readNumber(slot + kRunsAt + 16 * i + 8)};
-      if (!(numbers[0] >= 0 && numbers[0] <= kMaxSafeInteger && numbers[1] >= 0 && numbers[1] <= kDataBytes)) return false;
+      if (!(numbers[0] >= 0 && numbers[0] <= kMaxSafeInteger)) return false;
+      if (!(numbers[1] >= 0 && numbers[1] <= kDataBytes)) return false;
       const auto address = static_cast<uintptr_t>(numbers[0]);
       const auto bytes = static_cast<size_t>(numbers[1]);
       // Of the last element, its padding need not be there.
@@ -191,7 +194,8 @@ struct State {
             // job has failed.
             if (stopping) return false;
             unsigned char* operands = data + done * size;
-            done += accumulateRun(op, type, target + done * size, operands, result ? operands : nullptr, bytes / size - done, stripes);
+            done += accumulateRun(op, type, target + done * size, operands, result ? operands : nullptr,
+                                  bytes / size - done, stripes);
           }
           break;
         case kCompareAndSwap:
@@ -264,7 +268,9 @@ class Server : public Napi::ObjectWrap<Server> {
   explicit Server(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Server>(info), env_(info.Env()) {
     Bytes bytes;
     int64_t slots;
-    const auto limit = [&] { return std::floor((static_cast<double>(bytes.length) - 4 * (kLineWords + kStripeWords)) / kSlotBytes); };
+    const auto limit = [&] {
+      return std::floor((static_cast<double>(bytes.length) - 4 * (kLineWords + kStripeWords)) / kSlotBytes);
+    };
     if (!readBytes(env_, info[0], "Server", "the words", &bytes)) return;
     if (bytes.type != napi_int32_array || limit() < 1 || reinterpret_cast<uintptr_t>(bytes.data) % 8 != 0) {
       throwTypeError(env_, "Server: the words must be an Int32Array of at least a line and a slot, aligned to 8 bytes");
@@ -311,7 +317,8 @@ class Server : public Napi::ObjectWrap<Server> {
     Bytes bytes;
     if (!readBytes(env_, info[0], "Server.add", "the memory", &bytes)) return {};
     if (state_->ended || bytes.length == 0) {
-      throwRangeError(env_, state_->ended ? "Server.add: this server is closed" : "Server.add: the memory is empty or detached");
+      throwRangeError(env_, state_->ended ? "Server.add: this server is closed"
+                                          : "Server.add: the memory is empty or detached");
       return {};
     }
     const int64_t number = ++state_->added;

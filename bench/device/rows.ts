@@ -33,14 +33,14 @@ function perftest(name: string, ours: string, command: PerftestCommand, unit: 'n
 }
 
 /** A row of bench/ranks/rma.ts and bench/peers/verbs.c. */
-function window(row: string, required?: Requirement): DeviceRow {
+function window(row: string): DeviceRow {
   return {
     id: `rdma-${row}`,
     unit: 'ns',
     better: 'lower',
     ours: { program: 'ranks/rma', args: [row] },
     peer: { name: 'verbs', row },
-    ...(required && { required }),
+    required: { ratio: 0.8 },
     together: row.startsWith('fence'),
   };
 }
@@ -49,13 +49,12 @@ export const DEVICE_ROWS: readonly DeviceRow[] = [
   perftest('verbs-write/8', 'write/8', 'ib_write_lat', 'ns', 0.7),
   perftest('verbs-atomic', 'atomic/8', 'ib_atomic_lat', 'ns', 0.7),
   perftest('verbs-bandwidth/65536', 'bandwidth/65536', 'ib_write_bw', 'MB/s', 0.9),
-  window('put-flush/8', { ratio: 0.8 }),
-  window('put-flush/65536', { ratio: 0.8 }),
-  window('get-flush/8', { ratio: 0.8 }),
-  // Its peer changes one element without a lock, which is not enough for what is longer than a word.
+  window('put-flush/8'),
+  window('put-flush/65536'),
+  window('get-flush/8'),
   window('acc-flush-double/8'),
-  window('lock-put-unlock/8', { ratio: 0.8 }),
-  window('fence-put-fence/8', { ratio: 0.8 }),
+  window('lock-put-unlock/8'),
+  window('fence-put-fence/8'),
   {
     id: 'rdma-gups/aggregated',
     unit: 'GUP/s',

@@ -81,13 +81,15 @@ void run(size_t thread, double* added, int64_t* addedIntegers) {
         }
         all(count, [&](size_t done) {
           unsigned char* sink = result == nullptr ? nullptr : result + 16 * done;
-          const HeldRun work{pairs + 16 * (first + done), candidates.data() + 16 * done, sink, count - done, (first + done) * 16, &stripes};
+          const size_t at = 16 * (first + done);
+          const HeldRun work{pairs + at, candidates.data() + 16 * done, sink, count - done, at, &stripes};
           return work.apply<kMaxloc, Type>();
         });
         if (result == nullptr) break;
         for (size_t i = 0; i < count; i++) {
           const Type pair = Element<Type>::load(result + 16 * i);
-          CHECK(pair.value == 0 || static_cast<int32_t>(static_cast<int64_t>(pair.value) % static_cast<int64_t>(kThreads)) == pair.index);
+          const auto owner = static_cast<int64_t>(pair.value) % static_cast<int64_t>(kThreads);
+          CHECK(pair.value == 0 || static_cast<int32_t>(owner) == pair.index);
         }
         break;
       }
@@ -96,7 +98,8 @@ void run(size_t thread, double* added, int64_t* addedIntegers) {
         const Scattered scattered{reinterpret_cast<unsigned char*>(integers), places.data(),
                                   reinterpret_cast<const unsigned char*>(units.data()), count, kElements};
         scattered.apply<kSum, int32_t>();
-        const Run consecutive{reinterpret_cast<unsigned char*>(integers + first), reinterpret_cast<const unsigned char*>(units.data()), result, count};
+        const Run consecutive{reinterpret_cast<unsigned char*>(integers + first),
+                              reinterpret_cast<const unsigned char*>(units.data()), result, count};
         consecutive.apply<kSum, int32_t>();
         *addedIntegers += static_cast<int64_t>(2 * count);
         break;

@@ -16,7 +16,8 @@ std::vector<uintptr_t> messages;
 }  // namespace
 
 // The only function of Node-API that the thread calls.
-extern "C" napi_status napi_call_threadsafe_function(napi_threadsafe_function, void* message, napi_threadsafe_function_call_mode) {
+extern "C" napi_status napi_call_threadsafe_function(napi_threadsafe_function, void* message,
+                                                     napi_threadsafe_function_call_mode) {
   std::lock_guard<std::mutex> lock(inbox);
   messages.push_back(reinterpret_cast<uintptr_t>(message));
   return napi_ok;
@@ -68,7 +69,8 @@ STRESS(bool fault) {
       messages.clear();
     }
     for (int round = 0; round < kRounds / 20; round++) {
-      const uint32_t generation = state.begin(&word, __atomic_load_n(&word, __ATOMIC_SEQ_CST), random(4) == 0 ? 0.01 : INFINITY);
+      const double timeout = random(4) == 0 ? 0.01 : INFINITY;
+      const uint32_t generation = state.begin(&word, __atomic_load_n(&word, __ATOMIC_SEQ_CST), timeout);
       // What `begin` guards by the lock, without it.
       if (fault) state.sleep.timeoutMs = 1;
       if (random(3) != 0) {

@@ -2,6 +2,8 @@
 // go.
 #include "../server.cc"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "stress.h"
@@ -57,7 +59,9 @@ bool ask(State& state, size_t asker, int32_t kind, int32_t type, int32_t runs, b
   __atomic_fetch_add(state.word(kBell), 1, __ATOMIC_SEQ_CST);
   if (load(state.word(kSleeping)) != 0) futexWake(state.word(kBell), 1);
   int32_t now;
-  while ((now = __atomic_load_n(header + kState, __ATOMIC_ACQUIRE)) == kPosted) futexWait(header + kState, kPosted, 1000);
+  while ((now = __atomic_load_n(header + kState, __ATOMIC_ACQUIRE)) == kPosted) {
+    futexWait(header + kState, kPosted, 1000);
+  }
   CHECK(now == kDone || now == kRefused);
   return now == kDone;
 }
@@ -145,13 +149,14 @@ STRESS(bool faulty) {
   // The owner, meanwhile.
   Random random(99);
   const Stripes stripes{reinterpret_cast<int32_t*>(memory + 4 * kLineWords + kAskers * kSlotBytes), 0, 1};
-  const double one[64] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-                          1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  double one[64];
+  std::fill(std::begin(one), std::end(one), 1.0);
   double added = 0;
   for (int64_t number = 10; running > 0; number++) {
     auto* target = reinterpret_cast<unsigned char*>(doubles + random(kElements - 64));
     for (size_t done = 0; done < 64;) {
-      done += accumulateRun(kSum, kFloat64, target + 8 * done, reinterpret_cast<const unsigned char*>(one), nullptr, 64 - done, stripes);
+      done += accumulateRun(kSum, kFloat64, target + 8 * done, reinterpret_cast<const unsigned char*>(one), nullptr,
+                            64 - done, stripes);
     }
     added += 64;
     // As add() and remove() do it: when `remove` returns, nothing there is touched any more.

@@ -16,7 +16,8 @@ uintptr_t newest = 0;
 
 }  // namespace
 
-extern "C" napi_status napi_call_threadsafe_function(napi_threadsafe_function, void* message, napi_threadsafe_function_call_mode) {
+extern "C" napi_status napi_call_threadsafe_function(napi_threadsafe_function, void* message,
+                                                     napi_threadsafe_function_call_mode) {
   std::lock_guard<std::mutex> lock(inbox);
   newest = std::max(newest, reinterpret_cast<uintptr_t>(message));
   return napi_ok;

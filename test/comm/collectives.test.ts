@@ -1,11 +1,8 @@
-import { describe, expect, test } from 'vitest';
-import { RANK_KINDS, runRanks, seedOfRun } from '../support/ranks.ts';
+import { describe } from 'vitest';
+import { describeCases } from '../support/cases.ts';
+import { RANK_KINDS, seedOfRun } from '../support/ranks.ts';
 
-interface Done {
-  readonly cases: readonly string[];
-}
-
-const seed = seedOfRun();
+const args = [`--seed=${seedOfRun()}`];
 
 describe('collectives and messages do what they mean', () => {
   for (const [kind, size] of [
@@ -17,10 +14,7 @@ describe('collectives and messages do what they mean', () => {
     ['threads', 4],
     ['threads', 7],
   ] as const) {
-    if (!RANK_KINDS.includes(kind)) continue;
-    test(`among ${size} ranks as ${kind}`, async () => {
-      const ranks = await runRanks<Done>('comm-collectives', { kind, size, args: [`--seed=${seed}`] });
-      for (const { cases } of ranks) expect(cases).toContain('init again');
-    });
+    if (RANK_KINDS.includes(kind))
+      describeCases(`among ${size} ranks as ${kind}`, 'comm-collectives', { kind, size, args });
   }
 });

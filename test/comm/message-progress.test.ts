@@ -1,11 +1,8 @@
 /** Messages leave a rank that makes one-sided calls only, and never sleeps. */
-import { describe, expect, test } from 'vitest';
+import { describe } from 'vitest';
+import { describeCases } from '../support/cases.ts';
 import { IN_GATE } from '../support/gate.ts';
-import { RANK_KINDS, runRanks } from '../support/ranks.ts';
-
-interface Done {
-  readonly cases: readonly string[];
-}
+import { RANK_KINDS } from '../support/ranks.ts';
 
 const WAYS: Readonly<Record<string, Record<string, string>>> = {
   '': {},
@@ -15,10 +12,7 @@ const WAYS: Readonly<Record<string, Record<string, string>>> = {
 describe('messages leave while their sender repeats calls that are complete at once', () => {
   for (const kind of IN_GATE ? RANK_KINDS.slice(0, 1) : RANK_KINDS) {
     for (const [way, env] of Object.entries(WAYS)) {
-      test(`among 3 ranks as ${kind}${way}`, async () => {
-        for (const { cases } of await runRanks<Done>('comm-message-progress', { kind, size: 3, env }))
-          expect(cases.length).toBe(10);
-      });
+      describeCases(`among 3 ranks as ${kind}${way}`, 'comm-message-progress', { kind, size: 3, env });
     }
   }
 });

@@ -1,7 +1,8 @@
 /** Communicators of ranks that share memory, and shared windows on them. */
 import { describe, expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
-import { RANK_KINDS, runRanks } from '../support/ranks.ts';
+import { describeCases } from '../support/cases.ts';
+import { RANK_KINDS } from '../support/ranks.ts';
 
 describe("splitType('shared')", () => {
   for (const kind of RANK_KINDS) {
@@ -10,16 +11,9 @@ describe("splitType('shared')", () => {
       ['requests', 1],
       ['requests,neighbours', 2],
     ] as const) {
-      test(`gives groups of ${host} on four ranks as ${kind}${debug && ` by ${debug}`}`, async () => {
-        const env = { ONESIDED_DEBUG: debug };
-        const ranks = await runRanks<{ cases: string[] }>('comm-shared', {
-          kind,
-          size: 4,
-          env,
-          args: [`--host=${host}`],
-        });
-        for (const { cases } of ranks) expect(cases).toContain('strangers');
-      });
+      const title = `gives groups of ${host} on four ranks as ${kind}${debug && ` by ${debug}`}`;
+      const args = [`--host=${host}`];
+      describeCases(title, 'comm-shared', { kind, size: 4, env: { ONESIDED_DEBUG: debug }, args });
     }
   }
 

@@ -5,24 +5,18 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { start } from '../launcher/command.ts';
-import { RANK_KINDS, type RankKind, rankRuns, runRanks, seedOfRun } from '../support/ranks.ts';
+import { describeCases } from '../support/cases.ts';
+import { RANK_KINDS, rankRuns, seedOfRun } from '../support/ranks.ts';
 
-interface Done {
-  readonly cases: readonly string[];
-}
-
-const seed = seedOfRun();
+const args = [`--seed=${seedOfRun()}`];
 const DYING = fileURLToPath(new URL('../../build/programs/test/ranks/robust-structures.js', import.meta.url));
 
-async function run(kind: RankKind, size: number, env: Record<string, string> = {}): Promise<void> {
-  const ranks = await runRanks<Done>('structures', { kind, size, env, args: [`--seed=${seed}`] });
-  for (const { cases } of ranks) expect(cases.length).toBe(7);
-}
-
 describe('counter, mutex and queue', () => {
-  for (const { kind, size } of rankRuns([1, 2, 3, 8])) test(`on ${size} ranks as ${kind}`, () => run(kind, size));
+  for (const { kind, size } of rankRuns([1, 2, 3, 8]))
+    describeCases(`on ${size} ranks as ${kind}`, 'structures', { kind, size, args });
 
-  test('on 3 threads without the addon', () => run('threads', 3, { ONESIDED_NO_ADDON: '1' }));
+  const env = { ONESIDED_NO_ADDON: '1' };
+  describeCases('on 3 threads without the addon', 'structures', { kind: 'threads', size: 3, env, args });
 });
 
 describe('a rank that dies', () => {

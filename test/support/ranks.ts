@@ -40,15 +40,34 @@ export interface RanksOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** What a program of test/ranks is compiled to. */
+export function programOf(name: string): string {
+  const program = fileURLToPath(new URL(`../../build/programs/test/ranks/${name}.js`, import.meta.url));
+  if (!existsSync(program) || !existsSync(MAIN))
+    throw new Error(`${program} or ${MAIN} is missing; "npm run build" makes both`);
+  return program;
+}
+
 /**
  * Runs `test/ranks/NAME.ts` and gives, by rank, what each printed as its last line of JSON. Rejects, with the command
  * that repeats the run and all that the ranks printed, if the job does not end well or a rank prints no such line.
  */
 export async function runRanks<T>(name: string, options: RanksOptions): Promise<T[]> {
+  const { lines, failure } = await followRanks(name, options);
+  const results = lines.map((of) => of.at(-1));
+  if (failure === undefined) return results as T[];
+  throw failure;
+}
+
+/**
+ * The same, of a job that may fail: all lines of JSON by rank, and why it did not end well, if it did not.
+ */
+export async function followRanks(
+  name: string,
+  options: RanksOptions,
+): Promise<{ readonly lines: readonly unknown[][]; readonly failure: Error | undefined }> {
   const { kind, size, args = [], timeout = 150, execArgv = [], env = {} } = options;
-  const program = fileURLToPath(new URL(`../../build/programs/test/ranks/${name}.js`, import.meta.url));
-  if (!existsSync(program) || !existsSync(MAIN))
-    throw new Error(`${program} or ${MAIN} is missing; "npm run build" makes both`);
+  const program = programOf(name);
   const run = ['run', '-n', String(size), '--ranks', kind, '--timeout', String(timeout), program, '--', ...args];
   const child = spawn(process.execPath, [...execArgv, MAIN, ...run], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -62,13 +81,12 @@ export async function runRanks<T>(name: string, options: RanksOptions): Promise<
     child.on('error', reject);
     child.on('close', resolve);
   });
-  const results: (T | undefined)[] = new Array(size).fill(undefined);
-  for (const [, rank, json] of printed.matchAll(/^\[ *(\d+)\] (\{.*\})$/gm))
-    results[Number(rank)] = JSON.parse(json) as T;
-  if (code === 0 && results.every((result) => result !== undefined)) return results as T[];
+  const lines = Array.from({ length: size }, (): unknown[] => []);
+  for (const [, rank, json] of printed.matchAll(/^\[ *(\d+)\] (\{.*\})$/gm)) lines[Number(rank)].push(JSON.parse(json));
+  if (code === 0 && lines.every((of) => of.length > 0)) return { lines, failure: undefined };
   const set = Object.entries(env).map(([key, value]) => `${key}=${value} `);
   const command = `${set.join('')}node ${MAIN} ${run.join(' ')}`;
-  throw new Error(`exit code ${code} of ${command}\n${complaints}${printed}`);
+  return { lines, failure: new Error(`exit code ${code} of ${command}\n${complaints}${printed}`) };
 }
 
 /**

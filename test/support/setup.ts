@@ -10,8 +10,8 @@ fc.configureGlobal({ seed });
 beforeEach(({ task, onTestFailed }) => {
   onTestFailed(() => {
     const file = relative('', task.file.filepath);
-    // A regular expression, and in quotes.
-    const name = task.name.replace(/[^\w ]/g, '.');
+    // What encloses it, too: cases of several jobs have the same names. A regular expression, and in quotes.
+    const name = task.fullTestName.replaceAll(' > ', ' ').replace(/[^\w ]/g, '.');
     console.error(`to repeat it: ONESIDED_SEED=${seed} npx vitest run ${file} -t '${name}'`);
   });
 });

@@ -1,11 +1,8 @@
-import { describe, expect, test } from 'vitest';
-import { RANK_KINDS, runRanks, seedOfRun } from '../support/ranks.ts';
+import { describe } from 'vitest';
+import { describeCases } from '../support/cases.ts';
+import { RANK_KINDS, seedOfRun } from '../support/ranks.ts';
 
-interface Done {
-  readonly cases: readonly string[];
-}
-
-const seed = seedOfRun();
+const args = [`--seed=${seedOfRun()}`];
 
 describe('many ranks want the same thing at the same time', () => {
   for (const [kind, size] of [
@@ -13,10 +10,6 @@ describe('many ranks want the same thing at the same time', () => {
     ['processes', 8],
     ['threads', 8],
   ] as const) {
-    if (!RANK_KINDS.includes(kind)) continue;
-    test(`${size} ranks as ${kind}`, async () => {
-      const ranks = await runRanks<Done>('sync-contention', { kind, size, args: [`--seed=${seed}`] });
-      for (const { cases } of ranks) expect(cases).toContain('fences beside locks: remote-notify');
-    });
+    if (RANK_KINDS.includes(kind)) describeCases(`${size} ranks as ${kind}`, 'sync-contention', { kind, size, args });
   }
 });

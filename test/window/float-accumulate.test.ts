@@ -1,23 +1,18 @@
-import { describe, expect, test } from 'vitest';
+import { describe } from 'vitest';
 import { loadNative } from '../../src/native.ts';
-import { rankRuns, runRanks, seedOfRun } from '../support/ranks.ts';
+import { describeCases } from '../support/cases.ts';
+import { rankRuns, seedOfRun } from '../support/ranks.ts';
 
-interface Done {
-  readonly cases: readonly string[];
-}
-
-const seed = seedOfRun();
 const addon = loadNative() !== undefined;
-
-async function run(kind: 'processes' | 'threads', size: number, plain: boolean, env: Record<string, string> = {}) {
-  const args = [`--seed=${seed}`, `--plain=${plain ? 'yes' : 'no'}`];
-  const ranks = await runRanks<Done>('window-float-accumulate', { kind, size, env, args });
-  for (const { cases } of ranks) expect(cases.length).toBe(plain ? 9 : 7);
-}
+const argsOf = (plain: boolean): string[] => [`--seed=${seedOfRun()}`, `--plain=${plain ? 'yes' : 'no'}`];
 
 describe('floating-point numbers and pairs that all ranks accumulate at once', () => {
-  for (const { kind, size } of rankRuns([1, 2, 4, 7]))
-    test(`${size} ranks as ${kind}: nothing is lost`, () => run(kind, size, addon));
+  for (const { kind, size } of rankRuns([1, 2, 4, 7])) {
+    const title = `${size} ranks as ${kind}: nothing is lost`;
+    describeCases(title, 'window-float-accumulate', { kind, size, args: argsOf(addon) });
+  }
 
-  test('nothing is lost without the addon', () => run('threads', 4, false, { ONESIDED_NO_ADDON: '1' }));
+  const env = { ONESIDED_NO_ADDON: '1' };
+  const title = 'nothing is lost without the addon';
+  describeCases(title, 'window-float-accumulate', { kind: 'threads', size: 4, env, args: argsOf(false) });
 });

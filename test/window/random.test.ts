@@ -1,11 +1,9 @@
-import { describe, expect, test } from 'vitest';
-import { RANK_KINDS, runRanks, seedOfRun } from '../support/ranks.ts';
-
-interface Done {
-  readonly cases: readonly string[];
-}
+import { describe } from 'vitest';
+import { describeCases } from '../support/cases.ts';
+import { RANK_KINDS, seedOfRun } from '../support/ranks.ts';
 
 const seed = seedOfRun();
+const args = [`--seed=${seed}`, '--programs=6'];
 
 describe('random programs of epochs end as a sequential model does', () => {
   for (const [kind, size] of [
@@ -13,10 +11,7 @@ describe('random programs of epochs end as a sequential model does', () => {
     ['processes', 5],
     ['threads', 3],
   ] as const) {
-    if (!RANK_KINDS.includes(kind)) continue;
-    test(`${size} ranks as ${kind}, seed ${seed}`, async () => {
-      const ranks = await runRanks<Done>('window-random', { kind, size, args: [`--seed=${seed}`, '--programs=6'] });
-      for (const { cases } of ranks) expect(cases.length).toBe(6);
-    });
+    if (RANK_KINDS.includes(kind))
+      describeCases(`${size} ranks as ${kind}, seed ${seed}`, 'window-random', { kind, size, args });
   }
 });

@@ -1,15 +1,8 @@
-import { describe, expect, test } from 'vitest';
-import { rankRuns, runRanks } from '../support/ranks.ts';
-
-interface Done {
-  readonly cases: readonly string[];
-}
+import { describe } from 'vitest';
+import { describeCases } from '../support/cases.ts';
+import { rankRuns } from '../support/ranks.ts';
 
 describe('fetching accumulates, requests, and puts with notification', () => {
-  for (const { kind, size } of rankRuns([1, 2, 3, 4, 7])) {
-    test(`on ${size} ranks as ${kind}`, async () => {
-      const ranks = await runRanks<Done>('window-requests', { kind, size });
-      for (const { cases } of ranks) expect(cases).toContain('notificationsOfAll: remote-notify');
-    });
-  }
+  for (const { kind, size } of rankRuns([1, 2, 3, 4, 7]))
+    describeCases(`on ${size} ranks as ${kind}`, 'window-requests', { kind, size });
 });

@@ -3,14 +3,11 @@
  * there are cores, too.
  */
 
-import { describe, expect, test } from 'vitest';
+import { describe } from 'vitest';
 import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';
 import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
-import { RANK_KINDS, type RankKind, runRanks, seedOfRun } from '../support/ranks.ts';
-
-interface Done {
-  readonly cases: readonly string[];
-}
+import { describeCases } from '../support/cases.ts';
+import { RANK_KINDS, type RankKind, seedOfRun } from '../support/ranks.ts';
 
 const seed = seedOfRun();
 const REQUESTS = { ONESIDED_DEBUG: 'requests' };
@@ -32,52 +29,51 @@ const nameOf = (info: object): string => Object.values(info).join(' ');
 /** Each on one kind of ranks, in turn. */
 const kindOf = (i: number): RankKind => RANK_KINDS[i % RANK_KINDS.length];
 
-async function run(program: string, kind: RankKind, size: number, args: string[], env: Record<string, string> = {}) {
-  const ranks = await runRanks<Done>(program, { kind, size, env, timeout: 150, args: [`--seed=${seed}`, ...args] });
-  for (const { cases } of ranks) expect(cases.length).toBeGreaterThan(0);
+function run(
+  title: string,
+  program: string,
+  [kind, size]: readonly [kind: RankKind, size: number],
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): void {
+  describeCases(title, program, { kind, size, env, args: [`--seed=${seed}`, ...args] });
 }
 
 describe('fences that are chosen by a hint', () => {
-  for (const [i, fence] of FENCES.entries()) {
-    test(`epochs: ${fence}`, () => run('window-epochs', kindOf(i), 3, ['--fences=all', `--matching=: ${fence}`]));
-  }
+  for (const [i, fence] of FENCES.entries())
+    run(`epochs: ${fence}`, 'window-epochs', [kindOf(i), 3], ['--fences=all', `--matching=: ${fence}`]);
   const byRequests =
     '--matching=^(fence assertions|contributions of all|fences that end early): (deferred|immediate-|remote-|notify-)';
-  test('epochs, by requests', () => run('window-epochs', 'threads', 3, ['--fences=all', byRequests], REQUESTS));
-  test('transfer, by requests', () =>
-    run(
-      'window-transfer',
-      kindOf(0),
-      2,
-      ['--fences=all', '--matching=^(put|accum).*(deferred|optimized|notify-all)'],
-      REQUESTS,
-    ));
-  test('transfer', () => run('window-transfer', kindOf(1), 3, ['--fences=all', '--matching=(deferred|naive)']));
+  run('epochs, by requests', 'window-epochs', ['threads', 3], ['--fences=all', byRequests], REQUESTS);
+  const fewByRequests = '--matching=^(put|accum).*(deferred|optimized|notify-all)';
+  run('transfer, by requests', 'window-transfer', [kindOf(0), 2], ['--fences=all', fewByRequests], REQUESTS);
+  run('transfer', 'window-transfer', [kindOf(1), 3], ['--fences=all', '--matching=(deferred|naive)']);
 });
 
 describe('locks that are chosen by a hint', () => {
   for (const [i, info] of LOCKS.entries()) {
     const hints = `--info=${JSON.stringify(info)}`;
-    test(`${nameOf(info)}: fought for by 5 ranks as ${kindOf(i)}`, () =>
-      run('sync-contention', kindOf(i), 5, [hints, '--matching=^(readers|giving)']));
+    const title = `${nameOf(info)}: fought for by 5 ranks as ${kindOf(i)}`;
+    run(title, 'sync-contention', [kindOf(i), 5], [hints, '--matching=^(readers|giving)']);
     // A lock's messages and words are the same there; what is particular to requests is seen on these.
     if (info['lock'] !== 'direct' && info['lock_migration'] !== 'every-request') continue;
-    test(`${nameOf(info)}: fought for by 4 ranks, by requests`, () =>
-      run('sync-contention', kindOf(i), 4, [hints, '--matching=^(exclusive: remote|giving)'], REQUESTS));
+    const few = '--matching=^(exclusive: remote|giving)';
+    const byRequests = `${nameOf(info)}: fought for by 4 ranks, by requests`;
+    run(byRequests, 'sync-contention', [kindOf(i), 4], [hints, few], REQUESTS);
   }
 
   for (const [i, lock] of LOCK_SCHEMES.filter((name) => name !== 'queue').entries()) {
     const hints = JSON.stringify({ lock, lock_mode: 'network', lock_migration: 'threshold:3' });
     const passive = '--matching=^(locks|lockAll|flush|unlock once|mixed|empty|own)(?!.*notify)';
-    test(`${lock}: epochs, on 3 ranks as ${kindOf(i)}`, () =>
-      run('window-epochs', kindOf(i), 3, [`--info=${hints}`, passive]));
+    const title = `${lock}: epochs, on 3 ranks as ${kindOf(i)}`;
+    run(title, 'window-epochs', [kindOf(i), 3], [`--info=${hints}`, passive]);
   }
 
   // Two ranks a node: processors' atomics and the network's on one lock.
   for (const lock_migration of ['every-request', 'threshold:3', 'history']) {
     const args = [`--info=${JSON.stringify({ lock: 'hybrid', lock_migration })}`, '--matching=^(readers|giving)'];
-    test(`hybrid ${lock_migration}: fought for by 5 ranks on 3 nodes`, () =>
-      run('sync-contention', kindOf(0), 5, args, { ONESIDED_DEBUG: 'nodes:2' }));
+    const title = `hybrid ${lock_migration}: fought for by 5 ranks on 3 nodes`;
+    run(title, 'sync-contention', [kindOf(0), 5], args, { ONESIDED_DEBUG: 'nodes:2' });
   }
 
   for (const [size, env] of [
@@ -85,8 +81,8 @@ describe('locks that are chosen by a hint', () => {
     [3, {}],
     [4, REQUESTS],
   ] as const) {
-    const where = env === REQUESTS ? ', by requests' : '';
-    test(`every call, nobody starves, idle targets, counts and refusals, on ${size} ranks${where}`, () =>
-      run('window-schemes', kindOf(size), size, [`--locks=${JSON.stringify([{ lock: 'queue' }, ...LOCKS])}`], env));
+    const title = `on ${size} ranks${env === REQUESTS ? ', by requests' : ''}`;
+    const locks = `--locks=${JSON.stringify([{ lock: 'queue' }, ...LOCKS])}`;
+    run(title, 'window-schemes', [kindOf(size), size], [locks], env);
   }
 });

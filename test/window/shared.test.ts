@@ -1,15 +1,8 @@
-import { describe, expect, test } from 'vitest';
-import { rankRuns, runRanks } from '../support/ranks.ts';
-
-interface Done {
-  readonly cases: readonly string[];
-}
+import { describe } from 'vitest';
+import { describeCases } from '../support/cases.ts';
+import { rankRuns } from '../support/ranks.ts';
 
 describe('shared windows, hints and names', () => {
-  for (const { kind, size } of rankRuns([1, 2, 3, 4, 7])) {
-    test(`on ${size} ranks as ${kind}`, async () => {
-      const ranks = await runRanks<Done>('window-shared', { kind, size });
-      for (const { cases } of ranks) expect(cases).toContain('hintsAndNames');
-    });
-  }
+  for (const { kind, size } of rankRuns([1, 2, 3, 4, 7]))
+    describeCases(`on ${size} ranks as ${kind}`, 'window-shared', { kind, size });
 });

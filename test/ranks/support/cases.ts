@@ -4,17 +4,23 @@ import { type Communicator, init } from 'onesided';
 export type Cases = Record<string, (world: Communicator) => unknown>;
 
 /**
- * Runs all cases, or the one that `--only=NAME` names, or those whose names match `--matching=PATTERN`, and prints
- * their names as one line of JSON, with the milliseconds each took. The error of a case that fails says which one it
- * was; being thrown, it ends the job with all that the others wait for.
+ * Runs all cases, or the one that `--only=NAME` names, or those whose names match `--matching=PATTERN`, and prints the
+ * name of each when it has passed, and all of them with their milliseconds at the end, as lines of JSON. The error of a
+ * case that fails says which one it was; being thrown, it ends the job with all that the others wait for.
+ *
+ * With `--list`, prints the names of what it would run, and joins no job.
  */
 export async function runCases(cases: Cases): Promise<void> {
-  const world = await init();
   const only = argument('only');
   const matching = new RegExp(argument('matching') ?? '');
+  const selected = Object.entries(cases).filter(([name]) => (only ?? name) === name && matching.test(name));
+  if (process.argv.includes('--list')) {
+    console.log(JSON.stringify(selected.map(([name]) => name)));
+    return;
+  }
+  const world = await init();
   const milliseconds: Record<string, number> = {};
-  for (const [name, run] of Object.entries(cases)) {
-    if ((only !== undefined && only !== name) || !matching.test(name)) continue;
+  for (const [name, run] of selected) {
     const began = performance.now();
     try {
       await run(world);
@@ -22,6 +28,7 @@ export async function runCases(cases: Cases): Promise<void> {
       throw new Error(`case "${name}" failed on rank ${world.rank} of ${world.size}`, { cause });
     }
     milliseconds[name] = Math.round(performance.now() - began);
+    console.log(JSON.stringify({ passed: name }));
   }
   console.log(JSON.stringify({ cases: Object.keys(milliseconds), milliseconds }));
   await world.finalize();

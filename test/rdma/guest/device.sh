@@ -1,4 +1,5 @@
-# Sourced by the scripts that run in a guest, as root, from the host's files: brings a Soft-RoCE device up, with an address that says which guest it is.
+# Sourced by the scripts that run in a guest, as root, from the host's files: brings a Soft-RoCE device up, with an
+# address that says which guest it is.
 set -u
 option() { sed -n "s/.*onesided\.$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
