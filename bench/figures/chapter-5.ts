@@ -62,7 +62,7 @@ interface Factored {
 
 const timesOf = (runs: readonly Factored[]): number[] => runs.map(({ milliseconds }) => milliseconds);
 
-/** Rows and columns of a block in this chapter's LU: with it the program makes the gets of table 5.1, all eight numbers. */
+/** Rows and columns of a block in this chapter's LU: with it the program makes all eight numbers of table 5.1. */
 const LU_BLOCK = 32;
 /** Table 5.1: locks within nodes and between them, on 1, 2, 4 and 8 nodes. */
 const LU_LOCKS = [

@@ -1,6 +1,6 @@
 /**
- * `npm run figures [-- --only D6.6,D6.7] [--real] [--json FILE] [--docs FOLDER]`: measures the papers' claims on modelled
- * fabrics, draws a picture of each, and says whether it holds.
+ * `npm run figures [-- --only D6.6,D6.7] [--real] [--json FILE] [--docs FOLDER]`: measures the papers' claims on
+ * modelled fabrics, draws a picture of each, and says whether it holds.
  *
  * Without `--only` it writes docs/results.md, the pictures, and claims.json; with it, the pictures and what `--json`
  * asks for. The same numbers come out on every machine. With `--real` rows are measured on real ranks as well, where

@@ -1,8 +1,8 @@
 /**
  * A message that goes round a ring of ranks that compute (dissertation §5.3.3, figure 5.9). Each rank, when the message
  * has come, locks its successor's part, puts the message and a tag there, and unlocks. Until it comes, a rank computes,
- * and looks at its tag by plain loads between two pieces of work. If a lock needs the target's help, it waits for the end of such a
- * piece, at every rank again.
+ * and looks at its tag by plain loads between two pieces of work. If a lock needs the target's help, it waits for the
+ * end of such a piece, at every rank again.
  */
 import { type Communicator, Lock, Op, Window, type WindowInfo } from 'onesided';
 import { callsOf } from '../calls.ts';

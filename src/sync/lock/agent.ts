@@ -336,7 +336,7 @@ export class LockAgent {
     };
   }
 
-  /** Sends what is queued for `rank`, or asks for the lock that it is carried out under: then it leaves with the grant. */
+  /** Sends what is queued for `rank`, or asks for the lock for it: then it leaves with the grant. */
   deliver(rank: number): void {
     this.#deliver(rank, false);
   }

@@ -9,9 +9,9 @@
  * Deferred (hint `lock_defer`, as in the library behind the dissertation): `lock` does nothing. The unlock of an epoch
  * with one small operation sends lock, operation and unlock in one message; that of any other asks for the lock, waits
  * for the grant, and sends the operations with the unlock behind them. An epoch without operations sends nothing. So a
- * short epoch costs one round trip, and the wait for a lock that somebody else holds is the unlock's. MPI allows it: a lock only promises what is seen through the window. Not so for a rank's
- * own part, which it may load and store at once, and where the caller has given a deadline or a signal, which are about
- * the lock.
+ * short epoch costs one round trip, and the wait for a lock that somebody else holds is the unlock's. MPI allows it: a
+ * lock only promises what is seen through the window. Not so for a rank's own part, which it may load and store at
+ * once, and where the caller has given a deadline or a signal, which are about the lock.
  */
 
 import type { Operation } from '../../comm/operation.ts';
