@@ -22,7 +22,7 @@ import { inRange, oneOf, orExplain, wholeNumber } from '../options.ts';
 import { hintOptions, readHints } from '../patterns/hints.ts';
 import { readModelled } from '../patterns/modelled.ts';
 import { Progress } from '../progress.ts';
-import { chargedOn, checkLuOptions, type LuOptions, type LuResult, lu } from '../splash/lu.ts';
+import { chargedOn, checkLuOptions, type LuOptions, type LuResult, lu, VERIFIED_KERNELS } from '../splash/lu.ts';
 
 function describe(result: LuResult): string {
   const { n, block, ranks, grid, kernel, milliseconds, gflops, breakdown, fetched, bytes, residual, verified } = result;
@@ -72,8 +72,8 @@ const { options, json, quiet, modelled, gflops } = orExplain(() => {
     form: values.form as Form,
     info: readHints(values),
   };
+  oneOf('--kernel', options.kernel, VERIFIED_KERNELS);
   checkLuOptions(options);
-  if (options.kernel === 'none') throw new RangeError('--kernel none is for figures: its result cannot be verified');
   const { fabric, ranks, trace } = values;
   const modelled = readModelled({ fabric, ranks, trace, ...(fabric !== undefined && { seed: values.seed }) });
   if (modelled === undefined && values.gflops !== undefined)

@@ -33,6 +33,8 @@ const KERNELS: Readonly<Record<string, (length: number) => Kernel>> = {
   typescript: typescriptKernel,
   none: noKernel,
 };
+/** Those that calculate, so that their result can be verified. */
+export const VERIFIED_KERNELS = Object.keys(KERNELS).filter((name) => name !== 'none');
 /** Which blocks a rank fetches: what it needs, once; or as the dissertation's program. */
 const FETCHES = ['needed', 'dissertation'] as const;
 const LOCK_TYPES: Readonly<Record<string, Lock>> = { exclusive: Lock.EXCLUSIVE, shared: Lock.SHARED };

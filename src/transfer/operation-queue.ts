@@ -22,7 +22,8 @@ import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
 import { type CopyKernels, copyPlaces, forEachRun, type Places } from '../datatype/copy.ts';
 import { elementOffsets, type Side, sideAt } from '../datatype/layout.ts';
-import type { Fetch } from './request-updates.ts';
+import { byteLengthOf } from '../intrinsics.ts';
+import { type Fetch, gone } from './request-updates.ts';
 
 export const Kind = Object.freeze({ PUT: 1, GET: 2, ACCUMULATE: 3, FETCH: 4, SWAP: 5, SIGNAL: 6 });
 /** With ACCUMULATE and FETCH: offsets of elements follow. */
@@ -34,8 +35,14 @@ export const OPERATION_HEADER = 16;
 
 const FURTHEST = 2 ** 31 - 1;
 
-/** Where an answer's next bytes go. @returns how many it has taken */
-type Sink = (answer: Uint8Array, at: number) => number;
+/** Places, and where they end. */
+type Reach = Places & { readonly high: number };
+
+/** Where the next bytes of an answer go. */
+interface Sink {
+  readonly bytes: number;
+  put(answer: Uint8Array, at: number): void;
+}
 
 /** What is queued for one target. */
 interface TargetQueue {
@@ -52,7 +59,10 @@ export interface QueuedOperations {
   readonly message: Uint8Array;
   /** Whether something is fetched. */
   readonly fetches: boolean;
-  /** Puts what was fetched to its places. */
+  /**
+   * Puts what was fetched to its places. Errors: `ERR_BUFFER` if the program has taken one of them away; all others have
+   * what is theirs then.
+   */
   take(answer: Uint8Array): void;
 }
 
@@ -86,7 +96,7 @@ export class OperationQueue {
     const queue = this.#queueOf(rank);
     this.#addPlaces(queue, Kind.GET, at, to);
     queue.fetched += from.bytes;
-    queue.sinks.push(this.#sinkOf(origin, from, dense(from.bytes)));
+    queue.sinks.push(this.#sinkOf(origin, from, dense(from.bytes), () => gone('origin', 'a get', rank)));
   }
 
   /** Origin and result may be arrays of bytes. */
@@ -101,6 +111,7 @@ export class OperationQueue {
   ): void {
     const queue = this.#queueOf(rank);
     const { base, elements } = to;
+    const lost = (): Error => gone('result', 'an accumulate', rank);
     const inOrder = sideAt(base, elements, undefined);
     const scattered = to.type !== undefined;
     const kind = (fetch === undefined ? Kind.ACCUMULATE : Kind.FETCH) | (base << 8) | (op << 16);
@@ -112,14 +123,14 @@ export class OperationQueue {
       for (const [i, offset] of elementOffsets(to).entries()) {
         this.#addHeader(queue, kind, 1, at + offset);
         this.#addPayload(queue, this.#packed(bytesOf(origin).subarray(sources[i]), one, one));
-        if (fetch) queue.sinks.push(this.#sinkOf(bytesOf(fetch.result).subarray(sinks![i]), one, one));
+        if (fetch) queue.sinks.push(this.#sinkOf(bytesOf(fetch.result).subarray(sinks![i]), one, one, lost));
       }
       return;
     }
     this.#addHeader(queue, scattered ? kind | SCATTERED : kind, elements, at);
     if (scattered) this.#addPayload(queue, bytesOf(Int32Array.from(elementOffsets(to))));
     this.#addPayload(queue, this.#packed(origin, from, inOrder));
-    if (fetch) queue.sinks.push(this.#sinkOf(fetch.result, fetch.side, inOrder));
+    if (fetch) queue.sinks.push(this.#sinkOf(fetch.result, fetch.side, inOrder, lost));
   }
 
   compareAndSwap(
@@ -135,7 +146,7 @@ export class OperationQueue {
     this.#addPayload(queue, bytesOf(compare).slice());
     this.#addPayload(queue, bytesOf(origin).slice());
     const one = dense(result.byteLength);
-    queue.sinks.push(this.#sinkOf(result, one, one));
+    queue.sinks.push(this.#sinkOf(result, one, one, () => gone('result', 'a compareAndSwap', rank)));
   }
 
   /** Raises the target's count of notifications. */
@@ -158,7 +169,16 @@ export class OperationQueue {
       fetches: sinks.length > 0,
       take(answer) {
         let next = 0;
-        for (const sink of sinks) next += aligned(sink(answer, next));
+        let failure: unknown;
+        for (const { bytes, put } of sinks) {
+          try {
+            put(answer, next);
+          } catch (error) {
+            failure ??= error;
+          }
+          next += aligned(bytes);
+        }
+        if (failure !== undefined) throw failure;
       },
     };
   }
@@ -188,16 +208,20 @@ export class OperationQueue {
     queue.bytes += aligned(payload.length);
   }
 
-  #packed(origin: TypedArray, from: Places, to: Places & { readonly high: number }): Uint8Array {
+  #packed(origin: TypedArray, from: Places, to: Reach): Uint8Array {
     const packed = new Uint8Array(to.high);
     copyPlaces(from, origin, 0, to, packed, 0, this.#kernels);
     return packed;
   }
 
-  #sinkOf(result: TypedArray, into: Places, packed: Places & { readonly high: number }): Sink {
-    return (answer, at) => {
-      copyPlaces(packed, answer, at, into, result, 0, this.#kernels);
-      return packed.high;
+  /** @param lost the error if the program has taken the array away by then */
+  #sinkOf(result: TypedArray, into: Reach, packed: Reach, lost: () => Error): Sink {
+    return {
+      bytes: packed.high,
+      put: (answer, at) => {
+        if (byteLengthOf(result) < into.high) throw lost();
+        copyPlaces(packed, answer, at, into, result, 0, this.#kernels);
+      },
     };
   }
 }
@@ -206,7 +230,7 @@ function emptyQueue(): TargetQueue {
   return { pieces: [], bytes: MESSAGE_HEADER, fetched: 0, operations: 0, sinks: [] };
 }
 
-function dense(bytes: number): Places & { readonly high: number } {
+function dense(bytes: number): Reach {
   return { bytes, runs: undefined, count: 1, stride: 0, high: bytes };
 }
 

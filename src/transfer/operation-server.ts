@@ -1,4 +1,5 @@
 /** Carries out at the target what operation-queue.ts has queued, by this rank's processor on its own part. */
+import type { ProcessorTime } from '../comm/job.ts';
 import { TYPE_SIZES } from '../datatype/base.ts';
 import { copyLong } from '../datatype/copy.ts';
 import { type Side, sideAt } from '../datatype/layout.ts';
@@ -12,17 +13,26 @@ export class OperationServer {
   readonly #stripes: () => Stripes;
   readonly #kernels: BulkKernels | undefined;
   readonly #signal: () => void;
+  readonly #processor: ProcessorTime | undefined;
 
   /**
    * @param part this rank's part, or an error if it is gone
    * @param stripes for accumulates: those that whoever else may accumulate to this part at the same time takes
    * @param signal raises this rank's count of notifications
+   * @param processor is told of what is combined
    */
-  constructor(part: () => RemotePart, stripes: () => Stripes, kernels: BulkKernels | undefined, signal: () => void) {
+  constructor(
+    part: () => RemotePart,
+    stripes: () => Stripes,
+    kernels: BulkKernels | undefined,
+    signal: () => void,
+    processor?: ProcessorTime,
+  ) {
     this.#part = part;
     this.#stripes = stripes;
     this.#kernels = kernels;
     this.#signal = signal;
+    this.#processor = processor;
   }
 
   /**
@@ -88,6 +98,7 @@ export class OperationServer {
   ): void {
     const part = this.#part();
     const into = result && from;
+    this.#processor?.combine(to.bytes);
     accumulateElements(part, part.skew + place, to, origin, from, op, result, into, this.#stripes(), this.#kernels);
   }
 }

@@ -339,7 +339,8 @@ function refuseGoneOf(arrays: Arrays, rank: number): void {
     if (array.length === 0) throw gone(name, 'a compareAndSwap', rank);
 }
 
-function gone(name: string, call: string, rank: number): RmaError {
+/** For an array of a call that the program has taken away since. */
+export function gone(name: string, call: string, rank: number): RmaError {
   return new RmaError(
     'ERR_BUFFER',
     `the ${name} of ${call} to rank ${rank} was lost before the operation was complete, because its ArrayBuffer was transferred or has shrunk; keep it until flush, unlock, fence or complete has returned`,

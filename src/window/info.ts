@@ -5,6 +5,7 @@ import { FEW } from '../sync/fence/notify-all.ts';
 import { LOCK_MODES, type LockMode } from '../sync/lock/kind.ts';
 import { LOCK_SCHEMES, type LockSchemeName } from '../sync/lock/kinds.ts';
 import { isMigration, MIGRATIONS } from '../sync/lock/migration.ts';
+import { UPDATE_SCHEMES, type UpdateSchemeName, updateNamed } from '../transfer/update-schemes.ts';
 
 /**
  * Hints for a window. All ranks must pass the same hints. Unknown keys are ignored (MPI 4.1, 10); `getInfo` returns the
@@ -31,6 +32,14 @@ export interface WindowInfo {
   readonly lock_migration?: 'every-request' | 'history' | 'never' | `threshold:${number}`;
   /** With the scheme `two-sided`, `lock` does not wait for the lock; `unlock` and the flushes wait instead. */
   readonly lock_defer?: boolean | 'true' | 'false';
+  /**
+   * Who carries out accumulates (`accumulate`, `getAccumulate`, `fetchAndOp`, `compareAndSwap`) where memory is reached
+   * by requests: on devices and modelled fabrics. `by-requests`: the device, without the target's processor. `by-target`:
+   * the target's processor, when the target is in the library; one message and its answer, however many elements.
+   * `by-type`: the device for 64-bit integers, the target for all other types. No effect in dynamic windows, and where
+   * memory is loaded and stored.
+   */
+  readonly update?: UpdateSchemeName;
   /** Promises that no rank locks the window: it has no locks, and `lock` fails. */
   readonly no_locks?: boolean | 'true' | 'false';
   /** Promises that all parts have the same size. Verified when the window is created. */
@@ -126,6 +135,7 @@ const HINTS = {
     compared: [MIGRATIONS.length * 10 ** 9, numberOfMigration],
   } satisfies Hint<string>,
   lock_defer: flag(),
+  update: oneOf(UPDATE_SCHEMES, () => UPDATE_SCHEMES[0]),
   no_locks: flag(),
   same_size: flag(),
   same_disp_unit: flag(),
@@ -186,6 +196,12 @@ export function changeInfo(call: string, hints: Hints, info: WindowInfo): void {
 
 export function showInfo(hints: Hints): WindowInfoInForce {
   return each((_, name) => String(hints[name]));
+}
+
+/** Whether the target's processor updates elements of a type; `undefined` if it updates none. */
+export function servedTypes(hints: Hints): ((base: number) => boolean) | undefined {
+  const { name, byTarget } = updateNamed(hints.update);
+  return name === UPDATE_SCHEMES[0] ? undefined : (base) => byTarget(base, inBulk(hints));
 }
 
 /** Whether accumulates should update more than one element of any type under one lock. */

@@ -290,7 +290,7 @@ async function end(world: Communicator | undefined, error: unknown): Promise<voi
   // Otherwise the program goes on, and ends when nothing holds it.
 }
 
-if (rank === victim) tell({ pid: process.pid });
+tell(rank === victim ? { pid: process.pid } : { began: true });
 let world: Communicator | undefined;
 try {
   place('before-init');

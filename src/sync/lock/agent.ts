@@ -28,6 +28,7 @@ import type { Operation } from '../../comm/operation.ts';
 import { RmaError } from '../../errors.ts';
 import { MESSAGE_HEADER, type OperationQueue, type QueuedOperations } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
+import { answerTo, failureIn } from '../../transfer/served-messages.ts';
 import type { Attempt, LockCounts } from './scheme.ts';
 
 const Message = Object.freeze({
@@ -151,7 +152,7 @@ export class LockAgent {
   readonly #unanswered: { readonly id: number; readonly queued: QueuedOperations }[][];
   readonly #queue: OperationQueue | undefined;
   #lastId = 0;
-  #failure: RmaError | undefined;
+  #failure: unknown;
 
   /**
    * @param channel nothing else goes through it
@@ -479,15 +480,13 @@ export class LockAgent {
   #answered(source: number, id: number, failed: boolean, answer: Uint8Array): void {
     const first = this.#unanswered[source].shift();
     if (first?.id !== id) throw new RmaError('ERR_VERBS', `the agent of rank ${source} answered requests out of order`);
-    if (!failed) {
+    try {
+      if (failed) throw failureIn(source, answer);
       first.queued.take(answer);
-      return;
+    } catch (error) {
+      // For whoever waits for the operation, not for whoever looks for messages.
+      this.#failure ??= error;
     }
-    const [code, text] = new TextDecoder().decode(answer).split('\n');
-    this.#failure ??= new RmaError(
-      code as 'ERR_BUFFER',
-      `rank ${source} could not carry out an operation of this rank: ${text}`,
-    );
   }
 
   // ---- agent --------------------------------------------------------------------------------------------------------
@@ -540,21 +539,8 @@ export class LockAgent {
   }
 
   #carryOut(origin: number, message: Uint8Array): void {
-    const id = new Int32Array(message.buffer, message.byteOffset, 2)[1];
-    let what: number = Message.DONE;
-    let answer: Uint8Array;
-    try {
-      answer = this.#server!.serve(message);
-    } catch (error) {
-      what = Message.FAILURE;
-      const { code = 'ERR_BUFFER', message: text } = error as RmaError;
-      answer = new TextEncoder().encode(`${code}\n${text}`);
-    }
-    const reply = new Uint8Array(MESSAGE_HEADER + answer.length);
-    new Int32Array(reply.buffer, 0, 2).set([what, id]);
-    reply.set(answer, MESSAGE_HEADER);
     this.#counts.operations++;
-    this.#channel.give(origin, reply);
+    this.#channel.give(origin, answerTo(this.#server!, message, Message.DONE, Message.FAILURE));
   }
 }
 

@@ -7,16 +7,21 @@
  */
 import type { BarrierState } from '../../comm/barrier.ts';
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
+import type { ProcessorTime } from '../../comm/job.ts';
 import { MessageBarrier } from '../../comm/message-barrier.ts';
 import { loadNative } from '../../native.ts';
 import { SyncByRequests } from '../../sync/pscw/by-requests.ts';
 import type { GeneralActiveTarget } from '../../sync/pscw/scheme.ts';
+import { OperationQueue } from '../../transfer/operation-queue.ts';
 import { OperationServer } from '../../transfer/operation-server.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
+import type { RequestTransfer } from '../../transfer/requests.ts';
 import { STRIPE_WORDS, Stripes } from '../../transfer/stripes.ts';
+import { TargetUpdates } from '../../transfer/target-updates.ts';
 import { type Owner, readOwner, UserMemory } from '../../transfer/user-memory.ts';
 import { Attachments } from '../attachments.ts';
-import type { Hints } from '../info.ts';
+import { type Hints, servedTypes } from '../info.ts';
+import type { ServedUpdates } from '../path/served.ts';
 import { SignalsByRequests, SignalWords } from '../path/signals.ts';
 import { RemoteDirectory } from '../remote-directory.ts';
 import { makeSchemes, movesByRequests, nodeWords, openChannels, type SchemeChannels, setUpNode } from '../schemes.ts';
@@ -72,6 +77,8 @@ interface WindowChannels extends SchemeChannels {
   /** For the barrier, and for start, complete, post and wait, where those are messages. */
   readonly barrier: OwnChannel | undefined;
   readonly posts: OwnChannel | undefined;
+  /** For updates that the target carries out. */
+  readonly updates: OwnChannel | undefined;
   /** The last space of all. */
   readonly last: number;
 }
@@ -88,7 +95,8 @@ function openWindowChannels(comm: Communicator, hints: Hints, lastUsed: number):
   const barrier = loadStore ? undefined : open();
   const ofSchemes = openChannels(hints, open);
   const posts = loadStore ? undefined : open();
-  return { ...ofSchemes, barrier, posts, last };
+  const updates = loadStore || servedTypes(hints) === undefined ? undefined : open();
+  return { ...ofSchemes, barrier, posts, updates, last };
 }
 
 /** What a window is put together from. */
@@ -175,6 +183,7 @@ function assemble(
     // By requests nobody else touches a part by its processor's instructions.
     () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, job),
     () => signals.raiseOwn(),
+    job.processor,
   );
   const { release: releaseSchemes, ...schemes } = makeSchemes({
     comm,
@@ -191,8 +200,13 @@ function assemble(
     nodeWords,
   });
   undo.add(releaseSchemes);
+  const served =
+    updates && attachments === undefined
+      ? servedUpdates(comm, hints, channels.updates, server, wire!, undo)
+      : undefined;
   return {
     ...schemes,
+    serve: served === undefined ? schemes.serve : inTurn(schemes.serve, () => served.updates.turn()),
     comm,
     name,
     flavor,
@@ -205,6 +219,7 @@ function assemble(
     wire,
     requests,
     updates,
+    served,
     attachments,
     userMemory: userMemoryOf(comm, agreed, requests !== undefined),
     kernels,
@@ -216,12 +231,43 @@ function assemble(
   };
 }
 
+function inTurn(first: (() => void) | undefined, second: () => void): () => void {
+  return () => {
+    first?.();
+    second();
+  };
+}
+
+/** Updates that targets carry out themselves, if the hints want it. */
+function servedUpdates(
+  comm: Communicator,
+  hints: Hints,
+  channel: OwnChannel | undefined,
+  server: OperationServer,
+  requests: RequestTransfer,
+  undo: Undo,
+): ServedUpdates | undefined {
+  const takes = servedTypes(hints);
+  if (channel === undefined || takes === undefined) return undefined;
+  const { messenger, progress } = comm.job;
+  const queue = new OperationQueue(comm.size, loadNative());
+  const updates = new TargetUpdates(channel, queue, server, requests, () => messenger.poll());
+  undo.add(() => updates.close());
+  const look = (): number => {
+    messenger.poll();
+    return Number.POSITIVE_INFINITY;
+  };
+  undo.add(progress.serve(look, true));
+  return { updates, takes };
+}
+
 /** Carries out at this rank what others have queued for it; its part is mapped when the first of it comes. */
 function serverOf(
   map: () => RemotePart,
   bytes: number,
   makeStripes: () => Stripes,
   signal: () => void,
+  processor: ProcessorTime | undefined,
 ): OperationServer {
   let part: RemotePart | undefined;
   let stripes: Stripes | undefined;
@@ -234,7 +280,7 @@ function serverOf(
     stripes ??= makeStripes();
     return stripes;
   };
-  return new OperationServer(ownPart, ownStripes, loadNative(), signal);
+  return new OperationServer(ownPart, ownStripes, loadNative(), signal, processor);
 }
 
 /** The way to ranks whose memory is not the library's. Absent if there are none, or no addon. */

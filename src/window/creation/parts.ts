@@ -13,6 +13,7 @@ import type { Stripes } from '../../transfer/stripes.ts';
 import type { UserMemory } from '../../transfer/user-memory.ts';
 import type { Attachments } from '../attachments.ts';
 import type { Hints, WindowInfo } from '../info.ts';
+import type { ServedUpdates } from '../path/served.ts';
 import type { Signals } from '../path/signals.ts';
 import type { Schemes } from '../schemes.ts';
 import type { Targets } from '../target.ts';
@@ -61,6 +62,8 @@ export interface WindowParts extends Omit<Schemes, 'release'> {
   readonly requests: RequestTransfer | undefined;
   /** Accumulates by requests; absent where the processors do them. */
   readonly updates: RequestUpdates | undefined;
+  /** Who carries out updates at their target, with the hint `update`; absent where nobody does. */
+  readonly served: ServedUpdates | undefined;
   /** What is attached where, in a dynamic window: displacements are addresses there. */
   readonly attachments: Attachments | undefined;
   /** The way to ranks whose memory is not the library's; it comes before the others. Absent if there are none. */

@@ -7,6 +7,8 @@
  *   behind a device       requests                   requests
  *   part of a neighbour   loads                      requests, since a device's atomics and the processor's need not
  *                                                    agree
+ *   either, with the      as without it              served by the target, all or those of some types
+ *     hint `update`
  *   fence by requests     requests                   loads
  *     in shared memory
  *   memory of a process   user memory                user memory
@@ -33,6 +35,7 @@ import { Loads } from './loads.ts';
 import type { Completion, Moves, OwnMemory, Path, ProgressBy } from './path.ts';
 import { Queued } from './queued.ts';
 import { Requests, type Senders } from './requests.ts';
+import { Served, type ServedUpdates } from './served.ts';
 import { UserMemoryPath } from './user-memory.ts';
 
 /** Each needs more than those before it. */
@@ -48,15 +51,17 @@ export class Paths {
   readonly #parts: WindowParts;
   readonly #epochs: Epochs;
   readonly #senders: Senders | undefined;
+  readonly #served: ServedUpdates | undefined;
   readonly #queues: boolean;
 
   constructor(parts: WindowParts, epochs: Epochs) {
-    const { requests, updates, attachments, deferred, passive, comm } = parts;
+    const { requests, updates, attachments, deferred, passive, comm, served } = parts;
     this.#parts = parts;
     this.#epochs = epochs;
     // Requests of the emulator are carried out by who posts them, if it does not pose as a device.
     const progressBy = comm.job.context.capabilities.immediateCompletion ? 'origin' : 'device';
     this.#senders = requests && { requests, updates, progressBy };
+    this.#served = served;
     this.#queues = deferred !== undefined || passive !== undefined;
     this.completion = passive?.agent ?? requests;
     this.drain = requests && (() => requests.drain());
@@ -102,7 +107,9 @@ export class Paths {
     const loads = new Loads(t, own, this.#epochs, kernels, () => this.map(t));
     const requests = senders && new Requests(senders, t.rank, undefined, own, this.#epochs);
     t.transfers = requests === undefined || isNeighbour(t.rank) ? loads : requests;
-    t.updates = requests === undefined || senders!.updates === undefined ? loads : requests;
+    if (requests === undefined || senders!.updates === undefined) t.updates = loads;
+    else if (this.#served === undefined) t.updates = requests;
+    else t.updates = new Served(this.#served, senders!, t.rank, own, this.#epochs);
   }
 
   #toRegion(attachments: Attachments, call: string, t: Target, at: number, to: Pick<Side, 'low' | 'high'>): Path {
