@@ -10,7 +10,7 @@ export type Form = 'sync' | 'promise';
 export interface Calls {
   barrier(): void | Promise<void>;
   fence(window: Window): void | Promise<void>;
-  lock(window: Window, target: number, type: Lock): void | Promise<void>;
+  lock(window: Window, target: number, type: Lock, assert?: number): void | Promise<void>;
   unlock(window: Window, target: number): void | Promise<void>;
 }
 
@@ -19,13 +19,13 @@ export function callsOf(world: Communicator, form: Form): Calls {
     ? {
         barrier: () => world.barrierSync(),
         fence: (window) => window.fenceSync(),
-        lock: (window, target, type) => window.lockSync(target, type),
+        lock: (window, target, type, assert) => window.lockSync(target, type, assert),
         unlock: (window, target) => window.unlockSync(target),
       }
     : {
         barrier: () => world.barrier(),
         fence: (window) => window.fence(),
-        lock: (window, target, type) => window.lock(target, type),
+        lock: (window, target, type, assert) => window.lock(target, type, assert),
         unlock: (window, target) => window.unlock(target),
       };
 }

@@ -10,9 +10,11 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { WindowInfo } from 'onesided';
+import { Assert, type WindowInfo } from 'onesided';
+import type { EpochsResult, WayName } from '../hpcc/epochs.ts';
 import { hintArguments } from '../patterns/hints.ts';
 import { ROOT, run } from '../programs.ts';
+import { UPDATE_WAYS } from './chapter-7.ts';
 import { show as digits, FENCES, type Fence, forEach, POLICIES } from './figure.ts';
 import { ASSERTIONS, mean, type PROGRAMS, sum, together } from './programs.ts';
 
@@ -295,6 +297,58 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       holds: found['remote-notify'] <= 1.01 * Math.min(...times) && found.deferred === Math.max(...times),
     };
   },
+  'D7.2': async () => {
+    const found = await byWay(['get-modify-put', 'accumulate']);
+    return {
+      measured: `2 processes, million updates a second: ${told(found, ratesOf)}`,
+      expected: 'accumulate faster, and none of its updates lost; 2 processes do not tell how the gap grows',
+      holds: found.accumulate.rate > found['get-modify-put'].rate && found.accumulate.lost === 0,
+    };
+  },
+  'D7.3': async () => {
+    const how = ['an epoch each', 'one epoch', 'packed'] as const;
+    const found = await by(how, async (how) => {
+      const [took] = await onRanks(2, 'many', { info: LOCKS['two-sided'], number: 512, how, samples: 20 });
+      return took;
+    });
+    const ways = await byWay(['accumulate', 'packed']);
+    return {
+      measured: `2 processes, 512 updates, µs: ${told(found, show)}; RandomAccess, million updates a second: ${told(ways, ratesOf)}`,
+      expected: 'packed faster than an epoch for each update, and in RandomAccess faster than accumulate',
+      holds: found.packed < found['an epoch each'] && ways.packed.rate > ways.accumulate.rate,
+    };
+  },
+  'D7.4': async () => {
+    const of = async (way: 'get-modify-put' | 'accumulate', info: WindowInfo, assert: number): Promise<number> => {
+      const [took] = await onRanks(2, 'single', { info, way, assert, samples: SAMPLES });
+      return took;
+    };
+    const times = {
+      'get-modify-put': await of('get-modify-put', LOCKS['two-sided'], 0),
+      accumulate: await of('accumulate', LOCKS['two-sided'], 0),
+      direct: await of('accumulate', {}, Assert.NO_CHECK),
+    };
+    const ways = await byWay(['get-modify-put', 'accumulate', 'direct']);
+    const fastest = (direct: number, others: readonly number[], sign: 1 | -1): boolean =>
+      others.every((other) => sign * direct > sign * other);
+    return {
+      measured: `2 processes, a single update, µs: ${told(times, show)}; RandomAccess, million updates a second: ${told(ways, ratesOf)}`,
+      expected:
+        'direct takes the least time, and is the fastest in RandomAccess; 2 processes do not tell how it scales',
+      holds:
+        fastest(times.direct, [times['get-modify-put'], times.accumulate], -1) &&
+        fastest(ways.direct.rate, [ways['get-modify-put'].rate, ways.accumulate.rate], 1),
+    };
+  },
+  'D7.5': async () => {
+    const found = await byWay(['packed', 'direct']);
+    return {
+      measured: `2 processes, million updates a second: ${told(found, ratesOf)}`,
+      expected: 'packed faster; 2 processes do not tell how the gap narrows',
+      holds: found.packed.rate > found.direct.rate,
+      why: 'here an update of the adapter is one instruction of the origin, and nothing is saved by sending many at once',
+    };
+  },
   'D6.9': async () => {
     const times = await by(FENCES, (fence) =>
       forEach(ASSERTIONS, async (assert) =>
@@ -315,6 +369,16 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     };
   },
 };
+
+/** RandomAccess of 2 processes with an epoch for each update, or each pack of them. */
+function byWay<W extends WayName>(ways: readonly W[]): Promise<By<W, EpochsResult>> {
+  return by(ways, async (way) => {
+    const [result] = await onRanks(2, 'updates', { way, words: 2 ** 14, ahead: 1024, ...UPDATE_WAYS[way] });
+    return result;
+  });
+}
+
+const ratesOf = ({ rate, lost }: EpochsResult): string => `${show(rate)} (${lost} words lost updates)`;
 
 /** Microseconds of a lock of rank 0's part and its unlock, by so many others. */
 function paired(

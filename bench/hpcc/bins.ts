@@ -34,12 +34,15 @@ export class Bins {
   readonly #displacementsOf: readonly Int32Array[];
   readonly #valuesOf: readonly BigUint64Array[];
 
-  /** @param distribution of the table, over at most 1,024 ranks */
-  constructor(distribution: Distribution, empty: Empty) {
+  /**
+   * @param distribution of the table, over at most `ahead` ranks
+   * @param ahead updates that all bins hold together: a power of two, at most 1,024
+   */
+  constructor(distribution: Distribution, empty: Empty, ahead = LOOK_AHEAD) {
     const { ranks } = distribution;
-    const capacity = Math.floor(LOOK_AHEAD / ranks);
+    const capacity = Math.floor(ahead / ranks);
     if (capacity < 1)
-      throw new RangeError(`${ranks} ranks need ${ranks} bins, and only ${LOOK_AHEAD} updates are looked ahead`);
+      throw new RangeError(`${ranks} ranks need ${ranks} bins, and only ${ahead} updates are looked ahead`);
     this.capacity = capacity;
     this.#distribution = distribution;
     this.#empty = empty;

@@ -11,12 +11,15 @@ const OF_LOCKS = {
   'lock-defer': { type: 'boolean' },
 } as const;
 
+/** The hints that a program can say that it takes. */
+export type HintName = 'lock' | 'fence' | 'update';
+
 /**
  * For `parseArgs`: `--lock SCHEME [--lock-mode cpu|network] [--lock-migration POLICY] [--lock-defer]`,
- * `--fence SCHEME`.
+ * `--fence SCHEME`, `--update SCHEME`.
  */
 export function hintOptions(
-  hints: readonly ('lock' | 'fence')[],
+  hints: readonly HintName[],
 ): Readonly<Record<string, { readonly type: 'string' | 'boolean' }>> {
   return {
     ...Object.fromEntries(hints.map((hint) => [hint, { type: 'string' as const }])),
@@ -26,7 +29,7 @@ export function hintOptions(
 
 /** @param given what `parseArgs` has found */
 export function readHints(given: Readonly<Record<string, string | boolean | undefined>>): WindowInfo {
-  const names = ['lock', 'fence', ...Object.keys(OF_LOCKS)].filter((name) => given[name] !== undefined);
+  const names = ['lock', 'fence', 'update', ...Object.keys(OF_LOCKS)].filter((name) => given[name] !== undefined);
   return Object.fromEntries(names.map((name) => [name.replace('-', '_'), given[name]]));
 }
 

@@ -8,7 +8,7 @@ import { type Communicator, init, type WindowInfo } from 'onesided';
 import { runTasks } from 'onesided/fabrics';
 import type { Form } from '../calls.ts';
 import { inRange, oneOf, orExplain, wholeNumber } from '../options.ts';
-import { hintOptions, readHints } from './hints.ts';
+import { type HintName, hintOptions, readHints } from './hints.ts';
 import { type Machine, modelledMachine, realMachine } from './machine.ts';
 import { type Modelled, readModelled } from './modelled.ts';
 
@@ -18,7 +18,7 @@ interface Spec<N extends string, W extends string> {
   /** Options that are one of some words, the first one if nobody says. */
   readonly words?: Readonly<Record<W, readonly string[]>>;
   /** The hints of the window that can be given, as the options of those names (hints.ts). */
-  readonly hints: readonly ('lock' | 'fence')[];
+  readonly hints: readonly HintName[];
 }
 
 interface Values<N extends string, W extends string> {

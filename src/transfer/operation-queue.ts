@@ -60,8 +60,8 @@ export interface QueuedOperations {
   /** Whether something is fetched. */
   readonly fetches: boolean;
   /**
-   * Puts what was fetched to its places. Errors: `ERR_BUFFER` if the program has taken one of them away; all others have
-   * what is theirs then.
+   * Puts what was fetched to its places. Errors: `ERR_BUFFER` if the program has taken one of them away; all others
+   * have what is theirs then.
    */
   take(answer: Uint8Array): void;
 }

@@ -44,10 +44,14 @@ interface TargetTasks {
   readonly tasks: Fifo<Task>;
   /** Since the window was made. */
   begun: number;
+  /** It is in the list of those with tasks. */
+  active: boolean;
 }
 
 export class RequestTasks {
-  readonly #targets = new ByRank((): TargetTasks => ({ tasks: new Fifo<Task>(), begun: 0 }));
+  readonly #targets = new ByRank((): TargetTasks => ({ tasks: new Fifo<Task>(), begun: 0, active: false }));
+  /** Those with tasks, and some that have none any more: `run` drops them. Of many targets, few have tasks. */
+  readonly #active: TargetTasks[] = [];
   #count = 0;
 
   /** Tasks that have not ended. */
@@ -81,12 +85,26 @@ export class RequestTasks {
     target.tasks.push(task);
     target.begun++;
     this.#count++;
+    if (!target.active) {
+      target.active = true;
+      this.#active.push(target);
+    }
     this.#advance(target.tasks, false);
   }
 
   /** @param waiting this rank waits for its requests */
   run(waiting: boolean): void {
-    if (this.#count > 0) for (const { tasks } of this.#targets.all) this.#advance(tasks, waiting);
+    const active = this.#active;
+    for (let i = 0; i < active.length; ) {
+      const target = active[i];
+      this.#advance(target.tasks, waiting);
+      if (target.tasks.length > 0 || active[i] !== target) {
+        i++;
+        continue;
+      }
+      target.active = false;
+      active.splice(i, 1);
+    }
   }
 
   /**
@@ -126,7 +144,7 @@ export class RequestTasks {
    * until `areLeaving` says no
    */
   leave(): boolean {
-    for (const { tasks } of this.#targets.all) {
+    for (const { tasks } of this.#active) {
       const task = tasks.first;
       if (task?.steps !== undefined && task.hold.has) task.hold.leaving = true;
     }
@@ -135,13 +153,12 @@ export class RequestTasks {
 
   get areLeaving(): boolean {
     return (
-      this.#count > 0 &&
-      this.#targets.all.some(({ tasks: { first } }) => first?.hold.leaving === true && first.hold.has)
+      this.#count > 0 && this.#active.some(({ tasks: { first } }) => first?.hold.leaving === true && first.hold.has)
     );
   }
 
   /** Ends all; what they try to post must lead nowhere. */
   close(): void {
-    for (const { tasks } of this.#targets.all) for (const { steps } of tasks) steps?.return(undefined);
+    for (const { tasks } of this.#active) for (const { steps } of tasks) steps?.return(undefined);
   }
 }

@@ -89,7 +89,7 @@ export class TargetUpdates {
     if (leaves) this.#requests.begin(rank, this.#sent(rank));
   }
 
-  /** Sends all that is queued for a rank when its turn comes; ends when that is carried out and what it fetches here. */
+  /** Sends all that is queued for a rank; ends when that is carried out and what it fetches is here. */
   *#sent(rank: number): Generator<void, void> {
     const queued = this.#queue.take(rank);
     new Int32Array(queued.message.buffer)[0] = Message.REQUEST;

@@ -34,8 +34,9 @@ export interface WindowInfo {
   readonly lock_defer?: boolean | 'true' | 'false';
   /**
    * Who carries out accumulates (`accumulate`, `getAccumulate`, `fetchAndOp`, `compareAndSwap`) where memory is reached
-   * by requests: on devices and modelled fabrics. `by-requests`: the device, without the target's processor. `by-target`:
-   * the target's processor, when the target is in the library; one message and its answer, however many elements.
+   * by requests: on devices and modelled fabrics. `by-requests`: the device, without the target's processor.
+   * `by-target`: the target's processor, when the target is in the library; one message and its answer, however many
+   * elements.
    * `by-type`: the device for 64-bit integers, the target for all other types. No effect in dynamic windows, and where
    * memory is loaded and stored.
    */

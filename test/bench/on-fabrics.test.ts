@@ -4,6 +4,7 @@
 import type { WindowInfo } from 'onesided';
 import { runTasks } from 'onesided/fabrics';
 import { describe, expect, it } from 'vitest';
+import { randomAccess, WAYS } from '../../bench/hpcc/epochs.ts';
 import { halo } from '../../bench/patterns/halo.ts';
 import { modelledMachine } from '../../bench/patterns/machine.ts';
 import { readModelled } from '../../bench/patterns/modelled.ts';
@@ -96,6 +97,41 @@ describe.each(LOCKS.map((info) => [nameOf(info), info] as const))('lock %s', (_,
     if (result.side !== 'receiver') throw new Error('the receiver was asked for');
     expect(result).toMatchObject({ errors: 0, origins: 3 });
     expect(Math.abs(result.alone - 2000)).toBeLessThan(10);
+  });
+});
+
+/** Ways of RandomAccess, and who carries their updates out. */
+const UPDATES = WAYS.flatMap((way) =>
+  (
+    [
+      [{ lock: 'two-sided', lock_defer: true }, 'exclusive'],
+      [{ update: 'by-requests' }, 'unchecked'],
+      [{ update: 'by-target' }, 'unchecked'],
+      [{ lock: 'direct', update: 'by-type' }, 'shared'],
+    ] as const
+  ).map(([info, lock]) => ({ way, info, lock })),
+);
+
+describe('RandomAccess with an epoch for each update', () => {
+  it.each(UPDATES)('loses none, but by get-modify-put: $way, $info, locks $lock', async ({ way, info, lock }) => {
+    const options = { way, words: 256, ahead: 64, info, lock };
+    const [result] = await runTasks(8, (world) => randomAccess(world, options, modelledMachine(world)), NODES);
+    expect(result.updates).toBe(4 * 256);
+    expect(result.microseconds).toBeGreaterThan(0);
+    if (way === 'get-modify-put') expect(result.lost).toBeGreaterThan(0);
+    else expect(result).toMatchObject({ lost: 0, errors: 0 });
+  });
+
+  it('is right on ranks that do not divide the table', async () => {
+    const options = { way: 'packed', words: 128, ahead: 16, info: {}, lock: 'shared' } as const;
+    const [result] = await runTasks(5, (world) => randomAccess(world, options, modelledMachine(world)), NODES);
+    expect(result).toMatchObject({ updates: 512, lost: 0, errors: 0 });
+  });
+
+  it.each([0, 3, 2048])('refuses to look %i updates ahead', async (ahead) => {
+    const options = { way: 'packed', words: 128, ahead, info: {}, lock: 'shared' } as const;
+    const run = runTasks(2, (world) => randomAccess(world, options, modelledMachine(world)), NODES);
+    await expect(run).rejects.toThrow(/--ahead is a/);
   });
 });
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type EpochsResult, WAYS } from '../../bench/hpcc/epochs.ts';
 import type { HaloResult } from '../../bench/patterns/halo.ts';
 import { type OriginResult, overlapOf, type Point, type ReceiverResult } from '../../bench/patterns/overlap.ts';
 import type { RingResult } from '../../bench/patterns/ring.ts';
@@ -37,6 +38,19 @@ async function run<R>(name: string, ranks: number, kind: string, ...args: string
 
 const FORMS = RANK_KINDS.flatMap((kind) => ['sync', 'promise'].map((form) => [kind, form] as const));
 const [kind] = RANK_KINDS;
+
+describe('RandomAccess with an epoch for each update', () => {
+  it.each(FORMS.flatMap(([kind, form]) => WAYS.map((way) => [kind, form, way] as const)))(
+    'is verified on %s, %s forms, by %s',
+    async (kind, form, way) => {
+      const args = ['--way', way, '--words', '1024', '--ahead', '64', '--form', form];
+      const hints = way === 'packed' ? ['--lock', 'two-sided', '--lock-defer'] : [];
+      const result = await run<EpochsResult>('random-access', 3, kind, ...args, ...hints);
+      expect(result).toMatchObject({ way, words: 1024, updates: 4096, errors: 0 });
+      if (way !== 'get-modify-put') expect(result.lost).toBe(0);
+    },
+  );
+});
 
 describe('halo', () => {
   it.each(FORMS.flatMap(([kind, form]) => [4, 8].map((neighbours) => [kind, form, neighbours] as const)))(

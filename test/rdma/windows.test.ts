@@ -60,6 +60,26 @@ describe('windows on a device', () => {
     if (variant !== 'get-modify-put') expect(errors).toBe(0);
   });
 
+  test.each([
+    ['get-modify-put'],
+    ['accumulate'],
+    ['accumulate', '--update', 'by-target'],
+    ['accumulate', '--lock', 'two-sided', '--lock-defer'],
+    ['packed', '--update', 'by-type'],
+    ['packed', '--update', 'by-target'],
+    ['direct', '--epochs', 'unchecked'],
+  ])('RandomAccess with an epoch for each update, %s %s %s', LONG, async (way, ...hints) => {
+    const file = `${tmpdir()}/epochs.json`;
+    const args = ['--way', way, '--words', '2^7', '--json', file, ...hints];
+    const job = ['run', '-n', '2', '--provider', 'rdma-core', '--timeout', '110'];
+    const { code, stdout, stderr } = await onesided(...job, program('bench/ranks/random-access'), '--', ...args);
+    expect(code, stdout + stderr).toBe(0);
+    const { errors, lost, updates } = JSON.parse(readFileSync(file, 'utf8'));
+    expect(errors).toBe(0);
+    expect(updates).toBe(512);
+    if (way !== 'get-modify-put') expect(lost).toBe(0);
+  });
+
   test('more bytes than a message carries', LONG, async () => {
     const args = ['--matching=large'];
     await runRanks('window-by-requests', { kind: 'processes', size: 2, env: ON_DEVICE, args, timeout: 110 });

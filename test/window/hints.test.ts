@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
 import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { UPDATE_SCHEMES } from '../../src/transfer/update-schemes.ts';
 import { changeInfo, numberOf, readInfo, showInfo, type WindowInfo } from '../../src/window/info.ts';
 
 const read = (info?: WindowInfo) => readInfo('Window.create', info, true, 4);
@@ -16,6 +17,7 @@ const OTHERS: WindowInfo[] = [
   { lock_migration: 'threshold:999999999' },
   { lock_migration: 'never' },
   { lock_defer: true },
+  ...UPDATE_SCHEMES.slice(1).map((update) => ({ update })),
   { no_locks: true },
   { same_size: true },
   { same_disp_unit: true },

@@ -1,0 +1,235 @@
+/**
+ * The figures of chapter 7 of the dissertation: read-modify-write. Its testbed, nodes with DDR adapters, is not that of
+ * chapters 4 and 6; but of it no more than three times are printed, so the fabric of the other one stands for it.
+ */
+import { Assert, type WindowInfo } from 'onesided';
+import { runTasks } from 'onesided/fabrics';
+import type { EpochsOptions, EpochsResult, WayName } from '../hpcc/epochs.ts';
+import { type Figure, forEach, type Series, show } from './figure.ts';
+import {
+  type ManyOptions,
+  many,
+  OPERATIONS,
+  one,
+  type SingleOptions,
+  SYNCHRONIZATIONS,
+  single,
+  updates,
+} from './updates.ts';
+
+const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
+const SAMPLES = 20;
+const RANKS = [2, 4, 8, 16, 32, 64];
+/** More take the model minutes: each rank comes to be connected with nearly every other one. */
+const MANY_RANKS = [...RANKS, 128, 256];
+
+/**
+ * The dissertation's library: an epoch of one small operation is one message, which the target's processor carries out.
+ */
+const LIBRARY: WindowInfo = { lock: 'two-sided', lock_defer: true };
+/** The adapter updates a 64-bit integer atomically, so nobody takes a lock for it. */
+const ADAPTER: WindowInfo = { update: 'by-requests' };
+
+/** How each way of RandomAccess is run. */
+export const UPDATE_WAYS: Readonly<Record<WayName, Pick<EpochsOptions, 'info' | 'lock'>>> = {
+  'get-modify-put': { info: LIBRARY, lock: 'shared' },
+  accumulate: { info: LIBRARY, lock: 'shared' },
+  packed: { info: LIBRARY, lock: 'shared' },
+  direct: { info: ADAPTER, lock: 'unchecked' },
+};
+const FILES = ['src/sync/lock/two-sided.ts', 'src/transfer/request-updates.ts', 'src/transfer/update-schemes.ts'];
+
+async function run(ranks: number, way: WayName, ahead = 1024): Promise<EpochsResult> {
+  // Four updates a word. Packed ones are more, or few packs would be full before the end; of many ranks each has fewer.
+  const words = ((way === 'packed' ? 512 : 256) * ranks) / (ranks <= 64 ? 1 : 2);
+  const [result] = await runTasks(ranks, (world) => updates(world, { way, words, ahead, ...UPDATE_WAYS[way] }), FABRIC);
+  return result;
+}
+
+interface Rates extends Series {
+  readonly runs: readonly EpochsResult[];
+}
+
+/** Thousand updates in a millisecond: as HPCC's GUP/s, times a million. */
+async function rates(name: string, way: WayName, ranks: readonly number[], ahead?: number): Promise<Rates> {
+  const runs = await forEach(ranks, (size) => run(size, way, ahead));
+  return { name, runs, values: runs.map(({ rate }) => rate) };
+}
+
+const y = { name: 'updates of all ranks (million a second)', logarithmic: true };
+const byRanks = (ranks: readonly number[]): { name: string; places: readonly number[] } => ({
+  name: 'processes',
+  places: ranks,
+});
+const listed = (values: readonly number[]): string => values.map(show).join(', ');
+const grows = (values: readonly number[]): boolean => values.every((value, k) => k === 0 || value > values[k - 1]);
+const at = (ranks: readonly number[], wrong: (k: number) => boolean): string =>
+  ranks.filter((_, k) => wrong(k)).join(', ');
+
+/** Printed: figure 7.3a. */
+const PRINTED = [5.68, 11.03, 7.06];
+const TOLERANCE = 0.2;
+/** Puts and gets are written and read at once, accumulates are messages: so it was in the dissertation's library. */
+const FENCES: readonly WindowInfo[] = [{ fence: 'notify-all' }, { fence: 'notify-all' }, { fence: 'deferred' }];
+
+const NUMBERS = [1, 4, 16, 64, 256, 512, 1024];
+const HOW = ['an epoch each', 'one epoch', 'packed'] as const;
+const SINGLES: Readonly<Record<string, Pick<SingleOptions, 'info' | 'way' | 'assert'>>> = {
+  'get-modify-put': { info: LIBRARY, way: 'get-modify-put', assert: 0 },
+  accumulate: { info: LIBRARY, way: 'accumulate', assert: 0 },
+  direct: { info: ADAPTER, way: 'accumulate', assert: Assert.NO_CHECK },
+  'direct, with an exclusive lock of its own': { info: { lock: 'direct' }, way: 'accumulate', assert: 0 },
+};
+
+export const chapter7: readonly Figure[] = [
+  {
+    id: 'D7.1',
+    claim: '8-byte put 5.68 µs, get 11.03 µs, accumulate 7.06 µs',
+    source: 'dissertation figure 7.3a',
+    caption:
+      'An operation of 8 bytes with its synchronization, by three synchronizations; the dissertation does not name its own.',
+    expected: `with one of the three synchronizations, all three operations within ${100 * TOLERANCE} % of what is printed`,
+    schemes: ['src/sync/fence/notify-all.ts', 'src/sync/fence/deferred.ts', 'src/sync/pscw/by-requests.ts', ...FILES],
+    async measure() {
+      const infos: readonly (readonly WindowInfo[])[] = [
+        FENCES,
+        OPERATIONS.map(() => ({ update: 'by-target' })),
+        OPERATIONS.map(() => LIBRARY),
+      ];
+      const series = await forEach([...SYNCHRONIZATIONS.keys()], async (k) => ({
+        name: SYNCHRONIZATIONS[k],
+        values: await forEach([...OPERATIONS.keys()], async (i) => {
+          const options = { info: infos[k][i], operation: OPERATIONS[i], by: SYNCHRONIZATIONS[k], samples: SAMPLES };
+          const [took] = await runTasks(2, (world) => one(world, options), FABRIC);
+          return took;
+        }),
+      }));
+      const fits = series.filter(({ values }) =>
+        values.every((value, i) => Math.abs(value / PRINTED[i] - 1) <= TOLERANCE),
+      );
+      return {
+        chart: {
+          kind: 'bars',
+          x: { name: 'operation', places: OPERATIONS },
+          y: { name: 'time (µs)' },
+          series: [{ name: 'dissertation', values: PRINTED }, ...series],
+        },
+        measured: `put, get, accumulate, µs: ${series.map(({ name, values }) => `${name} ${listed(values)}`).join('; ')}; printed ${listed(PRINTED)}. Within ${100 * TOLERANCE} %: ${fits.map(({ name }) => name).join(', ') || 'none'}`,
+        holds: fits.length > 0,
+        note: 'with the fence, puts and gets are one-sided (notify-all) and accumulates are messages (deferred), as in the library behind the dissertation; the adapters of that testbed were faster ones',
+      };
+    },
+  },
+  {
+    id: 'D7.2',
+    claim: 'RandomAccess by accumulate beats get-modify-put, more so with more processes; get-modify-put loses updates',
+    source: 'dissertation figures 7.2–7.3b',
+    caption: 'RandomAccess with an epoch for each update, by get-modify-put and by accumulate.',
+    expected:
+      'accumulate faster at every number of processes, and by more updates a second at each than at the one before; get-modify-put loses updates from 4 processes on, accumulate none',
+    schemes: ['bench/hpcc/epochs.ts', ...FILES],
+    async measure() {
+      const gmp = await rates('get-modify-put', 'get-modify-put', RANKS);
+      const acc = await rates('accumulate', 'accumulate', RANKS);
+      const gaps = RANKS.map((_, k) => acc.values[k] - gmp.values[k]);
+      const ratios = RANKS.map((_, k) => acc.values[k] / gmp.values[k]);
+      const lost = gmp.runs.map((result) => result.lost);
+      return {
+        chart: { kind: 'lines', x: byRanks(RANKS), y, series: [gmp, acc] },
+        measured: `at ${RANKS.join(', ')} processes, million updates a second: get-modify-put ${listed(gmp.values)}, accumulate ${listed(acc.values)}, which is ${listed(ratios)} times as many; words that lost updates: ${lost.join(', ')} of ${gmp.runs.map(({ words }) => words).join(', ')}, with accumulate ${acc.runs.map((result) => result.lost).join(', ')}`,
+        holds:
+          gaps.every((gap) => gap > 0) &&
+          grows(gaps) &&
+          RANKS.every((size, k) => size < 4 || lost[k] > 0) &&
+          acc.runs.every((result) => result.lost === 0),
+        note: `the gap grows as it is drawn, in updates a second; as a factor it is ${show(Math.min(...ratios))} to ${show(Math.max(...ratios))}: two epochs in place of one`,
+      };
+    },
+  },
+  {
+    id: 'D7.3',
+    claim: 'packing 512 to 1024 updates into one accumulate beats single accumulates, in the small and in RandomAccess',
+    source: 'dissertation figure 7.4',
+    caption: 'Updates of single words of one rank, together and one by one.',
+    expected:
+      'between two ranks: packed faster than an epoch for each update from 4 updates on, and by more the more there are; RandomAccess: faster at every number of processes with 512 and with 1024 updates ahead',
+    schemes: ['bench/hpcc/epochs.ts', ...FILES],
+    async measure() {
+      const series = await forEach(HOW, async (how) => ({
+        name: how,
+        values: await forEach(NUMBERS, async (number) => {
+          const options: ManyOptions = { info: LIBRARY, number, how, samples: 3 };
+          const [took] = await runTasks(2, (world) => many(world, options), FABRIC);
+          return took;
+        }),
+      }));
+      const [each, together, packed] = series.map(({ values }) => values);
+      const gains = NUMBERS.map((_, k) => each[k] / packed[k]);
+      const acc = await rates('accumulate', 'accumulate', RANKS);
+      const ahead = await forEach([512, 1024], (n) => rates(`packed, ${n}`, 'packed', RANKS, n));
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'updates', places: NUMBERS },
+          y: { name: 'time (µs)', logarithmic: true },
+          series,
+        },
+        measured: `${NUMBERS.join(', ')} updates, µs: an epoch each ${listed(each)}; one epoch ${listed(together)}; packed ${listed(packed)}. RandomAccess at ${RANKS.join(', ')} processes, million updates a second: accumulate ${listed(acc.values)}; ${ahead.map(({ name, values }) => `${name} ahead: ${listed(values)}`).join('; ')}`,
+        holds:
+          grows(gains) &&
+          NUMBERS.every((n, k) => n < 4 || packed[k] < each[k]) &&
+          ahead.every(({ values }) => values.every((value, k) => value > acc.values[k])),
+        note: 'accumulates of one epoch leave in one message here, too: they cost little more than the packed one',
+      };
+    },
+  },
+  {
+    id: 'D7.4',
+    claim: 'a 64-bit SUM by fetch-and-add of the adapter beats both others for single updates, and scales better',
+    source: 'dissertation figures 7.5–7.6',
+    caption: 'RandomAccess with an epoch for each update: by messages to the target, and by the adapter.',
+    expected:
+      'a single update between two ranks: direct takes the least time; RandomAccess: direct faster than accumulate at every number of processes, and by a larger factor at each than at the one before',
+    schemes: ['bench/hpcc/epochs.ts', ...FILES],
+    async measure() {
+      const names = Object.keys(SINGLES);
+      const times = await forEach(names, async (name) => {
+        const [took] = await runTasks(2, (world) => single(world, { ...SINGLES[name], samples: SAMPLES }), FABRIC);
+        return took;
+      });
+      const [gmpTime, accTime, directTime] = times;
+      const gmp = await rates('get-modify-put', 'get-modify-put', RANKS);
+      const acc = await rates('accumulate', 'accumulate', RANKS);
+      const direct = await rates('direct', 'direct', RANKS);
+      const factors = RANKS.map((_, k) => direct.values[k] / acc.values[k]);
+      const slower = at(RANKS, (k) => factors[k] <= 1);
+      return {
+        chart: { kind: 'lines', x: byRanks(RANKS), y, series: [gmp, acc, direct] },
+        measured: `a single update, µs: ${names.map((name, i) => `${name} ${show(times[i])}`).join(', ')}. RandomAccess at ${RANKS.join(', ')} processes, million updates a second: get-modify-put ${listed(gmp.values)}, accumulate ${listed(acc.values)}, direct ${listed(direct.values)}`,
+        holds: directTime < Math.min(gmpTime, accTime) && slower === '' && grows(factors),
+        note: `${slower === '' ? '' : `with ${slower} processes, half of the updates are a rank's own: the library carries them out by its processor, while an adapter must update them, too, by a loopback, or they would not be atomic. `}Direct takes no lock (NO_CHECK): an exclusive one of its own would cost two more round trips`,
+      };
+    },
+  },
+  {
+    id: 'D7.5',
+    claim: 'packed accumulates beat direct ones, and the gap narrows as processes grow',
+    source: 'dissertation figure 7.7',
+    caption: 'RandomAccess with up to 1024 updates ahead, packed by rank, and by the adapter.',
+    expected: 'up to 64 processes packed is faster, by a smaller factor at each number than at the one before',
+    schemes: ['bench/hpcc/epochs.ts', ...FILES],
+    async measure() {
+      const packed = await rates('packed', 'packed', MANY_RANKS);
+      const direct = await rates('direct', 'direct', MANY_RANKS);
+      const factors = MANY_RANKS.map((_, k) => packed.values[k] / direct.values[k]);
+      const few = factors.slice(0, RANKS.length);
+      const crossed = MANY_RANKS.find((_, k) => factors[k] < 1);
+      return {
+        chart: { kind: 'lines', x: byRanks(MANY_RANKS), y, series: [packed, direct] },
+        measured: `at ${MANY_RANKS.join(', ')} processes, million updates a second: packed ${listed(packed.values)}, direct ${listed(direct.values)}; packed is ${listed(factors)} times as fast`,
+        holds: few.every((factor) => factor > 1) && grows(few.map((factor) => -factor)),
+        note: `1024 updates ahead are ${1024 / 64} for each of 64 ranks, and four for each of 256${crossed === undefined ? '' : `: from ${crossed} processes on direct is faster`}`,
+      };
+    },
+  },
+];
