@@ -32,6 +32,7 @@ const BUNDLES = [
       'comm/bootstrap/distributed',
       'sync/fence/kinds',
       'sync/lock/kinds',
+      'transfer/schedule/kinds',
     ],
     shared: /\/src\/(structures\/|verbs\/)?index\.ts$/,
   },

@@ -344,6 +344,42 @@ describe('what is held', () => {
   });
 });
 
+test('in dynamic windows operations wait, too, and none travels with complete', async () => {
+  await runTasks(
+    2,
+    async (world) => {
+      const { rank } = world;
+      const memory = new Float64Array(8).fill(100);
+      const win = await Window.createDynamic(world, { info: { schedule: 'gets-first,aggregate' } });
+      const addresses = new Float64Array(2);
+      await world.allgather(Float64Array.of(win.attach(memory)), addresses);
+      const [, address] = addresses;
+      if (rank === 0) {
+        await win.start(win.group.include([1]));
+        const found = new Float64Array(1);
+        win.put(Float64Array.of(7), 1, address);
+        win.get(found, 1, address + 8);
+        const order = postings();
+        await win.complete();
+        expect(order.join('')).toBe('gp');
+        vi.restoreAllMocks();
+        expect(found[0]).toBe(100);
+        await win.start(win.group.include([1]));
+        win.put(Float64Array.of(8), 1, address + 16);
+        await win.complete();
+      } else {
+        for (let i = 0; i < 2; i++) {
+          win.post(win.group.include([0]));
+          await win.wait();
+        }
+        expect([...memory.slice(0, 3)]).toEqual([7, 100, 8]);
+      }
+      await win.free();
+    },
+    { fabric: FABRIC },
+  );
+});
+
 test('ranks that give different schedules get no window', async () => {
   await runTasks(
     2,
