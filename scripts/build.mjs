@@ -32,6 +32,8 @@ const BUNDLES = [
       'comm/bootstrap/distributed',
       'sync/fence/kinds',
       'sync/lock/kinds',
+      'transfer/schedule/kinds',
+      'transfer/update/kinds',
     ],
     shared: /\/src\/(structures\/|verbs\/)?index\.ts$/,
   },

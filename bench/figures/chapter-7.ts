@@ -37,7 +37,7 @@ export const UPDATE_WAYS: Readonly<Record<WayName, Pick<EpochsOptions, 'info' | 
   packed: { info: LIBRARY, lock: 'shared' },
   direct: { info: ADAPTER, lock: 'unchecked' },
 };
-const FILES = ['src/sync/lock/two-sided.ts', 'src/transfer/request-updates.ts', 'src/transfer/update-schemes.ts'];
+const FILES = ['src/sync/lock/two-sided.ts', 'src/transfer/request-updates.ts', 'src/transfer/update/kinds.ts'];
 
 async function run(ranks: number, way: WayName, ahead = 1024): Promise<EpochsResult> {
   // Four updates a word. Packed ones are more, or few packs would be full before the end; of many ranks each has fewer.

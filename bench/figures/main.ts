@@ -119,10 +119,10 @@ function page(): string {
   );
   return `# Results
 
-This page compares the claims of the dissertation's chapters 4 to 6 with measurements on [modelled
+This page compares claims of the dissertation with measurements on [modelled
 fabrics](guide/fabrics.md). All figures use one set of numbers. \`npm run figures\` writes this page in about five minutes
 on two cores: do not edit it. The measurements are the same on every machine. Some rows are also measured [on real
-ranks](results-real.md). D4 to D6 are the dissertation's claims; O is our own.
+ranks](results-real.md). D are the dissertation's claims, by chapter; O is our own.
 
 | | claim | result |
 | --- | --- | --- |

@@ -9,6 +9,8 @@ export interface OwnChannel extends MessageChannel {
   readonly space: number;
   /** Hands over messages as they arrive (`Messenger.listen`), instead of `receive`. */
   listen(listener: (source: number, message: Uint8Array) => void): () => void;
+  /** Looks for arrivals: of this space, and of all others. */
+  poll(): void;
 }
 
 /** @param contextId the number of the space */
@@ -38,5 +40,6 @@ export function makeOwnChannel(job: Job, group: Group, contextId: number): OwnCh
     space: contextId,
     listen: (listener) =>
       job.messenger.listen(contextId, (source, message) => listener(ranks.indexOf(source), message)),
+    poll: () => job.messenger.poll(),
   };
 }

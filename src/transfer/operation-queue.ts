@@ -23,7 +23,7 @@ import { TypeCode } from '../datatype/codes.ts';
 import { type CopyKernels, copyPlaces, forEachRun, type Places } from '../datatype/copy.ts';
 import { elementOffsets, type Side, sideAt } from '../datatype/layout.ts';
 import { byteLengthOf } from '../intrinsics.ts';
-import { type Fetch, gone } from './request-updates.ts';
+import { type Fetch, lostError } from './request-updates.ts';
 
 export const Kind = Object.freeze({ PUT: 1, GET: 2, ACCUMULATE: 3, FETCH: 4, SWAP: 5, SIGNAL: 6 });
 /** With ACCUMULATE and FETCH: offsets of elements follow. */
@@ -96,7 +96,7 @@ export class OperationQueue {
     const queue = this.#queueOf(rank);
     this.#addPlaces(queue, Kind.GET, at, to);
     queue.fetched += from.bytes;
-    queue.sinks.push(this.#sinkOf(origin, from, dense(from.bytes), () => gone('origin', 'a get', rank)));
+    queue.sinks.push(this.#sinkOf(origin, from, dense(from.bytes), () => lostError('origin', 'a get', rank)));
   }
 
   /** Origin and result may be arrays of bytes. */
@@ -111,7 +111,7 @@ export class OperationQueue {
   ): void {
     const queue = this.#queueOf(rank);
     const { base, elements } = to;
-    const lost = (): Error => gone('result', 'an accumulate', rank);
+    const lost = (): Error => lostError('result', 'an accumulate', rank);
     const inOrder = sideAt(base, elements, undefined);
     const scattered = to.type !== undefined;
     const kind = (fetch === undefined ? Kind.ACCUMULATE : Kind.FETCH) | (base << 8) | (op << 16);
@@ -146,7 +146,7 @@ export class OperationQueue {
     this.#addPayload(queue, bytesOf(compare).slice());
     this.#addPayload(queue, bytesOf(origin).slice());
     const one = dense(result.byteLength);
-    queue.sinks.push(this.#sinkOf(result, one, one, () => gone('result', 'a compareAndSwap', rank)));
+    queue.sinks.push(this.#sinkOf(result, one, one, () => lostError('result', 'a compareAndSwap', rank)));
   }
 
   /** Raises the target's count of notifications. */

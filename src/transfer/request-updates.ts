@@ -330,17 +330,17 @@ function viewOf(array: Uint8Array): DataView {
 
 /** Errors: `ERR_BUFFER` if the program has taken memory of the call away since. */
 function refuseGone({ origin, from, result, into }: Operands, rank: number): void {
-  if (origin.length < from.high) throw gone('origin', 'an accumulate', rank);
-  if (result !== undefined && result.length < into!.high) throw gone('result', 'an accumulate', rank);
+  if (origin.length < from.high) throw lostError('origin', 'an accumulate', rank);
+  if (result !== undefined && result.length < into!.high) throw lostError('result', 'an accumulate', rank);
 }
 
 function refuseGoneOf(arrays: Arrays, rank: number): void {
   for (const [name, array] of Object.entries(arrays))
-    if (array.length === 0) throw gone(name, 'a compareAndSwap', rank);
+    if (array.length === 0) throw lostError(name, 'a compareAndSwap', rank);
 }
 
 /** For an array of a call that the program has taken away since. */
-export function gone(name: string, call: string, rank: number): RmaError {
+export function lostError(name: string, call: string, rank: number): RmaError {
   return new RmaError(
     'ERR_BUFFER',
     `the ${name} of ${call} to rank ${rank} was lost before the operation was complete, because its ArrayBuffer was transferred or has shrunk; keep it until flush, unlock, fence or complete has returned`,

@@ -405,6 +405,11 @@ export class RequestTransfer {
     return this.#flushes.isPosted(rank);
   }
 
+  /** A number that grows with all that is issued to a rank. */
+  issuedTo(rank: number): number {
+    return this.#connections.to(rank).issued + this.#tasks.begun(rank);
+  }
+
   /** Requests that are not complete. */
   get pending(): number {
     return this.#outstanding.posted;

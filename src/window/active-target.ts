@@ -4,6 +4,7 @@ import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts
 import { argumentTypeError, RmaError, show } from '../errors.ts';
 import type { FenceScheme } from '../sync/fence/scheme.ts';
 import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
+import type { HeldOperations } from '../transfer/schedule/held-operations.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
 import type { Epochs } from './epochs.ts';
@@ -22,6 +23,8 @@ export class ActiveTarget {
   #spin: number;
   #asyncSpin: number;
   #general: GeneralActiveTarget;
+  /** Operations that wait to be posted; whatever completes an epoch posts them. */
+  readonly #held: HeldOperations | undefined;
   /** Completes what is not complete when it is issued. */
   readonly #drain: (() => Operation) | undefined;
   /**
@@ -38,6 +41,7 @@ export class ActiveTarget {
     this.#spin = parts.comm.traits.central || parts.comm.job.recorder !== undefined ? 1 : SPIN;
     this.#asyncSpin = Math.min(this.#spin, ASYNC_SPIN);
     this.#general = parts.general;
+    this.#held = parts.held;
     this.#drain = paths.drain;
   }
 
@@ -79,6 +83,7 @@ export class ActiveTarget {
     if (assert !== 0) checkAssert('fence', assert, FENCE_ASSERTIONS);
     epochs.checkFence((assert & Assert.NO_PRECEDE) !== 0);
     try {
+      this.#held?.post();
       this.#fence.begin((assert & Assert.NO_PRECEDE) === 0, (assert & Assert.NO_SUCCEED) === 0);
     } catch (error) {
       throw epochs.comm.job.explain(error);
@@ -175,7 +180,7 @@ export class ActiveTarget {
   complete(options: WaitOptions | undefined): Promise<void> {
     try {
       const wait = readWait('complete', options);
-      const targets = this.#epochs.checkComplete();
+      const targets = this.#checkComplete();
       if (this.#drain !== undefined) return this.#finishComplete(this.#drain, targets, wait);
       this.#completed(targets);
       return this.#epochs.comm.job.progress.done();
@@ -187,7 +192,7 @@ export class ActiveTarget {
   completeSync(options: WaitOptions | undefined): void {
     this.#epochs.comm.job.refuseSync('complete');
     const wait = readWait('complete', options);
-    const targets = this.#epochs.checkComplete();
+    const targets = this.#checkComplete();
     if (this.#drain !== undefined) {
       try {
         this.#epochs.comm.job.progress.waitSync(this.#completing(this.#drain, targets), wait);
@@ -196,6 +201,23 @@ export class ActiveTarget {
       }
     }
     this.#completed(targets);
+  }
+
+  #checkComplete(): readonly number[] {
+    const targets = this.#epochs.checkComplete();
+    const held = this.#held;
+    if (held !== undefined) this.#epochs.attempt(() => this.#postHeld(held, targets));
+    return targets;
+  }
+
+  #postHeld(held: HeldOperations, targets: readonly number[]): void {
+    const { folds } = this.#general;
+    if (folds === undefined) held.post();
+    else
+      folds.send(
+        held.postAllBut((operation) => folds.takes(operation)),
+        targets,
+      );
   }
 
   async #finishComplete(

@@ -5,7 +5,14 @@ import { FEW } from '../sync/fence/notify-all.ts';
 import { LOCK_MODES, type LockMode } from '../sync/lock/kind.ts';
 import { LOCK_SCHEMES, type LockSchemeName } from '../sync/lock/kinds.ts';
 import { isMigration, MIGRATIONS } from '../sync/lock/migration.ts';
-import { UPDATE_SCHEMES, type UpdateSchemeName, updateNamed } from '../transfer/update-schemes.ts';
+import {
+  numberOfSchedule,
+  readSchedule,
+  SCHEDULE_NAMES,
+  SCHEDULE_NUMBERS,
+  type ScheduleHint,
+} from '../transfer/schedule/kinds.ts';
+import { UPDATE_SCHEMES, type UpdateSchemeName, updateNamed } from '../transfer/update/kinds.ts';
 
 /**
  * Hints for a window. All ranks must pass the same hints. Unknown keys are ignored (MPI 4.1, 10); `getInfo` returns the
@@ -41,6 +48,15 @@ export interface WindowInfo {
    * memory is loaded and stored.
    */
   readonly update?: UpdateSchemeName;
+  /**
+   * When and in which order puts and gets become requests. `issue-order`: each when it is called. With the others they
+   * wait until something completes them, or 128 of them or 64 MiB wait: `gets-first`: then gets go before puts.
+   * `interleave`: puts and gets take turns, so that both directions of a link are busy. `aggregate`: in an epoch of
+   * `start`, the only operation to a target travels with the message of `complete`, if it is small. Several are
+   * separated by commas; `interleave,gets-first` means turns that begin with a get. Where puts and gets are complete
+   * when they are issued, as in shared memory, the hint has no effect.
+   */
+  readonly schedule?: ScheduleHint;
   /** Promises that no rank locks the window: it has no locks, and `lock` fails. */
   readonly no_locks?: boolean | 'true' | 'false';
   /** Promises that all parts have the same size. Verified when the window is created. */
@@ -137,6 +153,12 @@ const HINTS = {
   } satisfies Hint<string>,
   lock_defer: flag(),
   update: oneOf(UPDATE_SCHEMES, () => UPDATE_SCHEMES[0]),
+  schedule: {
+    allowed: [...SCHEDULE_NAMES, 'or several of the last three, separated by commas'],
+    read: readSchedule,
+    initial: () => 'issue-order',
+    compared: [SCHEDULE_NUMBERS, numberOfSchedule],
+  } satisfies Hint<ScheduleHint>,
   no_locks: flag(),
   same_size: flag(),
   same_disp_unit: flag(),

@@ -11,11 +11,19 @@ import type { LockKind, LockParts, PassiveQueue } from '../sync/lock/kind.ts';
 import { lockNamed } from '../sync/lock/kinds.ts';
 import { type LockCounts, noLocks, type TargetLock } from '../sync/lock/scheme.ts';
 import { OperationQueue } from '../transfer/operation-queue.ts';
+import { HeldOperations } from '../transfer/schedule/held-operations.ts';
+import { scheduleOf } from '../transfer/schedule/kinds.ts';
 import type { Hints } from './info.ts';
 
 /** Whether bytes of put and get move by work requests. */
 export function movesByRequests({ fence }: Hints, loadStore: boolean): boolean {
   return !loadStore || fenceNamed(fence).moves === 'by requests';
+}
+
+/** Where puts and gets wait for what completes them; absent if none does. @param messages complete epochs */
+export function heldOf({ schedule }: Hints, messages: boolean): HeldOperations | undefined {
+  const { orders, folds, order } = scheduleOf(schedule);
+  return orders || (folds && messages) ? new HeldOperations({ orders, folds: folds && messages, order }) : undefined;
 }
 
 /** The scheme of the locks; `undefined` for a window that has none. */

@@ -11,7 +11,7 @@ import { DONE } from '../comm/progress.ts';
 import { bytesSeen } from '../intrinsics.ts';
 import type { Attempt, TargetLock } from '../sync/lock/scheme.ts';
 import { LockBit } from '../sync/lock/scheme.ts';
-import type { GeneralActiveTarget } from '../sync/pscw/scheme.ts';
+import type { Folds, GeneralActiveTarget } from '../sync/pscw/scheme.ts';
 import { type CallRecord, override, recordCalls } from '../trace/calls.ts';
 import type { Flow, Recorder } from '../trace/recorder.ts';
 import type { RequestTrace } from '../transfer/outstanding.ts';
@@ -82,6 +82,7 @@ class RecordedSync implements GeneralActiveTarget {
   readonly #posts: Flow;
   readonly #completes: Flow;
   readonly #ranks: readonly number[];
+  readonly folds: Folds | undefined;
   readonly completing?: (targets: readonly number[]) => Operation;
   /** Targets of which it is recorded that they were told, or are about to be. */
   #completing: readonly number[] | undefined;
@@ -91,6 +92,16 @@ class RecordedSync implements GeneralActiveTarget {
     this.#posts = posts;
     this.#completes = completes;
     this.#ranks = ranks;
+    const { folds } = scheme;
+    if (folds !== undefined) {
+      this.folds = {
+        takes: folds.takes,
+        send: (operations, targets) => {
+          this.#told(targets);
+          folds.send(operations, targets);
+        },
+      };
+    }
     if (scheme.completing === undefined) return;
     this.completing = (targets) => {
       this.#told(targets);

@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
 import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { SCHEDULE_NAMES } from '../../src/transfer/schedule/kinds.ts';
 import { readInfo, showInfo } from '../../src/window/info.ts';
 
 const GUIDE = readFileSync(new URL('../../docs/guide/schemes.md', import.meta.url), 'utf8');
 
 /** First cells of the rows of the table under a heading of the guide, in order. */
-function rowsOf(hint: 'fence' | 'lock'): string[] {
+function rowsOf(hint: 'fence' | 'lock' | 'schedule'): string[] {
   const table = GUIDE.slice(GUIDE.indexOf(`| \`${hint}\` |`));
   const rows = table.slice(0, table.indexOf('\n\n')).split('\n').slice(2);
   return rows.map((row) => /^\| `([a-z-]+)`/.exec(row)?.[1] ?? row).sort();
@@ -17,6 +18,7 @@ function rowsOf(hint: 'fence' | 'lock'): string[] {
 test.each([
   ['fence', FENCE_SCHEMES],
   ['lock', LOCK_SCHEMES],
+  ['schedule', SCHEDULE_NAMES],
 ] as const)('for the hint %s', (hint, names) => {
   expect(rowsOf(hint)).toEqual([...names].sort());
 });

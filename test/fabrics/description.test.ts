@@ -24,7 +24,7 @@ function errorOf(change: (description: Loose) => void): string {
 
 describe('descriptions', () => {
   test('those of this package can be read', () => {
-    expect(fabricNames()).toEqual(['connectx-16-cores', 'infinihost-64']);
+    expect(fabricNames()).toEqual(['connectx-16-cores', 'infinihost-64', 'infinihost-express', 'infinihost-pci-x']);
     for (const name of fabricNames()) expect(loadFabric(name).name).toBe(name);
   });
 

@@ -40,3 +40,29 @@ describe('a message of one packet', () => {
     expect(behind - alone).toBeGreaterThan(LONG * fabric.link.outGap);
   });
 });
+
+describe('a bus for both ways', () => {
+  const fabric = loadFabric('infinihost-pci-x');
+  const { bus, link } = fabric;
+  const lastByte = (network: Network, from: number, to: number): number =>
+    network.arrive(network.depart(0, from, to, LONG, 1), to, LONG);
+
+  test('is taken packet by packet: messages that meet there are there when it has moved both', () => {
+    const alone = lastByte(new Network(fabric, 2), 0, 1);
+    expect(alone).toBeLessThan(LONG * bus.readGap + 15);
+    const network = new Network(fabric, 2);
+    const both = [network.depart(0, 0, 1, LONG, 1), network.depart(0, 1, 0, LONG, 1)];
+    for (const [i, came] of both.entries()) {
+      const last = network.arrive(came, 1 - i, LONG);
+      expect(last).toBeGreaterThan(LONG * (bus.readGap + bus.writeGap));
+      expect(last).toBeLessThan(LONG * (bus.readGap + bus.writeGap) + 15);
+    }
+  });
+
+  test('is none where each way has lanes of its own', () => {
+    const express = new Network({ ...fabric, bus: { ...bus, shared: 0 } }, 2);
+    const both = [express.depart(0, 0, 1, LONG, 1), express.depart(0, 1, 0, LONG, 1)];
+    for (const [i, came] of both.entries())
+      expect(express.arrive(came, 1 - i, LONG)).toBeLessThan(LONG * Math.max(bus.readGap, link.outGap) + 15);
+  });
+});

@@ -367,6 +367,8 @@ async function making(world: Communicator): Promise<void> {
     ['no_locks', { no_locks: 'perhaps' }],
     ['no_locks, explosive', { no_locks: explosive() }],
     ['lock', { lock: 'spin' }],
+    ['schedule', { schedule: 'issue-order,gets-first' }],
+    ['schedule, explosive', { schedule: explosive() }],
     ['accumulate_ordering', { accumulate_ordering: 'rar,raw,why' }],
     ['accumulate_ordering, explosive', { accumulate_ordering: explosive() }],
     ['accumulate_ops', { accumulate_ops: 'any' }],

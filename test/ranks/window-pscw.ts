@@ -6,9 +6,10 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, type Group, Lock, Op, Window, type WindowInfo } from 'onesided';
 import { runCases } from './support/cases.ts';
+import { SCHEDULES } from './support/kinds.ts';
 
 const FENCES = ['immediate', 'remote-notify'] as const;
-type Info = { readonly fence: (typeof FENCES)[number] };
+type Info = WindowInfo & { readonly fence: (typeof FENCES)[number] };
 
 const SYNC = { code: 'ERR_RMA_SYNC' };
 const SOON = { timeout: 30 };
@@ -316,10 +317,18 @@ const CASES = {
   wrongArguments,
 };
 
+const INFOS: readonly Info[] = [
+  ...FENCES.map((fence) => ({ fence })),
+  ...SCHEDULES.slice(1).map((schedule) => ({ fence: 'remote-notify' as const, schedule })),
+];
+
 await runCases(
   Object.fromEntries(
-    FENCES.flatMap((fence) =>
-      Object.entries(CASES).map(([name, run]) => [`${name}: ${fence}`, (world: Communicator) => run(world, { fence })]),
+    INFOS.flatMap((info) =>
+      Object.entries(CASES).map(([name, run]) => [
+        `${name}: ${Object.values(info).join(' ')}`,
+        (world: Communicator) => run(world, info),
+      ]),
     ),
   ),
 );

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, Lock, Op, Rank, Request, type TypedArray, Window, type WindowInfo } from 'onesided';
 import { runCases } from './support/cases.ts';
+import { SCHEDULES } from './support/kinds.ts';
 
 const FENCES = ['immediate', 'remote-notify'] as const;
 
@@ -224,10 +225,18 @@ async function notificationsOfAll(world: Communicator, info: WindowInfo): Promis
 
 const CASES = { fetchAndAddMany, fetchOnly, refusals, requests, notifications, notificationsOfAll };
 
+const INFOS: readonly WindowInfo[] = [
+  ...FENCES.map((fence) => ({ fence })),
+  ...SCHEDULES.slice(1).map((schedule) => ({ fence: 'remote-notify' as const, schedule })),
+];
+
 await runCases(
   Object.fromEntries(
-    FENCES.flatMap((fence) =>
-      Object.entries(CASES).map(([name, run]) => [`${name}: ${fence}`, (world: Communicator) => run(world, { fence })]),
+    INFOS.flatMap((info) =>
+      Object.entries(CASES).map(([name, run]) => [
+        `${name}: ${Object.values(info).join(' ')}`,
+        (world: Communicator) => run(world, info),
+      ]),
     ),
   ),
 );

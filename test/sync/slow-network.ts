@@ -109,6 +109,7 @@ export class SlowNetwork {
         this.#listeners[rank] = listener;
         return () => {};
       },
+      poll: () => {},
     };
   }
 

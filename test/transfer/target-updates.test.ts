@@ -9,7 +9,7 @@ import { TypeCode } from '../../src/datatype/codes.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { Op } from '../../src/datatype/op.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
-import { UPDATE_SCHEMES, updateNamed } from '../../src/transfer/update-schemes.ts';
+import { UPDATE_SCHEMES, updateNamed } from '../../src/transfer/update/kinds.ts';
 import { Assert } from '../../src/window/assert.ts';
 import type { WindowInfo } from '../../src/window/info.ts';
 import { Window } from '../../src/window/window.ts';

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
 import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
-import { UPDATE_SCHEMES } from '../../src/transfer/update-schemes.ts';
+import { UPDATE_SCHEMES } from '../../src/transfer/update/kinds.ts';
 import { changeInfo, numberOf, readInfo, showInfo, type WindowInfo } from '../../src/window/info.ts';
 
 const read = (info?: WindowInfo) => readInfo('Window.create', info, true, 4);
@@ -18,6 +18,11 @@ const OTHERS: WindowInfo[] = [
   { lock_migration: 'never' },
   { lock_defer: true },
   ...UPDATE_SCHEMES.slice(1).map((update) => ({ update })),
+  { schedule: 'interleave' },
+  { schedule: 'gets-first' },
+  { schedule: 'aggregate' },
+  { schedule: 'gets-first,aggregate' },
+  { schedule: 'interleave,gets-first,aggregate' },
   { no_locks: true },
   { same_size: true },
   { same_disp_unit: true },
@@ -44,4 +49,12 @@ it('setInfo changes what may differ, and nothing else', () => {
   expect(showInfo(hints)).toEqual(before);
   changeInfo('setInfo', hints, { accumulate_ordering: 'raw', accumulate_ops: 'same_op', fence: 'deferred' });
   expect(showInfo(hints)).toEqual({ ...before, accumulate_ordering: 'raw', accumulate_ops: 'same_op' });
+});
+
+it('schedules are combined in any order, and shown in one', () => {
+  const shown = (schedule: string) => showInfo(read({ schedule } as WindowInfo)).schedule;
+  expect(shown('interleave,gets-first')).toBe('gets-first,interleave');
+  expect(shown('aggregate,interleave,gets-first')).toBe('gets-first,interleave,aggregate');
+  for (const wrong of ['', 'fastest', 'issue-order,interleave', 'interleave,interleave', 'interleave,', 'Interleave'])
+    expect(() => shown(wrong), wrong).toThrow(/the hint schedule cannot be ".*"; allowed: issue-order, gets-first/);
 });

@@ -143,10 +143,14 @@ export class Network {
     const target = this.nodeOf(to);
     const first = Math.min(bytes, adapter.packet);
     const isShort = this.isShort(bytes);
-    let start = this.#receiving.startOf(target, now, isShort);
-    if (this.#bus !== undefined) start = this.#bus.reserve(target, start, bytes * bus.writeGap, isShort);
+    const start = this.#receiving.startOf(target, now, isShort);
     this.#receiving.take(target, start, adapter.receive + bytes * this.#inGap, isShort);
-    return start + adapter.receive + first * bus.writeGap + (bytes - first) * this.#tailGap;
+    const last = start + adapter.receive + first * bus.writeGap + (bytes - first) * this.#tailGap;
+    if (this.#bus === undefined) return last;
+    // Reads and writes of memory take the bus in turns, packet by packet: when those before it are through, the rest of
+    // this one is there too, unless it has not come yet.
+    const onBus = this.#bus.reserve(target, start, bytes * bus.writeGap, isShort);
+    return Math.max(last, onBus + adapter.receive + bytes * bus.writeGap);
   }
 
   /** Reserves an atomic its turn at the adapter of a rank. @returns when it has been carried out */

@@ -11,28 +11,63 @@
  *
  * Posts of one sender arrive in order, and so do its completes, so epochs can follow each other without any more.
  * Between the two there is no order, and none is needed.
+ *
+ * In windows with the schedule `aggregate` a complete may also be a message that carries an operation (folding.ts).
  */
-import type { Channel } from '../../comm/collectives.ts';
+import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Operation } from '../../comm/operation.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
-import type { GeneralActiveTarget } from './scheme.ts';
+import { FOLDED_BYTES } from '../../transfer/schedule/aggregate.ts';
+import { isLost } from '../../transfer/schedule/held-operations.ts';
+import { Folding } from './folding.ts';
+import type { Folds, GeneralActiveTarget } from './scheme.ts';
 
 const POSTED = new Uint8Array(0);
 
 export class SyncByRequests implements GeneralActiveTarget {
   readonly seesPostsAtOnce = false;
-  readonly #channel: Channel;
+  readonly folds: Folds | undefined;
+  readonly #channel: OwnChannel;
   readonly #requests: RequestTransfer;
   /** By peer: posts that have arrived and were not used up; completes that were used up. */
   readonly #posts: Int32Array;
   readonly #completes: Int32Array;
   /** By peer: whether it has been told that the epoch is complete, which has not ended here yet. */
   readonly #told: Uint8Array;
+  readonly #folding: Folding | undefined;
+  /** By target: what had been issued there when the epoch began; kept where operations may travel with its end. */
+  readonly #issued: Float64Array;
+  readonly #stop: (() => void) | undefined;
 
-  /** @param channel nothing else goes through it */
-  constructor(channel: Channel, requests: RequestTransfer) {
+  /**
+   * @param channel nothing else goes through it
+   * @param carryOut does so with operations that come with a complete; absent if none do
+   */
+  constructor(channel: OwnChannel, requests: RequestTransfer, carryOut?: (message: Uint8Array) => Uint8Array) {
     this.#channel = channel;
     this.#requests = requests;
+    this.#issued = new Float64Array(carryOut === undefined ? 0 : channel.size);
+    if (carryOut !== undefined) {
+      const folding = new Folding(channel, carryOut);
+      this.#folding = folding;
+      this.folds = {
+        takes: (operation) => {
+          const { rank, from } = operation;
+          const alone = this.#requests.issuedTo(rank) === this.#issued[rank];
+          return rank !== channel.rank && alone && from.bytes <= FOLDED_BYTES && !isLost(operation);
+        },
+        send: (operations) => {
+          for (const operation of operations) {
+            folding.send(operation);
+            this.#told[operation.rank] = 1;
+          }
+        },
+      };
+      this.#stop = channel.listen((source, message) => {
+        if (message.length === 0) this.#posts[source]++;
+        else folding.take(source, message);
+      });
+    }
     this.#posts = new Int32Array(channel.size);
     this.#completes = new Int32Array(channel.size);
     this.#told = new Uint8Array(channel.size);
@@ -45,12 +80,20 @@ export class SyncByRequests implements GeneralActiveTarget {
   tryStart(targets: readonly number[]): boolean {
     for (const target of targets) {
       while (this.#posts[target] === 0) {
-        if (this.#channel.receive(target) === undefined) return false;
-        this.#posts[target]++;
+        if (!this.#takePost(target)) return false;
       }
     }
     for (const target of targets) this.#posts[target]--;
+    if (this.#folding !== undefined)
+      for (const target of targets) this.#issued[target] = this.#requests.issuedTo(target);
     return true;
+  }
+
+  /** Looks for a post of a target. */
+  #takePost(target: number): boolean {
+    if (this.#channel.receive(target) !== undefined) this.#posts[target]++;
+    // Where there is a listener, it has taken the message.
+    return this.#posts[target] > 0;
   }
 
   start(targets: readonly number[]): Operation {
@@ -65,12 +108,25 @@ export class SyncByRequests implements GeneralActiveTarget {
     return {
       advance: () => {
         for (const target of targets) if (this.#requests.isPosted(target)) this.#tell(target);
-        return flush.advance();
+        return flush.advance() && this.#isAnswered();
       },
-      describe: () => `complete: ${flush.describe()}`,
+      describe: () => `complete: ${this.#describeAnswers() ?? flush.describe()}`,
       abandon: () => flush.abandon?.(),
       isPolling: () => flush.isPolling?.() ?? false,
     };
+  }
+
+  #isAnswered(): boolean {
+    const folding = this.#folding;
+    if (folding === undefined || folding.isAnswered) return true;
+    this.#channel.poll();
+    return folding.isAnswered;
+  }
+
+  #describeAnswers(): string | undefined {
+    const awaited = this.#folding?.awaited ?? [];
+    if (awaited.length === 0) return undefined;
+    return `waiting for the answer of rank ${awaited.join(', ')}, which gives it when it is in the library`;
   }
 
   complete(targets: readonly number[]): void {
@@ -89,8 +145,10 @@ export class SyncByRequests implements GeneralActiveTarget {
   tryWait(origins: readonly number[]): boolean {
     if (!this.#haveCompleted(origins)) {
       this.#requests.poll();
+      if (this.#folding !== undefined) this.#channel.poll();
       if (!this.#haveCompleted(origins)) return false;
     }
+    this.#folding?.refuse();
     for (const origin of origins) this.#completes[origin] = (this.#completes[origin] + 1) | 0;
     return true;
   }
@@ -109,6 +167,16 @@ export class SyncByRequests implements GeneralActiveTarget {
   }
 
   #hasCompleted(origin: number): boolean {
-    return ((this.#requests.completedBy(origin) - this.#completes[origin]) | 0) > 0;
+    const folded = this.#folding?.completedBy(origin) ?? 0;
+    return ((this.#requests.completedBy(origin) + folded - this.#completes[origin]) | 0) > 0;
+  }
+
+  /** For calls that wait for something else: operations of other ranks come with their completes. */
+  serve(): void {
+    this.#channel.poll();
+  }
+
+  release(): void {
+    this.#stop?.();
   }
 }

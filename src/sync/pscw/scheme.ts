@@ -1,5 +1,14 @@
 /** What every scheme for start/complete/post/wait offers a window (MPI 4.1, 12.5.2). Ranks are those of the window. */
 import type { Operation } from '../../comm/operation.ts';
+import type { HeldOperation } from '../../transfer/schedule/held-operations.ts';
+
+/** Small operations travel with the message that completes their epoch. */
+export interface Folds {
+  /** Whether an operation may, if it is the only one that is held for its target. */
+  takes(operation: HeldOperation): boolean;
+  /** Sends those. All others were posted, and `completing` follows. */
+  send(operations: readonly HeldOperation[], targets: readonly number[]): void;
+}
 
 export interface GeneralActiveTarget {
   /**
@@ -13,6 +22,8 @@ export interface GeneralActiveTarget {
   tryStart(targets: readonly number[]): boolean;
   /** Complete when `tryStart` is. */
   start(targets: readonly number[]): Operation;
+  /** Where small operations travel with the message that completes their epoch. */
+  readonly folds?: Folds | undefined;
   /**
    * What `complete` waits for, where that is more than this rank's requests: it brings them to their end, and may tell
    * a target before, behind all that is for it. What ends early goes on when it is called again.

@@ -24,7 +24,15 @@ import { type Hints, servedTypes } from '../info.ts';
 import type { ServedUpdates } from '../path/served.ts';
 import { SignalsByRequests, SignalWords } from '../path/signals.ts';
 import { RemoteDirectory } from '../remote-directory.ts';
-import { makeSchemes, movesByRequests, nodeWords, openChannels, type SchemeChannels, setUpNode } from '../schemes.ts';
+import {
+  heldOf,
+  makeSchemes,
+  movesByRequests,
+  nodeWords,
+  openChannels,
+  type SchemeChannels,
+  setUpNode,
+} from '../schemes.ts';
 import { SharedDirectory } from '../shared-directory.ts';
 import { Target, Targets } from '../target.ts';
 import { type Agreed, agree, type Making, notMade } from './agreement.ts';
@@ -119,7 +127,13 @@ interface Ground {
   nodeWords(rank: number): Int32Array;
 }
 
-function groundOf(comm: Communicator, { words, records, offer }: Agreed, materials: Materials): Ground {
+/** @param carryOut does so with operations that come with the message that completes their epoch; absent if none do */
+function groundOf(
+  comm: Communicator,
+  { words, records, offer }: Agreed,
+  materials: Materials,
+  carryOut: ((message: Uint8Array) => Uint8Array) | undefined,
+): Ground {
   const { channels, wire, trace, undo } = materials;
   if (words.block !== undefined) {
     const shared = new SharedWords(comm, words.layout, words.block, records);
@@ -135,9 +149,18 @@ function groundOf(comm: Communicator, { words, records, offer }: Agreed, materia
     tasks.registry.offer(space, members[comm.rank], own);
     undo.add(() => tasks.registry.withdraw(space, members[comm.rank]));
   }
+  const general = new SyncByRequests(channels.posts!, wire.wire!, carryOut);
+  if (carryOut !== undefined) {
+    undo.add(() => general.release());
+    const serve = (): number => {
+      general.serve();
+      return Number.POSITIVE_INFINITY;
+    };
+    undo.add(comm.job.progress.serve(serve, true));
+  }
   return {
     barrier: new MessageBarrier(channels.barrier!),
-    general: new SyncByRequests(channels.posts!, wire.wire!),
+    general,
     shared: undefined,
     // Those of another rank where ranks are tasks, and on one node.
     nodeWords: (rank) =>
@@ -158,7 +181,11 @@ function assemble(
   const description = `window ${name}`;
   const { loadStore } = job.context.capabilities;
   const requests = movesByRequests(hints, loadStore) ? wire : undefined;
-  const { barrier, general, shared, nodeWords } = groundOf(comm, agreed, materials);
+  // Where memory is loaded and stored, epochs are completed by a word, with which nothing travels. What is attached
+  // to a dynamic window is not the target's to look for.
+  const held = requests && heldOf(hints, !loadStore && flavor !== 'dynamic');
+  const carryOut = held?.folds === true ? (message: Uint8Array): Uint8Array => server.serve(message) : undefined;
+  const { barrier, general, shared, nodeWords } = groundOf(comm, agreed, materials, carryOut);
   // Others reach memory of this rank's own through its thread, which has stripes for all of it.
   const makeStripes = (rank: number): Stripes | undefined =>
     rank === me && share?.stripes !== undefined ? share.stripes : shared?.stripes(rank, 0);
@@ -218,6 +245,7 @@ function assemble(
     signals,
     wire,
     requests,
+    held,
     updates,
     served,
     attachments,

@@ -9,6 +9,7 @@ import type { BulkKernels } from '../../transfer/accumulate.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
 import type { RequestUpdates } from '../../transfer/request-updates.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
+import type { HeldOperations } from '../../transfer/schedule/held-operations.ts';
 import type { Stripes } from '../../transfer/stripes.ts';
 import type { UserMemory } from '../../transfer/user-memory.ts';
 import type { Attachments } from '../attachments.ts';
@@ -60,6 +61,8 @@ export interface WindowParts extends Omit<Schemes, 'release'> {
   readonly wire: RequestTransfer | undefined;
   /** The same if they move the bytes of put and get; absent where those are loads and stores. */
   readonly requests: RequestTransfer | undefined;
+  /** Puts and gets that wait to be posted as requests; absent where each is posted by its call. */
+  readonly held: HeldOperations | undefined;
   /** Accumulates by requests; absent where the processors do them. */
   readonly updates: RequestUpdates | undefined;
   /** Who carries out updates at their target, with the hint `update`; absent where nobody does. */

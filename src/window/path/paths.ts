@@ -20,7 +20,8 @@
  *
  * In a dynamic window each attached region has a path. In an epoch whose scheme queues operations, a queue is put
  * around the path. This is decided for each access, not when the epoch opens: an epoch opens all targets at once, of
- * which most are never accessed, and whose `Target`s are not even made.
+ * which most are never accessed, and whose `Target`s are not even made. The same goes for the list in which puts and
+ * gets of windows with a schedule wait: it is put around the path of requests.
  */
 import type { Operation } from '../../comm/operation.ts';
 import type { Side } from '../../datatype/layout.ts';
@@ -30,7 +31,8 @@ import type { RemotePart } from '../../transfer/remote-part.ts';
 import type { Attachments } from '../attachments.ts';
 import { goneError, type WindowParts } from '../creation/parts.ts';
 import type { Epochs } from '../epochs.ts';
-import type { Target } from '../target.ts';
+import { STARTED, type Target } from '../target.ts';
+import { Held, HeldCompletion } from './held.ts';
 import { Loads } from './loads.ts';
 import type { Completion, Moves, OwnMemory, Path, ProgressBy } from './path.ts';
 import { Queued } from './queued.ts';
@@ -55,7 +57,7 @@ export class Paths {
   readonly #queues: boolean;
 
   constructor(parts: WindowParts, epochs: Epochs) {
-    const { requests, updates, attachments, deferred, passive, comm, served } = parts;
+    const { requests, updates, attachments, deferred, passive, comm, served, held } = parts;
     this.#parts = parts;
     this.#epochs = epochs;
     // Requests of the emulator are carried out by who posts them, if it does not pose as a device.
@@ -63,15 +65,18 @@ export class Paths {
     this.#senders = requests && { requests, updates, progressBy };
     this.#served = served;
     this.#queues = deferred !== undefined || passive !== undefined;
-    this.completion = passive?.agent ?? requests;
+    this.completion = passive?.agent ?? (requests && held ? new HeldCompletion(requests, held) : requests);
     this.drain = requests && (() => requests.drain());
-    const direct = attachments === undefined && !this.#queues && epochs.accesses === undefined;
+    const direct = attachments === undefined && held === undefined && !this.#queues && epochs.accesses === undefined;
     this.sendsWhole = requests !== undefined && direct;
   }
 
   /** The path of puts and gets to bytes `at + to.low … at + to.high`, ready. @param call for messages */
   transfers(call: string, t: Target, at: number, to: Pick<Side, 'low' | 'high'>): Path {
-    return this.#ready(t, this.#direct(call, t, at, to, 'transfer'));
+    const path = this.#ready(t, this.#direct(call, t, at, to, 'transfer'));
+    const { held } = this.#parts;
+    if (held === undefined || !(path instanceof Requests)) return path;
+    return held.orders || t.held === STARTED ? new Held(path, held, t.rank) : path;
   }
 
   /** The same for updates. */
@@ -143,10 +148,11 @@ export class Paths {
   /** Raises the target's count of notifications, behind everything that was issued to it. */
   signal(t: Target): void {
     const epochs = this.#epochs;
-    const { signals, passive } = this.#parts;
+    const { signals, passive, held } = this.#parts;
     const queue = this.#queueFor(t);
     if (queue === undefined) {
       try {
+        held?.post();
         signals.raise(t.rank);
       } catch (error) {
         throw epochs.comm.job.explain(error);
@@ -219,7 +225,7 @@ export class Paths {
    * @param disp in a dynamic window, the memory it is about; absent: any that may be attached there
    */
   progressBy(moves: Moves, target: Target | undefined, disp: number | undefined): ProgressBy {
-    if (this.#queues) return 'target';
+    if (this.#queues || (this.#parts.held?.folds && moves === 'transfer')) return 'target';
     const targets = target === undefined ? this.#epochs.allTargets() : [target];
     const needs = targets.map((t) => {
       const path =
@@ -231,6 +237,7 @@ export class Paths {
 
   /** Who must act so that an operation that was issued is completed. */
   get completedBy(): ProgressBy {
-    return this.#parts.passive === undefined ? (this.#senders?.progressBy ?? 'origin') : 'target';
+    if (this.#parts.passive !== undefined || this.#parts.held?.folds) return 'target';
+    return this.#senders?.progressBy ?? 'origin';
   }
 }

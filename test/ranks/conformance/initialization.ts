@@ -896,7 +896,7 @@ requirement('12.2.7', 'mpi_accumulate_granularity takes a number of bytes', '', 
   t.window(Float64Array, 1, (win) => ring(t, win), { info: { mpi_accumulate_granularity: 8 } }),
 );
 requirement('12.2.7', 'hints that nobody knows are ignored, and not told', 'mpich/win_info', async (t) => {
-  const info = { no_lock: true, mpi_minimum_memory_alignment: '64', schedule: 'issue-order', colour: 7 } as object;
+  const info = { no_lock: true, mpi_minimum_memory_alignment: '64', planning: 'issue-order', colour: 7 } as object;
   await t.window(
     Float64Array,
     1,

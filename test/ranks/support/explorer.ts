@@ -7,7 +7,7 @@
 import type { WindowInfo } from 'onesided';
 import { type Fabric, type FaultOptions, loadFabric, runTasks } from 'onesided/fabrics';
 import { type Requirement, Trial } from '../conformance/requirement.ts';
-import { FENCES_BY_HINT, LOCKS_BY_HINT } from './kinds.ts';
+import { FENCES_BY_HINT, LOCKS_BY_HINT, SCHEDULES as NAMES, UPDATE_SCHEMES } from './kinds.ts';
 import { Random } from './random.ts';
 
 export interface Schedule {
@@ -47,12 +47,19 @@ export const LOCKS: readonly WindowInfo[] = [
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'never' },
 ];
 
+export const SCHEDULES: readonly WindowInfo[] = NAMES.map((schedule) => ({ schedule }));
+
 /** Four schedules with the schemes that windows have by themselves, then four with others. */
 function hintsOf(seed: number): WindowInfo {
   const turn = Math.floor(seed / 4);
   if (turn % 2 === 0) return {};
   const pair = (turn - 1) / 2;
-  return { ...FENCES[pair % FENCES.length], ...LOCKS[pair % LOCKS.length] };
+  return {
+    ...FENCES[pair % FENCES.length],
+    ...LOCKS[pair % LOCKS.length],
+    ...SCHEDULES[(pair + 1) % SCHEDULES.length],
+    update: UPDATE_SCHEMES[pair % UPDATE_SCHEMES.length],
+  };
 }
 
 function fabricOf(text: string): Fabric {

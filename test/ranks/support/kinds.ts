@@ -2,10 +2,17 @@
 
 // Compiled programs lie two folders deeper than their sources.
 const up = import.meta.url.includes('/build/programs/') ? '../../../../../' : '../../../';
-const kindsOf = (what: string): string => new URL(`${up}dist/sync/${what}/kinds.js`, import.meta.url).href;
+const kindsOf = (what: string): string => new URL(`${up}dist/${what}/kinds.js`, import.meta.url).href;
 
-const fences = (await import(kindsOf('fence'))) as typeof import('../../../src/sync/fence/kinds.ts');
-const locks = (await import(kindsOf('lock'))) as typeof import('../../../src/sync/lock/kinds.ts');
+const fences = (await import(kindsOf('sync/fence'))) as typeof import('../../../src/sync/fence/kinds.ts');
+const locks = (await import(kindsOf('sync/lock'))) as typeof import('../../../src/sync/lock/kinds.ts');
+const schedules = (await import(
+  kindsOf('transfer/schedule')
+)) as typeof import('../../../src/transfer/schedule/kinds.ts');
+
+const updates = (await import(kindsOf('transfer/update'))) as typeof import('../../../src/transfer/update/kinds.ts');
+
+import type { ScheduleHint } from '../../../src/transfer/schedule/kinds.ts';
 
 export type { FenceSchemeName } from '../../../src/sync/fence/kinds.ts';
 export const { FENCE_SCHEMES } = fences;
@@ -13,3 +20,11 @@ export const { FENCE_SCHEMES } = fences;
 export const FENCES_BY_HINT = FENCE_SCHEMES.filter((name) => fences.fenceNamed(name).moves !== 'immediately');
 /** The locks that a window has by a hint alone. */
 export const LOCKS_BY_HINT = locks.LOCK_SCHEMES.filter((name) => name !== 'queue');
+export const { UPDATE_SCHEMES } = updates;
+/** The schedules of puts and gets, each alone, and those together that can be. */
+export const SCHEDULES: readonly ScheduleHint[] = (() => {
+  const [alone, ...combined] = schedules.SCHEDULE_NAMES;
+  const lists: string[] = [];
+  for (const name of combined) lists.push(...lists.map((list) => `${list},${name}`), name);
+  return [alone, ...lists] as ScheduleHint[];
+})();

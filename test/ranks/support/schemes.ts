@@ -7,7 +7,8 @@
 import assert from 'node:assert/strict';
 import { Assert, Lock, Op, type Window, type WindowInfo } from 'onesided';
 import type { Requirement, Trial } from '../conformance/requirement.ts';
-import { FENCES, LOCKS } from './explorer.ts';
+import { FENCES, LOCKS, SCHEDULES } from './explorer.ts';
+import { schedules } from './schedules.ts';
 
 const ROUNDS = 6;
 /** Elements of a put: inline, of one packet, of several. */
@@ -261,7 +262,7 @@ const requirementsOf = (
     run: (t: Trial) => run(t, info),
   }));
 
-export const schemeNames: readonly string[] = [...FENCES, ...LOCKS].map(nameOf);
+export const schemeNames: readonly string[] = [...FENCES, ...LOCKS, ...SCHEDULES].map(nameOf);
 
 /** Whether a requirement is one of a scheme, or of one of its variants: `hybrid` is any hybrid one. */
 export function isOfScheme({ says }: Requirement, scheme: string): boolean {
@@ -280,4 +281,10 @@ export const schemes: Readonly<Record<string, readonly Requirement[]>> = {
     ),
     ...requirementsOf(LOCKS, 'beyond', 'a notified put does not wait for the end of its epoch', notifications),
   ],
+  schedules: requirementsOf(
+    SCHEDULES,
+    '12.7',
+    'what an epoch has put, fetched and added is right behind it, and only a flush orders it before',
+    schedules,
+  ),
 };

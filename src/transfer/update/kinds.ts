@@ -2,7 +2,7 @@
  * Who carries out the accumulates of a window whose memory is reached by requests (hint `update`; dissertation,
  * chapter 7). Each type goes one way in a window, so that updates of an element are atomic towards each other.
  */
-import { TypeCode } from '../datatype/codes.ts';
+import { TypeCode } from '../../datatype/codes.ts';
 
 interface UpdateScheme<N extends string> {
   /** Its value of the hint. */

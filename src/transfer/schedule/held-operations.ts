@@ -1,0 +1,157 @@
+/**
+ * Puts and gets that wait until something completes them, to be posted then in the order of a schedule. MPI allows it:
+ * within an epoch only a flush orders them (MPI 4.1, 12.7).
+ *
+ * Updates are not held. They are unordered with puts and gets of the epoch, and keep their order among themselves as
+ * their calls have posted them.
+ *
+ * What waits takes some 100 bytes and no copy: an origin stays the library's until its operation is complete anyway.
+ * The list is bounded for time's sake, since nothing moves while it waits.
+ */
+import type { TypedArray } from '../../datatype/base.ts';
+import type { Side } from '../../datatype/layout.ts';
+import { byteLengthOf } from '../../intrinsics.ts';
+import { lostError } from '../request-updates.ts';
+import { FOLDED_BYTES } from './aggregate.ts';
+import type { Schedulable } from './kind.ts';
+import type { Schedule } from './kinds.ts';
+
+/** Operations that are held at most: as many as may be outstanding on a connection (connections.ts). */
+export const HELD_OPERATIONS = 128;
+/** Bytes that they move at most: some tens of milliseconds on the links that schedules are for. */
+export const HELD_BYTES = 2 ** 26;
+
+/** Where an operation is posted. */
+export interface Poster {
+  put(origin: TypedArray, from: Side, at: number, to: Side): void;
+  get(origin: TypedArray, from: Side, at: number, to: Side): void;
+}
+
+export interface HeldOperation extends Schedulable {
+  readonly poster: Poster;
+  readonly rank: number;
+  readonly origin: TypedArray;
+  readonly from: Side;
+  readonly at: number;
+  readonly to: Side;
+}
+
+export class HeldOperations {
+  readonly #schedule: Schedule;
+  #held: HeldOperation[] = [];
+  #bytes = 0;
+  /** Who is told when all that is held now has been posted. */
+  #followers: (() => void)[] = [];
+  /** Why one of those that were posted because the list was full could not be. */
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(schedule: Schedule) {
+    this.#schedule = schedule;
+  }
+
+  /** Whether operations wait for an order; otherwise only for the message that completes their epoch. */
+  get orders(): boolean {
+    return this.#schedule.orders;
+  }
+
+  /** Whether a small operation may leave with the message that completes its epoch. */
+  get folds(): boolean {
+    return this.#schedule.folds;
+  }
+
+  get isEmpty(): boolean {
+    return this.#held.length === 0;
+  }
+
+  /** Never throws: what is wrong with operations that were held before is said by what completes them. */
+  hold(operation: HeldOperation): void {
+    const { bytes } = operation.from;
+    if (this.#held.length === HELD_OPERATIONS || this.#bytes + bytes > HELD_BYTES) this.#postAll();
+    const others = this.orders ? undefined : this.#toRank(operation.rank);
+    this.#held.push(operation);
+    this.#bytes += bytes;
+    // What neither has an order nor travels with a message has no reason to wait.
+    if (others !== undefined && (others.length > 0 || bytes > FOLDED_BYTES)) this.#postThese([...others, operation]);
+  }
+
+  /** Calls back when all that is held now has been posted, or was taken away. */
+  whenPosted(follower: () => void): void {
+    if (this.isEmpty) follower();
+    else this.#followers.push(follower);
+  }
+
+  /**
+   * Posts all but operations that are the only ones to their ranks, and that `takes` takes: those are no longer held.
+   * Errors: as `post`; all that it takes is held then.
+   */
+  postAllBut(takes: (operation: HeldOperation) => boolean): readonly HeldOperation[] {
+    const taken = this.#held.filter((operation) => this.#toRank(operation.rank).length === 1 && takes(operation));
+    this.#remove(taken);
+    try {
+      this.post();
+    } catch (error) {
+      for (const operation of taken) this.hold(operation);
+      throw error;
+    }
+    return taken;
+  }
+
+  #toRank(rank: number): readonly HeldOperation[] {
+    return this.#held.filter((operation) => operation.rank === rank);
+  }
+
+  #remove(operations: readonly HeldOperation[]): void {
+    this.#held = this.#held.filter((operation) => !operations.includes(operation));
+    for (const { from } of operations) this.#bytes -= from.bytes;
+  }
+
+  /**
+   * Posts all that is held. One that cannot be posted is given up, and does not keep the others from it.
+   * Errors, after all others were posted: `ERR_BUFFER` (an origin was lost), those of the device.
+   */
+  post(): void {
+    if (!this.isEmpty) this.#postAll();
+    const failure = this.#failure;
+    if (failure === undefined) return;
+    this.#failure = undefined;
+    throw failure.error;
+  }
+
+  #postAll(): void {
+    const held = this.#held;
+    const followers = this.#followers;
+    this.#held = [];
+    this.#bytes = 0;
+    this.#followers = [];
+    this.#postInOrder(held);
+    for (const follower of followers) follower();
+  }
+
+  #postThese(operations: readonly HeldOperation[]): void {
+    this.#remove(operations);
+    this.#postInOrder(operations);
+  }
+
+  #postInOrder(held: readonly HeldOperation[]): void {
+    for (const operation of this.#schedule.order(held)) {
+      try {
+        refuseLost(operation);
+        const { poster, puts, origin, from, at, to } = operation;
+        if (puts) poster.put(origin, from, at, to);
+        else poster.get(origin, from, at, to);
+      } catch (error) {
+        this.#failure ??= { error };
+      }
+    }
+  }
+}
+
+/** Whether the program has taken the origin away since the call. */
+export function isLost({ origin, from }: HeldOperation): boolean {
+  return byteLengthOf(origin) < from.high;
+}
+
+/** Errors: `ERR_BUFFER` if the origin is lost. */
+export function refuseLost(operation: HeldOperation): void {
+  if (isLost(operation)) throw lostError('origin', operation.puts ? 'a put' : 'a get', operation.rank);
+}

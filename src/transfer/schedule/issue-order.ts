@@ -1,0 +1,4 @@
+/** Nothing is held: a put or get is posted by its call. */
+import { scheduleKind } from './kind.ts';
+
+export const issueOrder = scheduleKind({ name: 'issue-order' });
