@@ -13,33 +13,25 @@ export class OperationServer {
   readonly #stripes: () => Stripes;
   readonly #kernels: BulkKernels | undefined;
   readonly #signal: () => void;
-  readonly #processor: ProcessorTime | undefined;
 
   /**
    * @param part this rank's part, or an error if it is gone
    * @param stripes for accumulates: those that whoever else may accumulate to this part at the same time takes
    * @param signal raises this rank's count of notifications
-   * @param processor is told of what is combined
    */
-  constructor(
-    part: () => RemotePart,
-    stripes: () => Stripes,
-    kernels: BulkKernels | undefined,
-    signal: () => void,
-    processor?: ProcessorTime,
-  ) {
+  constructor(part: () => RemotePart, stripes: () => Stripes, kernels: BulkKernels | undefined, signal: () => void) {
     this.#part = part;
     this.#stripes = stripes;
     this.#kernels = kernels;
     this.#signal = signal;
-    this.#processor = processor;
   }
 
   /**
    * Carries out all operations of a message, in their order. Ranges and alignment were checked at the origin.
+   * @param processor is told of what is combined; absent for what this rank does to its own part, which is free
    * @returns what they fetch
    */
-  serve(message: Uint8Array): Uint8Array {
+  serve(message: Uint8Array, processor?: ProcessorTime): Uint8Array {
     // Messages begin at a multiple of 8 of a buffer of their own.
     const { buffer, byteOffset, length } = message.byteOffset % 8 === 0 ? message : message.slice();
     const answers: Uint8Array[] = [];
@@ -80,7 +72,7 @@ export class OperationServer {
           const to = offsets === undefined ? inOrder : sideAt(base, count, offsets);
           const origin = new Uint8Array(buffer, take(inOrder.high), inOrder.high);
           const result = (kind & 0xff) === Kind.FETCH ? new Uint8Array(inOrder.high) : undefined;
-          this.#accumulate(place, to, origin, inOrder, (kind >>> 16) & 0xff, result);
+          this.#accumulate(place, to, origin, inOrder, (kind >>> 16) & 0xff, result, processor);
           if (result !== undefined) answers.push(result);
         }
       }
@@ -95,10 +87,11 @@ export class OperationServer {
     from: Side,
     op: number,
     result: Uint8Array | undefined,
+    processor: ProcessorTime | undefined,
   ): void {
     const part = this.#part();
     const into = result && from;
-    this.#processor?.combine(to.bytes);
+    processor?.combine(to.bytes);
     accumulateElements(part, part.skew + place, to, origin, from, op, result, into, this.#stripes(), this.#kernels);
   }
 }

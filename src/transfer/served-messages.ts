@@ -1,4 +1,5 @@
 /** The answer to a message of queued operations (operation-queue.ts): what they fetch, or why they failed. */
+import type { OwnChannel } from '../comm/communicator.ts';
 import { RmaError } from '../errors.ts';
 import { MESSAGE_HEADER } from './operation-queue.ts';
 import type { OperationServer } from './operation-server.ts';
@@ -6,14 +7,22 @@ import type { OperationServer } from './operation-server.ts';
 /**
  * Carries out the operations of a message.
  * @param done and @param failed the first word of the answer
+ * @param channel by which it has come from `source`
  * @returns the answer; its second word is that of the message
  */
-export function answerTo(server: OperationServer, message: Uint8Array, done: number, failed: number): Uint8Array {
+export function answerTo(
+  server: OperationServer,
+  { rank, processor }: OwnChannel,
+  source: number,
+  message: Uint8Array,
+  done: number,
+  failed: number,
+): Uint8Array {
   const id = new Int32Array(message.buffer, message.byteOffset, 2)[1];
   let what = done;
   let answer: Uint8Array;
   try {
-    answer = server.serve(message);
+    answer = server.serve(message, source === rank ? undefined : processor);
   } catch (error) {
     what = failed;
     const { code = 'ERR_BUFFER', message: text } = error as RmaError;

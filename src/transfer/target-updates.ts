@@ -111,7 +111,7 @@ export class TargetUpdates {
 
   #take(source: number, message: Uint8Array): void {
     if (new Int32Array(message.buffer, message.byteOffset, 1)[0] === Message.REQUEST)
-      this.#channel.give(source, answerTo(this.#server, message, Message.DONE, Message.FAILURE));
+      this.#channel.give(source, answerTo(this.#server, this.#channel, source, message, Message.DONE, Message.FAILURE));
     else this.#answers[source] = message;
   }
 

@@ -540,7 +540,7 @@ export class LockAgent {
 
   #carryOut(origin: number, message: Uint8Array): void {
     this.#counts.operations++;
-    this.#channel.give(origin, answerTo(this.#server!, message, Message.DONE, Message.FAILURE));
+    this.#channel.give(origin, answerTo(this.#server!, this.#channel, origin, message, Message.DONE, Message.FAILURE));
   }
 }
 

@@ -7,7 +7,6 @@
  */
 import type { BarrierState } from '../../comm/barrier.ts';
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
-import type { ProcessorTime } from '../../comm/job.ts';
 import { MessageBarrier } from '../../comm/message-barrier.ts';
 import { loadNative } from '../../native.ts';
 import { SyncByRequests } from '../../sync/pscw/by-requests.ts';
@@ -210,7 +209,6 @@ function assemble(
     // By requests nobody else touches a part by its processor's instructions.
     () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, job),
     () => signals.raiseOwn(),
-    job.processor,
   );
   const { release: releaseSchemes, ...schemes } = makeSchemes({
     comm,
@@ -295,7 +293,6 @@ function serverOf(
   bytes: number,
   makeStripes: () => Stripes,
   signal: () => void,
-  processor: ProcessorTime | undefined,
 ): OperationServer {
   let part: RemotePart | undefined;
   let stripes: Stripes | undefined;
@@ -308,7 +305,7 @@ function serverOf(
     stripes ??= makeStripes();
     return stripes;
   };
-  return new OperationServer(ownPart, ownStripes, loadNative(), signal, processor);
+  return new OperationServer(ownPart, ownStripes, loadNative(), signal);
 }
 
 /** The way to ranks whose memory is not the library's. Absent if there are none, or no addon. */

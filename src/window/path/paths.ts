@@ -237,7 +237,8 @@ export class Paths {
 
   /** Who must act so that an operation that was issued is completed. */
   get completedBy(): ProgressBy {
-    if (this.#parts.passive !== undefined || this.#parts.held?.folds) return 'target';
+    const { passive, held, served } = this.#parts;
+    if (passive !== undefined || served !== undefined || held?.folds) return 'target';
     return this.#senders?.progressBy ?? 'origin';
   }
 }
