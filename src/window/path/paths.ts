@@ -205,8 +205,10 @@ export class Paths {
       if (t.part.u8.length < t.byteLength) throw goneError(this.#epochs.what);
       return t.part;
     }
+    // Both may find that the rank has just died, and its memory with it.
     const part = this.#epochs.attempt(() => map(t.rank));
-    t.map(part, makeStripes(t.rank), kernels, t.rank === comm.rank);
+    const stripes = this.#epochs.attempt(() => makeStripes(t.rank));
+    t.map(part, stripes, kernels, t.rank === comm.rank);
     if (this.#queues || this.#epochs.accesses !== undefined) return part;
     t.openFastPath(this.#toPart(t, 'transfer') instanceof Loads, this.#toPart(t, 'update') instanceof Loads);
     return part;
