@@ -78,7 +78,7 @@ interface Flushed {
   tryFlush(rank: number | undefined, extent: Extent): boolean;
   endHolding(): void;
   readonly pending: number;
-  readonly hasTasks: boolean;
+  readonly isPolling: boolean;
 }
 
 /**
@@ -108,6 +108,6 @@ export class Flush implements Operation {
   }
 
   isPolling(): boolean {
-    return this.#requests.hasTasks;
+    return this.#requests.isPolling;
   }
 }

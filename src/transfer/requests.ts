@@ -68,6 +68,8 @@ export class RequestTransfer {
   /** Whether puts of fence epochs are notified. */
   readonly #notifies: boolean;
   readonly #size: number;
+  /** Completions wake who waits. */
+  readonly #rings: boolean;
   #flushed = 0;
 
   /**
@@ -87,6 +89,7 @@ export class RequestTransfer {
     this.#context = context;
     this.#size = size;
     this.#notifies = notifies;
+    this.#rings = job.processor !== undefined;
     this.#sendCq = context.createCq(Math.min(DEPTH * size, context.device.maxCqe));
     this.arrivals = new Arrivals(context, pd);
     this.#connections = new Connections(context, pd, this.#sendCq, this.arrivals.cq, this.arrivals.srq);
@@ -358,7 +361,7 @@ export class RequestTransfer {
       },
       describe: () => `a request to rank ${rank}`,
       abandon: () => this.endHolding(),
-      isPolling: () => this.#tasks.left(rank) > 0,
+      isPolling: () => this.isPolling && this.#tasks.left(rank) > 0,
     };
   }
 
@@ -415,8 +418,12 @@ export class RequestTransfer {
     return this.#outstanding.posted;
   }
 
-  get hasTasks(): boolean {
-    return this.#tasks.count > 0;
+  /**
+   * Whether a wait looks again and again though nobody rings: the next step of a task may be complete as soon as it is
+   * posted. On a modelled fabric, each completion wakes who waits.
+   */
+  get isPolling(): boolean {
+    return !this.#rings && this.#tasks.count > 0;
   }
 
   /**

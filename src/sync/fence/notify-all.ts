@@ -94,7 +94,7 @@ class NotifyAllFence implements FenceScheme {
   }
 
   isPolling(): boolean {
-    return this.#requests.hasTasks;
+    return this.#requests.isPolling;
   }
 
   describe(): string {
