@@ -11,6 +11,20 @@ import type { Figure } from './figure.ts';
 
 const LONGEST = ['D5.10', 'D5.9', 'D7.5'];
 
-export const FIGURES: readonly Figure[] = [...chapter4, ...chapter5, ...chapter6, ...chapter7, ...chapter10].sort(
+/** What the figures of a chapter are measured on. */
+interface Chapter {
+  readonly figures: readonly Figure[];
+  readonly fabrics: readonly string[];
+}
+
+export const CHAPTERS: readonly Chapter[] = [
+  { figures: chapter4, fabrics: ['infinihost-64'] },
+  { figures: chapter5, fabrics: ['connectx-16-cores', 'infinihost-64'] },
+  { figures: chapter6, fabrics: ['infinihost-64'] },
+  { figures: chapter7, fabrics: ['infinihost-64'] },
+  { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
+];
+
+export const FIGURES: readonly Figure[] = CHAPTERS.flatMap(({ figures }) => figures).sort(
   (a, b) => LONGEST.indexOf(b.id) - LONGEST.indexOf(a.id),
 );

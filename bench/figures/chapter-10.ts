@@ -1,5 +1,6 @@
 /** The figures of the dissertation's chapter 10: in which order puts and gets of an epoch are posted. */
 import { runTasks } from 'onesided/fabrics';
+import { fabricOf } from './fabrics.ts';
 import { type Figure, forEach, type Series, show, sizeName } from './figure.ts';
 import { inTurns, type Schedule, type ScheduledOptions, throughput } from './scheduled.ts';
 
@@ -25,7 +26,10 @@ function bySize(
   sizes: readonly number[],
 ): Promise<number[]> {
   return forEach(sizes, async (bytes) => {
-    const found = await runTasks(2, (world) => program(world, { ...options, ...EPOCHS, bytes }), { fabric, seed: 1 });
+    const found = await runTasks(2, (world) => program(world, { ...options, ...EPOCHS, bytes }), {
+      fabric: fabricOf(fabric),
+      seed: 1,
+    });
     return found[0];
   });
 }

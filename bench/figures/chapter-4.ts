@@ -8,11 +8,12 @@ import { modelledMachine } from '../patterns/machine.ts';
 import { overlap } from '../patterns/overlap.ts';
 import type { LuResult } from '../splash/lu.ts';
 import { fight } from './contention.ts';
+import { fabricOf } from './fabrics.ts';
 import { factorOn } from './factor.ts';
 import { type Figure, forEach, GFLOPS, lockFile, type Series, show, sizeName } from './figure.ts';
 import { epoch, type Locked, locked, mean } from './programs.ts';
 
-const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
+const FABRIC = { fabric: fabricOf('infinihost-64'), seed: 1 } as const;
 const TWO_SIDED: WindowInfo = { lock: 'two-sided', lock_defer: true };
 const DIRECT: WindowInfo = { lock: 'direct' };
 const SCHEMES: readonly (readonly [string, WindowInfo])[] = [

@@ -3,18 +3,19 @@
  * `two-sided` does not wait for the lock (`lock_defer`), as there.
  */
 import { type Communicator, Lock, Window, type WindowInfo } from 'onesided';
-import { type Fabric, loadFabric, runTasks } from 'onesided/fabrics';
+import { type Fabric, runTasks } from 'onesided/fabrics';
 import { modelledMachine } from '../patterns/machine.ts';
 import { ring } from '../patterns/ring.ts';
 import { taskSharing } from '../patterns/task-sharing.ts';
 import { fight } from './contention.ts';
+import { fabricOf } from './fabrics.ts';
 import { factorOn } from './factor.ts';
 import { type Figure, forEach, GFLOPS, lockFile, POLICIES, type Series, show, sizeName } from './figure.ts';
 import { mean, type PairsOptions, pairs } from './programs.ts';
 
-const NODES = loadFabric('connectx-16-cores');
+const NODES = fabricOf('connectx-16-cores');
 /** Testbed B, of §5.3.3: nodes with one rank. */
-const TESTBED_B = loadFabric('infinihost-64');
+const TESTBED_B = fabricOf('infinihost-64');
 const seed = 1;
 /** The same fabric with so many ranks a node. */
 const nodesOf = (ranks: number): Fabric => ({ ...NODES, node: { ...NODES.node, ranks } });

@@ -4,10 +4,11 @@ import { runTasks } from 'onesided/fabrics';
 import { halo } from '../patterns/halo.ts';
 import { modelledMachine } from '../patterns/machine.ts';
 import { overlap } from '../patterns/overlap.ts';
+import { fabricOf } from './fabrics.ts';
 import { FENCE_FILES, FENCES, type Fence, type Figure, forEach, type Series, show, sizeName } from './figure.ts';
 import { ASSERTIONS, counted, type Flooded, fences, flooded, mean, type Sent, together } from './programs.ts';
 
-const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
+const FABRIC = { fabric: fabricOf('infinihost-64'), seed: 1 } as const;
 const RANKS = [2, 4, 8, 16, 32, 64];
 const EPOCHS = 20;
 

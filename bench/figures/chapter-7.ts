@@ -5,6 +5,7 @@
 import { Assert, type WindowInfo } from 'onesided';
 import { runTasks } from 'onesided/fabrics';
 import type { EpochsOptions, EpochsResult, WayName } from '../hpcc/epochs.ts';
+import { fabricOf } from './fabrics.ts';
 import { type Figure, forEach, type Series, show } from './figure.ts';
 import {
   type ManyOptions,
@@ -17,7 +18,7 @@ import {
   updates,
 } from './updates.ts';
 
-const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
+const FABRIC = { fabric: fabricOf('infinihost-64'), seed: 1 } as const;
 const SAMPLES = 20;
 const RANKS = [2, 4, 8, 16, 32, 64];
 /** More take the model minutes: each rank comes to be connected with nearly every other one. */

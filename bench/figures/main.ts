@@ -1,6 +1,6 @@
 /**
- * `npm run figures [-- --only D6.6,D6.7] [--real] [--json FILE] [--docs FOLDER]`: measures the papers' claims on
- * modelled fabrics, draws a picture of each, and says whether it holds.
+ * `npm run figures [-- --only D6.6,D6.7] [--real] [--sensitivity] [--json FILE] [--docs FOLDER]`: measures the papers'
+ * claims on modelled fabrics, draws a picture of each, and says whether it holds. `--sensitivity`: sensitivity.ts.
  *
  * Without `--only` it writes docs/results.md, the pictures, and claims.json; with it, the pictures and what `--json`
  * asks for. The same numbers come out on every machine. With `--real` rows are measured on real ranks as well, where
@@ -19,6 +19,7 @@ import type { Figure, Outcome } from './figure.ts';
 import { measureAll } from './measure.ts';
 import { svgOf } from './plot.ts';
 import { onRealRanks, type RealRow } from './real.ts';
+import { describeSensitivity, measureSensitivities, readSensitivities, type Sensitivity } from './sensitivity.ts';
 
 /** A row of claims.json. */
 interface Claim {
@@ -29,15 +30,18 @@ interface Claim {
   readonly expected: string;
   readonly holds: boolean;
   readonly note: string;
+  /** Where it was measured with other numbers, too. */
+  readonly sensitivity?: Sensitivity;
   /** On real ranks, with `--real`. */
   readonly real?: RealRow;
 }
 
-const { only, real, json, docs } = orExplain(() => {
+const { only, real, sensitivity, json, docs } = orExplain(() => {
   const { values } = parseArgs({
     options: {
       only: { type: 'string' },
       real: { type: 'boolean', default: false },
+      sensitivity: { type: 'boolean', default: false },
       json: { type: 'string' },
       docs: { type: 'string', default: join(ROOT, 'docs') },
     },
@@ -57,6 +61,9 @@ const progress = new Progress('figures', chosen.length, true);
 const found: { readonly figure: Figure; readonly outcome: Outcome; readonly real: RealRow | undefined }[] = [];
 const outcomes = await measureAll(chosen, (done) => progress.update(done));
 progress.stop();
+const sensitivities = sensitivity
+  ? await measureSensitivities(chosen, outcomes, docs, (all) => new Progress('measured again', all, true))
+  : readSensitivities(docs);
 for (const [i, figure] of chosen.entries()) {
   const outcome = outcomes[i];
   // One after the other: they use all cores.
@@ -75,6 +82,7 @@ const claims: Claim[] = found.map(({ figure: { id, claim, source, expected }, ou
   expected,
   holds: outcome.holds,
   note: outcome.note ?? '',
+  ...(id in sensitivities ? { sensitivity: sensitivities[id] } : {}),
   ...(real === undefined ? {} : { real }),
 }));
 if (only === undefined) {
@@ -112,6 +120,7 @@ function page(): string {
       `- Expected: ${expected}.`,
       `- Measured: ${outcome.measured}.`,
       `- The claim **${verdict(outcome.holds)}**.${outcome.note === undefined ? '' : ` Note: ${outcome.note}.`}`,
+      ...(id in sensitivities ? [`- Other numbers: ${describeSensitivity(sensitivities[id])}.`] : []),
       `- [Data](figures/${id}.json); schemes and programs: ${schemes.map((file) => `[${file}](../${file})`).join(', ')}.`,
     ]
       .join('\n\n')

@@ -290,7 +290,7 @@ async function end(world: Communicator | undefined, error: unknown): Promise<voi
   // Otherwise the program goes on, and ends when nothing holds it.
 }
 
-tell(rank === victim ? { pid: process.pid } : { began: true });
+if (victim >= 0) tell(rank === victim ? { pid: process.pid } : { began: true });
 let world: Communicator | undefined;
 try {
   place('before-init');

@@ -188,6 +188,7 @@ async function hintsAndNames(world: Communicator): Promise<void> {
       lock_mode: 'cpu',
       lock_migration: 'history',
       lock_defer: 'false',
+      update: 'by-requests',
       schedule: 'issue-order',
       no_locks: 'true',
       same_size: 'true',
