@@ -33,7 +33,7 @@ import { deadlock, type LocksAtRank } from './deadlock.ts';
 import { Job, type Membership, type Registry, type TaskTime } from './job.ts';
 import type { MessageMemory, Rendezvous } from './messages.ts';
 import { recordWait } from './traced.ts';
-import { resumeAt, VirtualProgress } from './virtual-progress.ts';
+import { computeOn, VirtualProgress } from './virtual-progress.ts';
 
 export type { FaultOptions };
 
@@ -378,7 +378,7 @@ class Run<T> {
     const compute = (microseconds: number): Promise<void> => {
       cpu.spend(microseconds);
       cpu.beginWait();
-      return new Promise((resolve) => resumeAt(simulator, cpu, resolve));
+      return new Promise((resolve) => computeOn(simulator, cpu, resolve));
     };
     const tasks: TaskTime = {
       now: () => cpu.time,

@@ -275,6 +275,29 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   }
 }
 
+/** Ends a computation of a rank's task when its processor has had the time for it, interrupts not counted. */
+export function computeOn(simulator: Simulator, cpu: Cpu, go: () => void): void {
+  let { interrupted } = cpu;
+  const end = (): void => {
+    // What has interrupted it has put off the end; the clock says so.
+    if (cpu.interrupted > interrupted && !cpu.dead) {
+      interrupted = cpu.interrupted;
+      simulator.at(cpu.time, cpu.rank, { happen: end });
+      return;
+    }
+    simulator.underWay--;
+    cpu.computations--;
+    if (cpu.dead) return;
+    simulator.resume(() => {
+      cpu.endWait();
+      go();
+    });
+  };
+  simulator.underWay++;
+  cpu.computations++;
+  simulator.at(cpu.time, cpu.rank, { happen: end });
+}
+
 /** Ends a wait of a rank's task, at the time of its processor. */
 export function resumeAt(simulator: Simulator, cpu: Cpu, go: () => void): void {
   simulator.underWay++;

@@ -71,6 +71,7 @@ export class RequestTransfer {
   /** Completions wake who waits. */
   readonly #rings: boolean;
   #flushed = 0;
+  readonly #endHandling: (() => void) | undefined;
 
   /**
    * @param notifies puts of fence epochs are writes with immediate
@@ -99,6 +100,9 @@ export class RequestTransfer {
     const confirms = !context.capabilities.completionImpliesPlacement;
     this.#flushes = new Flushes(this.#connections, this.#outstanding, this.#tasks, confirms);
     this.#waits = new AnswerWaits(this.#outstanding, job);
+    this.#endHandling = job.processor?.handleEvents(() =>
+      this.arrivals.take(this.#connections, this.#loseNotification),
+    );
   }
 
   /** The number of the queue pair that rank `rank` connects to; it is made, if there is none. */
@@ -555,6 +559,7 @@ export class RequestTransfer {
   }
 
   close(): void {
+    this.#endHandling?.();
     this.#outstanding.stop();
     this.#tasks.close();
     // No device writes to them any more.

@@ -88,6 +88,9 @@ export class ModelledContext implements Context {
   hasRefused = false;
   /** Connections that messages have come from often enough to be looked at before all others. */
   polled = 0;
+  /** Called when an event is raised while the rank computes, if the fabric has somebody for that. */
+  readonly #handlers = new Set<() => void>();
+  #interrupting = false;
   /** Data of writes that are complete and not in memory yet, in the order of their coming. */
   readonly #unplaced = new Set<() => void>();
   readonly #random: Random;
@@ -278,6 +281,30 @@ export class ModelledContext implements Context {
     this.#events.push(event);
     this.parking.ring();
     this.cpu.ring();
+    this.#interrupt();
+  }
+
+  /** Has `handler` called beside the rank's computation. @returns ends it */
+  handleEvents(handler: () => void): () => void {
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  /** A rank that does not compute looks by itself. */
+  #interrupt(): void {
+    const { simulator, cpu } = this;
+    const { helper, interrupt } = this.fabric.host;
+    if (helper === 0 || this.#interrupting || cpu.computations === 0 || this.#handlers.size === 0) return;
+    this.#interrupting = true;
+    const handle = (): void => {
+      for (const handler of this.#handlers) handler();
+    };
+    simulator.at(simulator.now + interrupt, this.member, {
+      happen: () => {
+        this.#interrupting = false;
+        if (cpu.computations > 0 && !cpu.dead) cpu.handle(handle, helper === 1, interrupt);
+      },
+    });
   }
 
   /**

@@ -40,6 +40,10 @@ export interface Fabric {
     readonly reduction: number;
     /** The time between two polls of a rank that waits by polling. */
     readonly lookAgain: number;
+    /** Who is there for events of the adapter while a rank computes. 0: nobody; 1: an interrupt; 2: another core. */
+    readonly helper: number;
+    /** The time from such an event until its handler runs. */
+    readonly interrupt: number;
   };
   /** The ranks of a node, which share its adapter, and communication between them through memory. */
   readonly node: {
@@ -142,6 +146,8 @@ const RULES: {
     combine: 'gap',
     reduction: 'time',
     lookAgain: 'positive',
+    helper: [0, 2],
+    interrupt: 'time',
   },
   node: {
     ranks: [1, 65_536],

@@ -63,6 +63,14 @@ export class ProcessorTime {
   }
 
   /**
+   * Has `handler` called when the adapter raises an event (a low watermark) while the rank computes, if the fabric has
+   * somebody for that (`host.helper`). It runs in an event, at its own time. @returns ends it
+   */
+  handleEvents(handler: () => void): () => void {
+    return this.#context.handleEvents(handler);
+  }
+
+  /**
    * Processes the next event, in a call that must not return before its requests are answered. Tasks that the event
    * wakes continue after this one.
    */

@@ -281,6 +281,12 @@ export class Cpu implements FabricEvent {
   dead = false;
   /** What is posted next only asks whether something has changed (`ProcessorTime.asks`). */
   asking = false;
+  /** Computations of its task that have not ended: it does nothing else until its clock is reached. */
+  computations = 0;
+  /** What handlers of interrupts have taken of its time, altogether. */
+  interrupted = 0;
+  /** Until then whoever handles events beside the task is busy. */
+  #handlerClock = 0;
   #waits = 0;
   /** When it looks again though nothing may have changed. */
   #again = Number.POSITIVE_INFINITY;
@@ -299,6 +305,25 @@ export class Cpu implements FabricEvent {
   /** Passes processor time. */
   spend(microseconds: number): void {
     this.#clock = this.time + microseconds;
+  }
+
+  /**
+   * Does something beside the task, which computes: what it posts, it posts at the present time, and not when the
+   * computation is over.
+   * @param takes whether what it spends is missing to the computation, `before` it included
+   */
+  handle(work: () => void, takes: boolean, before: number): void {
+    const task = this.#clock;
+    const begun = Math.max(this.#handlerClock, this.#simulator.now);
+    this.#clock = begun;
+    try {
+      work();
+    } finally {
+      this.#handlerClock = this.time;
+      const spent = takes ? this.#handlerClock - begun + before : 0;
+      this.#clock = task + spent;
+      this.interrupted += spent;
+    }
   }
 
   /**
