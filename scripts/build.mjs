@@ -33,6 +33,7 @@ const BUNDLES = [
       'sync/fence/kinds',
       'sync/lock/kinds',
       'transfer/schedule/kinds',
+      'transfer/noncontiguous/kinds',
       'transfer/update/kinds',
     ],
     shared: /\/src\/(structures\/|verbs\/)?index\.ts$/,

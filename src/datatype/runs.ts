@@ -115,6 +115,16 @@ export class Runs {
     return block === 0 || starts.length === 0 ? Runs.none : new Runs(starts, unit, block, undefined, [0, 0, 0, 0, 0]);
   }
 
+  /** `n1` × `n0` runs, as the fields of the same names have it. */
+  static nest(block: number, first: number, n0: number, s0: number, n1: number, s1: number): Runs {
+    return block === 0 || n0 * n1 === 0 ? Runs.none : new Runs(undefined, 1, block, undefined, [first, n0, s0, n1, s1]);
+  }
+
+  /** Run i begins at `starts[i]` and has `lengths[i]` bytes. Touching runs are joined already; both are copied. */
+  static list(starts: Float64Array, lengths: Float64Array): Runs {
+    return Runs.#list(starts, lengths, starts.length);
+  }
+
   /** From a list in order: touching runs are joined already. The arrays are cut to `count`. */
   static #list(starts: Float64Array, lengths: Float64Array, count: number): Runs {
     if (count === 0) return Runs.none;

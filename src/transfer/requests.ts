@@ -41,6 +41,8 @@ const FLUSHES = 16;
 
 const ignore = (): void => {};
 
+const NOTHING_LEFT: Left = { count: 0 };
+
 function* until(left: Left): Generator<void, void> {
   while (left.count > 0) yield;
 }
@@ -346,8 +348,16 @@ export class RequestTransfer {
   /**
    * Raises the target's count of signals, after all that was put there before: requests of one queue pair are carried
    * out in order.
+   * @param behindTasks also after tasks that were begun there: the signal leaves when they have ended, in a call of
+   * this rank that waits
    */
-  signal(rank: number): void {
+  signal(rank: number, behindTasks = false): void {
+    if (behindTasks && this.#tasks.left(rank) > 0) this.begin(rank, this.#signalling(rank));
+    else this.#notify(rank, SIGNAL, false);
+  }
+
+  *#signalling(rank: number): Generator<void, void> {
+    yield* until(NOTHING_LEFT);
     this.#notify(rank, SIGNAL, false);
   }
 

@@ -25,13 +25,18 @@ export function answerTo(
     answer = server.serve(message, source === rank ? undefined : processor);
   } catch (error) {
     what = failed;
-    const { code = 'ERR_BUFFER', message: text } = error as RmaError;
-    answer = new TextEncoder().encode(`${code}\n${text}`);
+    answer = failureText(error);
   }
   const reply = new Uint8Array(MESSAGE_HEADER + answer.length);
   new Int32Array(reply.buffer, 0, 2).set([what, id]);
   reply.set(answer, MESSAGE_HEADER);
   return reply;
+}
+
+/** Why something could not be carried out here, for who has asked for it: `failureIn` reads it. */
+export function failureText(error: unknown): Uint8Array {
+  const { code = 'ERR_BUFFER', message } = error as RmaError;
+  return new TextEncoder().encode(`${code}\n${message}`);
 }
 
 /** What such an answer from a rank tells, if it has failed. @param answer without its header */

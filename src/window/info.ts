@@ -5,6 +5,7 @@ import { FEW } from '../sync/fence/notify-all.ts';
 import { LOCK_MODES, type LockMode } from '../sync/lock/kind.ts';
 import { LOCK_SCHEMES, type LockSchemeName } from '../sync/lock/kinds.ts';
 import { isMigration, MIGRATIONS } from '../sync/lock/migration.ts';
+import { NONCONTIGUOUS_NAMES, type NoncontiguousName } from '../transfer/noncontiguous/kinds.ts';
 import {
   numberOfSchedule,
   readSchedule,
@@ -57,6 +58,13 @@ export interface WindowInfo {
    * when they are issued, as in shared memory, the hint has no effect.
    */
   readonly schedule?: ScheduleHint;
+  /**
+   * How puts and gets of layouts with several pieces move where memory is reached by requests. `multi-write`: a request
+   * for each piece, without the target's processor. `pack`: packed into messages, which the target's processor unpacks
+   * (or packs, for a get) when the target is in the library. No effect in dynamic windows, and where memory is loaded
+   * and stored.
+   */
+  readonly noncontiguous?: NoncontiguousName;
   /** Promises that no rank locks the window: it has no locks, and `lock` fails. */
   readonly no_locks?: boolean | 'true' | 'false';
   /** Promises that all parts have the same size. Verified when the window is created. */
@@ -159,6 +167,7 @@ const HINTS = {
     initial: () => 'issue-order',
     compared: [SCHEDULE_NUMBERS, numberOfSchedule],
   } satisfies Hint<ScheduleHint>,
+  noncontiguous: oneOf(NONCONTIGUOUS_NAMES, () => NONCONTIGUOUS_NAMES[0]),
   no_locks: flag(),
   same_size: flag(),
   same_disp_unit: flag(),

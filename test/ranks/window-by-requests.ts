@@ -1,7 +1,8 @@
 /** What is particular to windows whose accumulates and locks are requests: run with ONESIDED_DEBUG=requests. */
 import assert from 'node:assert/strict';
-import { Assert, type Communicator, Lock, Op, type RmaError, Window } from 'onesided';
+import { Assert, type Communicator, Datatype, Lock, Op, type RmaError, Window } from 'onesided';
 import { runCases } from './support/cases.ts';
+import { NONCONTIGUOUS_NAMES } from './support/kinds.ts';
 
 /** A rank that has begun an accumulate and then waits for others must not keep them from theirs. */
 async function barrierBeforeFlush(world: Communicator): Promise<void> {
@@ -98,6 +99,48 @@ async function kinds(world: Communicator): Promise<void> {
     );
   }
   await wide.free();
+}
+
+/** Layouts of several pieces, larger than a message and small, in any order of the ranks, both ways at once. */
+async function layouts(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  const [rows, row] = [600, 48];
+  for (const noncontiguous of NONCONTIGUOUS_NAMES) {
+    const win = await Window.allocate(world, Float64Array, rows * row, { info: { noncontiguous } });
+    const columns = Datatype.vector(rows, 16, row, Datatype.FLOAT64);
+    const order = Int32Array.from({ length: rows }, (_, i) => row * ((i * 7) % rows));
+    const shuffled = Datatype.indexedBlock(16, order, Datatype.FLOAT64);
+    const mine = Float64Array.from({ length: rows * 16 }, (_, i) => i + rank / size);
+    const next = (rank + 1) % size;
+    const before = (rank + size - 1) % size;
+    await win.fence();
+    win.put(mine, next, 0, { target: { type: columns } });
+    win.put(mine, next, 16, { target: { type: shuffled } });
+    await win.fence();
+    for (let i = 0; i < mine.length; i++) {
+      const [at, value] = [Math.floor(i / 16), i + before / size];
+      const inRow = i % 16;
+      assert.equal(win.local[at * row + inRow], value, noncontiguous);
+      assert.equal(win.local[order[at] + 16 + inRow], value, noncontiguous);
+    }
+    await win.lockAll();
+    const back = new Float64Array(rows * row);
+    win.get(back, next, 0, { origin: { type: shuffled }, target: { type: columns } });
+    const few = new Float64Array(4);
+    win.get(few, next, 0, { target: { type: Datatype.vector(4, 1, row, Datatype.FLOAT64) } });
+    await win.flush(next);
+    for (let i = 0; i < mine.length; i++) assert.equal(back[order[Math.floor(i / 16)] + (i % 16)], mine[i]);
+    assert.deepEqual(
+      [...few],
+      [0, 1, 2, 3].map((i) => mine[16 * i]),
+    );
+    win.putNotify(mine, next, 32, { target: { type: columns } });
+    win.flushSync(next);
+    await win.waitNotify();
+    assert.equal(win.local[row * (rows - 1) + 47], mine.length - 1 + before / size);
+    await win.unlockAll();
+    await win.free();
+  }
 }
 
 /** Nobody can load and store what is on another host; this rank's own part can be. */
@@ -353,5 +396,5 @@ async function oneAmongMany(world: Communicator): Promise<void> {
 
 await runCases({
   ...{ barrierBeforeFlush, busyRank, flushEndsEarly, kinds, refusals, bothWays, growingTable, many },
-  ...{ fences, fencesEndEarly, large, oneAmongMany },
+  ...{ fences, fencesEndEarly, large, layouts, oneAmongMany },
 });

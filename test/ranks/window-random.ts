@@ -11,7 +11,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, Datatype, Lock, Op, type Request, type TransferLayout, Window } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
-import { SCHEDULES, UPDATE_SCHEMES } from './support/kinds.ts';
+import { NONCONTIGUOUS_NAMES, SCHEDULES, UPDATE_SCHEMES } from './support/kinds.ts';
 import { Random } from './support/random.ts';
 
 const seed = Number(argument('seed') ?? 1);
@@ -238,7 +238,12 @@ async function program(world: Communicator, number: number): Promise<void> {
     const divisors = [1, 2, 4, 8].filter((unit) => unit <= type.BYTES_PER_ELEMENT);
     units.push(Array.from({ length: size }, () => shared.pick(divisors)));
     const options = {
-      info: { fence, schedule: shared.pick(SCHEDULES), update: shared.pick(UPDATE_SCHEMES) },
+      info: {
+        fence,
+        schedule: shared.pick(SCHEDULES),
+        update: shared.pick(UPDATE_SCHEMES),
+        noncontiguous: shared.pick(NONCONTIGUOUS_NAMES),
+      },
       dispUnit: units.at(-1)![rank],
     };
     if (fence === 'immediate' && shared.chance(0.4)) {

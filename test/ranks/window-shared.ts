@@ -190,6 +190,7 @@ async function hintsAndNames(world: Communicator): Promise<void> {
       lock_defer: 'false',
       update: 'by-requests',
       schedule: 'issue-order',
+      noncontiguous: 'multi-write',
       no_locks: 'true',
       same_size: 'true',
       same_disp_unit: 'false',

@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
 import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { NONCONTIGUOUS_NAMES } from '../../src/transfer/noncontiguous/kinds.ts';
 import { UPDATE_SCHEMES } from '../../src/transfer/update/kinds.ts';
 import { changeInfo, numberOf, readInfo, showInfo, type WindowInfo } from '../../src/window/info.ts';
 
@@ -23,6 +24,7 @@ const OTHERS: WindowInfo[] = [
   { schedule: 'aggregate' },
   { schedule: 'gets-first,aggregate' },
   { schedule: 'interleave,gets-first,aggregate' },
+  ...NONCONTIGUOUS_NAMES.slice(1).map((noncontiguous) => ({ noncontiguous })),
   { no_locks: true },
   { same_size: true },
   { same_disp_unit: true },

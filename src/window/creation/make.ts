@@ -11,6 +11,8 @@ import { MessageBarrier } from '../../comm/message-barrier.ts';
 import { loadNative } from '../../native.ts';
 import { SyncByRequests } from '../../sync/pscw/by-requests.ts';
 import type { GeneralActiveTarget } from '../../sync/pscw/scheme.ts';
+import { needsTarget } from '../../transfer/noncontiguous/kinds.ts';
+import type { NoncontiguousTransfers } from '../../transfer/noncontiguous/transfers.ts';
 import { OperationQueue } from '../../transfer/operation-queue.ts';
 import { OperationServer } from '../../transfer/operation-server.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
@@ -36,6 +38,7 @@ import { SharedDirectory } from '../shared-directory.ts';
 import { Target, Targets } from '../target.ts';
 import { type Agreed, agree, type Making, notMade } from './agreement.ts';
 import { allocateByFirst, Mapping } from './mapping.ts';
+import { noncontiguousTransfers } from './noncontiguous.ts';
 import type { Offer } from './offer.ts';
 import { DeviceWords, SharedWords } from './own-words.ts';
 import type { WindowParts } from './parts.ts';
@@ -86,6 +89,8 @@ interface WindowChannels extends SchemeChannels {
   readonly posts: OwnChannel | undefined;
   /** For updates that the target carries out. */
   readonly updates: OwnChannel | undefined;
+  /** For puts and gets of layouts. */
+  readonly layouts: OwnChannel | undefined;
   /** The last space of all. */
   readonly last: number;
 }
@@ -103,7 +108,8 @@ function openWindowChannels(comm: Communicator, hints: Hints, lastUsed: number):
   const ofSchemes = openChannels(hints, open);
   const posts = loadStore ? undefined : open();
   const updates = loadStore || servedTypes(hints) === undefined ? undefined : open();
-  return { ...ofSchemes, barrier, posts, updates, last };
+  const layouts = loadStore || !needsTarget(hints.noncontiguous) ? undefined : open();
+  return { ...ofSchemes, barrier, posts, updates, layouts, last };
 }
 
 /** What a window is put together from. */
@@ -201,11 +207,13 @@ function assemble(
   const attachments = flavor === 'dynamic' ? new Attachments(comm, description, share, directory()) : undefined;
   if (attachments !== undefined) undo.add(() => attachments.release());
   const signals =
-    requests === undefined ? new SignalWords(comm, (rank) => shared!.signal(rank)) : new SignalsByRequests(requests);
+    requests === undefined
+      ? new SignalWords(comm, (rank) => shared!.signal(rank))
+      : new SignalsByRequests(requests, channels.layouts !== undefined);
   const kernels = loadNative();
+  const ownPart = ownPartOf(() => mapping.map(me), mapping.bytes(me));
   const server = serverOf(
-    () => mapping.map(me),
-    mapping.bytes(me),
+    ownPart,
     // By requests nobody else touches a part by its processor's instructions.
     () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, job),
     () => signals.raiseOwn(),
@@ -229,9 +237,13 @@ function assemble(
     updates && attachments === undefined
       ? servedUpdates(comm, hints, channels.updates, server, wire!, undo)
       : undefined;
+  const noncontiguous =
+    channels.layouts !== undefined && attachments === undefined
+      ? noncontiguousTransfers(comm, hints.noncontiguous, channels.layouts, ownPart, wire!, undo)
+      : undefined;
   return {
     ...schemes,
-    serve: served === undefined ? schemes.serve : inTurn(schemes.serve, () => served.updates.turn()),
+    serve: inTurn(schemes.serve, served, noncontiguous),
     comm,
     name,
     flavor,
@@ -246,6 +258,7 @@ function assemble(
     held,
     updates,
     served,
+    noncontiguous,
     attachments,
     userMemory: userMemoryOf(comm, agreed, requests !== undefined),
     kernels,
@@ -257,10 +270,17 @@ function assemble(
   };
 }
 
-function inTurn(first: (() => void) | undefined, second: () => void): () => void {
+/** What calls that do not wait do for other ranks; absent if nothing. */
+function inTurn(
+  schemes: (() => void) | undefined,
+  served: ServedUpdates | undefined,
+  noncontiguous: NoncontiguousTransfers | undefined,
+): (() => void) | undefined {
+  if ((served ?? noncontiguous) === undefined) return schemes;
   return () => {
-    first?.();
-    second();
+    schemes?.();
+    served?.updates.turn();
+    noncontiguous?.turn();
   };
 }
 
@@ -287,20 +307,19 @@ function servedUpdates(
   return { updates, takes };
 }
 
-/** Carries out at this rank what others have queued for it; its part is mapped when the first of it comes. */
-function serverOf(
-  map: () => RemotePart,
-  bytes: number,
-  makeStripes: () => Stripes,
-  signal: () => void,
-): OperationServer {
+/** This rank's part, which is mapped when it is first asked for. */
+function ownPartOf(map: () => RemotePart, bytes: number): () => RemotePart {
   let part: RemotePart | undefined;
-  let stripes: Stripes | undefined;
-  const ownPart = (): RemotePart => {
+  return () => {
     // Anew once it was transferred, which says so.
     if (part === undefined || part.u8.length < bytes) part = map();
     return part;
   };
+}
+
+/** Carries out at this rank what others have queued for it. */
+function serverOf(ownPart: () => RemotePart, makeStripes: () => Stripes, signal: () => void): OperationServer {
+  let stripes: Stripes | undefined;
   const ownStripes = (): Stripes => {
     stripes ??= makeStripes();
     return stripes;

@@ -6,6 +6,7 @@ import type { CopyKernels } from '../../datatype/copy.ts';
 import { RmaError } from '../../errors.ts';
 import type { GeneralActiveTarget } from '../../sync/pscw/scheme.ts';
 import type { BulkKernels } from '../../transfer/accumulate.ts';
+import type { NoncontiguousTransfers } from '../../transfer/noncontiguous/transfers.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
 import type { RequestUpdates } from '../../transfer/request-updates.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
@@ -67,6 +68,8 @@ export interface WindowParts extends Omit<Schemes, 'release'> {
   readonly updates: RequestUpdates | undefined;
   /** Who carries out updates at their target, with the hint `update`; absent where nobody does. */
   readonly served: ServedUpdates | undefined;
+  /** What moves layouts of several pieces, with the hint `noncontiguous`; absent where each piece is a request. */
+  readonly noncontiguous: NoncontiguousTransfers | undefined;
   /** What is attached where, in a dynamic window: displacements are addresses there. */
   readonly attachments: Attachments | undefined;
   /** The way to ranks whose memory is not the library's; it comes before the others. Absent if there are none. */

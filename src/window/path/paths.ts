@@ -9,6 +9,8 @@
  *                                                    agree
  *   either, with the      as without it              served by the target, all or those of some types
  *     hint `update`
+ *   behind a device, with   requests, or messages      as without it
+ *     `noncontiguous`         for layouts
  *   fence by requests     requests                   loads
  *     in shared memory
  *   memory of a process   user memory                user memory
@@ -33,6 +35,7 @@ import { goneError, type WindowParts } from '../creation/parts.ts';
 import type { Epochs } from '../epochs.ts';
 import { STARTED, type Target } from '../target.ts';
 import { Held, HeldCompletion } from './held.ts';
+import { Layouts } from './layouts.ts';
 import { Loads } from './loads.ts';
 import type { Completion, Moves, OwnMemory, Path, ProgressBy } from './path.ts';
 import { Queued } from './queued.ts';
@@ -111,7 +114,10 @@ export class Paths {
     }
     const loads = new Loads(t, own, this.#epochs, kernels, () => this.map(t));
     const requests = senders && new Requests(senders, t.rank, undefined, own, this.#epochs);
-    t.transfers = requests === undefined || isNeighbour(t.rank) ? loads : requests;
+    const { noncontiguous } = this.#parts;
+    if (requests === undefined || isNeighbour(t.rank)) t.transfers = loads;
+    else if (noncontiguous === undefined || own !== undefined) t.transfers = requests;
+    else t.transfers = new Layouts(noncontiguous, senders!, t.rank, this.#epochs);
     if (requests === undefined || senders!.updates === undefined) t.updates = loads;
     else if (this.#served === undefined) t.updates = requests;
     else t.updates = new Served(this.#served, senders!, t.rank, own, this.#epochs);
@@ -239,8 +245,8 @@ export class Paths {
 
   /** Who must act so that an operation that was issued is completed. */
   get completedBy(): ProgressBy {
-    const { passive, held, served } = this.#parts;
-    if (passive !== undefined || served !== undefined || held?.folds) return 'target';
+    const { passive, held, served, noncontiguous } = this.#parts;
+    if ((passive ?? served ?? noncontiguous) !== undefined || held?.folds) return 'target';
     return this.#senders?.progressBy ?? 'origin';
   }
 }

@@ -58,13 +58,16 @@ export class SignalWords implements Signals {
 export class SignalsByRequests implements Signals {
   readonly needTarget = true;
   readonly #requests: RequestTransfer;
+  readonly #behindTasks: boolean;
 
-  constructor(requests: RequestTransfer) {
+  /** @param behindTasks puts may be tasks, behind which a signal comes as well */
+  constructor(requests: RequestTransfer, behindTasks: boolean) {
     this.#requests = requests;
+    this.#behindTasks = behindTasks;
   }
 
   raise(rank: number): void {
-    this.#requests.signal(rank);
+    this.#requests.signal(rank, this.#behindTasks);
   }
 
   raiseOwn(): void {

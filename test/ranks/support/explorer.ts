@@ -7,7 +7,7 @@
 import type { WindowInfo } from 'onesided';
 import { type Fabric, type FaultOptions, loadFabric, runTasks } from 'onesided/fabrics';
 import { type Requirement, Trial } from '../conformance/requirement.ts';
-import { FENCES_BY_HINT, LOCKS_BY_HINT, SCHEDULES as NAMES, UPDATE_SCHEMES } from './kinds.ts';
+import { FENCES_BY_HINT, LOCKS_BY_HINT, SCHEDULES as NAMES, NONCONTIGUOUS_NAMES, UPDATE_SCHEMES } from './kinds.ts';
 import { Random } from './random.ts';
 
 export interface Schedule {
@@ -59,6 +59,7 @@ function hintsOf(seed: number): WindowInfo {
     ...LOCKS[pair % LOCKS.length],
     ...SCHEDULES[(pair + 1) % SCHEDULES.length],
     update: UPDATE_SCHEMES[pair % UPDATE_SCHEMES.length],
+    noncontiguous: NONCONTIGUOUS_NAMES[(pair + 1) % NONCONTIGUOUS_NAMES.length],
   };
 }
 

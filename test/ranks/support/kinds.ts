@@ -12,6 +12,10 @@ const schedules = (await import(
 
 const updates = (await import(kindsOf('transfer/update'))) as typeof import('../../../src/transfer/update/kinds.ts');
 
+const layouts = (await import(
+  kindsOf('transfer/noncontiguous')
+)) as typeof import('../../../src/transfer/noncontiguous/kinds.ts');
+
 import type { ScheduleHint } from '../../../src/transfer/schedule/kinds.ts';
 
 export type { FenceSchemeName } from '../../../src/sync/fence/kinds.ts';
@@ -21,6 +25,7 @@ export const FENCES_BY_HINT = FENCE_SCHEMES.filter((name) => fences.fenceNamed(n
 /** The locks that a window has by a hint alone. */
 export const LOCKS_BY_HINT = locks.LOCK_SCHEMES.filter((name) => name !== 'queue');
 export const { UPDATE_SCHEMES } = updates;
+export const { NONCONTIGUOUS_NAMES } = layouts;
 /** The schedules of puts and gets, each alone, and those together that can be. */
 export const SCHEDULES: readonly ScheduleHint[] = (() => {
   const [alone, ...combined] = schedules.SCHEDULE_NAMES;

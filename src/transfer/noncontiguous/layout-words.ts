@@ -1,0 +1,68 @@
+/**
+ * Layouts as another rank reads them, in 64-bit words: what is regular in a few words whatever the number of its
+ * pieces, blocks of one length in a word each, everything else in two words a piece.
+ *
+ *   DENSE   bytes
+ *   NEST    count, stride, first, block, n0, s0, n1, s1
+ *   BLOCKS  count, stride, unit, block, and where each begins
+ *   LIST    count, stride, where each begins, and then how long each is
+ */
+import type { Places } from '../../datatype/copy.ts';
+import { Runs } from '../../datatype/runs.ts';
+
+const Form = Object.freeze({ DENSE: 0, NEST: 1, BLOCKS: 2, LIST: 3 });
+
+/** How many words a layout takes. */
+export function layoutWords({ runs }: Places): number {
+  if (runs === undefined) return 2;
+  if (runs.starts === undefined) return 9;
+  return runs.lengths === undefined ? 5 + runs.count : 3 + 2 * runs.count;
+}
+
+export function encodeLayout(places: Places): Float64Array {
+  const { runs, count, stride, bytes } = places;
+  const words = new Float64Array(layoutWords(places));
+  if (runs === undefined) words.set([Form.DENSE, bytes]);
+  else if (runs.starts === undefined) {
+    words.set([Form.NEST, count, stride, runs.first, runs.block, runs.n0, runs.s0, runs.n1, runs.s1]);
+  } else if (runs.lengths === undefined) {
+    words.set([Form.BLOCKS, count, stride, runs.unit, runs.block]);
+    words.set(runs.starts, 5);
+  } else {
+    words.set([Form.LIST, count, stride]);
+    words.set(runs.starts, 3);
+    words.set(runs.lengths, 3 + runs.count);
+  }
+  return words;
+}
+
+export function decodeLayout(words: Float64Array): Places {
+  const [form, count, stride] = words;
+  if (form === Form.DENSE) return dense(count);
+  let runs: Runs;
+  if (form === Form.NEST) {
+    const [first, block, n0, s0, n1, s1] = words.subarray(3);
+    runs = Runs.nest(block, first, n0, s0, n1, s1);
+  } else if (form === Form.BLOCKS) runs = Runs.blocks(Int32Array.from(words.subarray(5)), words[3], words[4]);
+  else {
+    const n = (words.length - 3) / 2;
+    runs = Runs.list(words.subarray(3, 3 + n), words.subarray(3 + n));
+  }
+  return { bytes: count * runs.bytes, runs, count, stride };
+}
+
+/** A layout of pieces that are given one by one. */
+export function listWords(starts: readonly number[], lengths: readonly number[]): Float64Array {
+  return Float64Array.of(Form.LIST, 1, 0, ...starts, ...lengths);
+}
+
+/** So many bytes, one after the other. */
+export function dense(bytes: number): Places {
+  return { bytes, runs: undefined, count: 1, stride: 0 };
+}
+
+/** How many stretches of consecutive bytes a side has, not counting that some of them may touch. */
+export function piecesIn({ runs, count, bytes }: Places): number {
+  if (bytes === 0) return 0;
+  return runs === undefined ? 1 : runs.count * count;
+}

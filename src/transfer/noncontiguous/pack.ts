@@ -1,0 +1,247 @@
+/**
+ * Puts and gets that are packed (dissertation §8.2: the generic scheme): the origin gathers the bytes of a put into a
+ * message, and the target's processor spreads them; for a get, the target gathers and the origin spreads.
+ *
+ *   PUT at, skip, bytes, layout, data   ->   DONE      bytes `skip` … `skip` + `bytes` of the layout
+ *   GET at, skip, bytes, layout         ->   DATA data
+ *   either                              ->   FAILURE code and message
+ *
+ * What is larger than `CHUNK` goes in several messages, of which `UNDER_WAY` may be on their way to a rank: while one
+ * is on the wire, the next is packed, and the one before it unpacked. The first leaves in the call itself, if none
+ * waits; the others leave when answers arrive. Answers of one rank arrive in the order of the messages, so nothing is
+ * numbered.
+ *
+ * Each put or get is also a task of the window's requests (request-tasks.ts), which ends with its last answer: flush,
+ * fence, complete, requests and notifications wait for it as for any other. With DONE the bytes are in the target's
+ * memory, put there by its own processor.
+ *
+ * Memory at each end, for each rank that it talks to: `UNDER_WAY` messages, which belong to the messenger.
+ */
+import type { OwnChannel } from '../../comm/communicator.ts';
+import { type CopyKernels, copyPlaces, type Places } from '../../datatype/copy.ts';
+import type { Side } from '../../datatype/layout.ts';
+import { Fifo } from '../../fifo.ts';
+import { byteLengthOf } from '../../intrinsics.ts';
+import { ByRank } from '../by-rank.ts';
+import type { RemotePart } from '../remote-part.ts';
+import { lostError } from '../request-updates.ts';
+import type { RequestTransfer } from '../requests.ts';
+import { failureIn, failureText } from '../served-messages.ts';
+import { decodeLayout, dense, encodeLayout, layoutWords, listWords } from './layout-words.ts';
+import { RunWalk } from './run-walk.ts';
+
+/** Bytes of a message's data: some tens of microseconds of copying, which is what pipelining hides. */
+const CHUNK = 2 ** 16;
+/** Messages that may be under way to a rank. */
+const UNDER_WAY = 4;
+/** A layout of more words is not sent with each chunk; a chunk has the part of it that it needs. */
+const WHOLE_LAYOUT = 64;
+
+const What = Object.freeze({ PUT: 1, GET: 2, DONE: 3, DATA: 4, FAILURE: 5 });
+/** What the message is, and how many words its layout has: 32 bits each. Answers have the first alone. */
+const HEADER = 8;
+/** `at`, `skip` and `bytes`. */
+const NUMBERS = 24;
+
+interface Packed {
+  readonly puts: boolean;
+  readonly origin: Uint8Array;
+  readonly from: Side;
+  readonly rank: number;
+  readonly at: number;
+  readonly to: Side;
+  /** Bytes that have been sent or asked for, and messages that were not answered. */
+  sent: number;
+  left: number;
+  failure: unknown;
+}
+
+interface Chunk {
+  readonly operation: Packed;
+  readonly skip: number;
+  readonly bytes: number;
+}
+
+interface Lane {
+  /** Operations of which not everything was sent. */
+  readonly waiting: Fifo<Packed>;
+  /** What answers are expected for, in order. */
+  readonly chunks: Fifo<Chunk>;
+}
+
+export class PackedTransfers {
+  readonly #channel: OwnChannel;
+  readonly #requests: RequestTransfer;
+  readonly #part: () => RemotePart;
+  readonly #kernels: CopyKernels | undefined;
+  readonly #lanes = new ByRank((): Lane => ({ waiting: new Fifo(), chunks: new Fifo() }));
+
+  /** @param part this rank's part, or an error if it is gone */
+  constructor(
+    channel: OwnChannel,
+    requests: RequestTransfer,
+    part: () => RemotePart,
+    kernels: CopyKernels | undefined,
+  ) {
+    this.#channel = channel;
+    this.#requests = requests;
+    this.#part = part;
+    this.#kernels = kernels;
+  }
+
+  /** The arguments are those of `RequestTransfer.put` and `get`. */
+  move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): void {
+    const operation: Packed = { puts, origin, from, rank, at, to, sent: 0, left: 0, failure: undefined };
+    const lane = this.#lanes.of(rank);
+    lane.waiting.push(operation);
+    this.#sendMore(rank, lane);
+    this.#requests.begin(rank, this.#answered(operation));
+  }
+
+  *#answered(operation: Packed): Generator<void, void> {
+    while (operation.left > 0 || operation.sent < operation.from.bytes) {
+      yield;
+      if (operation.left > 0 || operation.sent < operation.from.bytes) this.#channel.poll();
+    }
+    if (operation.failure !== undefined) throw operation.failure;
+  }
+
+  // ---- the origin ---------------------------------------------------------------------------------------------------
+
+  /** Sends as much of what waits as may be under way. Never throws: the operation's task does. */
+  #sendMore(rank: number, { waiting, chunks }: Lane): void {
+    while (waiting.length > 0 && chunks.length < UNDER_WAY) {
+      const operation = waiting.first!;
+      const skip = operation.sent;
+      const bytes = Math.min(CHUNK, operation.from.bytes - skip);
+      try {
+        if (byteLengthOf(operation.origin) < operation.from.high) throw lostOrigin(operation);
+        this.#channel.give(rank, this.#message(operation, skip, bytes));
+        operation.sent += bytes;
+        operation.left++;
+        chunks.push({ operation, skip, bytes });
+      } catch (error) {
+        this.#giveUp(operation, error);
+      }
+      if (operation.sent === operation.from.bytes) waiting.shift();
+    }
+  }
+
+  /** Nothing more of it is sent. */
+  #giveUp(operation: Packed, error: unknown): void {
+    operation.failure ??= error;
+    operation.sent = operation.from.bytes;
+  }
+
+  #message({ puts, origin, from, at, to }: Packed, skip: number, bytes: number): Uint8Array {
+    const whole = bytes === to.bytes || layoutWords(to) <= WHOLE_LAYOUT;
+    const layout = whole ? encodeLayout(to) : partOf(to, skip, bytes);
+    const data = HEADER + NUMBERS + layout.byteLength;
+    const message = new Uint8Array(data + (puts ? bytes : 0));
+    new Int32Array(message.buffer, 0, 2).set([puts ? What.PUT : What.GET, layout.length]);
+    new Float64Array(message.buffer, HEADER, 3).set([at, whole ? skip : 0, bytes]);
+    new Float64Array(message.buffer, HEADER + NUMBERS, layout.length).set(layout);
+    if (puts) this.#gather(from, origin, 0, skip, bytes, message, data);
+    return message;
+  }
+
+  #takeAnswer(source: number, what: number, contents: Uint8Array): void {
+    const lane = this.#lanes.of(source);
+    const { operation, skip, bytes } = lane.chunks.shift()!;
+    operation.left--;
+    if (what === What.FAILURE) this.#giveUp(operation, failureIn(source, contents));
+    else if (what === What.DATA) {
+      const { origin, from } = operation;
+      if (byteLengthOf(origin) < from.high) this.#giveUp(operation, lostOrigin(operation));
+      else this.#spread(from, origin, 0, skip, bytes, contents);
+    }
+    // One that was given up may still stand first.
+    while (lane.waiting.first?.sent === lane.waiting.first?.from.bytes && lane.waiting.length > 0) lane.waiting.shift();
+    this.#sendMore(source, lane);
+  }
+
+  // ---- the target ---------------------------------------------------------------------------------------------------
+
+  /** Takes a message that has come by the channel. */
+  take(source: number, message: Uint8Array): void {
+    // Messages begin at a multiple of 8 of a buffer of their own.
+    const { buffer, byteOffset, length } = message.byteOffset % 8 === 0 ? message : message.slice();
+    const [what, words] = new Int32Array(buffer, byteOffset, 2);
+    if (what >= What.DONE) {
+      this.#takeAnswer(source, what, new Uint8Array(buffer, byteOffset + HEADER, length - HEADER));
+      return;
+    }
+    let answer: Uint8Array;
+    let answered: number;
+    try {
+      const [at, skip, bytes] = new Float64Array(buffer, byteOffset + HEADER, 3);
+      const first = byteOffset + HEADER + NUMBERS;
+      const layout = decodeLayout(new Float64Array(buffer, first, words));
+      const part = this.#part();
+      answer = new Uint8Array(what === What.PUT ? HEADER : HEADER + bytes);
+      answered = what === What.PUT ? What.DONE : What.DATA;
+      const data = new Uint8Array(buffer, first + 8 * words, what === What.PUT ? bytes : 0);
+      if (what === What.PUT) this.#spread(layout, part.u8, part.skew + at, skip, bytes, data);
+      else this.#gather(layout, part.u8, part.skew + at, skip, bytes, answer, HEADER);
+    } catch (error) {
+      const text = failureText(error);
+      answer = new Uint8Array(HEADER + text.length);
+      answer.set(text, HEADER);
+      answered = What.FAILURE;
+    }
+    new Int32Array(answer.buffer, 0, 1)[0] = answered;
+    this.#channel.give(source, answer);
+  }
+
+  // ---- both ---------------------------------------------------------------------------------------------------------
+
+  /** Copies bytes `skip` … of a layout, which begins at byte `at` of `memory`, to `sink`, one after the other. */
+  #gather(
+    layout: Places,
+    memory: Uint8Array,
+    at: number,
+    skip: number,
+    bytes: number,
+    sink: Uint8Array,
+    sinkAt: number,
+  ): void {
+    this.#channel.processor?.copy(bytes);
+    if (bytes === layout.bytes) {
+      copyPlaces(layout, memory, at, dense(bytes), sink, sinkAt, this.#kernels);
+      return;
+    }
+    const walk = new RunWalk(layout, skip);
+    for (let done = 0; done < bytes && walk.next(bytes - done); done += walk.bytes) {
+      const { offset } = walk;
+      sink.set(memory.subarray(at + offset, at + offset + walk.bytes), sinkAt + done);
+    }
+  }
+
+  /** The other way round, from all of `data`. */
+  #spread(layout: Places, memory: Uint8Array, at: number, skip: number, bytes: number, data: Uint8Array): void {
+    this.#channel.processor?.copy(bytes);
+    if (bytes === layout.bytes) {
+      copyPlaces(dense(bytes), data, 0, layout, memory, at, this.#kernels);
+      return;
+    }
+    const walk = new RunWalk(layout, skip);
+    for (let done = 0; done < bytes && walk.next(bytes - done); done += walk.bytes)
+      memory.set(data.subarray(done, done + walk.bytes), at + walk.offset);
+  }
+}
+
+function lostOrigin({ puts, rank }: Packed): Error {
+  return lostError('origin', puts ? 'a put' : 'a get', rank);
+}
+
+/** A list of the pieces that bytes `skip` … of a layout lie in. */
+function partOf(layout: Places, skip: number, bytes: number): Float64Array {
+  const starts: number[] = [];
+  const lengths: number[] = [];
+  const walk = new RunWalk(layout, skip);
+  for (let done = 0; done < bytes && walk.next(bytes - done); done += walk.bytes) {
+    starts.push(walk.offset);
+    lengths.push(walk.bytes);
+  }
+  return listWords(starts, lengths);
+}
