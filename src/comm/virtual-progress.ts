@@ -299,7 +299,7 @@ export function computeOn(simulator: Simulator, cpu: Cpu, go: () => void): void 
 }
 
 /** Ends a wait of a rank's task, at the time of its processor. */
-export function resumeAt(simulator: Simulator, cpu: Cpu, go: () => void): void {
+function resumeAt(simulator: Simulator, cpu: Cpu, go: () => void): void {
   simulator.underWay++;
   simulator.at(cpu.time, cpu.rank, {
     happen: () => {
