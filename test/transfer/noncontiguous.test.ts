@@ -1,7 +1,7 @@
 /**
  * Puts and gets of layouts with several pieces (hint `noncontiguous`), in virtual time: that every scheme moves the
- * same bytes, that they are complete when they should be, and what becomes of them when a rank is away, dead, or takes its
- * buffer away.
+ * same bytes, that they are complete when they should be, and what becomes of them when a rank is away, dead, or takes
+ * its buffer away.
  */
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
