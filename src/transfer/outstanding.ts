@@ -4,7 +4,8 @@
  * none while a registration waits (registrations.ts).
  *
  * A request with a result (an atomic, a read or write that the library itself waits for) has a slot (answers.ts), whose
- * number is its identity; that of any other is the target's rank.
+ * number is its identity; that of any other is the target's rank. Messages of second connections complete here too
+ * (second-connections.ts), and have entries of the queue of their own.
  */
 import type { ProcessorTime } from '../comm/job.ts';
 import { lostConnection } from '../comm/lost-connection.ts';
@@ -18,6 +19,7 @@ import { type Answer, Answers } from './answers.ts';
 import { type Connection, type Connections, DEPTH } from './connections.ts';
 import { Registrations } from './registrations.ts';
 import type { Left } from './scratch.ts';
+import { FIRST_BATCH, SecondConnections } from './second-connections.ts';
 
 /** Completions that are fetched by one poll. */
 const POLLED = 64;
@@ -54,7 +56,11 @@ export class Outstanding {
   /** Set once: nothing is sent any more, and every wait fails. */
   #lost: LostConnectionError | undefined;
   #closed = false;
+  /** Entries of the completion queue that second connections have. */
+  readonly #reserve: number;
+  #second: SecondConnections | undefined;
 
+  /** @param reserve how much of the completion queue is for second connections: from 0 to 1 */
   constructor(
     context: Context,
     pd: ProtectionDomain,
@@ -63,14 +69,35 @@ export class Outstanding {
     origins: Origins,
     trace: RequestTrace | undefined,
     processor: ProcessorTime | undefined,
+    reserve: number,
   ) {
     this.#context = context;
     this.#pd = pd;
     this.#cq = cq;
     this.#connections = connections;
-    this.registrations = new Registrations(origins, () => this.#posted === 0);
+    this.registrations = new Registrations(origins, () => this.#isSilent);
+    this.#reserve = Math.round(reserve * cq.capacity);
     this.#trace = trace;
     this.#processor = processor;
+  }
+
+  /** Made when it is first asked for. */
+  get second(): SecondConnections {
+    this.#second ??= new SecondConnections(
+      this.#pd,
+      this.#cq,
+      this.registrations,
+      (rank) => this.#connections.memberOf(rank),
+      (rank, status) => this.lose(this.#connections.to(rank), status, 'a message'),
+      this.#context.device.maxSge,
+      this.#reserve,
+    );
+    return this.#second;
+  }
+
+  /** Whether nothing is under way. */
+  get #isSilent(): boolean {
+    return this.#posted === 0 && this.#second?.isSilent !== false;
   }
 
   /** Requests that are posted and not complete. */
@@ -103,7 +130,7 @@ export class Outstanding {
   #hasRoom({ outstanding }: Connection): boolean {
     return (
       outstanding < DEPTH &&
-      this.#posted < this.#cq.capacity &&
+      this.#posted < this.#cq.capacity - this.#reserve &&
       this.#answers?.hasRoom !== false &&
       !this.registrations.draining
     );
@@ -171,7 +198,7 @@ export class Outstanding {
 
   /** Posts what waited for room. */
   postWaiting(): void {
-    if (this.registrations.draining && this.#posted === 0) this.registrations.drained();
+    if (this.registrations.draining && this.#isSilent) this.registrations.drained();
     if (this.#waiting === 0) return;
     for (const connection of this.#connections.all) if (!this.#postBacklog(connection)) return;
   }
@@ -215,6 +242,10 @@ export class Outstanding {
       const { status, qpNum, wrId } = this.#cq.wc;
       for (let i = 0; i < n; i++) {
         const id = wrId[i];
+        if (id >= FIRST_BATCH) {
+          this.#second!.completed(id, status[i]);
+          continue;
+        }
         const connection = id < FIRST_SLOT ? this.#connections.to(id) : this.#connections.numbered(qpNum[i]);
         if (--connection.outstanding === 0) connection.reading = false;
         this.#posted--;
@@ -228,6 +259,7 @@ export class Outstanding {
       if (n < POLLED) break;
     }
     this.#cq.reqNotify();
+    this.#second?.settle();
   }
 
   /** A queue pair carries nothing after an error, and the window is of no use without it. */
@@ -238,6 +270,7 @@ export class Outstanding {
   /** Nothing is posted any more, and what is posted leads nowhere. */
   stop(): void {
     this.#connections.close();
+    this.#second?.close();
     this.#closed = true;
   }
 

@@ -35,6 +35,7 @@ import type { Regions } from './regions.ts';
 import type { Registrations } from './registrations.ts';
 import { type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import { type Left, type Scratch, Scratches } from './scratch.ts';
+import { type Confirmation, SECOND_ENTRIES, type SecondConnections } from './second-connections.ts';
 
 /** Flushes that are complete at once before the notifications are looked at, too: peers wait for their receives. */
 const FLUSHES = 16;
@@ -72,6 +73,10 @@ export class RequestTransfer {
   readonly #size: number;
   /** Completions wake who waits. */
   readonly #rings: boolean;
+  /** Completions do not say that data are in memory. */
+  readonly #confirms: boolean;
+  /** What reads that confirm it read to. */
+  #sink: Scratch | undefined;
   #flushed = 0;
   readonly #endHandling: (() => void) | undefined;
 
@@ -79,6 +84,7 @@ export class RequestTransfer {
    * @param notifies puts of fence epochs are writes with immediate
    * @param trace where requests are recorded, in a job that is traced
    * @param job what calls that wait for answers by themselves look at; without it they wait for ever
+   * @param seconds there may be second connections
    */
   constructor(
     context: Context,
@@ -88,19 +94,30 @@ export class RequestTransfer {
     notifies: boolean,
     trace?: RequestTrace,
     job = ALONE,
+    seconds = false,
   ) {
     this.#context = context;
     this.#size = size;
     this.#notifies = notifies;
     this.#rings = job.processor !== undefined;
-    this.#sendCq = context.createCq(Math.min(DEPTH * size, context.device.maxCqe));
+    const entries = seconds ? DEPTH + SECOND_ENTRIES : DEPTH;
+    this.#sendCq = context.createCq(Math.min(entries * size, context.device.maxCqe));
     this.arrivals = new Arrivals(context, pd);
     this.#connections = new Connections(context, pd, this.#sendCq, this.arrivals.cq, this.arrivals.srq);
     this.#scratches = new Scratches(context, pd);
-    this.#outstanding = new Outstanding(context, pd, this.#sendCq, this.#connections, origins, trace, job.processor);
+    this.#outstanding = new Outstanding(
+      context,
+      pd,
+      this.#sendCq,
+      this.#connections,
+      origins,
+      trace,
+      job.processor,
+      1 - DEPTH / entries,
+    );
     this.#registrations = this.#outstanding.registrations;
-    const confirms = !context.capabilities.completionImpliesPlacement;
-    this.#flushes = new Flushes(this.#connections, this.#outstanding, this.#tasks, confirms);
+    this.#confirms = !context.capabilities.completionImpliesPlacement;
+    this.#flushes = new Flushes(this.#connections, this.#outstanding, this.#tasks, this.#confirms);
     this.#waits = new AnswerWaits(this.#outstanding, job);
     this.#endHandling = job.processor?.handleEvents(() =>
       this.arrivals.take(this.#connections, this.#loseNotification),
@@ -313,6 +330,29 @@ export class RequestTransfer {
       answers.setSge(qp, slot);
     });
     return until(left);
+  }
+
+  /** Connections for messages that are gathered and scattered, if the window was made with them. */
+  get second(): SecondConnections {
+    return this.#outstanding.second;
+  }
+
+  /** Bytes of one message. */
+  get maxMsgSize(): number {
+    return this.#context.device.maxMsgSize;
+  }
+
+  /** What is read behind messages, to byte `at` of a rank's part among others, before they count as complete. */
+  confirmationAt(rank: number, at: number): Confirmation | undefined {
+    if (!this.#confirms) return undefined;
+    const { rkey, address } = this.#regions!.of(rank);
+    this.#sink ??= this.scratch(8);
+    return { rkey, address: address + at, sink: this.#sink.region };
+  }
+
+  /** Takes completions in, without a word about a connection that is lost. */
+  collect(): void {
+    this.#outstanding.collect();
   }
 
   /**

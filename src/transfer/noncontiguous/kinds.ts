@@ -7,11 +7,13 @@
  */
 
 /** `multi-write`: a request for each stretch of bytes that both sides share. */
-export type Way = 'multi-write' | 'pack';
+export type Way = 'multi-write' | 'pack' | 'sgrs';
 
 interface NoncontiguousKind<N extends string> {
   /** Its value of the hint. */
   readonly name: N;
+  /** It sends messages that are gathered and scattered, by second connections. */
+  readonly gathers?: boolean;
   /**
    * How a put or a get moves.
    * @param bytes in all
@@ -28,6 +30,7 @@ function kind<const N extends string>(it: NoncontiguousKind<N>): NoncontiguousKi
 const KINDS = [
   kind({ name: 'multi-write', wayOf: () => 'multi-write' }),
   kind({ name: 'pack', wayOf: () => 'pack' }),
+  kind({ name: 'sgrs', gathers: true, wayOf: () => 'sgrs' }),
 ] as const;
 
 export type NoncontiguousName = (typeof KINDS)[number]['name'];
@@ -36,6 +39,11 @@ export const NONCONTIGUOUS_NAMES: readonly NoncontiguousName[] = KINDS.map(({ na
 
 export function noncontiguousNamed(name: NoncontiguousName): NoncontiguousKind<NoncontiguousName> {
   return KINDS.find((it) => it.name === name)!;
+}
+
+/** Whether a window has second connections. */
+export function needsSecond(name: NoncontiguousName): boolean {
+  return noncontiguousNamed(name).gathers === true;
 }
 
 /** Whether some puts and gets need the target's processor. */
