@@ -84,12 +84,12 @@ export class Outstanding {
   /** Made when it is first asked for. */
   get second(): SecondConnections {
     this.#second ??= new SecondConnections(
+      this.#context,
       this.#pd,
       this.#cq,
       this.registrations,
       (rank) => this.#connections.memberOf(rank),
       (rank, status) => this.lose(this.#connections.to(rank), status, 'a message'),
-      this.#context.device.maxSge,
       this.#reserve,
     );
     return this.#second;

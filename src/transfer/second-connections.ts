@@ -12,6 +12,7 @@
  */
 import type { CompletionQueue } from '../verbs/completion-queue.ts';
 import { WcStatus } from '../verbs/completion-queue.ts';
+import type { Context } from '../verbs/device.ts';
 import { Access, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { Registrations } from './registrations.ts';
@@ -71,6 +72,7 @@ interface Batch {
 export class SecondConnections {
   /** As many entries as a list can have here. */
   readonly entries: number;
+  readonly #reachesAll: boolean;
   readonly #pd: ProtectionDomain;
   readonly #cq: CompletionQueue;
   readonly #registrations: Registrations;
@@ -88,17 +90,16 @@ export class SecondConnections {
   #holding = 0;
 
   /**
-   * @param maxSge entries that the device takes
    * @param reserve entries of the completion queue that nothing else uses
    * @param lose is told of connections that carry nothing any more
    */
   constructor(
+    { device, capabilities }: Context,
     pd: ProtectionDomain,
     cq: CompletionQueue,
     registrations: Registrations,
     memberOf: (rank: number) => number,
     lose: (rank: number, status: number) => void,
-    maxSge: number,
     reserve: number,
   ) {
     this.#pd = pd;
@@ -106,7 +107,8 @@ export class SecondConnections {
     this.#registrations = registrations;
     this.#memberOf = memberOf;
     this.#lose = lose;
-    this.entries = Math.min(MOST_ENTRIES, maxSge);
+    this.entries = Math.min(MOST_ENTRIES, device.maxSge);
+    this.#reachesAll = capabilities.remoteUserMemory;
     this.#most = Math.floor(reserve / 3);
   }
 
@@ -155,6 +157,11 @@ export class SecondConnections {
 
   release(): void {
     this.#holding--;
+  }
+
+  /** Whether messages may be received into a buffer that is held. */
+  mayReceiveInto(buffer: ArrayBufferLike): boolean {
+    return this.#reachesAll || this.#registrations.regionOf(buffer).memory.fromLibrary;
   }
 
   /** Bytes of an array that is held. */

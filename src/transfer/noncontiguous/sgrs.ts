@@ -19,7 +19,8 @@
  * completions do not mean that data are in memory, a byte is read behind them, on the same connection.
  *
  * One registration covers all of a buffer, gaps and all ("optimistic group registration"). If the device has no room
- * for it, or either side cannot make the connection, or a list has one entry only, the bytes go packed.
+ * for it, or either side cannot make the connection, or a list has one entry only, or a get's origin is none that the
+ * provider receives into, the bytes go packed.
  *
  * Each put or get is a task of the window's requests (request-tasks.ts), as in pack.ts.
  */
@@ -236,6 +237,12 @@ export class SgrsTransfers {
       lane.waiting.shift();
       if (transfer.asked === 0 && transfer.isThere) this.#pack(transfer);
       else transfer.giveUp(error);
+      return true;
+    }
+    if (!puts && !second.mayReceiveInto(origin.buffer)) {
+      second.release();
+      lane.waiting.shift();
+      this.#pack(transfer);
       return true;
     }
     transfer.matching ??= new Matching(from, to, connection.entries, this.#requests.maxMsgSize);
