@@ -17,12 +17,18 @@ import type { RemoteRegion } from './regions.ts';
 /** Requests that may be outstanding on a connection. */
 export const DEPTH = 128;
 
-/** A request that waits for room. */
+/** Writes request `index` of a list into the queue pair. @param id its identity, @param flags as it must have them */
+export type BuildListed = (qp: QueuePair, index: number, id: number, flags: number) => void;
+
+/** Requests of one list that wait for room: one, or those that are posted together. */
 export interface BacklogEntry {
-  readonly build: (qp: QueuePair) => void;
-  /** What must be registered for it. */
+  readonly build: BuildListed;
+  readonly count: number;
+  /** So many of them are posted. */
+  posted: number;
+  /** What must be registered for them. */
   readonly origin: ArrayBufferLike | undefined;
-  /** It raises a completion at the target, which the next fence counts. */
+  /** They raise completions at the target, which the next fence counts. */
   readonly counted: boolean;
 }
 
@@ -37,7 +43,8 @@ export class Connection {
   reading = false;
   /** Requests since the window was made. */
   issued = 0;
-  /** Those that wait for room, oldest first. */
+  /** Those that wait for room, how many, and oldest first. */
+  waiting = 0;
   readonly backlog = new Fifo<BacklogEntry>();
   /** Notified puts since the last fence. */
   sent = 0;

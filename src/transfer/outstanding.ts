@@ -14,9 +14,9 @@ import type { LostConnectionError } from '../errors.ts';
 import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 import type { ProtectionDomain } from '../verbs/memory.ts';
-import type { QueuePair } from '../verbs/queue-pair.ts';
+import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { type Answer, Answers } from './answers.ts';
-import { type Connection, type Connections, DEPTH } from './connections.ts';
+import { type BacklogEntry, type BuildListed, type Connection, type Connections, DEPTH } from './connections.ts';
 import { Registrations } from './registrations.ts';
 import type { Left } from './scratch.ts';
 import { FIRST_BATCH, SecondConnections } from './second-connections.ts';
@@ -24,8 +24,13 @@ import { FIRST_BATCH, SecondConnections } from './second-connections.ts';
 /** Completions that are fetched by one poll. */
 const POLLED = 64;
 
-/** Identities of requests: a rank's number, or from here on that of an answer's slot. */
+/**
+ * Identities of requests: a rank's number, or from here on that of an answer's slot, or (second-connections.ts) of
+ * messages, or how many requests a list has and the rank's number.
+ */
 const FIRST_SLOT = 2 ** 20;
+const FIRST_LIST = 2 ** 40;
+const LIST_STEP = 2 ** 20;
 
 /**
  * Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting.
@@ -58,6 +63,8 @@ export class Outstanding {
   #closed = false;
   /** Entries of the completion queue that second connections have. */
   readonly #reserve: number;
+  /** And all other requests. */
+  readonly #capacity: number;
   #second: SecondConnections | undefined;
 
   /** @param reserve how much of the completion queue is for second connections: from 0 to 1 */
@@ -77,6 +84,7 @@ export class Outstanding {
     this.#connections = connections;
     this.registrations = new Registrations(origins, () => this.#isSilent);
     this.#reserve = Math.round(reserve * cq.capacity);
+    this.#capacity = cq.capacity - this.#reserve;
     this.#trace = trace;
     this.#processor = processor;
   }
@@ -130,7 +138,7 @@ export class Outstanding {
   #hasRoom({ outstanding }: Connection): boolean {
     return (
       outstanding < DEPTH &&
-      this.#posted < this.#cq.capacity - this.#reserve &&
+      this.#posted < this.#capacity &&
       this.#answers?.hasRoom !== false &&
       !this.registrations.draining
     );
@@ -142,17 +150,27 @@ export class Outstanding {
    * @param counted it raises a completion at the target, which the next fence counts
    */
   post(rank: number, build: (qp: QueuePair) => void, origin?: ArrayBufferLike, counted = false): void {
+    this.postList(rank, 1, build, origin, counted);
+  }
+
+  /**
+   * Posts `count` requests with one doorbell, or as many lists as there is room for at a time. Of a list, only the last
+   * request raises a completion here, which says it of all.
+   */
+  postList(rank: number, count: number, build: BuildListed, origin?: ArrayBufferLike, counted = false): void {
     if (this.#closed) return;
     const connection = this.#connections.to(rank);
     if (!this.#hasRoom(connection)) this.collect();
     const { backlog } = connection;
     const now = backlog.length === 0 && this.#hasRoom(connection) && this.registrations.register(origin);
-    connection.issued++;
-    if (now) this.#send(connection, build, counted);
-    else {
-      backlog.push({ build, origin, counted });
-      this.#waiting++;
-    }
+    connection.issued += count;
+    const entry = { build, count, posted: 0, origin, counted };
+    if (now) this.#send(connection, entry);
+    const left = count - entry.posted;
+    if (left === 0) return;
+    backlog.push(entry);
+    connection.waiting += left;
+    this.#waiting += left;
   }
 
   /**
@@ -178,22 +196,32 @@ export class Outstanding {
     this.ask(rank, answer, build);
   }
 
-  #send(connection: Connection, build: (qp: QueuePair) => void, counted: boolean): void {
-    // It would complete as flushed.
-    if (this.#lost !== undefined) return;
-    const qp = this.#connections.queuePairTo(connection.rank);
+  /** Posts as many requests of an entry as there is room for, one at least. */
+  #send(connection: Connection, entry: BacklogEntry): void {
+    const { build, count, posted, counted } = entry;
+    // They would complete as flushed.
+    if (this.#lost !== undefined) {
+      entry.posted = count;
+      return;
+    }
+    const { rank } = connection;
+    const room = Math.min(DEPTH - connection.outstanding, this.#capacity - this.#posted);
+    const n = Math.min(count - posted, room);
+    const qp = this.#connections.queuePairTo(rank);
     qp.wrStart();
     try {
-      build(qp);
+      for (let i = 1; i < n; i++) build(qp, posted + i - 1, rank, 0);
+      build(qp, posted + n - 1, n === 1 ? rank : FIRST_LIST + n * LIST_STEP + rank, SendFlag.SIGNALED);
       qp.wrComplete();
     } catch (error) {
       // Nothing was posted, so nothing is to be waited for.
       qp.wrAbort();
-      connection.issued--;
+      connection.issued -= count - posted;
       throw error;
     }
-    this.#count(connection);
-    if (counted) connection.sent++;
+    entry.posted = posted + n;
+    for (let i = 0; i < n; i++) this.#count(connection);
+    if (counted) connection.sent += n;
   }
 
   /** Posts what waited for room. */
@@ -207,22 +235,37 @@ export class Outstanding {
   #postBacklog(connection: Connection): boolean {
     const { backlog } = connection;
     while (backlog.length > 0 && this.#hasRoom(connection)) {
-      const { build, origin, counted } = backlog.first!;
-      let registered = false;
+      const entry = backlog.first!;
+      const left = entry.count - entry.posted;
       try {
-        registered = this.registrations.register(origin);
+        if (!this.registrations.register(entry.origin)) return false;
       } catch (error) {
-        backlog.shift();
-        this.#waiting--;
-        connection.issued--;
+        connection.issued -= left;
+        this.#drop(connection, left);
         throw error;
       }
-      if (!registered) return false;
-      backlog.shift();
-      this.#waiting--;
-      this.#send(connection, build, counted);
+      try {
+        this.#send(connection, entry);
+      } catch (error) {
+        this.#drop(connection, left);
+        throw error;
+      }
+      if (entry.posted === entry.count) this.#drop(connection, left);
+      else this.#noteSent(connection, left - (entry.count - entry.posted));
     }
     return true;
+  }
+
+  /** The first entry of the backlog waits no more. @param requests that were left of it */
+  #drop(connection: Connection, requests: number): void {
+    connection.backlog.shift();
+    this.#noteSent(connection, requests);
+  }
+
+  /** So many requests wait no more. */
+  #noteSent(connection: Connection, requests: number): void {
+    connection.waiting -= requests;
+    this.#waiting -= requests;
   }
 
   /** Takes in what has completed. Errors: `ERR_VERBS` (a connection is lost). */
@@ -242,17 +285,14 @@ export class Outstanding {
       const { status, qpNum, wrId } = this.#cq.wc;
       for (let i = 0; i < n; i++) {
         const id = wrId[i];
-        if (id >= FIRST_BATCH) {
-          this.#second!.completed(id, status[i]);
-          continue;
-        }
-        const connection = id < FIRST_SLOT ? this.#connections.to(id) : this.#connections.numbered(qpNum[i]);
-        if (--connection.outstanding === 0) connection.reading = false;
-        this.#posted--;
-        if (status[i] !== WcStatus.SUCCESS) this.lose(connection, status[i], 'a request');
+        if (id >= FIRST_LIST) {
+          const list = id - FIRST_LIST;
+          this.#complete(this.#connections.to(list % LIST_STEP), Math.floor(list / LIST_STEP), status[i]);
+        } else if (id >= FIRST_BATCH) this.#second!.completed(id, status[i]);
+        else if (id < FIRST_SLOT) this.#complete(this.#connections.to(id), 1, status[i]);
         else {
-          this.#trace?.completed(connection.rank);
-          if (id >= FIRST_SLOT) this.#answers!.arrived(id - FIRST_SLOT);
+          this.#complete(this.#connections.numbered(qpNum[i]), 1, status[i]);
+          if (status[i] === WcStatus.SUCCESS) this.#answers!.arrived(id - FIRST_SLOT);
         }
       }
       // Fewer than asked for: most likely there are no more. If there are, asking for a notification says so.
@@ -260,6 +300,14 @@ export class Outstanding {
     }
     this.#cq.reqNotify();
     this.#second?.settle();
+  }
+
+  #complete(connection: Connection, requests: number, status: number): void {
+    connection.outstanding -= requests;
+    if (connection.outstanding === 0) connection.reading = false;
+    this.#posted -= requests;
+    if (status !== WcStatus.SUCCESS) this.lose(connection, status, 'a request');
+    else for (let i = 0; i < requests; i++) this.#trace?.completed(connection.rank);
   }
 
   /** A queue pair carries nothing after an error, and the window is of no use without it. */

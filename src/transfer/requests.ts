@@ -55,6 +55,15 @@ export interface RemoteWord {
   readonly address: number;
 }
 
+/** What goes by a request each: bytes of the origin's, and of the target's side, and how many. */
+interface Pieces {
+  readonly count: number;
+  readonly sources: readonly number[];
+  readonly targets: readonly number[];
+  readonly lengths: readonly number[];
+  readonly longest: number;
+}
+
 export class RequestTransfer {
   readonly #context: Context;
   readonly #sendCq: CompletionQueue;
@@ -162,30 +171,37 @@ export class RequestTransfer {
     const notify = fenced && this.#notifies;
     // Also if they wait here for room: what is sent to the rank later comes behind them.
     if (fenced) connection.fenced = true;
-    this.#forEachMessage(from, to, (source, target, bytes) => {
-      const build = (qp: QueuePair): void => {
-        const remote = address + at + target;
-        if (notify) qp.wrRdmaWriteImm(rank, SendFlag.SIGNALED, rkey, remote, COUNTED);
-        else qp.wrRdmaWrite(rank, SendFlag.SIGNALED, rkey, remote);
-        if (bytes <= maxInlineData) qp.wrSetInlineData(origin, source, bytes);
-        else this.#setSge(qp, origin, source, bytes);
-      };
-      if (!fenced) this.#flushes.noteUnplaced(connection, rkey, address + at + target);
-      this.#outstanding.post(rank, build, bytes <= maxInlineData ? undefined : origin.buffer, notify);
-    });
+    const pieces = this.#piecesOf(from, to);
+    if (pieces.count === 0) return;
+    const { sources, targets, lengths } = pieces;
+    const build = (qp: QueuePair, i: number, id: number, flags: number): void => {
+      const remote = address + at + targets[i];
+      if (notify) qp.wrRdmaWriteImm(id, flags, rkey, remote, COUNTED);
+      else qp.wrRdmaWrite(id, flags, rkey, remote);
+      if (lengths[i] <= maxInlineData) qp.wrSetInlineData(origin, sources[i], lengths[i]);
+      else this.#setSge(qp, origin, sources[i], lengths[i]);
+    };
+    if (!fenced) this.#flushes.noteUnplaced(connection, rkey, address + at + targets[pieces.count - 1]);
+    this.#outstanding.postList(
+      rank,
+      pieces.count,
+      build,
+      pieces.longest <= maxInlineData ? undefined : origin.buffer,
+      notify,
+    );
   }
 
   get(origin: Uint8Array, from: Side, rank: number, at: number, to: Side, region = this.#regions!.of(rank)): void {
     const { rkey, address } = region;
     const connection = this.#connections.to(rank);
-    this.#forEachMessage(from, to, (sink, target, bytes) => {
-      const build = (qp: QueuePair): void => {
-        connection.reading = true;
-        qp.wrRdmaRead(rank, SendFlag.SIGNALED, rkey, address + at + target);
-        this.#setSge(qp, origin, sink, bytes);
-      };
-      this.#outstanding.post(rank, build, origin.buffer);
-    });
+    const { count, sources, targets, lengths } = this.#piecesOf(from, to);
+    if (count === 0) return;
+    const build = (qp: QueuePair, i: number, id: number, flags: number): void => {
+      connection.reading = true;
+      qp.wrRdmaRead(id, flags, rkey, address + at + targets[i]);
+      this.#setSge(qp, origin, sources[i], lengths[i]);
+    };
+    this.#outstanding.postList(rank, count, build, origin.buffer);
   }
 
   /**
@@ -411,7 +427,7 @@ export class RequestTransfer {
         this.poll();
         this.#run(true);
         if (this.#tasks.begun(rank) - this.#tasks.left(rank) < begun) return false;
-        return connection.issued - connection.outstanding - connection.backlog.length >= until;
+        return connection.issued - connection.outstanding - connection.waiting >= until;
       },
       describe: () => `a request to rank ${rank}`,
       abandon: () => this.endHolding(),
@@ -628,10 +644,20 @@ export class RequestTransfer {
   }
 
   /** Stretches that are consecutive on both sides, in pieces that a message can carry. */
-  #forEachMessage(from: Side, to: Side, body: (source: number, target: number, bytes: number) => void): void {
+  #piecesOf(from: Side, to: Side): Pieces {
+    const sources: number[] = [];
+    const targets: number[] = [];
+    const lengths: number[] = [];
+    let longest = 0;
     forEachSegment(from, to, (source, target, bytes) => {
-      this.#inMessages(0, bytes, (offset, length) => body(source + offset, target + offset, length));
+      this.#inMessages(0, bytes, (offset, length) => {
+        sources.push(source + offset);
+        targets.push(target + offset);
+        lengths.push(length);
+        longest = Math.max(longest, length);
+      });
     });
+    return { count: lengths.length, sources, targets, lengths, longest };
   }
 
   #inMessages(start: number, bytes: number, body: (offset: number, length: number) => void): void {
