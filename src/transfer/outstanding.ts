@@ -31,6 +31,8 @@ const POLLED = 64;
 const FIRST_SLOT = 2 ** 20;
 const FIRST_LIST = 2 ** 40;
 const LIST_STEP = 2 ** 20;
+/** Requests of a list: the device begins with the first when all are written. */
+const LIST = 16;
 
 /**
  * Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting.
@@ -154,7 +156,7 @@ export class Outstanding {
   }
 
   /**
-   * Posts `count` requests with one doorbell, or as many lists as there is room for at a time. Of a list, only the last
+   * Posts `count` requests in lists, each with one doorbell, as there is room for them. Of a list, only the last
    * request raises a completion here, which says it of all.
    */
   postList(rank: number, count: number, build: BuildListed, origin?: ArrayBufferLike, counted = false): void {
@@ -165,7 +167,9 @@ export class Outstanding {
     const now = backlog.length === 0 && this.#hasRoom(connection) && this.registrations.register(origin);
     connection.issued += count;
     const entry = { build, count, posted: 0, origin, counted };
-    if (now) this.#send(connection, entry);
+    if (now)
+      do this.#send(connection, entry);
+      while (entry.posted < count && this.#hasRoom(connection));
     const left = count - entry.posted;
     if (left === 0) return;
     backlog.push(entry);
@@ -205,7 +209,7 @@ export class Outstanding {
       return;
     }
     const { rank } = connection;
-    const room = Math.min(DEPTH - connection.outstanding, this.#capacity - this.#posted);
+    const room = Math.min(LIST, DEPTH - connection.outstanding, this.#capacity - this.#posted);
     const n = Math.min(count - posted, room);
     const qp = this.#connections.queuePairTo(rank);
     qp.wrStart();

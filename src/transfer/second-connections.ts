@@ -18,7 +18,7 @@ import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { Registrations } from './registrations.ts';
 
 /** Messages that may be under way on a connection, each way. */
-export const MESSAGES = 32;
+const MESSAGES = 32;
 /** Entries that a window's completion queue has for each of them: sent, confirmed and received. */
 export const SECOND_ENTRIES = 3 * MESSAGES;
 /** Entries of a message's list; more of them cost memory of the device for each place of a queue. */

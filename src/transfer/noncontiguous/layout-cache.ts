@@ -10,7 +10,7 @@ import { decodeLayout, encodeLayout, layoutWords } from './layout-words.ts';
 
 const LAYOUTS = 32;
 /** Words of a layout that is kept. */
-export const MOST_WORDS = 512;
+const MOST_WORDS = 512;
 
 const NO_WORDS = new Float64Array(0);
 

@@ -9,7 +9,7 @@ import { FIRST_SGRS, type SgrsTransfers } from './sgrs.ts';
 const TURNS = 16;
 
 export class NoncontiguousTransfers {
-  readonly #wayOf: (bytes: number, pieces: number) => Way;
+  readonly #wayOf: (puts: boolean, bytes: number, pieces: number) => Way;
   readonly #packed: PackedTransfers;
   readonly #sgrs: SgrsTransfers | undefined;
   readonly #poll: () => void;
@@ -30,7 +30,7 @@ export class NoncontiguousTransfers {
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): boolean {
     const pieces = Math.max(piecesIn(from), piecesIn(to));
     if (pieces < 2) return false;
-    const way = this.#wayOf(from.bytes, pieces);
+    const way = this.#wayOf(puts, from.bytes, pieces);
     if (way === 'multi-write') return false;
     if (way === 'sgrs' && this.#sgrs !== undefined) this.#sgrs.move(puts, origin, from, rank, at, to);
     else this.#packed.move(puts, origin, from, rank, at, to);
