@@ -13,6 +13,8 @@ import { regionsBy } from '../../src/transfer/regions.ts';
 import { RequestTransfer } from '../../src/transfer/requests.ts';
 import type { CompletionQueue } from '../../src/verbs/completion-queue.ts';
 import { Access } from '../../src/verbs/memory.ts';
+import { SendFlag } from '../../src/verbs/queue-pair.ts';
+import { WrField } from '../../src/verbs/work-request-ring.ts';
 
 const LINK_LOCAL = 'fe80:0000:0000:0000:0abc:00ff:fe00:0001';
 const IPV4 = '0000:0000:0000:0000:0000:ffff:0a09:0001';
@@ -106,6 +108,7 @@ interface Posted {
   readonly owner: number;
   readonly count: number;
   readonly qpNumber: number;
+  readonly signalled: boolean;
 }
 
 /** A device that takes everything, completes what and as the test likes, and can fail. */
@@ -148,9 +151,10 @@ class Device {
     return { ...most, ...more, ...own };
   }
 
-  /** Completes the oldest requests. */
+  /** Completes the oldest requests; of those that are not signalled, nobody hears but in an error. */
   complete(most = Number.POSITIVE_INFINITY, status = 0): void {
-    for (const { cq, owner, count, qpNumber } of this.posted.splice(0, most)) {
+    for (const { cq, owner, count, qpNumber, signalled } of this.posted.splice(0, most)) {
+      if (status === 0 && !signalled) continue;
       this.#completed.push({ cq, words: [owner, count, status, 0, 0, 0, 0, qpNumber] });
     }
   }
@@ -195,10 +199,15 @@ class Device {
   readonly #states = new Map<number, number>();
   modifyQp = (qp: number, state: number) => void this.#states.set(qp, state);
   queryQp = (qp: number) => this.#states.get(qp) ?? 0;
-  sender = (qp: number, _: Uint8Array, __: number, words: Uint32Array) => () => {
+  sender = (qp: number, ring: Uint8Array, slotBytes: number, words: Uint32Array) => () => {
     const cq = this.#sendCqs.get(qp)!;
     const [owner, head, count] = words;
-    for (let i = 0; i < count; i++) this.posted.push({ cq, owner, count: head + i, qpNumber: 1000 + qp });
+    const u32 = new Uint32Array(ring.buffer, ring.byteOffset, ring.length / 4);
+    for (let i = 0; i < count; i++) {
+      const slot = ((head + i) % (ring.length / slotBytes)) * (slotBytes / 4);
+      const signalled = (u32[slot + WrField.FLAGS] & SendFlag.SIGNALED) !== 0;
+      this.posted.push({ cq, owner, count: head + i, qpNumber: 1000 + qp, signalled });
+    }
     words[3] = count;
     words[4] = 0;
   };
