@@ -19,12 +19,22 @@ export const DEPTH = 128;
 
 /** A request that waits for room. */
 export interface BacklogEntry {
-  readonly build: (qp: QueuePair) => void;
+  readonly build: Build;
   /** What must be registered for it. */
   readonly origin: ArrayBufferLike | undefined;
   /** It raises a completion at the target, which the next fence counts. */
   readonly counted: boolean;
+  /** Nobody asks for its own completion: that of a later request of the connection says that it is complete. */
+  readonly quiet: boolean;
+  /** It waits until it is posted with others (`Outstanding.collectFor`), not for room. */
+  readonly collected: boolean;
 }
+
+/**
+ * Writes a request into the queue pair.
+ * @param id its identity, and `flags` its flags, of a quiet one; others have their own
+ */
+export type Build = (qp: QueuePair, id: number, flags: number) => void;
 
 /** What is under way to one rank. */
 export class Connection {
@@ -37,8 +47,10 @@ export class Connection {
   reading = false;
   /** Requests since the window was made. */
   issued = 0;
-  /** Those that wait for room, oldest first. */
+  /** Those that wait for room, or to be posted together, oldest first. */
   readonly backlog = new Fifo<BacklogEntry>();
+  /** How many of them wait to be posted together. */
+  collected = 0;
   /** Notified puts since the last fence. */
   sent = 0;
   /** Whether the rank was put to since the last fence. */

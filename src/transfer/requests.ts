@@ -34,6 +34,7 @@ import { Outstanding, type RequestTrace } from './outstanding.ts';
 import type { Regions } from './regions.ts';
 import type { Registrations } from './registrations.ts';
 import { type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
+import { lostError } from './request-updates.ts';
 import { type Left, type Scratch, Scratches } from './scratch.ts';
 
 /** Flushes that are complete at once before the notifications are looked at, too: peers wait for their receives. */
@@ -146,15 +147,16 @@ export class RequestTransfer {
     // Also if they wait here for room: what is sent to the rank later comes behind them.
     if (fenced) connection.fenced = true;
     this.#forEachMessage(from, to, (source, target, bytes) => {
-      const build = (qp: QueuePair): void => {
+      const build = (qp: QueuePair, id: number, flags: number): void => {
+        if (origin.length < source + bytes) throw lostError('origin', 'a put', rank);
         const remote = address + at + target;
-        if (notify) qp.wrRdmaWriteImm(rank, SendFlag.SIGNALED, rkey, remote, COUNTED);
-        else qp.wrRdmaWrite(rank, SendFlag.SIGNALED, rkey, remote);
+        if (notify) qp.wrRdmaWriteImm(id, flags, rkey, remote, COUNTED);
+        else qp.wrRdmaWrite(id, flags, rkey, remote);
         if (bytes <= maxInlineData) qp.wrSetInlineData(origin, source, bytes);
         else this.#setSge(qp, origin, source, bytes);
       };
       if (!fenced) this.#flushes.noteUnplaced(connection, rkey, address + at + target);
-      this.#outstanding.post(rank, build, bytes <= maxInlineData ? undefined : origin.buffer, notify);
+      this.#outstanding.post(rank, build, bytes <= maxInlineData ? undefined : origin.buffer, notify, true);
     });
   }
 
@@ -162,12 +164,13 @@ export class RequestTransfer {
     const { rkey, address } = region;
     const connection = this.#connections.to(rank);
     this.#forEachMessage(from, to, (sink, target, bytes) => {
-      const build = (qp: QueuePair): void => {
+      const build = (qp: QueuePair, id: number, flags: number): void => {
+        if (origin.length < sink + bytes) throw lostError('origin', 'a get', rank);
         connection.reading = true;
-        qp.wrRdmaRead(rank, SendFlag.SIGNALED, rkey, address + at + target);
+        qp.wrRdmaRead(id, flags, rkey, address + at + target);
         this.#setSge(qp, origin, sink, bytes);
       };
-      this.#outstanding.post(rank, build, origin.buffer);
+      this.#outstanding.post(rank, build, origin.buffer, false, true);
     });
   }
 
@@ -217,6 +220,24 @@ export class RequestTransfer {
     qp.wrComplete();
     this.#outstanding.notePosted(connection);
     return true;
+  }
+
+  /** Collects what is posted to a rank from now on, or, with −1, no longer (`Outstanding.collectFor`). */
+  collectFor(rank: number): void {
+    this.#outstanding.collectFor(rank);
+  }
+
+  /**
+   * Whether an operation of one request may be posted by itself: what is posted to the rank is collected, and no task
+   * that was begun there before has requests left to post.
+   */
+  collectsFor(rank: number): boolean {
+    return this.#outstanding.collectsFor(rank) && this.#tasks.left(rank) === 0;
+  }
+
+  /** Posts what was collected for a rank. Errors: `ERR_BUFFER` (an origin was lost), those of the device. */
+  postCollected(rank: number): void {
+    this.#outstanding.postCollected(rank);
   }
 
   /** Adds to the word, modulo 2^64. @param again as of `compareSwap` */
