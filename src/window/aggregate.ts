@@ -69,13 +69,13 @@ export class Aggregate<T extends TypedArray = TypedArray> {
   /** Adds a put. Never waits. Arguments, cost and errors: as `win.put`. */
   put<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
     if (this.#isDirect) this.#window.put<L>(origin, this.target, disp, layout);
-    else this.#add(() => this.#window.put<L>(origin, this.target, disp, layout));
+    else this.#addPut(origin, disp, layout);
   }
 
   /** Adds a get. Never waits. Arguments, cost and errors: as `win.get`. */
   get<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
     if (this.#isDirect) this.#window.get<L>(origin, this.target, disp, layout);
-    else this.#add(() => this.#window.get<L>(origin, this.target, disp, layout));
+    else this.#addGet(origin, disp, layout);
   }
 
   /**
@@ -89,7 +89,7 @@ export class Aggregate<T extends TypedArray = TypedArray> {
     layout?: L,
   ): void {
     if (this.#isDirect) this.#window.accumulate<A, L>(origin, this.target, disp, op, layout);
-    else this.#add(() => this.#window.accumulate<A, L>(origin, this.target, disp, op, layout));
+    else this.#addUpdate<A, L>(origin, disp, op, layout);
   }
 
   /**
@@ -125,6 +125,25 @@ export class Aggregate<T extends TypedArray = TypedArray> {
   /** Waits for the operations at the end of a `using` block, and blocks: see `waitSync`. */
   [Symbol.dispose](): void {
     this.waitSync();
+  }
+
+  // Functions of their own: what a closure captures is put on the heap where its function begins.
+
+  #addPut<L extends TransferLayout | undefined>(origin: OriginOf<T, L>, disp: number, layout: L | undefined): void {
+    this.#add(() => this.#window.put<L>(origin, this.target, disp, layout));
+  }
+
+  #addGet<L extends TransferLayout | undefined>(origin: OriginOf<T, L>, disp: number, layout: L | undefined): void {
+    this.#add(() => this.#window.get<L>(origin, this.target, disp, layout));
+  }
+
+  #addUpdate<A extends OriginOf<T, L>, L extends TransferLayout | undefined>(
+    origin: A,
+    disp: number,
+    op: OpOn<A, L>,
+    layout: L | undefined,
+  ): void {
+    this.#add(() => this.#window.accumulate<A, L>(origin, this.target, disp, op, layout));
   }
 
   #add(operation: () => void): void {
