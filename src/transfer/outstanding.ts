@@ -261,6 +261,8 @@ export class Outstanding {
    */
   #postList(connection: Connection): boolean {
     const { backlog } = connection;
+    // Before anything is taken: the other end may be gone.
+    const qp = this.#connections.queuePairTo(connection.rank);
     const list: BacklogEntry[] = [];
     let registered = true;
     // Counted as posted at once: otherwise a registration could take the place of one that this list needs.
@@ -280,16 +282,15 @@ export class Outstanding {
       connection.collected--;
       this.#waiting--;
     }
-    this.#sendList(connection, list);
+    this.#sendList(connection, qp, list);
     return registered;
   }
 
   /** @param list requests that count as posted */
-  #sendList(connection: Connection, list: readonly BacklogEntry[]): void {
+  #sendList(connection: Connection, qp: QueuePair, list: readonly BacklogEntry[]): void {
     // They would complete as flushed.
     if (this.#lost !== undefined || list.length === 0) return;
     const { rank } = connection;
-    const qp = this.#connections.queuePairTo(rank);
     const quiet = list.filter((entry) => entry.quiet);
     const last = quiet.at(-1);
     qp.wrStart();

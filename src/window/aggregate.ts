@@ -53,9 +53,8 @@ export class Aggregate<T extends TypedArray = TypedArray> {
   readonly #isDirect: boolean;
   /** Operations since they were posted last. */
   #held = 0;
-  /** How many calls had been noted before the first one since the last wait. */
-  #before: number | undefined;
-  #waited = true;
+  /** The numbers of the log's calls before and after each operation that was not waited for, where there is a log. */
+  #logged: [before: number, after: number][] = [];
 
   /** @internal */
   constructor(window: Communication<T>, target: number, limit: number, owner: AggregateOwner) {
@@ -148,14 +147,14 @@ export class Aggregate<T extends TypedArray = TypedArray> {
 
   #add(operation: () => void): void {
     const { requests, accesses } = this.#owner;
-    if (this.#waited) this.#before = accesses?.calls;
+    const before = accesses?.calls;
     requests?.collectFor(this.target);
     try {
       operation();
     } finally {
       requests?.collectFor(-1);
     }
-    this.#waited = false;
+    if (before !== undefined) this.#logged.push([before, accesses!.calls]);
     if (++this.#held >= this.limit) this.#post();
   }
 
@@ -166,8 +165,12 @@ export class Aggregate<T extends TypedArray = TypedArray> {
 
   #end(): Request {
     if (this.#held > 0) this.#post();
-    this.#waited = true;
-    return this.#owner.completed(this.#before);
+    const { accesses } = this.#owner;
+    if (accesses === undefined) return this.#owner.completed(undefined);
+    const logged = this.#logged;
+    return this.#owner.completed(() => {
+      for (const calls of logged.splice(0)) accesses.completedHere(this.target, calls);
+    });
   }
 }
 
@@ -178,8 +181,8 @@ export interface AggregateOwner {
   readonly accesses: AccessLog | undefined;
   /** Posts what was collected for the target. */
   post(): void;
-  /** What says that it is complete. @param before calls that had been noted before, where they are */
-  completed(before: number | undefined): Request;
+  /** What says that it is complete. @param told learns of it */
+  completed(told: (() => void) | undefined): Request;
 }
 
 /** Errors: `TypeError`, `RangeError`, `ERR_ARG`. */
