@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { Rank } from '../../src/comm/group.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import { type FaultOptions, runTasks } from '../../src/comm/tasks.ts';
 import { Op } from '../../src/datatype/op.ts';
 import { QueuePairCore as QueuePair } from '../../src/providers/core/queue-pair.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
@@ -358,15 +358,78 @@ describe('errors of handles', () => {
   });
 });
 
+describe('a handle', () => {
+  test('reaches what is attached to a dynamic window', async () => {
+    await runTasks(
+      2,
+      async (world) => {
+        const win = await Window.createDynamic(world);
+        const memory = new Float64Array(100);
+        const addresses = new Float64Array(2);
+        await world.allgather(Float64Array.of(win.attach(memory)), addresses);
+        await win.lockAll();
+        if (world.rank === 0) {
+          const batch = win.aggregate(1);
+          const rung = doorbells();
+          for (let i = 0; i < 90; i++) batch.put(Float64Array.of(i), addresses[1] + 8 * i);
+          batch.accumulate(Float64Array.of(5), addresses[1] + 8 * 95, Op.SUM);
+          await batch.wait();
+          expect(rung.count).toBeLessThan(45);
+        }
+        await win.unlockAll();
+        await world.barrier();
+        if (world.rank === 1) expect(memory).toEqual(memory.map((_, i) => (i < 90 ? i : i === 95 ? 5 : 0)));
+        win.detach(memory);
+        await win.free();
+      },
+      { fabric: FABRIC },
+    );
+  });
+
+  test('whose target dies says so in every wait and in the end of the epoch, as requests do', async () => {
+    const codesOf = async (aggregated: boolean): Promise<unknown[]> => {
+      const codes: unknown[] = [];
+      const code = (error: { code?: string }): unknown => codes.push(error.code);
+      const job = runTasks(
+        2,
+        async (world) => {
+          const win = await Window.allocate(world, Float64Array, 100);
+          await win.lock(1, Lock.SHARED);
+          await world.barrier();
+          if (world.rank === 1) await world.compute(1e6);
+          const batch = win.aggregate(1);
+          await world.compute(20_000);
+          const requests = Array.from({ length: 50 }, (_, at) => {
+            if (aggregated) put(batch, at);
+            return aggregated ? batch : win.rput(Float64Array.of(1), 1, at);
+          });
+          for (let i = 0; i < 2; i++) await requests[i].wait().catch(code);
+          await win.unlock(1).catch(code);
+        },
+        { fabric: FABRIC, faults: { deaths: [{ rank: 1, time: 10_000 }] } },
+      );
+      await job.catch(() => {});
+      return codes;
+    };
+    const codes = await codesOf(true);
+    expect(codes.length).toBe(3);
+    expect(codes).toEqual(await codesOf(false));
+  });
+});
+
 describe('a random program leaves the same with handles as without', () => {
-  const run = (seed: number, info: WindowInfo, aggregated: boolean, fabric: string): Promise<unknown> =>
-    runTasks(3, (world) => aggregates(world, { seed, info, aggregated }), { fabric, seed });
+  const FAULTS: readonly FaultOptions[] = [{}, { delay: 2 }, { delay: 50, placement: 20 }, { delay: 5, loss: 0.02 }];
 
   test.each(INFOS)('%j', async (info) => {
-    for (let i = 0; i < 6; i++) {
+    for (const [i, faults] of FAULTS.entries()) {
       const seed = seedOfRun() + i;
-      const separate = await run(seed, info, false, FABRIC);
-      expect(await run(seed, info, true, FABRIC), `seed ${seed}`).toEqual(separate);
+      const run = (aggregated: boolean): Promise<unknown> =>
+        runTasks(3, (world) => aggregates(world, { seed, info, aggregated }), {
+          ...{ fabric: FABRIC, seed, faults },
+          order: 'random',
+        });
+      const separate = await run(false);
+      expect(await run(true), `seed ${seed}`).toEqual(separate);
     }
   });
 });
