@@ -17,24 +17,24 @@ import type { RemoteRegion } from './regions.ts';
 /** Requests that may be outstanding on a connection. */
 export const DEPTH = 128;
 
-/** A request that waits for room. */
+/** Writes request `index` of a list into the queue pair. @param id its identity, @param flags as it must have them */
+export type BuildListed = (qp: QueuePair, index: number, id: number, flags: number) => void;
+
+/** Requests of one list that wait for room: one, or those that are posted together. */
 export interface BacklogEntry {
-  readonly build: Build;
-  /** What must be registered for it. */
+  readonly build: BuildListed;
+  readonly count: number;
+  /** So many of them are posted. */
+  posted: number;
+  /** What must be registered for them. */
   readonly origin: ArrayBufferLike | undefined;
-  /** It raises a completion at the target, which the next fence counts. */
+  /** They raise completions at the target, which the next fence counts. */
   readonly counted: boolean;
-  /** Nobody asks for its own completion: that of a later request of the connection says that it is complete. */
+  /** Nobody asks for completions of their own: that of a later request of the connection says it of them. */
   readonly quiet: boolean;
-  /** It waits until it is posted with others (`Outstanding.collectFor`), not for room. */
+  /** They wait to be posted with others (`Outstanding.collectFor`), not for room. */
   readonly collected: boolean;
 }
-
-/**
- * Writes a request into the queue pair.
- * @param id its identity, and `flags` its flags, of a quiet one; others have their own
- */
-export type Build = (qp: QueuePair, id: number, flags: number) => void;
 
 /** What is under way to one rank. */
 export class Connection {
@@ -47,9 +47,10 @@ export class Connection {
   reading = false;
   /** Requests since the window was made. */
   issued = 0;
-  /** Those that wait for room, or to be posted together, oldest first. */
+  /** Those that wait for room, how many, and oldest first. */
+  waiting = 0;
   readonly backlog = new Fifo<BacklogEntry>();
-  /** How many of them wait to be posted together. */
+  /** Entries of the backlog that wait to be posted together. */
   collected = 0;
   /** Notified puts since the last fence. */
   sent = 0;

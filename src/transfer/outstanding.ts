@@ -4,13 +4,14 @@
  * none while a registration waits (registrations.ts).
  *
  * A request with a result (an atomic, a read or write that the library itself waits for) has a slot (answers.ts), whose
- * number is its identity; that of any other is the target's rank.
+ * number is its identity; that of any other is the target's rank. Messages of second connections complete here too
+ * (second-connections.ts), and have entries of the queue of their own.
  *
  * Requests can be collected for a rank (`collectFor`, of aggregate handles): they wait in its connection's backlog, as
- * if there were no room, and so are issued for whatever waits for operations. They leave as lists: one doorbell for
- * up to `LIST` of them, of which only the last asks for a completion (dissertation §9.2). They leave when they are told
- * to (`postCollected`), when anything else is to be posted to the rank, which comes behind them, and when this rank
- * looks for completions (`postWaiting`), so that no wait of it depends on what it has not posted.
+ * if there were no room, and so are issued for whatever waits for operations. They leave in lists, together: one
+ * doorbell for up to `LIST` of them, of which only the last asks for a completion (dissertation §9.2). They leave when
+ * they are told to (`postCollected`), when anything else is to be posted to the rank, which comes behind them, and when
+ * this rank looks for completions (`postWaiting`), so that no wait of it depends on what it has not posted.
  */
 import type { ProcessorTime } from '../comm/job.ts';
 import { lostConnection } from '../comm/lost-connection.ts';
@@ -22,27 +23,23 @@ import type { Context } from '../verbs/device.ts';
 import type { ProtectionDomain } from '../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { type Answer, Answers } from './answers.ts';
-import { type BacklogEntry, type Build, type Connection, type Connections, DEPTH } from './connections.ts';
+import { type BacklogEntry, type BuildListed, type Connection, type Connections, DEPTH } from './connections.ts';
 import { Registrations } from './registrations.ts';
 import type { Left } from './scratch.ts';
+import { FIRST_BATCH, SecondConnections } from './second-connections.ts';
 
 /** Completions that are fetched by one poll. */
 const POLLED = 64;
 
-/** Identities of requests: a rank's number, or from here on that of an answer's slot. */
+/**
+ * Identities of requests: a rank's number, or from here on that of an answer's slot, or (second-connections.ts) of
+ * messages, or how many requests a list has and the rank's number.
+ */
 const FIRST_SLOT = 2 ** 20;
-
-/**
- * Requests of a list at most. A doorbell saved is worth the less the longer the list is, and the adapter begins with
- * the first only when the last is written: on the modelled fabrics, 64 puts of 1 KiB in one list take 7 % longer than
- * 64 that are posted one by one, and in four lists 3 %.
- */
+const FIRST_LIST = 2 ** 40;
+const LIST_STEP = 2 ** 20;
+/** Requests of a list: the device begins with the first when all are written. */
 const LIST = 16;
-/**
- * From here on an identity is that of a request of a list: as many times `LISTED` as its completion completes requests,
- * and one more. Those that ask for none complete none: their completion comes only with an error.
- */
-const LISTED = 2 ** 32;
 
 /**
  * Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting.
@@ -53,8 +50,8 @@ export interface RequestTrace {
   completed(rank: number): void;
 }
 
-/** Writes a request with a slot into the queue pair. @param id its identity */
-type Asking = (qp: QueuePair, id: number, answers: Answers, slot: number) => void;
+/** Writes a request into the queue pair. @param id its identity */
+type Build = (qp: QueuePair, id: number, answers: Answers, slot: number) => void;
 
 export class Outstanding {
   readonly registrations: Registrations;
@@ -73,11 +70,17 @@ export class Outstanding {
   /** Set once: nothing is sent any more, and every wait fails. */
   #lost: LostConnectionError | undefined;
   #closed = false;
+  /** Entries of the completion queue that second connections have. */
+  readonly #reserve: number;
+  /** And all other requests. */
+  readonly #capacity: number;
+  #second: SecondConnections | undefined;
   /** Why the first one of those that were collected, and could not be posted, could not. */
   #failure: { readonly error: unknown } | undefined;
   /** The rank for which requests are collected now; −1: none. */
   #collecting = -1;
 
+  /** @param reserve how much of the completion queue is for second connections: from 0 to 1 */
   constructor(
     context: Context,
     pd: ProtectionDomain,
@@ -86,14 +89,36 @@ export class Outstanding {
     origins: Origins,
     trace: RequestTrace | undefined,
     processor: ProcessorTime | undefined,
+    reserve: number,
   ) {
     this.#context = context;
     this.#pd = pd;
     this.#cq = cq;
     this.#connections = connections;
-    this.registrations = new Registrations(origins, () => this.#posted === 0);
+    this.registrations = new Registrations(origins, () => this.#isSilent);
+    this.#reserve = Math.round(reserve * cq.capacity);
+    this.#capacity = cq.capacity - this.#reserve;
     this.#trace = trace;
     this.#processor = processor;
+  }
+
+  /** Made when it is first asked for. */
+  get second(): SecondConnections {
+    this.#second ??= new SecondConnections(
+      this.#context,
+      this.#pd,
+      this.#cq,
+      this.registrations,
+      (rank) => this.#connections.memberOf(rank),
+      (rank, status) => this.lose(this.#connections.to(rank), status, 'a message'),
+      this.#reserve,
+    );
+    return this.#second;
+  }
+
+  /** Whether nothing is under way. */
+  get #isSilent(): boolean {
+    return this.#posted === 0 && this.#second?.isSilent !== false;
   }
 
   /** Requests that are posted and not complete. */
@@ -145,21 +170,36 @@ export class Outstanding {
   /** @param asking requests with a result that are about to be posted, at most */
   #hasRoom({ outstanding }: Connection, asking = 0): boolean {
     return (
-      outstanding < DEPTH && this.#posted < this.#cq.capacity && this.#hasSlots(asking) && !this.registrations.draining
+      outstanding < DEPTH && this.#posted < this.#capacity && this.#hasSlots(asking) && !this.registrations.draining
     );
   }
 
   #hasSlots(taken: number): boolean {
-    return this.#answers === undefined ? taken < DEPTH : this.#answers.room > taken;
+    return this.#answers === undefined || this.#answers.room > taken;
   }
 
   /**
    * Posts a request, at once or when there is room.
    * @param origin what must be registered for it, if anything
    * @param counted it raises a completion at the target, which the next fence counts
+   */
+  post(rank: number, build: (qp: QueuePair) => void, origin?: ArrayBufferLike, counted = false): void {
+    this.postList(rank, 1, build, origin, counted);
+  }
+
+  /**
+   * Posts `count` requests in lists, each with one doorbell, as there is room for them. Of a list, only the last
+   * request raises a completion here, which says it of all.
    * @param quiet as of `BacklogEntry`
    */
-  post(rank: number, build: Build, origin?: ArrayBufferLike, counted = false, quiet = false): void {
+  postList(
+    rank: number,
+    count: number,
+    build: BuildListed,
+    origin?: ArrayBufferLike,
+    counted = false,
+    quiet = false,
+  ): void {
     if (this.#closed) return;
     const connection = this.#connections.to(rank);
     const { backlog } = connection;
@@ -167,21 +207,24 @@ export class Outstanding {
     if (collected) connection.collected++;
     else if (connection.collected > 0) this.postCollected(rank);
     else if (!this.#hasRoom(connection)) this.collect();
-    const free = !collected && backlog.length === 0 && this.#hasRoom(connection);
-    const now = free && this.registrations.register(origin);
-    connection.issued++;
-    if (now) this.#send(connection, build, counted);
-    else {
-      backlog.push({ build, origin, counted, quiet, collected });
-      this.#waiting++;
-    }
+    const now = !collected && backlog.length === 0 && this.#hasRoom(connection) && this.registrations.register(origin);
+    connection.issued += count;
+    const entry = { build, count, posted: 0, origin, counted, quiet, collected };
+    if (now)
+      do this.#send(connection, entry);
+      while (entry.posted < count && this.#hasRoom(connection));
+    const left = count - entry.posted;
+    if (left === 0) return;
+    backlog.push(entry);
+    connection.waiting += left;
+    this.#waiting += left;
   }
 
   /**
    * Posts a request with a slot.
    * @param again as of `RequestTransfer.compareSwap`
    */
-  ask(rank: number, answer: Answer, build: Asking, again = false): void {
+  ask(rank: number, answer: Answer, build: Build, again = false): void {
     // A list that cannot be posted is built again, one by one.
     let slot = -1;
     this.post(rank, (qp) => {
@@ -194,7 +237,7 @@ export class Outstanding {
   }
 
   /** Posts a request of which `left` says whether it is complete. */
-  track(rank: number, left: Left, build: Asking): void {
+  track(rank: number, left: Left, build: Build): void {
     left.count++;
     const answer = (): void => {
       if (--left.count === 0) left.whenNone?.();
@@ -202,27 +245,37 @@ export class Outstanding {
     this.ask(rank, answer, build);
   }
 
-  #send(connection: Connection, build: Build, counted: boolean): void {
-    // It would complete as flushed.
-    if (this.#lost !== undefined) return;
-    const qp = this.#connections.queuePairTo(connection.rank);
+  /** Posts as many requests of an entry as there is room for, one at least. */
+  #send(connection: Connection, entry: BacklogEntry): void {
+    const { build, count, posted, counted } = entry;
+    // They would complete as flushed.
+    if (this.#lost !== undefined) {
+      entry.posted = count;
+      return;
+    }
+    const { rank } = connection;
+    const room = Math.min(LIST, DEPTH - connection.outstanding, this.#capacity - this.#posted);
+    const n = Math.min(count - posted, room);
+    const qp = this.#connections.queuePairTo(rank);
     qp.wrStart();
     try {
-      build(qp, connection.rank, SendFlag.SIGNALED);
+      for (let i = 1; i < n; i++) build(qp, posted + i - 1, rank, 0);
+      build(qp, posted + n - 1, n === 1 ? rank : FIRST_LIST + n * LIST_STEP + rank, SendFlag.SIGNALED);
       qp.wrComplete();
     } catch (error) {
       // Nothing was posted, so nothing is to be waited for.
       qp.wrAbort();
-      connection.issued--;
+      connection.issued -= count - posted;
       throw error;
     }
-    this.#count(connection);
-    if (counted) connection.sent++;
+    entry.posted = posted + n;
+    for (let i = 0; i < n; i++) this.#count(connection);
+    if (counted) connection.sent += n;
   }
 
   /** Posts what waited for room. */
   postWaiting(): void {
-    if (this.registrations.draining && this.#posted === 0) this.registrations.drained();
+    if (this.registrations.draining && this.#isSilent) this.registrations.drained();
     if (this.#waiting === 0) return;
     for (const connection of this.#connections.all) if (!this.#postBacklog(connection)) break;
     this.#refuseFailed();
@@ -232,26 +285,41 @@ export class Outstanding {
   #postBacklog(connection: Connection): boolean {
     const { backlog } = connection;
     while (backlog.length > 0 && this.#hasRoom(connection)) {
-      const { build, origin, counted, collected } = backlog.first!;
-      if (collected) {
-        if (!this.#postList(connection)) return false;
+      const entry = backlog.first!;
+      if (entry.collected) {
+        if (!this.#postTogether(connection)) return false;
         continue;
       }
-      let registered = false;
+      const left = entry.count - entry.posted;
       try {
-        registered = this.registrations.register(origin);
+        if (!this.registrations.register(entry.origin)) return false;
       } catch (error) {
-        backlog.shift();
-        this.#waiting--;
-        connection.issued--;
+        connection.issued -= left;
+        this.#drop(connection, left);
         throw error;
       }
-      if (!registered) return false;
-      backlog.shift();
-      this.#waiting--;
-      this.#send(connection, build, counted);
+      try {
+        this.#send(connection, entry);
+      } catch (error) {
+        this.#drop(connection, left);
+        throw error;
+      }
+      if (entry.posted === entry.count) this.#drop(connection, left);
+      else this.#noteSent(connection, left - (entry.count - entry.posted));
     }
     return true;
+  }
+
+  /** The first entry of the backlog waits no more. @param requests that were left of it */
+  #drop(connection: Connection, requests: number): void {
+    connection.backlog.shift();
+    this.#noteSent(connection, requests);
+  }
+
+  /** So many requests wait no more. */
+  #noteSent(connection: Connection, requests: number): void {
+    connection.waiting -= requests;
+    this.#waiting -= requests;
   }
 
   /**
@@ -259,62 +327,76 @@ export class Outstanding {
    * cannot be posted does not keep the others from it; why, the next look for completions says.
    * @returns false if nothing more can be posted to any rank now
    */
-  #postList(connection: Connection): boolean {
+  #postTogether(connection: Connection): boolean {
     const { backlog } = connection;
     // Before anything is taken: the other end may be gone.
     const qp = this.#connections.queuePairTo(connection.rank);
-    const list: BacklogEntry[] = [];
-    let registered = true;
+    const parts: BacklogEntry[] = [];
+    let total = 0;
     // Counted as posted at once: otherwise a registration could take the place of one that this list needs.
-    while (backlog.first?.collected === true && list.length < LIST && this.#hasRoom(connection, list.length)) {
-      const { origin } = backlog.first;
+    while (backlog.first?.collected === true && total < LIST && this.#hasRoom(connection, total)) {
+      const entry = backlog.first;
+      const { count, posted, origin } = entry;
       try {
         // What the program has taken away since is found when the request is built.
-        registered = isGone(origin) || this.registrations.register(origin);
-        if (!registered) break;
-        list.push(backlog.first);
-        this.#count(connection);
+        if (!isGone(origin) && !this.registrations.register(origin)) break;
       } catch (error) {
         this.#failure ??= { error };
-        connection.issued--;
+        connection.issued -= count - posted;
+        connection.collected--;
+        this.#drop(connection, count - posted);
+        continue;
       }
-      backlog.shift();
-      connection.collected--;
-      this.#waiting--;
+      const room = Math.min(LIST - total, DEPTH - connection.outstanding, this.#capacity - this.#posted);
+      const n = Math.min(count - posted, room);
+      parts.push({ ...entry, count: posted + n });
+      entry.posted += n;
+      total += n;
+      for (let i = 0; i < n; i++) this.#count(connection);
+      if (entry.posted < count) this.#noteSent(connection, n);
+      else {
+        connection.collected--;
+        this.#drop(connection, n);
+      }
     }
-    this.#sendList(connection, qp, list);
-    return registered;
+    this.#sendTogether(connection, qp, parts);
+    return !this.registrations.draining;
   }
 
-  /** @param list requests that count as posted */
-  #sendList(connection: Connection, qp: QueuePair, list: readonly BacklogEntry[]): void {
+  /** @param parts requests that count as posted: of each entry those from `posted` to `count` */
+  #sendTogether(connection: Connection, qp: QueuePair, parts: readonly BacklogEntry[]): void {
     // They would complete as flushed.
-    if (this.#lost !== undefined || list.length === 0) return;
+    if (this.#lost !== undefined || parts.length === 0) return;
     const { rank } = connection;
-    const quiet = list.filter((entry) => entry.quiet);
+    const quiet = parts.filter((part) => part.quiet);
     const last = quiet.at(-1);
+    const requests = quiet.reduce((sum, { count, posted }) => sum + count - posted, 0);
     qp.wrStart();
     try {
-      for (const entry of list) {
-        const isLast = entry === last;
-        entry.build(qp, rank + LISTED * (isLast ? 1 + quiet.length : 1), isLast ? SendFlag.SIGNALED : 0);
+      for (const part of parts) {
+        for (let i = part.posted; i < part.count; i++) {
+          const isLast = part === last && i === part.count - 1;
+          // Completions of the others, which come with errors only, complete none.
+          const id = FIRST_LIST + (isLast ? requests * LIST_STEP : 0) + rank;
+          part.build(qp, i, id, isLast ? SendFlag.SIGNALED : 0);
+        }
       }
       qp.wrComplete();
     } catch {
       qp.wrAbort();
-      this.#sendSingly(connection, list);
+      this.#sendSingly(connection, parts);
       return;
     }
-    for (const { counted } of list) if (counted) connection.sent++;
+    for (const { counted, count, posted } of parts) if (counted) connection.sent += count - posted;
   }
 
-  /** One of a list cannot be posted; the others can. */
-  #sendSingly(connection: Connection, list: readonly BacklogEntry[]): void {
-    for (const { build, counted } of list) {
-      connection.outstanding--;
-      this.#posted--;
+  /** One of them cannot be posted; the others can. */
+  #sendSingly(connection: Connection, parts: readonly BacklogEntry[]): void {
+    for (const part of parts) {
+      connection.outstanding -= part.count - part.posted;
+      this.#posted -= part.count - part.posted;
       try {
-        this.#send(connection, build, counted);
+        this.#send(connection, part);
       } catch (error) {
         this.#failure ??= { error };
       }
@@ -350,21 +432,29 @@ export class Outstanding {
       const { status, qpNum, wrId } = this.#cq.wc;
       for (let i = 0; i < n; i++) {
         const id = wrId[i];
-        const connection = id < FIRST_SLOT ? this.#connections.to(id) : this.#connections.numbered(qpNum[i]);
-        const complete = id < LISTED ? 1 : Math.floor(id / LISTED) - 1;
-        connection.outstanding -= complete;
-        if (connection.outstanding === 0) connection.reading = false;
-        this.#posted -= complete;
-        if (status[i] !== WcStatus.SUCCESS) this.lose(connection, status[i], 'a request');
+        if (id >= FIRST_LIST) {
+          const list = id - FIRST_LIST;
+          this.#complete(this.#connections.to(list % LIST_STEP), Math.floor(list / LIST_STEP), status[i]);
+        } else if (id >= FIRST_BATCH) this.#second!.completed(id, status[i]);
+        else if (id < FIRST_SLOT) this.#complete(this.#connections.to(id), 1, status[i]);
         else {
-          for (let k = 0; k < complete; k++) this.#trace?.completed(connection.rank);
-          if (id >= FIRST_SLOT && id < LISTED) this.#answers!.arrived(id - FIRST_SLOT);
+          this.#complete(this.#connections.numbered(qpNum[i]), 1, status[i]);
+          if (status[i] === WcStatus.SUCCESS) this.#answers!.arrived(id - FIRST_SLOT);
         }
       }
       // Fewer than asked for: most likely there are no more. If there are, asking for a notification says so.
       if (n < POLLED) break;
     }
     this.#cq.reqNotify();
+    this.#second?.settle();
+  }
+
+  #complete(connection: Connection, requests: number, status: number): void {
+    connection.outstanding -= requests;
+    if (connection.outstanding === 0) connection.reading = false;
+    this.#posted -= requests;
+    if (status !== WcStatus.SUCCESS) this.lose(connection, status, 'a request');
+    else for (let i = 0; i < requests; i++) this.#trace?.completed(connection.rank);
   }
 
   /** A queue pair carries nothing after an error, and the window is of no use without it. */
@@ -375,6 +465,7 @@ export class Outstanding {
   /** Nothing is posted any more, and what is posted leads nowhere. */
   stop(): void {
     this.#connections.close();
+    this.#second?.close();
     this.#closed = true;
   }
 

@@ -36,6 +36,7 @@ import type { Registrations } from './registrations.ts';
 import { type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import { lostError } from './request-updates.ts';
 import { type Left, type Scratch, Scratches } from './scratch.ts';
+import { type Confirmation, SECOND_ENTRIES, type SecondConnections } from './second-connections.ts';
 
 /** Flushes that are complete at once before the notifications are looked at, too: peers wait for their receives. */
 const FLUSHES = 16;
@@ -53,6 +54,15 @@ export interface RemoteWord {
   readonly rank: number;
   readonly rkey: number;
   readonly address: number;
+}
+
+/** What goes by a request each: bytes of the origin's, and of the target's side, and how many. */
+interface Pieces {
+  readonly count: number;
+  readonly sources: readonly number[];
+  readonly targets: readonly number[];
+  readonly lengths: readonly number[];
+  readonly longest: number;
 }
 
 export class RequestTransfer {
@@ -73,6 +83,10 @@ export class RequestTransfer {
   readonly #size: number;
   /** Completions wake who waits. */
   readonly #rings: boolean;
+  /** Completions do not say that data are in memory. */
+  readonly #confirms: boolean;
+  /** What reads that confirm it read to. */
+  #sink: Scratch | undefined;
   #flushed = 0;
   readonly #endHandling: (() => void) | undefined;
 
@@ -80,6 +94,7 @@ export class RequestTransfer {
    * @param notifies puts of fence epochs are writes with immediate
    * @param trace where requests are recorded, in a job that is traced
    * @param job what calls that wait for answers by themselves look at; without it they wait for ever
+   * @param seconds there may be second connections
    */
   constructor(
     context: Context,
@@ -89,19 +104,30 @@ export class RequestTransfer {
     notifies: boolean,
     trace?: RequestTrace,
     job = ALONE,
+    seconds = false,
   ) {
     this.#context = context;
     this.#size = size;
     this.#notifies = notifies;
     this.#rings = job.processor !== undefined;
-    this.#sendCq = context.createCq(Math.min(DEPTH * size, context.device.maxCqe));
+    const entries = seconds ? DEPTH + SECOND_ENTRIES : DEPTH;
+    this.#sendCq = context.createCq(Math.min(entries * size, context.device.maxCqe));
     this.arrivals = new Arrivals(context, pd);
     this.#connections = new Connections(context, pd, this.#sendCq, this.arrivals.cq, this.arrivals.srq);
     this.#scratches = new Scratches(context, pd);
-    this.#outstanding = new Outstanding(context, pd, this.#sendCq, this.#connections, origins, trace, job.processor);
+    this.#outstanding = new Outstanding(
+      context,
+      pd,
+      this.#sendCq,
+      this.#connections,
+      origins,
+      trace,
+      job.processor,
+      1 - DEPTH / entries,
+    );
     this.#registrations = this.#outstanding.registrations;
-    const confirms = !context.capabilities.completionImpliesPlacement;
-    this.#flushes = new Flushes(this.#connections, this.#outstanding, this.#tasks, confirms);
+    this.#confirms = !context.capabilities.completionImpliesPlacement;
+    this.#flushes = new Flushes(this.#connections, this.#outstanding, this.#tasks, this.#confirms);
     this.#waits = new AnswerWaits(this.#outstanding, job);
     this.#endHandling = job.processor?.handleEvents(() =>
       this.arrivals.take(this.#connections, this.#loseNotification),
@@ -146,32 +172,40 @@ export class RequestTransfer {
     const notify = fenced && this.#notifies;
     // Also if they wait here for room: what is sent to the rank later comes behind them.
     if (fenced) connection.fenced = true;
-    this.#forEachMessage(from, to, (source, target, bytes) => {
-      const build = (qp: QueuePair, id: number, flags: number): void => {
-        if (origin.length < source + bytes) throw lostError('origin', 'a put', rank);
-        const remote = address + at + target;
-        if (notify) qp.wrRdmaWriteImm(id, flags, rkey, remote, COUNTED);
-        else qp.wrRdmaWrite(id, flags, rkey, remote);
-        if (bytes <= maxInlineData) qp.wrSetInlineData(origin, source, bytes);
-        else this.#setSge(qp, origin, source, bytes);
-      };
-      if (!fenced) this.#flushes.noteUnplaced(connection, rkey, address + at + target);
-      this.#outstanding.post(rank, build, bytes <= maxInlineData ? undefined : origin.buffer, notify, true);
-    });
+    const pieces = this.#piecesOf(from, to);
+    if (pieces.count === 0) return;
+    const { sources, targets, lengths } = pieces;
+    const build = (qp: QueuePair, i: number, id: number, flags: number): void => {
+      if (origin.length < sources[i] + lengths[i]) throw lostError('origin', 'a put', rank);
+      const remote = address + at + targets[i];
+      if (notify) qp.wrRdmaWriteImm(id, flags, rkey, remote, COUNTED);
+      else qp.wrRdmaWrite(id, flags, rkey, remote);
+      if (lengths[i] <= maxInlineData) qp.wrSetInlineData(origin, sources[i], lengths[i]);
+      else this.#setSge(qp, origin, sources[i], lengths[i]);
+    };
+    if (!fenced) this.#flushes.noteUnplaced(connection, rkey, address + at + targets[pieces.count - 1]);
+    this.#outstanding.postList(
+      rank,
+      pieces.count,
+      build,
+      pieces.longest <= maxInlineData ? undefined : origin.buffer,
+      notify,
+      true,
+    );
   }
 
   get(origin: Uint8Array, from: Side, rank: number, at: number, to: Side, region = this.#regions!.of(rank)): void {
     const { rkey, address } = region;
     const connection = this.#connections.to(rank);
-    this.#forEachMessage(from, to, (sink, target, bytes) => {
-      const build = (qp: QueuePair, id: number, flags: number): void => {
-        if (origin.length < sink + bytes) throw lostError('origin', 'a get', rank);
-        connection.reading = true;
-        qp.wrRdmaRead(id, flags, rkey, address + at + target);
-        this.#setSge(qp, origin, sink, bytes);
-      };
-      this.#outstanding.post(rank, build, origin.buffer, false, true);
-    });
+    const { count, sources, targets, lengths } = this.#piecesOf(from, to);
+    if (count === 0) return;
+    const build = (qp: QueuePair, i: number, id: number, flags: number): void => {
+      if (origin.length < sources[i] + lengths[i]) throw lostError('origin', 'a get', rank);
+      connection.reading = true;
+      qp.wrRdmaRead(id, flags, rkey, address + at + targets[i]);
+      this.#setSge(qp, origin, sources[i], lengths[i]);
+    };
+    this.#outstanding.postList(rank, count, build, origin.buffer, false, true);
   }
 
   /**
@@ -235,7 +269,7 @@ export class RequestTransfer {
     return this.#outstanding.collectsFor(rank) && this.#tasks.left(rank) === 0;
   }
 
-  /** Posts what was collected for a rank. Errors: `ERR_BUFFER` (an origin was lost), those of the device. */
+  /** Posts what was collected for a rank. Errors: those of the device. */
   postCollected(rank: number): void {
     this.#outstanding.postCollected(rank);
   }
@@ -336,6 +370,29 @@ export class RequestTransfer {
     return until(left);
   }
 
+  /** Connections for messages that are gathered and scattered, if the window was made with them. */
+  get second(): SecondConnections {
+    return this.#outstanding.second;
+  }
+
+  /** Bytes of one message. */
+  get maxMsgSize(): number {
+    return this.#context.device.maxMsgSize;
+  }
+
+  /** What is read behind messages, to byte `at` of a rank's part among others, before they count as complete. */
+  confirmationAt(rank: number, at: number): Confirmation | undefined {
+    if (!this.#confirms) return undefined;
+    const { rkey, address } = this.#regions!.of(rank);
+    this.#sink ??= this.scratch(8);
+    return { rkey, address: address + at, sink: this.#sink.region };
+  }
+
+  /** Takes completions in, without a word about a connection that is lost. */
+  collect(): void {
+    this.#outstanding.collect();
+  }
+
   /**
    * Begins what takes several requests to `rank`, after all that was begun there before. It yields where it waits for
    * an answer.
@@ -392,7 +449,7 @@ export class RequestTransfer {
         this.poll();
         this.#run(true);
         if (this.#tasks.begun(rank) - this.#tasks.left(rank) < begun) return false;
-        return connection.issued - connection.outstanding - connection.backlog.length >= until;
+        return connection.issued - connection.outstanding - connection.waiting >= until;
       },
       describe: () => `a request to rank ${rank}`,
       abandon: () => this.endHolding(),
@@ -609,10 +666,20 @@ export class RequestTransfer {
   }
 
   /** Stretches that are consecutive on both sides, in pieces that a message can carry. */
-  #forEachMessage(from: Side, to: Side, body: (source: number, target: number, bytes: number) => void): void {
+  #piecesOf(from: Side, to: Side): Pieces {
+    const sources: number[] = [];
+    const targets: number[] = [];
+    const lengths: number[] = [];
+    let longest = 0;
     forEachSegment(from, to, (source, target, bytes) => {
-      this.#inMessages(0, bytes, (offset, length) => body(source + offset, target + offset, length));
+      this.#inMessages(0, bytes, (offset, length) => {
+        sources.push(source + offset);
+        targets.push(target + offset);
+        lengths.push(length);
+        longest = Math.max(longest, length);
+      });
     });
+    return { count: lengths.length, sources, targets, lengths, longest };
   }
 
   #inMessages(start: number, bytes: number, body: (offset: number, length: number) => void): void {

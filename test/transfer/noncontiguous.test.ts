@@ -3,13 +3,19 @@
  * same bytes, that they are complete when they should be, and what becomes of them when a rank is away, dead, or takes
  * its buffer away.
  */
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import type { Places } from '../../src/datatype/copy.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import type { TransferLayout } from '../../src/datatype/layout.ts';
+import { Runs } from '../../src/datatype/runs.ts';
+import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
 import { NONCONTIGUOUS_NAMES, needsTarget } from '../../src/transfer/noncontiguous/kinds.ts';
+import { ReceivedLayouts, SentLayouts } from '../../src/transfer/noncontiguous/layout-cache.ts';
+import { entriesOf, Matching } from '../../src/transfer/noncontiguous/matching.ts';
 import { Assert } from '../../src/window/assert.ts';
 import { Window } from '../../src/window/window.ts';
 
@@ -232,16 +238,20 @@ describe('layouts of several pieces', () => {
     const main = async (world: Communicator): Promise<void> => {
       const win = await Window.allocate(world, Int32Array, 64, { info: { noncontiguous } });
       const layout = { target: { type: Datatype.vector(16, 1, 4, INT) } };
+      const lose = (array: Int32Array<ArrayBuffer>): void =>
+        void structuredClone(array.buffer, { transfer: [array.buffer] });
       await win.lockAll();
       if (world.rank === 1) {
-        const lost = new Int32Array(16);
+        const lost = new Int32Array(16).fill(9);
         const kept = new Int32Array(16);
         win.put(new Int32Array(16).fill(3), 0, 0, layout);
         await win.flush(0);
-        win.get(lost, 0, 0, layout);
+        // A put that was packed by its call needs it no more; where a device has it, it is not told.
+        if (noncontiguous !== 'sgrs') win.get(lost, 0, 0, layout);
+        else win.put(lost, 0, 2, layout);
         win.get(kept, 0, 0, layout);
-        structuredClone(lost.buffer, { transfer: [lost.buffer] });
-        await win.flush(0).catch((error) => expect(error).toMatchObject({ code: 'ERR_BUFFER' }));
+        lose(lost);
+        await expect(win.flush(0)).rejects.toMatchObject({ code: 'ERR_BUFFER' });
         await win.flush(0);
         expect([...new Set(kept)]).toEqual([3]);
         win.put(new Int32Array(16).fill(4), 0, 1, layout);
@@ -253,5 +263,144 @@ describe('layouts of several pieces', () => {
       await win.free();
     };
     await runTasks(2, main, FABRIC);
+  });
+
+  test.each(CASES)('go both ways at once, among all: $noncontiguous, $options', async ({ noncontiguous, options }) => {
+    const ROUNDS = 12;
+    const main = async (world: Communicator): Promise<void> => {
+      const { rank, size } = world;
+      const win = await Window.allocate(world, Int32Array, 200 * size * ROUNDS, { info: { noncontiguous } });
+      const type = Datatype.vector(65, 2, 3, INT);
+      await win.lockAll();
+      const results: Int32Array[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        for (let target = 0; target < size; target++) {
+          const values = Int32Array.from({ length: 130 }, (_, i) => 1_000_000 * rank + 1000 * round + i);
+          win.put(values, target, 200 * (size * round + rank), { target: { type } });
+        }
+      }
+      await win.flushAll();
+      await world.barrier();
+      for (let round = 0; round < ROUNDS; round++) {
+        for (let target = 0; target < size; target++) {
+          const result = new Int32Array(200);
+          results.push(result);
+          win.get(result, target, 200 * (size * round + rank), { origin: { type }, target: { type } });
+          // Between the gets, puts in the other direction of the same connection, which change nothing.
+          const same = Int32Array.from({ length: 130 }, (_, i) => 1_000_000 * rank + 1000 * round + i);
+          win.put(same, target, 200 * (size * round + rank), { target: { type } });
+        }
+      }
+      await win.flushAll();
+      await world.barrier();
+      for (const [n, result] of results.entries()) {
+        const round = Math.floor(n / size);
+        for (let i = 0; i < 130; i++) {
+          const got = result[3 * Math.floor(i / 2) + (i % 2)];
+          if (got !== 1_000_000 * rank + 1000 * round + i) throw new Error(`round ${round}, element ${i}: ${got}`);
+        }
+      }
+      await win.unlockAll();
+      await win.free();
+    };
+    await runTasks(4, main, { ...FABRIC, ...options });
+  });
+
+  test('sgrs goes packed where a device takes one entry only', async () => {
+    const known = loadFabric('infinihost-express');
+    const one = { seed: 1, fabric: { ...known, adapter: { ...known.adapter, maxSge: 1 } } };
+    expect(await runTasks(3, (world) => exchange(world, 'sgrs'), one)).toEqual(
+      await runTasks(3, (world) => exchange(world, 'multi-write'), one),
+    );
+  });
+});
+
+describe('two layouts cut into messages', () => {
+  const places = (lengths: readonly number[], gap: number): Places => {
+    const starts: number[] = [];
+    let at = 0;
+    for (const length of lengths) {
+      starts.push(at);
+      at += length + (length % 3 === 0 ? 0 : gap);
+    }
+    const runs = Runs.list(Float64Array.from(starts), Float64Array.from(lengths));
+    return { bytes: runs.bytes, runs, count: 1, stride: 0 };
+  };
+  const split = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 60 });
+
+  test('have equal messages, and no more pieces than entries', () => {
+    fc.assert(
+      fc.property(
+        split,
+        split,
+        fc.integer({ min: 2, max: 7 }),
+        fc.integer({ min: 5, max: 60 }),
+        (a, b, entries, most) => {
+          const bytes = Math.min(...[a, b].map((it) => it.reduce((sum, n) => sum + n, 0)));
+          const cut = (lengths: readonly number[]): number[] => {
+            const kept: number[] = [];
+            let left = bytes;
+            for (const n of lengths) {
+              if (left > 0) kept.push(Math.min(n, left));
+              left -= n;
+            }
+            return kept;
+          };
+          const sides = [places(cut(a), 5), places(cut(b), 2)];
+          const lengths = new Matching(sides[0], sides[1], entries, most).next(Number.POSITIVE_INFINITY);
+          expect(lengths.reduce((sum, n) => sum + n, 0)).toBe(bytes);
+          expect(Math.max(...lengths)).toBeLessThanOrEqual(most);
+          const full = [false, false];
+          for (const side of sides) {
+            const walk = entriesOf(side, 0);
+            const seen: number[] = [];
+            for (const [i, length] of lengths.entries()) {
+              let pieces = 0;
+              walk(length, (offset, n) => {
+                pieces++;
+                for (let k = 0; k < n; k++) seen.push(offset + k);
+              });
+              expect(pieces).toBeLessThanOrEqual(entries);
+              full[i] ||= pieces === entries || length === most;
+            }
+            const every: number[] = [];
+            entriesOf(side, 0)(bytes, (offset, n) => {
+              for (let k = 0; k < n; k++) every.push(offset + k);
+            });
+            expect(seen).toEqual(every);
+          }
+          // None is shorter than it has to be.
+          for (let i = 0; i < lengths.length - 1; i++) expect(full[i], `message ${i} of ${lengths}`).toBe(true);
+        },
+      ),
+    );
+  });
+
+  test('layouts that were said keep their numbers until others need them', () => {
+    const sent = new SentLayouts();
+    const received = new ReceivedLayouts();
+    const layouts = Array.from({ length: 40 }, (_, i) => places([i + 1, 2, 40 - i], 7));
+    const say = (layout: Places): boolean => {
+      const before = sent.hits;
+      const heard = received.hear(sent.say(layout)!);
+      const [want, got] = [layout, heard].map((it) => {
+        const pieces: number[] = [];
+        entriesOf(it, 0)(it.bytes, (offset, n) => void pieces.push(offset, n));
+        return pieces;
+      });
+      expect(got).toEqual(want);
+      return sent.hits > before;
+    };
+    expect(layouts.slice(0, 32).map(say)).not.toContain(true);
+    expect(layouts.slice(0, 32).map(say)).not.toContain(false);
+    // Each of the others takes the place of the oldest.
+    expect(layouts.slice(32).map(say)).not.toContain(true);
+    expect(layouts.slice(8).map(say)).not.toContain(false);
+    expect(say(layouts[0])).toBe(false);
+    const long = places(
+      Array.from({ length: 400 }, (_, i) => 1 + (i % 2)),
+      3,
+    );
+    expect(sent.say(long)).toBeUndefined();
   });
 });

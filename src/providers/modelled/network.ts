@@ -136,21 +136,23 @@ export class Network {
 
   /**
    * Reserves a message whose first packet has come its way into the receiver.
+   * @param entries that it is scattered to
    * @returns when its last byte is in memory
    */
-  arrive(now: number, to: number, bytes: number): number {
+  arrive(now: number, to: number, bytes: number, entries = 1): number {
     const { adapter, bus } = this.fabric;
     const target = this.nodeOf(to);
     const first = Math.min(bytes, adapter.packet);
     const isShort = this.isShort(bytes);
     const start = this.#receiving.startOf(target, now, isShort);
-    this.#receiving.take(target, start, adapter.receive + bytes * this.#inGap, isShort);
-    const last = start + adapter.receive + first * bus.writeGap + (bytes - first) * this.#tailGap;
+    const receive = adapter.receive + (entries > 1 ? (entries - 1) * adapter.entry : 0);
+    this.#receiving.take(target, start, receive + bytes * this.#inGap, isShort);
+    const last = start + receive + first * bus.writeGap + (bytes - first) * this.#tailGap;
     if (this.#bus === undefined) return last;
     // Reads and writes of memory take the bus in turns, packet by packet: when those before it are through, the rest of
     // this one is there too, unless it has not come yet.
     const onBus = this.#bus.reserve(target, start, bytes * bus.writeGap, isShort);
-    return Math.max(last, onBus + adapter.receive + bytes * bus.writeGap);
+    return Math.max(last, onBus + receive + bytes * bus.writeGap);
   }
 
   /** Reserves an atomic its turn at the adapter of a rank. @returns when it has been carried out */

@@ -86,6 +86,11 @@ export class ReceiveQueue implements FabricEvent, ReceiveSource {
     this.ring();
   }
 
+  /** Scatter entries of the oldest receive; 0 if there is none. */
+  get nextEntries(): number {
+    return this.#head === this.#tail ? 0 : this.#counts[this.#head & (this.#slots - 1)];
+  }
+
   /** Takes the oldest receive; `false` if there is none. */
   take(): boolean {
     if (this.#head === this.#tail) return false;

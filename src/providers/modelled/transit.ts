@@ -107,12 +107,21 @@ export class Transit implements FabricEvent {
     }
   }
 
+  /** Entries of the receive that a message will fill, as far as is known when it arrives. */
+  #scattered(): number {
+    const { opcode, requester } = this;
+    const isMessage = opcode === WrOpcode.SEND || opcode === WrOpcode.SEND_WITH_IMM;
+    return isMessage ? (requester.connection.peer()?.receiveQueue.nextEntries ?? 1) : 1;
+  }
+
   #arrive(): void {
     const { network, simulator } = this.#shared;
     const { connection } = this.requester;
     const { opcode } = this;
     const dest = connection.destMember;
-    let time = connection.goesByMemory(opcode) ? simulator.now : network.arrive(simulator.now, dest, this.#sent());
+    let time = connection.goesByMemory(opcode)
+      ? simulator.now
+      : network.arrive(simulator.now, dest, this.#sent(), this.#scattered());
     time = Math.max(time, connection.lastExecuted);
     if (opcode > WrOpcode.RDMA_READ) time = network.atomic(time, dest);
     connection.lastExecuted = time;

@@ -9,6 +9,7 @@
  */
 import type { Places } from '../../datatype/copy.ts';
 import { Runs } from '../../datatype/runs.ts';
+import { RunWalk } from './run-walk.ts';
 
 const Form = Object.freeze({ DENSE: 0, NEST: 1, BLOCKS: 2, LIST: 3 });
 
@@ -51,8 +52,15 @@ export function decodeLayout(words: Float64Array): Places {
   return { bytes: count * runs.bytes, runs, count, stride };
 }
 
-/** A layout of pieces that are given one by one. */
-export function listWords(starts: readonly number[], lengths: readonly number[]): Float64Array {
+/** A list of the pieces that bytes `skip` … of a layout lie in. */
+export function partOf(layout: Places, skip: number, bytes: number): Float64Array {
+  const starts: number[] = [];
+  const lengths: number[] = [];
+  const walk = new RunWalk(layout, skip);
+  for (let done = 0; done < bytes && walk.next(bytes - done); done += walk.bytes) {
+    starts.push(walk.offset);
+    lengths.push(walk.bytes);
+  }
   return Float64Array.of(Form.LIST, 1, 0, ...starts, ...lengths);
 }
 

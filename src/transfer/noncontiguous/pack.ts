@@ -27,7 +27,7 @@ import type { RemotePart } from '../remote-part.ts';
 import { lostError } from '../request-updates.ts';
 import type { RequestTransfer } from '../requests.ts';
 import { failureIn, failureText } from '../served-messages.ts';
-import { decodeLayout, dense, encodeLayout, layoutWords, listWords } from './layout-words.ts';
+import { decodeLayout, dense, encodeLayout, layoutWords, partOf } from './layout-words.ts';
 import { RunWalk } from './run-walk.ts';
 
 /** Bytes of a message's data: some tens of microseconds of copying, which is what pipelining hides. */
@@ -43,7 +43,24 @@ const HEADER = 8;
 /** `at`, `skip` and `bytes`. */
 const NUMBERS = 24;
 
-interface Packed {
+/** A put or a get under way. */
+export interface Moving {
+  /** Nothing more happens to it. */
+  readonly isDone: boolean;
+  /** Why it could not be carried out. */
+  readonly failure: unknown;
+}
+
+/** Its task. @param look brings answers in */
+export function* steps(moving: Moving, look: () => void): Generator<void, void> {
+  while (!moving.isDone) {
+    yield;
+    if (!moving.isDone) look();
+  }
+  if (moving.failure !== undefined) throw moving.failure;
+}
+
+interface Packed extends Moving {
   readonly puts: boolean;
   readonly origin: Uint8Array;
   readonly from: Side;
@@ -91,19 +108,33 @@ export class PackedTransfers {
 
   /** The arguments are those of `RequestTransfer.put` and `get`. */
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): void {
-    const operation: Packed = { puts, origin, from, rank, at, to, sent: 0, left: 0, failure: undefined };
+    const operation = this.issue(puts, origin, from, rank, at, to);
+    this.#requests.begin(
+      rank,
+      steps(operation, () => this.#channel.poll()),
+    );
+  }
+
+  /** The same for who waits for it. */
+  issue(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): Moving {
+    const operation: Packed = {
+      puts,
+      origin,
+      from,
+      rank,
+      at,
+      to,
+      sent: 0,
+      left: 0,
+      failure: undefined,
+      get isDone() {
+        return this.left === 0 && this.sent === from.bytes;
+      },
+    };
     const lane = this.#lanes.of(rank);
     lane.waiting.push(operation);
     this.#sendMore(rank, lane);
-    this.#requests.begin(rank, this.#answered(operation));
-  }
-
-  *#answered(operation: Packed): Generator<void, void> {
-    while (operation.left > 0 || operation.sent < operation.from.bytes) {
-      yield;
-      if (operation.left > 0 || operation.sent < operation.from.bytes) this.#channel.poll();
-    }
-    if (operation.failure !== undefined) throw operation.failure;
+    return operation;
   }
 
   // ---- the origin ---------------------------------------------------------------------------------------------------
@@ -162,10 +193,8 @@ export class PackedTransfers {
 
   // ---- the target ---------------------------------------------------------------------------------------------------
 
-  /** Takes a message that has come by the channel. */
-  take(source: number, message: Uint8Array): void {
-    // Messages begin at a multiple of 8 of a buffer of their own.
-    const { buffer, byteOffset, length } = message.byteOffset % 8 === 0 ? message : message.slice();
+  /** Takes a message that has come by the channel; it begins at a multiple of 8. */
+  take(source: number, { buffer, byteOffset, length }: Uint8Array): void {
     const [what, words] = new Int32Array(buffer, byteOffset, 2);
     if (what >= What.DONE) {
       this.#takeAnswer(source, what, new Uint8Array(buffer, byteOffset + HEADER, length - HEADER));
@@ -232,16 +261,4 @@ export class PackedTransfers {
 
 function lostOrigin({ puts, rank }: Packed): Error {
   return lostError('origin', puts ? 'a put' : 'a get', rank);
-}
-
-/** A list of the pieces that bytes `skip` … of a layout lie in. */
-function partOf(layout: Places, skip: number, bytes: number): Float64Array {
-  const starts: number[] = [];
-  const lengths: number[] = [];
-  const walk = new RunWalk(layout, skip);
-  for (let done = 0; done < bytes && walk.next(bytes - done); done += walk.bytes) {
-    starts.push(walk.offset);
-    lengths.push(walk.bytes);
-  }
-  return listWords(starts, lengths);
 }

@@ -3,29 +3,47 @@ import type { Side } from '../../datatype/layout.ts';
 import { type NoncontiguousName, noncontiguousNamed, type Way } from './kinds.ts';
 import { piecesIn } from './layout-words.ts';
 import type { PackedTransfers } from './pack.ts';
+import { FIRST_SGRS, type SgrsTransfers } from './sgrs.ts';
 
 /** Calls that do not wait, from one look at messages to the next; a power of two. */
 const TURNS = 16;
 
 export class NoncontiguousTransfers {
-  readonly #wayOf: (bytes: number, pieces: number) => Way;
+  readonly #wayOf: (puts: boolean, bytes: number, pieces: number) => Way;
   readonly #packed: PackedTransfers;
+  readonly #sgrs: SgrsTransfers | undefined;
   readonly #poll: () => void;
   #turns = 0;
 
-  /** @param poll brings messages in */
-  constructor(name: NoncontiguousName, packed: PackedTransfers, poll: () => void) {
+  /**
+   * @param sgrs absent where no layout goes so
+   * @param poll brings messages in
+   */
+  constructor(name: NoncontiguousName, packed: PackedTransfers, sgrs: SgrsTransfers | undefined, poll: () => void) {
     this.#wayOf = noncontiguousNamed(name).wayOf;
     this.#packed = packed;
+    this.#sgrs = sgrs;
     this.#poll = poll;
   }
 
   /** @returns false if it is to move by a request for each piece; nothing was done then */
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): boolean {
     const pieces = Math.max(piecesIn(from), piecesIn(to));
-    if (pieces < 2 || this.#wayOf(from.bytes, pieces) === 'multi-write') return false;
-    this.#packed.move(puts, origin, from, rank, at, to);
+    if (pieces < 2) return false;
+    const way = this.#wayOf(puts, from.bytes, pieces);
+    if (way === 'multi-write') return false;
+    if (way === 'sgrs' && this.#sgrs !== undefined) this.#sgrs.move(puts, origin, from, rank, at, to);
+    else this.#packed.move(puts, origin, from, rank, at, to);
     return true;
+  }
+
+  /** Takes a message of another rank. */
+  take(source: number, message: Uint8Array): void {
+    // Messages begin at a multiple of 8 of a buffer of their own.
+    const aligned = message.byteOffset % 8 === 0 ? message : message.slice();
+    const what = new Int32Array(aligned.buffer, aligned.byteOffset, 1)[0];
+    if (what < FIRST_SGRS) this.#packed.take(source, aligned);
+    else this.#sgrs!.take(source, aligned);
   }
 
   /** Serves others in calls that never wait, now and then. */

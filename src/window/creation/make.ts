@@ -239,7 +239,7 @@ function assemble(
       : undefined;
   const noncontiguous =
     channels.layouts !== undefined && attachments === undefined
-      ? noncontiguousTransfers(comm, hints.noncontiguous, channels.layouts, ownPart, wire!, undo)
+      ? noncontiguousTransfers(comm, hints.noncontiguous, channels.layouts, ownPart, agreed.region, wire!, undo)
       : undefined;
   return {
     ...schemes,

@@ -1,32 +1,40 @@
 /** What moves layouts of several pieces in a window with the hint `noncontiguous`; its target's end serves others. */
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
 import { loadNative } from '../../native.ts';
-import type { NoncontiguousName } from '../../transfer/noncontiguous/kinds.ts';
+import { type NoncontiguousName, needsSecond } from '../../transfer/noncontiguous/kinds.ts';
 import { PackedTransfers } from '../../transfer/noncontiguous/pack.ts';
+import { SgrsTransfers } from '../../transfer/noncontiguous/sgrs.ts';
 import { NoncontiguousTransfers } from '../../transfer/noncontiguous/transfers.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
+import type { MemoryRegion } from '../../verbs/memory.ts';
 import type { Undo } from './undo.ts';
 
 /**
  * @param channel nothing else goes through it
  * @param part this rank's part, or an error if it is gone
+ * @param region the same for the device; a part of no bytes has none, and nobody asks for it
  */
 export function noncontiguousTransfers(
   comm: Communicator,
   name: NoncontiguousName,
   channel: OwnChannel,
   part: () => RemotePart,
+  region: MemoryRegion | undefined,
   requests: RequestTransfer,
   undo: Undo,
 ): NoncontiguousTransfers {
   const { messenger, progress } = comm.job;
   const packed = new PackedTransfers(channel, requests, part, loadNative());
-  undo.add(channel.listen((source, message) => packed.take(source, message)));
+  const sgrs = needsSecond(name)
+    ? new SgrsTransfers(channel, requests, packed, region ?? { lkey: 0, address: 0 })
+    : undefined;
+  const transfers = new NoncontiguousTransfers(name, packed, sgrs, () => messenger.poll());
+  undo.add(channel.listen((source, message) => transfers.take(source, message)));
   const look = (): number => {
     messenger.poll();
     return Number.POSITIVE_INFINITY;
   };
   undo.add(progress.serve(look, true));
-  return new NoncontiguousTransfers(name, packed, () => messenger.poll());
+  return transfers;
 }

@@ -5,6 +5,7 @@ import { RankFailedError } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
 import { fenceNamed } from '../../sync/fence/kinds.ts';
 import type { ConnectionRegistry, Connections } from '../../transfer/connections.ts';
+import { needsSecond } from '../../transfer/noncontiguous/kinds.ts';
 import { type Regions, regionsBy } from '../../transfer/regions.ts';
 import { RemoteStripes } from '../../transfer/remote-stripes.ts';
 import { RequestUpdates } from '../../transfer/request-updates.ts';
@@ -55,6 +56,7 @@ export function* makeWire(
       notifies,
       requestTrace(comm, trace),
       patience,
+      needsSecond(hints.noncontiguous),
     );
     undo.add(() => wire.close());
     return wire;

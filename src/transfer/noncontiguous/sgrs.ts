@@ -1,0 +1,366 @@
+/**
+ * Send gather, receive scatter (dissertation §8.1.1, for one-sided calls §8.3.2): bytes go from the pieces of one side
+ * to the pieces of the other without a copy, as messages that the sender's device gathers and the receiver's scatters.
+ *
+ *   PUT id, layout, lengths   ->   READY id   ->   messages          the target has posted receives
+ *   GET id, layout, lengths   ->   messages                          the origin has posted receives before
+ *   CONNECT                   ->   CONNECTED                         the second connection (second-connections.ts)
+ *
+ * The dissertation's receiver knows one layout, and decides how both are cut; here the origin knows both, so it
+ * decides, and what it asks for says how (matching.ts). A put or get is cut into groups of at most `GROUP` messages, of
+ * which `UNDER_WAY` may be on their way to a rank.
+ *
+ * Messages of the second connection fill receives in the order in which both were posted, so each rank keeps the two in
+ * step: it posts receives, and at once gives the message (READY, GET) that makes the other side send; the other side
+ * sends in the order in which those messages have come. Whoever has said that it will send does so: if the origin's
+ * buffer is gone by then, it sends empty messages, which fill the receives with nothing.
+ *
+ * The target's receives are filled when the origin knows that its messages have arrived, so nothing is told. If
+ * completions do not mean that data are in memory, a byte is read behind them, on the same connection.
+ *
+ * One registration covers all of a buffer, gaps and all ("optimistic group registration"). If the device has no room
+ * for it, or either side cannot make the connection, or a list has one entry only, or a get's origin is none that the
+ * provider receives into, the bytes go packed.
+ *
+ * Each put or get is a task of the window's requests (request-tasks.ts), as in pack.ts.
+ */
+import type { OwnChannel } from '../../comm/communicator.ts';
+import type { Side } from '../../datatype/layout.ts';
+import { Fifo } from '../../fifo.ts';
+import { byteLengthOf } from '../../intrinsics.ts';
+import { ByRank } from '../by-rank.ts';
+import { lostError } from '../request-updates.ts';
+import type { RequestTransfer } from '../requests.ts';
+import type { Entries, Place, SecondConnection } from '../second-connections.ts';
+import { ReceivedLayouts, SentLayouts } from './layout-cache.ts';
+import { partOf } from './layout-words.ts';
+import { entriesOf, Matching } from './matching.ts';
+import { type Moving, type PackedTransfers, steps } from './pack.ts';
+
+/** Messages that are asked for at once, and how often more are before the first are through. */
+const GROUP = 8;
+const UNDER_WAY = 4;
+
+/** From here on, messages are of this scheme. */
+export const FIRST_SGRS = 16;
+const What = Object.freeze({ CONNECT: 16, CONNECTED: 17, PUT: 18, GET: 19, READY: 20 });
+/** What it is, which group, which layout, words of the layout: 32 bits each. */
+const HEADER = 16;
+/** `at`, `skip`, and how many lengths. */
+const NUMBERS = 24;
+
+class Transfer implements Moving {
+  readonly puts: boolean;
+  readonly origin: Uint8Array;
+  readonly from: Side;
+  readonly rank: number;
+  readonly at: number;
+  readonly to: Side;
+  matching: Matching | undefined;
+  /** The origin's pieces, in the order in which they are sent or received. */
+  readonly entries: Entries;
+  /** Bytes that were asked for, and groups of which not all is done. */
+  asked = 0;
+  left = 0;
+  /** It goes packed. */
+  instead: Moving | undefined;
+  #failure: unknown;
+
+  constructor(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side) {
+    this.puts = puts;
+    this.origin = origin;
+    this.from = from;
+    this.rank = rank;
+    this.at = at;
+    this.to = to;
+    this.entries = entriesOf(from, 0);
+  }
+
+  get isDone(): boolean {
+    return this.instead?.isDone ?? (this.left === 0 && this.asked === this.from.bytes);
+  }
+
+  get failure(): unknown {
+    return this.#failure ?? this.instead?.failure;
+  }
+
+  /** Whether the origin's bytes are where they were when it began. */
+  get isThere(): boolean {
+    return this.#failure === undefined && byteLengthOf(this.origin) >= this.from.high;
+  }
+
+  /** Nothing more of it is asked for. */
+  giveUp(error: unknown): void {
+    this.#failure ??= error;
+    this.asked = this.from.bytes;
+  }
+
+  lost(): Error {
+    return lostError('origin', this.puts ? 'a put' : 'a get', this.rank);
+  }
+}
+
+interface Group {
+  readonly transfer: Transfer;
+  readonly lengths: readonly number[];
+}
+
+/** Something that the other side waits for, in its turn. @returns false if there is no room yet */
+type Turn = () => boolean;
+
+/** What this rank has to do with another. */
+class Lane {
+  connection: SecondConnection | undefined;
+  /** Whether the other side was asked to connect, or has been connected, or cannot be. */
+  state: 'none' | 'asked' | 'open' | 'refused' = 'none';
+  /** Transfers of which not everything was asked for. */
+  readonly waiting = new Fifo<Transfer>();
+  /** Groups of puts that the target is not ready for yet, by number. */
+  readonly groups = new Map<number, Group>();
+  underWay = 0;
+  /** `advance` is at work on it, and has to look once more. */
+  busy = false;
+  again = false;
+  id = 0;
+  /** Receives that the other side wants posted, and messages that it wants sent, each in order. */
+  readonly receives = new Fifo<Turn>();
+  readonly sends = new Fifo<Turn>();
+  readonly sent = new SentLayouts();
+  readonly received = new ReceivedLayouts();
+}
+
+export class SgrsTransfers {
+  readonly #channel: OwnChannel;
+  readonly #requests: RequestTransfer;
+  readonly #packed: PackedTransfers;
+  readonly #part: Place;
+  readonly #lanes = new ByRank(() => new Lane());
+
+  /** @param part this rank's part as requests name it */
+  constructor(channel: OwnChannel, requests: RequestTransfer, packed: PackedTransfers, part: Place) {
+    this.#channel = channel;
+    this.#requests = requests;
+    this.#packed = packed;
+    this.#part = part;
+  }
+
+  /** The arguments are those of `RequestTransfer.put` and `get`. */
+  move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): void {
+    const transfer = new Transfer(puts, origin, from, rank, at, to);
+    const lane = this.#lanes.of(rank);
+    lane.waiting.push(transfer);
+    this.#advance(rank, lane);
+    this.#requests.begin(
+      rank,
+      steps(transfer, () => {
+        this.#channel.poll();
+        this.#advance(rank, lane);
+      }),
+    );
+  }
+
+  /** Does what can be done. Never throws: the transfer's task does. */
+  #advance(rank: number, lane: Lane): void {
+    lane.again = true;
+    // What it does may complete something, or bring a message in.
+    if (lane.busy) return;
+    lane.busy = true;
+    while (lane.again) {
+      lane.again = false;
+      this.#takeTurns(rank, lane);
+    }
+    lane.busy = false;
+  }
+
+  #takeTurns(rank: number, lane: Lane): void {
+    if (lane.state === 'none' && lane.waiting.length > 0) this.#connect(rank, lane);
+    if (lane.state === 'refused') while (lane.waiting.length > 0) this.#pack(lane.waiting.shift()!);
+    if (lane.state !== 'open') return;
+    takeTurns(lane.receives);
+    while (lane.waiting.length > 0 && lane.underWay < UNDER_WAY && this.#ask(rank, lane, lane.waiting.first!));
+    takeTurns(lane.sends);
+  }
+
+  // ---- the connection -----------------------------------------------------------------------------------------------
+
+  #connect(rank: number, lane: Lane): void {
+    this.#make(rank, lane);
+    if (lane.connection === undefined) return;
+    lane.state = 'asked';
+    this.#tellNumber(rank, What.CONNECT, lane.connection);
+  }
+
+  #make(rank: number, lane: Lane): void {
+    const { second } = this.#requests;
+    try {
+      if (second.entries > 1) lane.connection ??= second.make(rank);
+    } catch {
+      // The device has no room; there is another way.
+    }
+    if (lane.connection === undefined) lane.state = 'refused';
+  }
+
+  #tellNumber(rank: number, what: number, connection: SecondConnection | undefined): void {
+    const message = new Int32Array([what, connection?.queuePair.number ?? -1, this.#requests.second.entries, 0]);
+    this.#channel.give(rank, new Uint8Array(message.buffer));
+  }
+
+  /** The other end has said its number. */
+  #takeNumber(lane: Lane, qpNumber: number, entries: number): void {
+    const { second } = this.#requests;
+    if (lane.state === 'refused' || lane.state === 'open') return;
+    if (qpNumber < 0) lane.state = 'refused';
+    else {
+      lane.connection!.entries = Math.min(entries, second.entries);
+      second.connect(lane.connection!, qpNumber);
+      lane.state = 'open';
+    }
+  }
+
+  // ---- the origin ---------------------------------------------------------------------------------------------------
+
+  #pack(transfer: Transfer): void {
+    const { puts, origin, from, rank, at, to } = transfer;
+    transfer.instead = this.#packed.issue(puts, origin, from, rank, at, to);
+  }
+
+  /** Asks for the next group of a transfer, the first of its lane. @returns false if that has to wait */
+  #ask(rank: number, lane: Lane, transfer: Transfer): boolean {
+    const { second } = this.#requests;
+    const connection = lane.connection!;
+    const { puts, origin, from, to } = transfer;
+    if (!puts && !second.mayReceive(connection, GROUP)) return false;
+    try {
+      if (!transfer.isThere) throw transfer.lost();
+      if (!second.hold(origin.buffer)) return false;
+    } catch (error) {
+      lane.waiting.shift();
+      if (transfer.asked === 0 && transfer.isThere) this.#pack(transfer);
+      else transfer.giveUp(error);
+      return true;
+    }
+    if (!puts && !second.mayReceiveInto(origin.buffer)) {
+      second.release();
+      lane.waiting.shift();
+      this.#pack(transfer);
+      return true;
+    }
+    transfer.matching ??= new Matching(from, to, connection.entries, this.#requests.maxMsgSize);
+    const lengths = transfer.matching.next(GROUP);
+    const bytes = lengths.reduce((sum, length) => sum + length, 0);
+    const skip = transfer.asked;
+    transfer.asked += bytes;
+    transfer.left++;
+    lane.underWay++;
+    if (transfer.asked === from.bytes) lane.waiting.shift();
+    const group = { transfer, lengths };
+    const id = lane.id++ & 0x7fffffff;
+    if (puts) lane.groups.set(id, group);
+    else second.receive(connection, second.placeOf(origin), transfer.entries, lengths, () => this.#end(lane, group));
+    this.#channel.give(rank, this.#message(lane, transfer, id, lengths, skip, bytes));
+    return true;
+  }
+
+  #message(
+    lane: Lane,
+    { puts, at, to }: Transfer,
+    id: number,
+    lengths: readonly number[],
+    skip: number,
+    bytes: number,
+  ): Uint8Array {
+    const said = lane.sent.say(to);
+    const words = said?.words ?? partOf(to, skip, bytes);
+    const message = new Uint8Array(HEADER + NUMBERS + 8 * (lengths.length + words.length));
+    const what = puts ? What.PUT : What.GET;
+    new Int32Array(message.buffer, 0, 4).set([what, id, said?.number ?? -1, words.length]);
+    const numbers = new Float64Array(message.buffer, HEADER);
+    numbers.set([at, said === undefined ? 0 : skip, lengths.length]);
+    numbers.set(lengths, 3);
+    numbers.set(words, 3 + lengths.length);
+    return message;
+  }
+
+  /** The target has posted receives for a group. */
+  #takeReady(rank: number, lane: Lane, id: number): void {
+    const group = lane.groups.get(id)!;
+    lane.groups.delete(id);
+    const { transfer, lengths } = group;
+    lane.sends.push(() => {
+      const { second } = this.#requests;
+      if (!second.maySend(lane.connection!, lengths.length)) return false;
+      if (!transfer.isThere) transfer.giveUp(transfer.lost());
+      const place = transfer.isThere ? second.placeOf(transfer.origin) : undefined;
+      const confirmation = this.#requests.confirmationAt(rank, transfer.at + transfer.to.low);
+      second.send(lane.connection!, place, transfer.entries, lengths, confirmation, () => this.#end(lane, group));
+      return true;
+    });
+  }
+
+  /** All messages of a group have arrived. */
+  #end(lane: Lane, { transfer }: Group): void {
+    lane.underWay--;
+    transfer.left--;
+    this.#requests.second.release();
+    this.#advance(transfer.rank, lane);
+  }
+
+  // ---- the target ---------------------------------------------------------------------------------------------------
+
+  /** What the other side wants this one's part to do: to take a put's messages, or to send a get's. */
+  #takeWish(
+    rank: number,
+    lane: Lane,
+    what: number,
+    id: number,
+    number: number,
+    words: number,
+    rest: Float64Array,
+  ): void {
+    const [at, skip, count] = rest;
+    const lengths = [...rest.subarray(3, 3 + count)];
+    const layout = lane.received.hear({ number, words: rest.slice(3 + count, 3 + count + words) });
+    const entries = entriesOf(layout, skip);
+    const place = { lkey: this.#part.lkey, address: this.#part.address + at };
+    const connection = lane.connection!;
+    const { second } = this.#requests;
+    const advance = (): void => this.#advance(rank, lane);
+    if (what === What.GET) {
+      lane.sends.push(() => {
+        if (!second.maySend(connection, lengths.length)) return false;
+        second.send(connection, place, entries, lengths, undefined, advance);
+        return true;
+      });
+      return;
+    }
+    lane.receives.push(() => {
+      if (!second.mayReceive(connection, lengths.length)) return false;
+      second.receive(connection, place, entries, lengths, advance);
+      this.#channel.give(rank, new Uint8Array(new Int32Array([What.READY, id, 0, 0]).buffer));
+      return true;
+    });
+  }
+
+  /** Takes a message that has come by the channel; it begins at a multiple of 8. */
+  take(rank: number, { buffer, byteOffset, length }: Uint8Array): void {
+    const [what, id, number, words] = new Int32Array(buffer, byteOffset, 4);
+    const lane = this.#lanes.of(rank);
+    if (what === What.CONNECT) {
+      this.#make(rank, lane);
+      this.#tellNumber(rank, What.CONNECTED, lane.connection);
+    }
+    if (what <= What.CONNECTED) this.#takeNumber(lane, id, number);
+    else if (what === What.READY) this.#takeReady(rank, lane, id);
+    else {
+      const rest = new Float64Array(buffer, byteOffset + HEADER, (length - HEADER) / 8);
+      this.#takeWish(rank, lane, what, id, number, words, rest);
+    }
+    // Receives that have been filled make room.
+    this.#requests.collect();
+    this.#advance(rank, lane);
+  }
+}
+
+function takeTurns(turns: Fifo<Turn>): void {
+  while (turns.first?.()) turns.shift();
+}
