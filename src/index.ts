@@ -17,6 +17,7 @@ export { Op, type OpKind } from './datatype/op.ts';
 export { type ErrorCode, RankFailedError, RmaError } from './errors.ts';
 export type { FenceStatistics } from './sync/fence/scheme.ts';
 export { Lock, type LockStatistics } from './sync/lock/scheme.ts';
+export type { Aggregate, AggregateOptions } from './window/aggregate.ts';
 export { Assert } from './window/assert.ts';
 export type { Flavor, WindowOptions } from './window/creation/parts.ts';
 export type { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './window/epoch-objects.ts';

@@ -9,6 +9,7 @@
 import { Assert, type Communicator, Lock, Op, Window, type WindowInfo } from 'onesided';
 import { median } from '../statistics.ts';
 import type { Fence } from './figure.ts';
+import { handled, heldBack } from './handles.ts';
 import { many, single, updates } from './updates.ts';
 
 /** Of a fence: none, each that leaves something out, both. */
@@ -298,4 +299,17 @@ export function mean(times: readonly (number | null)[]): number {
 }
 
 /** By name, for processes. */
-export const PROGRAMS = { epoch, locked, pairs, sharing, fences, flooded, counted, updates, many, single };
+export const PROGRAMS = {
+  epoch,
+  locked,
+  pairs,
+  sharing,
+  fences,
+  flooded,
+  counted,
+  updates,
+  many,
+  single,
+  handled,
+  heldBack,
+};

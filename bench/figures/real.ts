@@ -16,6 +16,7 @@ import { hintArguments } from '../patterns/hints.ts';
 import { ROOT, run } from '../programs.ts';
 import { UPDATE_WAYS } from './chapter-7.ts';
 import { show as digits, FENCES, type Fence, forEach, POLICIES } from './figure.ts';
+import { HANDLES, type Handle } from './handles.ts';
 import { ASSERTIONS, mean, type PROGRAMS, sum, together } from './programs.ts';
 
 type Programs = typeof PROGRAMS;
@@ -349,6 +350,35 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       why: 'here an update of the adapter is one instruction of the origin, and nothing is saved by sending many at once',
     };
   },
+  'D9.1': async () => {
+    const held = await forEach([64, 4], async (limit) => {
+      const found = await onRanks(2, 'heldBack', { operations: 10, limit }, BY_REQUESTS);
+      return found[1];
+    });
+    const right = await forEach(OPERATIONS, (operation) => handles(operation, 8, BY_REQUESTS));
+    const all = right.every((found) => Object.values(found).every((one) => one.right));
+    return {
+      measured: `2 processes, by requests: of 10 puts with a limit of 64 and 4, ${held.map(({ before }) => before).join(' and ')} are there before the wait, ${held.map(({ after }) => after).join(' and ')} after it; 64 operations of 8 bytes, µs: ${OPERATIONS.map((operation, i) => `${operation} ${told(right[i], ({ took }) => show(took))}`).join('; ')}; ${all ? 'all data are right' : 'some data are wrong'}`,
+      expected:
+        'none, and at least the 8 of full lists, before the wait (the others may leave when this rank looks for completions); all after it; all data right',
+      holds: all && held[0].before === 0 && held[1].before >= 8 && held.every(({ after }) => after === 10),
+    };
+  },
+  'D9.2': async () => {
+    const sizes = [8, 4096];
+    const ways = [{}, BY_REQUESTS];
+    const found = await forEach(ways, (env) => forEach(sizes, (bytes) => handles('get', bytes, env)));
+    const added = found.flat().map(({ implicit, explicit, aggregate }) => {
+      const slower = Math.max(explicit.took, aggregate.took);
+      return 100 * (slower / implicit.took - 1);
+    });
+    return {
+      measured: `2 processes, 64 gets of ${sizes.join(' and ')} bytes, µs: in shared memory ${found[0].map((one) => told(one, ({ took }) => show(took))).join('; ')}; by requests ${found[1].map((one) => told(one, ({ took }) => show(took))).join('; ')}; the slower handle adds ${added.map((value) => value.toFixed(0)).join(', ')} %`,
+      expected: 'no handle adds more than 5 %',
+      holds: added.every((value) => value <= 5),
+      why: 'here a get is carried out by its call in some nanoseconds, of which a call or an object more is a large part; no adapter has a doorbell or a completion to save',
+    };
+  },
   'D6.9': async () => {
     const times = await by(FENCES, (fence) =>
       forEach(ASSERTIONS, async (assert) =>
@@ -375,6 +405,22 @@ function byWay<W extends WayName>(ways: readonly W[]): Promise<By<W, EpochsResul
   return by(ways, async (way) => {
     const [result] = await onRanks(2, 'updates', { way, words: 2 ** 14, ahead: 1024, ...UPDATE_WAYS[way] });
     return result;
+  });
+}
+
+/** As if nothing could be mapped: windows take the paths that they take on a device. */
+const BY_REQUESTS = { ONESIDED_DEBUG: 'requests' };
+
+/** 64 operations, waited for by each kind of handle. */
+function handles(
+  operation: 'put' | 'get',
+  bytes: number,
+  env: Record<string, string>,
+): Promise<By<Handle, Result<'handled'>>> {
+  return by(HANDLES, async (handle) => {
+    const options = { handle, operation, bytes, operations: 64, samples: SAMPLES, compute: 0 };
+    const found = await onRanks(2, 'handled', options, env);
+    return { ...found[0], right: found.every(({ right }) => right) };
   });
 }
 

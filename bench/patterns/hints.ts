@@ -12,11 +12,11 @@ const OF_LOCKS = {
 } as const;
 
 /** The hints that a program can say that it takes. */
-export type HintName = 'lock' | 'fence' | 'update';
+export type HintName = 'lock' | 'fence' | 'update' | 'noncontiguous';
 
 /**
  * For `parseArgs`: `--lock SCHEME [--lock-mode cpu|network] [--lock-migration POLICY] [--lock-defer]`,
- * `--fence SCHEME`, `--update SCHEME`.
+ * `--fence SCHEME`, `--update SCHEME`, `--noncontiguous SCHEME`.
  */
 export function hintOptions(
   hints: readonly HintName[],
@@ -29,7 +29,9 @@ export function hintOptions(
 
 /** @param given what `parseArgs` has found */
 export function readHints(given: Readonly<Record<string, string | boolean | undefined>>): WindowInfo {
-  const names = ['lock', 'fence', 'update', ...Object.keys(OF_LOCKS)].filter((name) => given[name] !== undefined);
+  const names = ['lock', 'fence', 'update', 'noncontiguous', ...Object.keys(OF_LOCKS)].filter(
+    (name) => given[name] !== undefined,
+  );
   return Object.fromEntries(names.map((name) => [name.replace('-', '_'), given[name]]));
 }
 

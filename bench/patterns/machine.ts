@@ -13,6 +13,8 @@ export interface Machine {
   now(): number;
   /** A fixed amount of work, which takes so many microseconds if nothing else wants the processor. */
   compute(microseconds: number): void | Promise<void>;
+  /** The time of work that the program has just done by itself, which takes none where time is virtual. */
+  charge(microseconds: number): void | Promise<void>;
 }
 
 /** Iterations of the loop that are timed at once when its speed is found out, and how often. */
@@ -37,6 +39,7 @@ export function realMachine(form: Form): Machine {
   return {
     form,
     now: () => 1e3 * performance.now(),
+    charge: () => {},
     compute:
       form === 'sync'
         ? loop
@@ -49,7 +52,8 @@ export function realMachine(form: Form): Machine {
 
 /** A fabric on which the ranks are tasks: time is virtual. */
 export function modelledMachine(world: Communicator): Machine {
-  return { form: 'promise', now: () => world.now(), compute: (microseconds) => world.compute(microseconds) };
+  const compute = (microseconds: number): Promise<void> => world.compute(microseconds);
+  return { form: 'promise', now: () => world.now(), compute, charge: compute };
 }
 
 /** Kept, so that the loop is not left out. */

@@ -31,8 +31,9 @@ export class Answers {
     }
   }
 
-  get hasRoom(): boolean {
-    return this.#free.length > 0;
+  /** Slots that are free. */
+  get room(): number {
+    return this.#free.length;
   }
 
   /** A slot for a request that is about to be posted: there is room for one. */

@@ -30,6 +30,10 @@ export interface BacklogEntry {
   readonly origin: ArrayBufferLike | undefined;
   /** They raise completions at the target, which the next fence counts. */
   readonly counted: boolean;
+  /** Nobody asks for completions of their own: that of a later request of the connection says it of them. */
+  readonly quiet: boolean;
+  /** They wait to be posted with others (`Outstanding.collectFor`), not for room. */
+  readonly collected: boolean;
 }
 
 /** What is under way to one rank. */
@@ -46,6 +50,8 @@ export class Connection {
   /** Those that wait for room, how many, and oldest first. */
   waiting = 0;
   readonly backlog = new Fifo<BacklogEntry>();
+  /** Entries of the backlog that wait to be posted together. */
+  collected = 0;
   /** Notified puts since the last fence. */
   sent = 0;
   /** Whether the rank was put to since the last fence. */

@@ -6,11 +6,18 @@
  * A request with a result (an atomic, a read or write that the library itself waits for) has a slot (answers.ts), whose
  * number is its identity; that of any other is the target's rank. Messages of second connections complete here too
  * (second-connections.ts), and have entries of the queue of their own.
+ *
+ * Requests can be collected for a rank (`collectFor`, of aggregate handles): they wait in its connection's backlog, as
+ * if there were no room, and so are issued for whatever waits for operations. They leave in lists, together: one
+ * doorbell for up to `LIST` of them, of which only the last asks for a completion (dissertation §9.2). They leave when
+ * they are told to (`postCollected`), when anything else is to be posted to the rank, which comes behind them, and when
+ * this rank looks for completions (`postWaiting`), so that no wait of it depends on what it has not posted.
  */
 import type { ProcessorTime } from '../comm/job.ts';
 import { lostConnection } from '../comm/lost-connection.ts';
 import type { Origins } from '../comm/origins.ts';
 import type { LostConnectionError } from '../errors.ts';
+import { bytesIn } from '../intrinsics.ts';
 import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 import type { ProtectionDomain } from '../verbs/memory.ts';
@@ -68,6 +75,10 @@ export class Outstanding {
   /** And all other requests. */
   readonly #capacity: number;
   #second: SecondConnections | undefined;
+  /** Why the first one of those that were collected, and could not be posted, could not. */
+  #failure: { readonly error: unknown } | undefined;
+  /** The rank for which requests are collected now; −1: none. */
+  #collecting = -1;
 
   /** @param reserve how much of the completion queue is for second connections: from 0 to 1 */
   constructor(
@@ -122,7 +133,26 @@ export class Outstanding {
 
   /** Whether a request can be posted on the connection now, behind no other. */
   mayPost(connection: Connection): boolean {
-    return this.#lost === undefined && connection.backlog.length === 0 && this.#hasRoom(connection);
+    const waits = connection.backlog.length > 0 || connection.rank === this.#collecting;
+    return this.#lost === undefined && !waits && this.#hasRoom(connection);
+  }
+
+  /** Collects what is posted to a rank until `postCollected`; with −1, no longer: what was collected waits on. */
+  collectFor(rank: number): void {
+    this.#collecting = rank;
+  }
+
+  /** Whether what is posted to a rank now is collected. */
+  collectsFor(rank: number): boolean {
+    return rank === this.#collecting;
+  }
+
+  /** Posts what was collected for a rank, as far as there is room; the rest follows when there is. */
+  postCollected(rank: number): void {
+    const connection = this.#connections.to(rank);
+    if (connection.collected === 0 || this.#closed) return;
+    this.collect();
+    this.#postBacklog(connection);
   }
 
   /** A request has been posted, not by `post`. */
@@ -137,13 +167,15 @@ export class Outstanding {
     this.#trace?.posted(connection.rank);
   }
 
-  #hasRoom({ outstanding }: Connection): boolean {
+  /** @param asking requests with a result that are about to be posted, at most */
+  #hasRoom({ outstanding }: Connection, asking = 0): boolean {
     return (
-      outstanding < DEPTH &&
-      this.#posted < this.#capacity &&
-      this.#answers?.hasRoom !== false &&
-      !this.registrations.draining
+      outstanding < DEPTH && this.#posted < this.#capacity && this.#hasSlots(asking) && !this.registrations.draining
     );
+  }
+
+  #hasSlots(taken: number): boolean {
+    return this.#answers === undefined || this.#answers.room > taken;
   }
 
   /**
@@ -158,15 +190,26 @@ export class Outstanding {
   /**
    * Posts `count` requests in lists, each with one doorbell, as there is room for them. Of a list, only the last
    * request raises a completion here, which says it of all.
+   * @param quiet as of `BacklogEntry`
    */
-  postList(rank: number, count: number, build: BuildListed, origin?: ArrayBufferLike, counted = false): void {
+  postList(
+    rank: number,
+    count: number,
+    build: BuildListed,
+    origin?: ArrayBufferLike,
+    counted = false,
+    quiet = false,
+  ): void {
     if (this.#closed) return;
     const connection = this.#connections.to(rank);
-    if (!this.#hasRoom(connection)) this.collect();
     const { backlog } = connection;
-    const now = backlog.length === 0 && this.#hasRoom(connection) && this.registrations.register(origin);
+    const collected = rank === this.#collecting;
+    if (collected) connection.collected++;
+    else if (connection.collected > 0) this.postCollected(rank);
+    else if (!this.#hasRoom(connection)) this.collect();
+    const now = !collected && backlog.length === 0 && this.#hasRoom(connection) && this.registrations.register(origin);
     connection.issued += count;
-    const entry = { build, count, posted: 0, origin, counted };
+    const entry = { build, count, posted: 0, origin, counted, quiet, collected };
     if (now)
       do this.#send(connection, entry);
       while (entry.posted < count && this.#hasRoom(connection));
@@ -182,10 +225,12 @@ export class Outstanding {
    * @param again as of `RequestTransfer.compareSwap`
    */
   ask(rank: number, answer: Answer, build: Build, again = false): void {
+    // A list that cannot be posted is built again, one by one.
+    let slot = -1;
     this.post(rank, (qp) => {
       this.#connections.to(rank).reading = true;
       this.#answers ??= new Answers(this.#context, this.#pd);
-      const slot = this.#answers.slotFor(answer);
+      if (slot < 0) slot = this.#answers.slotFor(answer);
       if (again) this.#processor?.asks();
       build(qp, FIRST_SLOT + slot, this.#answers, slot);
     });
@@ -214,7 +259,7 @@ export class Outstanding {
     const qp = this.#connections.queuePairTo(rank);
     qp.wrStart();
     try {
-      for (let i = 1; i < n; i++) build(qp, posted + i - 1, rank, 0);
+      for (let i = 1; i < n; i++) build(qp, posted + i - 1, FIRST_LIST + rank, 0);
       build(qp, posted + n - 1, n === 1 ? rank : FIRST_LIST + n * LIST_STEP + rank, SendFlag.SIGNALED);
       qp.wrComplete();
     } catch (error) {
@@ -232,7 +277,8 @@ export class Outstanding {
   postWaiting(): void {
     if (this.registrations.draining && this.#isSilent) this.registrations.drained();
     if (this.#waiting === 0) return;
-    for (const connection of this.#connections.all) if (!this.#postBacklog(connection)) return;
+    for (const connection of this.#connections.all) if (!this.#postBacklog(connection)) break;
+    this.#refuseFailed();
   }
 
   /** @returns false if nothing more can be posted to any rank now */
@@ -240,6 +286,10 @@ export class Outstanding {
     const { backlog } = connection;
     while (backlog.length > 0 && this.#hasRoom(connection)) {
       const entry = backlog.first!;
+      if (entry.collected) {
+        if (!this.#postTogether(connection)) return false;
+        continue;
+      }
       const left = entry.count - entry.posted;
       try {
         if (!this.registrations.register(entry.origin)) return false;
@@ -272,10 +322,103 @@ export class Outstanding {
     this.#waiting -= requests;
   }
 
-  /** Takes in what has completed. Errors: `ERR_VERBS` (a connection is lost). */
+  /**
+   * Posts requests that were collected, with one doorbell: as many as there is room for, and up to `LIST`. One that
+   * cannot be posted does not keep the others from it; why, the next look for completions says.
+   * @returns false if nothing more can be posted to any rank now
+   */
+  #postTogether(connection: Connection): boolean {
+    const { backlog } = connection;
+    // Before anything is taken: the other end may be gone.
+    const qp = this.#connections.queuePairTo(connection.rank);
+    const parts: BacklogEntry[] = [];
+    let total = 0;
+    // Counted as posted at once: otherwise a registration could take the place of one that this list needs.
+    while (backlog.first?.collected === true && total < LIST && this.#hasRoom(connection, total)) {
+      const entry = backlog.first;
+      const { count, posted, origin } = entry;
+      try {
+        // What the program has taken away since is found when the request is built.
+        if (!isGone(origin) && !this.registrations.register(origin)) break;
+      } catch (error) {
+        this.#failure ??= { error };
+        connection.issued -= count - posted;
+        connection.collected--;
+        this.#drop(connection, count - posted);
+        continue;
+      }
+      const room = Math.min(LIST - total, DEPTH - connection.outstanding, this.#capacity - this.#posted);
+      const n = Math.min(count - posted, room);
+      parts.push({ ...entry, count: posted + n });
+      entry.posted += n;
+      total += n;
+      for (let i = 0; i < n; i++) this.#count(connection);
+      if (entry.posted < count) this.#noteSent(connection, n);
+      else {
+        connection.collected--;
+        this.#drop(connection, n);
+      }
+    }
+    this.#sendTogether(connection, qp, parts);
+    return !this.registrations.draining;
+  }
+
+  /** @param parts requests that count as posted: of each entry those from `posted` to `count` */
+  #sendTogether(connection: Connection, qp: QueuePair, parts: readonly BacklogEntry[]): void {
+    // They would complete as flushed.
+    if (this.#lost !== undefined || parts.length === 0) return;
+    const { rank } = connection;
+    const quiet = parts.filter((part) => part.quiet);
+    const last = quiet.at(-1);
+    const requests = quiet.reduce((sum, { count, posted }) => sum + count - posted, 0);
+    qp.wrStart();
+    try {
+      for (const part of parts) {
+        for (let i = part.posted; i < part.count; i++) {
+          const isLast = part === last && i === part.count - 1;
+          // Completions of the others, which come with errors only, complete none.
+          const id = FIRST_LIST + (isLast ? requests * LIST_STEP : 0) + rank;
+          part.build(qp, i, id, isLast ? SendFlag.SIGNALED : 0);
+        }
+      }
+      qp.wrComplete();
+    } catch {
+      qp.wrAbort();
+      this.#sendSingly(connection, parts);
+      return;
+    }
+    for (const { counted, count, posted } of parts) if (counted) connection.sent += count - posted;
+  }
+
+  /** One of them cannot be posted; the others can. */
+  #sendSingly(connection: Connection, parts: readonly BacklogEntry[]): void {
+    for (const part of parts) {
+      connection.outstanding -= part.count - part.posted;
+      this.#posted -= part.count - part.posted;
+      try {
+        this.#send(connection, part);
+      } catch (error) {
+        this.#failure ??= { error };
+      }
+    }
+  }
+
+  /** Says once why one of those that were collected could not be posted. */
+  #refuseFailed(): void {
+    const failure = this.#failure;
+    if (failure === undefined) return;
+    this.#failure = undefined;
+    throw failure.error;
+  }
+
+  /**
+   * Takes in what has completed. Errors: `ERR_VERBS` (a connection is lost); why one of those that were collected could
+   * not be posted.
+   */
   takeCompletions(): void {
     this.collect();
     this.refuseIfLost();
+    this.#refuseFailed();
   }
 
   refuseIfLost(): void {
@@ -331,4 +474,8 @@ export class Outstanding {
     this.registrations.close();
     this.#answers?.close();
   }
+}
+
+function isGone(origin: ArrayBufferLike | undefined): boolean {
+  return origin !== undefined && bytesIn(origin) === 0;
 }

@@ -112,8 +112,11 @@ export class RequestUpdates {
       result: fetch && bytesOf(fetch.result),
       into: fetch?.side,
     };
-    if (this.#isByDevice(to)) this.#requests.begin(rank, this.#updateWide(operands, rank, region, at, to, op));
-    else
+    if (this.#isByDevice(to)) {
+      const alone = op === OpCode.SUM && fetch === undefined && this.#requests.collectsFor(rank);
+      if (alone) this.#addWide(operands, rank, region, at, to);
+      else this.#requests.begin(rank, this.#updateWide(operands, rank, region, at, to, op));
+    } else
       this.#requests.beginHolding(rank, (hold) => this.#updateUnderStripes(hold, operands, rank, region, at, to, op));
   }
 
@@ -139,6 +142,19 @@ export class RequestUpdates {
    */
   #isByDevice({ base }: Side): boolean {
     return !this.#inBulk && (base === TypeCode.INT64 || base === TypeCode.UINT64);
+  }
+
+  /**
+   * Sums whose answers nobody needs: not a task, for which those behind it would wait. A device carries out the atomics
+   * of a connection in order.
+   */
+  #addWide({ origin, from }: Operands, rank: number, region: RemoteRegion, at: number, to: Side): void {
+    const source = viewOf(origin);
+    const sources = elementOffsets(from);
+    for (const [i, target] of elementOffsets(to).entries()) {
+      const [lo, hi] = halves(source.getBigInt64(sources[i], true));
+      this.#requests.fetchAdd(wordAt(rank, region, at + target), lo, hi);
+    }
   }
 
   *#updateWide(

@@ -34,6 +34,7 @@ import { Outstanding, type RequestTrace } from './outstanding.ts';
 import type { Regions } from './regions.ts';
 import type { Registrations } from './registrations.ts';
 import { type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
+import { lostError } from './request-updates.ts';
 import { type Left, type Scratch, Scratches } from './scratch.ts';
 import { type Confirmation, SECOND_ENTRIES, type SecondConnections } from './second-connections.ts';
 
@@ -175,6 +176,7 @@ export class RequestTransfer {
     if (pieces.count === 0) return;
     const { sources, targets, lengths } = pieces;
     const build = (qp: QueuePair, i: number, id: number, flags: number): void => {
+      if (origin.length < sources[i] + lengths[i]) throw lostError('origin', 'a put', rank);
       const remote = address + at + targets[i];
       if (notify) qp.wrRdmaWriteImm(id, flags, rkey, remote, COUNTED);
       else qp.wrRdmaWrite(id, flags, rkey, remote);
@@ -188,6 +190,7 @@ export class RequestTransfer {
       build,
       pieces.longest <= maxInlineData ? undefined : origin.buffer,
       notify,
+      true,
     );
   }
 
@@ -197,11 +200,12 @@ export class RequestTransfer {
     const { count, sources, targets, lengths } = this.#piecesOf(from, to);
     if (count === 0) return;
     const build = (qp: QueuePair, i: number, id: number, flags: number): void => {
+      if (origin.length < sources[i] + lengths[i]) throw lostError('origin', 'a get', rank);
       connection.reading = true;
       qp.wrRdmaRead(id, flags, rkey, address + at + targets[i]);
       this.#setSge(qp, origin, sources[i], lengths[i]);
     };
-    this.#outstanding.postList(rank, count, build, origin.buffer);
+    this.#outstanding.postList(rank, count, build, origin.buffer, false, true);
   }
 
   /**
@@ -250,6 +254,24 @@ export class RequestTransfer {
     qp.wrComplete();
     this.#outstanding.notePosted(connection);
     return true;
+  }
+
+  /** Collects what is posted to a rank from now on, or, with −1, no longer (`Outstanding.collectFor`). */
+  collectFor(rank: number): void {
+    this.#outstanding.collectFor(rank);
+  }
+
+  /**
+   * Whether an operation of one request may be posted by itself: what is posted to the rank is collected, and no task
+   * that was begun there before has requests left to post.
+   */
+  collectsFor(rank: number): boolean {
+    return this.#outstanding.collectsFor(rank) && this.#tasks.left(rank) === 0;
+  }
+
+  /** Posts what was collected for a rank. Errors: those of the device. */
+  postCollected(rank: number): void {
+    this.#outstanding.postCollected(rank);
   }
 
   /** Adds to the word, modulo 2^64. @param again as of `compareSwap` */

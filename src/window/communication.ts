@@ -12,6 +12,7 @@ import type { ElementsOf, OpOn, OriginOf, ResultOf, Swappable } from '../datatyp
 import type { FetchLayout, TransferLayout } from '../datatype/layout.ts';
 import { Op } from '../datatype/op.ts';
 import { tagOf } from '../intrinsics.ts';
+import { Aggregate, type AggregateOptions, readLimit } from './aggregate.ts';
 import type { WindowCore } from './core.ts';
 import type { Epochs } from './epochs.ts';
 import {
@@ -282,10 +283,48 @@ export abstract class Communication<T extends TypedArray> {
     return this.#request(target, before);
   }
 
+  /**
+   * Returns an aggregate handle for operations to `target`: those that it issues are posted together, as one list, when
+   * it is waited for, when it holds `limit` of them, or when anything else completes or follows them. It may be used in
+   * any epochs, and again after a wait. See {@link Aggregate}.
+   *
+   * Cost: one object. Errors: `ERR_WIN`, `ERR_RANK`, `TypeError`/`RangeError` (`limit`), `ERR_ARG` (other options),
+   * `ERR_RMA_SYNC` (another synchronization of the window is in progress).
+   * @param options `limit`: operations that it holds at most, 1 or more; default: 64
+   */
+  aggregate(target: number, options?: AggregateOptions): Aggregate<T> {
+    const epochs = this.#epochs;
+    epochs.checkUsable('aggregate');
+    const limit = readLimit(options);
+    const paths = this.#paths;
+    const requests = target === Rank.NULL ? undefined : paths.collects(epochs.target('aggregate', target));
+    return new Aggregate<T>(this, target, limit, {
+      requests,
+      accesses: epochs.accesses,
+      post: () => epochs.attempt(() => requests?.postCollected(target)),
+      completed: (told) => this.#completed(target, told),
+    });
+  }
+
+  /** What an aggregate handle waits for: what has been issued to its target, where that is not for the epoch's end. */
+  #completed(target: number, told: (() => void) | undefined): Request {
+    const t = this.#epochs.find(target);
+    if (t === undefined || !this.#epochs.isPassive(t)) return COMPLETE;
+    this.#epochs.checkUsable('wait');
+    return this.#soFar(target, told);
+  }
+
   /** @param before how many calls had been noted, where they are */
   #request(target: number, before: number | undefined): Request {
+    return this.#soFar(
+      target,
+      before === undefined || target === Rank.NULL ? undefined : this.#tellLog(target, before),
+    );
+  }
+
+  /** For what has been issued to a rank so far. @param told learns of its completion */
+  #soFar(target: number, told: ((remote: boolean) => void) | undefined): Request {
     const { completion } = this.#paths;
-    const told = before === undefined || target === Rank.NULL ? undefined : this.#tellLog(target, before);
     if (completion === undefined || target === Rank.NULL) {
       this.#epochs.settle('', undefined);
       return told === undefined ? COMPLETE : new Request(undefined, undefined, told);

@@ -4,16 +4,17 @@ import { describe, expect, it } from 'vitest';
 import { chapter4 } from '../../bench/figures/chapter-4.ts';
 import { chapter5 } from '../../bench/figures/chapter-5.ts';
 import { chapter6 } from '../../bench/figures/chapter-6.ts';
+import { chapter9 } from '../../bench/figures/chapter-9.ts';
 import { chapter10 } from '../../bench/figures/chapter-10.ts';
 import { svgOf } from '../../bench/figures/plot.ts';
 import { flooded } from '../../bench/figures/programs.ts';
 import { onRealRanks } from '../../bench/figures/real.ts';
 import { loadNative } from '../../src/native.ts';
 
-const FIGURES = [...chapter4, ...chapter5, ...chapter6, ...chapter10];
+const FIGURES = [...chapter4, ...chapter5, ...chapter6, ...chapter9, ...chapter10];
 
 describe('the list of figures', () => {
-  it('has every claim of chapters 4 to 6 and 10 once, and our own', () => {
+  it('has every claim of chapters 4 to 6, 9 and 10 once, and our own', () => {
     const ids = FIGURES.map(({ id }) => id).sort();
     expect(ids.pop()).toBe('O.1');
     const rows = ([chapter, count]: readonly [number, number]): string[] =>
@@ -24,6 +25,7 @@ describe('the list of figures', () => {
           [4, 9],
           [5, 10],
           [6, 9],
+          [9, 3],
           [10, 3],
         ] as const
       )
@@ -56,16 +58,19 @@ describe('notified puts to one rank', () => {
 });
 
 describe('a figure', () => {
-  it.each(['D4.1', 'D5.2', 'D6.8', 'D10.2'])('is measured, and says whether its claim holds: %s', async (id) => {
-    const { chart, measured, holds } = await FIGURES.find((figure) => figure.id === id)!.measure();
-    expect(chart.series.length).toBeGreaterThan(1);
-    for (const { values } of chart.series) {
-      expect(values).toHaveLength(chart.x.places.length);
-      for (const value of values) expect(value).toBeGreaterThan(0);
-    }
-    expect(measured).toMatch(/\d/);
-    expect(holds).toBe(true);
-  });
+  it.each(['D4.1', 'D5.2', 'D6.8', 'D9.2', 'D10.2'])(
+    'is measured, and says whether its claim holds: %s',
+    async (id) => {
+      const { chart, measured, holds } = await FIGURES.find((figure) => figure.id === id)!.measure();
+      expect(chart.series.length).toBeGreaterThan(1);
+      for (const { values } of chart.series) {
+        expect(values).toHaveLength(chart.x.places.length);
+        for (const value of values) expect(value).toBeGreaterThan(0);
+      }
+      expect(measured).toMatch(/\d/);
+      expect(holds).toBe(true);
+    },
+  );
 
   it('is drawn with its title, caption, axes with units, and legend', () => {
     const svg = svgOf('D0.0', 'What it shows.', {

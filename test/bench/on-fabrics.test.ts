@@ -12,6 +12,7 @@ import { overlap } from '../../bench/patterns/overlap.ts';
 import { ring } from '../../bench/patterns/ring.ts';
 import { taskSharing } from '../../bench/patterns/task-sharing.ts';
 import { chargedOn, lu } from '../../bench/splash/lu.ts';
+import { summa } from '../../bench/summa/summa.ts';
 
 const NODES = { fabric: 'infinihost-64' };
 const LOCKS: readonly WindowInfo[] = [
@@ -27,6 +28,20 @@ const FENCES: readonly WindowInfo[] = [
   { fence: 'remote-notify' },
 ];
 const nameOf = (info: WindowInfo): string => Object.values(info).join(' ');
+
+describe.each([{}, { noncontiguous: 'multi-write' }, { noncontiguous: 'pack' }] as const)('panels by %j', (info) => {
+  it.each([
+    [4, 64, 64, 64],
+    [6, 5, 80, 33],
+    [9, 90, 3, 50],
+  ])('are the direct product in the end, on %i ranks: %i × %i × %i', async (ranks, m, n, k) => {
+    const options = { m, n, k, panel: 8, samples: 2, gflops: 1, info };
+    const [result] = await runTasks(ranks, (world) => summa(world, options, modelledMachine(world)), NODES);
+    expect(result.errors).toBe(0);
+    // The arithmetic is charged: no rank has less of it than the mean.
+    expect(result.microseconds).toBeGreaterThan((2 * m * n * k) / (1e3 * ranks));
+  });
+});
 
 describe.each(FENCES.map((info) => [nameOf(info), info] as const))('fence %s', (_, info) => {
   it('brings every border to every neighbour', async () => {

@@ -13,6 +13,7 @@ import type { HaloResult } from '../../bench/patterns/halo.ts';
 import { type OriginResult, overlapOf, type Point, type ReceiverResult } from '../../bench/patterns/overlap.ts';
 import type { RingResult } from '../../bench/patterns/ring.ts';
 import type { TaskSharingResult } from '../../bench/patterns/task-sharing.ts';
+import type { SummaResult } from '../../bench/summa/summa.ts';
 import { onesided } from '../launcher/command.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 
@@ -50,6 +51,24 @@ describe('RandomAccess with an epoch for each update', () => {
       const result = await run<EpochsResult>('random-access', 3, kind, ...args, ...hints);
       expect(result).toMatchObject({ way, words, updates: 4 * words, errors: 0 });
       if (way !== 'get-modify-put') expect(result.lost).toBe(0);
+    },
+  );
+});
+
+describe('SUMMA', () => {
+  const SIZES = [
+    [60, 60, 60],
+    [7, 90, 33],
+  ] as const;
+  it.each(FORMS.flatMap(([kind, form]) => SIZES.map((sizes) => [kind, form, ...sizes] as const)))(
+    'is the direct product, on %s, %s forms: %i × %i × %i',
+    async (kind, form, m, n, k) => {
+      const args = Object.entries({ m, n, k, panel: 8, samples: 1, form }).flatMap(([name, value]) => [
+        `--${name}`,
+        `${value}`,
+      ]);
+      const result = await run<SummaResult>('summa', 6, kind, ...args);
+      expect(result).toMatchObject({ m, n, k, grid: [2, 3], errors: 0 });
     },
   );
 });

@@ -35,7 +35,7 @@ function callsOf(name: string): Call[] {
 /** Another call, whose docstring says it: `otherwise like`, `see`, `as`. */
 const ELSEWHERE = /(like|see|as)\s(`|the window's)/i;
 
-describe.each(['Window', 'LockEpoch', 'LockAllEpoch', 'FenceEpoch', 'StartEpoch', 'PostEpoch', 'Request'])(
+describe.each(['Window', 'LockEpoch', 'LockAllEpoch', 'FenceEpoch', 'StartEpoch', 'PostEpoch', 'Request', 'Aggregate'])(
   'each call of a %s says',
   (name) => {
     test('how it fails', () => {

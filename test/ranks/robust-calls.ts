@@ -8,6 +8,7 @@
  */
 import { existsSync, writeSync } from 'node:fs';
 import {
+  type Aggregate,
   Assert,
   type Communicator,
   type Group,
@@ -72,6 +73,8 @@ const CALLS: Readonly<Record<string, Call>> = {
   testNotify: { before: lockedAll, call: ({ window }) => window.testNotify() },
   rput: { before: lockedAll, call: ({ window, word, gone }) => window.rput(word, gone, 0).wait() },
   rputSync: { before: lockedAll, call: ({ window, word, gone }) => window.rput(word, gone, 0).waitSync() },
+  aggregate: { before: lockedAll, call: (subject) => aggregated(subject).wait() },
+  aggregateSync: { before: lockedAll, call: (subject) => aggregated(subject).waitSync() },
   flush: { before: lockedAll, call: ({ window, gone }) => window.flush(gone) },
   flushSync: { before: lockedAll, call: ({ window, gone }) => window.flushSync(gone) },
   flushAllSync: { before: lockedAll, call: ({ window }) => window.flushAllSync() },
@@ -93,6 +96,13 @@ const CALLS: Readonly<Record<string, Call>> = {
   waitSync: { before: exposed, call: ({ window }) => window.waitSync() },
   test: { before: exposed, call: ({ window }) => window.test() },
 };
+
+/** A handle that holds an operation. */
+function aggregated({ window, word, gone }: Subject): Aggregate {
+  const batch = window.aggregate(gone);
+  batch.put(word, 0);
+  return batch;
+}
 
 const world = await init();
 const info = { lock: argument('lock') ?? 'queue' } as WindowInfo;

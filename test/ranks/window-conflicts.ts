@@ -127,6 +127,24 @@ async function requests(world: Communicator): Promise<void> {
       await win.flush(target);
     }
   }
+  // The wait of a handle says so of its own operations.
+  const batch = win.aggregate(target);
+  for (const wait of [() => batch.wait(), () => batch.waitSync()]) {
+    batch.get(into, 0);
+    const other = win.rget(new Float64Array(1), target, 4);
+    batch.put(value, 2);
+    assert.throws(put, conflict);
+    assert.throws(() => batch.get(into, 1), conflict);
+    await wait();
+    put();
+    assert.throws(() => win.get(into, target, 2), conflict);
+    assert.throws(() => win.put(value, target, 4), conflict);
+    await other.wait();
+    win.put(value, target, 4);
+    await win.flush(target);
+    win.get(into, target, 2);
+    await win.flush(target);
+  }
   await win.unlockAll();
   await win.free();
 }

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, Lock, Op, Rank, Request, type TypedArray, Window, type WindowInfo } from 'onesided';
+import { aggregates } from './support/aggregates.ts';
 import { runCases } from './support/cases.ts';
 import { SCHEDULES } from './support/kinds.ts';
 
@@ -223,7 +224,32 @@ async function notificationsOfAll(world: Communicator, info: WindowInfo): Promis
   });
 }
 
-const CASES = { fetchAndAddMany, fetchOnly, refusals, requests, notifications, notificationsOfAll };
+/** Handles and separate operations: the same programs leave the same. */
+async function aggregateHandles(world: Communicator, info: WindowInfo): Promise<void> {
+  const target = (world.rank + 1) % world.size;
+  await allocated(world, 100, info, async (win) => {
+    await win.lockAll();
+    {
+      await using batch = win.aggregate(target, { limit: 3 });
+      for (let i = 0; i < 10; i++) batch.put(Float64Array.of(i), i);
+    }
+    const found = new Float64Array(10);
+    const batch = win.aggregate(target);
+    batch.get(found, 0);
+    batch.accumulate(Float64Array.of(2), 20, Op.SUM);
+    batch.waitSync();
+    assert.deepEqual([...found], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    await win.unlockAll();
+    await world.barrier();
+    assert.equal(win.local[20], 2);
+  });
+  for (let seed = 1; seed <= 3; seed++) {
+    const separate = await aggregates(world, { seed, info, aggregated: false });
+    assert.deepEqual(await aggregates(world, { seed, info, aggregated: true }), separate);
+  }
+}
+
+const CASES = { aggregateHandles, fetchAndAddMany, fetchOnly, refusals, requests, notifications, notificationsOfAll };
 
 const INFOS: readonly WindowInfo[] = [
   ...FENCES.map((fence) => ({ fence })),

@@ -1,4 +1,4 @@
-/** That `noncontiguous: 'auto'` is never much worse than the best of the others, where its numbers were fitted. */
+/** That `noncontiguous: 'auto'` is never much worse than the best of the others, on the fabrics it is fitted to. */
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks } from '../../src/comm/tasks.ts';

@@ -17,7 +17,7 @@ class Side {
     this.#walk = new RunWalk(places);
   }
 
-  /** Sees to it that there is a stretch. @returns whether it begins an entry, since it does not touch the last */
+  /** Sees to it that there is a stretch. @returns whether it begins a further entry: it does not touch the last */
   next(): boolean {
     if (this.left > 0) return this.entries === 0;
     if (!this.#walk.next(Number.POSITIVE_INFINITY)) return false;

@@ -30,6 +30,7 @@ import type { Side } from '../../datatype/layout.ts';
 import { type Piece, piecesOf } from '../../datatype/pieces.ts';
 import type { OperationQueue } from '../../transfer/operation-queue.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
+import type { RequestTransfer } from '../../transfer/requests.ts';
 import type { Attachments } from '../attachments.ts';
 import { goneError, type WindowParts } from '../creation/parts.ts';
 import type { Epochs } from '../epochs.ts';
@@ -168,6 +169,17 @@ export class Paths {
     queue.signal(t.rank);
     // Somebody may wait for it without waiting for this rank's unlock. In a deferred fence all wait for all.
     if (queue === passive?.queue) passive.agent.deliver(t.rank);
+  }
+
+  /**
+   * What collects operations to a target that are to be posted together; absent where they are carried out by their
+   * call, or queued and sent together anyway.
+   */
+  collects(t: Target): RequestTransfer | undefined {
+    const { attachments, requests } = this.#parts;
+    if (requests === undefined || this.#queues) return undefined;
+    const byRequests = attachments !== undefined || this.#toPart(t, 'transfer') instanceof Requests;
+    return byRequests || this.#toPart(t, 'update') instanceof Requests ? requests : undefined;
   }
 
   /** Whether displacements are bounded by the target's part: in dynamic windows, what is attached bounds them. */

@@ -1,0 +1,163 @@
+/**
+ * The figures of chapter 9 of the dissertation: operations that do not block, and handles for them. Its testbed is a
+ * Myrinet of 2004, of which this project has no description; the InfiniBand testbed of chapters 4 and 6 stands for it.
+ */
+import { runTasks } from 'onesided/fabrics';
+import { fabricOf } from './fabrics.ts';
+import { type Figure, forEach, type Series, show, sizeName } from './figure.ts';
+import { HANDLES, type Handle, type Handled, handled, heldBack, hiding, PROTOCOLS } from './handles.ts';
+
+const FABRIC = { fabric: fabricOf('infinihost-64'), seed: 1 } as const;
+const SAMPLES = 5;
+/** Microseconds: longer than 64 operations take. */
+const COMPUTE = 2000;
+const FILES = ['src/window/aggregate.ts', 'src/window/request.ts', 'src/transfer/outstanding.ts'];
+const PROGRAM = 'bench/figures/handles.ts';
+
+const NUMBERS = [1, 2, 3, 4, 8, 16, 32, 64];
+const OPERATIONS = ['put', 'get'] as const;
+/** Of 10 puts of a handle, those that have arrived before the wait, by its limit: all lists that were full. */
+const LIMITS = [
+  [64, 0],
+  [4, 8],
+  [10, 10],
+] as const;
+
+/** Bytes of a get. */
+const SIZES = [8, 64, 512, 4096, 16384, 65536, 262144, 1048576];
+/** The issue's bound of what a handle may add to a get. */
+const ADDED = 5;
+
+const HIDDEN_SIZES = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 1048576];
+/** Messages up to this size are eager (`host.eager`). */
+const SWITCH = FABRIC.fabric.host.eager;
+const LARGE = 262144;
+
+async function run(handle: Handle, operation: 'put' | 'get', bytes: number, operations: number): Promise<Handled> {
+  const options = { handle, operation, bytes, operations, samples: SAMPLES, compute: COMPUTE };
+  const found = await runTasks(2, (world) => handled(world, options), FABRIC);
+  return { ...found[0], right: found.every(({ right }) => right) };
+}
+
+const listed = (values: readonly number[]): string => values.map(show).join(', ');
+const percent = (values: readonly number[]): string => values.map((value) => value.toFixed(1)).join(', ');
+const names = (places: readonly number[]): string => places.map(sizeName).join(', ');
+/** The range of some numbers of per cent, in words. */
+const range = (values: readonly number[]): string =>
+  `${Math.min(...values).toFixed(0)} to ${Math.max(...values).toFixed(0)} %`;
+
+export const chapter9: readonly Figure[] = [
+  {
+    id: 'D9.1',
+    claim:
+      'explicit handles, implicit handles (wait for a rank, wait for all), aggregate handles (any number of puts/gets to one rank become one vector operation at wait or when full)',
+    source: 'dissertation §9.1–9.2',
+    caption:
+      "Time of the origin's processor that puts and gets of 8 bytes take, waited for together, one by one, and by an aggregate handle.",
+    expected:
+      'all data right with each handle; operations of an aggregate handle leave when it is full or waited for, and not before; from two on it takes less of the processor than separate operations, puts and gets',
+    schemes: [...FILES, PROGRAM],
+    async measure() {
+      const runs = await forEach(OPERATIONS, (operation) =>
+        forEach(HANDLES, (handle) => forEach(NUMBERS, (number) => run(handle, operation, 8, number))),
+      );
+      const held = await forEach(LIMITS, async ([limit]) => {
+        const found = await runTasks(2, (world) => heldBack(world, { operations: 10, limit }), FABRIC);
+        return found[1];
+      });
+      const series: Series[] = OPERATIONS.flatMap((operation, o) =>
+        HANDLES.map((handle, h) => ({
+          name: `${operation}, ${handle}`,
+          values: runs[o][h].map(({ processor }) => processor),
+          ...(operation === 'get' ? { like: `put, ${handle}` } : {}),
+        })),
+      );
+      const of = (o: number, handle: Handle): readonly Handled[] => runs[o][HANDLES.indexOf(handle)];
+      const less = OPERATIONS.every((_, o) =>
+        NUMBERS.every((n, k) => n < 2 || of(o, 'aggregate')[k].processor < of(o, 'implicit')[k].processor),
+      );
+      const right = runs.flat(2).every((one) => one.right);
+      const leaves = held.every(({ before, after }, i) => before === LIMITS[i][1] && after === 10);
+      const sooner = OPERATIONS.map((_, o) =>
+        NUMBERS.map((_, k) => 100 * (of(o, 'aggregate')[k].took / of(o, 'implicit')[k].took - 1)),
+      );
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'operations', places: NUMBERS },
+          y: { name: "time of the origin's processor (µs)", logarithmic: true },
+          series,
+        },
+        measured: `${NUMBERS.join(', ')} operations, µs of the processor: ${OPERATIONS.flatMap((operation, o) => HANDLES.map((handle) => `${operation} ${handle} ${listed(of(o, handle).map(({ processor }) => processor))}`)).join('; ')}. ${right ? 'All data are right' : 'Some data are wrong'}. Of 10 puts with a limit of ${LIMITS.map(([limit]) => limit).join(', ')}, ${held.map(({ before }) => before).join(', ')} are there before the wait and ${held.map(({ after }) => after).join(', ')} after it`,
+        holds: right && leaves && less,
+        note: `the vector operation is a list of requests: one doorbell and one completion for up to 16 of them, since a request of an adapter has one place at the target. If nothing is computed meanwhile, ${NUMBERS.join(', ')} operations of a handle are complete later (+) or sooner (−) than separate ones by ${sooner.map((values, o) => `${percent(values)} % (${OPERATIONS[o]})`).join(' and ')}: the adapter begins when the list is written, and after that each message takes it its time`,
+      };
+    },
+  },
+  {
+    id: 'D9.2',
+    claim: 'the handle layer adds almost nothing to the bare get',
+    source: 'dissertation figure 9.4',
+    caption: 'A get and its completion: by a flush, by its request, and by an aggregate handle.',
+    expected: `an explicit and an aggregate handle take at most ${ADDED} % longer than the get and a flush, at every size; all data right`,
+    schemes: [...FILES, PROGRAM],
+    async measure() {
+      const runs = await forEach(HANDLES, (handle) => forEach(SIZES, (bytes) => run(handle, 'get', bytes, 1)));
+      const times = runs.map((one) => one.map(({ took }) => took));
+      const added = times.slice(1).flatMap((one) => one.map((took, k) => 100 * (took / times[0][k] - 1)));
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'bytes', places: SIZES.map(sizeName) },
+          y: { name: 'time (µs)', logarithmic: true },
+          series: HANDLES.map((name, h) => ({ name, values: times[h] })),
+        },
+        measured: `${names(SIZES)} bytes, µs: ${HANDLES.map((handle, h) => `${handle} ${listed(times[h])}`).join('; ')}; a handle adds ${Math.max(...added).toFixed(1)} % at most`,
+        holds: added.every((value) => value <= ADDED) && runs.flat().every(({ right }) => right),
+        note: 'the model charges what is posted and polled, and not the instructions of the library itself: the figure says that a handle needs no request and no look more. What its instructions take, the rows on real ranks say',
+      };
+    },
+  },
+  {
+    id: 'D9.3',
+    claim:
+      'overlap of a non-blocking get: > 99 % direct, about 90 % buffered; send/receive loses it at the rendezvous switch (16 KiB)',
+    source: 'dissertation figure 9.5',
+    caption: 'How much of the time of a get computation between its call and its wait hides.',
+    expected: `direct above 99 % from ${sizeName(LARGE)} bytes on; buffered 85 to 95 % at some size, and nowhere more than direct; messages above ${sizeName(SWITCH)} bytes at most two thirds of what they have at the largest size up to it`,
+    schemes: ['src/window/request.ts', 'src/transfer/requests.ts', 'src/transfer/noncontiguous/pack.ts', PROGRAM],
+    async measure() {
+      const [direct, buffered, messages] = await forEach(PROTOCOLS, (protocol) =>
+        forEach(HIDDEN_SIZES, async (bytes) => {
+          const [found] = await runTasks(2, (world) => hiding(world, { protocol, bytes, samples: 3 }), FABRIC);
+          return found;
+        }),
+      );
+      const from = (values: readonly number[], least: number): number[] =>
+        values.filter((_, k) => HIDDEN_SIZES[k] >= least);
+      const eager = messages.filter((_, k) => HIDDEN_SIZES[k] <= SWITCH).at(-1)!;
+      const parts = [
+        ['direct', from(direct, LARGE).every((value) => value > 99)],
+        ['buffered', buffered.some((v) => v >= 85 && v <= 95) && buffered.every((v, k) => v <= direct[k])],
+        ['messages', from(messages, SWITCH + 1).every((value) => value <= (2 / 3) * eager)],
+      ] as const;
+      const failed = parts.filter(([, holds]) => !holds).map(([name]) => name);
+      return {
+        chart: {
+          kind: 'lines',
+          x: { name: 'bytes', places: HIDDEN_SIZES.map(sizeName) },
+          y: { name: 'overlap (%)' },
+          series: [direct, buffered, messages].map((values, i) => ({ name: PROTOCOLS[i], values })),
+        },
+        measured: `${names(HIDDEN_SIZES)} bytes, %: direct ${percent(direct)}; buffered ${percent(buffered)}; messages ${percent(messages)}. As claimed: ${
+          parts
+            .filter(([, holds]) => holds)
+            .map(([name]) => name)
+            .join(', ') || 'none'
+        }${failed.length === 0 ? '' : `; not: ${failed.join(', ')}`}`,
+        holds: failed.length === 0,
+        note: `what direct does not hide is posting the request and taking its completion, 1.2 µs. The library buffers no get of consecutive bytes: what stands for it is \`noncontiguous\`: \`pack\`, whose answer the target's processor packs into a message, and the origin's unpacks: ${range(buffered.filter((_, k) => HIDDEN_SIZES[k] < SWITCH))} below ${sizeName(SWITCH)} bytes; from there on the answer is a long message, whose handshake waits for the origin's processor as that of messages does`,
+      };
+    },
+  },
+];
