@@ -1,0 +1,231 @@
+/**
+ * The figures of the dissertation's chapter 8: layouts that are not consecutive, packed, by a request for each piece, and
+ * gathered and scattered. Its testbeds are those of chapter 10, or like them.
+ */
+import { runTasks } from 'onesided/fabrics';
+import { fabricOf } from './fabrics.ts';
+import { type Figure, forEach, type Series, show, sizeName } from './figure.ts';
+import { type VectorOptions, type VectorWay, vectors, WAYS } from './vectors.ts';
+
+/** The testbeds, by their buses, and their nodes. */
+const FABRICS = [
+  ['PCI-X', 'infinihost-pci-x', 8],
+  ['PCI-Express', 'infinihost-express', 4],
+] as const;
+const ROWS = [64, 128] as const;
+const SIZES = [2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288];
+const LAST = SIZES.length - 1;
+const FILES = ['src/transfer/noncontiguous/sgrs.ts', 'src/transfer/noncontiguous/pack.ts', 'bench/figures/vectors.ts'];
+/** Puts that are under way at once where bandwidth is measured. */
+const WINDOW = 16;
+
+/** Of one testbed, microseconds by scheme and size. */
+type Times = Readonly<Record<VectorWay, readonly number[]>>;
+
+async function timesOf(
+  fabric: string,
+  ranks: number,
+  options: Omit<VectorOptions, 'way' | 'bytes'>,
+  ways: readonly VectorWay[] = WAYS,
+): Promise<Times> {
+  const times: Record<VectorWay, number[]> = { 'multi-write': [], pack: [], sgrs: [], contiguous: [] };
+  for (const way of ways) {
+    times[way] = await forEach(SIZES, async (bytes) => {
+      const found = await runTasks(ranks, (world) => vectors(world, { ...options, way, bytes }), {
+        fabric: fabricOf(fabric),
+        seed: 1,
+      });
+      return Math.max(...found);
+    });
+  }
+  return times;
+}
+
+interface Case {
+  readonly bus: string;
+  readonly rows: number;
+  readonly times: Times;
+}
+
+/** Both testbeds, with 64 and 128 pieces. */
+async function cases(
+  ranks: (nodes: number) => number,
+  options: Omit<VectorOptions, 'way' | 'bytes' | 'rows'>,
+  ways: readonly VectorWay[] = WAYS,
+): Promise<Case[]> {
+  const all = await forEach(FABRICS, ([bus, fabric, nodes]) =>
+    forEach(ROWS, async (rows) => ({
+      bus,
+      rows,
+      times: await timesOf(fabric, ranks(nodes), { ...options, rows }, ways),
+    })),
+  );
+  return all.flat();
+}
+
+function seriesOf(
+  all: readonly Case[],
+  ways: readonly VectorWay[],
+  value: (time: number, k: number) => number,
+): Series[] {
+  return all.flatMap(({ bus, rows, times }) =>
+    ways.map((way) => ({
+      name: `${bus}, ${rows} pieces, ${way}`,
+      values: times[way].map(value),
+      ...(way === 'sgrs' ? {} : { like: `${bus}, ${rows} pieces, sgrs` }),
+    })),
+  );
+}
+
+const places = { name: 'bytes', places: SIZES.map(sizeName) };
+const of = (all: readonly Case[], bus: string): readonly Case[] => all.filter((one) => one.bus === bus);
+const text = (values: readonly number[]): string => values.map(show).join(', ');
+const told = (all: readonly Case[], ways: readonly VectorWay[], value: (time: number, k: number) => number): string =>
+  `${SIZES.map(sizeName).join(', ')} bytes: ${all
+    .map(
+      ({ bus, rows, times }) =>
+        `${bus}, ${rows} pieces: ${ways.map((way) => `${way} ${text(times[way].map(value))}`).join('; ')}`,
+    )
+    .join('. ')}`;
+
+/** The smallest size from which on `sgrs` is quicker than `pack`. */
+function cutOff({ times }: Case): number {
+  let k = LAST + 1;
+  while (k > 0 && times.sgrs[k - 1] < times.pack[k - 1]) k--;
+  return SIZES[k] ?? Number.POSITIVE_INFINITY;
+}
+
+const quotients = ({ times }: Case): number[] => times['multi-write'].map((time, k) => time / times.sgrs[k]);
+const within = (value: number, least: number, most: number): boolean => value >= least && value <= most;
+const megabytes = (puts: number) => (time: number, k: number) => (puts * SIZES[k]) / time;
+
+export const chapter8: readonly Figure[] = [
+  {
+    id: 'D8.3',
+    claim:
+      'vector latency, 64 and 128 blocks: pack wins small, SGRS wins beyond the cut-off (32 KiB on PCI-X, lower on PCI-Express); up to 61 % / 69 % below multi-write',
+    source: 'dissertation figures 8.5 and 8.6',
+    caption: 'A put of some columns of a matrix, until it is complete.',
+    expected:
+      'at 2 KiB pack is the quickest; sgrs is quicker than pack from 32 KiB at the latest on PCI-X, from no larger a size on PCI-Express; sgrs takes at most 51 to 71 % less than multi-write on PCI-X (printed: 61), and 59 to 79 % on PCI-Express (printed: 69)',
+    schemes: FILES,
+    async measure() {
+      const all = await cases(() => 2, { window: 1, senders: 'first' });
+      const less = FABRICS.map(([bus]) =>
+        Math.max(
+          ...of(all, bus)
+            .flatMap(quotients)
+            .map((q) => 100 * (1 - 1 / q)),
+        ),
+      );
+      const cuts = FABRICS.map(([bus]) => of(all, bus).map(cutOff));
+      const packs = all.every(({ times }) =>
+        WAYS.every((way) => way === 'contiguous' || times.pack[0] <= times[way][0]),
+      );
+      const holds =
+        packs &&
+        cuts[0].every((size) => size <= 32768) &&
+        cuts[1].every((size, i) => size <= cuts[0][i]) &&
+        within(less[0], 51, 71) &&
+        within(less[1], 59, 79);
+      return {
+        chart: {
+          kind: 'lines',
+          x: places,
+          y: { name: 'time (µs)', logarithmic: true },
+          series: seriesOf(all, WAYS, (time) => time),
+        },
+        measured: `sgrs takes up to ${less[0].toFixed(0)} % less than multi-write on PCI-X and ${less[1].toFixed(0)} % on PCI-Express; it is quicker than pack from ${cuts[0].map(sizeName).join(' and ')} on (PCI-X, ${ROWS.join(' and ')} pieces), and from ${cuts[1].map(sizeName).join(' and ')} (PCI-Express). µs, ${told(all, WAYS, (time) => time)}`,
+        holds,
+        note: 'the dissertation measures messages, here puts with their flush; both sides have the same columns',
+      };
+    },
+  },
+  {
+    id: 'D8.4',
+    claim:
+      'bandwidth over multi-write ×1.12–4.0 (PCI-X), up to ×7.2 (PCI-Express); SGRS near the contiguous peak; pack stuck at memory-copy speed, also bidirectionally (548 vs 910 of 941 MB/s)',
+    source: 'dissertation figures 8.7 to 8.10',
+    caption: `Bandwidth of puts of columns, ${WINDOW} under way, one way.`,
+    expected:
+      "sgrs has more than multi-write at every size; at most 3 to 5 times as much on PCI-X (printed: 4.0), 5 to 9 times on PCI-Express (printed: 7.2); at 512 KiB 90 % of what contiguous bytes have or more; pack at most 75 % there; both ways at once on PCI-X, pack has 48 to 68 % of contiguous bytes' (printed: 58), sgrs 87 % or more (printed: 97)",
+    schemes: FILES,
+    async measure() {
+      const all = await cases(() => 2, { window: WINDOW, senders: 'first' });
+      const both = await timesOf('infinihost-pci-x', 2, { rows: 128, window: WINDOW, senders: 'all' });
+      const factors = FABRICS.map(([bus]) => of(all, bus).flatMap(quotients));
+      const most = factors.map((values) => Math.max(...values));
+      const part = (times: Times, way: VectorWay): number => times.contiguous[LAST] / times[way][LAST];
+      const holds =
+        factors.flat().every((factor) => factor > 1) &&
+        within(most[0], 3, 5) &&
+        within(most[1], 5, 9) &&
+        all.every(({ times }) => part(times, 'sgrs') >= 0.9 && part(times, 'pack') <= 0.75) &&
+        within(part(both, 'pack'), 0.48, 0.68) &&
+        part(both, 'sgrs') >= 0.87;
+      const percent = (value: number): string => `${(100 * value).toFixed(0)} %`;
+      return {
+        chart: {
+          kind: 'lines',
+          x: places,
+          y: { name: 'million bytes a second' },
+          series: seriesOf(all, WAYS, megabytes(WINDOW)),
+        },
+        measured: `sgrs has ${Math.min(...factors[0]).toFixed(2)} to ${most[0].toFixed(2)} times multi-write's bandwidth on PCI-X, ${Math.min(...factors[1]).toFixed(2)} to ${most[1].toFixed(2)} on PCI-Express; at ${sizeName(SIZES[LAST])} ${all.map(({ bus, rows, times }) => `${bus}, ${rows} pieces: sgrs ${percent(part(times, 'sgrs'))} of contiguous, pack ${percent(part(times, 'pack'))}`).join('; ')}. Both ways at once on PCI-X, 128 pieces: sgrs ${percent(part(both, 'sgrs'))}, pack ${percent(part(both, 'pack'))}. Million bytes a second, ${told(all, WAYS, megabytes(WINDOW))}`,
+        holds,
+        note: 'puts of the same columns again and again, so the copies of `pack` are those of the model: a price for each byte, whatever the caches hold',
+      };
+    },
+  },
+  {
+    id: 'D8.5',
+    claim: 'all-to-all with vectors: SGRS always below multi-write',
+    source: 'dissertation figure 8.11',
+    caption: 'Each rank puts columns to each other rank, until all are complete.',
+    expected:
+      'sgrs takes less than multi-write at each size from 4 KiB on, with 64 and 128 pieces, on 8 nodes with PCI-X and 4 with PCI-Express',
+    schemes: FILES,
+    async measure() {
+      const ways = ['multi-write', 'sgrs'] as const;
+      const all = await cases((nodes) => nodes, { window: 1, senders: 'all' }, ways);
+      const factors = all.flatMap((one) => quotients(one).slice(1));
+      return {
+        chart: {
+          kind: 'lines',
+          x: places,
+          y: { name: 'time (µs)', logarithmic: true },
+          series: seriesOf(all, ways, (time) => time),
+        },
+        measured: `multi-write takes ${Math.min(...factors).toFixed(2)} to ${Math.max(...factors).toFixed(2)} times as long. µs, ${told(all, ways, (time) => time)}`,
+        holds: factors.every((factor) => factor > 1),
+      };
+    },
+  },
+  {
+    id: 'D8.7',
+    claim: 'the layout cache saves about 10 % on small messages, less and less on larger',
+    source: 'dissertation figure 8.14',
+    caption: 'What a layout that the target does not know adds to a put by sgrs.',
+    expected:
+      'at 2 KiB a layout that has to go over adds 5 to 15 %, with 64 pieces and with 128; at 512 KiB less than a third of that',
+    schemes: ['src/transfer/noncontiguous/layout-cache.ts', ...FILES],
+    async measure() {
+      const options = { window: 1, senders: 'first', listed: true } as const;
+      const known = await cases(() => 2, options, ['sgrs']);
+      const fresh = await cases(() => 2, { ...options, fresh: true }, ['sgrs']);
+      const added = known.map(({ times }, i) => fresh[i].times.sgrs.map((time, k) => 100 * (time / times.sgrs[k] - 1)));
+      const percent = (values: readonly number[]): string => values.map((value) => value.toFixed(1)).join(', ');
+      return {
+        chart: {
+          kind: 'lines',
+          x: places,
+          y: { name: 'added by the layout (%)' },
+          series: known.map(({ bus, rows }, i) => ({ name: `${bus}, ${rows} pieces`, values: added[i] })),
+        },
+        measured: `${SIZES.map(sizeName).join(', ')} bytes, %: ${known.map(({ bus, rows }, i) => `${bus}, ${rows} pieces ${percent(added[i])}`).join('; ')}`,
+        holds: added.every((values) => within(values[0], 5, 15) && values[LAST] < values[0] / 3),
+        note: 'the columns begin at irregular places here, so that their layout is a list of places, half as long as it would be with a length for each piece; a vector is nine words however many pieces it has, and adds 0.7 % at most',
+      };
+    },
+  },
+];
