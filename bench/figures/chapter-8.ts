@@ -1,5 +1,5 @@
 /**
- * The figures of the dissertation's chapter 8: layouts that are not consecutive, packed, by a request for each piece, and
+ * The figures of chapter 8 of the dissertation: layouts that are not consecutive, packed, by a request for each piece,
  * gathered and scattered. Its testbeds are those of chapter 10, or like them.
  */
 import { runTasks } from 'onesided/fabrics';
@@ -198,6 +198,7 @@ export const chapter8: readonly Figure[] = [
         },
         measured: `multi-write takes ${Math.min(...factors).toFixed(2)} to ${Math.max(...factors).toFixed(2)} times as long. µs, ${told(all, ways, (time) => time)}`,
         holds: factors.every((factor) => factor > 1),
+        note: 'puts by multi-write leave in the order of the calls, in which each rank begins with the next one; messages of sgrs leave in the order in which the targets are ready, so probably several meet at one target while another has none. It costs most where messages are long and nodes few',
       };
     },
   },

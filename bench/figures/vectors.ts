@@ -1,6 +1,6 @@
 /**
- * The programs of the dissertation's chapter 8, with puts: columns of a matrix of 4-byte integers go to the same columns
- * of another rank's. All columns together are one layout of as many pieces as the matrix has rows.
+ * The programs of the dissertation's chapter 8, with puts: columns of a matrix of 4-byte integers go to the same
+ * columns of another rank's. All columns together are one layout of as many pieces as the matrix has rows.
  */
 import { type Communicator, Datatype, type TransferLayout, Window } from 'onesided';
 
