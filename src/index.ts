@@ -7,6 +7,7 @@ export { Communicator } from './comm/communicator.ts';
 export { Group, Rank } from './comm/group.ts';
 export { type InitOptions, init } from './comm/init.ts';
 export type { WaitOptions } from './comm/operation.ts';
+export type { ReceiveOptions, SendOptions } from './comm/point-to-point.ts';
 export type { RawMemory, TypedArray, TypedArrayConstructor } from './datatype/base.ts';
 export { Datatype, type Fields, type RecordOf } from './datatype/datatype.ts';
 export type { Distribution } from './datatype/distribution.ts';

@@ -15,7 +15,14 @@ import { allocateBarrier, CommunicatorBarrier } from './communicator-barrier.ts'
 import { Group, Rank } from './group.ts';
 import type { Job } from './job.ts';
 import { type GeneratorOperation, type Operation, readWait, type WaitOptions } from './operation.ts';
-import { NOTHING_TO_RECEIVE, PointToPoint } from './point-to-point.ts';
+import {
+  NOTHING_TO_RECEIVE,
+  PointToPoint,
+  type ReceiveOptions,
+  readSend,
+  readTag,
+  type SendOptions,
+} from './point-to-point.ts';
 import { DONE } from './progress.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
 import { Releases } from './releases.ts';
@@ -24,6 +31,8 @@ import { recordSignals, traceCommunicator } from './traced.ts';
 
 /** The number of looks that a `Sync` barrier takes in its own tight loop before it waits like everything else. */
 const SPIN = 2000;
+/** What `receive` has besides the options of all calls that wait. */
+const TAG: readonly string[] = ['tag'];
 
 export type { OwnChannel };
 
@@ -74,8 +83,8 @@ export class Communicator extends CollectiveCalls {
   readonly #shared: Shared;
 
   /**
-   * @param contextId names the messages of collectives; point-to-point messages and those of barriers have the numbers
-   * after it
+   * @param contextId names the messages of collectives; point-to-point messages, those of barriers, and point-to-point
+   * messages with tags have the numbers after it
    */
   private constructor(job: Job, group: Group, contextId: number, shared: Shared, name: string) {
     super();
@@ -90,7 +99,10 @@ export class Communicator extends CollectiveCalls {
     this.#channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, processor);
     this.onRelease(() => this.#channel.close());
     this.#turns = new CollectiveTurns(job, this.#channel, name);
-    this.#pointToPoint = new PointToPoint(makeChannel(job, group, contextId + 1));
+    this.#pointToPoint = new PointToPoint(
+      makeChannel(job, group, contextId + 1),
+      makeChannel(job, group, contextId + 3),
+    );
     this.#id = contextId;
     const { recorder } = job;
     if (recorder !== undefined) traceCommunicator(this, recorder, `${contextId}|${name}`, group.worldRanks);
@@ -190,42 +202,49 @@ export class Communicator extends CollectiveCalls {
   /**
    * Sends the contents of `buffer` to rank `target`. The call copies the contents and never waits: if the target has no
    * room for the message yet, the message leaves during later calls that wait.
+   * @param options the tag, if the target is to receive the message by it
+   * Errors: `ERR_RANK`, `TypeError`, `RangeError` for the tag. A tag other than 0 costs one more copy of the contents.
    */
-  send(buffer: TypedArray, target: number): void {
+  send(buffer: TypedArray, target: number, options?: SendOptions): void {
     this.#turns.check('send');
     checkBuffer('send', 'buffer', buffer);
+    const tag = readSend('send', options);
     if (target === Rank.NULL) return;
     checkRank('send', this, target);
     try {
-      this.#pointToPoint.send(target, bytesOf(buffer));
+      this.#pointToPoint.send(target, bytesOf(buffer), tag);
     } catch (error) {
       throw this.job.explain(error);
     }
   }
 
   /**
-   * Receives the next message from rank `source` into `buffer`. The message must have exactly the length of `buffer`.
+   * Receives the next message from rank `source` with the tag of the options (0 if there is none) into `buffer`. The
+   * message must have exactly the length of `buffer`. Messages of one source and tag come in the order of their sends;
+   * those with other tags are kept until a call asks for them, in as much memory as they need.
    * With `Rank.NULL` as the source, the call receives nothing.
    */
-  async receive(buffer: TypedArray, source: number, options?: WaitOptions): Promise<void> {
-    const wait = readWait('receive', options);
-    await this.job.progress.wait(this.#receive(buffer, source), wait);
+  async receive(buffer: TypedArray, source: number, options?: ReceiveOptions): Promise<void> {
+    const wait = readWait('receive', options, TAG);
+    const tag = readTag('receive', options);
+    await this.job.progress.wait(this.#receive(buffer, source, tag), wait);
   }
 
   /** Receives the next message from rank `source` into `buffer`, and blocks this thread until the message is there. */
-  receiveSync(buffer: TypedArray, source: number, options?: WaitOptions): void {
+  receiveSync(buffer: TypedArray, source: number, options?: ReceiveOptions): void {
     this.job.refuseSync('receive');
-    const wait = readWait('receive', options);
-    this.job.progress.waitSync(this.#receive(buffer, source), wait);
+    const wait = readWait('receive', options, TAG);
+    const tag = readTag('receive', options);
+    this.job.progress.waitSync(this.#receive(buffer, source, tag), wait);
   }
 
   /** Receives the next message from rank `source` into `buffer` (MPI's name for `receive`). */
-  recv(buffer: TypedArray, source: number, options?: WaitOptions): Promise<void> {
+  recv(buffer: TypedArray, source: number, options?: ReceiveOptions): Promise<void> {
     return this.receive(buffer, source, options);
   }
 
   /** Receives a message and blocks this thread until it is there (MPI's name for `receiveSync`). */
-  recvSync(buffer: TypedArray, source: number, options?: WaitOptions): void {
+  recvSync(buffer: TypedArray, source: number, options?: ReceiveOptions): void {
     this.receiveSync(buffer, source, options);
   }
 
@@ -583,11 +602,11 @@ export class Communicator extends CollectiveCalls {
     throw notMade(call, `${who} could not map the other ranks' memory for it: ${refusal.why}`, failure);
   }
 
-  #receive(buffer: TypedArray, source: number): Operation {
+  #receive(buffer: TypedArray, source: number, tag: number): Operation {
     this.#turns.check('receive');
     const own = ownView('receive', 'buffer', buffer);
     if (source === Rank.NULL) return NOTHING_TO_RECEIVE;
     checkRank('receive', this, source);
-    return this.#pointToPoint.receive(own, source);
+    return this.#pointToPoint.receive(own, source, tag);
   }
 }

@@ -277,6 +277,15 @@ export class Messenger {
     return () => void this.#listeners.delete(context);
   }
 
+  /**
+   * Whether a completion of a queue lets messages go on: one has come, or one that was sent makes room for those that
+   * wait.
+   * @param receives the completion is that of a receive
+   */
+  goesOnWith(cq: CompletionQueue, receives: boolean): boolean {
+    return cq === this.#cq && (receives || this.#unsent > 0 || this.#longs?.idle === false);
+  }
+
   /** Whether there is a connection with every other rank. */
   get isComplete(): boolean {
     return this.#connected === this.size - 1;

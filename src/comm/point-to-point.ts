@@ -1,8 +1,58 @@
-/** Messages from rank to rank: each message from a source goes to the oldest receive from it. */
+/**
+ * Messages from rank to rank: each message from a source goes to the oldest receive from it with its tag.
+ *
+ * Messages without a tag (tag 0) have a space of their own, in which nothing is matched but the source. All others
+ * share a second space and begin with their tag. No receive takes messages of several tags, so nobody sees in which
+ * order messages of different tags came.
+ *
+ * A receive that looks for its message takes all that came before it out of the second space, and keeps them by source
+ * and tag. Only this rank's thread touches what is kept. A receive looks there first, so it finds its message whoever
+ * took it in; and no wake-up is lost, because a message that arrives after a waiting rank has polled rings, and then
+ * all that wait are looked at once more.
+ */
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
-import { RmaError } from '../errors.ts';
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
+import { refuseUnknown } from '../options.ts';
 import type { Channel } from './collectives.ts';
-import type { Operation } from './operation.ts';
+import type { Operation, WaitOptions } from './operation.ts';
+
+/** Options of `send`. */
+export interface SendOptions {
+  /** Only a receive with the same tag takes the message: 0 … 2^31 − 1; 0 if absent. */
+  readonly tag?: number | undefined;
+}
+
+/** Options of `receive`. */
+export interface ReceiveOptions extends WaitOptions {
+  /** Messages with other tags are left for other receives: 0 … 2^31 − 1; 0 if absent. */
+  readonly tag?: number | undefined;
+}
+
+const MOST_TAG = 2 ** 31 - 1;
+const TAG_BYTES = 4;
+
+/** The tag in the options of a call, read once. */
+export function readTag(call: string, options: SendOptions | undefined): number {
+  if (options === undefined) return 0;
+  const tag: unknown = reading(call, 'tag of the options', () => options.tag);
+  if (tag === undefined) return 0;
+  if (typeof tag !== 'number') throw argumentTypeError(`${call}: tag must be a number, not ${show(tag)}`);
+  if (!Number.isInteger(tag) || tag < 0 || tag > MOST_TAG) {
+    throw argumentRangeError(`${call}: tag must be an integer from 0 to ${MOST_TAG}, not ${show(tag)}`);
+  }
+  return tag;
+}
+
+/** The options of `send`. */
+export function readSend(call: string, options: SendOptions | undefined): number {
+  if (options === undefined) return 0;
+  if (typeof options !== 'object' || options === null) {
+    throw argumentTypeError(`${call}: options must be { tag }, not ${show(options)}`);
+  }
+  refuseUnknown(call, 'the options', options, ['tag']);
+  return readTag(call, options);
+}
 
 /** `receive` from `Rank.NULL`. */
 export const NOTHING_TO_RECEIVE: Operation = {
@@ -12,25 +62,28 @@ export const NOTHING_TO_RECEIVE: Operation = {
 
 /** One `receive`. Whoever advances it advances those before it first, so each gets the message that is its. */
 class Receive implements Operation {
-  readonly #channel: Channel;
+  readonly #next: (source: number) => Uint8Array | undefined;
   readonly #buffer: TypedArray;
   readonly #bytes: number;
   readonly #source: number;
+  readonly #tag: number;
   readonly #line: Receive[];
   #complete = false;
   #error: RmaError | undefined;
 
-  constructor(channel: Channel, buffer: TypedArray, source: number, line: Receive[]) {
-    this.#channel = channel;
+  /** @param line those of the same source and tag that wait, whose messages `next` gives */
+  constructor({ next, line }: Line, buffer: TypedArray, source: number, tag: number) {
+    this.#next = next;
     this.#buffer = buffer;
     this.#bytes = buffer.byteLength;
     this.#source = source;
+    this.#tag = tag;
     this.#line = line;
   }
 
   advance(): boolean {
     while (!this.#complete) {
-      const message = this.#channel.receive(this.#source);
+      const message = this.#next(this.#source);
       if (message === undefined) return false;
       this.#line.shift()!.#take(message);
     }
@@ -39,7 +92,7 @@ class Receive implements Operation {
   }
 
   describe(): string {
-    return `receive() from rank ${this.#source}`;
+    return `receive() from rank ${this.#source}${this.#tag === 0 ? '' : ` (tag ${this.#tag})`}`;
   }
 
   abandon(): void {
@@ -68,27 +121,108 @@ class Receive implements Operation {
   }
 }
 
+/** The receives of one source and tag that wait, in the order of the calls: messages go to them in that order. */
+interface Line {
+  readonly next: (source: number) => Uint8Array | undefined;
+  readonly line: Receive[];
+}
+
 export class PointToPoint {
-  readonly #channel: Channel;
-  /** Receives that wait, by source, in the order of the calls: messages go to them in that order. */
-  readonly #receiving = new Map<number, Receive[]>();
+  readonly #plain: Channel;
+  readonly #tagged: Channel;
+  /** The lines of tag 0, by source. */
+  readonly #receiving = new Map<number, Line>();
+  /** The others, by source and tag. */
+  readonly #taggedLines = new Map<number, Map<number, Line>>();
+  /** Messages with a tag that no receive has taken, by source and tag. An entry has at least one. */
+  readonly #unexpected = new Map<number, Map<number, Fifo<Uint8Array>>>();
+  readonly #nextPlain = (source: number): Uint8Array | undefined => this.#plain.receive(source);
 
-  constructor(channel: Channel) {
-    this.#channel = channel;
+  /**
+   * @param plain for messages of tag 0
+   * @param tagged for all others; nothing else goes through either
+   */
+  constructor(plain: Channel, tagged: Channel) {
+    this.#plain = plain;
+    this.#tagged = tagged;
   }
 
-  send(target: number, payload: Uint8Array): void {
-    this.#channel.send(target, payload);
+  send(target: number, payload: Uint8Array, tag: number): void {
+    if (tag === 0) {
+      this.#plain.send(target, payload);
+      return;
+    }
+    const message = new Uint8Array(TAG_BYTES + payload.length);
+    new DataView(message.buffer).setUint32(0, tag, true);
+    message.set(payload, TAG_BYTES);
+    this.#tagged.send(target, message);
   }
 
-  receive(buffer: TypedArray, source: number): Operation {
+  receive(buffer: TypedArray, source: number, tag: number): Operation {
+    const line = tag === 0 ? this.#plainLine(source) : this.#taggedLine(source, tag);
+    const receive = new Receive(line, buffer, source, tag);
+    line.line.push(receive);
+    return receive;
+  }
+
+  #plainLine(source: number): Line {
     let line = this.#receiving.get(source);
     if (line === undefined) {
-      line = [];
+      line = { next: this.#nextPlain, line: [] };
       this.#receiving.set(source, line);
     }
-    const receive = new Receive(this.#channel, buffer, source, line);
-    line.push(receive);
-    return receive;
+    return line;
+  }
+
+  /** Lines where nobody waits are forgotten when another is made, so that tags that are used once do not pile up. */
+  #taggedLine(source: number, tag: number): Line {
+    let lines = this.#taggedLines.get(source);
+    if (lines === undefined) {
+      lines = new Map();
+      this.#taggedLines.set(source, lines);
+    }
+    let line = lines.get(tag);
+    if (line === undefined) {
+      for (const [known, { line: waiting }] of lines) if (waiting.length === 0) lines.delete(known);
+      line = { next: () => this.#nextTagged(source, tag), line: [] };
+      lines.set(tag, line);
+    }
+    return line;
+  }
+
+  #nextTagged(source: number, tag: number): Uint8Array | undefined {
+    const kept = this.#takeKept(source, tag);
+    if (kept !== undefined) return kept;
+    for (;;) {
+      const message = this.#tagged.receive(source);
+      if (message === undefined) return undefined;
+      const itsTag = new DataView(message.buffer, message.byteOffset).getUint32(0, true);
+      const payload = message.subarray(TAG_BYTES);
+      if (itsTag === tag) return payload;
+      this.#keep(source, itsTag, payload);
+    }
+  }
+
+  #keep(source: number, tag: number, payload: Uint8Array): void {
+    let tags = this.#unexpected.get(source);
+    if (tags === undefined) {
+      tags = new Map();
+      this.#unexpected.set(source, tags);
+    }
+    let messages = tags.get(tag);
+    if (messages === undefined) {
+      messages = new Fifo();
+      tags.set(tag, messages);
+    }
+    messages.push(payload);
+  }
+
+  #takeKept(source: number, tag: number): Uint8Array | undefined {
+    const tags = this.#unexpected.get(source);
+    const messages = tags?.get(tag);
+    if (messages === undefined) return undefined;
+    const message = messages.shift();
+    if (messages.length === 0) tags!.delete(tag);
+    return message;
   }
 }

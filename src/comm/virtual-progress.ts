@@ -295,6 +295,7 @@ export function computeOn(simulator: Simulator, cpu: Cpu, go: () => void): void 
   };
   simulator.underWay++;
   cpu.computations++;
+  cpu.whenComputing?.();
   simulator.at(cpu.time, cpu.rank, { happen: end });
 }
 

@@ -388,6 +388,11 @@ export class RequestTransfer {
     return { rkey, address: address + at, sink: this.#sink.region };
   }
 
+  /** Whether completions of a queue are those of this rank's requests. */
+  completesAt(cq: CompletionQueue): boolean {
+    return cq === this.#sendCq;
+  }
+
   /** Takes completions in, without a word about a connection that is lost. */
   collect(): void {
     this.#outstanding.collect();

@@ -263,6 +263,42 @@ async function messages(world: Communicator): Promise<void> {
   await twin.finalize();
 }
 
+/** Each receive takes the oldest message of its source and tag, whatever else has come. */
+async function tags(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  const next = (rank + 1) % size;
+  const previous = (rank - 1 + size) % size;
+  const most = 2 ** 31 - 1;
+  const used = [most, 3, 0, 1];
+  for (let i = 0; i < 50; i++) for (const tag of used) world.send(Float64Array.of(i, tag, rank), next, { tag });
+  const long = new Float64Array(100_000).fill(rank);
+  world.send(long, next, { tag: 5 });
+  const check = (message: Float64Array, i: number, tag: number): void =>
+    assert.deepEqual([...message], [i, tag, previous]);
+  // The last tag of each round first: all others are kept meanwhile.
+  for (const tag of [1, most]) {
+    for (let i = 0; i < 50; i++) {
+      const message = new Float64Array(3);
+      if (i % 2 === 0) await world.receive(message, previous, { tag });
+      else world.receiveSync(message, previous, { tag });
+      check(message, i, tag);
+    }
+  }
+  const big = new Float64Array(long.length);
+  await world.receive(big, previous, { tag: 5 });
+  assert.ok(big.every((value) => value === previous));
+  // All at once, of both tags that are left.
+  const received = await Promise.all(
+    Array.from({ length: 100 }, async (_, i) => {
+      const message = new Float64Array(3);
+      await world.receive(message, previous, { tag: i % 2 === 0 ? 3 : 0 });
+      return message;
+    }),
+  );
+  for (const [i, message] of received.entries()) check(message, i >> 1, i % 2 === 0 ? 3 : 0);
+  await assert.rejects(world.receive(big, previous, { tag: 1, timeout: 20 }), /receive\(\) from rank \d+ \(tag 1\)/);
+}
+
 /** Started one after the other without waiting: they take place in that order. */
 async function severalAtOnce(world: Communicator): Promise<void> {
   const { rank, size } = world;
@@ -540,6 +576,7 @@ await runCases({
   alltoall: alltoalls,
   'random programs': (world) => tryCollectives(world, seed, 150, true),
   'send and receive': messages,
+  'tags of messages': tags,
   'several at once': severalAtOnce,
   'barriers at once': barriersAtOnce,
   split: splits,

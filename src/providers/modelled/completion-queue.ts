@@ -55,6 +55,11 @@ export class ModelledCompletionQueue implements CompletionQueue {
     return this.#destroyed;
   }
 
+  /** Whether there are completions that nobody has fetched. */
+  get isWaiting(): boolean {
+    return this.#head < this.#tail;
+  }
+
   poll(max: number): number {
     if (this.#destroyed) throw new RmaError('ERR_VERBS', 'poll: the completion queue was destroyed');
     if (this.overrun) {
@@ -114,6 +119,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
       this.#armed = DISARMED;
       this.#context.parking.ring();
     }
+    this.#context.completed(this, opcode >= WcOpcode.RECV);
     this.#context.cpu.ring();
   }
 

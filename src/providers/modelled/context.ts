@@ -10,6 +10,7 @@ import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
+import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { AsyncEvent, Capabilities, Context, DeviceAttributes } from '../../verbs/device.ts';
 import type { Memory, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
 import { checkQueuePair, failUsersOf } from '../core/queue-pair.ts';
@@ -90,6 +91,8 @@ export class ModelledContext implements Context {
   polled = 0;
   /** Called when an event is raised while the rank computes, if the fabric has somebody for that. */
   readonly #handlers = new Set<() => void>();
+  /** Those of them that are called for completions, too, and whether they want to be for those of a queue now. */
+  readonly #ofCompletions = new Map<() => void, (cq: CompletionQueue, receives: boolean) => boolean>();
   #interrupting = false;
   /** Data of writes that are complete and not in memory yet, in the order of their coming. */
   readonly #unplaced = new Set<() => void>();
@@ -112,6 +115,11 @@ export class ModelledContext implements Context {
     this.capabilities = { ...CAPABILITIES, completionImpliesPlacement: shared.faults.placement === 0 };
     this.cpu = new Cpu(simulator, member);
     this.parking = new ModelledParking(simulator);
+    // What has come before, and nobody has looked at, raises no event any more.
+    this.cpu.whenComputing = () => {
+      if (this.#ofCompletions.size === 0) return;
+      for (const cq of this.cqs) if (cq.isWaiting) this.completed(cq, true);
+    };
     this.#random = new Random(simulator.seed, 16 + member);
     this.#nextAddress = ((this.#random.bits() >>> 4) + 2 ** 20) * PAGE;
   }
@@ -288,6 +296,26 @@ export class ModelledContext implements Context {
   handleEvents(handler: () => void): () => void {
     this.#handlers.add(handler);
     return () => this.#handlers.delete(handler);
+  }
+
+  /** The same for a handler that is called for completions, too. */
+  handleCompletions(handler: () => void, wants: (cq: CompletionQueue, receives: boolean) => boolean): () => void {
+    const end = this.handleEvents(handler);
+    this.#ofCompletions.set(handler, wants);
+    return () => {
+      this.#ofCompletions.delete(handler);
+      end();
+    };
+  }
+
+  /** A completion has come to a queue. @param receives of a receive */
+  completed(cq: CompletionQueue, receives: boolean): void {
+    for (const wants of this.#ofCompletions.values()) {
+      if (wants(cq, receives)) {
+        this.#interrupt();
+        return;
+      }
+    }
   }
 
   /** A rank that does not compute looks by itself. */

@@ -2,6 +2,7 @@
  * The rank's processor on a modelled fabric, where work besides the verbs takes virtual time only if it is reported
  * here. Times are microseconds.
  */
+import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { ModelledContext } from './context.ts';
 
 export class ProcessorTime {
@@ -68,6 +69,19 @@ export class ProcessorTime {
    */
   handleEvents(handler: () => void): () => void {
     return this.#context.handleEvents(handler);
+  }
+
+  /** Whether the fabric has somebody for events while the rank computes (`host.helper`). */
+  get hasHelper(): boolean {
+    return this.#context.fabric.host.helper !== 0;
+  }
+
+  /**
+   * As `handleEvents`, also when a completion comes, or has come before the computation and was not fetched.
+   * @param wants whether it is to be called for a completion of a queue now, which is that of a receive, perhaps
+   */
+  handleCompletions(handler: () => void, wants: (cq: CompletionQueue, receives: boolean) => boolean): () => void {
+    return this.#context.handleCompletions(handler, wants);
   }
 
   /**

@@ -283,6 +283,8 @@ export class Cpu implements FabricEvent {
   asking = false;
   /** Computations of its task that have not ended: it does nothing else until its clock is reached. */
   computations = 0;
+  /** Told when a computation has begun. */
+  whenComputing: (() => void) | undefined;
   /** What handlers of interrupts have taken of its time, altogether. */
   interrupted = 0;
   /** Until then whoever handles events beside the task is busy. */

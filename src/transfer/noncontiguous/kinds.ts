@@ -3,7 +3,8 @@
  * dissertation, chapter 8).
  *
  * A way that is not `multi-write` needs the target's processor, so it is never chosen unless the hint asks for it: a
- * window by requests promises that a target which computes delays nobody (`win.progress`).
+ * window by requests promises that a target which computes delays nobody (`win.progress`). `host-assisted` keeps that
+ * promise: a helper is there while the target computes, or layouts move as by `multi-write` (host-assisted.ts).
  */
 
 /** `multi-write`: a request for each stretch of bytes that both sides share. */
@@ -14,6 +15,8 @@ interface NoncontiguousKind<N extends string> {
   readonly name: N;
   /** It sends messages that are gathered and scattered, by second connections. */
   readonly gathers?: boolean;
+  /** A helper at the target serves it while the target's program computes; where nobody is there, it is not used. */
+  readonly helped?: boolean;
   /**
    * How a put or a get moves.
    * @param puts whether it is a put
@@ -50,6 +53,7 @@ const KINDS = [
   kind({ name: 'multi-write', wayOf: () => 'multi-write' }),
   kind({ name: 'pack', wayOf: () => 'pack' }),
   kind({ name: 'sgrs', gathers: true, wayOf: () => 'sgrs' }),
+  kind({ name: 'host-assisted', gathers: true, helped: true, wayOf: () => 'sgrs' }),
   kind({ name: 'auto', gathers: true, wayOf: cheapest }),
 ] as const;
 
@@ -66,7 +70,12 @@ export function needsSecond(name: NoncontiguousName): boolean {
   return noncontiguousNamed(name).gathers === true;
 }
 
-/** Whether some puts and gets need the target's processor. */
-export function needsTarget(name: NoncontiguousName): boolean {
+/** Whether a window has messages of its own for layouts. */
+export function needsMessages(name: NoncontiguousName): boolean {
   return name !== NONCONTIGUOUS_NAMES[0];
+}
+
+/** Whether some puts and gets wait until the target's program is in the library. */
+export function needsTarget(name: NoncontiguousName): boolean {
+  return needsMessages(name) && noncontiguousNamed(name).helped !== true;
 }

@@ -127,6 +127,10 @@ class Lane {
   readonly sends = new Fifo<Turn>();
   readonly sent = new SentLayouts();
   readonly received = new ReceivedLayouts();
+
+  get isStuck(): boolean {
+    return this.waiting.length + this.receives.length + this.sends.length > 0;
+  }
 }
 
 export class SgrsTransfers {
@@ -135,6 +139,8 @@ export class SgrsTransfers {
   readonly #packed: PackedTransfers;
   readonly #part: Place;
   readonly #lanes = new ByRank(() => new Lane());
+  /** Ranks whose last look has left something that waits for room. */
+  readonly #stuck = new Set<number>();
 
   /** @param part this rank's part as requests name it */
   constructor(channel: OwnChannel, requests: RequestTransfer, packed: PackedTransfers, part: Place) {
@@ -170,6 +176,13 @@ export class SgrsTransfers {
       this.#takeTurns(rank, lane);
     }
     lane.busy = false;
+    if (lane.isStuck) this.#stuck.add(rank);
+    else this.#stuck.delete(rank);
+  }
+
+  /** Whether something here leaves only when what is under way is complete. */
+  get isStuck(): boolean {
+    return this.#stuck.size > 0;
   }
 
   #takeTurns(rank: number, lane: Lane): void {

@@ -1,6 +1,6 @@
 /** Puts and gets of a window that do not move by one request for each piece: who decides, and who carries them out. */
 import type { Side } from '../../datatype/layout.ts';
-import { type NoncontiguousName, noncontiguousNamed, type Way } from './kinds.ts';
+import { type NoncontiguousName, needsTarget, noncontiguousNamed, type Way } from './kinds.ts';
 import { piecesIn } from './layout-words.ts';
 import type { PackedTransfers } from './pack.ts';
 import { FIRST_SGRS, type SgrsTransfers } from './sgrs.ts';
@@ -9,6 +9,8 @@ import { FIRST_SGRS, type SgrsTransfers } from './sgrs.ts';
 const TURNS = 16;
 
 export class NoncontiguousTransfers {
+  /** Whether some of them wait until the target's program is in the library. */
+  readonly needsTarget: boolean;
   readonly #wayOf: (puts: boolean, bytes: number, pieces: number) => Way;
   readonly #packed: PackedTransfers;
   readonly #sgrs: SgrsTransfers | undefined;
@@ -20,6 +22,7 @@ export class NoncontiguousTransfers {
    * @param poll brings messages in
    */
   constructor(name: NoncontiguousName, packed: PackedTransfers, sgrs: SgrsTransfers | undefined, poll: () => void) {
+    this.needsTarget = needsTarget(name);
     this.#wayOf = noncontiguousNamed(name).wayOf;
     this.#packed = packed;
     this.#sgrs = sgrs;

@@ -11,7 +11,8 @@ import { MessageBarrier } from '../../comm/message-barrier.ts';
 import { loadNative } from '../../native.ts';
 import { SyncByRequests } from '../../sync/pscw/by-requests.ts';
 import type { GeneralActiveTarget } from '../../sync/pscw/scheme.ts';
-import { needsTarget } from '../../transfer/noncontiguous/kinds.ts';
+import { availableHere } from '../../transfer/noncontiguous/host-assisted.ts';
+import { needsMessages } from '../../transfer/noncontiguous/kinds.ts';
 import type { NoncontiguousTransfers } from '../../transfer/noncontiguous/transfers.ts';
 import { OperationQueue } from '../../transfer/operation-queue.ts';
 import { OperationServer } from '../../transfer/operation-server.ts';
@@ -103,12 +104,14 @@ function openWindowChannels(comm: Communicator, hints: Hints, lastUsed: number):
     last = channel.space;
     return channel;
   };
-  const { loadStore } = comm.job.context.capabilities;
+  const { context, processor } = comm.job;
+  const { loadStore } = context.capabilities;
+  const scheme = availableHere(hints.noncontiguous, processor);
   const barrier = loadStore ? undefined : open();
   const ofSchemes = openChannels(hints, open);
   const posts = loadStore ? undefined : open();
   const updates = loadStore || servedTypes(hints) === undefined ? undefined : open();
-  const layouts = loadStore || !needsTarget(hints.noncontiguous) ? undefined : open();
+  const layouts = loadStore || !needsMessages(scheme) ? undefined : open();
   return { ...ofSchemes, barrier, posts, updates, layouts, last };
 }
 

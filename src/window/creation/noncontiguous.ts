@@ -1,7 +1,8 @@
 /** What moves layouts of several pieces in a window with the hint `noncontiguous`; its target's end serves others. */
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
 import { loadNative } from '../../native.ts';
-import { type NoncontiguousName, needsSecond } from '../../transfer/noncontiguous/kinds.ts';
+import { serveBeside } from '../../transfer/noncontiguous/host-assisted.ts';
+import { type NoncontiguousName, needsSecond, needsTarget } from '../../transfer/noncontiguous/kinds.ts';
 import { PackedTransfers } from '../../transfer/noncontiguous/pack.ts';
 import { SgrsTransfers } from '../../transfer/noncontiguous/sgrs.ts';
 import { NoncontiguousTransfers } from '../../transfer/noncontiguous/transfers.ts';
@@ -24,7 +25,7 @@ export function noncontiguousTransfers(
   requests: RequestTransfer,
   undo: Undo,
 ): NoncontiguousTransfers {
-  const { messenger, progress } = comm.job;
+  const { messenger, processor, progress } = comm.job;
   const packed = new PackedTransfers(channel, requests, part, loadNative());
   const sgrs = needsSecond(name)
     ? new SgrsTransfers(channel, requests, packed, region ?? { lkey: 0, address: 0 })
@@ -36,5 +37,7 @@ export function noncontiguousTransfers(
     return Number.POSITIVE_INFINITY;
   };
   undo.add(progress.serve(look, true));
+  // Without a helper, a scheme that wants one has no messages (`availableHere`).
+  if (!needsTarget(name) && sgrs !== undefined) undo.add(serveBeside(processor!, messenger, requests, sgrs));
   return transfers;
 }

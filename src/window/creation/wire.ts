@@ -5,6 +5,7 @@ import { RankFailedError } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
 import { fenceNamed } from '../../sync/fence/kinds.ts';
 import type { ConnectionRegistry, Connections } from '../../transfer/connections.ts';
+import { availableHere } from '../../transfer/noncontiguous/host-assisted.ts';
 import { needsSecond } from '../../transfer/noncontiguous/kinds.ts';
 import { type Regions, regionsBy } from '../../transfer/regions.ts';
 import { RemoteStripes } from '../../transfer/remote-stripes.ts';
@@ -56,7 +57,7 @@ export function* makeWire(
       notifies,
       requestTrace(comm, trace),
       patience,
-      needsSecond(hints.noncontiguous),
+      needsSecond(availableHere(hints.noncontiguous, job.processor)),
     );
     undo.add(() => wire.close());
     return wire;

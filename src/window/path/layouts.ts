@@ -29,6 +29,6 @@ export class Layouts extends Requests {
   }
 
   override progressBy(): ProgressBy {
-    return 'target';
+    return this.#transfers.needsTarget ? 'target' : super.progressBy();
   }
 }

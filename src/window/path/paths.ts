@@ -258,7 +258,7 @@ export class Paths {
   /** Who must act so that an operation that was issued is completed. */
   get completedBy(): ProgressBy {
     const { passive, held, served, noncontiguous } = this.#parts;
-    if ((passive ?? served ?? noncontiguous) !== undefined || held?.folds) return 'target';
+    if ((passive ?? served) !== undefined || noncontiguous?.needsTarget || held?.folds) return 'target';
     return this.#senders?.progressBy ?? 'origin';
   }
 }
