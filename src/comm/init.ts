@@ -9,7 +9,7 @@ import { joinAlone } from './bootstrap/alone.ts';
 import { MAX_RANKS } from './bootstrap/control.ts';
 import { keepExitCode } from './bootstrap/exit-code.ts';
 import { markFatalErrors } from './bootstrap/fatal-errors.ts';
-import { joinLaunched } from './bootstrap/launched.ts';
+import { joinManaged } from './bootstrap/managed.ts';
 import { findAddress } from './bootstrap/managers/address.ts';
 import type { Patience, ProcessManager } from './bootstrap/managers/manager.ts';
 import { findPmi } from './bootstrap/managers/pmi.ts';
@@ -161,7 +161,7 @@ async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
   if (manager === undefined) return { membership: joinAlone(), complete: nothing };
   const { patience, stop } = patienceOf(manager, options, timeout);
   try {
-    return await joinLaunched(needNative(), manager, patience);
+    return await joinManaged(needNative(), manager, patience);
   } finally {
     stop();
   }

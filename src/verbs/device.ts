@@ -2,7 +2,7 @@
  * The verbs interface: devices and their contexts.
  *
  * Nouns and verbs are libibverbs' (`ibv_open_device`, `ibv_query_device`, `ibv_alloc_pd`, …), in camelCase. Everything
- * above this floor is written against these interfaces and asks a context for its {@link Capabilities}, never which
+ * above this layer is written against these interfaces and asks a context for its {@link Capabilities}, never which
  * provider it has.
  */
 import type { CompletionQueue } from './completion-queue.ts';

@@ -4,7 +4,7 @@
  * with anything, a get with whatever writes, accumulates of different basic types.
  *
  * It sees this rank's calls. What other ranks do at the same time it cannot see, nor loads and stores. It costs some
- * microseconds a call and memory for each until it is complete, and closes the short ways; so it is asked for.
+ * microseconds a call and memory for each until it is complete, and closes the fast paths; so it is asked for.
  */
 
 import { forEachRun } from '../datatype/copy.ts';

@@ -2,7 +2,7 @@
  * `npm test`: the part of the tests that has to pass before anything lands. It takes two minutes, also where one of two
  * cores is kept busy, and needs nothing but Node and the compiler. `npm run test:all` runs everything.
  *
- * What belongs here: a file of each floor that says whether the floor stands, and that has never failed for another
+ * What belongs here: a file of each layer that says whether the layer holds, and that has never failed for another
  * reason than a fault. What waits for times, draws hundreds of cases or starts a job for each of them does not.
  */
 import { fileURLToPath } from 'node:url';

@@ -44,7 +44,7 @@ describe('by hand', () => {
     for (const wait of waits) expect(wait.advance()).toBe(false);
     locks[0].release(true);
     expect([...woken]).toEqual([1]);
-    // Rank 0 comes back at once: the short way is closed.
+    // Rank 0 comes back at once: the fast path is closed.
     expect(locks[0].tryAcquire(false)).toBe(false);
     expect(locks[0].tryAcquire(true)).toBe(false);
     // A later one does not pass, though it is awake.

@@ -8,7 +8,7 @@
  *   SERVING  the ticket at the head of the line
  *   SLOT[t]  who holds ticket t: ticket and rank in one word, negative once that rank has given up, 0 for nobody
  *
- * Uncontended, a lock is one compare-and-swap and an unlock one fetch-and-subtract. While QUEUED is set the short way
+ * Uncontended, a lock is one compare-and-swap and an unlock one fetch-and-subtract. While QUEUED is set the fast path
  * is closed, so neither readers nor writers overtake the line: nobody starves.
  *
  * Why no wake-up is lost. The head of the line sets QUEUED with an atomic OR whose result it examines: if the holder's

@@ -45,7 +45,7 @@ interface Card {
 }
 
 /** @returns the membership, and what to call when all ranks are there */
-export async function joinLaunched(
+export async function joinManaged(
   native: Native,
   manager: ProcessManager,
   patience: Patience,
