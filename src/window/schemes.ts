@@ -4,6 +4,7 @@
  */
 import type { BarrierState } from '../comm/barrier.ts';
 import type { Communicator, OwnChannel } from '../comm/communicator.ts';
+import { lookInWaits } from '../comm/looks.ts';
 import { fenceNamed } from '../sync/fence/kinds.ts';
 import type { FenceScheme } from '../sync/fence/scheme.ts';
 import type { AllLock } from '../sync/lock/all.ts';
@@ -101,13 +102,7 @@ export function makeSchemes(parts: SchemeParts): Schemes {
     answers && { queue: new OperationQueue(comm.size, parts.kernels), server, operations, answers };
   const stops = [() => locks?.release?.()];
   // Whatever this rank waits for, notifications are taken in, so that there are receives for those that come.
-  if (wire !== undefined) {
-    const look = (): number => {
-      wire.poll();
-      return Number.POSITIVE_INFINITY;
-    };
-    stops.push(comm.job.progress.serve(look, false));
-  }
+  if (wire !== undefined) stops.push(lookInWaits(comm.job.progress, () => wire.poll(), false));
   return {
     fence: fenceNamed(hints.fence).make({ comm, description, barrier, wire, queued }),
     deferred: queued?.queue,

@@ -7,13 +7,13 @@
  */
 import type { BarrierState } from '../../comm/barrier.ts';
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
+import { lookInWaits } from '../../comm/looks.ts';
 import { MessageBarrier } from '../../comm/message-barrier.ts';
 import { loadNative } from '../../native.ts';
 import { SyncByRequests } from '../../sync/pscw/by-requests.ts';
 import type { GeneralActiveTarget } from '../../sync/pscw/scheme.ts';
 import { availableHere } from '../../transfer/noncontiguous/host-assisted.ts';
 import { needsMessages } from '../../transfer/noncontiguous/kinds.ts';
-import type { NoncontiguousTransfers } from '../../transfer/noncontiguous/transfers.ts';
 import { OperationQueue } from '../../transfer/operation-queue.ts';
 import { OperationServer } from '../../transfer/operation-server.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
@@ -160,11 +160,7 @@ function groundOf(
   const general = new SyncByRequests(channels.posts!, wire.wire!, carryOut);
   if (carryOut !== undefined) {
     undo.add(() => general.release());
-    const serve = (): number => {
-      general.serve();
-      return Number.POSITIVE_INFINITY;
-    };
-    undo.add(comm.job.progress.serve(serve, true));
+    undo.add(lookInWaits(comm.job.progress, () => general.serve(), true));
   }
   return {
     barrier: new MessageBarrier(channels.barrier!),
@@ -176,17 +172,13 @@ function groundOf(
   };
 }
 
-function assemble(
-  { comm, flavor, name }: Making,
-  agreed: Agreed,
-  materials: Materials,
-): Omit<WindowParts, 'trace' | 'number'> {
+function assemble(making: Making, agreed: Agreed, materials: Materials): Omit<WindowParts, 'trace' | 'number'> {
+  const { comm, flavor, name } = making;
   const { job, size, rank: me } = comm;
-  const { records, offer, words } = agreed;
+  const { records, offer } = agreed;
   const { channels, device, mapping, undo } = materials;
   const { wire, updates } = materials.wire;
   const { hints, dispUnit, share } = offer;
-  const description = `window ${name}`;
   const { loadStore } = job.context.capabilities;
   const requests = movesByRequests(hints, loadStore) ? wire : undefined;
   // Where memory is loaded and stored, epochs are completed by a word, with which nothing travels. What is attached
@@ -197,18 +189,7 @@ function assemble(
   // Others reach memory of this rank's own through its thread, which has stripes for all of it.
   const makeStripes = (rank: number): Stripes | undefined =>
     rank === me && share?.stripes !== undefined ? share.stripes : shared?.stripes(rank, 0);
-  const directory = (): SharedDirectory | RemoteDirectory =>
-    shared === undefined
-      ? new RemoteDirectory(comm, requests!, device.ownDirectory(words.atomics!), (rank, i) =>
-          device.directory(rank, i),
-        )
-      : new SharedDirectory(
-          comm,
-          (rank) => shared.directory(rank),
-          (rank, base) => shared.stripes(rank, base),
-        );
-  const attachments = flavor === 'dynamic' ? new Attachments(comm, description, share, directory()) : undefined;
-  if (attachments !== undefined) undo.add(() => attachments.release());
+  const attachments = attachmentsOf(making, agreed, materials, shared, requests);
   const signals =
     requests === undefined
       ? new SignalWords(comm, (rank) => shared!.signal(rank))
@@ -224,7 +205,7 @@ function assemble(
   const { release: releaseSchemes, ...schemes } = makeSchemes({
     comm,
     hints,
-    description,
+    description: `window ${name}`,
     barrier,
     channels,
     kernels,
@@ -236,17 +217,14 @@ function assemble(
     nodeWords,
   });
   undo.add(releaseSchemes);
-  const served =
-    updates && attachments === undefined
-      ? servedUpdates(comm, hints, channels.updates, server, wire!, undo)
-      : undefined;
-  const noncontiguous =
-    channels.layouts !== undefined && attachments === undefined
-      ? noncontiguousTransfers(comm, hints.noncontiguous, channels.layouts, ownPart, agreed.region, wire!, undo)
-      : undefined;
+  const byTarget =
+    attachments === undefined
+      ? byTargetOf(comm, agreed, materials, server, ownPart)
+      : { served: undefined, noncontiguous: undefined };
   return {
     ...schemes,
-    serve: inTurn(schemes.serve, served, noncontiguous),
+    ...byTarget,
+    serve: inTurn(schemes.serve, byTarget),
     comm,
     name,
     flavor,
@@ -260,8 +238,6 @@ function assemble(
     requests,
     held,
     updates,
-    served,
-    noncontiguous,
     attachments,
     userMemory: userMemoryOf(comm, agreed, requests !== undefined),
     kernels,
@@ -273,12 +249,49 @@ function assemble(
   };
 }
 
+/** Where a dynamic window finds what is attached to it; absent for the other flavours. */
+function attachmentsOf(
+  { comm, flavor, name }: Making,
+  { offer, words }: Agreed,
+  { device, undo }: Materials,
+  shared: SharedWords | undefined,
+  requests: RequestTransfer | undefined,
+): Attachments | undefined {
+  if (flavor !== 'dynamic') return undefined;
+  const directory =
+    shared === undefined
+      ? new RemoteDirectory(comm, requests!, device.ownDirectory(words.atomics!), (rank, i) =>
+          device.directory(rank, i),
+        )
+      : new SharedDirectory(
+          comm,
+          (rank) => shared.directory(rank),
+          (rank, base) => shared.stripes(rank, base),
+        );
+  const attachments = new Attachments(comm, `window ${name}`, offer.share, directory);
+  undo.add(() => attachments.release());
+  return attachments;
+}
+
+type ByTarget = Pick<WindowParts, 'served' | 'noncontiguous'>;
+
+/** What the target's processor carries out, if the hints want it; nothing of what is attached. */
+function byTargetOf(
+  comm: Communicator,
+  { offer: { hints }, region }: Agreed,
+  { channels, wire: { wire, updates }, undo }: Materials,
+  server: OperationServer,
+  ownPart: () => RemotePart,
+): ByTarget {
+  const { layouts } = channels;
+  return {
+    served: updates && servedUpdates(comm, hints, channels.updates, server, wire!, undo),
+    noncontiguous: layouts && noncontiguousTransfers(comm, hints.noncontiguous, layouts, ownPart, region, wire!, undo),
+  };
+}
+
 /** What calls that do not wait do for other ranks; absent if nothing. */
-function inTurn(
-  schemes: (() => void) | undefined,
-  served: ServedUpdates | undefined,
-  noncontiguous: NoncontiguousTransfers | undefined,
-): (() => void) | undefined {
+function inTurn(schemes: (() => void) | undefined, { served, noncontiguous }: ByTarget): (() => void) | undefined {
   if ((served ?? noncontiguous) === undefined) return schemes;
   return () => {
     schemes?.();
@@ -302,11 +315,7 @@ function servedUpdates(
   const queue = new OperationQueue(comm.size, loadNative());
   const updates = new TargetUpdates(channel, queue, server, requests, () => messenger.poll());
   undo.add(() => updates.close());
-  const look = (): number => {
-    messenger.poll();
-    return Number.POSITIVE_INFINITY;
-  };
-  undo.add(progress.serve(look, true));
+  undo.add(lookInWaits(progress, () => messenger.poll(), true));
   return { updates, takes };
 }
 

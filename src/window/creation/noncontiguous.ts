@@ -1,5 +1,6 @@
 /** What moves layouts of several pieces in a window with the hint `noncontiguous`; its target's end serves others. */
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
+import { lookInWaits } from '../../comm/looks.ts';
 import { loadNative } from '../../native.ts';
 import { serveBeside } from '../../transfer/noncontiguous/host-assisted.ts';
 import { type NoncontiguousName, needsSecond, needsTarget } from '../../transfer/noncontiguous/kinds.ts';
@@ -32,11 +33,7 @@ export function noncontiguousTransfers(
     : undefined;
   const transfers = new NoncontiguousTransfers(name, packed, sgrs, () => messenger.poll());
   undo.add(channel.listen((source, message) => transfers.take(source, message)));
-  const look = (): number => {
-    messenger.poll();
-    return Number.POSITIVE_INFINITY;
-  };
-  undo.add(progress.serve(look, true));
+  undo.add(lookInWaits(progress, () => messenger.poll(), true));
   // Without a helper, a scheme that wants one has no messages (`availableHere`).
   if (!needsTarget(name) && sgrs !== undefined) undo.add(serveBeside(processor!, messenger, requests, sgrs));
   return transfers;
