@@ -222,7 +222,7 @@ export class Outstanding {
 
   /**
    * Posts a request with a slot.
-   * @param again as of `RequestTransfer.compareSwap`
+   * @param again as of `RemoteAccess.compareSwap`
    */
   ask(rank: number, answer: Answer, build: Build, again = false): void {
     // A list that cannot be posted is built again, one by one.

@@ -34,8 +34,9 @@
  */
 import type { ProcessorTime } from '../comm/job.ts';
 import type { Answer } from './answers.ts';
+import type { RemoteWord } from './remote-access.ts';
 import type { Hold } from './request-tasks.ts';
-import type { RemoteWord, RequestTransfer } from './requests.ts';
+import type { RequestTransfer } from './requests.ts';
 import type { Scratch } from './scratch.ts';
 import { STRIPES } from './stripes.ts';
 
@@ -161,11 +162,11 @@ export class RemoteStripes {
 
   /** The rank with the lowest number of those that wait for the stripe, this one included. */
   *#firstInLine(target: number, stripe: number, number: number): Generator<void, number> {
-    const scratch = (this.#landings[target] ??= this.#requests.scratch(8 * this.#size));
+    const scratch = (this.#landings[target] ??= this.#requests.remote.scratch(8 * this.#size));
     const { rkey, address } = this.#word(target, PLACES);
     // It changes nothing, as all that who waits asks again and again.
     this.#job.processor?.asks();
-    yield* this.#requests.read(target, 0, scratch.region, 0, 8 * this.#size, { rkey, address }, scratch.left);
+    yield* this.#requests.remote.read(target, 0, scratch.region, 0, 8 * this.#size, { rkey, address }, scratch.left);
     const places = new Uint32Array(scratch.memory.buffer, 0, 2 * this.#size);
     const failed = this.#job.failed();
     let first = this.#me;
@@ -184,19 +185,19 @@ export class RemoteStripes {
   /** From (`lo`, `hi`) to this rank as the holder, and `line` in the upper half. */
   #swap(word: RemoteWord, lo: number, hi: number, line: number): Reply {
     const reply = new Reply();
-    this.#requests.compareSwap(word, lo, hi, this.#me + 1, line, reply.take, true);
+    this.#requests.remote.compareSwap(word, lo, hi, this.#me + 1, line, reply.take, true);
     return reply;
   }
 
   #add(word: RemoteWord, lo: number, hi: number, again = false): Reply {
     const reply = new Reply();
-    this.#requests.fetchAdd(word, lo, hi, reply.take, again);
+    this.#requests.remote.fetchAdd(word, lo, hi, reply.take, again);
     return reply;
   }
 
   /** Both halves, from halves that are at least as large: nothing is borrowed. */
   #subtract(word: RemoteWord, lo: number, hi: number): void {
     // The two's complement of 64 bits.
-    this.#requests.fetchAdd(word, -lo, lo === 0 ? -hi : ~hi);
+    this.#requests.remote.fetchAdd(word, -lo, lo === 0 ? -hi : ~hi);
   }
 }

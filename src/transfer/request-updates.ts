@@ -29,10 +29,11 @@ import { changesTarget, OpCode } from '../datatype/op.ts';
 import { RmaError } from '../errors.ts';
 import { accumulateElements, type BulkKernels } from './accumulate.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
+import type { RemoteWord } from './remote-access.ts';
 import type { RemotePart } from './remote-part.ts';
 import { type RemoteStripes, Reply } from './remote-stripes.ts';
 import type { Hold, HoldingSteps } from './request-tasks.ts';
-import type { RemoteWord, RequestTransfer } from './requests.ts';
+import type { RequestTransfer } from './requests.ts';
 import { STRIPE_WORDS, Stripes, stripeAt } from './stripes.ts';
 
 /** Where what an accumulate found goes. */
@@ -153,7 +154,7 @@ export class RequestUpdates {
     const sources = elementOffsets(from);
     for (const [i, target] of elementOffsets(to).entries()) {
       const [lo, hi] = halves(source.getBigInt64(sources[i], true));
-      this.#requests.fetchAdd(wordAt(rank, region, at + target), lo, hi);
+      this.#requests.remote.fetchAdd(wordAt(rank, region, at + target), lo, hi);
     }
   }
 
@@ -185,8 +186,8 @@ export class RequestUpdates {
       const word = wordAt(rank, region, at + target);
       if (op === OpCode.SUM) {
         const [lo, hi] = halves(source.getBigInt64(sources[i], true));
-        this.#requests.fetchAdd(word, lo, hi, reply.take);
-      } else this.#requests.fetchAdd(word, 0, 0, reply.take);
+        this.#requests.remote.fetchAdd(word, lo, hi, reply.take);
+      } else this.#requests.remote.fetchAdd(word, 0, 0, reply.take);
       return reply;
     });
     for (const [i, reply] of replies.entries()) {
@@ -204,7 +205,7 @@ export class RequestUpdates {
         const value = wideAt(source, sources[element.i], signed);
         const [lo, hi] = halves(combineBigInt(op, joined(element.seen.lo, element.seen.hi, signed), value));
         const word = wordAt(rank, region, at + targets[element.i]);
-        this.#requests.compareSwap(word, element.seen.lo, element.seen.hi, lo, hi, element.found.take);
+        this.#requests.remote.compareSwap(word, element.seen.lo, element.seen.hi, lo, hi, element.found.take);
       }
       const again: typeof left = [];
       for (const element of left) {
@@ -239,7 +240,7 @@ export class RequestUpdates {
     refuseGoneOf(arrays, rank);
     const [wanted, expected] = [arrays.origin, arrays.compare].map(viewOf);
     const reply = new Reply();
-    this.#requests.compareSwap(
+    this.#requests.remote.compareSwap(
       wordAt(rank, region, at),
       expected.getUint32(0, true),
       expected.getUint32(4, true),
@@ -296,7 +297,7 @@ export class RequestUpdates {
     const first = at + to.low - begin;
     const bytes = at + to.high - begin;
     const requests = this.#requests;
-    const scratch = requests.scratch(Math.max(8, bytes));
+    const scratch = requests.remote.scratch(Math.max(8, bytes));
     const { part, region, left } = scratch;
     const held: number[] = [];
     let written: Generator<void, void> | undefined;
@@ -307,13 +308,13 @@ export class RequestUpdates {
         held.push(stripe);
         if (hold.leaving) return false;
       }
-      const reading = requests.read(rank, begin, region, first, bytes - first, target, left);
+      const reading = requests.remote.read(rank, begin, region, first, bytes - first, target, left);
       while (!reading.next().done) {
         if (hold.leaving) return false;
         yield;
       }
       change(part, at - begin);
-      if (writes) written = requests.write(rank, begin, region, at - begin, to, target, left);
+      if (writes) written = requests.remote.write(rank, begin, region, at - begin, to, target, left);
     } finally {
       for (const stripe of held) this.#stripes.release(rank, stripe);
       hold.has = false;

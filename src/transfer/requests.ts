@@ -3,14 +3,14 @@
  * scheme counts notifications, or whose provider cannot map remote memory.
  *
  * A put is an RDMA write for each run of bytes, within a fence epoch one with immediate, which raises a completion at
- * the target (arrivals.ts; dissertation §6.3.3). Short runs go inline; for longer ones, and for gets, the origin's
+ * the target (notifications.ts; dissertation §6.3.3). Short runs go inline; for longer ones, and for gets, the origin's
  * memory is registered, and the registration kept for the next time (registrations.ts). At most `DEPTH` requests are
  * outstanding to a target; what comes on top waits (outstanding.ts), so that put and get never wait (the program limits
  * their number by `flush`: each takes some 200 bytes). Nor do they fail with a connection: what is lost is said by what
  * waits for it, each time.
  *
- * Atomics (and reads whose result the library itself needs) leave what was there in a word (answers.ts) and call back.
- * What takes several requests, one after the other, is a task (request-tasks.ts).
+ * What the library itself reads, writes and asks for in other ranks' memory is in remote-access.ts. What takes several
+ * requests, one after the other, is a task (request-tasks.ts).
  *
  * A put or get of consecutive bytes has a way of its own that allocates nothing: `putPlain`, `getPlain`. Whatever else
  * is posted takes the one way through `Outstanding.post`.
@@ -18,7 +18,6 @@
 import type { Operation } from '../comm/operation.ts';
 import type { Origins } from '../comm/origins.ts';
 import type { TypedArray } from '../datatype/base.ts';
-import { forEachRun } from '../datatype/copy.ts';
 import { forEachSegment, type Side } from '../datatype/layout.ts';
 import { byteLengthOf, byteOffsetOf } from '../intrinsics.ts';
 import type { CompletionQueue } from '../verbs/completion-queue.ts';
@@ -26,35 +25,21 @@ import type { Context } from '../verbs/device.ts';
 import type { MemoryRegion, ProtectionDomain } from '../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { ALONE, AnswerWaits } from './answer-waits.ts';
-import type { Answer, Answers } from './answers.ts';
-import { Arrivals, COMPLETED, COUNTED, FINISH, FLAG, SIGNAL, TOLD } from './arrivals.ts';
-import { type Connection, type ConnectionRegistry, Connections, DEPTH } from './connections.ts';
+import { Arrivals, COUNTED } from './arrivals.ts';
+import { type ConnectionRegistry, Connections, DEPTH } from './connections.ts';
 import { type Extent, Flush, Flushes } from './flushes.ts';
+import { Notifications } from './notifications.ts';
 import { Outstanding, type RequestTrace } from './outstanding.ts';
 import type { Regions } from './regions.ts';
 import type { Registrations } from './registrations.ts';
+import { inMessages, RemoteAccess } from './remote-access.ts';
 import { type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import { lostError } from './request-updates.ts';
-import { type Left, type Scratch, Scratches } from './scratch.ts';
+import type { Scratch } from './scratch.ts';
 import { type Confirmation, SECOND_ENTRIES, type SecondConnections } from './second-connections.ts';
 
 /** Flushes that are complete at once before the notifications are looked at, too: peers wait for their receives. */
 const FLUSHES = 16;
-
-const ignore = (): void => {};
-
-const NOTHING_LEFT: Left = { count: 0 };
-
-function* until(left: Left): Generator<void, void> {
-  while (left.count > 0) yield;
-}
-
-/** Where an atomic takes place: 64 bits at an address of a rank's region. */
-export interface RemoteWord {
-  readonly rank: number;
-  readonly rkey: number;
-  readonly address: number;
-}
 
 /** What goes by a request each: bytes of the origin's, and of the target's side, and how many. */
 interface Pieces {
@@ -68,19 +53,19 @@ interface Pieces {
 export class RequestTransfer {
   readonly #context: Context;
   readonly #sendCq: CompletionQueue;
-  /** Notifications that have come from the other ranks, and signals that came by another way. */
-  readonly arrivals: Arrivals;
+  /** What this rank tells the others, and they tell it. */
+  readonly notifications: Notifications;
+  /** What the library itself does in their memory. */
+  readonly remote: RemoteAccess;
   readonly #connections: Connections;
   readonly #outstanding: Outstanding;
   readonly #registrations: Registrations;
   readonly #tasks = new RequestTasks();
   readonly #flushes: Flushes;
   readonly #waits: AnswerWaits;
-  readonly #scratches: Scratches;
   #regions: Regions | undefined;
   /** Whether puts of fence epochs are notified. */
   readonly #notifies: boolean;
-  readonly #size: number;
   /** Completions wake who waits. */
   readonly #rings: boolean;
   /** Completions do not say that data are in memory. */
@@ -107,14 +92,12 @@ export class RequestTransfer {
     seconds = false,
   ) {
     this.#context = context;
-    this.#size = size;
     this.#notifies = notifies;
     this.#rings = job.processor !== undefined;
     const entries = seconds ? DEPTH + SECOND_ENTRIES : DEPTH;
     this.#sendCq = context.createCq(Math.min(entries * size, context.device.maxCqe));
-    this.arrivals = new Arrivals(context, pd);
-    this.#connections = new Connections(context, pd, this.#sendCq, this.arrivals.cq, this.arrivals.srq);
-    this.#scratches = new Scratches(context, pd);
+    const arrivals = new Arrivals(context, pd);
+    this.#connections = new Connections(context, pd, this.#sendCq, arrivals.cq, arrivals.srq);
     this.#outstanding = new Outstanding(
       context,
       pd,
@@ -129,9 +112,9 @@ export class RequestTransfer {
     this.#confirms = !context.capabilities.completionImpliesPlacement;
     this.#flushes = new Flushes(this.#connections, this.#outstanding, this.#tasks, this.#confirms);
     this.#waits = new AnswerWaits(this.#outstanding, job);
-    this.#endHandling = job.processor?.handleEvents(() =>
-      this.arrivals.take(this.#connections, this.#loseNotification),
-    );
+    this.notifications = new Notifications(arrivals, this.#connections, this.#outstanding, this.#tasks, size);
+    this.remote = new RemoteAccess(context, pd, this.#outstanding);
+    this.#endHandling = job.processor?.handleEvents(() => this.notifications.take());
   }
 
   /** The number of the queue pair that rank `rank` connects to; it is made, if there is none. */
@@ -141,16 +124,22 @@ export class RequestTransfer {
 
   /** Connects to all ranks; afterwards all must wait for each other before the first request. */
   connect(members: readonly number[], numbers: ArrayLike<number>, regions: Regions): void {
-    this.#regions = regions;
+    this.#setRegions(regions);
     this.#connections.connect(members, numbers);
     this.#sendCq.reqNotify();
-    this.arrivals.cq.reqNotify();
+    this.notifications.arrivals.cq.reqNotify();
   }
 
   /** Connects to each rank when something is first sent to it. All must wait for each other after this. */
   connectLater(registry: ConnectionRegistry, members: readonly number[], regions: Regions): void {
-    this.#regions = regions;
+    this.#setRegions(regions);
     this.#connections.connectLater(registry, members);
+  }
+
+  #setRegions(regions: Regions): void {
+    this.#regions = regions;
+    this.notifications.regions = regions;
+    this.remote.regions = regions;
   }
 
   /**
@@ -274,102 +263,6 @@ export class RequestTransfer {
     this.#outstanding.postCollected(rank);
   }
 
-  /** Adds to the word, modulo 2^64. @param again as of `compareSwap` */
-  fetchAdd({ rank, rkey, address }: RemoteWord, lo: number, hi: number, answer: Answer = ignore, again = false): void {
-    const build = (qp: QueuePair, id: number, answers: Answers, slot: number): void => {
-      qp.wrAtomicFetchAdd(id, SendFlag.SIGNALED, rkey, address, lo >>> 0, hi >>> 0);
-      answers.setSge(qp, slot);
-    };
-    this.#outstanding.ask(rank, answer, build, again);
-  }
-
-  /**
-   * Replaces the word by `swap` if it is `compare`: two halves each, low half first.
-   * @param again who asks does so until somebody else has changed the word (`ProcessorTime.asks`)
-   */
-  compareSwap(
-    { rank, rkey, address }: RemoteWord,
-    compareLo: number,
-    compareHi: number,
-    swapLo: number,
-    swapHi: number,
-    answer: Answer,
-    again = false,
-  ): void {
-    const build = (qp: QueuePair, id: number, answers: Answers, slot: number): void => {
-      const [lo, hi, newLo, newHi] = [compareLo >>> 0, compareHi >>> 0, swapLo >>> 0, swapHi >>> 0];
-      qp.wrAtomicCmpSwp(id, SendFlag.SIGNALED, rkey, address, lo, hi, newLo, newHi);
-      answers.setSge(qp, slot);
-    };
-    this.#outstanding.ask(rank, answer, build, again);
-  }
-
-  /** Memory for the results of reads and the sources of writes. */
-  scratch(bytes: number): Scratch {
-    return this.#scratches.take(bytes);
-  }
-
-  /**
-   * Posts a read of `bytes` bytes from byte `at` + `place` of a region to `place` in the memory `local`. The generator
-   * ends when they are there.
-   */
-  read(
-    rank: number,
-    at: number,
-    { lkey, address: here }: MemoryRegion,
-    place: number,
-    bytes: number,
-    { rkey, address } = this.#regions!.of(rank),
-    left: Left = { count: 0 },
-  ): Generator<void, void> {
-    this.#inMessages(place, bytes, (offset, length) => {
-      this.#outstanding.track(rank, left, (qp, id) => {
-        qp.wrRdmaRead(id, SendFlag.SIGNALED, rkey, address + at + offset);
-        qp.wrSetSge(lkey, here + offset, length);
-      });
-    });
-    return until(left);
-  }
-
-  /**
-   * Posts writes of all that `to` covers, from byte `place` on in the memory `local`, to byte `at` + `place` of a
-   * region.
-   */
-  write(
-    rank: number,
-    at: number,
-    { lkey, address: here }: MemoryRegion,
-    place: number,
-    to: Side,
-    { rkey, address } = this.#regions!.of(rank),
-    left: Left = { count: 0 },
-  ): Generator<void, void> {
-    forEachRun(to, (start, bytes) => {
-      this.#inMessages(place + start, bytes, (offset, length) => {
-        this.#outstanding.track(rank, left, (qp, id) => {
-          qp.wrRdmaWrite(id, SendFlag.SIGNALED, rkey, address + at + offset);
-          qp.wrSetSge(lkey, here + offset, length);
-        });
-      });
-    });
-    return until(left);
-  }
-
-  /**
-   * Posts a write of a word, given as two halves. The generator ends when the target's device has it; a read that is
-   * posted behind it finds it in memory.
-   */
-  store({ rank, rkey, address }: RemoteWord, lo: number, hi: number): Generator<void, void> {
-    const left = { count: 0 };
-    this.#outstanding.track(rank, left, (qp, id, answers, slot) => {
-      answers.words[2 * slot] = lo;
-      answers.words[2 * slot + 1] = hi;
-      qp.wrRdmaWrite(id, SendFlag.SIGNALED, rkey, address);
-      answers.setSge(qp, slot);
-    });
-    return until(left);
-  }
-
   /** Connections for messages that are gathered and scattered, if the window was made with them. */
   get second(): SecondConnections {
     return this.#outstanding.second;
@@ -384,7 +277,7 @@ export class RequestTransfer {
   confirmationAt(rank: number, at: number): Confirmation | undefined {
     if (!this.#confirms) return undefined;
     const { rkey, address } = this.#regions!.of(rank);
-    this.#sink ??= this.scratch(8);
+    this.#sink ??= this.remote.scratch(8);
     return { rkey, address: address + at, sink: this.#sink.region };
   }
 
@@ -426,22 +319,6 @@ export class RequestTransfer {
    */
   settle(steps: Generator<void, unknown>): void {
     this.#waits.settle(steps);
-  }
-
-  /**
-   * Raises the target's count of signals, after all that was put there before: requests of one queue pair are carried
-   * out in order.
-   * @param behindTasks also after tasks that were begun there: the signal leaves when they have ended, in a call of
-   * this rank that waits
-   */
-  signal(rank: number, behindTasks = false): void {
-    if (behindTasks && this.#tasks.left(rank) > 0) this.begin(rank, this.#signalling(rank));
-    else this.#notify(rank, SIGNAL, false);
-  }
-
-  *#signalling(rank: number): Generator<void, void> {
-    yield* until(NOTHING_LEFT);
-    this.#notify(rank, SIGNAL, false);
   }
 
   /** Complete when what has been issued to `rank` so far is complete, here and there; not what comes later. */
@@ -523,103 +400,6 @@ export class RequestTransfer {
     return !this.#rings && this.#tasks.count > 0;
   }
 
-  /**
-   * Tells a rank something, behind all that was begun there before. Writes take effect in their order; a read or an
-   * atomic need not have been carried out when a write behind it arrives (InfiniBand's ordering rules), unless that one
-   * waits for it (`FENCE`).
-   * @param what 0 or 1
-   */
-  tell(rank: number, what: number): void {
-    this.#notify(rank, TOLD + what, true);
-  }
-
-  /** Tells a rank in the same way that this one's access epoch is complete there. */
-  tellCompleted(rank: number): void {
-    this.#notify(rank, COMPLETED, true);
-  }
-
-  /**
-   * A write of no bytes, with immediate.
-   * @param behindReads also those that are outstanding when it is posted are carried out before it
-   */
-  #notify(rank: number, immediate: number, behindReads: boolean): void {
-    const { rkey, address } = this.#regions!.of(rank);
-    this.#outstanding.post(rank, (qp) => {
-      const fence = behindReads && this.#connections.to(rank).reading ? SendFlag.FENCE : 0;
-      qp.wrRdmaWriteImm(rank, SendFlag.SIGNALED | fence, rkey, address, immediate);
-    });
-  }
-
-  /** How many ranks have told `what` since the window was made. */
-  told(what: number): number {
-    return this.arrivals.told[what];
-  }
-
-  /**
-   * Sends a message to each rank that a fenced put was sent to since the last call, behind it: requests of one queue
-   * pair are carried out in order.
-   * @returns 1 for each of those ranks, 0 for the others
-   */
-  sendFinishes(): Int32Array {
-    const targets = new Int32Array(this.#size);
-    for (const { rank } of this.#connections.all) {
-      if (!this.takePut(rank)) continue;
-      targets[rank] = 1;
-      this.#finish(rank);
-    }
-    return targets;
-  }
-
-  /** Whether a fenced put was sent to the rank since the last call, or the last `sendFinishes`. */
-  takePut(rank: number): boolean {
-    const connection = this.#connections.to(rank);
-    const { fenced } = connection;
-    connection.fenced = false;
-    return fenced;
-  }
-
-  #finish(rank: number): void {
-    this.#outstanding.post(rank, (qp) => qp.wrSendImm(rank, SendFlag.SIGNALED, FINISH));
-  }
-
-  /**
-   * Tells a rank that this one has come to the fence: a write, which nobody looks for among the messages of its
-   * connection.
-   */
-  flag(rank: number): void {
-    this.#notify(rank, FLAG, false);
-  }
-
-  /** Notified puts to each rank since the last call. */
-  takeSent(): Int32Array {
-    const sent = new Int32Array(this.#size);
-    for (const connection of this.#connections.all) {
-      sent[connection.rank] = connection.sent;
-      connection.sent = 0;
-    }
-    return sent;
-  }
-
-  /** Notifications that have arrived since the window was made. */
-  get received(): number {
-    return this.arrivals.received;
-  }
-
-  /** Finish messages that have arrived since the window was made. */
-  get finished(): number {
-    return this.arrivals.finished;
-  }
-
-  /** Flags of fences that have come from a rank since the window was made. */
-  flagsFrom(rank: number): number {
-    return this.#connections.to(rank).flags;
-  }
-
-  /** How often a rank has told that its access epoch is complete here. */
-  completedBy(rank: number): number {
-    return this.#connections.to(rank).completed;
-  }
-
   /** Takes in completions and notifications, and posts what waited for room. */
   poll(): void {
     this.#outstanding.takeCompletions();
@@ -656,17 +436,13 @@ export class RequestTransfer {
     this.#outstanding.stop();
     this.#tasks.close();
     // No device writes to them any more.
-    this.#scratches.close();
-    this.arrivals.srq.destroy();
-    this.arrivals.cq.destroy();
+    this.remote.close();
+    this.notifications.close();
     this.#outstanding.close();
   }
 
-  readonly #loseNotification = (connection: Connection, status: number): void =>
-    this.#outstanding.lose(connection, status, 'a notification');
-
   #takeNotifications(): void {
-    this.arrivals.take(this.#connections, this.#loseNotification);
+    this.notifications.take();
     this.#outstanding.refuseIfLost();
   }
 
@@ -676,8 +452,9 @@ export class RequestTransfer {
     const targets: number[] = [];
     const lengths: number[] = [];
     let longest = 0;
+    const { maxMsgSize } = this;
     forEachSegment(from, to, (source, target, bytes) => {
-      this.#inMessages(0, bytes, (offset, length) => {
+      inMessages(maxMsgSize, 0, bytes, (offset, length) => {
         sources.push(source + offset);
         targets.push(target + offset);
         lengths.push(length);
@@ -685,11 +462,6 @@ export class RequestTransfer {
       });
     });
     return { count: lengths.length, sources, targets, lengths, longest };
-  }
-
-  #inMessages(start: number, bytes: number, body: (offset: number, length: number) => void): void {
-    const { maxMsgSize } = this.#context.device;
-    for (let done = 0; done < bytes; done += maxMsgSize) body(start + done, Math.min(maxMsgSize, bytes - done));
   }
 
   #setSge(qp: QueuePair, bytes: Uint8Array, offset: number, length: number): void {

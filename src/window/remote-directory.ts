@@ -59,7 +59,8 @@
  */
 import type { Communicator } from '../comm/communicator.ts';
 import type { RemoteRegion } from '../transfer/regions.ts';
-import type { RemoteWord, RequestTransfer } from '../transfer/requests.ts';
+import type { RemoteWord } from '../transfer/remote-access.ts';
+import type { RequestTransfer } from '../transfer/requests.ts';
 import { Access, type Memory, type MemoryRegion } from '../verbs/memory.ts';
 import type { Attached, Directory, Listed, Place } from './attachments.ts';
 import { storeNumber } from './number-words.ts';
@@ -207,7 +208,7 @@ export class RemoteDirectory implements Directory {
     for (let rank = 0; rank < size; rank++) {
       if (Atomics.load(this.#words, 2 * (READERS + rank)) === 0) continue;
       const gone = this.#wordOf(rank, READERS + size + me);
-      steps.push(this.#requests.store(gone, version, 0), this.#read(gone, 1));
+      steps.push(this.#requests.remote.store(gone, version, 0), this.#read(gone, 1));
     }
     for (const step of steps) yield* step;
   }
@@ -243,7 +244,7 @@ export class RemoteDirectory implements Directory {
 
   *#readTable(rank: number, known: Known): Generator<void, void> {
     if (!known.enrolled) {
-      yield* this.#requests.store(this.#wordOf(rank, READERS + this.#comm.rank), 1, 0);
+      yield* this.#requests.remote.store(this.#wordOf(rank, READERS + this.#comm.rank), 1, 0);
       known.enrolled = true;
     }
     const token = this.#gone(rank);
@@ -301,7 +302,7 @@ export class RemoteDirectory implements Directory {
   /** Reads words to the beginning of the landing. */
   #read({ rank, rkey, address }: RemoteWord, words: number): Generator<void, void> {
     const { region } = this.#land(8 * words);
-    return this.#requests.read(rank, 0, region, 0, 8 * words, { rkey, address });
+    return this.#requests.remote.read(rank, 0, region, 0, 8 * words, { rkey, address });
   }
 
   /** The owner moves its table in some microseconds, unless it was interrupted in the middle of that, or ended. */

@@ -401,11 +401,11 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
   statistics(): WindowStatistics {
     this.#epochs.checkAlive('statistics');
     const { hints, fence, lockCounts, wire } = this.#parts;
-    const refused = wire?.arrivals.srq.refused;
+    const refused = wire?.notifications.arrivals.srq.refused;
     return {
       fence: { scheme: hints.fence, ...fence.statistics },
       lock: { scheme: hints.lock, ...lockCounts },
-      refills: wire?.arrivals.refills ?? 0,
+      refills: wire?.notifications.arrivals.refills ?? 0,
       ...(refused === undefined ? {} : { refused }),
     };
   }

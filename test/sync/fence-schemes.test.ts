@@ -38,7 +38,7 @@ class WrongFence extends FenceByRequests {
   }
 
   protected *steps(): Generator<void, void> {
-    this.requests.takeSent();
+    this.requests.notifications.takeSent();
     yield* this.completeOwn();
     yield* this.passBarrier(this.#barrier);
   }

@@ -14,7 +14,7 @@ import { QueueLock, queueLockWords } from '../../src/sync/lock/queue.ts';
 import { RemoteLock } from '../../src/sync/lock/remote.ts';
 import { type LockCounts, noLocks, type TargetLock } from '../../src/sync/lock/scheme.ts';
 import { TwoSidedLock } from '../../src/sync/lock/two-sided.ts';
-import type { RemoteWord } from '../../src/transfer/requests.ts';
+import type { RemoteWord } from '../../src/transfer/remote-access.ts';
 import type { Context } from '../../src/verbs/device.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { type Actor, interleave } from './preemption.ts';

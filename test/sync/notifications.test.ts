@@ -42,28 +42,28 @@ describe('receives for notifications', () => {
       origin.poll();
     }
     // The target has not looked yet: what found no receive waits at the origin, and the watermark has raised its event.
-    expect(target.received).toBe(0);
+    expect(target.notifications.received).toBe(0);
     const events = [];
     for (let event = contexts[1].pollAsyncEvent(); event !== undefined; event = contexts[1].pollAsyncEvent()) {
       events.push(event.type);
     }
     expect(events).toEqual(['SRQ_LIMIT_REACHED']);
-    expect(target.arrivals.refills).toBe(0);
-    for (let looks = 0; target.received < puts && looks < 1000; looks++) {
+    expect(target.notifications.arrivals.refills).toBe(0);
+    for (let looks = 0; target.notifications.received < puts && looks < 1000; looks++) {
       target.poll();
       for (let i = 0; i < 200; i++) origin.poll();
     }
-    expect(target.received).toBe(puts);
-    expect(target.arrivals.refills).toBeGreaterThan(0);
+    expect(target.notifications.received).toBe(puts);
+    expect(target.notifications.arrivals.refills).toBeGreaterThan(0);
     // A target that looks in time needs no more.
-    const { refills } = target.arrivals;
+    const { refills } = target.notifications.arrivals;
     for (let i = 0; i < 2000; i++) {
       put();
       origin.poll();
       target.poll();
     }
-    expect(target.received).toBe(puts + 2000);
-    expect(target.arrivals.refills).toBe(refills);
+    expect(target.notifications.received).toBe(puts + 2000);
+    expect(target.notifications.arrivals.refills).toBe(refills);
     for (const context of contexts) context.close();
   });
 });

@@ -5,7 +5,8 @@
  */
 import type { OwnChannel } from '../../src/comm/communicator.ts';
 import type { Answer } from '../../src/transfer/answers.ts';
-import type { RemoteWord, RequestTransfer } from '../../src/transfer/requests.ts';
+import type { RemoteWord } from '../../src/transfer/remote-access.ts';
+import type { RequestTransfer } from '../../src/transfer/requests.ts';
 
 /** Something on its way. */
 type Arrival = () => void;
@@ -128,10 +129,12 @@ export class SlowNetwork {
     return {
       poll() {},
       pollCompletions() {},
-      compareSwap: (word: RemoteWord, lo: number, hi: number, toLo: number, toHi: number, answer: Answer) =>
-        atomic(word, answer, (was) => (was === bits(lo, hi) ? bits(toLo, toHi) : was)),
-      fetchAdd: (word: RemoteWord, lo: number, hi: number, answer: Answer = () => {}) =>
-        atomic(word, answer, (was) => was + bits(lo, hi)),
+      remote: {
+        compareSwap: (word: RemoteWord, lo: number, hi: number, toLo: number, toHi: number, answer: Answer) =>
+          atomic(word, answer, (was) => (was === bits(lo, hi) ? bits(toLo, toHi) : was)),
+        fetchAdd: (word: RemoteWord, lo: number, hi: number, answer: Answer = () => {}) =>
+          atomic(word, answer, (was) => was + bits(lo, hi)),
+      },
       settle: (steps: Generator<void, void>) => {
         while (!steps.next().done) {
           const connection = [...this.#underWay.keys()].find(own);

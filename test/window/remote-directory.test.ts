@@ -5,7 +5,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import type { RemoteRegion } from '../../src/transfer/regions.ts';
-import type { RemoteWord, RequestTransfer } from '../../src/transfer/requests.ts';
+import type { RemoteWord } from '../../src/transfer/remote-access.ts';
+import type { RequestTransfer } from '../../src/transfer/requests.ts';
 import type { Memory, MemoryRegion } from '../../src/verbs/memory.ts';
 import type { Listed } from '../../src/window/attachments.ts';
 import { directoryWords, RemoteDirectory } from '../../src/window/remote-directory.ts';
@@ -80,15 +81,18 @@ class World {
 
   #requests(self: number): RequestTransfer {
     const requests = {
-      read: (
-        rank: number,
-        at: number,
-        local: MemoryRegion,
-        place: number,
-        bytes: number,
-        region: RemoteRegion,
-      ): Generator<void, void> => this.#read(self, rank, at, local as MemoryRegion & Piece, place, bytes, region),
-      store: ({ rkey, address }: RemoteWord, lo: number): Generator<void, void> => this.#store(self, rkey, address, lo),
+      remote: {
+        read: (
+          rank: number,
+          at: number,
+          local: MemoryRegion,
+          place: number,
+          bytes: number,
+          region: RemoteRegion,
+        ): Generator<void, void> => this.#read(self, rank, at, local as MemoryRegion & Piece, place, bytes, region),
+        store: ({ rkey, address }: RemoteWord, lo: number): Generator<void, void> =>
+          this.#store(self, rkey, address, lo),
+      },
       finish(steps: Generator<void, void>): void {
         while (!steps.next().done);
       },

@@ -9,11 +9,11 @@ export abstract class FenceByFinish extends FenceByRequests {
   #expected = 0;
 
   protected *finish(): Generator<void, void> {
-    const targets = this.requests.sendFinishes();
+    const targets = this.requests.notifications.sendFinishes();
     for (const put of targets) this.statistics.finishes += put;
     yield* this.completeOwn();
     this.#expected += yield* this.count(this.comm.sumForMe(targets));
-    const holds = (): boolean => this.requests.finished >= this.#expected;
+    const holds = (): boolean => this.requests.notifications.finished >= this.#expected;
     yield* this.until(holds, 'waiting for the finish messages of the ranks that have put to this rank');
   }
 }

@@ -24,14 +24,15 @@ class ImmediateNaiveFence extends FenceByFinish {
     const { rank, size } = this.comm;
     this.#posted = (this.#posted + 1) | 0;
     for (let i = 1; i < size; i++) {
-      this.requests.flag((rank + i) % size);
+      this.requests.notifications.flag((rank + i) % size);
       this.statistics.flags++;
       yield* this.completeOwn();
     }
     let next = 0;
     /** The first rank whose flag has not come: the flags of those before it have. */
     const missing = (): number => {
-      while (next < size && (next === rank || ((this.requests.flagsFrom(next) - this.#posted) | 0) >= 0)) next++;
+      while (next < size && (next === rank || ((this.requests.notifications.flagsFrom(next) - this.#posted) | 0) >= 0))
+        next++;
       return next;
     };
     yield* this.until(

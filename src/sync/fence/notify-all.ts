@@ -25,6 +25,7 @@
  */
 
 import type { Operation } from '../../comm/operation.ts';
+import type { Notifications } from '../../transfer/notifications.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
 import { fenceKind } from './kind.ts';
 import { type FenceScheme, noFences } from './scheme.ts';
@@ -35,6 +36,7 @@ export const FEW = 8;
 class NotifyAllFence implements FenceScheme {
   readonly statistics = noFences();
   readonly #requests: RequestTransfer;
+  readonly #notifications: Notifications;
   readonly #rank: number;
   readonly #size: number;
   readonly #description: string;
@@ -51,6 +53,7 @@ class NotifyAllFence implements FenceScheme {
 
   constructor(requests: RequestTransfer, rank: number, size: number, description: string) {
     this.#requests = requests;
+    this.#notifications = requests.notifications;
     this.#rank = rank;
     this.#size = size;
     this.#description = description;
@@ -63,7 +66,7 @@ class NotifyAllFence implements FenceScheme {
     if (!precedes && !succeeds) return;
     this.#active = true;
     this.#next = 0;
-    this.#self = this.#requests.takePut(this.#rank);
+    this.#self = this.#notifications.takePut(this.#rank);
     const tells = this.#size - 1 + (this.#self ? 1 : 0);
     this.statistics.flags += tells;
     this.#expected[this.#parity] += tells;
@@ -79,9 +82,9 @@ class NotifyAllFence implements FenceScheme {
       // again.
     } while (this.#next < this.#size && this.#requests.isIdleBut(this.#next));
     if (!flushed || this.#next < this.#size) return false;
-    if (this.#requests.told(this.#parity) < this.#expected[this.#parity]) {
+    if (this.#notifications.told(this.#parity) < this.#expected[this.#parity]) {
       this.#requests.poll();
-      if (this.#requests.told(this.#parity) < this.#expected[this.#parity]) return false;
+      if (this.#notifications.told(this.#parity) < this.#expected[this.#parity]) return false;
     }
     this.#parity ^= 1;
     this.#active = false;
@@ -98,7 +101,7 @@ class NotifyAllFence implements FenceScheme {
   }
 
   describe(): string {
-    const missing = this.#expected[this.#parity] - this.#requests.told(this.#parity);
+    const missing = this.#expected[this.#parity] - this.#notifications.told(this.#parity);
     return `fence of ${this.#description} (${this.#next < this.#size ? 'waiting for its own requests' : `waiting for ${missing} notifications`})`;
   }
 
@@ -106,7 +109,7 @@ class NotifyAllFence implements FenceScheme {
     for (; this.#next < this.#size; this.#next++) {
       if (this.#next === this.#rank && !this.#self) continue;
       if (!this.#requests.isIdleBut(this.#next)) return;
-      this.#requests.tell(this.#next, this.#parity);
+      this.#notifications.tell(this.#next, this.#parity);
     }
   }
 }

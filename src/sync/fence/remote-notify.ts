@@ -35,8 +35,8 @@ class RemoteNotifyFence extends FenceByRequests {
   protected *steps(precedes: boolean, succeeds: boolean): Generator<void, void> {
     if (precedes) {
       yield* this.completeOwn();
-      this.#expected += yield* this.count(this.comm.sumForMeOfAll(this.requests.takeSent()));
-      const holds = (): boolean => this.requests.received >= this.#expected;
+      this.#expected += yield* this.count(this.comm.sumForMeOfAll(this.requests.notifications.takeSent()));
+      const holds = (): boolean => this.requests.notifications.received >= this.#expected;
       yield* this.until(holds, 'waiting for the notifications of puts to this rank');
     }
     if (succeeds) yield* this.passBarrier(this.#barrier);

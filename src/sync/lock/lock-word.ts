@@ -18,7 +18,8 @@
  * where nobody waits for long there is no mark, and it costs nothing. A mark whose rank has given up is taken away by
  * the next one who takes the word, or steps aside.
  */
-import type { RemoteWord, RequestTransfer } from '../../transfer/requests.ts';
+import type { RemoteWord } from '../../transfer/remote-access.ts';
+import type { RequestTransfer } from '../../transfer/requests.ts';
 import { BackOff, MOST_MS } from './back-off.ts';
 import type { LockCounts } from './scheme.ts';
 
@@ -93,7 +94,15 @@ export class LockWord {
       mark = this.#mark;
       found = -1;
       this.#counts.atomics++;
-      this.requests.compareSwap(this.#word, from, mark, to, this.#overtaking === undefined ? 0 : mark, answer, true);
+      this.requests.remote.compareSwap(
+        this.#word,
+        from,
+        mark,
+        to,
+        this.#overtaking === undefined ? 0 : mark,
+        answer,
+        true,
+      );
       while (found < 0) yield;
     } while (found === from && this.#mark !== mark);
     this.#deciding = false;
@@ -125,7 +134,7 @@ export class LockWord {
   *pause(): Generator<void, void> {
     if (this.#mark === 0 && this.backOff.isLongest) {
       this.#counts.atomics++;
-      this.requests.compareSwap(this.#word, this.#holder, 0, this.#holder, MARK, () => {});
+      this.requests.remote.compareSwap(this.#word, this.#holder, 0, this.#holder, MARK, () => {});
       this.#mark = MARK;
     }
     this.backOff.begin();
@@ -156,7 +165,7 @@ export class LockWord {
     const difference = this.free - from;
     this.#counts.atomics++;
     if (this.#overtaking !== undefined) this.#given = this.#now();
-    this.requests.fetchAdd(this.#word, difference, difference < 0 ? -1 : 0, this.#onGiven);
+    this.requests.remote.fetchAdd(this.#word, difference, difference < 0 ? -1 : 0, this.#onGiven);
   }
 
   /**

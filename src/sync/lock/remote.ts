@@ -35,7 +35,8 @@
  */
 
 import type { Operation } from '../../comm/operation.ts';
-import type { RemoteWord, RequestTransfer } from '../../transfer/requests.ts';
+import type { RemoteWord } from '../../transfer/remote-access.ts';
+import type { RequestTransfer } from '../../transfer/requests.ts';
 import { lockKind } from './kind.ts';
 import { type Attempt, noLocks, type TargetLock } from './scheme.ts';
 
@@ -305,7 +306,7 @@ export class RemoteLock implements TargetLock {
     const answer = (lo: number): void => {
       asked.found = lo;
     };
-    this.#requests.compareSwap(this.#word(word), compare, 0, swap, 0, answer, true);
+    this.#requests.remote.compareSwap(this.#word(word), compare, 0, swap, 0, answer, true);
     return yield* this.#answer(asked);
   }
 
@@ -319,7 +320,7 @@ export class RemoteLock implements TargetLock {
     const answer = (lo: number): void => {
       asked.found = lo;
     };
-    this.#requests.fetchAdd(this.#word(word), add, 0, answer, add === 0);
+    this.#requests.remote.fetchAdd(this.#word(word), add, 0, answer, add === 0);
     return asked;
   }
 
@@ -329,7 +330,7 @@ export class RemoteLock implements TargetLock {
   }
 
   #add(word: number, value: number): void {
-    this.#requests.fetchAdd(this.#word(word), value, value < 0 ? -1 : 0);
+    this.#requests.remote.fetchAdd(this.#word(word), value, value < 0 ? -1 : 0);
   }
 }
 

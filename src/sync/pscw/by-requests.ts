@@ -139,7 +139,7 @@ export class SyncByRequests implements GeneralActiveTarget {
   #tell(target: number): void {
     if (this.#told[target] !== 0) return;
     this.#told[target] = 1;
-    this.#requests.tellCompleted(target);
+    this.#requests.notifications.tellCompleted(target);
   }
 
   tryWait(origins: readonly number[]): boolean {
@@ -168,7 +168,7 @@ export class SyncByRequests implements GeneralActiveTarget {
 
   #hasCompleted(origin: number): boolean {
     const folded = this.#folding?.completedBy(origin) ?? 0;
-    return ((this.#requests.completedBy(origin) + folded - this.#completes[origin]) | 0) > 0;
+    return ((this.#requests.notifications.completedBy(origin) + folded - this.#completes[origin]) | 0) > 0;
   }
 
   /** For calls that wait for something else: operations of other ranks come with their completes. */

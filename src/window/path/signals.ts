@@ -67,15 +67,15 @@ export class SignalsByRequests implements Signals {
   }
 
   raise(rank: number): void {
-    this.#requests.signal(rank, this.#behindTasks);
+    this.#requests.notifications.signal(rank, this.#behindTasks);
   }
 
   raiseOwn(): void {
-    this.#requests.arrivals.signals++;
+    this.#requests.notifications.arrivals.signals++;
   }
 
   count(): number {
     this.#requests.poll();
-    return this.#requests.arrivals.signals;
+    return this.#requests.notifications.arrivals.signals;
   }
 }
