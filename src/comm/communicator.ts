@@ -1,12 +1,11 @@
 /** Communicators (MPI 4.1, chapters 6 and 7): who takes part, and the collective calls among them. */
-import { bytesOf, checkBuffer, ownView, type TypedArray, type TypedArrayConstructor } from '../datatype/base.ts';
+import { bytesOf, type TypedArray, type TypedArrayConstructor } from '../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, type RmaError, show } from '../errors.ts';
 import { allocateArray, freeArray } from './allocated-memory.ts';
 import type { BarrierTraits, Signals } from './barrier.ts';
 import type { Block } from './blocks.ts';
 import { makeChannel, makeOwnChannel, type OwnChannel } from './channels.ts';
-import { checkRank } from './collective-arguments.ts';
-import { type BegunCollective, type CollectiveCall, CollectiveCalls } from './collective-calls.ts';
+import type { BegunCollective, CollectiveCall } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
 import type { Agreed } from './collective-signature.ts';
 import { CollectiveTurns } from './collective-turns.ts';
@@ -14,15 +13,9 @@ import * as collectives from './collectives.ts';
 import { allocateBarrier, CommunicatorBarrier } from './communicator-barrier.ts';
 import { Group, Rank } from './group.ts';
 import type { Job } from './job.ts';
-import { type GeneratorOperation, type Operation, readWait, type WaitOptions } from './operation.ts';
-import {
-  NOTHING_TO_RECEIVE,
-  PointToPoint,
-  type ReceiveOptions,
-  readSend,
-  readTag,
-  type SendOptions,
-} from './point-to-point.ts';
+import { MessageCalls } from './message-calls.ts';
+import { type GeneratorOperation, readWait, type WaitOptions } from './operation.ts';
+import { PointToPoint } from './point-to-point.ts';
 import { DONE } from './progress.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
 import { Releases } from './releases.ts';
@@ -31,8 +24,6 @@ import { recordSignals, traceCommunicator } from './traced.ts';
 
 /** The number of looks that a `Sync` barrier takes in its own tight loop before it waits like everything else. */
 const SPIN = 2000;
-/** What `receive` has besides the options of all calls that wait. */
-const TAG: readonly string[] = ['tag'];
 
 export type { OwnChannel };
 
@@ -56,7 +47,7 @@ interface Shared {
  * A group of ranks that communicate with each other, isolated from all other communicators (`MPI_Comm`). `init` returns
  * the world, which contains all ranks; `split`, `splitType` and `dup` create further communicators.
  */
-export class Communicator extends CollectiveCalls {
+export class Communicator extends MessageCalls {
   /** The rank of the caller in this communicator: 0 … `size` − 1 (`MPI_Comm_rank`). */
   readonly rank: number;
   /** The number of ranks in this communicator (`MPI_Comm_size`). */
@@ -70,7 +61,6 @@ export class Communicator extends CollectiveCalls {
   /** @internal `central`: some rank shares its core with others, so that spinning is to be avoided. */
   traits: BarrierTraits = { central: false, plainFlags: false };
   readonly #channel: CollectiveChannel;
-  readonly #pointToPoint: PointToPoint;
   #barrier!: CommunicatorBarrier;
   readonly #id: number;
   /** Collectives take place one after the other. */
@@ -87,7 +77,10 @@ export class Communicator extends CollectiveCalls {
    * messages with tags have the numbers after it
    */
   private constructor(job: Job, group: Group, contextId: number, shared: Shared, name: string) {
-    super();
+    const { messenger, processor, recorder } = job;
+    const channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, processor);
+    const turns = new CollectiveTurns(job, channel, name);
+    super(turns, new PointToPoint(makeChannel(job, group, contextId + 1), makeChannel(job, group, contextId + 3)));
     this.job = job;
     this.group = group;
     this.rank = group.rank;
@@ -95,16 +88,10 @@ export class Communicator extends CollectiveCalls {
     this.name = name;
     this.#shared = shared;
     shared.communicators.add(this);
-    const { messenger, processor } = job;
-    this.#channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, processor);
-    this.onRelease(() => this.#channel.close());
-    this.#turns = new CollectiveTurns(job, this.#channel, name);
-    this.#pointToPoint = new PointToPoint(
-      makeChannel(job, group, contextId + 1),
-      makeChannel(job, group, contextId + 3),
-    );
+    this.#channel = channel;
+    this.onRelease(() => channel.close());
+    this.#turns = turns;
     this.#id = contextId;
-    const { recorder } = job;
     if (recorder !== undefined) traceCommunicator(this, recorder, `${contextId}|${name}`, group.worldRanks);
   }
 
@@ -197,55 +184,6 @@ export class Communicator extends CollectiveCalls {
    */
   now(): number {
     return this.job.tasks?.now() ?? performance.now() * 1000;
-  }
-
-  /**
-   * Sends the contents of `buffer` to rank `target`. The call copies the contents and never waits: if the target has no
-   * room for the message yet, the message leaves during later calls that wait.
-   * @param options the tag, if the target is to receive the message by it
-   * Errors: `ERR_RANK`, `TypeError`, `RangeError` for the tag. A tag other than 0 costs one more copy of the contents.
-   */
-  send(buffer: TypedArray, target: number, options?: SendOptions): void {
-    this.#turns.check('send');
-    checkBuffer('send', 'buffer', buffer);
-    const tag = readSend('send', options);
-    if (target === Rank.NULL) return;
-    checkRank('send', this, target);
-    try {
-      this.#pointToPoint.send(target, bytesOf(buffer), tag);
-    } catch (error) {
-      throw this.job.explain(error);
-    }
-  }
-
-  /**
-   * Receives the next message from rank `source` with the tag of the options (0 if there is none) into `buffer`. The
-   * message must have exactly the length of `buffer`. Messages of one source and tag come in the order of their sends;
-   * those with other tags are kept until a call asks for them, in as much memory as they need.
-   * With `Rank.NULL` as the source, the call receives nothing.
-   */
-  async receive(buffer: TypedArray, source: number, options?: ReceiveOptions): Promise<void> {
-    const wait = readWait('receive', options, TAG);
-    const tag = readTag('receive', options);
-    await this.job.progress.wait(this.#receive(buffer, source, tag), wait);
-  }
-
-  /** Receives the next message from rank `source` into `buffer`, and blocks this thread until the message is there. */
-  receiveSync(buffer: TypedArray, source: number, options?: ReceiveOptions): void {
-    this.job.refuseSync('receive');
-    const wait = readWait('receive', options, TAG);
-    const tag = readTag('receive', options);
-    this.job.progress.waitSync(this.#receive(buffer, source, tag), wait);
-  }
-
-  /** Receives the next message from rank `source` into `buffer` (MPI's name for `receive`). */
-  recv(buffer: TypedArray, source: number, options?: ReceiveOptions): Promise<void> {
-    return this.receive(buffer, source, options);
-  }
-
-  /** Receives a message and blocks this thread until it is there (MPI's name for `receiveSync`). */
-  recvSync(buffer: TypedArray, source: number, options?: ReceiveOptions): void {
-    this.receiveSync(buffer, source, options);
   }
 
   /**
@@ -600,13 +538,5 @@ export class Communicator extends CollectiveCalls {
     part.#leave(false);
     const who = `rank ${ranks[refusal.rank]}`;
     throw notMade(call, `${who} could not map the other ranks' memory for it: ${refusal.why}`, failure);
-  }
-
-  #receive(buffer: TypedArray, source: number, tag: number): Operation {
-    this.#turns.check('receive');
-    const own = ownView('receive', 'buffer', buffer);
-    if (source === Rank.NULL) return NOTHING_TO_RECEIVE;
-    checkRank('receive', this, source);
-    return this.#pointToPoint.receive(own, source, tag);
   }
 }
