@@ -326,7 +326,7 @@ export abstract class Communication<T extends TypedArray> {
   #soFar(target: number, told: ((remote: boolean) => void) | undefined): Request {
     const { completion } = this.#paths;
     if (completion === undefined || target === Rank.NULL) {
-      this.#epochs.settle('', undefined);
+      this.#epochs.settle(undefined, undefined);
       return told === undefined ? COMPLETE : new Request(undefined, undefined, told);
     }
     return new Request(this.#core.parts.comm.job.progress, completion.soFar(target), told);

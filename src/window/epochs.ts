@@ -9,6 +9,7 @@ import { LockBit } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
 import type { WindowParts } from './creation/parts.ts';
+import type { FlushKind } from './flush-kinds.ts';
 import { type Opening, Openings } from './openings.ts';
 import { LOCKED, STARTED, type Target } from './target.ts';
 import { WindowScope } from './window-scope.ts';
@@ -549,22 +550,22 @@ export class Epochs extends WindowScope {
 
   /**
    * Orders our stores before our next loads, if there were any.
-   * @param call `flush` and `flushAll` complete accesses, of `target` or of all, `flushLocal` and `flushLocalAll` at
-   * this rank only
+   * @param kind what has completed accesses, to `target` or to all; `undefined` if nothing has
    */
-  settle(call: string, target: Target | undefined): void {
+  settle(kind: FlushKind | undefined, target: Target | undefined): void {
     this.keepMoving();
     if (!this.#dirty) return;
     this.#dirty = false;
     memoryFence();
-    if (this.accesses !== undefined) this.#log(call, target, this.accesses);
+    if (this.accesses !== undefined) this.#log(kind, target, this.accesses);
   }
 
-  #log(call: string, target: Target | undefined, accesses: AccessLog): void {
-    if (call === 'flushAll') accesses.completed(undefined);
-    else if (call === 'flush' && target !== undefined) accesses.completed(target.rank);
-    else if (call === 'flushLocalAll') accesses.completedHere(undefined);
-    else if (call === 'flushLocal' && target !== undefined) accesses.completedHere(target.rank);
+  #log(kind: FlushKind | undefined, target: Target | undefined, accesses: AccessLog): void {
+    if (kind !== undefined && (kind.all || target !== undefined)) {
+      const rank = kind.all ? undefined : target?.rank;
+      if (kind.extent === 'here') accesses.completedHere(rank);
+      else accesses.completed(rank);
+    }
     this.#dirty = accesses.pending;
   }
 

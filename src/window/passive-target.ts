@@ -1,13 +1,16 @@
+/** The calls of passive-target epochs (MPI 4.1, 12.5.3, 12.5.4): lock, unlock, lockAll, unlockAll and the flushes. */
 import type { Job } from '../comm/job.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import type { ProgressEngine } from '../comm/progress.ts';
 import { RmaError, show } from '../errors.ts';
 import type { AllLock } from '../sync/lock/all.ts';
-import { type Attempt, LockBit, type TargetLock } from '../sync/lock/scheme.ts';
+import { LockBit, type TargetLock } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
 import type { Epochs } from './epochs.ts';
+import { FLUSHES, type FlushKind } from './flush-kinds.ts';
+import { acquireAll } from './lock-all.ts';
 import type { Completion } from './path/path.ts';
 import type { Paths } from './path/paths.ts';
 import { type Target, UNCHECKED } from './target.ts';
@@ -23,15 +26,8 @@ const RELEASE_MS = 200;
  */
 const REFUSED_MS = 1;
 
-/**
- * Locks that a `lockAll` waits for, one after the other, before it holds on to those that it has; then it does so for
- * this time at first, and at most.
- */
-const GENEROUS = 3;
-const FIRST_HOLD_MS = 1;
-const LONGEST_HOLD_MS = 10_000;
-
-type HeldAll = 'the locks of all ranks' | 'one lock for all' | 'no lock';
+/** What a `lockAll` epoch holds: nothing, the lock of each rank, or one lock for all. */
+const HeldAll = Object.freeze({ NOTHING: 0, EACH: 1, ONE: 2 });
 
 export class PassiveTarget {
   #epochs: Epochs;
@@ -45,8 +41,8 @@ export class PassiveTarget {
   readonly #serve: (() => void) | undefined;
   /** Nothing is ever outstanding, and nobody is to be served: a flush never waits. */
   readonly #short: boolean;
-  /** What the `lockAll` epoch holds. */
-  #heldAll: HeldAll = 'no lock';
+  /** A `HeldAll`. */
+  #heldAll: number = HeldAll.NOTHING;
 
   constructor(parts: WindowParts, epochs: Epochs, paths: Paths) {
     this.#epochs = epochs;
@@ -197,14 +193,14 @@ export class PassiveTarget {
     const wait = readWait('unlock', options);
     const t = this.#epochs.checkUnlock(target);
     if (t === undefined) return;
-    this.#flushRequests('unlock', t.rank, wait);
+    this.#flushRequests(FLUSHES.unlock, t.rank, wait);
     this.#unlock(t);
   }
 
   async #flushAndUnlock(t: Target, options: WaitOptions | undefined): Promise<void> {
     const held = this.#epochs.unlockWaits(t);
     try {
-      await this.#flushed('unlock', t, options);
+      await this.#flushed(FLUSHES.unlock, t, options);
     } finally {
       this.#epochs.unlockWaitEnded(t, held);
     }
@@ -249,17 +245,17 @@ export class PassiveTarget {
     this.#checkLockAll(assert);
     if (this.#tryAll(assert)) return;
     this.#progress.waitSync(this.#acquireAll(), wait);
-    this.#lockedAll('the locks of all ranks');
+    this.#lockedAll(HeldAll.EACH);
   }
 
   /** Where this rank has no epoch, and needs no more than the one lock for all, which it has had before. */
   #tryAllShort(): boolean {
     if (!this.#short || !this.#epochs.isIdle || this.#all === undefined || !this.#all.tryAcquire()) return false;
-    this.#lockedAll('one lock for all');
+    this.#lockedAll(HeldAll.ONE);
     return true;
   }
 
-  #lockedAll(held: HeldAll): void {
+  #lockedAll(held: number): void {
     this.#heldAll = held;
     this.#epochs.lockedAll();
   }
@@ -271,7 +267,7 @@ export class PassiveTarget {
     } finally {
       this.#epochs.lockAllEnded();
     }
-    this.#lockedAll('the locks of all ranks');
+    this.#lockedAll(HeldAll.EACH);
   }
 
   #checkLockAll(assert: number): void {
@@ -287,9 +283,9 @@ export class PassiveTarget {
   }
 
   #tryAll(assert: number): boolean {
-    if ((assert & Assert.NO_CHECK) !== 0) this.#lockedAll('no lock');
-    else if (this.#all?.tryAcquire() === true) this.#lockedAll('one lock for all');
-    else if (this.#tryEach()) this.#lockedAll('the locks of all ranks');
+    if ((assert & Assert.NO_CHECK) !== 0) this.#lockedAll(HeldAll.NOTHING);
+    else if (this.#all?.tryAcquire() === true) this.#lockedAll(HeldAll.ONE);
+    else if (this.#tryEach()) this.#lockedAll(HeldAll.EACH);
     else return false;
     return true;
   }
@@ -306,84 +302,8 @@ export class PassiveTarget {
     return true;
   }
 
-  /**
-   * The shared locks of all ranks, of which one may be waited for at a time. At first, it holds none of the others
-   * meanwhile. That alone could go on for ever where parts are kept busy in turns: by the time that one is had, another
-   * one has gone. So after some rounds it holds on to those of lower ranks while it waits for the next, for a time that
-   * doubles.
-   *
-   * It comes to an end: ranks that hold one lock wait for no other, and those that lock all wait in the order of ranks,
-   * so every line moves; once the time is longer than a line takes, it has one lock after the other. No deadlock: a
-   * rank that does wait for one lock while it holds another can be in this one's way, and this one in its way; then the
-   * time is over, and this one lets go of all that it has.
-   */
   #acquireAll(): Operation {
-    const { what } = this.#epochs;
-    const targets = this.#epochs.allTargets();
-    const progress = this.#progress;
-    const have = new Set<Target>();
-    let waiting: { target: Target; operation: Operation; until: number } | undefined;
-    let trying: { target: Target; operation: Attempt } | undefined;
-    let waits = 0;
-    let holdMs = FIRST_HOLD_MS;
-    const letGo = (from: number): void => {
-      for (const t of have) {
-        if (t.rank < from) continue;
-        t.lock!.release(false);
-        have.delete(t);
-      }
-    };
-    const wait = (target: Target): void => {
-      const holds = ++waits > GENEROUS;
-      letGo(holds ? target.rank : 0);
-      const until = have.size > 0 ? progress.now() + holdMs : Number.POSITIVE_INFINITY;
-      waiting = { target, operation: target.lock!.acquire(false), until };
-    };
-    /** It holds on to nothing any more, and still stands in line. */
-    const waitAlone = (): void => {
-      letGo(0);
-      holdMs = Math.min(2 * holdMs, LONGEST_HOLD_MS);
-      waiting!.until = Number.POSITIVE_INFINITY;
-    };
-    return {
-      advance: () => {
-        for (;;) {
-          if (waiting !== undefined) {
-            if (!waiting.operation.advance()) {
-              if (progress.now() >= waiting.until) waitAlone();
-              return false;
-            }
-            have.add(waiting.target);
-            waiting = undefined;
-          }
-          if (trying !== undefined) {
-            const { target, operation } = trying;
-            if (!operation.advance()) return false;
-            trying = undefined;
-            if (operation.acquired) have.add(target);
-            else wait(target);
-            continue;
-          }
-          const refused = targets.find((t) => !have.has(t) && !(t.lock!.tryAcquire(false) && have.add(t)));
-          if (refused === undefined) return true;
-          const operation = refused.lock!.attempt?.(false);
-          if (operation === undefined) wait(refused);
-          else trying = { target: refused, operation };
-        }
-      },
-      describe: () =>
-        `lockAll of ${what}${waiting ? ` (waiting for rank ${waiting.target.rank}: ${waiting.operation.describe()})` : ''}`,
-      abandon: () => {
-        (waiting ?? trying)?.operation.abandon?.();
-        letGo(0);
-      },
-      isPolling: () => {
-        const again = (waiting ?? trying)?.operation.isPolling?.() ?? false;
-        if (waiting === undefined || waiting.until === Number.POSITIVE_INFINITY || again === true) return again;
-        const left = Math.max(0, waiting.until - progress.now());
-        return again === false ? left : Math.min(again, left);
-      },
-    };
+    return acquireAll(this.#epochs.allTargets(), this.#progress, `lockAll of ${this.#epochs.what}`);
   }
 
   unlockAll(options: WaitOptions | undefined): Promise<void> {
@@ -406,7 +326,7 @@ export class PassiveTarget {
     this.#job.refuseSync('unlockAll');
     const wait = readWait('unlockAll', options);
     this.#epochs.checkUnlockAll();
-    this.#flushRequests('unlockAll', undefined, wait);
+    this.#flushRequests(FLUSHES.unlockAll, undefined, wait);
     this.#unlockAll();
   }
 
@@ -414,7 +334,7 @@ export class PassiveTarget {
     const epochs = this.#epochs;
     epochs.unlockAllBegun();
     try {
-      await this.#flushed('unlockAll', undefined, options);
+      await this.#flushed(FLUSHES.unlockAll, undefined, options);
     } finally {
       epochs.unlockAllEnded();
     }
@@ -424,74 +344,74 @@ export class PassiveTarget {
   #unlockAll(): void {
     this.#epochs.unlockedAll();
     // A release is itself an atomic read-modify-write; where there are none, a fence orders our stores.
-    if (this.#heldAll === 'no lock') memoryFence();
-    else if (this.#heldAll === 'one lock for all') this.#all!.release();
+    if (this.#heldAll === HeldAll.NOTHING) memoryFence();
+    else if (this.#heldAll === HeldAll.ONE) this.#all!.release();
     else for (const t of this.#epochs.allTargets()) this.#release(t.lock!, false);
     this.#epochs.keepMoving();
   }
 
   // ---- flush --------------------------------------------------------------------------------------------------------
 
-  flush(call: string, target: number, options: WaitOptions | undefined): Promise<void> {
+  flush(kind: FlushKind, target: number, options: WaitOptions | undefined): Promise<void> {
     try {
-      const wait = readWait(call, options);
-      const t = this.#checkFlush(call, target);
-      if (this.#completion !== undefined && t !== undefined) return this.#flushed(call, t, wait);
-      this.#epochs.settle(call, t);
+      const wait = readWait(kind.call, options);
+      const t = this.#checkFlush(kind.call, target);
+      if (this.#completion !== undefined && t !== undefined) return this.#flushed(kind, t, wait);
+      this.#epochs.settle(kind, t);
       return this.#progress.done();
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  flushSync(call: string, target: number, options: WaitOptions | undefined): void {
+  flushSync(kind: FlushKind, target: number, options: WaitOptions | undefined): void {
     const t = this.#epochs.known(target);
     if (this.#short && options === undefined && t !== undefined && this.#epochs.mayFlush(t))
-      this.#epochs.settle(call, t);
-    else this.#flushLongSync(call, target, options);
+      this.#epochs.settle(kind, t);
+    else this.#flushLongSync(kind, target, options);
   }
 
-  #flushLongSync(call: string, target: number, options: WaitOptions | undefined): void {
-    this.#job.refuseSync(call);
-    const wait = readWait(call, options);
-    const t = this.#checkFlush(call, target);
-    if (t !== undefined) this.#flushRequests(call, t.rank, wait);
-    this.#epochs.settle(call, t);
+  #flushLongSync(kind: FlushKind, target: number, options: WaitOptions | undefined): void {
+    this.#job.refuseSync(kind.call);
+    const wait = readWait(kind.call, options);
+    const t = this.#checkFlush(kind.call, target);
+    if (t !== undefined) this.#flushRequests(kind, t.rank, wait);
+    this.#epochs.settle(kind, t);
   }
 
-  flushAll(call: string, options: WaitOptions | undefined): Promise<void> {
+  flushAll(kind: FlushKind, options: WaitOptions | undefined): Promise<void> {
     try {
-      const wait = readWait(call, options);
-      this.#checkFlushAll(call);
-      if (this.#completion !== undefined) return this.#flushed(call, undefined, wait);
-      this.#epochs.settle(call, undefined);
+      const wait = readWait(kind.call, options);
+      this.#checkFlushAll(kind.call);
+      if (this.#completion !== undefined) return this.#flushed(kind, undefined, wait);
+      this.#epochs.settle(kind, undefined);
       return this.#progress.done();
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  flushAllSync(call: string, options: WaitOptions | undefined): void {
-    this.#job.refuseSync(call);
-    const wait = readWait(call, options);
-    this.#checkFlushAll(call);
-    this.#flushRequests(call, undefined, wait);
-    this.#epochs.settle(call, undefined);
+  flushAllSync(kind: FlushKind, options: WaitOptions | undefined): void {
+    this.#job.refuseSync(kind.call);
+    const wait = readWait(kind.call, options);
+    this.#checkFlushAll(kind.call);
+    this.#flushRequests(kind, undefined, wait);
+    this.#epochs.settle(kind, undefined);
   }
 
   /** Waits until nothing is outstanding to `rank`, or, without it, to any. */
-  #flushRequests(call: string, rank: number | undefined, wait: WaitOptions | undefined): void {
+  #flushRequests(kind: FlushKind, rank: number | undefined, wait: WaitOptions | undefined): void {
     const completion = this.#completion;
     if (completion === undefined) return;
     if (wait === undefined && completion.tryFlush !== undefined) {
       try {
-        if (completion.tryFlush(rank, isLocal(call) ? 'here' : 'in memory')) return;
+        if (completion.tryFlush(rank, kind.extent)) return;
       } catch (error) {
         completion.endHolding?.();
         throw this.#epochs.comm.job.explain(error);
       }
     }
-    this.#progress.waitSync(flushOf(completion, call, rank), wait);
+    this.#progress.waitSync(flushOf(completion, kind, rank), wait);
   }
 
   #checkFlush(call: string, target: number): Target | undefined {
@@ -513,18 +433,14 @@ export class PassiveTarget {
     if (this.#serve !== undefined) this.#epochs.attempt(this.#serve);
   }
 
-  async #flushed(call: string, t: Target | undefined, options: WaitOptions | undefined): Promise<void> {
-    await this.#progress.wait(flushOf(this.#completion!, call, t?.rank), options);
-    this.#epochs.settle(call, t);
+  async #flushed(kind: FlushKind, t: Target | undefined, options: WaitOptions | undefined): Promise<void> {
+    await this.#progress.wait(flushOf(this.#completion!, kind, t?.rank), options);
+    this.#epochs.settle(kind, t);
   }
 }
 
-function isLocal(call: string): boolean {
-  return call === 'flushLocal' || call === 'flushLocalAll';
-}
-
-function flushOf(completion: Completion, call: string, rank: number | undefined): Operation {
-  if (isLocal(call) && completion.flushLocal !== undefined) return completion.flushLocal(rank);
-  if (call.startsWith('unlock') && completion.flushLast !== undefined) return completion.flushLast(rank);
+function flushOf(completion: Completion, { extent, last }: FlushKind, rank: number | undefined): Operation {
+  if (extent === 'here' && completion.flushLocal !== undefined) return completion.flushLocal(rank);
+  if (last && completion.flushLast !== undefined) return completion.flushLast(rank);
   return completion.flush(rank);
 }

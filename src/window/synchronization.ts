@@ -11,6 +11,7 @@ import { ActiveTarget } from './active-target.ts';
 import { Communication } from './communication.ts';
 import type { WindowCore } from './core.ts';
 import type { Epochs } from './epochs.ts';
+import { FLUSHES } from './flush-kinds.ts';
 import type { PassiveTarget } from './passive-target.ts';
 
 export abstract class Synchronization<T extends TypedArray> extends Communication<T> {
@@ -223,12 +224,12 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
    * synchronization of the window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
    */
   flush(target: number, options?: WaitOptions): Promise<void> {
-    return this.#passive.flush('flush', target, options);
+    return this.#passive.flush(FLUSHES.flush, target, options);
   }
 
   /** Blocks until the operations to `target` are complete; otherwise like `flush`. */
   flushSync(target: number, options?: WaitOptions): void {
-    this.#passive.flushSync('flush', target, options);
+    this.#passive.flushSync(FLUSHES.flush, target, options);
   }
 
   /**
@@ -237,12 +238,12 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
    * `ERR_RANK`.
    */
   flushAll(options?: WaitOptions): Promise<void> {
-    return this.#passive.flushAll('flushAll', options);
+    return this.#passive.flushAll(FLUSHES.flushAll, options);
   }
 
   /** Blocks until all operations are complete; otherwise like `flushAll`. */
   flushAllSync(options?: WaitOptions): void {
-    this.#passive.flushAllSync('flushAll', options);
+    this.#passive.flushAllSync(FLUSHES.flushAll, options);
   }
 
   /**
@@ -251,12 +252,12 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
    * Errors: as `flush`.
    */
   flushLocal(target: number, options?: WaitOptions): Promise<void> {
-    return this.#passive.flush('flushLocal', target, options);
+    return this.#passive.flush(FLUSHES.flushLocal, target, options);
   }
 
   /** Blocks until the operations to `target` are complete at this rank; otherwise like `flushLocal`. */
   flushLocalSync(target: number, options?: WaitOptions): void {
-    this.#passive.flushSync('flushLocal', target, options);
+    this.#passive.flushSync(FLUSHES.flushLocal, target, options);
   }
 
   /**
@@ -264,12 +265,12 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
    * puts. Errors: as `flushAll`.
    */
   flushLocalAll(options?: WaitOptions): Promise<void> {
-    return this.#passive.flushAll('flushLocalAll', options);
+    return this.#passive.flushAll(FLUSHES.flushLocalAll, options);
   }
 
   /** Blocks until all operations are complete at this rank; otherwise like `flushLocalAll`. */
   flushLocalAllSync(options?: WaitOptions): void {
-    this.#passive.flushAllSync('flushLocalAll', options);
+    this.#passive.flushAllSync(FLUSHES.flushLocalAll, options);
   }
 
   /**
