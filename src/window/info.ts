@@ -1,19 +1,20 @@
 /** Info hints: which schemes a window uses, and MPI's own keys (MPI 4.1, 12.2.1). */
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
-import { FENCE_SCHEMES, type FenceSchemeName, fenceNamed } from '../sync/fence/kinds.ts';
-import { FEW } from '../sync/fence/notify-all.ts';
+import type { FencePlace } from '../sync/fence/kind.ts';
+import { defaultFence, FENCE_SCHEMES, type FenceSchemeName, fenceNamed } from '../sync/fence/kinds.ts';
 import { LOCK_MODES, type LockMode } from '../sync/lock/kind.ts';
-import { LOCK_SCHEMES, type LockSchemeName } from '../sync/lock/kinds.ts';
+import { DEFAULT_LOCK, LOCK_SCHEMES, type LockSchemeName } from '../sync/lock/kinds.ts';
 import { isMigration, MIGRATIONS } from '../sync/lock/migration.ts';
-import { NONCONTIGUOUS_NAMES, type NoncontiguousName } from '../transfer/noncontiguous/kinds.ts';
+import { DEFAULT_NONCONTIGUOUS, NONCONTIGUOUS_NAMES, type NoncontiguousName } from '../transfer/noncontiguous/kinds.ts';
 import {
+  DEFAULT_SCHEDULE,
   numberOfSchedule,
   readSchedule,
   SCHEDULE_NAMES,
   SCHEDULE_NUMBERS,
   type ScheduleHint,
 } from '../transfer/schedule/kinds.ts';
-import { UPDATE_SCHEMES, type UpdateSchemeName, updateNamed } from '../transfer/update/kinds.ts';
+import { DEFAULT_UPDATE, UPDATE_SCHEMES, type UpdateSchemeName, updateNamed } from '../transfer/update/kinds.ts';
 
 /**
  * Hints for a window. All ranks must pass the same hints. Unknown keys are ignored (MPI 4.1, 10); `getInfo` returns the
@@ -98,11 +99,7 @@ export interface WindowInfo {
 export type WindowInfoInForce = { readonly [K in keyof Required<WindowInfo>]: string };
 
 /** What the defaults and the refusals of hints depend on. */
-interface Where {
-  readonly immediateCompletion: boolean;
-  /** Ranks of the window. */
-  readonly size: number;
-}
+type Where = FencePlace;
 
 interface Hint<T> {
   /** What it may be, for the message of a refusal. */
@@ -144,16 +141,13 @@ const ORDERINGS = ['none', 'rar', 'raw', 'war', 'waw'];
 /** The hints there are: reading, defaults, `getInfo`, `setInfo` and the comparison of the ranks follow from this. */
 const HINTS = {
   fence: {
-    ...oneOf(FENCE_SCHEMES, ({ immediateCompletion, size }) => {
-      if (immediateCompletion) return 'immediate';
-      return size <= FEW ? 'notify-all' : 'remote-notify';
-    }),
+    ...oneOf(FENCE_SCHEMES, defaultFence),
     refusal: (value, { immediateCompletion }) =>
       fenceNamed(value).moves === 'immediately' && !immediateCompletion
         ? `fence ${show(value)} needs a provider whose requests are complete when issued`
         : undefined,
   } satisfies Hint<FenceSchemeName>,
-  lock: oneOf(LOCK_SCHEMES, () => 'queue'),
+  lock: oneOf(LOCK_SCHEMES, () => DEFAULT_LOCK),
   lock_mode: oneOf(LOCK_MODES, () => 'cpu'),
   lock_migration: {
     allowed: [...MIGRATIONS.slice(0, -1), 'never (N is 1 … 999999999)'],
@@ -162,14 +156,14 @@ const HINTS = {
     compared: [MIGRATIONS.length * 10 ** 9, numberOfMigration],
   } satisfies Hint<string>,
   lock_defer: flag(),
-  update: oneOf(UPDATE_SCHEMES, () => UPDATE_SCHEMES[0]),
+  update: oneOf(UPDATE_SCHEMES, () => DEFAULT_UPDATE),
   schedule: {
     allowed: [...SCHEDULE_NAMES, 'or several of the last three, separated by commas'],
     read: readSchedule,
-    initial: () => 'issue-order',
+    initial: () => DEFAULT_SCHEDULE,
     compared: [SCHEDULE_NUMBERS, numberOfSchedule],
   } satisfies Hint<ScheduleHint>,
-  noncontiguous: oneOf(NONCONTIGUOUS_NAMES, () => NONCONTIGUOUS_NAMES[0]),
+  noncontiguous: oneOf(NONCONTIGUOUS_NAMES, () => DEFAULT_NONCONTIGUOUS),
   no_locks: flag(),
   same_size: flag(),
   same_disp_unit: flag(),
@@ -234,8 +228,8 @@ export function showInfo(hints: Hints): WindowInfoInForce {
 
 /** Whether the target's processor updates elements of a type; `undefined` if it updates none. */
 export function servedTypes(hints: Hints): ((base: number) => boolean) | undefined {
-  const { name, byTarget } = updateNamed(hints.update);
-  return name === UPDATE_SCHEMES[0] ? undefined : (base) => byTarget(base, inBulk(hints));
+  const { byTarget } = updateNamed(hints.update);
+  return byTarget && ((base) => byTarget(base, inBulk(hints)));
 }
 
 /** Whether accumulates should update more than one element of any type under one lock. */

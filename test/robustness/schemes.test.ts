@@ -3,6 +3,8 @@
  */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
 import { start } from '../launcher/command.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 
@@ -10,19 +12,16 @@ const DYING = fileURLToPath(new URL('../../build/programs/test/ranks/robust-sche
 const SIZE = 4;
 /** They are told within two seconds on a machine that is not busy. */
 
-const CASES: readonly [what: string, info: Record<string, string>, env?: Record<string, string>][] = [
-  ['holder', { lock: 'two-sided' }],
-  ['agent', { lock: 'two-sided' }],
-  ['holder', { lock: 'direct' }],
-  ['agent', { lock: 'direct' }],
-  ['holder', { lock: 'hybrid' }],
-  ['agent', { lock: 'remote' }],
+type Case = readonly [what: string, info: Record<string, string>, env?: Record<string, string>];
+
+const CASES: readonly Case[] = [
+  ...LOCK_SCHEMES.flatMap((lock): Case[] => [
+    ['holder', { lock }],
+    ['agent', { lock }],
+  ]),
   ['holder', { lock: 'hybrid', lock_mode: 'network', lock_migration: 'every-request' }, { ONESIDED_DEBUG: 'requests' }],
   ['agent', { lock: 'hybrid' }, { ONESIDED_DEBUG: 'requests' }],
-  ['fence', { fence: 'deferred' }],
-  ['fence', { fence: 'immediate-naive' }],
-  ['fence', { fence: 'immediate-optimized' }],
-  ['fence', { fence: 'notify-all' }],
+  ...FENCE_SCHEMES.map((fence): Case => ['fence', { fence }]),
 ];
 
 function run(kind: string, what: string, info: Record<string, string>, env: Record<string, string> = {}) {

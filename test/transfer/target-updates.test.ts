@@ -224,7 +224,7 @@ describe('updates', () => {
 });
 
 test('by type, the device updates 64-bit integers alone, and nothing that it would update under stripes', () => {
-  const { byTarget } = updateNamed('by-type');
+  const byTarget = updateNamed('by-type').byTarget!;
   const types = [TypeCode.INT64, TypeCode.UINT64, TypeCode.FLOAT64, TypeCode.INT32];
   expect(types.map((type) => byTarget(type, false))).toEqual([false, false, true, true]);
   expect(types.map((type) => byTarget(type, true))).toEqual([true, true, true, true]);

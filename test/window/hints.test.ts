@@ -1,9 +1,9 @@
 /** Hints are read, shown, compared and changed by one table (src/window/info.ts). */
 import { expect, it } from 'vitest';
-import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
-import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
-import { NONCONTIGUOUS_NAMES } from '../../src/transfer/noncontiguous/kinds.ts';
-import { UPDATE_SCHEMES } from '../../src/transfer/update/kinds.ts';
+import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';
+import { LOCK_SCHEMES, lockNamed } from '../../src/sync/lock/kinds.ts';
+import { NONCONTIGUOUS_NAMES, noncontiguousNamed } from '../../src/transfer/noncontiguous/kinds.ts';
+import { UPDATE_SCHEMES, updateNamed } from '../../src/transfer/update/kinds.ts';
 import { changeInfo, numberOf, readInfo, showInfo, type WindowInfo } from '../../src/window/info.ts';
 
 const read = (info?: WindowInfo) => readInfo('Window.create', info, true, 4);
@@ -11,20 +11,22 @@ const read = (info?: WindowInfo) => readInfo('Window.create', info, true, 4);
 /** Values of hints that must be alike, other than the defaults. */
 const OTHERS: WindowInfo[] = [
   ...FENCE_SCHEMES.filter((fence) => fence !== 'immediate').map((fence) => ({ fence })),
-  ...LOCK_SCHEMES.filter((lock) => lock !== 'queue').map((lock) => ({ lock })),
+  ...LOCK_SCHEMES.filter((name) => !lockNamed(name).isDefault).map((lock) => ({ lock })),
   { lock_mode: 'network' },
   { lock_migration: 'every-request' },
   { lock_migration: 'threshold:999999998' },
   { lock_migration: 'threshold:999999999' },
   { lock_migration: 'never' },
   { lock_defer: true },
-  ...UPDATE_SCHEMES.slice(1).map((update) => ({ update })),
+  ...UPDATE_SCHEMES.filter((name) => !updateNamed(name).isDefault).map((update) => ({ update })),
   { schedule: 'interleave' },
   { schedule: 'gets-first' },
   { schedule: 'aggregate' },
   { schedule: 'gets-first,aggregate' },
   { schedule: 'interleave,gets-first,aggregate' },
-  ...NONCONTIGUOUS_NAMES.slice(1).map((noncontiguous) => ({ noncontiguous })),
+  ...NONCONTIGUOUS_NAMES.filter((name) => !noncontiguousNamed(name).isDefault).map((noncontiguous) => ({
+    noncontiguous,
+  })),
   { no_locks: true },
   { same_size: true },
   { same_disp_unit: true },
@@ -37,6 +39,18 @@ it('ranks tell all that must be alike apart by one number, also the largest', ()
   expect(Number.isSafeInteger(most)).toBe(true);
   const alone = OTHERS.map((info) => numberOf(read(info)));
   expect(new Set([numberOf(read()), ...alone]).size).toBe(OTHERS.length + 1);
+});
+
+it('of each family, one scheme is the default, wherever the window is', () => {
+  expect(LOCK_SCHEMES.filter((name) => lockNamed(name).isDefault)).toEqual(['queue']);
+  expect(UPDATE_SCHEMES.filter((name) => updateNamed(name).isDefault)).toEqual(['by-requests']);
+  expect(NONCONTIGUOUS_NAMES.filter((name) => noncontiguousNamed(name).isDefault)).toEqual(['multi-write']);
+  for (const immediateCompletion of [true, false]) {
+    for (let size = 1; size <= 100; size++) {
+      const defaults = FENCE_SCHEMES.filter((name) => fenceNamed(name).isDefault?.({ immediateCompletion, size }));
+      expect(defaults).toEqual([immediateCompletion ? 'immediate' : size <= 8 ? 'notify-all' : 'remote-notify']);
+    }
+  }
 });
 
 it('what ranks may give differently does not count', () => {

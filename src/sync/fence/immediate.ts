@@ -48,5 +48,6 @@ class ImmediateFence implements FenceScheme {
 export const immediate = fenceKind({
   name: 'immediate',
   moves: 'immediately',
+  isDefault: ({ immediateCompletion }) => immediateCompletion,
   make: ({ barrier, description }) => new ImmediateFence(barrier, description),
 });

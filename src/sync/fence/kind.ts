@@ -28,6 +28,14 @@ export interface Queued {
   readonly answers: MessageChannel;
 }
 
+/** What the default depends on. */
+export interface FencePlace {
+  /** Requests are complete when they are issued. */
+  readonly immediateCompletion: boolean;
+  /** Ranks of the window. */
+  readonly size: number;
+}
+
 export interface FenceKind<N extends string = string> {
   /** Its value of the hint `fence`. */
   readonly name: N;
@@ -38,6 +46,8 @@ export interface FenceKind<N extends string = string> {
   readonly moves: 'immediately' | 'by requests' | 'in the fence';
   /** Each put of a fence epoch raises a completion at its target. */
   readonly notifies?: true;
+  /** Whether a window has it whose hints name none: of each place, one scheme says so. */
+  isDefault?(where: FencePlace): boolean;
   make(parts: FenceParts): FenceScheme;
 }
 

@@ -3,7 +3,7 @@ import { deferred } from './deferred.ts';
 import { immediate } from './immediate.ts';
 import { immediateNaive } from './immediate-naive.ts';
 import { immediateOptimized } from './immediate-optimized.ts';
-import type { FenceKind } from './kind.ts';
+import type { FenceKind, FencePlace } from './kind.ts';
 import { notifyAll } from './notify-all.ts';
 import { remoteNotify } from './remote-notify.ts';
 
@@ -12,6 +12,10 @@ const FENCES = [immediate, remoteNotify, deferred, immediateNaive, immediateOpti
 export type FenceSchemeName = (typeof FENCES)[number]['name'];
 
 export const FENCE_SCHEMES: readonly FenceSchemeName[] = FENCES.map(({ name }) => name);
+
+export function defaultFence(where: FencePlace): FenceSchemeName {
+  return FENCES.find((kind) => kind.isDefault?.(where))!.name;
+}
 
 export function fenceNamed(name: FenceSchemeName): FenceKind {
   return FENCES.find((kind) => kind.name === name)!;

@@ -117,5 +117,6 @@ class NotifyAllFence implements FenceScheme {
 export const notifyAll = fenceKind({
   name: 'notify-all',
   moves: 'by requests',
+  isDefault: ({ immediateCompletion, size }) => !immediateCompletion && size <= FEW,
   make: ({ comm, wire, description }) => new NotifyAllFence(wire!, comm.rank, comm.size, description),
 });

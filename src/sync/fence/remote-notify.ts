@@ -21,6 +21,7 @@ import type { Communicator } from '../../comm/communicator.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
 import { FenceByRequests } from './by-requests.ts';
 import { fenceKind } from './kind.ts';
+import { FEW } from './notify-all.ts';
 
 class RemoteNotifyFence extends FenceByRequests {
   readonly #barrier: BarrierState;
@@ -47,5 +48,6 @@ export const remoteNotify = fenceKind({
   name: 'remote-notify',
   moves: 'by requests',
   notifies: true,
+  isDefault: ({ immediateCompletion, size }) => !immediateCompletion && size > FEW,
   make: ({ comm, wire, barrier, description }) => new RemoteNotifyFence(comm, wire!, barrier, description),
 });

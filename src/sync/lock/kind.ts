@@ -72,6 +72,10 @@ export interface LockKind<N extends string = string> {
   byRequests(loadStore: boolean): boolean;
   /** An agent at each rank serves the others: their locks wait until it is in the library. */
   readonly agent: boolean;
+  /** A window has it whose hints name none. */
+  readonly isDefault?: true;
+  /** It locks parts of any memory, also of dynamic windows: it moves no operations itself. */
+  readonly forDynamic?: true;
   /** What the word for the device's atomics holds before anybody has touched it; 0 if it is not said. */
   firstWord?(size: number, options: LockOptions): number;
   /** 32-bit words that the ranks of a node share for a lock; none if it is not said. */

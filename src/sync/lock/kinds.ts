@@ -12,6 +12,8 @@ export type LockSchemeName = (typeof LOCKS)[number]['name'];
 
 export const LOCK_SCHEMES: readonly LockSchemeName[] = LOCKS.map(({ name }) => name);
 
+export const DEFAULT_LOCK: LockSchemeName = LOCKS.find(({ isDefault }) => isDefault)!.name;
+
 export function lockNamed(name: LockSchemeName): LockKind {
   return LOCKS.find((kind) => kind.name === name)!;
 }

@@ -179,6 +179,8 @@ export const queue = lockKind({
   // Behind a device, it is the same by requests.
   byRequests: (loadStore) => !loadStore,
   agent: false,
+  isDefault: true,
+  forDynamic: true,
   make(parts) {
     if (!parts.comm.job.context.capabilities.loadStore) return remote.make(parts);
     let made: AllLock | undefined;

@@ -16,12 +16,12 @@
 import type { ProcessorTime } from '../../comm/job.ts';
 import type { Messenger } from '../../comm/messages.ts';
 import type { RequestTransfer } from '../requests.ts';
-import { type NoncontiguousName, noncontiguousNamed } from './kinds.ts';
+import { DEFAULT_NONCONTIGUOUS, type NoncontiguousName, noncontiguousNamed } from './kinds.ts';
 import type { SgrsTransfers } from './sgrs.ts';
 
 /** What a hint means in a job with this processor. */
 export function availableHere(name: NoncontiguousName, processor: ProcessorTime | undefined): NoncontiguousName {
-  return noncontiguousNamed(name).helped === true && processor?.hasHelper !== true ? 'multi-write' : name;
+  return noncontiguousNamed(name).helped === true && processor?.hasHelper !== true ? DEFAULT_NONCONTIGUOUS : name;
 }
 
 /**

@@ -13,9 +13,11 @@ export type Way = 'multi-write' | 'pack' | 'sgrs';
 interface NoncontiguousKind<N extends string> {
   /** Its value of the hint. */
   readonly name: N;
+  /** A window has it whose hints name none. It needs no messages: each piece is a request. */
+  readonly isDefault?: true;
   /** It sends messages that are gathered and scattered, by second connections. */
   readonly gathers?: boolean;
-  /** A helper at the target serves it while the target's program computes; where nobody is there, it is not used. */
+  /** A helper at the target serves it while the target's program computes; where none is there, the default is used. */
   readonly helped?: boolean;
   /**
    * How a put or a get moves.
@@ -48,9 +50,9 @@ function cheapest(puts: boolean, bytes: number, pieces: number): Way {
   return puts && pieces <= 12 ? 'multi-write' : 'sgrs';
 }
 
-/** The first one is the default. Their order gives the numbers by which ranks compare their hints. */
+/** Their order gives the numbers by which ranks compare their hints. */
 const KINDS = [
-  kind({ name: 'multi-write', wayOf: () => 'multi-write' }),
+  kind({ name: 'multi-write', isDefault: true, wayOf: () => 'multi-write' }),
   kind({ name: 'pack', wayOf: () => 'pack' }),
   kind({ name: 'sgrs', gathers: true, wayOf: () => 'sgrs' }),
   kind({ name: 'host-assisted', gathers: true, helped: true, wayOf: () => 'sgrs' }),
@@ -60,6 +62,8 @@ const KINDS = [
 export type NoncontiguousName = (typeof KINDS)[number]['name'];
 
 export const NONCONTIGUOUS_NAMES: readonly NoncontiguousName[] = KINDS.map(({ name }) => name);
+
+export const DEFAULT_NONCONTIGUOUS: NoncontiguousName = KINDS.find(({ isDefault }) => isDefault)!.name;
 
 export function noncontiguousNamed(name: NoncontiguousName): NoncontiguousKind<NoncontiguousName> {
   return KINDS.find((it) => it.name === name)!;
@@ -72,7 +76,7 @@ export function needsSecond(name: NoncontiguousName): boolean {
 
 /** Whether a window has messages of its own for layouts. */
 export function needsMessages(name: NoncontiguousName): boolean {
-  return name !== NONCONTIGUOUS_NAMES[0];
+  return noncontiguousNamed(name).isDefault !== true;
 }
 
 /** Whether some puts and gets wait until the target's program is in the library. */

@@ -29,6 +29,7 @@ import type { RequestTransfer } from '../requests.ts';
 import { failureIn, failureText } from '../served-messages.ts';
 import { decodeLayout, dense, encodeLayout, layoutWords, partOf } from './layout-words.ts';
 import { RunWalk } from './run-walk.ts';
+import type { Mover } from './transfers.ts';
 
 /** Bytes of a message's data: some tens of microseconds of copying, which is what pipelining hides. */
 const CHUNK = 2 ** 16;
@@ -86,7 +87,8 @@ interface Lane {
   readonly chunks: Fifo<Chunk>;
 }
 
-export class PackedTransfers {
+export class PackedTransfers implements Mover {
+  readonly family = 0;
   readonly #channel: OwnChannel;
   readonly #requests: RequestTransfer;
   readonly #part: () => RemotePart;

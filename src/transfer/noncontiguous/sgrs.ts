@@ -36,13 +36,12 @@ import { ReceivedLayouts, SentLayouts } from './layout-cache.ts';
 import { partOf } from './layout-words.ts';
 import { entriesOf, Matching } from './matching.ts';
 import { type Moving, type PackedTransfers, steps } from './pack.ts';
+import type { Mover } from './transfers.ts';
 
 /** Messages that are asked for at once, and how often more are before the first are through. */
 const GROUP = 8;
 const UNDER_WAY = 4;
 
-/** From here on, messages are of this scheme. */
-export const FIRST_SGRS = 16;
 const What = Object.freeze({ CONNECT: 16, CONNECTED: 17, PUT: 18, GET: 19, READY: 20 });
 /** What it is, which group, which layout, words of the layout: 32 bits each. */
 const HEADER = 16;
@@ -133,7 +132,8 @@ class Lane {
   }
 }
 
-export class SgrsTransfers {
+export class SgrsTransfers implements Mover {
+  readonly family = 1;
   readonly #channel: OwnChannel;
   readonly #requests: RequestTransfer;
   readonly #packed: PackedTransfers;

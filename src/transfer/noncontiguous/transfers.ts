@@ -2,30 +2,40 @@
 import type { Side } from '../../datatype/layout.ts';
 import { type NoncontiguousName, needsTarget, noncontiguousNamed, type Way } from './kinds.ts';
 import { piecesIn } from './layout-words.ts';
-import type { PackedTransfers } from './pack.ts';
-import { FIRST_SGRS, type SgrsTransfers } from './sgrs.ts';
 
 /** Calls that do not wait, from one look at messages to the next; a power of two. */
 const TURNS = 16;
+
+/** Moves layouts in one way. */
+export interface Mover {
+  /** Its messages begin with a number from 16 × `family` on, one of 16. */
+  readonly family: number;
+  /** The arguments are those of `RequestTransfer.put` and `get`. */
+  move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): void;
+  /** Takes a message of another rank's mover of its family; it begins at a multiple of 8. */
+  take(source: number, message: Uint8Array): void;
+}
+
+/** By way, those that a window has; what has none moves by a request for each piece. */
+export type Movers = Readonly<Partial<Record<Way, Mover>>>;
 
 export class NoncontiguousTransfers {
   /** Whether some of them wait until the target's program is in the library. */
   readonly needsTarget: boolean;
   readonly #wayOf: (puts: boolean, bytes: number, pieces: number) => Way;
-  readonly #packed: PackedTransfers;
-  readonly #sgrs: SgrsTransfers | undefined;
+  readonly #movers: Movers;
+  readonly #families: readonly (Mover | undefined)[];
   readonly #poll: () => void;
   #turns = 0;
 
-  /**
-   * @param sgrs absent where no layout goes so
-   * @param poll brings messages in
-   */
-  constructor(name: NoncontiguousName, packed: PackedTransfers, sgrs: SgrsTransfers | undefined, poll: () => void) {
+  /** @param poll brings messages in */
+  constructor(name: NoncontiguousName, movers: Movers, poll: () => void) {
     this.needsTarget = needsTarget(name);
     this.#wayOf = noncontiguousNamed(name).wayOf;
-    this.#packed = packed;
-    this.#sgrs = sgrs;
+    this.#movers = movers;
+    const families: Mover[] = [];
+    for (const mover of Object.values(movers)) families[mover.family] = mover;
+    this.#families = families;
     this.#poll = poll;
   }
 
@@ -33,11 +43,9 @@ export class NoncontiguousTransfers {
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): boolean {
     const pieces = Math.max(piecesIn(from), piecesIn(to));
     if (pieces < 2) return false;
-    const way = this.#wayOf(puts, from.bytes, pieces);
-    if (way === 'multi-write') return false;
-    if (way === 'sgrs' && this.#sgrs !== undefined) this.#sgrs.move(puts, origin, from, rank, at, to);
-    else this.#packed.move(puts, origin, from, rank, at, to);
-    return true;
+    const mover = this.#movers[this.#wayOf(puts, from.bytes, pieces)];
+    mover?.move(puts, origin, from, rank, at, to);
+    return mover !== undefined;
   }
 
   /** Takes a message of another rank. */
@@ -45,8 +53,7 @@ export class NoncontiguousTransfers {
     // Messages begin at a multiple of 8 of a buffer of their own.
     const aligned = message.byteOffset % 8 === 0 ? message : message.slice();
     const what = new Int32Array(aligned.buffer, aligned.byteOffset, 1)[0];
-    if (what < FIRST_SGRS) this.#packed.take(source, aligned);
-    else this.#sgrs!.take(source, aligned);
+    this.#families[what >> 4]!.take(source, aligned);
   }
 
   /** Serves others in calls that never wait, now and then. */

@@ -17,6 +17,9 @@ export type ScheduleHint = ScheduleName | `${Combined},${Combined}` | `${Combine
 
 export const SCHEDULE_NAMES: readonly ScheduleName[] = SCHEDULES.map(({ name }) => name);
 
+/** The schedule of windows whose hints name none. */
+export const DEFAULT_SCHEDULE: ScheduleName = issueOrder.name;
+
 /** What a window does with the puts and gets of an epoch. */
 export interface Schedule {
   /** Whether `order` changes anything. */

@@ -59,7 +59,7 @@ export function* agree(making: Making, offer: Offer | undefined, wrong: unknown,
     const why = yield* comm.hearWhy(refused, failure);
     throw failure ?? notMade(call, { rank: refused, why });
   }
-  const broken = brokenPromise(call, comm.size, records, own!.offer.hints);
+  const broken = brokenPromise(making, records, own!.offer.hints);
   if (broken !== undefined) throw broken;
   return { ...own!, records };
 }
@@ -117,7 +117,7 @@ function recordOf(
 }
 
 /** What the ranks' records say against each other, or against what was promised by hints. The same at all ranks. */
-function brokenPromise(call: string, size: number, records: Records, hints: Hints): RmaError | undefined {
+function brokenPromise({ comm, call, flavor }: Making, records: Records, hints: Hints): RmaError | undefined {
   const hinted = records.firstThatDiffers('hints');
   if (hinted >= 0) {
     return new RmaError(
@@ -125,9 +125,9 @@ function brokenPromise(call: string, size: number, records: Records, hints: Hint
       `${call}: the hints of rank ${hinted} differ from those of rank 0; all ranks must pass the same hints`,
     );
   }
-  if (call === 'Window.allocateShared' && !hints.alloc_shared_noncontig) {
+  if (flavor === 'shared' && !hints.alloc_shared_noncontig) {
     let at = 0;
-    for (let rank = 0; rank < size; rank++) {
+    for (let rank = 0; rank < comm.size; rank++) {
       const [bytes, element] = [records.of(rank, 'bytes'), records.of(rank, 'element')];
       if (bytes > 0 && at % element !== 0) {
         return new RmaError(

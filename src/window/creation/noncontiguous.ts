@@ -31,7 +31,8 @@ export function noncontiguousTransfers(
   const sgrs = needsSecond(name)
     ? new SgrsTransfers(channel, requests, packed, region ?? { lkey: 0, address: 0 })
     : undefined;
-  const transfers = new NoncontiguousTransfers(name, packed, sgrs, () => messenger.poll());
+  const movers = { pack: packed, ...(sgrs && { sgrs }) };
+  const transfers = new NoncontiguousTransfers(name, movers, () => messenger.poll());
   undo.add(channel.listen((source, message) => transfers.take(source, message)));
   undo.add(lookInWaits(progress, () => messenger.poll(), true));
   // Without a helper, a scheme that wants one has no messages (`availableHere`).

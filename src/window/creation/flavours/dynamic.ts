@@ -3,6 +3,7 @@ import type { Communicator } from '../../../comm/communicator.ts';
 import { argumentRangeError, RmaError, show } from '../../../errors.ts';
 import { loadNative } from '../../../native.ts';
 import { fenceNamed } from '../../../sync/fence/kinds.ts';
+import { lockNamed } from '../../../sync/lock/kinds.ts';
 import { shareMemory } from '../../../transfer/user-memory.ts';
 import { beginWindow, type WindowInTheMaking } from '../begin.ts';
 import { checkOptions } from '../offer.ts';
@@ -24,7 +25,7 @@ export function beginCreateDynamic(comm: Communicator, options: WindowOptions | 
     const { moves } = fenceNamed(fence);
     for (const [key, value] of [
       ['fence', moves === 'immediately' || (moves === 'by requests' && !loadStore) ? undefined : fence],
-      ['lock', lock === 'queue' ? undefined : lock],
+      ['lock', lockNamed(lock).forDynamic ? undefined : lock],
     ]) {
       if (value === undefined) continue;
       throw new RmaError(
