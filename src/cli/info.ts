@@ -1,16 +1,11 @@
 /** `onesided info`: what this installation can do on this machine, and why it cannot do the rest. */
 import { availableParallelism, release } from 'node:os';
 import { type AddonAttempt, cachedAddon } from '../addon.ts';
-import { loadNative, nativeStatus, type RdmaDevice } from '../native.ts';
-import { rdmaDevices } from '../providers/rdma-core/devices.ts';
+import { loadNative, nativeStatus } from '../native.ts';
+import { type Availability, availability, type ProviderReport, showAvailability } from '../providers/kind.ts';
+import { PROVIDERS, type ProviderName } from '../providers/kinds.ts';
 import { VERSION } from '../version.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
-
-interface Availability {
-  readonly available: boolean;
-  /** Why not, and what to do. */
-  readonly reason?: string;
-}
 
 interface Info {
   readonly version: string;
@@ -24,10 +19,7 @@ interface Info {
     /** Where `onesided build` puts it. */
     readonly cache?: string;
   };
-  readonly providers: {
-    readonly emulator: { readonly processes: Availability; readonly threads: Availability };
-    readonly 'rdma-core': Availability & { readonly devices: readonly RdmaDevice[] };
-  };
+  readonly providers: Readonly<Record<ProviderName, object>>;
   /** What brings ranks together that `onesided run` has not started: mpiexec and srun by PMI, mpirun by PMIx. */
   readonly managers: { readonly pmi: Availability; readonly pmix: Availability };
   /** The ranks that `onesided run` starts unless it is told otherwise. */
@@ -43,17 +35,24 @@ Shows the version, the machine, whether the native addon is loaded, and which pr
   run(args) {
     const { values, positionals } = readOptions(args, { json: { type: 'boolean' } });
     if (positionals.length > 0) throw new UsageError(`unexpected argument '${positionals[0]}'`);
-    const found = gather();
-    process.stdout.write(`${values.json === true ? JSON.stringify(found, null, 2) : describe(found)}\n`);
+    const reports = PROVIDERS.map((provider) => [provider.name, provider.report()] as const);
+    const found = gather(reports);
+    const text =
+      values.json === true
+        ? JSON.stringify(found, null, 2)
+        : describe(
+            found,
+            reports.flatMap(([, { lines }]) => lines),
+          );
+    process.stdout.write(`${text}\n`);
     return 0;
   },
 };
 
-function gather(): Info {
+/** @param reports what each provider says of itself */
+function gather(reports: readonly (readonly [ProviderName, ProviderReport])[]): Info {
   const { loaded, path, reason, attempts } = nativeStatus();
-  const { devices, reason: reasonOfRdma } = rdmaDevices();
-  const needsAddon: Availability = { available: false, reason: 'needs the native addon' };
-  const pmixReason = loadNative()?.pmixReason();
+  const needsAddon = availability(loaded ? undefined : 'needs the native addon');
   const cache = cachedAddon();
   const places = { attempts, ...(cache === undefined ? {} : { cache }) };
   const addon: Info['addon'] = loaded
@@ -65,42 +64,20 @@ function gather(): Info {
     platform: `${process.platform}-${process.arch} ${release()}`,
     cores: availableParallelism(),
     addon,
-    providers: {
-      emulator: {
-        processes: loaded ? { available: true } : needsAddon,
-        threads: { available: true },
-      },
-      'rdma-core': {
-        ...(reasonOfRdma === undefined ? { available: true } : { available: false, reason: reasonOfRdma }),
-        devices,
-      },
-    },
+    providers: Object.fromEntries(reports.map(([name, { json }]) => [name, json])) as Info['providers'],
     managers: {
-      pmi: loaded ? { available: true } : needsAddon,
-      pmix: !loaded
-        ? needsAddon
-        : pmixReason === undefined
-          ? { available: true }
-          : { available: false, reason: pmixReason },
+      pmi: needsAddon,
+      pmix: loaded ? availability(loadNative()?.pmixReason()) : needsAddon,
     },
     defaultRanks: loaded ? 'processes' : 'threads',
   };
 }
 
-/** Name and value of a line for each port, and one for each of its GIDs. */
-function linesOf(device: RdmaDevice): [string, string][] {
-  if (device.refused !== undefined) return [[`  ${device.name}`, `cannot be opened: ${device.refused}`]];
-  return (device.ports ?? []).flatMap(({ port, state, linkLayer, activeMtu, gids }) => [
-    [
-      `  ${device.name}`,
-      `port ${port} ${state}, ${linkLayer}, MTU ${activeMtu}, firmware ${device.firmware || 'unknown'}`,
-    ],
-    ...gids.map(({ index, gid, type }): [string, string] => ['', `GID ${index}: ${gid}${type ? ` (${type})` : ''}`]),
-  ]);
-}
-
-function describe({ version, node, platform, cores, addon, providers, managers, defaultRanks }: Info): string {
-  const say = ({ available, reason }: Availability): string => (available ? 'yes' : `no: ${reason}`);
+/** @param ofProviders their lines */
+function describe(
+  { version, node, platform, cores, addon, managers, defaultRanks }: Info,
+  ofProviders: ProviderReport['lines'],
+): string {
   const lines = [
     ['onesided', version],
     ['Node', node],
@@ -112,14 +89,10 @@ function describe({ version, node, platform, cores, addon, providers, managers, 
     ),
     ...(addon.available ? [] : [['', 'compile it with "npx onesided build"; without it, ranks run as worker threads']]),
     ...(addon.cache === undefined ? [] : [['', `"npx onesided build" writes ${addon.cache}`]]),
-    ['emulator', ''],
-    ['  processes', say(providers.emulator.processes)],
-    ['  threads', say(providers.emulator.threads)],
-    ['rdma-core', say(providers['rdma-core'])],
-    ...providers['rdma-core'].devices.flatMap(linesOf),
+    ...ofProviders,
     ['launchers', ''],
-    ['  PMI', `mpiexec, srun: ${say(managers.pmi)}`],
-    ['  PMIx', `mpirun, srun: ${say(managers.pmix)}`],
+    ['  PMI', `mpiexec, srun: ${showAvailability(managers.pmi)}`],
+    ['  PMIx', `mpirun, srun: ${showAvailability(managers.pmix)}`],
     ['ranks', `${defaultRanks} by default`],
   ];
   return lines.map(([name, value]) => `${name.padEnd(12)}${value}`.trimEnd()).join('\n');

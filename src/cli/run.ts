@@ -6,6 +6,7 @@ import { type JobResult, type LaunchOptions, MAX_RANKS } from '../launcher/job.t
 import { runProcesses } from '../launcher/processes.ts';
 import { runThreads } from '../launcher/threads.ts';
 import { loadNative, nativeStatus } from '../native.ts';
+import { DEFAULT_PROVIDER, PROVIDER_NAMES, PROVIDERS, providerNamed } from '../providers/kinds.ts';
 import { readEvents, type TraceRequest, traceFromEnvironment } from '../trace/request.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
 
@@ -29,8 +30,7 @@ Runs "node script args" as N ranks of one job. Arguments after the script are pa
   -n N, -np N            number of ranks, 1 to ${MAX_RANKS}
   --ranks processes      run each rank as a process (default; needs the native addon)
   --ranks threads        run the ranks as worker threads of one process (no addon needed, no standard input)
-  --provider emulator    connect the ranks by shared memory (default)
-  --provider rdma-core   connect them by an RDMA device, selected by ONESIDED_DEVICE=name[:port[:gid]] (processes only)
+${PROVIDERS.map(({ name, summary }) => `  --provider ${name.padEnd(12)}${summary}`).join('\n')}
   --timeout S            end the job after S seconds, with exit code 124
   --grace S              give the other ranks S seconds to end after a rank failed (default: 2)
   --no-prefix            print no "[rank] " before each line; processes write directly to this terminal
@@ -68,18 +68,18 @@ function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'th
   const rest = args.slice(at + 1);
   if (rest[0] === '--') rest.shift();
   if (values.n === undefined) throw new UsageError('give the number of ranks with -n N');
-  const { ranks, provider = 'emulator' } = values;
+  const { ranks, provider: name = DEFAULT_PROVIDER } = values;
   if (ranks !== undefined && ranks !== 'processes' && ranks !== 'threads')
     throw new UsageError(`--ranks must be processes or threads, not ${show(ranks)}`);
-  if (provider !== 'emulator' && provider !== 'rdma-core')
-    throw new UsageError(`--provider must be emulator or rdma-core, not ${show(provider)}`);
-  if (provider === 'rdma-core' && ranks === 'threads')
-    throw new UsageError('--provider rdma-core needs --ranks processes');
+  const provider = providerNamed(name);
+  if (provider === undefined) throw new UsageError(`--provider must be ${PROVIDER_NAMES}, not ${show(name)}`);
+  if (ranks !== undefined && !provider.ranks.includes(ranks))
+    throw new UsageError(`--provider ${name} needs --ranks ${provider.ranks.join(' or ')}`);
   const size = count(values.n);
   const options: LaunchOptions = {
     size,
     script: args[at],
-    ...(provider !== 'emulator' && { env: { ...process.env, ONESIDED_PROVIDER: provider } }),
+    ...(name !== DEFAULT_PROVIDER && { env: { ...process.env, ONESIDED_PROVIDER: name } }),
     args: rest,
     execArgv: process.execArgv,
     timeout: seconds('--timeout', values.timeout, false),

@@ -1,9 +1,9 @@
 /** A world of one: a program that nobody launched. It has windows like any other; its only target is itself. */
 import { availableParallelism } from 'node:os';
+import { openContext } from '../../providers/emulator/kind.ts';
 import { createLocalFabric } from '../../providers/emulator/local-fabric.ts';
 import type { Membership } from '../job.ts';
 import { controlBytes, viewControl } from './control.ts';
-import { openContext } from './provider.ts';
 import { recordAlone } from './tracing.ts';
 
 export function joinAlone(): Membership {

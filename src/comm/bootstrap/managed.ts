@@ -9,7 +9,9 @@ import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism, hostname, userInfo } from 'node:os';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
+import { storeAddress } from '../../providers/rdma-core/addresses.ts';
 import type { RdmaAddress } from '../../providers/rdma-core/context.ts';
+import { openDevice } from '../../providers/rdma-core/kind.ts';
 import { NeighbourHeap } from '../../providers/rdma-core/neighbours.ts';
 import { VERSION } from '../../version.ts';
 import type { Membership } from '../job.ts';
@@ -17,7 +19,7 @@ import { createControl, MAX_RANKS } from './control.ts';
 import { DistributedControl, type Hub } from './distributed.ts';
 import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/manager.ts';
 import { joinProcesses } from './process.ts';
-import { neighboursMap, openDevice, storeAddress, wantsDevice } from './provider.ts';
+import { neighboursMap, spansHosts } from './provider.ts';
 import { refuseTrace, requestedEvents } from './tracing.ts';
 
 /** As the kernel writes a list of cores. */
@@ -53,7 +55,7 @@ export async function joinManaged(
   const { rank, size } = manager;
   if (size > MAX_RANKS) throw new RmaError('ERR_COMM', `init: a job can have at most ${MAX_RANKS} ranks, not ${size}`);
   const control = rank === 0 ? createControl(native, size, requestedEvents(size)) : undefined;
-  const distributed = wantsDevice() ? new DistributedControl(rank, size) : undefined;
+  const distributed = spansHosts() ? new DistributedControl(rank, size) : undefined;
   const heap = distributed && neighboursMap() ? new NeighbourHeap(native, rank) : undefined;
   const device = distributed && openDevice(distributed.control.fabric, rank, size, heap);
   const close = (): void => {

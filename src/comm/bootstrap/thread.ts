@@ -2,12 +2,12 @@
 import { availableParallelism } from 'node:os';
 import type { MessagePort } from 'node:worker_threads';
 import { RmaError } from '../../errors.ts';
+import { openContext } from '../../providers/emulator/kind.ts';
 import { openThreadFabric } from '../../providers/emulator/thread-fabric.ts';
 import { monotonicClock } from '../../trace/clock.ts';
 import { Recorder } from '../../trace/recorder.ts';
 import type { Membership } from '../job.ts';
 import { Slot, viewControl } from './control.ts';
-import { openContext } from './provider.ts';
 
 /** What the launcher puts into a rank's `workerData.onesided`. */
 export interface ThreadInvitation {

@@ -1,0 +1,51 @@
+/** What a provider says of itself: bootstrap, the command line and its help know it from this alone. */
+import type { Native } from '../native.ts';
+import type { Context } from '../verbs/device.ts';
+
+export interface ProviderKind<N extends string = string> {
+  /** Its value of `ONESIDED_PROVIDER` and of `onesided run --provider`. */
+  readonly name: N;
+  /** It connects ranks for which none is named. */
+  readonly isDefault?: true;
+  /** A line of the help of `onesided run`. */
+  readonly summary: string;
+  /** What it needs: the ranks that it can connect. Processes have the native addon. */
+  readonly ranks: readonly ('processes' | 'threads')[];
+  /** Ranks of several hosts can be connected by it: they tell each other its addresses before they begin. */
+  readonly spansHosts: boolean;
+  /**
+   * Opens it for a rank that is a process.
+   * @param table where ranks find each other, in the control memory
+   * Errors: `ERR_PROVIDER_UNAVAILABLE`.
+   */
+  open(native: Native, table: Int32Array, rank: number, size: number): Context;
+  /** What there is of it on this machine, and why not the rest. */
+  report(): ProviderReport;
+}
+
+export interface ProviderReport {
+  /** For `onesided info --json`. */
+  readonly json: object;
+  /** For `onesided info`: names and values. */
+  readonly lines: readonly (readonly [name: string, value: string])[];
+}
+
+/** Whether something can be used on this machine. */
+export interface Availability {
+  readonly available: boolean;
+  /** Why not, and what to do. */
+  readonly reason?: string;
+}
+
+/** @param reason why it is not available */
+export function availability(reason: string | undefined): Availability {
+  return reason === undefined ? { available: true } : { available: false, reason };
+}
+
+export function showAvailability({ available, reason }: Availability): string {
+  return available ? 'yes' : `no: ${reason}`;
+}
+
+export function providerKind<const N extends string>(kind: ProviderKind<N>): ProviderKind<N> {
+  return kind;
+}
