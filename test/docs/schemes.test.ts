@@ -3,13 +3,15 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
 import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { NONCONTIGUOUS_NAMES } from '../../src/transfer/noncontiguous/kinds.ts';
 import { SCHEDULE_NAMES } from '../../src/transfer/schedule/kinds.ts';
+import { UPDATE_SCHEMES } from '../../src/transfer/update/kinds.ts';
 import { readInfo, showInfo } from '../../src/window/info.ts';
 
 const GUIDE = readFileSync(new URL('../../docs/guide/schemes.md', import.meta.url), 'utf8');
 
 /** First cells of the rows of the table under a heading of the guide, in order. */
-function rowsOf(hint: 'fence' | 'lock' | 'schedule'): string[] {
+function rowsOf(hint: 'fence' | 'lock' | 'schedule' | 'noncontiguous' | 'update'): string[] {
   const table = GUIDE.slice(GUIDE.indexOf(`| \`${hint}\` |`));
   const rows = table.slice(0, table.indexOf('\n\n')).split('\n').slice(2);
   return rows.map((row) => /^\| `([a-z-]+)`/.exec(row)?.[1] ?? row).sort();
@@ -19,6 +21,8 @@ test.each([
   ['fence', FENCE_SCHEMES],
   ['lock', LOCK_SCHEMES],
   ['schedule', SCHEDULE_NAMES],
+  ['noncontiguous', NONCONTIGUOUS_NAMES],
+  ['update', UPDATE_SCHEMES],
 ] as const)('for the hint %s', (hint, names) => {
   expect(rowsOf(hint)).toEqual([...names].sort());
 });

@@ -3,12 +3,21 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { QueuePairCore } from '../../src/providers/core/queue-pair.ts';
+import { Requester } from '../../src/providers/modelled/requester.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
+import { WorkRequestRing } from '../../src/verbs/work-request-ring.ts';
 import { Assert } from '../../src/window/assert.ts';
 import { Window } from '../../src/window/window.ts';
 
-const METHODS = ['wrRdmaWrite', 'wrRdmaWriteImm', 'wrAtomicCmpSwp'] as const;
-type Method = (typeof METHODS)[number];
+/** Where a stack is looked at: the calls that build requests, the ring that they write to, and the device. */
+const STOPS = [
+  ['wrRdmaWrite', QueuePairCore, 'providers/core/queue-pair.ts'],
+  ['wrRdmaWriteImm', QueuePairCore, 'providers/core/queue-pair.ts'],
+  ['wrAtomicCmpSwp', QueuePairCore, 'providers/core/queue-pair.ts'],
+  ['rdma', WorkRequestRing, 'verbs/work-request-ring.ts'],
+  ['post', Requester, 'providers/modelled/requester.ts'],
+] as const;
+type Stop = (typeof STOPS)[number][0];
 
 /**
  * The files of src/ that a stack goes through, the outermost first, each once, without those that drive ranks and
@@ -19,23 +28,27 @@ function filesOf(stack: string): string[] {
   return files.filter((file, i) => files.indexOf(file) === i && !file.startsWith('comm/'));
 }
 
-/** By the method that builds the request of a put, a fence and a lock: the files on its stack. */
-async function walk(): Promise<Map<Method, string[]>> {
+/** By stop: the files on the stack of a put, a fence or a lock there. */
+async function walk(): Promise<Record<Stop, string[]>> {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = 50;
-  const seen = new Map<Method, string[]>();
-  /** What is called now. Requests of other calls are not looked at. */
-  let expected: Method | undefined;
-  const prototype = QueuePairCore.prototype as unknown as Record<Method, (...args: unknown[]) => void>;
-  const originals = METHODS.map((method) => prototype[method]);
-  for (const [i, method] of METHODS.entries()) {
-    prototype[method] = function (...args) {
-      if (expected === method) {
-        expected = undefined;
-        seen.set(method, [...filesOf(new Error(method).stack as string), 'providers/core/queue-pair.ts']);
+  const seen = {} as Record<Stop, string[]>;
+  /** What is called next. Requests of other calls are not looked at. */
+  const expected: Stop[] = [];
+  const restore: (() => void)[] = [];
+  for (const [stop, { prototype }, file] of STOPS) {
+    const methods = prototype as unknown as Record<string, (...args: unknown[]) => unknown>;
+    const original = methods[stop]!;
+    methods[stop] = function (...args) {
+      if (expected[0] === stop) {
+        expected.shift();
+        seen[stop] = [...filesOf(new Error(stop).stack as string), file];
       }
-      originals[i]?.apply(this, args);
+      return original.apply(this, args);
     };
+    restore.push(() => {
+      methods[stop] = original;
+    });
   }
   try {
     await runTasks(
@@ -44,13 +57,13 @@ async function walk(): Promise<Map<Method, string[]>> {
         const win = await Window.allocate(world, Float64Array, 1);
         await win.fence();
         if (world.rank === 0) {
-          expected = 'wrRdmaWrite';
+          expected.push('wrRdmaWrite', 'rdma', 'post');
           win.put(Float64Array.of(1), 1, 0);
-          expected = 'wrRdmaWriteImm';
+          expected.push('wrRdmaWriteImm');
         }
         await win.fence(Assert.NO_SUCCEED);
         if (world.rank === 0) {
-          expected = 'wrAtomicCmpSwp';
+          expected.push('wrAtomicCmpSwp');
           await win.lock(1, Lock.EXCLUSIVE);
           await win.unlock(1);
         }
@@ -60,7 +73,7 @@ async function walk(): Promise<Map<Method, string[]>> {
     );
   } finally {
     Error.stackTraceLimit = limit;
-    for (const [i, method] of METHODS.entries()) prototype[method] = originals[i] as () => void;
+    for (const undo of restore) undo();
   }
   return seen;
 }
@@ -74,7 +87,14 @@ function sectionOf(heading: string): string[] {
 
 test('a put, a fence and a lock go through the files that docs/walk.md names', async () => {
   const seen = await walk();
-  expect(sectionOf('A put')).toEqual(seen.get('wrRdmaWrite'));
-  expect(sectionOf('A fence')).toEqual(seen.get('wrRdmaWriteImm'));
-  expect(sectionOf('A lock')).toEqual(seen.get('wrAtomicCmpSwp'));
+  const put = [...seen.wrRdmaWrite, ...seen.rdma, ...seen.post];
+  expect(sectionOf('A put')).toEqual([...new Set(put)]);
+  expect(sectionOf('A fence')).toEqual(seen.wrRdmaWriteImm);
+  expect(sectionOf('A lock')).toEqual(seen.wrAtomicCmpSwp);
+});
+
+test('the way of a put has five files to the builder call, six to the ring, eight to the device', async () => {
+  const { wrRdmaWrite, rdma, post } = await walk();
+  const count = (...stacks: string[][]): number => new Set(stacks.flat()).size;
+  expect([count(wrRdmaWrite), count(wrRdmaWrite, rdma), count(wrRdmaWrite, rdma, post)]).toEqual([5, 6, 8]);
 });
