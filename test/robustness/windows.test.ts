@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
 import { leftWith, marker, start } from '../launcher/command.ts';
-import { runRanks } from '../support/ranks.ts';
+import { describeCases } from '../support/cases.ts';
 import { linesOf } from './jobs.ts';
 import { Slots } from './slots.ts';
 
@@ -25,20 +25,20 @@ describe.each(kinds)('ranks that are %s', (kind) => {
           [2, 10_000],
           [3, 100],
         ];
-  it.each(rows)(
-    '%s of them: windows freed, forgotten, and %s of them in a row leave nothing',
-    async (size, many) => {
-      await runRanks('robust-windows', {
+  for (const [size, many] of rows) {
+    describeCases(
+      `${size} of them: windows freed, forgotten, and ${many} of them in a row leave nothing`,
+      'robust-windows',
+      {
         kind,
         size,
         args: [`--many=${many}`],
         // Without the second, a young generation of 100 MB is what remains on Node 24.
         execArgv: ['--expose-gc', '--max-semi-space-size=1'],
         timeout: 150,
-      });
-    },
-    100_000,
-  );
+      },
+    );
+  }
 
   it.concurrent.each([
     'twice',
