@@ -21,13 +21,12 @@ import type { OwnChannel } from '../../comm/communicator.ts';
 import { type CopyKernels, copyPlaces, type Places } from '../../datatype/copy.ts';
 import type { Side } from '../../datatype/layout.ts';
 import { Fifo } from '../../fifo.ts';
-import { byteLengthOf } from '../../intrinsics.ts';
 import { ByRank } from '../by-rank.ts';
 import type { RemotePart } from '../remote-part.ts';
-import { lostError } from '../request-updates.ts';
 import type { RequestTransfer } from '../requests.ts';
 import { failureIn, failureText } from '../served-messages.ts';
 import { decodeLayout, dense, encodeLayout, layoutWords, partOf } from './layout-words.ts';
+import { Moving, steps } from './moving.ts';
 import { RunWalk } from './run-walk.ts';
 import type { Mover } from './transfers.ts';
 
@@ -44,45 +43,15 @@ const HEADER = 8;
 /** `at`, `skip` and `bytes`. */
 const NUMBERS = 24;
 
-/** A put or a get under way. */
-export interface Moving {
-  /** Nothing more happens to it. */
-  readonly isDone: boolean;
-  /** Why it could not be carried out. */
-  readonly failure: unknown;
-}
-
-/** Its task. @param look brings answers in */
-export function* steps(moving: Moving, look: () => void): Generator<void, void> {
-  while (!moving.isDone) {
-    yield;
-    if (!moving.isDone) look();
-  }
-  if (moving.failure !== undefined) throw moving.failure;
-}
-
-interface Packed extends Moving {
-  readonly puts: boolean;
-  readonly origin: Uint8Array;
-  readonly from: Side;
-  readonly rank: number;
-  readonly at: number;
-  readonly to: Side;
-  /** Bytes that have been sent or asked for, and messages that were not answered. */
-  sent: number;
-  left: number;
-  failure: unknown;
-}
-
 interface Chunk {
-  readonly operation: Packed;
+  readonly operation: Moving;
   readonly skip: number;
   readonly bytes: number;
 }
 
 interface Lane {
   /** Operations of which not everything was sent. */
-  readonly waiting: Fifo<Packed>;
+  readonly waiting: Fifo<Moving>;
   /** What answers are expected for, in order. */
   readonly chunks: Fifo<Chunk>;
 }
@@ -119,20 +88,7 @@ export class PackedTransfers implements Mover {
 
   /** The same for who waits for it. */
   issue(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): Moving {
-    const operation: Packed = {
-      puts,
-      origin,
-      from,
-      rank,
-      at,
-      to,
-      sent: 0,
-      left: 0,
-      failure: undefined,
-      get isDone() {
-        return this.left === 0 && this.sent === from.bytes;
-      },
-    };
+    const operation = new Moving(puts, origin, from, rank, at, to);
     const lane = this.#lanes.of(rank);
     lane.waiting.push(operation);
     this.#sendMore(rank, lane);
@@ -145,28 +101,22 @@ export class PackedTransfers implements Mover {
   #sendMore(rank: number, { waiting, chunks }: Lane): void {
     while (waiting.length > 0 && chunks.length < UNDER_WAY) {
       const operation = waiting.first!;
-      const skip = operation.sent;
+      const skip = operation.begun;
       const bytes = Math.min(CHUNK, operation.from.bytes - skip);
       try {
-        if (byteLengthOf(operation.origin) < operation.from.high) throw lostOrigin(operation);
+        if (!operation.isThere) throw operation.lost();
         this.#channel.give(rank, this.#message(operation, skip, bytes));
-        operation.sent += bytes;
+        operation.begun += bytes;
         operation.left++;
         chunks.push({ operation, skip, bytes });
       } catch (error) {
-        this.#giveUp(operation, error);
+        operation.giveUp(error);
       }
-      if (operation.sent === operation.from.bytes) waiting.shift();
+      if (operation.isBegun) waiting.shift();
     }
   }
 
-  /** Nothing more of it is sent. */
-  #giveUp(operation: Packed, error: unknown): void {
-    operation.failure ??= error;
-    operation.sent = operation.from.bytes;
-  }
-
-  #message({ puts, origin, from, at, to }: Packed, skip: number, bytes: number): Uint8Array {
+  #message({ puts, origin, from, at, to }: Moving, skip: number, bytes: number): Uint8Array {
     const whole = bytes === to.bytes || layoutWords(to) <= WHOLE_LAYOUT;
     const layout = whole ? encodeLayout(to) : partOf(to, skip, bytes);
     const data = HEADER + NUMBERS + layout.byteLength;
@@ -182,14 +132,14 @@ export class PackedTransfers implements Mover {
     const lane = this.#lanes.of(source);
     const { operation, skip, bytes } = lane.chunks.shift()!;
     operation.left--;
-    if (what === What.FAILURE) this.#giveUp(operation, failureIn(source, contents));
+    if (what === What.FAILURE) operation.giveUp(failureIn(source, contents));
     else if (what === What.DATA) {
       const { origin, from } = operation;
-      if (byteLengthOf(origin) < from.high) this.#giveUp(operation, lostOrigin(operation));
+      if (!operation.isThere) operation.giveUp(operation.lost());
       else this.#spread(from, origin, 0, skip, bytes, contents);
     }
     // One that was given up may still stand first.
-    while (lane.waiting.first?.sent === lane.waiting.first?.from.bytes && lane.waiting.length > 0) lane.waiting.shift();
+    while (lane.waiting.first?.isBegun) lane.waiting.shift();
     this.#sendMore(source, lane);
   }
 
@@ -259,8 +209,4 @@ export class PackedTransfers implements Mover {
     for (let done = 0; done < bytes && walk.next(bytes - done); done += walk.bytes)
       memory.set(data.subarray(done, done + walk.bytes), at + walk.offset);
   }
-}
-
-function lostOrigin({ puts, rank }: Packed): Error {
-  return lostError('origin', puts ? 'a put' : 'a get', rank);
 }

@@ -27,15 +27,14 @@
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Side } from '../../datatype/layout.ts';
 import { Fifo } from '../../fifo.ts';
-import { byteLengthOf } from '../../intrinsics.ts';
 import { ByRank } from '../by-rank.ts';
-import { lostError } from '../request-updates.ts';
 import type { RequestTransfer } from '../requests.ts';
 import type { Entries, Place, SecondConnection } from '../second-connections.ts';
 import { ReceivedLayouts, SentLayouts } from './layout-cache.ts';
 import { partOf } from './layout-words.ts';
 import { entriesOf, Matching } from './matching.ts';
-import { type Moving, type PackedTransfers, steps } from './pack.ts';
+import { Moving, steps } from './moving.ts';
+import type { PackedTransfers } from './pack.ts';
 import type { Mover } from './transfers.ts';
 
 /** Messages that are asked for at once, and how often more are before the first are through. */
@@ -48,54 +47,23 @@ const HEADER = 16;
 /** `at`, `skip`, and how many lengths. */
 const NUMBERS = 24;
 
-class Transfer implements Moving {
-  readonly puts: boolean;
-  readonly origin: Uint8Array;
-  readonly from: Side;
-  readonly rank: number;
-  readonly at: number;
-  readonly to: Side;
+class Transfer extends Moving {
   matching: Matching | undefined;
   /** The origin's pieces, in the order in which they are sent or received. */
-  readonly entries: Entries;
-  /** Bytes that were asked for, and groups of which not all is done. */
-  asked = 0;
-  left = 0;
+  readonly entries: Entries = entriesOf(this.from, 0);
   /** It goes packed. */
   instead: Moving | undefined;
-  #failure: unknown;
 
-  constructor(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side) {
-    this.puts = puts;
-    this.origin = origin;
-    this.from = from;
-    this.rank = rank;
-    this.at = at;
-    this.to = to;
-    this.entries = entriesOf(from, 0);
+  override get isDone(): boolean {
+    return this.instead?.isDone ?? super.isDone;
   }
 
-  get isDone(): boolean {
-    return this.instead?.isDone ?? (this.left === 0 && this.asked === this.from.bytes);
+  override get failure(): unknown {
+    return this.error ?? this.instead?.failure;
   }
 
-  get failure(): unknown {
-    return this.#failure ?? this.instead?.failure;
-  }
-
-  /** Whether the origin's bytes are where they were when it began. */
-  get isThere(): boolean {
-    return this.#failure === undefined && byteLengthOf(this.origin) >= this.from.high;
-  }
-
-  /** Nothing more of it is asked for. */
-  giveUp(error: unknown): void {
-    this.#failure ??= error;
-    this.asked = this.from.bytes;
-  }
-
-  lost(): Error {
-    return lostError('origin', this.puts ? 'a put' : 'a get', this.rank);
+  override get isThere(): boolean {
+    return this.error === undefined && super.isThere;
   }
 }
 
@@ -248,7 +216,7 @@ export class SgrsTransfers implements Mover {
       if (!second.hold(origin.buffer)) return false;
     } catch (error) {
       lane.waiting.shift();
-      if (transfer.asked === 0 && transfer.isThere) this.#pack(transfer);
+      if (transfer.begun === 0 && transfer.isThere) this.#pack(transfer);
       else transfer.giveUp(error);
       return true;
     }
@@ -261,11 +229,11 @@ export class SgrsTransfers implements Mover {
     transfer.matching ??= new Matching(from, to, connection.entries, this.#requests.maxMsgSize);
     const lengths = transfer.matching.next(GROUP);
     const bytes = lengths.reduce((sum, length) => sum + length, 0);
-    const skip = transfer.asked;
-    transfer.asked += bytes;
+    const skip = transfer.begun;
+    transfer.begun += bytes;
     transfer.left++;
     lane.underWay++;
-    if (transfer.asked === from.bytes) lane.waiting.shift();
+    if (transfer.isBegun) lane.waiting.shift();
     const group = { transfer, lengths };
     const id = lane.id++ & 0x7fffffff;
     if (puts) lane.groups.set(id, group);
