@@ -6,15 +6,15 @@ import { TypeCode } from '../datatype/codes.ts';
 export type Scalar = number | bigint;
 
 /** An array as its bytes. */
-export type Place = DataView;
+export type ScalarView = DataView;
 
-export function placeOf(array: TypedArray): Place {
+export function placeOf(array: TypedArray): ScalarView {
   return new DataView(array.buffer, array.byteOffset, array.byteLength);
 }
 
 const LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
-export function readScalar(place: Place, type: number, at: number): Scalar {
+export function readScalar(place: ScalarView, type: number, at: number): Scalar {
   switch (type) {
     case TypeCode.INT8:
       return place.getInt8(at);
@@ -39,7 +39,7 @@ export function readScalar(place: Place, type: number, at: number): Scalar {
   }
 }
 
-export function writeScalar(place: Place, type: number, at: number, value: Scalar): void {
+export function writeScalar(place: ScalarView, type: number, at: number, value: Scalar): void {
   switch (type) {
     case TypeCode.INT8:
       place.setInt8(at, value as number);
@@ -78,7 +78,7 @@ export function writeScalar(place: Place, type: number, at: number, value: Scala
  * language lets engines change the bits of any NaN.
  * @param type no pair
  */
-export function copyScalar(to: Place, toAt: number, from: Place, fromAt: number, type: number): void {
+export function copyScalar(to: ScalarView, toAt: number, from: ScalarView, fromAt: number, type: number): void {
   switch (DATA_SIZES[type]) {
     case 1:
       to.setUint8(toAt, from.getUint8(fromAt));

@@ -8,7 +8,7 @@ import { DATA_SIZES, PAIR_PARTS, partOf, type TypedArray } from '../datatype/bas
 import { TypeCode } from '../datatype/codes.ts';
 import { elementOffsets, type Side } from '../datatype/layout.ts';
 import { changesTarget, OpCode } from '../datatype/op.ts';
-import { copyScalar, type Place, placeOf, readScalar, type Scalar, writeScalar } from '../datatype/scalars.ts';
+import { copyScalar, placeOf, readScalar, type Scalar, type ScalarView, writeScalar } from '../datatype/scalars.ts';
 import { updateBigInt, updateInteger } from './atomic.ts';
 import type { RemotePart } from './remote-part.ts';
 import type { Stripes } from './stripes.ts';
@@ -246,9 +246,9 @@ function updateWhole(
   at: number,
   type: number,
   op: number,
-  origin: Place,
+  origin: ScalarView,
   from: number,
-  result: Place | undefined,
+  result: ScalarView | undefined,
   into: number,
 ): void {
   const operand = changesTarget(op) ? readScalar(origin, type, from) : 0;
@@ -268,9 +268,9 @@ function updateHeld(
   at: number,
   type: number,
   op: number,
-  origin: Place,
+  origin: ScalarView,
   from: number,
-  result: Place | undefined,
+  result: ScalarView | undefined,
   into: number,
   stripes: Stripes,
 ): void {
@@ -309,7 +309,7 @@ export function updateDouble(
   return before;
 }
 
-function copyPair(to: Place, toAt: number, from: Place, fromAt: number, type: number): void {
+function copyPair(to: ScalarView, toAt: number, from: ScalarView, fromAt: number, type: number): void {
   const [valueType, indexAt] = PAIR_PARTS[type];
   copyScalar(to, toAt, from, fromAt, valueType);
   copyScalar(to, toAt + indexAt, from, fromAt + indexAt, TypeCode.INT32);
@@ -319,7 +319,7 @@ function copyPair(to: Place, toAt: number, from: Place, fromAt: number, type: nu
  * Whether `MINLOC` or `MAXLOC` takes the pair that comes, not the one that is there. A NaN wins, the one that is there
  * first.
  */
-function wins(op: number, type: number, target: Place, at: number, origin: Place, from: number): boolean {
+function wins(op: number, type: number, target: ScalarView, at: number, origin: ScalarView, from: number): boolean {
   const [valueType, indexAt] = PAIR_PARTS[type];
   const there = readScalar(target, valueType, at);
   const comes = readScalar(origin, valueType, from);

@@ -7,7 +7,7 @@
 import type { TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
 import { type CopyKernels, copyLong } from '../datatype/copy.ts';
-import { type Place, placeOf } from '../datatype/scalars.ts';
+import { placeOf, type ScalarView } from '../datatype/scalars.ts';
 
 /**
  * Copies of at most this many elements are loops; longer ones `TypedArray.set`, which has a fixed cost of some 15 ns.
@@ -29,7 +29,7 @@ export class RemotePart {
   readonly i64: BigInt64Array;
   readonly f32: Float32Array;
   readonly f64: Float64Array;
-  #place: Place | undefined;
+  #place: ScalarView | undefined;
 
   /** @param byteOffset where the part begins in `buffer` */
   constructor(buffer: ArrayBufferLike, byteOffset: number, byteLength: number) {
@@ -52,7 +52,7 @@ export class RemotePart {
   }
 
   /** The same bytes as `u8`, for elements whose bits are moved; made when first asked for. */
-  get place(): Place {
+  get place(): ScalarView {
     this.#place ??= placeOf(this.u8);
     return this.#place;
   }

@@ -30,7 +30,7 @@ const READS = 4;
 export const FIRST_BATCH = 2 ** 32;
 
 /** Memory that a message is gathered from, or scattered to: offsets are counted from `address`. */
-export interface Place {
+export interface LocalPlace {
   readonly lkey: number;
   readonly address: number;
 }
@@ -42,7 +42,7 @@ export type Entries = (bytes: number, each: (offset: number, bytes: number) => v
 export interface Confirmation {
   readonly rkey: number;
   readonly address: number;
-  readonly sink: Place;
+  readonly sink: LocalPlace;
 }
 
 export class SecondConnection {
@@ -165,7 +165,7 @@ export class SecondConnections {
   }
 
   /** Bytes of an array that is held. */
-  placeOf(bytes: Uint8Array): Place {
+  placeOf(bytes: Uint8Array): LocalPlace {
     const { lkey, address } = this.#registrations.regionOf(bytes.buffer);
     return { lkey, address: address + bytes.byteOffset };
   }
@@ -183,7 +183,7 @@ export class SecondConnections {
   /** Posts a receive for each length. @param done when all are filled */
   receive(
     connection: SecondConnection,
-    { lkey, address }: Place,
+    { lkey, address }: LocalPlace,
     entries: Entries,
     lengths: readonly number[],
     done: () => void,
@@ -210,7 +210,7 @@ export class SecondConnections {
    */
   send(
     connection: SecondConnection,
-    place: Place | undefined,
+    place: LocalPlace | undefined,
     entries: Entries,
     lengths: readonly number[],
     confirmation: Confirmation | undefined,

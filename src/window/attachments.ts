@@ -18,7 +18,7 @@ import type { Memory, MemoryRegion } from '../verbs/memory.ts';
 import { countTo, lookUp } from './region-list.ts';
 
 /** How an access is made. */
-export interface Place {
+export interface AttachedPlace {
   /** Of what is loaded and stored. */
   readonly stripes: Stripes | undefined;
   /** Where requests reach it: the place in it is the displacement. Absent where there are none. */
@@ -26,7 +26,7 @@ export interface Place {
 }
 
 /** Where an access goes. */
-export interface Attached extends Place {
+export interface Attached extends AttachedPlace {
   readonly address: number;
   readonly bytes: number;
   /** Absent for what nobody can map. */
@@ -48,7 +48,7 @@ export interface Listed {
 /** How others find what is attached here, and this rank what is attached there. */
 export interface Directory {
   /** The way to a region of this rank's own. */
-  placeOf(own: Listed): Place;
+  placeOf(own: Listed): AttachedPlace;
   /** A region of this rank can be found from now on. */
   add(own: Listed): void;
   /** It cannot be found any more, by anybody who learns of it in whatever way. @param own what was added */

@@ -62,7 +62,7 @@ import type { RemoteRegion } from '../transfer/regions.ts';
 import type { RemoteWord } from '../transfer/remote-access.ts';
 import type { RequestTransfer } from '../transfer/requests.ts';
 import { Access, type Memory, type MemoryRegion } from '../verbs/memory.ts';
-import type { Attached, Directory, Listed, Place } from './attachments.ts';
+import type { Attached, AttachedPlace, Directory, Listed } from './attachments.ts';
 import { storeNumber } from './number-words.ts';
 import { lookUp } from './region-list.ts';
 
@@ -145,7 +145,7 @@ export class RemoteDirectory implements Directory {
     this.#wordOf = wordOf;
   }
 
-  placeOf({ address, key, deviceAddress }: Listed): Place {
+  placeOf({ address, key, deviceAddress }: Listed): AttachedPlace {
     return { stripes: undefined, region: regionAt(address, key, deviceAddress) };
   }
 

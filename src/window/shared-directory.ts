@@ -53,7 +53,7 @@ import { RemotePart } from '../transfer/remote-part.ts';
 import type { Stripes } from '../transfer/stripes.ts';
 import { ALL_ACCESS } from '../verbs/checks.ts';
 import type { RemotePointer } from '../verbs/memory.ts';
-import type { Attached, Directory, Listed, Place } from './attachments.ts';
+import type { Attached, AttachedPlace, Directory, Listed } from './attachments.ts';
 import { loadNumber, storeNumber } from './number-words.ts';
 import { lookUp, merged } from './region-list.ts';
 
@@ -135,7 +135,7 @@ export class SharedDirectory implements Directory {
     this.#addFree(0, FIRST);
   }
 
-  placeOf({ address }: Listed): Place {
+  placeOf({ address }: Listed): AttachedPlace {
     return { stripes: this.#stripesOf(this.#comm.rank, address), region: undefined };
   }
 

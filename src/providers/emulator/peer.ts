@@ -18,7 +18,7 @@ export interface Attached {
 }
 
 /** A region of the peer, as the data path wants it. */
-export class RemoteRegion {
+export class PeerRegion {
   readonly key: number;
   readonly use: number;
   readonly address: number;
@@ -57,7 +57,7 @@ export class Peer {
   /** This context's own memory by handle: a queue pair that is connected to its own context needs no second mapping. */
   readonly #own: ReadonlyMap<number, Mapping> | undefined;
   readonly #attached = new Map<number, Attached>();
-  readonly #regions = new Map<number, RemoteRegion>();
+  readonly #regions = new Map<number, PeerRegion>();
   /** Regions that were looked up since all known ones were last looked at. */
   #lookedUp = 0;
 
@@ -95,7 +95,7 @@ export class Peer {
   }
 
   /** The region that a key names, as long as it does. Mapped at first use. */
-  region(key: number): RemoteRegion | undefined {
+  region(key: number): PeerRegion | undefined {
     const known = this.#regions.get(key);
     if (known !== undefined && this.root.regions.holds(key, known.use)) return known;
     if (known !== undefined) {
@@ -107,7 +107,7 @@ export class Peer {
     if (entry === undefined || entry.handle < 0) return undefined;
     const attached = this.attach(entry.handle, entry.memoryBytes);
     if (attached === undefined) return undefined;
-    const region = new RemoteRegion(entry, attached);
+    const region = new PeerRegion(entry, attached);
     this.#regions.set(key, region);
     return region;
   }

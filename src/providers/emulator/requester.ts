@@ -24,7 +24,7 @@ import { CompletionRing } from './completion-ring.ts';
 import type { EmulatedContext } from './context.ts';
 import { copyBytes, copyPieces, Mapping, Pieces } from './mapping.ts';
 import type { EmulatedRegion } from './memory-region.ts';
-import type { Attached, Peer, RemoteRegion } from './peer.ts';
+import type { Attached, Peer, PeerRegion } from './peer.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpEvent, QpField, QpField64 } from './qp-table.ts';
 import { NO_RECEIVE, ReceiveRing } from './receive-ring.ts';
@@ -60,7 +60,7 @@ export class Requester {
   /** The peer's queue pair table, and the row of the one at the other end. */
   #table: Int32Array;
   #row = 0;
-  #remoteRegion: RemoteRegion | undefined;
+  #remoteRegion: PeerRegion | undefined;
   // What two-sided requests need, attached at the first.
   #receives: ReceiveRing | undefined;
   #completions: CompletionRing | undefined;
@@ -142,7 +142,7 @@ export class Requester {
     if (status !== WcStatus.SUCCESS) return status;
     if (!this.#isConnected() || !this.#openReceives()) return WcStatus.RETRY_EXC_ERR;
     const { length } = this.#local;
-    let region: RemoteRegion | undefined;
+    let region: PeerRegion | undefined;
     if (length > 0) {
       region = this.#findRemote(w, length, Access.REMOTE_WRITE);
       if (region === undefined) return this.#accuse(QpEvent.ACCESS, WcStatus.REM_ACCESS_ERR);
@@ -316,7 +316,7 @@ export class Requester {
   }
 
   /** The region that the request names, if the request may do there what it wants to. */
-  #findRemote(w: number, length: number, right: number): RemoteRegion | undefined {
+  #findRemote(w: number, length: number, right: number): PeerRegion | undefined {
     const key = this.#ring.u32[w + WrField.RKEY];
     const peer = this.#peer!;
     let region = this.#remoteRegion;
@@ -335,7 +335,7 @@ export class Requester {
       : undefined;
   }
 
-  #copyOut(w: number, region: RemoteRegion, length: number): void {
+  #copyOut(w: number, region: PeerRegion, length: number): void {
     const local = this.#local;
     let at = this.#ring.f64[(w >>> 1) + WrField64.REMOTE_ADDRESS] + region.shift;
     if (local.count === 1) {

@@ -18,10 +18,10 @@ export interface FenceParts {
   /**
    * There for those that queue operations: the queue, who carries out what others have queued, and spaces of messages.
    */
-  readonly queued: Queued | undefined;
+  readonly queued: QueuedParts | undefined;
 }
 
-export interface Queued {
+export interface QueuedParts {
   readonly queue: OperationQueue;
   readonly server: OperationServer;
   readonly operations: MessageChannel;

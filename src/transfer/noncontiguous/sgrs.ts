@@ -29,7 +29,7 @@ import type { Side } from '../../datatype/layout.ts';
 import { Fifo } from '../../fifo.ts';
 import { ByRank } from '../by-rank.ts';
 import type { RequestTransfer } from '../requests.ts';
-import type { Entries, Place, SecondConnection } from '../second-connections.ts';
+import type { Entries, LocalPlace, SecondConnection } from '../second-connections.ts';
 import { ReceivedLayouts, SentLayouts } from './layout-cache.ts';
 import { partOf } from './layout-words.ts';
 import { entriesOf, Matching } from './matching.ts';
@@ -105,13 +105,13 @@ export class SgrsTransfers implements Mover {
   readonly #channel: OwnChannel;
   readonly #requests: RequestTransfer;
   readonly #packed: PackedTransfers;
-  readonly #part: Place;
+  readonly #part: LocalPlace;
   readonly #lanes = new ByRank(() => new Lane());
   /** Ranks whose last look has left something that waits for room. */
   readonly #stuck = new Set<number>();
 
   /** @param part this rank's part as requests name it */
-  constructor(channel: OwnChannel, requests: RequestTransfer, packed: PackedTransfers, part: Place) {
+  constructor(channel: OwnChannel, requests: RequestTransfer, packed: PackedTransfers, part: LocalPlace) {
     this.#channel = channel;
     this.#requests = requests;
     this.#packed = packed;

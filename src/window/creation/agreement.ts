@@ -24,7 +24,7 @@ export interface Making {
 }
 
 /** What all ranks have said, and this rank's own. */
-export interface Agreed {
+export interface Agreement {
   readonly records: Records;
   readonly offer: Offer;
   readonly words: OwnWords;
@@ -38,10 +38,15 @@ export interface Agreed {
  * Errors: this rank's own; `ERR_WIN` if another one refuses; `ERR_INFO_VALUE`, `ERR_SIZE` if what they say does not fit
  * together, at all ranks.
  */
-export function* agree(making: Making, offer: Offer | undefined, wrong: unknown, undo: Undo): Generator<void, Agreed> {
+export function* agree(
+  making: Making,
+  offer: Offer | undefined,
+  wrong: unknown,
+  undo: Undo,
+): Generator<void, Agreement> {
   const { comm, call } = making;
   const layout = new RecordLayout(comm.job);
-  let own: Omit<Agreed, 'records'> | undefined;
+  let own: Omit<Agreement, 'records'> | undefined;
   let failure = wrong;
   if (offer !== undefined) {
     undo.add(offer.discard);
@@ -76,7 +81,7 @@ export function notMade(call: string, { rank, why }: Refusal): RmaError {
 }
 
 /** Makes this rank's words, and registers its part. Errors: `ERR_SIZE`. */
-function prepare({ comm, call, flavor }: Making, offer: Offer, undo: Undo): Omit<Agreed, 'records'> {
+function prepare({ comm, call, flavor }: Making, offer: Offer, undo: Undo): Omit<Agreement, 'records'> {
   const { job, size } = comm;
   const { local, memory } = offer;
   try {
@@ -97,7 +102,7 @@ function prepare({ comm, call, flavor }: Making, offer: Offer, undo: Undo): Omit
 function recordOf(
   comm: Communicator,
   layout: RecordLayout,
-  { offer, words, region }: Omit<Agreed, 'records'>,
+  { offer, words, region }: Omit<Agreement, 'records'>,
 ): Float64Array {
   const { local, memory } = offer;
   const { neighbours } = comm.job.context;

@@ -37,7 +37,7 @@ import {
 } from '../schemes.ts';
 import { SharedDirectory } from '../shared-directory.ts';
 import { Target, Targets } from '../target.ts';
-import { type Agreed, agree, type Making, notMade } from './agreement.ts';
+import { type Agreement, agree, type Making, notMade } from './agreement.ts';
 import { allocateByFirst, Mapping } from './mapping.ts';
 import { noncontiguousTransfers } from './noncontiguous.ts';
 import type { Offer } from './offer.ts';
@@ -60,7 +60,7 @@ export function* makeWindow(making: Making, offer: Offer | undefined, wrong: unk
   }
 }
 
-function* makeTogether(making: Making, agreed: Agreed, undo: Undo): Generator<void, WindowParts> {
+function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator<void, WindowParts> {
   const { comm, call } = making;
   const { records, offer } = agreed;
   const channels = openWindowChannels(comm, offer.hints, records.max('space'));
@@ -138,7 +138,7 @@ interface Ground {
 /** @param carryOut does so with operations that come with the message that completes their epoch; absent if none do */
 function groundOf(
   comm: Communicator,
-  { words, records, offer }: Agreed,
+  { words, records, offer }: Agreement,
   materials: Materials,
   carryOut: ((message: Uint8Array) => Uint8Array) | undefined,
 ): Ground {
@@ -172,7 +172,7 @@ function groundOf(
   };
 }
 
-function assemble(making: Making, agreed: Agreed, materials: Materials): Omit<WindowParts, 'trace' | 'number'> {
+function assemble(making: Making, agreed: Agreement, materials: Materials): Omit<WindowParts, 'trace' | 'number'> {
   const { comm, flavor, name } = making;
   const { job, size, rank: me } = comm;
   const { records, offer } = agreed;
@@ -252,7 +252,7 @@ function assemble(making: Making, agreed: Agreed, materials: Materials): Omit<Wi
 /** Where a dynamic window finds what is attached to it; absent for the other flavours. */
 function attachmentsOf(
   { comm, flavor, name }: Making,
-  { offer, words }: Agreed,
+  { offer, words }: Agreement,
   { device, undo }: Materials,
   shared: SharedWords | undefined,
   requests: RequestTransfer | undefined,
@@ -278,7 +278,7 @@ type ByTarget = Pick<WindowParts, 'served' | 'noncontiguous'>;
 /** What the target's processor carries out, if the hints want it; nothing of what is attached. */
 function byTargetOf(
   comm: Communicator,
-  { offer: { hints }, region }: Agreed,
+  { offer: { hints }, region }: Agreement,
   { channels, wire: { wire, updates }, undo }: Materials,
   server: OperationServer,
   ownPart: () => RemotePart,
@@ -340,7 +340,7 @@ function serverOf(ownPart: () => RemotePart, makeStripes: () => Stripes, signal:
 }
 
 /** The way to ranks whose memory is not the library's. Absent if there are none, or no addon. */
-function userMemoryOf(comm: Communicator, { records, offer }: Agreed, byRequests: boolean): UserMemory | undefined {
+function userMemoryOf(comm: Communicator, { records, offer }: Agreement, byRequests: boolean): UserMemory | undefined {
   const native = loadNative();
   const { job, rank: me, group } = comm;
   if (native === undefined || !job.context.capabilities.loadStore) return undefined;

@@ -14,7 +14,7 @@ import { RequestTransfer } from '../../transfer/requests.ts';
 import { inBulk } from '../info.ts';
 import { locksByRequests, movesByRequests } from '../schemes.ts';
 import { requestTrace } from '../traced.ts';
-import { type Agreed, type Making, notMade } from './agreement.ts';
+import { type Agreement, type Making, notMade } from './agreement.ts';
 import type { DeviceWords } from './own-words.ts';
 import type { Undo } from './undo.ts';
 
@@ -30,7 +30,7 @@ export interface Wire {
  */
 export function* makeWire(
   { comm, call }: Making,
-  { records, offer, region }: Agreed,
+  { records, offer, region }: Agreement,
   words: DeviceWords,
   trace: string,
   space: number,
