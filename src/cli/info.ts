@@ -37,13 +37,8 @@ Shows the version, the machine, whether the native addon is loaded, and which pr
     if (positionals.length > 0) throw new UsageError(`unexpected argument '${positionals[0]}'`);
     const reports = PROVIDERS.map((provider) => [provider.name, provider.report()] as const);
     const found = gather(reports);
-    const text =
-      values.json === true
-        ? JSON.stringify(found, null, 2)
-        : describe(
-            found,
-            reports.flatMap(([, { lines }]) => lines),
-          );
+    const lines = reports.flatMap(([, report]) => report.lines);
+    const text = values.json === true ? JSON.stringify(found, null, 2) : describe(found, lines);
     process.stdout.write(`${text}\n`);
     return 0;
   },
@@ -52,7 +47,7 @@ Shows the version, the machine, whether the native addon is loaded, and which pr
 /** @param reports what each provider says of itself */
 function gather(reports: readonly (readonly [ProviderName, ProviderReport])[]): Info {
   const { loaded, path, reason, attempts } = nativeStatus();
-  const needsAddon = availability(loaded ? undefined : 'needs the native addon');
+  const withAddon = availability(loaded ? undefined : 'needs the native addon');
   const cache = cachedAddon();
   const places = { attempts, ...(cache === undefined ? {} : { cache }) };
   const addon: Info['addon'] = loaded
@@ -66,8 +61,8 @@ function gather(reports: readonly (readonly [ProviderName, ProviderReport])[]): 
     addon,
     providers: Object.fromEntries(reports.map(([name, { json }]) => [name, json])) as Info['providers'],
     managers: {
-      pmi: needsAddon,
-      pmix: loaded ? availability(loadNative()?.pmixReason()) : needsAddon,
+      pmi: withAddon,
+      pmix: loaded ? availability(loadNative()?.pmixReason()) : withAddon,
     },
     defaultRanks: loaded ? 'processes' : 'threads',
   };
