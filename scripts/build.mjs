@@ -22,7 +22,7 @@ const dist = join(root, 'dist');
 const BUNDLES = [
   {
     name: 'onesided-library',
-    entries: ['index', 'structures/index', 'verbs/index', 'fabrics/index', 'cli/perf-rank'],
+    entries: ['index', 'structures/index', 'bsp/index', 'verbs/index', 'fabrics/index', 'cli/perf-rank'],
     // The tests' threads and ranks start these by their path.
     tested: [
       'native',
@@ -36,7 +36,7 @@ const BUNDLES = [
       'transfer/noncontiguous/kinds',
       'transfer/update/kinds',
     ],
-    shared: /\/src\/(structures\/|verbs\/)?index\.ts$/,
+    shared: /\/src\/(structures\/|bsp\/|verbs\/)?index\.ts$/,
   },
   {
     name: 'onesided-command',

@@ -1,0 +1,147 @@
+/**
+ * What a process has asked for in a superstep: puts and messages, and requests of gets, packed for each destination as
+ * they are called (BSP-IB §3.1), so that the source may be changed at once. Also where the results of its gets go.
+ */
+import type { TypedArray } from '../datatype/base.ts';
+import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import { type ChunkPool, Stream } from './chunks.ts';
+import { packBytes, packElements } from './elements.ts';
+import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
+import type { Slot } from './registrations.ts';
+import { Results } from './results.ts';
+
+/** A piece of data is worth the rest of a chunk from so many words on. */
+const LEAST_PIECE = 64;
+
+const wordsFor = (bytes: number): number => (bytes + 3) >> 2;
+
+export class Outgoing {
+  /** By destination; made when first used. */
+  readonly puts: (Stream | undefined)[];
+  readonly gets: (Stream | undefined)[];
+  /** What comes back from each process. */
+  readonly results: (Results | undefined)[];
+  readonly #pool: () => ChunkPool;
+  readonly #short: boolean;
+  readonly #processor: ProcessorTime | undefined;
+
+  /**
+   * @param pool the one of the superstep under way
+   * @param short whether headers are compressed
+   */
+  constructor(nprocs: number, pool: () => ChunkPool, short: boolean, processor: ProcessorTime | undefined) {
+    this.puts = new Array<undefined>(nprocs).fill(undefined);
+    this.gets = new Array<undefined>(nprocs).fill(undefined);
+    this.results = new Array<undefined>(nprocs).fill(undefined);
+    this.#pool = pool;
+    this.#short = short;
+    this.#processor = processor;
+  }
+
+  /**
+   * Elements of an array, which has them, to byte `at` of a variable at a process, which has room for them. Errors:
+   * `ERR_SIZE`.
+   */
+  put(
+    pid: number,
+    { id }: Slot,
+    at: number,
+    from: TypedArray,
+    start: number,
+    count: number,
+    width: number,
+    tag: string,
+  ): void {
+    const stream = this.puts[pid] ?? this.#make(this.puts, pid);
+    const bytes = count * width;
+    const words = wordsFor(bytes);
+    this.#processor?.copy(bytes);
+    const whole = ((bytes | at) & 3) === 0;
+    if (this.#short && whole && fitsShort(id, at >> 2, words)) {
+      if (stream.end - stream.pos <= words) stream.grow();
+      const { pos } = stream;
+      stream.i32[pos] = shortHeader(id, at >> 2, words);
+      stream.pos = pos + 1 + words;
+      packElements(stream.i32, stream.u8, pos + 1, from, start, count, width, tag);
+      return;
+    }
+    if (stream.end - stream.pos < HEADER_WORDS + words) {
+      this.#putPieces(stream, id, at, from, start * width, bytes);
+      return;
+    }
+    const { pos } = stream;
+    writeHeader(stream, id, at, bytes, words);
+    packElements(stream.i32, stream.u8, pos + HEADER_WORDS, from, start, count, width, tag);
+  }
+
+  /** A message of a payload and, behind it, a tag: bytes of two arrays. Errors: `ERR_SIZE`. */
+  send(pid: number, payload: TypedArray, payloadBytes: number, tag: TypedArray | undefined, tagBytes: number): void {
+    const stream = this.puts[pid] ?? this.#make(this.puts, pid);
+    const total = payloadBytes + tagBytes;
+    this.#processor?.copy(total);
+    let done = 0;
+    do {
+      const bytes = roomFor(stream, total - done);
+      const pos = 4 * (stream.pos + HEADER_WORDS);
+      writeHeader(stream, done === 0 ? MESSAGE : MESSAGE_MORE, done === 0 ? total : 0, bytes, wordsFor(bytes));
+      const ofPayload = Math.min(bytes, Math.max(0, payloadBytes - done));
+      if (ofPayload > 0) packBytes(stream.u8, pos, payload, done, ofPayload);
+      if (ofPayload < bytes) {
+        packBytes(stream.u8, pos + ofPayload, tag!, done + ofPayload - payloadBytes, bytes - ofPayload);
+      }
+      done += bytes;
+    } while (done < total);
+  }
+
+  /** Asks for bytes of a variable at a process, from `at` on, which go to elements of an array. Errors: `ERR_SIZE`. */
+  get(pid: number, { id }: Slot, at: number, to: TypedArray, start: number, bytes: number): void {
+    if (bytes === 0) return;
+    const stream = this.gets[pid] ?? this.#make(this.gets, pid);
+    if (stream.end - stream.pos < HEADER_WORDS) stream.grow();
+    writeHeader(stream, id, at, bytes, 0);
+    this.results[pid] ??= new Results();
+    this.results[pid].expect(to, start, bytes);
+  }
+
+  /** The superstep is over; its chunks have been read. */
+  reset(): void {
+    for (let pid = 0; pid < this.puts.length; pid++) {
+      this.puts[pid]?.reset();
+      this.gets[pid]?.reset();
+      this.results[pid]?.reset();
+    }
+  }
+
+  #make(streams: (Stream | undefined)[], pid: number): Stream {
+    const stream = new Stream(this.#pool);
+    streams[pid] = stream;
+    return stream;
+  }
+
+  /** A put that does not fit into what is left of the chunk: as several. */
+  #putPieces(stream: Stream, slot: number, at: number, from: TypedArray, start: number, bytes: number): void {
+    for (let done = 0; done < bytes; ) {
+      const piece = roomFor(stream, bytes - done);
+      const pos = 4 * (stream.pos + HEADER_WORDS);
+      writeHeader(stream, slot, at + done, piece, wordsFor(piece));
+      packBytes(stream.u8, pos, from, start + done, piece);
+      done += piece;
+    }
+  }
+}
+
+/** Moves the stream behind the record. */
+function writeHeader(stream: Stream, first: number, second: number, third: number, words: number): void {
+  const { i32, pos } = stream;
+  i32[pos] = first;
+  i32[pos + 1] = second;
+  i32[pos + 2] = third;
+  stream.pos = pos + HEADER_WORDS + words;
+}
+
+/** How many of these bytes the next record takes: in this chunk, or in a new one if little is left here. */
+function roomFor(stream: Stream, bytes: number): number {
+  const wanted = Math.min(wordsFor(bytes), LEAST_PIECE);
+  if (stream.end - stream.pos - HEADER_WORDS < wanted) stream.grow();
+  return Math.min(bytes, 4 * (stream.end - stream.pos - HEADER_WORDS));
+}
