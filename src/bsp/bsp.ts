@@ -5,7 +5,7 @@ import { checkBuffer, type TypedArray } from '../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { byteLengthOf, lengthOf, tagOf } from '../intrinsics.ts';
 import type { Core } from './core.ts';
-import { lengthAt, type Slot } from './registrations.ts';
+import type { Slot } from './registrations.ts';
 
 /** A message that has come. */
 export interface Message {
@@ -16,9 +16,9 @@ export interface Message {
 
 const BYTES = 'Uint8Array';
 
-/** Whether it can be a place or a number of elements. */
+/** Whether it can be a place or a number of elements. Mostly, it is a small integer. */
 function isCount(value: number): boolean {
-  return typeof value === 'number' && value >= 0 && Number.isSafeInteger(value);
+  return ((value | 0) === value && value >= 0) || (Number.isSafeInteger(value) && value >= 0);
 }
 
 /**
@@ -96,8 +96,9 @@ export class Bsp {
   syncSync(options?: WaitOptions): void {
     this.comm.job.refuseSync('bsp.sync');
     const wait = readWait('bsp.sync', options);
-    this.#core.beginSync('bsp.sync', false);
-    this.comm.job.progress.waitSync(this.#core.await(), wait);
+    const core = this.#core;
+    core.beginSync('bsp.sync', false);
+    this.comm.job.progress.waitSync(core.await(), wait);
   }
 
   /**
@@ -147,17 +148,12 @@ export class Bsp {
   ): void {
     const slot = this.#slotOf('bsp.put', variable);
     const tag = tagOf(source);
-    if (tag === undefined || (tag !== slot.tag && tag !== BYTES && slot.tag !== BYTES)) {
-      throw typeError('bsp.put', 'source', source, slot);
-    }
-    const width = source.BYTES_PER_ELEMENT;
-    const n = count ?? lengthOf(source) - start;
-    const at = offset * slot.width;
-    this.#check('bsp.put', pid, slot, at, n * width);
-    if (!isCount(start) || !isCount(n) || start + n > lengthOf(source)) {
-      throw partError('bsp.put', 'source', source, start, n);
-    }
-    if (n > 0) this.#core.outgoing.put(pid, slot, at, source, start, n, width, tag);
+    const length = tag === undefined ? 0 : lengthOf(source);
+    const n = count ?? length - start;
+    const width = tag === slot.tag ? slot.width : this.#widthOf('bsp.put', 'source', source, tag, slot);
+    this.#check('bsp.put', pid, slot, offset, n * width);
+    if (!isCount(start) || !isCount(n) || start + n > length) throw partError('bsp.put', 'source', source, start, n);
+    if (n > 0) this.#core.outgoing.put(pid, slot.id, offset * slot.width, source, start, n, width, tag!);
   }
 
   /**
@@ -196,17 +192,14 @@ export class Bsp {
   ): void {
     const slot = this.#slotOf('bsp.get', variable);
     const tag = tagOf(destination);
-    if (tag === undefined || (tag !== slot.tag && tag !== BYTES && slot.tag !== BYTES)) {
-      throw typeError('bsp.get', 'destination', destination, slot);
-    }
-    const width = destination.BYTES_PER_ELEMENT;
-    const n = count ?? lengthOf(destination) - start;
-    const at = offset * slot.width;
-    this.#check('bsp.get', pid, slot, at, n * width);
-    if (!isCount(start) || !isCount(n) || start + n > lengthOf(destination)) {
+    const length = tag === undefined ? 0 : lengthOf(destination);
+    const n = count ?? length - start;
+    const width = tag === slot.tag ? slot.width : this.#widthOf('bsp.get', 'destination', destination, tag, slot);
+    this.#check('bsp.get', pid, slot, offset, n * width);
+    if (!isCount(start) || !isCount(n) || start + n > length) {
       throw partError('bsp.get', 'destination', destination, start, n);
     }
-    this.#core.outgoing.get(pid, slot, at, destination, start * width, n * width);
+    this.#core.outgoing.get(pid, slot.id, offset * slot.width, destination, start * width, n * width);
   }
 
   /**
@@ -409,10 +402,19 @@ export class Bsp {
     return slot;
   }
 
-  #check(call: string, pid: number, slot: Slot, at: number, bytes: number): void {
+  /** Bytes of an element of an array that is not of the variable's type. Errors: `ERR_TYPE`, `ERR_BUFFER`. */
+  #widthOf(call: string, name: string, array: TypedArray, tag: string | undefined, slot: Slot): number {
+    if (tag === undefined || (tag !== BYTES && slot.tag !== BYTES)) throw typeError(call, name, array, slot);
+    return array.BYTES_PER_ELEMENT;
+  }
+
+  /** @param offset in elements of this process's variable */
+  #check(call: string, pid: number, slot: Slot, offset: number, bytes: number): void {
     if ((pid | 0) !== pid || pid < 0 || pid >= this.nprocs) this.#checkPid(call, pid);
-    if (!isCount(at)) throw argumentRangeError(`${call}: the offset must be a whole number from 0 on`, 'ERR_DISP');
-    const length = lengthAt(slot, pid);
+    if (!isCount(offset)) throw argumentRangeError(`${call}: the offset must be a whole number from 0 on`, 'ERR_DISP');
+    const { lengths } = slot;
+    const length = typeof lengths === 'number' ? lengths : lengths[pid];
+    const at = offset * slot.width;
     if (at + bytes <= length) return;
     throw new RmaError(
       'ERR_RMA_RANGE',

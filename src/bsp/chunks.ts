@@ -92,6 +92,7 @@ export class Stream {
 
   /** Begins with an empty list. */
   reset(): void {
+    if (this.chunks.length === 0) return;
     this.chunks.length = 0;
     this.i32 = NOTHING;
     this.u8 = NO_BYTES;

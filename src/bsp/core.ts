@@ -72,12 +72,7 @@ export class Core implements Superstep, Operation {
     if (this.#begun && !this.#isAwaited && this.#ends === ends && this.#broken === undefined) return;
     this.check(call);
     this.#ends = ends;
-    this.#numbers = numbersOf({
-      ends,
-      tagSize: this.nextTagSize,
-      pushed: this.registrations.pushedLengths,
-      popped: this.registrations.poppedIds,
-    });
+    this.#numbers = this.#changes(ends);
     this.#begun = true;
     try {
       this.#delivery.begin(this, this.#numbers);
@@ -86,26 +81,29 @@ export class Core implements Superstep, Operation {
     }
   }
 
+  /** What this process does that all must do; mostly nothing, which costs nothing. */
+  #changes(ends: boolean): Float64Array {
+    const { registrations, nextTagSize } = this;
+    if (!ends && nextTagSize === undefined && registrations.isUnchanged) return NO_NUMBERS;
+    const { pushedLengths, poppedIds } = registrations;
+    return numbersOf({ ends, tagSize: nextTagSize, pushed: pushedLengths, popped: poppedIds });
+  }
+
   /** The wait of one call; another one can begin when it has ended. */
   await(): Operation {
     this.#isAwaited = true;
-    return {
-      advance: () => {
-        if (!this.advance()) return false;
-        this.#isAwaited = false;
-        return true;
-      },
-      describe: () => this.describe(),
-      abandon: () => {
-        this.#isAwaited = false;
-      },
-    };
+    return this;
+  }
+
+  abandon(): void {
+    this.#isAwaited = false;
   }
 
   advance(): boolean {
     try {
       if (!this.#delivery.advance()) return false;
       this.#finish();
+      this.#isAwaited = false;
       return true;
     } catch (error) {
       throw this.#break(error);
@@ -129,7 +127,7 @@ export class Core implements Superstep, Operation {
 
   #finish(): void {
     const all = this.#all;
-    for (const results of this.outgoing.results) results?.check();
+    if (!this.outgoing.isEmpty) for (const results of this.outgoing.results) results?.check();
     if (all !== undefined) {
       this.registrations.apply(lengthsOf(all));
       this.tagSize = this.nextTagSize ?? this.tagSize;

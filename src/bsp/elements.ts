@@ -12,9 +12,10 @@ const doubles = new Float64Array(1);
 /** The same eight bytes. */
 const halves = new Int32Array(doubles.buffer);
 
+const NO_BYTES = new Uint8Array(0);
 /** The array that was read last, and its bytes: programs often put from the same one. */
 let lastArray: TypedArray | undefined;
-let lastBytes: Uint8Array = new Uint8Array(0);
+let lastBytes: Uint8Array = NO_BYTES;
 
 function bytesOf(array: TypedArray): Uint8Array {
   if (array !== lastArray || lastBytes.length !== byteLengthOf(array)) {
@@ -26,8 +27,16 @@ function bytesOf(array: TypedArray): Uint8Array {
 
 /** Lets the array that was read last go. */
 export function forgetLast(): void {
+  if (lastArray === undefined) return;
   lastArray = undefined;
-  lastBytes = new Uint8Array(0);
+  lastBytes = NO_BYTES;
+}
+
+/** One element of 8 bytes. */
+export function packDouble(i32: Int32Array, at: number, from: Float64Array, element: number): void {
+  doubles[0] = from[element];
+  i32[at] = halves[0];
+  i32[at + 1] = halves[1];
 }
 
 /** Copies `count` elements of `from`, which has them, to the words from `at` on. @param tag of `from` */
@@ -44,11 +53,7 @@ export function packElements(
   if (count <= FEW) {
     if (tag === 'Float64Array') {
       const array = from as Float64Array;
-      for (let k = 0; k < count; k++) {
-        doubles[0] = array[start + k];
-        i32[at + 2 * k] = halves[0];
-        i32[at + 2 * k + 1] = halves[1];
-      }
+      for (let k = 0; k < count; k++) packDouble(i32, at + 2 * k, array, start + k);
       return;
     }
     if (tag === 'Int32Array') {

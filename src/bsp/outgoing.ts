@@ -5,9 +5,8 @@
 import type { TypedArray } from '../datatype/base.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type ChunkPool, Stream } from './chunks.ts';
-import { packBytes, packElements } from './elements.ts';
+import { packBytes, packDouble, packElements } from './elements.ts';
 import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
-import type { Slot } from './registrations.ts';
 import { Results } from './results.ts';
 
 /** A piece of data is worth the rest of a chunk from so many words on. */
@@ -21,6 +20,8 @@ export class Outgoing {
   readonly gets: (Stream | undefined)[];
   /** What comes back from each process. */
   readonly results: (Results | undefined)[];
+  /** Nothing was asked for in this superstep. */
+  isEmpty = true;
   readonly #pool: () => ChunkPool;
   readonly #short: boolean;
   readonly #processor: ProcessorTime | undefined;
@@ -33,18 +34,22 @@ export class Outgoing {
     this.puts = new Array<undefined>(nprocs).fill(undefined);
     this.gets = new Array<undefined>(nprocs).fill(undefined);
     this.results = new Array<undefined>(nprocs).fill(undefined);
-    this.#pool = pool;
+    this.#pool = () => {
+      this.isEmpty = false;
+      return pool();
+    };
     this.#short = short;
     this.#processor = processor;
   }
 
   /**
-   * Elements of an array, which has them, to byte `at` of a variable at a process, which has room for them. Errors:
-   * `ERR_SIZE`.
+   * Elements of an array, which has them, to byte `at` of a variable at a process, which has room for them.
+   * @param slot the variable's number
+   * Errors: `ERR_SIZE`.
    */
   put(
     pid: number,
-    { id }: Slot,
+    slot: number,
     at: number,
     from: TypedArray,
     start: number,
@@ -54,24 +59,28 @@ export class Outgoing {
   ): void {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const bytes = count * width;
-    const words = wordsFor(bytes);
-    this.#processor?.copy(bytes);
-    const whole = ((bytes | at) & 3) === 0;
-    if (this.#short && whole && fitsShort(id, at >> 2, words)) {
-      if (stream.end - stream.pos <= words) stream.grow();
-      const { pos } = stream;
-      stream.i32[pos] = shortHeader(id, at >> 2, words);
-      stream.pos = pos + 1 + words;
-      packElements(stream.i32, stream.u8, pos + 1, from, start, count, width, tag);
-      return;
+    const words = (bytes + 3) >> 2;
+    if (this.#processor !== undefined) this.#processor.copy(bytes);
+    const isShort = this.#short && ((bytes | at) & 3) === 0 && fitsShort(slot, at >> 2, words);
+    const header = isShort ? 1 : HEADER_WORDS;
+    if (stream.end - stream.pos < header + words) {
+      if (words > LEAST_PIECE) {
+        this.#putPieces(stream, slot, at, from, start * width, bytes);
+        return;
+      }
+      stream.grow();
     }
-    if (stream.end - stream.pos < HEADER_WORDS + words) {
-      this.#putPieces(stream, id, at, from, start * width, bytes);
-      return;
+    const { i32, pos } = stream;
+    if (isShort) i32[pos] = shortHeader(slot, at >> 2, words);
+    else {
+      i32[pos] = slot;
+      i32[pos + 1] = at;
+      i32[pos + 2] = bytes;
     }
-    const { pos } = stream;
-    writeHeader(stream, id, at, bytes, words);
-    packElements(stream.i32, stream.u8, pos + HEADER_WORDS, from, start, count, width, tag);
+    const data = pos + header;
+    stream.pos = data + words;
+    if (count === 1 && tag === 'Float64Array') packDouble(i32, data, from as Float64Array, start);
+    else packElements(i32, stream.u8, data, from, start, count, width, tag);
   }
 
   /** A message of a payload and, behind it, a tag: bytes of two arrays. Errors: `ERR_SIZE`. */
@@ -94,17 +103,19 @@ export class Outgoing {
   }
 
   /** Asks for bytes of a variable at a process, from `at` on, which go to elements of an array. Errors: `ERR_SIZE`. */
-  get(pid: number, { id }: Slot, at: number, to: TypedArray, start: number, bytes: number): void {
+  get(pid: number, slot: number, at: number, to: TypedArray, start: number, bytes: number): void {
     if (bytes === 0) return;
     const stream = this.gets[pid] ?? this.#make(this.gets, pid);
     if (stream.end - stream.pos < HEADER_WORDS) stream.grow();
-    writeHeader(stream, id, at, bytes, 0);
+    writeHeader(stream, slot, at, bytes, 0);
     this.results[pid] ??= new Results();
     this.results[pid].expect(to, start, bytes);
   }
 
   /** The superstep is over; its chunks have been read. */
   reset(): void {
+    if (this.isEmpty) return;
+    this.isEmpty = true;
     for (let pid = 0; pid < this.puts.length; pid++) {
       this.puts[pid]?.reset();
       this.gets[pid]?.reset();

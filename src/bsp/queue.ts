@@ -30,8 +30,9 @@ export class MessageQueue {
 
   /** New messages come: those that were not taken are dropped. @param tagBytes of each of them */
   begin(tagBytes: number): void {
-    this.#starts.length = this.#lengths.length = this.#next = this.#payloads = this.#filled = 0;
     this.#tagBytes = tagBytes;
+    if (this.#starts.length === 0) return;
+    this.#starts.length = this.#lengths.length = this.#next = this.#payloads = this.#filled = 0;
   }
 
   /** A message from a source begins. @param total bytes of payload and tag */

@@ -38,10 +38,6 @@ export interface Slot {
 
 const NO_BYTES = new Uint8Array(0);
 
-export function lengthAt({ lengths }: Slot, pid: number): number {
-  return typeof lengths === 'number' ? lengths : lengths[pid];
-}
-
 export class Registrations {
   /** By number; for those who place what has come. */
   readonly slots: (Slot | undefined)[] = [];
@@ -93,6 +89,11 @@ export class Registrations {
       'ERR_RMA_ATTACH',
       `${call}: ${show(array)} is not registered${isNew ? ' yet: its registration takes effect with the next sync()' : '; register it with pushReg(), in all processes, in an earlier superstep'}`,
     );
+  }
+
+  /** Nothing was registered or removed in this superstep. */
+  get isUnchanged(): boolean {
+    return this.#pushed.length === 0 && this.#popped.length === 0;
   }
 
   /** Bytes of what was registered in this superstep (`NO_VARIABLE` for `null`), in order. */

@@ -8,10 +8,11 @@ import { lengthOf, tagOf } from '../intrinsics.ts';
 import { unpackBytes, unpackDouble } from './elements.ts';
 
 export class Results {
-  readonly #arrays: TypedArray[] = [];
+  /** Kept from superstep to superstep, as long as the most gets of one needed. */
+  readonly #arrays: (TypedArray | undefined)[] = [];
   /** Of each: the byte of the array at which it begins, and its length. */
-  readonly #starts: number[] = [];
-  readonly #bytes: number[] = [];
+  #places = new Float64Array(2 * 16);
+  #count = 0;
   /** The one that comes next, and how many of its bytes have come. */
   #next = 0;
   #done = 0;
@@ -19,13 +20,19 @@ export class Results {
 
   /** @param start byte of the array */
   expect(array: TypedArray, start: number, bytes: number): void {
-    this.#arrays.push(array);
-    this.#starts.push(start);
-    this.#bytes.push(bytes);
+    const at = 2 * this.#count;
+    if (at === this.#places.length) {
+      const longer = new Float64Array(2 * at);
+      longer.set(this.#places);
+      this.#places = longer;
+    }
+    this.#places[at] = start;
+    this.#places[at + 1] = bytes;
+    this.#arrays[this.#count++] = array;
   }
 
   get isComplete(): boolean {
-    return this.#next === this.#arrays.length;
+    return this.#next === this.#count;
   }
 
   /** Takes the words from `from` up to `to`, which are the next ones. */
@@ -33,9 +40,9 @@ export class Results {
     let at = from;
     while (at < to) {
       const next = this.#next;
-      const array = this.#arrays[next];
-      const start = this.#starts[next];
-      const left = this.#bytes[next] - this.#done;
+      const array = this.#arrays[next]!;
+      const start = this.#places[2 * next];
+      const left = this.#places[2 * next + 1] - this.#done;
       if (left === 8 && this.#done === 0 && to - at >= 2 && isDouble(array, start)) {
         unpackDouble(i32, at, array as Float64Array, start >> 3);
         at += 2;
@@ -46,7 +53,7 @@ export class Results {
       if (!unpackBytes(u8, 4 * at, array, start + this.#done, bytes)) this.#lost ??= array;
       at += (bytes + 3) >> 2;
       this.#done += bytes;
-      if (this.#done < this.#bytes[next]) continue;
+      if (bytes < left) continue;
       this.#next++;
       this.#done = 0;
     }
@@ -62,7 +69,9 @@ export class Results {
   }
 
   reset(): void {
-    this.#arrays.length = this.#starts.length = this.#bytes.length = this.#next = this.#done = 0;
+    // The program's arrays are not to be kept alive.
+    if (this.#count > 0) this.#arrays.fill(undefined, 0, this.#count);
+    this.#count = this.#next = this.#done = 0;
     this.#lost = undefined;
   }
 }

@@ -140,7 +140,8 @@ export class SharedDelivery implements Delivery {
 
   /** Writes the entries of this process, at those that it has something for. */
   #announce(): void {
-    const { puts, gets } = this.#superstep.outgoing;
+    const { puts, gets, isEmpty } = this.#superstep.outgoing;
+    if (isEmpty && this.#numbers.length === 0) return;
     const { size } = this.#comm;
     let numbers = -1;
     if (this.#numbers.length > 0) {
@@ -168,7 +169,7 @@ export class SharedDelivery implements Delivery {
     const { size } = this.#comm;
     const own = this.#own;
     const sources = this.#sources;
-    sources.length = 0;
+    if (sources.length > 0) sources.length = 0;
     let speak = this.#numbers.length > 0;
     for (let pid = 0, at = this.#entryOf(0); pid < size; pid++, at += ENTRY_WORDS) {
       if (own[at + STEP] !== this.#step + 1) continue;
