@@ -21,6 +21,10 @@ export default defineConfig({
       { find: /^onesided$/, replacement: fileURLToPath(new URL('src/index.ts', import.meta.url)) },
       { find: /^onesided\/sync$/, replacement: fileURLToPath(new URL('src/structures/index.ts', import.meta.url)) },
       { find: /^onesided\/bsp$/, replacement: fileURLToPath(new URL('src/bsp/index.ts', import.meta.url)) },
+      {
+        find: /^onesided\/bsp\/model$/,
+        replacement: fileURLToPath(new URL('src/bsp/model/index.ts', import.meta.url)),
+      },
       { find: /^onesided\/fabrics$/, replacement: fileURLToPath(new URL('src/fabrics/index.ts', import.meta.url)) },
       { find: /^onesided\/verbs$/, replacement: fileURLToPath(new URL('src/verbs/index.ts', import.meta.url)) },
     ],

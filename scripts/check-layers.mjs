@@ -37,7 +37,14 @@ const LAYERS = {
   cli: [...ground, 'providers', 'launcher', 'trace', 'index.ts'],
 };
 /** What the package exports: may import every layer, and is imported by programs only. */
-const ENTRIES = ['index.ts', 'structures/index.ts', 'bsp/index.ts', 'verbs/index.ts', 'fabrics/index.ts'];
+const ENTRIES = [
+  'index.ts',
+  'structures/index.ts',
+  'bsp/index.ts',
+  'bsp/model/index.ts',
+  'verbs/index.ts',
+  'fabrics/index.ts',
+];
 /** Folders that see the package as its users do, by its name; types they may take from anywhere. */
 const PROGRAMS = ['bench', 'examples', 'test/ranks'];
 
