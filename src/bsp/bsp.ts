@@ -1,7 +1,7 @@
 /** A BSP computation: the twenty primitives of BSPlib (Hill et al. 1998; docs/guide/bsp.md has the names in C). */
 import type { Communicator } from '../comm/communicator.ts';
 import { readWait, type WaitOptions } from '../comm/operation.ts';
-import { checkBuffer, type TypedArray } from '../datatype/base.ts';
+import { bytesOf, checkBuffer, TYPE_SIZES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { byteLengthOf, lengthOf, tagOf } from '../intrinsics.ts';
 import type { Core } from './core.ts';
@@ -151,8 +151,8 @@ export class Bsp {
     const length = tag === undefined ? 0 : lengthOf(source);
     const n = count ?? length - start;
     const width = tag === slot.tag ? slot.width : this.#widthOf('bsp.put', 'source', source, tag, slot);
-    this.#check('bsp.put', pid, slot, offset, n * width);
     if (!isCount(start) || !isCount(n) || start + n > length) throw partError('bsp.put', 'source', source, start, n);
+    this.#check('bsp.put', pid, slot, offset, n * width);
     if (n > 0) this.#core.outgoing.put(pid, slot.id, offset * slot.width, source, start, n, width, tag!);
   }
 
@@ -195,10 +195,10 @@ export class Bsp {
     const length = tag === undefined ? 0 : lengthOf(destination);
     const n = count ?? length - start;
     const width = tag === slot.tag ? slot.width : this.#widthOf('bsp.get', 'destination', destination, tag, slot);
-    this.#check('bsp.get', pid, slot, offset, n * width);
     if (!isCount(start) || !isCount(n) || start + n > length) {
       throw partError('bsp.get', 'destination', destination, start, n);
     }
+    this.#check('bsp.get', pid, slot, offset, n * width);
     this.#core.outgoing.get(pid, slot.id, offset * slot.width, destination, start * width, n * width);
   }
 
@@ -293,7 +293,7 @@ export class Bsp {
           `bsp.getTag: the tag has ${from.length} bytes, but the array only ${byteLengthOf(tag)}`,
         );
       }
-      bytesOfBuffer(tag).set(from);
+      bytesOf(tag).set(from);
     }
     return queue.firstBytes;
   }
@@ -313,7 +313,7 @@ export class Bsp {
     }
     const from = queue.first.payload;
     const bytes = Math.min(from.length, byteLengthOf(payload));
-    bytesOfBuffer(payload).set(from.subarray(0, bytes));
+    bytesOf(payload).set(from.subarray(0, bytes));
     queue.drop();
     return bytes;
   }
@@ -405,7 +405,7 @@ export class Bsp {
   /** Bytes of an element of an array that is not of the variable's type. Errors: `ERR_TYPE`, `ERR_BUFFER`. */
   #widthOf(call: string, name: string, array: TypedArray, tag: string | undefined, slot: Slot): number {
     if (tag === undefined || (tag !== BYTES && slot.tag !== BYTES)) throw typeError(call, name, array, slot);
-    return array.BYTES_PER_ELEMENT;
+    return TYPE_SIZES[typeCodeOf(array)];
   }
 
   /** @param offset in elements of this process's variable */
@@ -435,10 +435,6 @@ export class Bsp {
 }
 
 const NOTHING = new Uint8Array(0);
-
-function bytesOfBuffer(array: TypedArray): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
-}
 
 function typeError(call: string, name: string, array: TypedArray, slot: Slot): Error {
   const tag = tagOf(array);

@@ -18,9 +18,9 @@ export const MESSAGE_MORE = -2;
 /** A short header: bits 31 and 30 are 1 and 0; then slot (6 bits), words of data (6), word of the variable (18). */
 const SHORT = 0x80000000 | 0;
 const MARK = 0xc0000000 | 0;
-export const SHORT_SLOTS = 64;
-export const SHORT_WORDS = 64;
-export const SHORT_OFFSETS = 2 ** 18;
+const SHORT_SLOTS = 64;
+const SHORT_WORDS = 64;
+const SHORT_OFFSETS = 2 ** 18;
 
 export function isShort(header: number): boolean {
   return (header & MARK) === SHORT;

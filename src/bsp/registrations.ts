@@ -9,14 +9,14 @@
  * without talking: each gets the least number that is free. What is registered or removed in a superstep takes effect
  * at its end, removals first.
  */
-import { bytesOf, checkBuffer, type TypedArray } from '../datatype/base.ts';
+import { bytesOf, checkBuffer, TYPE_SIZES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf, tagOf } from '../intrinsics.ts';
 
 /** Bytes of a variable at most: places in it are 31-bit numbers. */
 const MOST_BYTES = 2 ** 31 - 1;
 /** A process that has no such variable has registered `null`. */
-export const NO_VARIABLE = -1;
+const NO_VARIABLE = -1;
 
 /** A registered variable, at one process. */
 export interface Slot {
@@ -167,7 +167,7 @@ function slotOf(id: number, array: TypedArray | null, lengths: number | Float64A
     id,
     array,
     tag: tagOf(array)!,
-    width: array.BYTES_PER_ELEMENT,
+    width: TYPE_SIZES[typeCodeOf(array)],
     bytes: u8.length,
     u8,
     i32: aligned ? new Int32Array(u8.buffer, u8.byteOffset, u8.length >> 2) : undefined,

@@ -15,7 +15,7 @@ export async function sum(world: Communicator): Promise<number> {
   return total;
 }
 
-export const main = (): Promise<number> => run(async (bsp: Bsp) => (await bsp.sync(), bsp.superstep));
+export const main = (): Promise<number> => run((bsp: Bsp) => bsp.sync().then(() => bsp.superstep));
 
 const column = Datatype.vector(4, 1, 8, Datatype.FLOAT64);
 const world = await init();

@@ -389,6 +389,14 @@ const PRIMITIVES: Record<string, Run> = {
       () => bsp.put(0, Float32Array.of(1), x),
       /is a Float32Array, the variable a Int32Array/,
     );
+    // What an array says of itself does not matter.
+    const liar = Object.defineProperties(Uint8Array.of(1, 2, 3, 4), {
+      BYTES_PER_ELEMENT: { value: 1000 },
+      length: { value: 1000 },
+      byteLength: { value: 1000 },
+    });
+    bsp.get(0, x, 0, liar);
+    await wrong(bsp, 'ERR_BUFFER', () => bsp.put(0, liar, x, 0, 5));
     for (const size of [-1, 1.5, 2 ** 31]) assert.throws(() => bsp.setTagsize(size), RangeError);
     assert.throws(() => bsp.setTagsize('1' as never), TypeError);
     await sync();
