@@ -2,7 +2,8 @@
  * `npm run program -- NAME [OPTIONS]`: builds what is missing and runs a program of bench/ranks/ on ranks; `npm run lu`
  * is one of them.
  *
- *     npm run program -- lu|halo|ring|task-sharing|overlap|random-access|summa|bsp-jacobi|bsp-probe [--ranks 2] [--kind processes|threads]
+ *     npm run program -- lu|halo|ring|task-sharing|overlap|random-access|summa|bsp-jacobi|bsp-probe
+ *     [--ranks 2] [--kind processes|threads]
  *     [--trace FILE] [the program's own options]
  *     npm run program -- NAME --fabric infinihost-64 [--ranks 64] [--trace FILE] [the program's own options]
  *

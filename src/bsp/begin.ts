@@ -26,7 +26,7 @@ export interface BspOptions extends WaitOptions {
    * 16 KiB (BSP-IB §3.1). Default: `shared` where processes can load and store each other's memory.
    */
   readonly delivery?: DeliveryName;
-  /** Headers of puts: `plain` of 12 bytes, or `compressed` to 4 where the numbers are small (BSP-IB §3.2; the default). */
+  /** Headers of puts: `compressed` to 4 bytes where the numbers are small (BSP-IB §3.2; default), or `plain`, of 12. */
   readonly headers?: HeaderName;
   /**
    * How the processes learn what comes to them, when superstep are delivered as messages. `all-to-all`: each tells each

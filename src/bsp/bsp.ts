@@ -29,8 +29,8 @@ function isCount(value: number): boolean {
  * order of their calls; between processes there is no order. Where the destination of a get lies in a variable that
  * others put to, it is undefined which of them is seen.
  *
- * Calls that begin something (`put`, `get`, `send`, …) never wait. Errors of all calls: `ERR_RMA_SYNC` while a `sync` is
- * under way, `ERR_COMM` after `end`, and the error that broke the computation, if one did.
+ * Calls that begin something (`put`, `get`, `send`, …) never wait. Errors of all calls: `ERR_RMA_SYNC` while a `sync`
+ * is under way, `ERR_COMM` after `end`, and the error that broke the computation, if one did.
  */
 export class Bsp {
   /** The number of this process, 0 … `nprocs` − 1 (`bsp_pid`). */

@@ -1,4 +1,4 @@
-/** BSPlib on ranks that are processes or threads: `--delivery=`, `--headers=`, `--counts=`, `--seed=`, `--programs=`. */
+/** BSPlib on processes or threads: `--delivery=`, `--headers=`, `--counts=`, `--seed=`, `--programs=`. */
 import type { BspOptions } from 'onesided/bsp';
 import { bspCases } from './support/bsp-cases.ts';
 import { argument, runCases } from './support/cases.ts';

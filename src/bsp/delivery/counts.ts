@@ -2,8 +2,8 @@
  * How processes learn, at the end of a superstep, how many chunks come to each of them (BSP-IB §3.1, §3.2). Whoever
  * knows that knows too that all have come to the end of the superstep.
  *
- * - `all-to-all`: each tells each other one how many chunks it has for it. p − 1 messages a process, one after the other
- *   in time for the adapter, one hop.
+ * - `all-to-all`: each tells each other one how many chunks it has for it. p − 1 messages a process, one after the
+ *   other in time for the adapter, one hop.
  * - `tree`: the sums for each process, by a reduce-scatter. ⌈log2 p⌉ messages a process, as many hops.
  */
 import { allgather, type Channel, reduceScatter, type Step } from '../../comm/collectives.ts';

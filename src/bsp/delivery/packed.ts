@@ -2,7 +2,7 @@
  * Delivery by messages (BSP-IB §3.1): chunks are sent when the superstep ends, each as one message.
  *
  *     1. The processes learn how many chunks come to them (counts.ts); then all have come to the end of the superstep.
- *     2. Chunks leave in a Latin square: in turn k, process i sends one to process i + k, so that no two send to the same
+ *     2. Chunks leave in a Latin square: in turn k, process i sends one to process i + k, so that no two send to one
  *        process. Between two, what has arrived is looked at: the adapter moves chunks while the processor places
  *        others.
  *     3. Requests of gets are answered as they come, and only when all have been, puts are placed.

@@ -1,6 +1,6 @@
 /**
- * What algorithms cost on both models (Martin and Tiskin 1999, sections 1 and 3), in operations. Constants are left out,
- * as in the paper, so costs of one algorithm can be compared with each other, not with a clock; those of Jacobi's
+ * What algorithms cost on both models (Martin and Tiskin 1999, sections 1 and 3), in operations. Constants are left
+ * out, as in the paper, so costs of one algorithm can be compared with each other, not with a clock; those of Jacobi's
  * iteration have theirs.
  */
 import { type Bsp2Machine, type BspMachine, flat, superstepCost } from './machines.ts';
