@@ -20,6 +20,11 @@ export default defineConfig({
     alias: [
       { find: /^onesided$/, replacement: fileURLToPath(new URL('src/index.ts', import.meta.url)) },
       { find: /^onesided\/sync$/, replacement: fileURLToPath(new URL('src/structures/index.ts', import.meta.url)) },
+      { find: /^onesided\/bsp$/, replacement: fileURLToPath(new URL('src/bsp/index.ts', import.meta.url)) },
+      {
+        find: /^onesided\/bsp\/model$/,
+        replacement: fileURLToPath(new URL('src/bsp/model/index.ts', import.meta.url)),
+      },
       { find: /^onesided\/fabrics$/, replacement: fileURLToPath(new URL('src/fabrics/index.ts', import.meta.url)) },
       { find: /^onesided\/verbs$/, replacement: fileURLToPath(new URL('src/verbs/index.ts', import.meta.url)) },
     ],

@@ -22,7 +22,15 @@ const dist = join(root, 'dist');
 const BUNDLES = [
   {
     name: 'onesided-library',
-    entries: ['index', 'structures/index', 'verbs/index', 'fabrics/index', 'cli/perf-rank'],
+    entries: [
+      'index',
+      'structures/index',
+      'bsp/index',
+      'bsp/model/index',
+      'verbs/index',
+      'fabrics/index',
+      'cli/perf-rank',
+    ],
     // The tests' threads and ranks start these by their path.
     tested: [
       'native',
@@ -36,7 +44,7 @@ const BUNDLES = [
       'transfer/noncontiguous/kinds',
       'transfer/update/kinds',
     ],
-    shared: /\/src\/(structures\/|verbs\/)?index\.ts$/,
+    shared: /\/src\/(structures\/|bsp\/|bsp\/model\/|verbs\/)?index\.ts$/,
   },
   {
     name: 'onesided-command',

@@ -32,11 +32,19 @@ const LAYERS = {
   sync: [...ground, 'datatype', 'verbs', 'comm', 'transfer'],
   window: [...ground, 'datatype', 'verbs', 'comm', 'transfer', 'sync', 'trace'],
   structures: [...ground, 'datatype', 'comm', 'window'],
+  bsp: [...ground, 'datatype', 'verbs', 'providers', 'comm'],
   launcher: [...ground, 'providers', 'comm', 'trace'],
   cli: [...ground, 'providers', 'launcher', 'trace', 'index.ts'],
 };
 /** What the package exports: may import every layer, and is imported by programs only. */
-const ENTRIES = ['index.ts', 'structures/index.ts', 'verbs/index.ts', 'fabrics/index.ts'];
+const ENTRIES = [
+  'index.ts',
+  'structures/index.ts',
+  'bsp/index.ts',
+  'bsp/model/index.ts',
+  'verbs/index.ts',
+  'fabrics/index.ts',
+];
 /** Folders that see the package as its users do, by its name; types they may take from anywhere. */
 const PROGRAMS = ['bench', 'examples', 'test/ranks'];
 
@@ -61,7 +69,7 @@ for (const folder of PROGRAMS) {
     for (const target of imports(join(folder, file), TYPES_ONLY)) {
       if (!/^(src|dist)\b/.test(target)) continue;
       wrong.push(
-        `${folder}/${file} imports ${target}: programs import 'onesided', 'onesided/sync', 'onesided/verbs' or 'onesided/fabrics'`,
+        `${folder}/${file} imports ${target}: programs import 'onesided', 'onesided/sync', 'onesided/bsp', 'onesided/verbs' or 'onesided/fabrics'`,
       );
     }
   }

@@ -47,6 +47,8 @@ const KINDS = {
   'Window.createDynamic': {},
   'win.fence': { window: true },
   'win.free': { window: true },
+  'bsp.begin': {},
+  'bsp.end': {},
 } as const satisfies Record<string, Kind>;
 
 export type CollectiveName = keyof typeof KINDS;

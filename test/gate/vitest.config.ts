@@ -11,6 +11,7 @@ import all from '../../vitest.config.ts';
 
 /** Tests in their own process: some at a time. */
 const ALONE = [
+  'test/bsp/tasks.test.ts',
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
   'test/comm/{abort-signals,collectives-model,control-copy,given-away,group}.test.ts',
   'test/comm/{init,messages,mismatch,notices,options,tasks}.test.ts',
@@ -32,6 +33,7 @@ const ALONE = [
 const WITH_RANKS = [
   'test/attack/calls.test.ts',
   'test/bench/random-access-run.test.ts',
+  'test/bsp/bsp.test.ts',
   'test/comm/message-progress.test.ts',
   'test/conformance/{communication,errors,initialization,memory-model,semantics,synchronization}.test.ts',
   'test/launcher/{failures,run-threads}.test.ts',

@@ -1,5 +1,6 @@
 // Every entry of the package, and that the simulator is behind its own.
 import * as onesided from 'onesided';
+import { begin } from 'onesided/bsp';
 import { fabricNames, runTasks } from 'onesided/fabrics';
 import fabric from 'onesided/fabrics/infinihost-64.json' with { type: 'json' };
 import own from 'onesided/package.json' with { type: 'json' };
@@ -9,6 +10,9 @@ import * as verbs from 'onesided/verbs';
 const world = await onesided.init();
 const counter = await Counter.create(world);
 counter.add(2);
+const bsp = await begin(world);
+await bsp.sync();
+await bsp.end();
 let ranks = 0;
 await runTasks(8, async () => void ranks++, { fabric });
 console.log(

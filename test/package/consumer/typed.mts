@@ -1,5 +1,6 @@
 // Strict TypeScript, checked with module resolution `nodenext` and `bundler`, and with library checks on.
 import { type Communicator, Datatype, init, Lock, Op, RmaError, Window } from 'onesided';
+import { type Bsp, run } from 'onesided/bsp';
 import { runTasks } from 'onesided/fabrics';
 import { Counter } from 'onesided/sync';
 
@@ -13,6 +14,8 @@ export async function sum(world: Communicator): Promise<number> {
   await win.free();
   return total;
 }
+
+export const main = (): Promise<number> => run((bsp: Bsp) => bsp.sync().then(() => bsp.superstep));
 
 const column = Datatype.vector(4, 1, 8, Datatype.FLOAT64);
 const world = await init();

@@ -1,0 +1,64 @@
+/**
+ * What all processes must do alike in a superstep: register and remove variables in the same order, set the same size
+ * of tags, and go on or end. A process that does something of it says so in numbers, which each compares with its own;
+ * a superstep in which nobody does needs no comparison. If two differ, every process has one that differs from its own,
+ * so all learn of it in the same `sync`.
+ */
+
+/** Of one process, in one superstep. Without all of it, the numbers are none. */
+export interface Changes {
+  readonly ends: boolean;
+  /** In bytes; `undefined` if it is not set. */
+  readonly tagSize: number | undefined;
+  /** Of variables that are registered: bytes, or `NO_VARIABLE`. */
+  readonly pushed: readonly number[];
+  /** The numbers of variables that are removed. */
+  readonly popped: readonly number[];
+}
+
+export const NO_NUMBERS = new Float64Array(0);
+const FIXED = 4;
+const UNSET = -1;
+
+export function numbersOf({ ends, tagSize, pushed, popped }: Changes): Float64Array {
+  if (!ends && tagSize === undefined && pushed.length === 0 && popped.length === 0) return NO_NUMBERS;
+  return Float64Array.of(ends ? 1 : 0, tagSize ?? UNSET, pushed.length, popped.length, ...popped, ...pushed);
+}
+
+/** What makes two processes differ, in words, or `undefined` if they do not. */
+export function difference(mine: Float64Array, theirs: Float64Array, pid: number): string | undefined {
+  const [ends, tagSize, pushed, popped] = fixedOf(mine);
+  const [theirEnds, theirTagSize, theirPushed, theirPopped] = fixedOf(theirs);
+  if (ends !== theirEnds) {
+    const [they, me] = ends ? ['sync()', 'end()'] : ['end()', 'sync()'];
+    return `process ${pid} called ${they}, this one ${me}; all must have the same number of supersteps`;
+  }
+  if (pushed !== theirPushed) {
+    return `process ${pid} registered ${theirPushed} variables in this superstep, this one ${pushed}; all must register the same ones in the same order (null where a process has none)`;
+  }
+  if (popped !== theirPopped) {
+    return `process ${pid} removed ${theirPopped} registrations in this superstep, this one ${popped}; all must remove the same ones in the same order`;
+  }
+  for (let i = 0; i < popped; i++) {
+    if (mine[FIXED + i] === theirs[FIXED + i]) continue;
+    return `process ${pid} removed another variable than this one (the ${i + 1}. popReg() of the superstep); all must remove the same ones in the same order`;
+  }
+  if (tagSize !== theirTagSize) {
+    const size = (bytes: number): string => (bytes === UNSET ? 'none' : `${bytes} bytes`);
+    return `process ${pid} set a tag size of ${size(theirTagSize)}, this one of ${size(tagSize)}; all must set the same`;
+  }
+  return undefined;
+}
+
+/** The lengths of each variable that is registered, at each process: one number where all have the same. */
+export function lengthsOf(all: readonly Float64Array[]): (number | Float64Array)[] {
+  const [, , pushed, popped] = fixedOf(all[0]);
+  return Array.from({ length: pushed }, (_, i) => {
+    const lengths = Float64Array.from(all, (numbers) => numbers[FIXED + popped + i]);
+    return lengths.every((length) => length === lengths[0]) ? lengths[0] : lengths;
+  });
+}
+
+function fixedOf(numbers: Float64Array): readonly number[] {
+  return numbers.length === 0 ? [0, UNSET, 0, 0] : (numbers.subarray(0, FIXED) as unknown as readonly number[]);
+}

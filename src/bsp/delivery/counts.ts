@@ -1,0 +1,89 @@
+/**
+ * How processes learn, at the end of a superstep, how many chunks come to each of them (BSP-IB §3.1, §3.2). Whoever
+ * knows that knows too that all have come to the end of the superstep.
+ *
+ * - `all-to-all`: each tells each other one how many chunks it has for it. p − 1 messages a process, one after the
+ *   other in time for the adapter, one hop.
+ * - `tree`: the sums for each process, by a reduce-scatter. ⌈log2 p⌉ messages a process, as many hops.
+ */
+import { allgather, type Channel, reduceScatter, type Step } from '../../comm/collectives.ts';
+import { bytesOf } from '../../datatype/base.ts';
+import { Op } from '../../datatype/op.ts';
+
+/** What comes to a process. */
+export interface Counts {
+  /** Chunks with puts and messages, and chunks with requests of gets, of all others together. */
+  readonly puts: number;
+  readonly gets: number;
+  /** What each process does that all must do alike (control.ts); `undefined` if nobody does anything of it. */
+  readonly numbers: readonly Float64Array[] | undefined;
+}
+
+/** @param puts chunks for each process, and those with gets */
+type Exchange = (channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array) => Step<Counts>;
+
+function* allToAll(channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array): Step<Counts> {
+  const { rank, size } = channel;
+  for (let k = 1; k < size; k++) {
+    const target = (rank + k) % size;
+    channel.send(target, bytesOf(Float64Array.of(puts[target], gets[target], ...numbers)));
+  }
+  const all = new Array<Float64Array>(size).fill(numbers);
+  let speaks = numbers.length > 0;
+  let [putsHere, getsHere] = [0, 0];
+  for (let k = 1; k < size; k++) {
+    const source = (rank - k + size) % size;
+    const told = yield* receiveNumbers(channel, source);
+    putsHere += told[0];
+    getsHere += told[1];
+    all[source] = told.subarray(2);
+    if (told.length > 2) speaks = true;
+  }
+  return { puts: putsHere, gets: getsHere, numbers: speaks ? all : undefined };
+}
+
+function* receiveNumbers(channel: Channel, source: number): Step<Float64Array> {
+  for (;;) {
+    const message = channel.receive(source);
+    if (message !== undefined) {
+      channel.awaited = -1;
+      return new Float64Array(message.slice().buffer);
+    }
+    channel.awaited = source;
+    yield;
+  }
+}
+
+function* tree(channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array): Step<Counts> {
+  const { size } = channel;
+  const sums = new Int32Array(3 * size);
+  const speaks = numbers.length > 0 ? 1 : 0;
+  for (let pid = 0; pid < size; pid++) sums.set([puts[pid], gets[pid], speaks], 3 * pid);
+  const mine = new Int32Array(3);
+  yield* reduceScatter(channel, sums, mine, new Array<number>(size).fill(3), Op.SUM.code);
+  return { puts: mine[0], gets: mine[1], numbers: mine[2] > 0 ? yield* gather(channel, numbers) : undefined };
+}
+
+/** The numbers of all processes. */
+function* gather(channel: Channel, numbers: Float64Array): Step<Float64Array[]> {
+  const { size } = channel;
+  const lengths = new Float64Array(size);
+  yield* allgather(channel, bytesOf(Float64Array.of(numbers.length)), bytesOf(lengths));
+  const most = Math.max(...lengths);
+  const block = new Float64Array(most);
+  block.set(numbers);
+  const all = new Float64Array(most * size);
+  yield* allgather(channel, bytesOf(block), bytesOf(all));
+  return Array.from(lengths, (length, pid) => all.slice(most * pid, most * pid + length));
+}
+
+/** By name: the values of the option `counts`. */
+export const COUNT_EXCHANGES = { 'all-to-all': allToAll, tree } as const satisfies Record<string, Exchange>;
+export type CountExchange = keyof typeof COUNT_EXCHANGES;
+export const COUNT_EXCHANGE_NAMES = Object.keys(COUNT_EXCHANGES) as readonly CountExchange[];
+/** From so many processes on, the messages of `all-to-all` take longer than the hops of `tree`. */
+const MANY = 16;
+
+export function defaultCounts(nprocs: number): CountExchange {
+  return nprocs < MANY ? 'all-to-all' : 'tree';
+}

@@ -1,0 +1,35 @@
+/** What every way of delivering a superstep offers. */
+import type { ChunkPool } from '../chunks.ts';
+import type { Outgoing } from '../outgoing.ts';
+import type { Placement } from '../placement.ts';
+
+/** What is delivered, and to whom it comes. */
+export interface Superstep {
+  readonly outgoing: Outgoing;
+  readonly placement: Placement;
+  /**
+   * All processes have come to the end of the superstep, and their data is about to be placed.
+   * @param numbers what each must do alike (control.ts), by process; `undefined` if nobody does anything of it
+   * Errors: `ERR_COLLECTIVE` if they differ, at all processes.
+   */
+  compare(numbers: readonly Float64Array[] | undefined): void;
+}
+
+/**
+ * A `sync` is begun and advanced until it is complete: all processes have come to it, what they have put, sent and got
+ * is in place here, and nobody needs this process's memory for it any more, or only until its next `sync`. After a wait
+ * that ended early it goes on where it was.
+ */
+export interface Delivery {
+  /** Chunks for what is asked for in the superstep under way. */
+  readonly pool: ChunkPool;
+  /** @param numbers what this process does in the superstep that all must do (control.ts) */
+  begin(superstep: Superstep, numbers: Float64Array): void;
+  advance(): boolean;
+  /** Whom it waits for. */
+  waitsFor(): string;
+  /** Bytes of memory for chunks. */
+  readonly bytes: number;
+  /** Gives back what it has; nobody delivers any more. */
+  close(): void;
+}

@@ -1,0 +1,85 @@
+/**
+ * Elements of the program's arrays, to and from words of chunks. Their bits are moved as they are. Few elements of the
+ * usual types move without a view being made of the array; the rest moves as bytes.
+ */
+import { bytesOf as newBytesOf, type TypedArray } from '../datatype/base.ts';
+import { bufferOf, byteLengthOf, byteOffsetOf } from '../intrinsics.ts';
+
+/** Elements that are moved one by one; above, a view and one copy cost less. */
+const FEW = 16;
+
+const doubles = new Float64Array(1);
+/** The same eight bytes. */
+const halves = new Int32Array(doubles.buffer);
+
+const NO_BYTES = new Uint8Array(0);
+/** The array that was read last, and its bytes: programs often put from the same one. */
+let lastArray: TypedArray | undefined;
+let lastBytes: Uint8Array = NO_BYTES;
+
+function bytesOf(array: TypedArray): Uint8Array {
+  if (array !== lastArray || lastBytes.length !== byteLengthOf(array)) {
+    lastBytes = newBytesOf(array);
+    lastArray = array;
+  }
+  return lastBytes;
+}
+
+/** Lets the array that was read last go. */
+export function forgetLast(): void {
+  if (lastArray === undefined) return;
+  lastArray = undefined;
+  lastBytes = NO_BYTES;
+}
+
+/** One element of 8 bytes. */
+export function packDouble(i32: Int32Array, at: number, from: Float64Array, element: number): void {
+  doubles[0] = from[element];
+  i32[at] = halves[0];
+  i32[at + 1] = halves[1];
+}
+
+/** Copies `count` elements of `from`, which has them, to the words from `at` on. @param tag of `from` */
+export function packElements(
+  i32: Int32Array,
+  u8: Uint8Array,
+  at: number,
+  from: TypedArray,
+  start: number,
+  count: number,
+  width: number,
+  tag: string,
+): void {
+  if (count <= FEW) {
+    if (tag === 'Float64Array') {
+      const array = from as Float64Array;
+      for (let k = 0; k < count; k++) packDouble(i32, at + 2 * k, array, start + k);
+      return;
+    }
+    if (tag === 'Int32Array') {
+      const array = from as Int32Array;
+      for (let k = 0; k < count; k++) i32[at + k] = array[start + k];
+      return;
+    }
+  }
+  packBytes(u8, 4 * at, from, width * start, width * count);
+}
+
+/** Copies `count` bytes of an array from byte `start` on. */
+export function packBytes(u8: Uint8Array, at: number, from: TypedArray, start: number, count: number): void {
+  u8.set(bytesOf(from).subarray(start, start + count), at);
+}
+
+/** Copies bytes from a chunk to byte `start` of an array. False if it has not so many, since its memory has changed. */
+export function unpackBytes(u8: Uint8Array, at: number, to: TypedArray, start: number, count: number): boolean {
+  if (start + count > byteLengthOf(to)) return false;
+  new Uint8Array(bufferOf(to), byteOffsetOf(to) + start, count).set(u8.subarray(at, at + count));
+  return true;
+}
+
+/** The same for one element of 8 bytes, whose words are `i32[at]` and the next. */
+export function unpackDouble(i32: Int32Array, at: number, to: Float64Array, element: number): void {
+  halves[0] = i32[at];
+  halves[1] = i32[at + 1];
+  to[element] = doubles[0];
+}

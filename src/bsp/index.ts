@@ -1,0 +1,13 @@
+/**
+ * `onesided/bsp`: bulk-synchronous programs (BSPlib) on the ranks of a job.
+ *
+ *     import { run } from 'onesided/bsp';
+ *     await run(async (bsp) => { … await bsp.sync(); … });
+ */
+import { begin, run } from './begin.ts';
+
+export { type BspOptions, begin, type DeliveryName, type HeaderName, type RunOptions, run } from './begin.ts';
+export { Bsp, type Message } from './bsp.ts';
+export type { CountExchange } from './delivery/counts.ts';
+/** The calls that begin a computation, under the name that programs know. */
+export const bsp = { begin, run } as const;

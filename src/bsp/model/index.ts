@@ -1,0 +1,16 @@
+/**
+ * `onesided/bsp/model`: what bulk-synchronous programs cost, on machines that were measured or come from the papers.
+ *
+ *     import { jacobi, microseconds, probe } from 'onesided/bsp/model';
+ */
+export { ALGORITHMS, type Algorithm, flatCost, type GridParts, jacobi } from './algorithms.ts';
+export {
+  type Bsp2Machine,
+  type BspMachine,
+  flat,
+  MACHINES,
+  microseconds,
+  type Superstep,
+  superstepCost,
+} from './machines.ts';
+export { leastSquares, type Probed, type ProbeOptions, probe, type Sample } from './probe.ts';

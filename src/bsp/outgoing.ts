@@ -1,0 +1,158 @@
+/**
+ * What a process has asked for in a superstep: puts and messages, and requests of gets, packed for each destination as
+ * they are called (BSP-IB §3.1), so that the source may be changed at once. Also where the results of its gets go.
+ */
+import type { TypedArray } from '../datatype/base.ts';
+import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import { type ChunkPool, Stream } from './chunks.ts';
+import { packBytes, packDouble, packElements } from './elements.ts';
+import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
+import { Results } from './results.ts';
+
+/** A piece of data is worth the rest of a chunk from so many words on. */
+const LEAST_PIECE = 64;
+
+const wordsFor = (bytes: number): number => (bytes + 3) >> 2;
+
+export class Outgoing {
+  /** By destination; made when first used. */
+  readonly puts: (Stream | undefined)[];
+  readonly gets: (Stream | undefined)[];
+  /** What comes back from each process. */
+  readonly results: (Results | undefined)[];
+  /** Nothing was asked for in this superstep. */
+  isEmpty = true;
+  readonly #pool: () => ChunkPool;
+  readonly #short: boolean;
+  readonly #processor: ProcessorTime | undefined;
+
+  /**
+   * @param pool the one of the superstep under way
+   * @param short whether headers are compressed
+   */
+  constructor(nprocs: number, pool: () => ChunkPool, short: boolean, processor: ProcessorTime | undefined) {
+    this.puts = new Array<undefined>(nprocs).fill(undefined);
+    this.gets = new Array<undefined>(nprocs).fill(undefined);
+    this.results = new Array<undefined>(nprocs).fill(undefined);
+    this.#pool = () => {
+      this.isEmpty = false;
+      return pool();
+    };
+    this.#short = short;
+    this.#processor = processor;
+  }
+
+  /**
+   * Elements of an array, which has them, to byte `at` of a variable at a process, which has room for them.
+   * @param slot the variable's number
+   * Errors: `ERR_SIZE`.
+   */
+  put(
+    pid: number,
+    slot: number,
+    at: number,
+    from: TypedArray,
+    start: number,
+    count: number,
+    width: number,
+    tag: string,
+  ): void {
+    const stream = this.puts[pid] ?? this.#make(this.puts, pid);
+    const bytes = count * width;
+    const words = (bytes + 3) >> 2;
+    if (this.#processor !== undefined) this.#processor.copy(bytes);
+    const isShort = this.#short && ((bytes | at) & 3) === 0 && fitsShort(slot, at >> 2, words);
+    const header = isShort ? 1 : HEADER_WORDS;
+    if (stream.end - stream.pos < header + words) {
+      if (words > LEAST_PIECE) {
+        this.#putPieces(stream, slot, at, from, start * width, bytes);
+        return;
+      }
+      stream.grow();
+    }
+    const { i32, pos } = stream;
+    if (isShort) i32[pos] = shortHeader(slot, at >> 2, words);
+    else {
+      i32[pos] = slot;
+      i32[pos + 1] = at;
+      i32[pos + 2] = bytes;
+    }
+    const data = pos + header;
+    stream.pos = data + words;
+    if (count === 1 && tag === 'Float64Array') packDouble(i32, data, from as Float64Array, start);
+    else packElements(i32, stream.u8, data, from, start, count, width, tag);
+  }
+
+  /** A message of a payload and, behind it, a tag: bytes of two arrays. Errors: `ERR_SIZE`. */
+  send(pid: number, payload: TypedArray, payloadBytes: number, tag: TypedArray | undefined, tagBytes: number): void {
+    const stream = this.puts[pid] ?? this.#make(this.puts, pid);
+    const total = payloadBytes + tagBytes;
+    this.#processor?.copy(total);
+    let done = 0;
+    do {
+      const bytes = roomFor(stream, total - done);
+      const pos = 4 * (stream.pos + HEADER_WORDS);
+      writeHeader(stream, done === 0 ? MESSAGE : MESSAGE_MORE, done === 0 ? total : 0, bytes, wordsFor(bytes));
+      const ofPayload = Math.min(bytes, Math.max(0, payloadBytes - done));
+      if (ofPayload > 0) packBytes(stream.u8, pos, payload, done, ofPayload);
+      if (ofPayload < bytes) {
+        packBytes(stream.u8, pos + ofPayload, tag!, done + ofPayload - payloadBytes, bytes - ofPayload);
+      }
+      done += bytes;
+    } while (done < total);
+  }
+
+  /** Asks for bytes of a variable at a process, from `at` on, which go to elements of an array. Errors: `ERR_SIZE`. */
+  get(pid: number, slot: number, at: number, to: TypedArray, start: number, bytes: number): void {
+    if (bytes === 0) return;
+    const stream = this.gets[pid] ?? this.#make(this.gets, pid);
+    if (stream.end - stream.pos < HEADER_WORDS) stream.grow();
+    writeHeader(stream, slot, at, bytes, 0);
+    this.results[pid] ??= new Results();
+    this.results[pid].expect(to, start, bytes);
+  }
+
+  /** The superstep is over; its chunks have been read. */
+  reset(): void {
+    if (this.isEmpty) return;
+    this.isEmpty = true;
+    for (let pid = 0; pid < this.puts.length; pid++) {
+      this.puts[pid]?.reset();
+      this.gets[pid]?.reset();
+      this.results[pid]?.reset();
+    }
+  }
+
+  #make(streams: (Stream | undefined)[], pid: number): Stream {
+    const stream = new Stream(this.#pool);
+    streams[pid] = stream;
+    return stream;
+  }
+
+  /** A put that does not fit into what is left of the chunk: as several. */
+  #putPieces(stream: Stream, slot: number, at: number, from: TypedArray, start: number, bytes: number): void {
+    for (let done = 0; done < bytes; ) {
+      const piece = roomFor(stream, bytes - done);
+      const pos = 4 * (stream.pos + HEADER_WORDS);
+      writeHeader(stream, slot, at + done, piece, wordsFor(piece));
+      packBytes(stream.u8, pos, from, start + done, piece);
+      done += piece;
+    }
+  }
+}
+
+/** Moves the stream behind the record. */
+function writeHeader(stream: Stream, first: number, second: number, third: number, words: number): void {
+  const { i32, pos } = stream;
+  i32[pos] = first;
+  i32[pos + 1] = second;
+  i32[pos + 2] = third;
+  stream.pos = pos + HEADER_WORDS + words;
+}
+
+/** How many of these bytes the next record takes: in this chunk, or in a new one if little is left here. */
+function roomFor(stream: Stream, bytes: number): number {
+  const wanted = Math.min(wordsFor(bytes), LEAST_PIECE);
+  if (stream.end - stream.pos - HEADER_WORDS < wanted) stream.grow();
+  return Math.min(bytes, 4 * (stream.end - stream.pos - HEADER_WORDS));
+}

@@ -1,0 +1,177 @@
+/**
+ * Variables that other processes can name (BSPlib's `bsp_push_reg`, `bsp_pop_reg`).
+ *
+ * A process names a variable of another by its own array that was registered in the same call. As in C, where that is
+ * an address, an array is known by where its memory begins: another view of the same place names the same variable, and
+ * of several registrations of one place, the newest is meant.
+ *
+ * All processes register and remove in the same order (delivery compares that), so they number the variables alike
+ * without talking: each gets the least number that is free. What is registered or removed in a superstep takes effect
+ * at its end, removals first.
+ */
+import { bytesOf, checkBuffer, TYPE_SIZES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
+import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
+import { bufferOf, byteLengthOf, byteOffsetOf, tagOf } from '../intrinsics.ts';
+
+/** Bytes of a variable at most: places in it are 31-bit numbers. */
+const MOST_BYTES = 2 ** 31 - 1;
+/** A process that has no such variable has registered `null`. */
+const NO_VARIABLE = -1;
+
+/** A registered variable, at one process. */
+export interface Slot {
+  readonly id: number;
+  /** This process's; absent if it has registered `null`. */
+  readonly array: TypedArray | undefined;
+  readonly tag: string;
+  /** Bytes of an element. */
+  readonly width: number;
+  readonly bytes: number;
+  readonly u8: Uint8Array;
+  /** The same bytes as words, if they begin at a multiple of four. */
+  readonly i32: Int32Array | undefined;
+  /** Bytes that it has at each process, or at all of them; `NO_VARIABLE` where there is none. */
+  readonly lengths: number | Float64Array;
+  /** It is removed when the superstep ends. */
+  removed: boolean;
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+export class Registrations {
+  /** By number; for those who place what has come. */
+  readonly slots: (Slot | undefined)[] = [];
+  /** Slots of the same place, in the order of their registration. */
+  readonly #places = new Map<ArrayBufferLike, Map<number, Slot[]>>();
+  readonly #nulls: Slot[] = [];
+  /** Numbers that are free, the least one last. */
+  #free: number[] = [];
+  #pushed: (TypedArray | null)[] = [];
+  #popped: Slot[] = [];
+
+  /** Errors: `ERR_BUFFER`, `ERR_SIZE`, `TypeError`. */
+  push(array: TypedArray | null): void {
+    if (array !== null) {
+      checkBuffer('bsp.pushReg', 'variable', array);
+      if (byteLengthOf(array) > MOST_BYTES) {
+        throw argumentRangeError(
+          `bsp.pushReg: the variable has ${byteLengthOf(array)} bytes, but at most ${MOST_BYTES} can be registered; register parts of it`,
+          'ERR_SIZE',
+        );
+      }
+    }
+    this.#pushed.push(array);
+  }
+
+  /** Errors: `ERR_RMA_ATTACH`, `TypeError`. */
+  pop(array: TypedArray | null): void {
+    const line = array === null ? this.#nulls : this.#at('bsp.popReg', array);
+    const slot = line?.findLast(({ removed }) => !removed);
+    if (slot === undefined) {
+      const isNew = this.#pushed.some((one) => one === array);
+      throw new RmaError(
+        'ERR_RMA_ATTACH',
+        isNew
+          ? `bsp.popReg: ${show(array)} was registered in this superstep; its registration takes effect with sync(), and can be removed after that`
+          : `bsp.popReg: ${show(array)} is not registered${line === undefined || line.length === 0 ? '' : ' any more'}`,
+      );
+    }
+    slot.removed = true;
+    this.#popped.push(slot);
+  }
+
+  /** The variable that an array names now. Errors: `ERR_RMA_ATTACH`, `TypeError`. */
+  find(call: string, array: TypedArray): Slot {
+    const slot = this.#at(call, array)?.at(-1);
+    if (slot !== undefined) return slot;
+    const isNew = this.#pushed.some((one) => one !== null && bufferOf(one) === bufferOf(array));
+    throw new RmaError(
+      'ERR_RMA_ATTACH',
+      `${call}: ${show(array)} is not registered${isNew ? ' yet: its registration takes effect with the next sync()' : '; register it with pushReg(), in all processes, in an earlier superstep'}`,
+    );
+  }
+
+  /** Nothing was registered or removed in this superstep. */
+  get isUnchanged(): boolean {
+    return this.#pushed.length === 0 && this.#popped.length === 0;
+  }
+
+  /** Bytes of what was registered in this superstep (`NO_VARIABLE` for `null`), in order. */
+  get pushedLengths(): readonly number[] {
+    return this.#pushed.map((array) => (array === null ? NO_VARIABLE : byteLengthOf(array)));
+  }
+
+  /** The numbers of what was removed in this superstep, in order. */
+  get poppedIds(): readonly number[] {
+    return this.#popped.map(({ id }) => id);
+  }
+
+  /** What was called takes effect. @param lengths of each variable that was registered, at each process */
+  apply(lengths: readonly (number | Float64Array)[]): void {
+    for (const slot of this.#popped) this.#remove(slot);
+    if (this.#popped.length > 0) this.#free.sort((a, b) => b - a);
+    this.#pushed.forEach((array, i) => {
+      const slot = slotOf(this.#free.pop() ?? this.slots.length, array, lengths[i]);
+      this.slots[slot.id] = slot;
+      this.#lineOf(slot).push(slot);
+    });
+    this.#pushed = [];
+    this.#popped = [];
+  }
+
+  /** Lets all variables go. */
+  clear(): void {
+    this.slots.length = 0;
+    this.#places.clear();
+    this.#nulls.length = 0;
+    this.#pushed = [];
+    this.#popped = [];
+  }
+
+  #remove(slot: Slot): void {
+    const { id, array } = slot;
+    this.slots[id] = undefined;
+    this.#free.push(id);
+    const line = this.#lineOf(slot);
+    line.splice(line.indexOf(slot), 1);
+    if (array === undefined || line.length > 0) return;
+    const places = this.#places.get(slot.u8.buffer)!;
+    places.delete(slot.u8.byteOffset);
+    if (places.size === 0) this.#places.delete(slot.u8.buffer);
+  }
+
+  #at(call: string, array: TypedArray): Slot[] | undefined {
+    if (tagOf(array) === undefined) {
+      throw argumentTypeError(`${call}: the variable must be a typed array, not ${show(array)}`, 'ERR_BUFFER');
+    }
+    return this.#places.get(bufferOf(array))?.get(byteOffsetOf(array));
+  }
+
+  #lineOf({ array, u8 }: Slot): Slot[] {
+    if (array === undefined) return this.#nulls;
+    let places = this.#places.get(u8.buffer);
+    if (places === undefined) this.#places.set(u8.buffer, (places = new Map()));
+    let line = places.get(u8.byteOffset);
+    if (line === undefined) places.set(u8.byteOffset, (line = []));
+    return line;
+  }
+}
+
+function slotOf(id: number, array: TypedArray | null, lengths: number | Float64Array): Slot {
+  if (array === null) {
+    return { id, array: undefined, tag: '', width: 1, bytes: 0, u8: NO_BYTES, i32: undefined, lengths, removed: false };
+  }
+  const u8 = bytesOf(array);
+  const aligned = u8.byteOffset % 4 === 0;
+  return {
+    id,
+    array,
+    tag: tagOf(array)!,
+    width: TYPE_SIZES[typeCodeOf(array)],
+    bytes: u8.length,
+    u8,
+    i32: aligned ? new Int32Array(u8.buffer, u8.byteOffset, u8.length >> 2) : undefined,
+    lengths,
+    removed: false,
+  };
+}

@@ -1,0 +1,25 @@
+/** BSPlib (`onesided/bsp`) on ranks that are processes and threads, with every way of delivering a superstep. */
+import { describe } from 'vitest';
+import { describeCases } from '../support/cases.ts';
+import { IN_GATE } from '../support/gate.ts';
+import { rankRuns, seedOfRun } from '../support/ranks.ts';
+
+const WAYS = {
+  'shared memory': ['--delivery=shared'],
+  'shared memory, headers of 12 bytes': ['--delivery=shared', '--headers=plain'],
+  'messages, counts to all': ['--delivery=packed', '--counts=all-to-all'],
+  'messages, counts by a tree': ['--delivery=packed', '--counts=tree', '--headers=plain'],
+};
+
+/** In the gate, one way of each kind. */
+const tried = Object.entries(WAYS).filter((_, i) => !IN_GATE || i === 0 || i === 3);
+
+describe.each(tried)('BSPlib by %s', (_, args) => {
+  for (const { kind, size } of rankRuns([1, 2, 3, 5])) {
+    describeCases(`on ${size} ranks as ${kind}`, 'bsp', {
+      kind,
+      size,
+      args: [...args, `--seed=${seedOfRun()}`, `--programs=${IN_GATE ? 2 : 20}`],
+    });
+  }
+});

@@ -1,0 +1,138 @@
+/** Cost models of bulk-synchronous programs, and whether they predict. */
+
+import { begin } from 'onesided/bsp';
+import {
+  ALGORITHMS,
+  type Algorithm,
+  type Bsp2Machine,
+  type BspMachine,
+  flat,
+  flatCost,
+  jacobi,
+  leastSquares,
+  MACHINES,
+  microseconds,
+  probe,
+  superstepCost,
+} from 'onesided/bsp/model';
+import { runTasks } from 'onesided/fabrics';
+import { describe, expect, test } from 'vitest';
+import { jacobi as runJacobi } from '../../bench/bsp/jacobi.ts';
+import { modelledMachine } from '../../bench/patterns/machine.ts';
+
+/** A cluster of nodes with four processors, whose network is a hundred times slower than their memory. */
+const CLUSTER: Bsp2Machine = { s: 100, p: 4, q: 8, l: 300, L: 30_000, g: 2, G: 200 };
+const names = Object.keys(ALGORITHMS) as Algorithm[];
+
+describe('the models', () => {
+  test('a superstep costs its work, its words and a synchronization', () => {
+    const machine: BspMachine = { s: 50, p: 8, l: 1000, g: 4 };
+    expect(superstepCost(machine, { work: 500, h: 20 })).toBe(1580);
+    expect(microseconds(machine, 1580)).toBe(31.6);
+  });
+
+  test("Jacobi's iteration in strips and in squares, as printed", () => {
+    const { p, g, l } = MACHINES['Cray T3E, 16'];
+    const n = 1000;
+    expect(jacobi(MACHINES['Cray T3E, 16'], n, 'strips')).toBeCloseTo((4 * n ** 2) / p + 2 * n * g + l, 6);
+    expect(jacobi(MACHINES['Cray T3E, 16'], n, 'squares')).toBeCloseTo((4 * n ** 2) / p + (4 * n * g) / 4 + l, 6);
+  });
+
+  test('a BSP program sees (s, pq, l + L, g + pG) of a BSP2 machine', () => {
+    expect(flat(CLUSTER)).toEqual({ s: 100, p: 32, l: 30_300, g: 802 });
+  });
+
+  /** The right column of the table in section 3, written as it is printed there. */
+  const printed: Record<Algorithm, (machine: Bsp2Machine, n: number) => number> = {
+    'diamond DAG': ({ p, q, l, L, g, G }, n) => (n * n) / (p * q) + n * (g + p * G) + p * q * (l + L),
+    'cube DAG': ({ p, q, l, L, g, G }, n) =>
+      n ** 3 / (p * q) +
+      n ** 2 * (g / Math.sqrt(p * q) + (Math.sqrt(p) * G) / Math.sqrt(q)) +
+      Math.sqrt(p * q) * (l + L),
+    'matrix × vector': ({ p, q, l, L, g, G }, n) =>
+      n ** 2 / (p * q) + n * (g / Math.sqrt(p * q) + (Math.sqrt(p) * G) / Math.sqrt(q)) + l + L,
+    'matrix × matrix': ({ p, q, l, L, g, G }, n) =>
+      n ** 3 / (p * q) + n ** 2 * (g / (p * q) ** (2 / 3) + (p ** (1 / 3) * G) / q ** (2 / 3)) + l + L,
+    'sort by regular sampling': ({ p, q, l, L, g, G }, n) =>
+      (n * Math.log2(n)) / (p * q) + n * (g / (p * q) + G / q) + l + L,
+  };
+
+  test.each(names)('%s: the cost of its BSP program on the BSP2 machine is the printed one', (name) => {
+    for (const n of [64, 1000, 20_000]) {
+      expect(flatCost(name, CLUSTER, n) / printed[name](CLUSTER, n)).toBeCloseTo(1, 9);
+    }
+  });
+
+  test.each(names)('%s: two levels never cost more, and on large problems save less than a fifth', (name) => {
+    const { bsp2 } = ALGORITHMS[name];
+    for (const n of [64, 1000, 20_000]) expect(bsp2(CLUSTER, n)).toBeLessThanOrEqual(flatCost(name, CLUSTER, n));
+    if (name !== 'sort by regular sampling') {
+      const large = 10_000_000;
+      expect(bsp2(CLUSTER, large) / flatCost(name, CLUSTER, large)).toBeGreaterThan(0.8);
+    } else expect(bsp2(CLUSTER, 20_000) / flatCost(name, CLUSTER, 20_000)).toBeCloseTo(1, 9);
+  });
+
+  test('the line through samples has the least squares', () => {
+    const line = leastSquares([0, 1, 2, 3].map((h) => ({ h, microseconds: 5 + 2 * h + (h % 2 === 0 ? 1 : -1) })));
+    expect(line.g).toBeCloseTo(1.6, 9);
+    expect(line.l).toBeCloseTo(5.6, 9);
+    expect(line.residual).toBeCloseTo(Math.sqrt(0.8), 9);
+  });
+});
+
+describe('on a modelled fabric', () => {
+  const fabric = { fabric: 'infinihost-64', seed: 1 } as const;
+
+  test.each([
+    [4, 256, 'strips'],
+    [4, 256, 'squares'],
+    [16, 1024, 'strips'],
+    [16, 1024, 'squares'],
+    [9, 480, 'squares'],
+  ] as const)(
+    "Jacobi's iteration on %i processes, %i points a side in %s, is predicted within 15 %",
+    async (p, n, parts) => {
+      const options = { n, parts, iterations: 5, mflops: 1000 };
+      const [result] = await runTasks(p, (world) => runJacobi(world, options, modelledMachine(world)), fabric);
+      expect(result.errors).toBe(0);
+      expect(Math.abs(result.predicted / result.microseconds - 1)).toBeLessThan(0.15);
+    },
+  );
+
+  test('a probe finds what a superstep and a word take, and headers that are compressed take less', async () => {
+    const probed = async (headers: 'plain' | 'compressed', relation: 'full' | 'sparse') => {
+      const [result] = await runTasks(
+        8,
+        async (world) => {
+          const bsp = await begin(world, { headers });
+          const found = await probe(bsp, { mflops: 840, relation });
+          await bsp.end();
+          return found;
+        },
+        fabric,
+      );
+      return result;
+    };
+    const [plain, compressed] = [await probed('plain', 'full'), await probed('compressed', 'full')];
+    expect(plain.machine.p).toBe(8);
+    expect(plain.machine.g).toBeCloseTo(840 * plain.microseconds.g, 6);
+    expect(plain.microseconds.l).toBeGreaterThan(0);
+    expect(compressed.microseconds.g).toBeLessThan(plain.microseconds.g);
+    expect((await probed('plain', 'sparse')).microseconds.l).toBeLessThanOrEqual(plain.microseconds.l);
+  });
+
+  test('where time is virtual, the speed must be given; other options are checked', async () => {
+    await runTasks(
+      1,
+      async (world) => {
+        const bsp = await begin(world);
+        await expect(probe(bsp)).rejects.toMatchObject({ code: 'ERR_ARG' });
+        await expect(probe(bsp, { mflops: 1, grian: 2 } as never)).rejects.toThrow(/did you mean "grain"/);
+        await expect(probe(bsp, { mflops: 1, steps: 1 })).rejects.toThrow(RangeError);
+        await expect(probe(bsp, { mflops: 1, relation: 'all' as never })).rejects.toThrow(TypeError);
+        await bsp.end();
+      },
+      fabric,
+    );
+  });
+});

@@ -1,0 +1,20 @@
+/** BSPlib on processes or threads: `--delivery=`, `--headers=`, `--counts=`, `--seed=`, `--programs=`. */
+import type { BspOptions } from 'onesided/bsp';
+import { bspCases } from './support/bsp-cases.ts';
+import { argument, runCases } from './support/cases.ts';
+
+const given = Object.fromEntries(
+  ['delivery', 'headers', 'counts'].flatMap((name) => {
+    const value = argument(name);
+    return value === undefined ? [] : [[name, value]];
+  }),
+) as BspOptions;
+
+await runCases(
+  bspCases({
+    ...given,
+    seed: Number(argument('seed') ?? 1),
+    programs: Number(argument('programs') ?? 10),
+    blocks: true,
+  }),
+);
