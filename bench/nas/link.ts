@@ -13,11 +13,21 @@ import type { Form } from '../calls.ts';
 
 export const AHEAD = 6;
 
-/** What a link connects, the same at all ranks but for the ranks. */
+/** Ranks that have links to each other. */
+export interface Group {
+  /** Their numbers in the world, in the order of their numbers here. */
+  readonly ranks: readonly number[];
+  readonly world: Communicator;
+  /** Of them alone, where links have windows: few ranks, for a window connects each with each. */
+  readonly communicator: Communicator | undefined;
+}
+
+/** What a link connects. */
 export interface Ends {
+  readonly group: Group;
   /** Doubles of the longest message. The same at both ends. */
   readonly capacity: number;
-  /** Whom this rank sends to, and from whom it receives. */
+  /** Of the group: whom this rank sends to, and from whom it receives. */
   readonly to: number;
   readonly from: number;
 }
@@ -37,5 +47,5 @@ export interface Style {
   /** Whether its links need a window. */
   readonly oneSided: boolean;
   /** @param window of the link, if it needs one; absent otherwise */
-  link(world: Communicator, form: Form, ends: Ends, tag: number, window: Window<Float64Array> | undefined): Link;
+  link(form: Form, ends: Ends, tag: number, window: Window<Float64Array> | undefined): Link;
 }

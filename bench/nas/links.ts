@@ -1,7 +1,7 @@
 /** The three styles of communication, and the links of a kernel in one of them. */
 import { type Communicator, Window, type WindowInfo } from 'onesided';
 import type { Form } from '../calls.ts';
-import { AHEAD, type Ends, type Link, type Style } from './link.ts';
+import { AHEAD, type Ends, type Group, type Link, type Style } from './link.ts';
 import { blocking } from './styles/blocking.ts';
 import { messages } from './styles/messages.ts';
 import { nonBlocking } from './styles/non-blocking.ts';
@@ -16,29 +16,37 @@ export const STYLE_NAMES = Object.keys(STYLES) as readonly StyleName[];
  */
 export class Links {
   readonly style: Style;
-  readonly #world: Communicator;
   readonly #form: Form;
   readonly #info: WindowInfo;
   readonly #windows: Window<Float64Array>[] = [];
+  readonly #groups: Communicator[] = [];
   #made = 0;
 
-  constructor(world: Communicator, form: Form, style: StyleName, info: WindowInfo) {
-    this.#world = world;
+  constructor(form: Form, style: StyleName, info: WindowInfo) {
     this.#form = form;
     this.#info = info;
     this.style = STYLES[style];
   }
 
-  /** Collective, of all ranks in the same order, also of those that have no part in the link. */
+  /** Collective. @param ranks in the same order at all of them; each rank of the world is in one such group */
+  async group(world: Communicator, ranks: readonly number[]): Promise<Group> {
+    if (!this.style.oneSided) return { ranks, world, communicator: undefined };
+    const communicator = (await world.split(Math.min(...ranks), ranks.indexOf(world.rank)))!;
+    this.#groups.push(communicator);
+    return { ranks, world, communicator };
+  }
+
+  /** Collective, of all ranks of the group in the same order. */
   async make(ends: Ends): Promise<Link> {
     const tag = ++this.#made;
     let window: Window<Float64Array> | undefined;
-    if (this.style.oneSided) {
-      window = await Window.allocate(this.#world, Float64Array, AHEAD * ends.capacity, { info: this.#info });
+    const { communicator } = ends.group;
+    if (communicator !== undefined) {
+      window = await Window.allocate(communicator, Float64Array, AHEAD * ends.capacity, { info: this.#info });
       await window.lockAll();
       this.#windows.push(window);
     }
-    return this.style.link(this.#world, this.#form, ends, tag, window);
+    return this.style.link(this.#form, ends, tag, window);
   }
 
   /** Collective. */
@@ -47,5 +55,6 @@ export class Links {
       await window.unlockAll();
       await window.free();
     }
+    for (const group of this.#groups) await group.free();
   }
 }

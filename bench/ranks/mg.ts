@@ -7,8 +7,9 @@
  * The number of ranks is a power of two. `--gflops`: what the arithmetic of a rank is charged at on a modelled fabric.
  * The exit code is 1 if NAS' check fails.
  */
-import { nasProgram } from '../nas/program.ts';
+
 import { mg } from '../nas/mg/mg.ts';
+import { nasProgram } from '../nas/program.ts';
 
 await nasProgram(
   mg,

@@ -21,8 +21,9 @@ export interface CgResult {
   readonly n: number;
   readonly iterations: number;
   readonly grid: readonly [rows: number, columns: number];
-  /** Of all iterations, of the rank for which they were longest. */
+  /** Of all iterations, of the rank for which they were longest; and of one. */
   readonly microseconds: number;
+  readonly each: number;
   /** The estimate of the eigenvalue; NaN without arithmetic. */
   readonly zeta: number;
   /** Of the class, for comparison. */
@@ -147,7 +148,7 @@ export async function cg(world: Communicator, options: NasOptions, machine: Mach
   const { iterations = usual.iterations, arithmetic, style } = options;
   const calls = callsOf(world, machine.form);
   const place = new CgPlace(n, world.rank, world.size);
-  const links = new Links(world, machine.form, style, options.info);
+  const links = new Links(machine.form, style, options.info);
   const group = await CgGroup.make(world, n, place, links, arithmetic);
   const gradients = new Gradients(place, group, options, (operations) =>
     machine.charge(operations / (1e3 * options.gflops)),
@@ -168,7 +169,9 @@ export async function cg(world: Communicator, options: NasOptions, machine: Mach
   await links.free();
   const { rows, columns } = place.grid;
   return {
-    ...{ class: options.class, style, n, iterations, microseconds: slowest[0], expected },
+    ...{ class: options.class, style, n, iterations, expected },
+    microseconds: slowest[0],
+    each: slowest[0] / iterations,
     grid: [rows, columns],
     zeta: arithmetic ? zeta : Number.NaN,
     errors: wrong[0],

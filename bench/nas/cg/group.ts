@@ -107,14 +107,20 @@ export class CgGroup {
   ): Promise<CgGroup> {
     const { rows, columns } = place.grid;
     const capacity = Math.ceil(n / rows);
+    const row = await links.group(
+      world,
+      Array.from({ length: columns }, (_, column) => place.row * columns + column),
+    );
     const steps: Link[] = [];
     for (let bit = 1; bit < columns; bit *= 2) {
-      const partner = place.row * columns + (place.column ^ bit);
-      steps.push(await links.make({ capacity, to: partner, from: partner }));
+      const partner = place.column ^ bit;
+      steps.push(await links.make({ group: row, capacity, to: partner, from: partner }));
     }
-    const { across } = place;
-    const diagonal = await links.make({ capacity, to: across, from: across });
-    return new CgGroup(place, links, arithmetic, steps, across === world.rank ? undefined : diagonal);
+    const pair = [...new Set([world.rank, place.across])].sort((a, b) => a - b);
+    const group = await links.group(world, pair);
+    const partner = 1 - pair.indexOf(world.rank);
+    const diagonal = pair.length === 1 ? undefined : await links.make({ group, capacity, to: partner, from: partner });
+    return new CgGroup(place, links, arithmetic, steps, diagonal);
   }
 
   /**

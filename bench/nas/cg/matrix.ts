@@ -27,7 +27,10 @@ export interface Sparse {
 }
 
 /** Calls back with each vector: its places, and the values there. */
-function eachVector({ n, nonzeros }: CgClass, use: (places: readonly number[], values: readonly number[]) => void): void {
+function eachVector(
+  { n, nonzeros }: CgClass,
+  use: (places: readonly number[], values: readonly number[]) => void,
+): void {
   const bound = 2 ** Math.ceil(Math.log2(n));
   // The benchmark draws a number before it makes the matrix.
   let state = product(SEED, MULTIPLIER);
@@ -116,7 +119,12 @@ function added({ starts, columns, values }: Sparse, width: number): Sparse {
 }
 
 /** to(i) = Σ matrix(i, j) · vector(j), for some rows. */
-export function multiply({ starts, columns, values }: Sparse, vector: Float64Array, to: Float64Array, rows: Range): void {
+export function multiply(
+  { starts, columns, values }: Sparse,
+  vector: Float64Array,
+  to: Float64Array,
+  rows: Range,
+): void {
   for (let row = rows.begin; row < rows.end; row++) {
     let sum = 0;
     for (let at = starts[row]; at < starts[row + 1]; at++) sum += values[at] * vector[columns[at]];

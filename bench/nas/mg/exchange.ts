@@ -6,6 +6,7 @@
  * points of this rank's surface are computed, while the points inside are, and what belongs to ghosts of the axes before
  * follows as `rims` when those are there. That is more messages, and only for blocks that are worth it.
  */
+import type { Communicator } from 'onesided';
 import type { Link } from '../link.ts';
 import type { Links } from '../links.ts';
 import {
@@ -56,17 +57,22 @@ export class Exchange {
   }
 
   /** Collective. */
-  static async make(place: Place, levels: readonly Level[], links: Links): Promise<Exchange> {
+  static async make(world: Communicator, place: Place, levels: readonly Level[], links: Links): Promise<Exchange> {
     const exchange = new Exchange(place, links.style.overlaps);
     for (const axis of AXES) {
       if (place.ranks[axis] === 1) continue;
-      for (let stride = 1; stride < place.ranks[axis]; stride *= 2) {
-        const at = levels.filter((level) => level.stride[axis] === stride);
-        if (at.length === 0) continue;
-        const capacity = Math.max(...at.map(({ lengths, points }) => facePoints(lengths, axis) * (points[axis] === 1 ? 2 : 1)));
+      const [along, at] = [place.ranks[axis], place.at[axis]];
+      const group = await links.group(world, place.lineAlong(axis));
+      for (let stride = 1; stride < along; stride *= 2) {
+        const those = levels.filter((level) => level.stride[axis] === stride);
+        if (those.length === 0) continue;
+        const capacity = Math.max(
+          ...those.map(({ lengths, points }) => facePoints(lengths, axis) * (points[axis] === 1 ? 2 : 1)),
+        );
         for (const side of SIDES) {
-          const [to, from] = [place.neighbour(axis, side * stride), place.neighbour(axis, -side * stride)];
-          exchange.#links.set(`${stride} ${axis} ${side}`, await links.make({ capacity, to, from }));
+          const to = (at + side * stride + along) % along;
+          const from = (at - side * stride + along) % along;
+          exchange.#links.set(`${stride} ${axis} ${side}`, await links.make({ group, capacity, to, from }));
         }
       }
     }

@@ -74,11 +74,12 @@ export class Place {
     this.at = [rank % x, Math.floor(rank / x) % y, Math.floor(rank / (x * y))];
   }
 
-  /** The rank so many steps along an axis. */
-  neighbour(axis: Axis, steps: number): number {
-    const along = this.ranks[axis];
-    const [x, y, z] = replaced(this.at, axis, (((this.at[axis] + steps) % along) + along) % along);
-    return x + this.ranks[0] * (y + this.ranks[1] * z);
+  /** The ranks in line with this one along an axis. */
+  lineAlong(axis: Axis): number[] {
+    return Array.from({ length: this.ranks[axis] }, (_, step) => {
+      const [x, y, z] = replaced(this.at, axis, step);
+      return x + this.ranks[0] * (y + this.ranks[1] * z);
+    });
   }
 
   /** @param n points along an axis, a power of two above 1 */

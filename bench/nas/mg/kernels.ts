@@ -61,8 +61,7 @@ export function stencil(
       for (let x = first; x <= last; x++) {
         const at = start + x;
         f[x] = data[at - row] + data[at + row] + data[at - plane] + data[at + plane];
-        e[x] =
-          data[at - plane - row] + data[at - plane + row] + data[at + plane - row] + data[at + plane + row];
+        e[x] = data[at - plane - row] + data[at - plane + row] + data[at + plane - row] + data[at + plane + row];
       }
       const out = to.lengths[0] * (y + to.lengths[1] * z);
       for (let j = box.low[0]; j <= box.high[0]; j++) {

@@ -27,8 +27,9 @@ export interface MgResult {
   readonly n: number;
   readonly iterations: number;
   readonly grid: Triple;
-  /** Of all iterations, of the rank for which they were longest. */
+  /** Of all iterations and the first residual, of the rank for which they were longest; and of an iteration alone. */
   readonly microseconds: number;
+  readonly each: number;
   /** Of the residual in the end; NaN without arithmetic. */
   readonly norm: number;
   /** Of the class, for comparison. */
@@ -76,7 +77,7 @@ class Multigrid {
     if (Math.max(...place.ranks) > n) throw new RangeError(`class ${options.class} has no ${world.size} blocks`);
     const levels: Level[] = [];
     for (let points = 2; points <= n; points *= 2) levels.push(place.level(points));
-    const exchange = await Exchange.make(place, levels, links);
+    const exchange = await Exchange.make(world, place, levels, links);
     const grids = levels.map((level) => {
       const lengths: Triple = level.active ? level.lengths : [0, 0, 0];
       return { level, u: blockOf(lengths, options.arithmetic), r: blockOf(lengths, options.arithmetic) };
@@ -146,7 +147,7 @@ export async function mg(world: Communicator, options: NasOptions, machine: Mach
   const { n, norm: expected, ...usual } = MG_CLASSES[options.class];
   const { iterations = usual.iterations, arithmetic, style } = options;
   const calls = callsOf(world, machine.form);
-  const links = new Links(world, machine.form, style, options.info);
+  const links = new Links(machine.form, style, options.info);
   const multigrid = await Multigrid.make(world, options, machine, links);
   const { place, grids, v } = multigrid;
   const finest = grids[grids.length - 1];
@@ -155,21 +156,24 @@ export async function mg(world: Communicator, options: NasOptions, machine: Mach
   await multigrid.begin();
   await multigrid.cycle();
   await calls.barrier();
-  const began = machine.now();
+  const start = machine.now();
   await multigrid.begin();
+  const began = machine.now();
   for (let iteration = 0; iteration < iterations; iteration++) {
     await multigrid.cycle();
     await multigrid.residual(finest, v);
   }
-  const slowest = new Float64Array(1);
-  await world.allreduce(Float64Array.of(machine.now() - began), slowest, Op.MAX);
-  const sum = new Float64Array(1);
+  const end = machine.now();
+  const [slowest, sum] = [new Float64Array(2), new Float64Array(1)];
+  await world.allreduce(Float64Array.of(end - start, (end - began) / iterations), slowest, Op.MAX);
   const mine = arithmetic ? squares(finest.r, finest.level.interior) : Number.NaN;
   await world.allreduce(Float64Array.of(mine), sum, Op.SUM);
   await links.free();
   const norm = Math.sqrt(sum[0] / n ** 3);
   return {
-    ...{ class: options.class, style, n, iterations, grid: place.ranks, microseconds: slowest[0], norm, expected },
+    ...{ class: options.class, style, n, iterations, grid: place.ranks, norm, expected },
+    microseconds: slowest[0],
+    each: slowest[1],
     errors: arithmetic && !mgIsRight(options.class, norm) ? 1 : 0,
   };
 }

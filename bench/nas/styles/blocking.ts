@@ -4,7 +4,7 @@
  * wait for its notification. The dissertation does not say whether its programs put or get; a put needs no word from the
  * target that the data are ready, and ARMCI's benchmarks tell their targets by a flag behind the data.
  */
-import type { Communicator, Window } from 'onesided';
+import type { Window } from 'onesided';
 import type { Form } from '../../calls.ts';
 import type { Ends, Link, Style } from '../link.ts';
 import { Inbox } from './inbox.ts';
@@ -43,5 +43,5 @@ class BlockingLink implements Link {
 export const blocking: Style = {
   overlaps: false,
   oneSided: true,
-  link: (_world: Communicator, form, ends, _tag, window) => new BlockingLink(form, ends, window!),
+  link: (form, ends, _tag, window) => new BlockingLink(form, ends, window!),
 };

@@ -7,19 +7,22 @@ import type { Form } from '../../calls.ts';
 import type { Ends, Link, Style } from '../link.ts';
 
 class MessageLink implements Link {
-  readonly #world: Communicator;
   readonly #form: Form;
-  readonly #ends: Ends;
+  readonly #world: Communicator;
+  readonly #to: number;
+  readonly #from: number;
   readonly #options: { readonly tag: number };
   readonly #out: Float64Array;
   /** Two, by turns: see `take`. */
   readonly #in: readonly Float64Array[];
   #taken = 0;
 
-  constructor(world: Communicator, form: Form, ends: Ends, tag: number) {
-    this.#world = world;
+  constructor(form: Form, ends: Ends, tag: number) {
     this.#form = form;
-    this.#ends = ends;
+    const { world, ranks } = ends.group;
+    this.#world = world;
+    this.#to = ranks[ends.to];
+    this.#from = ranks[ends.from];
     this.#options = { tag };
     this.#out = new Float64Array(ends.capacity);
     this.#in = [new Float64Array(ends.capacity), new Float64Array(ends.capacity)];
@@ -30,13 +33,13 @@ class MessageLink implements Link {
   }
 
   post(length: number): void {
-    this.#world.send(this.#out.subarray(0, length), this.#ends.to, this.#options);
+    this.#world.send(this.#out.subarray(0, length), this.#to, this.#options);
   }
 
   async take(length: number): Promise<Float64Array> {
     const message = this.#in[this.#taken++ & 1].subarray(0, length);
-    if (this.#form === 'sync') this.#world.receiveSync(message, this.#ends.from, this.#options);
-    else await this.#world.receive(message, this.#ends.from, this.#options);
+    if (this.#form === 'sync') this.#world.receiveSync(message, this.#from, this.#options);
+    else await this.#world.receive(message, this.#from, this.#options);
     return message;
   }
 }
@@ -44,5 +47,5 @@ class MessageLink implements Link {
 export const messages: Style = {
   overlaps: false,
   oneSided: false,
-  link: (world, form, ends, tag) => new MessageLink(world, form, ends, tag),
+  link: (form, ends, tag) => new MessageLink(form, ends, tag),
 };

@@ -3,7 +3,7 @@
  * as its data are there, and its handle is waited for when its buffer is needed again, many messages later. Meanwhile
  * the kernels compute, or work on the next dimension: they ask `overlaps`.
  */
-import type { Communicator, Request, Window } from 'onesided';
+import type { Request, Window } from 'onesided';
 import type { Form } from '../../calls.ts';
 import { AHEAD, type Ends, type Link, type Style } from '../link.ts';
 import { Inbox } from './inbox.ts';
@@ -53,5 +53,5 @@ class NonBlockingLink implements Link {
 export const nonBlocking: Style = {
   overlaps: true,
   oneSided: true,
-  link: (_world: Communicator, form, ends, _tag, window) => new NonBlockingLink(form, ends, window!),
+  link: (form, ends, _tag, window) => new NonBlockingLink(form, ends, window!),
 };
