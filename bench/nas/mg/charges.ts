@@ -26,14 +26,13 @@ class Greatest {
   }
 }
 
-/** Fills a block of zeros. Collective. */
+/** Fills a block of zeros, if it has any. Collective. */
 export async function placeCharges(world: Communicator, place: Place, level: Level, block: Block): Promise<void> {
   const { n, points, lengths } = level;
-  const data = block.data!;
   const [left, top, front] = [0, 1, 2].map((axis) => place.at[axis] * points[axis]);
   const [largest, smallest] = [new Greatest(), new Greatest()];
   const indexOf = (x: number, y: number, z: number): number => x + 1 + lengths[0] * (y + 1 + lengths[1] * (z + 1));
-  for (let z = 0; z < points[2]; z++) {
+  for (let z = 0; block.data !== undefined && z < points[2]; z++) {
     for (let y = 0; y < points[1]; y++) {
       const before = left + n * (top + y + n * (front + z));
       let state = product(SEED, power(MULTIPLIER, before));
@@ -53,6 +52,8 @@ export async function placeCharges(world: Communicator, place: Place, level: Lev
     await world.allgather(kind.values, all);
     const least = all.sort().at(-CHARGES)!;
     // No two numbers of the sequence are the same.
-    for (const [i, value] of kind.values.entries()) if (value >= least) data[kind.places[i]] = sign;
+    for (const [i, value] of kind.values.entries()) {
+      if (block.data !== undefined && value >= least) block.data[kind.places[i]] = sign;
+    }
   }
 }

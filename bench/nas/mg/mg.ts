@@ -151,7 +151,7 @@ export async function mg(world: Communicator, options: NasOptions, machine: Mach
   const multigrid = await Multigrid.make(world, options, machine, links);
   const { place, grids, v } = multigrid;
   const finest = grids[grids.length - 1];
-  if (arithmetic) await placeCharges(world, place, finest.level, v);
+  await placeCharges(world, place, finest.level, v);
   // A cycle first that is not timed, as NPB does it: connections are made, and code is compiled.
   await multigrid.begin();
   await multigrid.cycle();
