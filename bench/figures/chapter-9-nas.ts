@@ -1,7 +1,7 @@
 /**
- * The figure of the dissertation's §9.3.3: NAS MG and CG with messages, blocking and non-blocking puts. As chapter-9.ts,
- * on the InfiniBand testbed. All messages of class B are sent, for one iteration; its arithmetic is charged and not
- * done. Class S is computed for good with each style, so that the programs are verified.
+ * The figure of the dissertation's §9.3.3: NAS MG and CG with messages, blocking and non-blocking puts. As
+ * chapter-9.ts, on the InfiniBand testbed. All messages of class B are sent, for one iteration; its arithmetic is
+ * charged and not done. Class S is computed for good with each style, so that the programs are verified.
  */
 import type { Communicator } from 'onesided';
 import { runTasks } from 'onesided/fabrics';
@@ -142,7 +142,7 @@ export const kernels: readonly Figure[] = [
           )
           .join('. ')}. As claimed: ${names(true)}; not: ${names(false)}`,
         holds: parts.every(([, holds]) => holds),
-        note: `the arithmetic is charged at ${GFLOPS} GFLOP/s a process, as LU's. If a rank had nothing but its part of the arithmetic, an iteration of MG would take ${percent(first.most)} % less than with messages, one of CG ${percent(second.most)} %: no style can gain more, and what the dissertation prints for MG is beyond that. Its network, a Myrinet of some 240 million bytes a second, is four times slower than this one; its processors are not four times slower. A blocking put waits for its acknowledgement, and its notification is a request of its own: that takes longer than a short eager message, and coarse grids have such. In class S on ${VERIFIED_RANKS} ranks, blocking puts take ${both.map(({ kernel, small }) => `${change(less([small.messages], [small.blocking])[0])} (${kernel})`).join(' and ')}. The library's send copies what it sends, long messages as well, where MPI's send of a long message does not. Against messages without those copies, blocking puts take ${both.map(({ kernel, uncopied }) => `${uncopied.map(change).join(', ')} (${kernel})`).join(' and ')}`,
+        note: `the arithmetic is charged at ${GFLOPS} GFLOP/s a process, as LU's. If a rank had nothing but its part of the arithmetic, an iteration of MG would take ${percent(first.most)} % less than with messages, one of CG ${percent(second.most)} %: no style can gain more, and what the dissertation prints for MG is beyond that. Its network, a Myrinet of some 240 million bytes a second, is four times slower than this one; its processors are not four times slower. A blocking put waits for its acknowledgement, and its notification is a request of its own: that takes longer than a short eager message, and coarse grids have such. In class S on ${VERIFIED_RANKS} ranks, blocking puts take ${both.map(({ kernel, small }) => `${change(less([small.messages], [small.blocking])[0])} (${kernel})`).join(' and ')}. The library's send copies what it sends, long messages as well, where MPI's send of a long message does not, and never waits, so that the program has each long message answered before it computes on, a latency more than MPI's send takes. Against messages without those copies, blocking puts take ${both.map(({ kernel, uncopied }) => `${uncopied.map(change).join(', ')} (${kernel})`).join(' and ')}`,
       };
     },
   },

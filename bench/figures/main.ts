@@ -3,9 +3,10 @@
  * claims on modelled fabrics, draws a picture of each, and says whether it holds. `--sensitivity`: sensitivity.ts.
  *
  * It writes docs/results.md, the pictures, and claims.json; with `--only`, the rows and pictures of those figures, and
- * all others stay as they are. `--json` gets what was measured. The same numbers come out on every machine. With `--real` rows are measured on real ranks as well, where
- * two cores are enough (real.ts), and docs/results-real.md is written: those numbers are of this machine, and of what
- * else it does. Exit code 0, also where claims do not hold: that is a result.
+ * all others stay as they are. `--json` gets what was measured. The same numbers come out on every machine. With
+ * `--real` rows are measured on real ranks as well, where two cores are enough (real.ts), and docs/results-real.md is
+ * written: those numbers are of this machine, and of what else it does. Exit code 0, also where claims do not hold:
+ * that is a result.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';

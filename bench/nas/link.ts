@@ -4,9 +4,9 @@
  * nothing else, so that the three styles (styles/) change no line of them, as the dissertation changed nothing but the
  * point-to-point calls of NPB 2.3 (§9.3.3).
  *
- * A rank may be at most `AHEAD` messages ahead of what the rank at the other end has taken. Both kernels keep that: they
- * exchange, so what a rank takes tells it that its own messages before that exchange were taken. An exchange has two
- * messages at most, a multigrid level one more between two exchanges: no more than five are under way.
+ * A rank may be at most `AHEAD` messages ahead of what the rank at the other end has taken. Both kernels keep that:
+ * they exchange, so what a rank takes tells it that its own messages before that exchange were taken. An exchange has
+ * two messages at most, a multigrid level one more between two exchanges: no more than five are under way.
  */
 import type { Communicator, Window } from 'onesided';
 import type { Form } from '../calls.ts';
@@ -39,6 +39,11 @@ export interface Link {
   post(length: number): void | Promise<void>;
   /** Waits for the next message. It stays where it is until the next but one is taken. */
   take(length: number): Float64Array | Promise<Float64Array>;
+  /**
+   * Waits until what was posted needs this rank no more, at the end of an exchange: a rank that computes meanwhile
+   * keeps nobody waiting.
+   */
+  settle(): void | Promise<void>;
 }
 
 export interface Style {

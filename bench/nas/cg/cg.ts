@@ -1,7 +1,7 @@
 /**
- * NAS CG: the smallest eigenvalue of a sparse symmetric matrix by inverse iteration, each step of which is 25 iterations
- * of conjugate gradients (NPB 1, §2.3), on a grid of ranks as NPB's MPI version has it, in one of three styles of
- * communication (../link.ts). Verified by NAS' own check of the eigenvalue's estimate, zeta.
+ * NAS CG: the smallest eigenvalue of a sparse symmetric matrix by inverse iteration, each step of which is 25
+ * iterations of conjugate gradients (NPB 1, §2.3), on a grid of ranks as NPB's MPI version has it, in one of three
+ * styles of communication (../link.ts). Verified by NAS' own check of the eigenvalue's estimate, zeta.
  *
  * Each iteration waits for the sums of the one before, so there is little to overlap (the dissertation finds the same,
  * §9.3.3): the non-blocking style posts the part of a product that another rank waits for, and computes the rest.

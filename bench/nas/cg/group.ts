@@ -3,9 +3,9 @@
  * cut into a block for each; a rank has the part of each vector that belongs to the columns of its block, and so have
  * all ranks of its column of the grid.
  *
- * A product with the matrix gives each rank a part of the sums of its rows: the ranks of a row add them up in a butterfly,
- * and each hands on what the rank across the diagonal needs for its columns. On a grid that is half as high as wide, the
- * columns of a block are half of some rows, so the first step of the butterfly is an exchange of halves.
+ * A product with the matrix gives each rank a part of the sums of its rows: the ranks of a row add them up in a
+ * butterfly, and each hands on what the rank across the diagonal needs for its columns. On a grid that is half as high
+ * as wide, the columns of a block are half of some rows, so the first step of the butterfly is an exchange of halves.
  */
 import type { Communicator } from 'onesided';
 import type { Link } from '../link.ts';
@@ -142,10 +142,12 @@ export class CgGroup {
       }
       if (this.#overlaps && given !== undefined) await compute(kept);
       for (const one of given === undefined ? parts : [kept]) await this.#add(first, sums, one);
+      await first.settle();
     }
     for (const link of others) {
       await this.#post(link, sums, kept);
       await this.#add(link, sums, kept);
+      await link.settle();
     }
     if (this.#diagonal === undefined) {
       if (this.#arithmetic) to.set(sums.subarray(kept.begin, kept.end));
@@ -154,6 +156,7 @@ export class CgGroup {
     await this.#post(this.#diagonal, sums, kept);
     const message = await this.#diagonal.take(length);
     if (this.#arithmetic) to.set(message);
+    await this.#diagonal.settle();
   }
 
   /** Adds up a few numbers of each rank of a row of the grid, in place. */

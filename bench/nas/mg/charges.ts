@@ -1,7 +1,7 @@
 /**
  * The right-hand side of multigrid (NPB 1, §2.4): a grid of random numbers, of which the ten largest become 1, the ten
- * smallest -1, and all others 0. Point (x, y, z) has the number x + n (y + n z) of the sequence, so each rank draws those
- * of its own block and jumps over the others.
+ * smallest -1, and all others 0. Point (x, y, z) has the number x + n (y + n z) of the sequence, so each rank draws
+ * those of its own block and jumps over the others.
  */
 import type { Communicator } from 'onesided';
 import { fraction, MULTIPLIER, power, product, SEED } from '../random.ts';

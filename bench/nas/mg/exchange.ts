@@ -1,10 +1,11 @@
 /**
- * What the ranks of a level tell each other: the points around their blocks, and coarse points for ranks that have none.
+ * What the ranks of a level tell each other: the points around their blocks, and coarse points for ranks that have
+ * none.
  *
  * Ghosts are exchanged axis after axis. What goes along an axis contains the ghosts of the axes before it, so edges and
- * corners come without messages of their own. Where a style overlaps, the faces go along all axes at once as soon as the
- * points of this rank's surface are computed, while the points inside are, and what belongs to ghosts of the axes before
- * follows as `rims` when those are there. That is more messages, and only for blocks that are worth it.
+ * corners come without messages of their own. Where a style overlaps, the faces go along all axes at once as soon as
+ * the points of this rank's surface are computed, while the points inside are, and what belongs to ghosts of the axes
+ * before follows as `rims` when those are there. That is more messages, and only for blocks that are worth it.
  */
 import type { Communicator } from 'onesided';
 import type { Link } from '../link.ts';
@@ -168,6 +169,7 @@ export class Exchange {
       const layers = boxes.map((box) => layer(box, axis, side, 'received', level.points[axis]));
       await receive(link, block, layers);
     }
+    for (const side of SIDES) await this.#link(level, axis, side).settle();
   }
 
   /** The ghosts along local axes of points that were computed, which reach over the whole of those axes. */

@@ -1,7 +1,7 @@
 /**
- * How the grids of multigrid are cut: a process grid of powers of two, at most as long in x as in y as in z, and on each
- * level blocks of whole points. A coarse grid may have fewer points along an axis than there are ranks: then only one
- * rank of each `stride` has a point, the one that has the fine point at its centre (NPB has it so).
+ * How the grids of multigrid are cut: a process grid of powers of two, at most as long in x as in y as in z, and on
+ * each level blocks of whole points. A coarse grid may have fewer points along an axis than there are ranks: then only
+ * one rank of each `stride` has a point, the one that has the fine point at its centre (NPB has it so).
  *
  * Coarse point c lies on fine point 2c + 1, from 0. Arrays have a layer of neighbours' points around them, their
  * `ghosts`: index 0 and `points` + 1; x changes fastest. Grids are periodic.

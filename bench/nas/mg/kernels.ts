@@ -1,6 +1,6 @@
 /**
- * The arithmetic of multigrid (NPB 1, §2.4; RNR-94-007): a stencil of 27 points, with one weight each for the centre and
- * its 6, 12 and 8 neighbours, which is the operator, the smoother and the restriction, and trilinear interpolation.
+ * The arithmetic of multigrid (NPB 1, §2.4; RNR-94-007): a stencil of 27 points, with one weight each for the centre
+ * and its 6, 12 and 8 neighbours, which is the operator, the smoother and the restriction, and trilinear interpolation.
  *
  * Sums over the four neighbours in y and z are made once for a row and used at three points of it, as NPB does it.
  */

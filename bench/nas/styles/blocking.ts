@@ -1,8 +1,8 @@
 /**
  * One-sided and blocking, as the dissertation's first version (§9.3.3): each send becomes a put into a buffer of the
- * target, complete at the origin before anything else happens, as a blocking put of ARMCI is, and each receive becomes a
- * wait for its notification. The dissertation does not say whether its programs put or get; a put needs no word from the
- * target that the data are ready, and ARMCI's benchmarks tell their targets by a flag behind the data.
+ * target, complete at the origin before anything else happens, as a blocking put of ARMCI is, and each receive becomes
+ * a wait for its notification. The dissertation does not say whether its programs put or get; a put needs no word from
+ * the target that the data are ready, and ARMCI's benchmarks tell their targets by a flag behind the data.
  */
 import type { Window } from 'onesided';
 import type { Form } from '../../calls.ts';
@@ -38,6 +38,9 @@ class BlockingLink implements Link {
   take(length: number): Promise<Float64Array> {
     return this.#inbox.take(length);
   }
+
+  /** A put needs nobody's processor. */
+  settle(): void {}
 }
 
 export const blocking: Style = {

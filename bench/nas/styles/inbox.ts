@@ -2,9 +2,9 @@
  * Where the messages of a one-sided link arrive: as many places as messages may be under way, by turns, in the target's
  * part of the link's window.
  *
- * One rank puts here, in the order of the places, and notifies behind each put; this rank reads a place only when it has
- * taken the notification, which orders its loads after the put's stores. The place is written again `AHEAD` messages
- * later, and link.ts says why it has been read by then.
+ * One rank puts here, in the order of the places, and notifies behind each put; this rank reads a place only when it
+ * has taken the notification, which orders its loads after the put's stores. The place is written again `AHEAD`
+ * messages later, and link.ts says why it has been read by then.
  */
 import type { Window } from 'onesided';
 import type { Form } from '../../calls.ts';

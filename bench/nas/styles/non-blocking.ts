@@ -1,7 +1,7 @@
 /**
- * One-sided and non-blocking, as the dissertation's second version (§9.1, §9.3.3): a put with a handle is posted as soon
- * as its data are there, and its handle is waited for when its buffer is needed again, many messages later. Meanwhile
- * the kernels compute, or work on the next dimension: they ask `overlaps`.
+ * One-sided and non-blocking, as the dissertation's second version (§9.1, §9.3.3): a put with a handle is posted as
+ * soon as its data are there, and its handle is waited for when its buffer is needed again, many messages later.
+ * Meanwhile the kernels compute, or work on the next dimension: they ask `overlaps`.
  */
 import type { Request, Window } from 'onesided';
 import type { Form } from '../../calls.ts';
@@ -48,6 +48,9 @@ class NonBlockingLink implements Link {
   take(length: number): Promise<Float64Array> {
     return this.#inbox.take(length);
   }
+
+  /** A put needs nobody's processor. */
+  settle(): void {}
 }
 
 export const nonBlocking: Style = {
