@@ -2,12 +2,13 @@
  * `npm run figures [-- --only D6.6,D6.7] [--real] [--sensitivity] [--json FILE] [--docs FOLDER]`: measures the papers'
  * claims on modelled fabrics, draws a picture of each, and says whether it holds. `--sensitivity`: sensitivity.ts.
  *
- * Without `--only` it writes docs/results.md, the pictures, and claims.json; with it, the pictures and what `--json`
- * asks for. The same numbers come out on every machine. With `--real` rows are measured on real ranks as well, where
- * two cores are enough (real.ts), and docs/results-real.md is written: those numbers are of this machine, and of what
- * else it does. Exit code 0, also where claims do not hold: that is a result.
+ * It writes docs/results.md, the pictures, and claims.json; with `--only`, the rows and pictures of those figures, and
+ * all others stay as they are. `--json` gets what was measured. The same numbers come out on every machine. With
+ * `--real` rows are measured on real ranks as well, where two cores are enough (real.ts), and docs/results-real.md is
+ * written: those numbers are of this machine, and of what else it does. Exit code 0, also where claims do not hold:
+ * that is a result.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -85,17 +86,25 @@ const claims: Claim[] = found.map(({ figure: { id, claim, source, expected }, ou
   ...(id in sensitivities ? { sensitivity: sensitivities[id] } : {}),
   ...(real === undefined ? {} : { real }),
 }));
-if (only === undefined) {
-  writeFileSync(join(docs, 'results.md'), page());
-  if (real) writeFileSync(join(docs, 'results-real.md'), pageOfReal());
-  const everywhere = claims.map(({ real: _, ...claim }) => claim);
-  writeFileSync(join(docs, 'claims.json'), `${JSON.stringify(everywhere, null, 1)}\n`);
-}
+const everywhere = [...(only === undefined ? [] : kept()), ...claims.map(({ real: _, ...claim }) => claim)].sort(
+  (a, b) => placeOf(a.id) - placeOf(b.id),
+);
+writeFileSync(join(docs, 'results.md'), page());
+if (only === undefined && real) writeFileSync(join(docs, 'results-real.md'), pageOfReal());
+writeFileSync(join(docs, 'claims.json'), `${JSON.stringify(everywhere, null, 1)}\n`);
 if (json !== undefined) writeFileSync(json, `${JSON.stringify(claims, null, 1)}\n`);
 for (const { id, holds, measured, real } of claims)
   console.log(
     `${id}: ${verdict(holds)}. ${measured}${real === undefined ? '' : `. On real ranks: ${verdict(real.holds)}. ${real.measured}`}`,
   );
+
+/** The rows of figures that were not measured now, as they were written before. */
+function kept(): Claim[] {
+  const file = join(docs, 'claims.json');
+  if (!existsSync(file)) return [];
+  const before = JSON.parse(readFileSync(file, 'utf8')) as Claim[];
+  return before.filter(({ id }) => !only!.includes(id) && FIGURES.some((figure) => figure.id === id));
+}
 
 /** Chapter, then number; our own last. */
 function placeOf(id: string): number {
@@ -108,24 +117,25 @@ function verdict(holds: boolean): string {
 }
 
 function page(): string {
-  const rows = claims.map(
+  const rows = everywhere.map(
     ({ id, claim, holds }) => `| [${id}](#${id.toLowerCase().replace('.', '')}) | ${claim} | ${verdict(holds)} |`,
   );
-  const parts = found.map(({ figure: { id, claim, source, caption, expected, schemes }, outcome }) =>
-    [
+  const parts = everywhere.map(({ id, claim, source, expected, measured, holds, note }) => {
+    const { caption, schemes } = FIGURES.find((figure) => figure.id === id)!;
+    return [
       `## ${id}`,
       `${source}: ${claim}.`,
       `![${caption}](figures/${id}.svg)`,
       caption,
       `- Expected: ${expected}.`,
-      `- Measured: ${outcome.measured}.`,
-      `- The claim **${verdict(outcome.holds)}**.${outcome.note === undefined ? '' : ` Note: ${outcome.note}.`}`,
+      `- Measured: ${measured}.`,
+      `- The claim **${verdict(holds)}**.${note === '' ? '' : ` Note: ${note}.`}`,
       ...(id in sensitivities ? [`- Other numbers: ${describeSensitivity(sensitivities[id])}.`] : []),
       `- [Data](figures/${id}.json); schemes and programs: ${schemes.map((file) => `[${file}](../${file})`).join(', ')}.`,
     ]
       .join('\n\n')
-      .replaceAll('.\n\n- ', '.\n- '),
-  );
+      .replaceAll('.\n\n- ', '.\n- ');
+  });
   return `# Results
 
 This page compares claims of the dissertation with measurements on [modelled

@@ -1,0 +1,19 @@
+/** What both kernels are told. */
+import type { WindowInfo } from 'onesided';
+import type { ClassName } from './classes.ts';
+import type { StyleName } from './links.ts';
+
+export interface NasOptions {
+  readonly class: ClassName;
+  readonly style: StyleName;
+  /** Operations a nanosecond that the arithmetic of a rank is charged at, where time is virtual. */
+  readonly gflops: number;
+  readonly info: WindowInfo;
+  /**
+   * False: all messages are sent and all time is charged, but nothing is computed and nothing verified. For large
+   * classes on modelled fabrics.
+   */
+  readonly arithmetic: boolean;
+  /** Instead of the class's number, for which alone the check has its number. */
+  readonly iterations?: number;
+}

@@ -1,0 +1,25 @@
+/** MG and CG as programs of ranks: their command line. */
+import type { Communicator } from 'onesided';
+import type { Machine } from '../patterns/machine.ts';
+import { program } from '../patterns/program.ts';
+import { CLASSES, type ClassName } from './classes.ts';
+import { STYLE_NAMES, type StyleName } from './links.ts';
+import type { NasOptions } from './options.ts';
+
+export function nasProgram<R extends { readonly errors: number }>(
+  main: (world: Communicator, options: NasOptions, machine: Machine) => Promise<R>,
+  describe: (result: R) => string,
+): Promise<void> {
+  return program(
+    { numbers: { gflops: [1, 1, 1e6] }, words: { class: CLASSES, style: STYLE_NAMES }, hints: [] },
+    ({ number, word, info }) => ({
+      class: word.class as ClassName,
+      style: word.style as StyleName,
+      gflops: number.gflops,
+      info,
+      arithmetic: true,
+    }),
+    main,
+    describe,
+  );
+}
