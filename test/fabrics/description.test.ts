@@ -43,6 +43,24 @@ describe('descriptions', () => {
     }
   });
 
+  test('those of this package say of every number whether it has a source, is fitted, or free, and in which range', () => {
+    for (const name of fabricNames()) {
+      const text = readFileSync(new URL(`../../fabrics/${name}.json`, import.meta.url), 'utf8');
+      const parts = Object.entries(JSON.parse(text) as Loose).filter(([, fields]) => typeof fields !== 'string');
+      for (const [part, fields] of parts) {
+        for (const [field, { value, source }] of Object.entries(fields)) {
+          const at = `${name}: ${part}.${field}`;
+          expect(source, at).toMatch(/^(source: \S|fitted: to \S|free: \S.* \([\d.]+ to [\d.]+\)$)/);
+          const [, least, most] = /^free: .*\(([\d.]+) to ([\d.]+)\)$/.exec(source as string) ?? [];
+          if (least === undefined) continue;
+          expect(Number(least), at).toBeLessThan(Number(most));
+          expect(value, at).toBeGreaterThanOrEqual(Number(least));
+          expect(value, at).toBeLessThanOrEqual(Number(most));
+        }
+      }
+    }
+  });
+
   test('counts are whole, and some things take time', () => {
     expect(errorOf((d) => (d['node']['ranks'].value = 1.5))).toContain('node.ranks.value must be an integer from 1');
     expect(errorOf((d) => (d['bus']['shared'].value = 2))).toContain('bus.shared.value');
