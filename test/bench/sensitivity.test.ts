@@ -3,7 +3,7 @@ import { loadFabric, runTasks } from 'onesided/fabrics';
 import { describe, expect, it } from 'vitest';
 import { CHAPTERS } from '../../bench/figures/all.ts';
 import { changed } from '../../bench/figures/fabrics.ts';
-import { describeSensitivity, unsourced } from '../../bench/figures/sensitivity.ts';
+import { describeSensitivity, sensitivityOf, shortSensitivity, unsourced } from '../../bench/figures/sensitivity.ts';
 
 const FABRICS = [...new Set(CHAPTERS.flatMap(({ fabrics }) => fabrics))];
 
@@ -11,8 +11,12 @@ describe.each(FABRICS)('%s', (name) => {
   it('has numbers without a source, and others', () => {
     const numbers = unsourced(name);
     expect(numbers).toContain('host.copy');
+    expect(numbers).toContain('host.post');
     expect(numbers).not.toContain('node.ranks');
     expect(numbers).not.toContain('adapter.maxMessage');
+    // An adapter's product name is no source for what it says of packets, and a whole microsecond is a number.
+    expect(numbers.includes('adapter.packet')).toBe(['connectx-16-cores', 'infinihost-64'].includes(name));
+    expect(numbers.includes('adapter.receive')).toBe(true);
   });
 
   it('is a fabric with each of them changed, which other times come out of', async () => {
@@ -29,8 +33,10 @@ describe.each(FABRICS)('%s', (name) => {
   });
 });
 
-it('whole numbers stay whole', () => {
+it('whole numbers stay whole, and others do not become so', () => {
   const fabric = loadFabric('infinihost-64');
+  const { host } = changed(loadFabric('infinihost-64'), { number: 'host.interrupt', factor: 0.7 });
+  expect(host.interrupt).toBeCloseTo(0.7 * fabric.host.interrupt, 12);
   const { packet } = fabric.adapter;
   expect(changed(fabric, { number: 'adapter.packet', factor: 0.7 }).adapter.packet).toBe(Math.floor(0.7 * packet));
   expect(changed(fabric, { number: 'adapter.packet', factor: 1.3 }).adapter.packet).toBe(Math.ceil(1.3 * packet));
@@ -38,8 +44,33 @@ it('whole numbers stay whole', () => {
 
 it('is told in words', () => {
   const flips = [{ fabric: 'infinihost-64', number: 'host.copy', factor: 0.7 }];
-  expect(describeSensitivity({ numbers: 25, holds: true, flips })).toBe(
+  const of = '';
+  expect(describeSensitivity({ numbers: 25, holds: true, of, flips, failed: [] })).toBe(
     'it does not hold with `host.copy` of infinihost-64 at −30 %; else the same with each of 25 numbers at −30 % and +30 %',
   );
-  expect(describeSensitivity({ numbers: 25, holds: false, flips: [] })).toMatch(/^the verdict is the same/);
+  const none = { numbers: 25, holds: false, of, flips: [], failed: [] };
+  expect(describeSensitivity(none)).toMatch(/^the verdict is the same/);
+  expect(describeSensitivity({ ...none, failed: flips })).toMatch(/cannot be measured with `host.copy`/);
+  expect(shortSensitivity(none)).toBe('the same with 25 others');
+  expect(shortSensitivity({ ...none, flips: [...flips, { ...flips[0], factor: 1.3 }] })).toBe(
+    'changes with `host.copy`',
+  );
+  expect(shortSensitivity(undefined)).toBe('not tried');
+});
+
+it('is forgotten where the figure is another one by now', () => {
+  const outcome = {
+    chart: { kind: 'lines', x: { name: 'x', places: [1, 2] }, y: { name: 'y' } },
+    measured: '1',
+    holds: true,
+  } as const;
+  const drawn = (values: readonly number[]) => ({
+    ...outcome,
+    chart: { ...outcome.chart, series: [{ name: 'a', values }] },
+  });
+  const known = { numbers: 3, holds: true, of: '12849a365ef01811', flips: [], failed: [] };
+  expect(sensitivityOf({ 'D0.0': known }, 'D0.0', drawn([1, 2]))).toBe(known);
+  expect(sensitivityOf({ 'D0.0': known }, 'D0.0', { ...drawn([1, 2]), holds: false })).toBeUndefined();
+  expect(sensitivityOf({ 'D0.0': known }, 'D0.0', drawn([1, 3]))).toBeUndefined();
+  expect(sensitivityOf({}, 'D0.0', drawn([1, 2]))).toBeUndefined();
 });
