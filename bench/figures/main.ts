@@ -8,7 +8,7 @@
  * two cores are enough (real.ts), and docs/results-real.md is written: those numbers are of this machine, and of what
  * else it does. Exit code 0, also where claims do not hold: that is a result.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,7 +16,7 @@ import { orExplain } from '../options.ts';
 import { ROOT } from '../programs.ts';
 import { Progress } from '../progress.ts';
 import { FIGURES } from './all.ts';
-import type { Figure, Outcome } from './figure.ts';
+import type { Chart, Figure, Outcome } from './figure.ts';
 import { measureAll } from './measure.ts';
 import { svgOf } from './plot.ts';
 import { onRealRanks, type RealRow } from './real.ts';
@@ -44,13 +44,14 @@ interface Claim {
   readonly real?: RealRow;
 }
 
-const { only, real, sensitivity, resume, json, docs } = orExplain(() => {
+const { only, real, sensitivity, resume, redraw, json, docs } = orExplain(() => {
   const { values } = parseArgs({
     options: {
       only: { type: 'string' },
       real: { type: 'boolean', default: false },
       sensitivity: { type: 'boolean', default: false },
       resume: { type: 'boolean', default: false },
+      redraw: { type: 'boolean', default: false },
       json: { type: 'string' },
       docs: { type: 'string', default: join(ROOT, 'docs') },
     },
@@ -66,6 +67,10 @@ const { only, real, sensitivity, resume, json, docs } = orExplain(() => {
 const chosen = FIGURES.filter(({ id }) => only === undefined || only.includes(id));
 const pictures = join(docs, 'figures');
 mkdirSync(pictures, { recursive: true });
+if (redraw) {
+  redrawAll();
+  process.exit();
+}
 const progress = new Progress('figures', chosen.length, true);
 const found: { readonly figure: Figure; readonly outcome: Outcome; readonly real: RealRow | undefined }[] = [];
 const outcomes = sensitivity
@@ -82,8 +87,7 @@ for (const [i, figure] of chosen.entries()) {
   const outcome = outcomes[i];
   // One after the other: they use all cores.
   found.push({ figure, outcome, real: real ? await onRealRanks(figure.id) : undefined });
-  const caption = `${figure.source}: ${figure.caption}`;
-  writeFileSync(join(pictures, `${figure.id}.svg`), `${svgOf(figure.id, caption, outcome.chart)}\n`);
+  draw(figure, outcome);
   writeFileSync(join(pictures, `${figure.id}.json`), `${JSON.stringify(outcome.chart, null, 1)}\n`);
 }
 found.sort((a, b) => placeOf(a.figure.id) - placeOf(b.figure.id));
@@ -110,6 +114,22 @@ for (const { id, holds, measured, real } of claims)
   console.log(
     `${id}: ${verdict(holds)}. ${measured}${real === undefined ? '' : `. On real ranks: ${verdict(real.holds)}. ${real.measured}`}`,
   );
+
+/** The pictures of what was measured before, as the folder has it. */
+function redrawAll(): void {
+  const known = JSON.parse(readFileSync(join(docs, 'claims.json'), 'utf8')) as readonly Claim[];
+  for (const figure of chosen) {
+    const file = join(pictures, `${figure.id}.json`);
+    const verdict = known.find(({ id }) => id === figure.id);
+    if (verdict === undefined || !existsSync(file)) console.log(`${figure.id}: nothing was measured`);
+    else draw(figure, { chart: JSON.parse(readFileSync(file, 'utf8')) as Chart, holds: verdict.holds });
+  }
+}
+
+function draw({ id, claim, source, caption }: Figure, { chart, holds }: Pick<Outcome, 'chart' | 'holds'>): void {
+  const svg = svgOf({ id, claim, holds, caption: `${source}: ${caption}` }, chart);
+  writeFileSync(join(pictures, `${id}.svg`), `${svg}\n`);
+}
 
 function withSensitivity(sensitivity: Sensitivity | undefined): Pick<Claim, 'sensitivity'> {
   return sensitivity === undefined ? {} : { sensitivity };
