@@ -5,8 +5,8 @@
  * not measured keep what the file says of them.
  *
  * A number that a figure does not read cannot change it, and is left out: its first run records what it reads
- * (`observeFabric`). Each other run has a thread of its own, since programs keep what they have measured. Figures that
- * take least come first; the file has each as soon as it is complete. `--resume` goes on where a run of the same code
+ * (`observeFabric`). Each change has a thread of its own, since programs keep what they have measured; it measures some
+ * figures that take little, or one. Those that take least come first; the file has each as soon as it is complete. `--resume` goes on where a run of the same code
  * was stopped (build/sensitivity.jsonl).
  *
  * A claim that changes its verdict is about the fabric as much as about the schemes.
@@ -132,14 +132,14 @@ function codeOf(): string {
   return digest(...files.sort().flatMap((file) => [file, readFileSync(join(ROOT, file), 'utf8')]));
 }
 
-/** One figure in a thread of its own. */
-async function measureIn(id: string, data: Changes): Promise<Measured> {
-  let found: Measured | undefined;
-  const take = (measured: Measured): void => {
-    found = measured;
-  };
-  await onWorkers<string, Measured>(new URL('./worker.js', import.meta.url), [id], take, { data, most: 1 });
-  return found!;
+/** Figures in a thread of their own, one after the other. @throws what a figure throws; those after it are missing */
+async function measureIn(
+  ids: readonly string[],
+  data: Changes,
+  measured: (id: string, found: Measured) => void,
+): Promise<void> {
+  const take = (found: Measured, turn: number): void => measured(ids[turn], found);
+  await onWorkers<string, Measured>(new URL('./worker.js', import.meta.url), ids, take, { data, most: 1 });
 }
 
 /** Calls `run` for each, `width` at a time. */
@@ -151,19 +151,87 @@ async function forEachOf<T>(all: readonly T[], width: number, run: (one: T) => P
   await Promise.all(Array.from({ length: width }, work));
 }
 
-interface Job {
-  readonly id: string;
-  readonly change: Change;
-}
-
 /** What a figure reads, and no source gives: each number both ways. */
-function jobsOf(id: string, read: readonly string[]): Job[] {
+function changesOf(id: string, read: readonly string[]): Change[] {
   const { fabrics } = CHAPTERS.find(({ figures }) => figures.some((figure) => figure.id === id))!;
   return fabrics.flatMap((fabric) =>
     unsourced(fabric)
       .filter((number) => read.includes(`${fabric} ${number}`))
-      .flatMap((number) => FACTORS.map((factor) => ({ id, change: { fabric, number, factor } }))),
+      .flatMap((number) => FACTORS.map((factor) => ({ fabric, number, factor }))),
   );
+}
+
+/** A change, and figures that are measured with it in one thread. */
+interface Batch {
+  readonly change: Change;
+  readonly ids: readonly string[];
+}
+
+/** Starting a thread takes as long as measuring a cheap figure: so many seconds of figures share one. */
+const SHARED = 3;
+
+/** @param figures those that take least first */
+function batchesOf(figures: readonly Planned[]): Batch[] {
+  const groups: { figures: Planned[]; seconds: number }[] = [];
+  for (const figure of figures) {
+    const last = groups.at(-1);
+    if (last === undefined || last.seconds + figure.seconds > SHARED) {
+      groups.push({ figures: [figure], seconds: figure.seconds });
+    } else {
+      last.figures.push(figure);
+      last.seconds += figure.seconds;
+    }
+  }
+  return groups.flatMap((group) => {
+    const batches = new Map<string, { change: Change; ids: string[] }>();
+    for (const { id, changes } of group.figures) {
+      for (const change of changes) {
+        const key = keyOf('', change);
+        const batch = batches.get(key) ?? { change, ids: [] };
+        batches.set(key, batch);
+        batch.ids.push(id);
+      }
+    }
+    return [...batches.values()];
+  });
+}
+
+interface Planned {
+  readonly id: string;
+  readonly seconds: number;
+  readonly changes: readonly Change[];
+}
+
+/** Measures what is not known of a batch. A figure that cannot be measured does not end it. */
+async function measureBatch({ change, ids }: Batch, steps: Steps, done: () => void): Promise<void> {
+  const left = ids.filter((id) => steps.verdict(id, change) === undefined);
+  for (let known = left.length; known < ids.length; known++) done();
+  const add = (id: string, holds: boolean | null): void => {
+    steps.add({ id, change, holds });
+    left.shift();
+    done();
+  };
+  while (left.length > 0) {
+    try {
+      await measureIn([...left], { change }, (id, { outcome }) => add(id, outcome.holds));
+    } catch {
+      add(left[0], null);
+    }
+  }
+}
+
+/** What came out of a figure, once all its changes are measured; undefined before. */
+function sensitivityFrom(steps: Steps, { id, changes }: Planned): Sensitivity | undefined {
+  const verdicts = changes.map((change) => steps.verdict(id, change));
+  if (verdicts.includes(undefined)) return undefined;
+  const { outcome } = steps.first.get(id)!;
+  return {
+    numbers: changes.length / FACTORS.length,
+    holds: outcome.holds,
+    of: valuesOf(outcome),
+    flips: changes.filter((_, k) => verdicts[k] === !outcome.holds),
+    failed: changes.filter((_, k) => verdicts[k] === null),
+  };
 }
 
 /**
@@ -180,42 +248,34 @@ export async function measureSensitivities(
 ): Promise<readonly Outcome[]> {
   const steps = new Steps(resume);
   await forEachOf(figures, width, async ({ id }) => {
-    if (!steps.first.has(id)) steps.add({ id, ...(await measureIn(id, { observed: true })) });
+    if (steps.first.has(id)) return;
+    await measureIn([id], { observed: true }, (_, found) => steps.add({ id, ...found }));
   });
-  const first = (id: string): Measured => steps.first.get(id)!;
-  const jobs = new Map(figures.map(({ id }) => [id, jobsOf(id, first(id).read)]));
-  const cost = (id: string): number => first(id).seconds * jobs.get(id)!.length;
-  const order = [...jobs.keys()].sort((a, b) => cost(a) - cost(b));
-  const all = order.flatMap((id) => jobs.get(id)!);
-  const shown = progress(all.length);
-  let done = 0;
-  const finished = new Set<string>();
-  const finish = (id: string): void => {
-    if (finished.has(id) || jobs.get(id)!.some(({ change }) => steps.verdict(id, change) === undefined)) return;
-    finished.add(id);
-    const { outcome } = first(id);
-    const changes = jobs.get(id)!.map(({ change }) => change);
-    const sensitivity: Sensitivity = {
-      numbers: changes.length / FACTORS.length,
-      holds: outcome.holds,
-      of: valuesOf(outcome),
-      flips: changes.filter((change) => steps.verdict(id, change) === !outcome.holds),
-      failed: changes.filter((change) => steps.verdict(id, change) === null),
-    };
-    writeFileSync(fileIn(docs), `${JSON.stringify({ ...readSensitivities(docs), [id]: sensitivity }, null, 1)}\n`);
-    console.log(`${id}: ${describeSensitivity(sensitivity)}`);
-  };
-  for (const id of order) if (jobs.get(id)!.length === 0) finish(id);
-  await forEachOf(all, width, async ({ id, change }) => {
-    if (steps.verdict(id, change) === undefined) {
-      const found = await measureIn(id, { change }).catch(() => undefined);
-      steps.add({ id, change, holds: found === undefined ? null : found.outcome.holds });
+  const planned = figures
+    .map(({ id }) => {
+      const { seconds, read } = steps.first.get(id)!;
+      return { id, seconds, changes: changesOf(id, read) };
+    })
+    .sort((a, b) => a.seconds * a.changes.length - b.seconds * b.changes.length);
+  const open = new Set(planned);
+  const finish = (): void => {
+    for (const figure of open) {
+      const found = sensitivityFrom(steps, figure);
+      if (found === undefined) continue;
+      open.delete(figure);
+      writeFileSync(fileIn(docs), `${JSON.stringify({ ...readSensitivities(docs), [figure.id]: found }, null, 1)}\n`);
+      console.log(`${figure.id}: ${describeSensitivity(found)}`);
     }
-    shown.update(++done);
-    finish(id);
+  };
+  const shown = progress(planned.reduce((sum, { changes }) => sum + changes.length, 0));
+  let done = 0;
+  await forEachOf(batchesOf(planned), width, async (batch) => {
+    await measureBatch(batch, steps, () => shown.update(++done));
+    finish();
   });
+  finish();
   shown.stop();
-  return figures.map(({ id }) => first(id).outcome);
+  return figures.map(({ id }) => steps.first.get(id)!.outcome);
 }
 
 const which = (changes: readonly Change[]): string =>
