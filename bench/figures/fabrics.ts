@@ -16,14 +16,15 @@ export interface Change {
 /** What a worker is told. */
 export type Changes = { readonly change: Change } | { readonly observed: true };
 
-const changes = workerData as Changes | null;
+/** Null in the main thread, undefined in workers that are told nothing. */
+const changes = workerData as Changes | null | undefined;
 /** As `infinihost-64 host.copy`; empty where nothing is recorded. */
 export const numbersRead = new Set<string>();
 
 /** A fabric by its name, as this worker has it. */
 export function fabricOf(name: string): Fabric {
   const fabric = loadFabric(name);
-  if (changes === null) return fabric;
+  if (changes === null || changes === undefined) return fabric;
   if ('observed' in changes) return observeFabric(fabric, (number) => void numbersRead.add(`${name} ${number}`));
   return changes.change.fabric === name ? changed(fabric, changes.change) : fabric;
 }

@@ -1,7 +1,8 @@
 /**
  * `npm run figures [-- --only D6.6,D6.7] [--real] [--sensitivity [--resume]] [--redraw] [--json FILE] [--docs FOLDER]`:
  * measures the papers' claims on modelled fabrics, draws a picture of each, and says whether it holds. `--sensitivity`:
- * sensitivity.ts. `--redraw`: draws the pictures again, from what the folder has, and measures nothing.
+ * sensitivity.ts. `--redraw`: writes page and pictures again from the numbers that the folder has, and measures
+ * nothing.
  *
  * Without `--only` it writes docs/results.md, the pictures, and claims.json; with it, the pictures and what `--json`
  * asks for. The same numbers come out on every machine. With `--real` rows are measured on real ranks as well, where
@@ -67,20 +68,9 @@ const { only, real, sensitivity, resume, redraw, json, docs } = orExplain(() => 
 const chosen = FIGURES.filter(({ id }) => only === undefined || only.includes(id));
 const pictures = join(docs, 'figures');
 mkdirSync(pictures, { recursive: true });
-if (redraw) {
-  redrawAll();
-  process.exit();
-}
 const progress = new Progress('figures', chosen.length, true);
 const found: { readonly figure: Figure; readonly outcome: Outcome; readonly real: RealRow | undefined }[] = [];
-const outcomes = sensitivity
-  ? await measureSensitivities(
-      chosen,
-      docs,
-      { resume, width: availableParallelism() },
-      (all) => new Progress('measured again', all, true),
-    )
-  : await measureAll(chosen, (done) => progress.update(done));
+const outcomes = await outcomesOf();
 progress.stop();
 const sensitivities = readSensitivities(docs);
 for (const [i, figure] of chosen.entries()) {
@@ -115,15 +105,26 @@ for (const { id, holds, measured, real } of claims)
     `${id}: ${verdict(holds)}. ${measured}${real === undefined ? '' : `. On real ranks: ${verdict(real.holds)}. ${real.measured}`}`,
   );
 
-/** The pictures of what was measured before, as the folder has it. */
-function redrawAll(): void {
+async function outcomesOf(): Promise<readonly Outcome[]> {
+  if (redraw) return measuredBefore();
+  if (!sensitivity) return measureAll(chosen, (done) => progress.update(done));
+  const options = { resume, width: availableParallelism() };
+  return measureSensitivities(chosen, docs, options, (all) => new Progress('measured again', all, true));
+}
+
+/** What was measured before, as the folder has it. @throws if it was of other claims, or with other criteria */
+function measuredBefore(): readonly Outcome[] {
   const known = JSON.parse(readFileSync(join(docs, 'claims.json'), 'utf8')) as readonly Claim[];
-  for (const figure of chosen) {
-    const file = join(pictures, `${figure.id}.json`);
-    const verdict = known.find(({ id }) => id === figure.id);
-    if (verdict === undefined || !existsSync(file)) console.log(`${figure.id}: nothing was measured`);
-    else draw(figure, { chart: JSON.parse(readFileSync(file, 'utf8')) as Chart, holds: verdict.holds });
-  }
+  return chosen.map(({ id, claim, expected }) => {
+    const before = known.find((one) => one.id === id);
+    const file = join(pictures, `${id}.json`);
+    if (before?.claim !== claim || before.expected !== expected || !existsSync(file)) {
+      throw new RangeError(`--redraw: ${id} was not measured as it is now; run npm run figures without --redraw`);
+    }
+    const { measured, holds, note } = before;
+    const chart = JSON.parse(readFileSync(file, 'utf8')) as Chart;
+    return { chart, measured, holds, ...(note === '' ? {} : { note }) };
+  });
 }
 
 function draw({ id, claim, source, caption }: Figure, { chart, holds }: Pick<Outcome, 'chart' | 'holds'>): void {
