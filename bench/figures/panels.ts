@@ -53,7 +53,8 @@ function byName(
 }
 
 /** By what stands before the first comma: the bus, the operation, the shape. */
-const byFirst = (chart: Chart): Panel[] => byName(chart, ([first, ...rest]) => [first, rest.join(', ')]);
+const byFirst = (chart: Chart): Panel[] =>
+  byName(chart, ([first, ...rest]) => (rest.length === 0 ? ['', first] : [first, rest.join(', ')]));
 
 const marked = (panel: Panel, ...marks: readonly Mark[]): Panel => ({ ...panel, marks });
 
@@ -133,20 +134,30 @@ function schedules(
   ];
 }
 
-/** Lines that are printed: they have the colour of what was measured, and hollow markers. */
-const printedLines = (chart: Chart, isPrinted: (line: Line) => boolean): Chart => ({
+/** Lines that say so are printed: they have the colour of what was measured, and hollow markers. */
+const withPrinted = (chart: Chart): Chart => ({
   ...chart,
-  series: chart.series.map((line) => (isPrinted(line) ? { ...line, printed: true } : line)),
+  series: chart.series.map((line) =>
+    /^dissertation$|, (dissertation|table \d)/.test(line.name) ? { ...line, printed: true } : line,
+  ),
 });
 
 const LAYOUTS: Readonly<Record<string, Layout>> = {
-  'D4.6': alone({ kind: 'point', x: 63, y: 4.5, label: 'paper: two-sided about 4.5 at 64' }),
+  'D4.6': alone({ kind: 'point', x: 64, y: 4.5, label: 'paper: two-sided about 4.5 at 64' }),
   'D4.7': (chart) => {
     const large = ', n = 3000';
     const sizes = [
       ['n = 2048', '', range(25, 81, '25 to 81 %')],
       ['n = 3000', large, range(58, 87, '58 to 87 %')],
     ] as const;
+    const gains = sizes.filter(([title]) => chart.series.some(({ name }) => name === title));
+    if (gains.length > 0) {
+      return gains.map(([title, , printed]) => ({
+        title,
+        chart: { ...chart, series: chart.series.filter(({ name }) => name === title) },
+        marks: [printed],
+      }));
+    }
     const ofSize = (line: Line, suffix: string): boolean => line.name.endsWith(large) === (suffix === large);
     return [
       ...sizes.map(([title, suffix]) => ({
@@ -171,9 +182,10 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     ];
   },
   'D4.8': (chart) => {
+    if (chart.series.some(({ printed }) => printed)) return alone()(chart);
     const unlock = chart.x.places.indexOf('unlock');
     const only = (name: string, at: number): Line => ({
-      name: `${name}, paper (unlock ${at})`,
+      name: `${name}, dissertation`,
       values: chart.x.places.map((_, k) => (k === unlock ? at : null)),
       like: name,
       printed: true,
@@ -201,9 +213,13 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     ];
   },
   'D6.3': alone(value(90, 'about 90 % beyond 64 KiB'), place(16_384, 'from 16 KiB on')),
-  'D6.7': (chart) => byName(chart, ([name, neighbours = '8']) => [`${neighbours} neighbours`, name]),
-  'D6.8': (chart) => alone()(printedLines(chart, ({ like }) => like !== undefined)),
-  'D7.1': (chart) => alone()(printedLines(chart, ({ name }) => name === 'dissertation')),
+  'D6.7': (chart) => {
+    const computed = chart.series.some(({ name }) => name.endsWith(' µs')) ? ['800 µs'] : [];
+    return byName(chart, ([name, neighbours = '8', ...compute]) => [
+      [`${neighbours} neighbours`, ...(compute.length > 0 ? compute : computed)].join(', '),
+      name,
+    ]);
+  },
   'D8.3': vectors(
     'sgrs below multi-write (%)',
     percentLess,
@@ -235,6 +251,8 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     value(90, 'buffered about 90 %'),
     place(16_384, 'messages drop beyond 16 KiB'),
   ),
+  'D9.4': (chart) =>
+    byFirst(chart).map((panel) => (panel.title === 'MG' ? marked(panel, range(7, 37, 'blocking 7 to 37 %')) : panel)),
   'D10.1': schedules(
     'interleave',
     'gain (%)',
@@ -255,5 +273,5 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
 
 /** The panels of a figure, by its id. */
 export function panelsOf(id: string, chart: Chart): readonly Panel[] {
-  return (LAYOUTS[id] ?? alone())(chart);
+  return (LAYOUTS[id] ?? alone())(withPrinted(chart));
 }

@@ -297,13 +297,9 @@ function seriesOf(
     value === null || !Number.isFinite(up.of(value)) ? null : up.of(value);
   const common = { name: line.name, xAxisIndex: 2 * i, yAxisIndex: 2 * i };
   if (kind === 'bars') {
-    return {
-      ...common,
-      type: 'bar',
-      data: line.values.map(at),
-      barGap: '8%',
-      itemStyle: barStyle(style, printed, turn),
-    };
+    const label = { show: printed, position: 'top', color: INK, fontSize: 11, formatter: '{c}' };
+    const itemStyle = barStyle(style, printed, turn);
+    return { ...common, type: 'bar', data: line.values.map(at), barGap: '8%', itemStyle, label };
   }
   return {
     ...common,

@@ -84,6 +84,12 @@ const STYLES: Readonly<Record<string, Style>> = {
   explicit: style('#d9722e', 'diamond', 45),
   aggregate: style('#5fbfb0', PLUS, 90),
   buffered: style('#2e8b57', 'rect', 90),
+  // The styles of a program.
+  blocking: style('#6b4c9a', 'circle', 0),
+  'non-blocking': style('#e08e45', 'triangle', 45),
+  // What is compared is a size.
+  'n = 2048': style('#1f4e9e', 'circle'),
+  'n = 3000': style('#e08e45', 'triangle', 45),
   // Schedules.
   'issue-order': style('#444444', 'circle'),
   interleave: style('#2f80c0', 'diamond', 45),
@@ -111,8 +117,8 @@ export function isScheme(name: string): boolean {
 export function named(name: string): Named {
   if (isScheme(name)) return { scheme: name, variant: '' };
   const parts = name.split(', ');
-  for (let end = parts.length; end > 0; end--) {
-    for (let start = 0; start < end; start++) {
+  for (let start = 0; start < parts.length; start++) {
+    for (let end = parts.length; end > start; end--) {
       const scheme = parts.slice(start, end).join(', ');
       if (isScheme(scheme)) return { scheme, variant: [...parts.slice(0, start), ...parts.slice(end)].join(', ') };
     }
