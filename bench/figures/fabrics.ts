@@ -1,6 +1,6 @@
 /**
- * The fabrics of the figures. In a worker that is told so, one number of one of them is another, or it is recorded which
- * numbers are read (sensitivity.ts).
+ * The fabrics of the figures. In a worker that is told so, one number of one of them is another, or it is recorded
+ * which numbers are read (sensitivity.ts).
  */
 import { workerData } from 'node:worker_threads';
 import { type Fabric, loadFabric, observeFabric } from 'onesided/fabrics';

@@ -24,7 +24,7 @@ const EPSILON = 1e-9;
 const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
 /** 1, 2 or 5 times a power of ten: the smallest step with which a length has no more than so many. */
-export function niceStep(length: number, most: number): number {
+function niceStep(length: number, most: number): number {
   const least = length / most;
   const power = 10 ** Math.floor(Math.log10(least));
   return power * ([1, 2, 5].find((digit) => digit * power >= least * (1 - EPSILON)) ?? 10);
@@ -41,7 +41,7 @@ const show = (value: number): string =>
   value.toLocaleString('en-US', { maximumSignificantDigits: 4 }).replace('-', '−');
 
 /** Whether places are better seen by their ratios: those that grow by factors. */
-export function isGeometric(places: readonly number[]): boolean {
+function isGeometric(places: readonly number[]): boolean {
   const [least, most] = [Math.min(...places), Math.max(...places)];
   if (least <= 0 || places.length < 2) return false;
   return most / least >= 30 || places.every((place, k) => k === 0 || place / places[k - 1] >= 1.9);

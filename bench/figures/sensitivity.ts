@@ -1,13 +1,13 @@
 /**
  * `npm run figures -- --sensitivity [--resume] [--only D6.4,D7.5]`: which verdicts depend on a number that no source
  * gives. Each figure is measured again with each such number of its fabrics at −30 % and at +30 %, one at a time, and
- * the verdicts that change are written to docs/sensitivity.json, from which docs/results.md tells them. Figures that are
- * not measured keep what the file says of them.
+ * the verdicts that change are written to docs/sensitivity.json, from which docs/results.md tells them. Figures that
+ * are not measured keep what the file says of them.
  *
  * A number that a figure does not read cannot change it, and is left out: its first run records what it reads
  * (`observeFabric`). Each change has a thread of its own, since programs keep what they have measured; it measures some
- * figures that take little, or one. Those that take least come first; the file has each as soon as it is complete. `--resume` goes on where a run of the same code
- * was stopped (build/sensitivity.jsonl).
+ * figures that take little, or one. Those that take least come first; the file has each as soon as it is complete.
+ * `--resume` goes on where a run of the same code was stopped (build/sensitivity.jsonl).
  *
  * A claim that changes its verdict is about the fabric as much as about the schemes.
  */
@@ -167,8 +167,11 @@ interface Batch {
   readonly ids: readonly string[];
 }
 
-/** Starting a thread takes as long as measuring a cheap figure: so many seconds of figures share one. */
-const SHARED = 3;
+/**
+ * Starting a thread takes as long as measuring a cheap figure: so many seconds of figures share one. They are seconds of
+ * first runs, which are observed, and take several times as long.
+ */
+const SHARED = 20;
 
 /** @param figures those that take least first */
 function batchesOf(figures: readonly Planned[]): Batch[] {

@@ -109,7 +109,7 @@ export function styleOf(scheme: string): Style {
 }
 
 /** Whether a scheme has a style of its own. */
-export function isScheme(name: string): boolean {
+function isScheme(name: string): boolean {
   return Object.hasOwn(STYLES, name);
 }
 

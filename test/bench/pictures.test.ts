@@ -1,4 +1,4 @@
-/** The pictures of the figures: each says its claim and its verdict, has true scales, and shows a scheme as all others do. */
+/** Pictures of the figures: each says its claim and verdict, has true scales, and shows a scheme as all others do. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { FIGURES } from '../../bench/figures/all.ts';
