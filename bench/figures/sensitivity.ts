@@ -168,8 +168,8 @@ interface Batch {
 }
 
 /**
- * Starting a thread takes as long as measuring a cheap figure: so many seconds of figures share one. They are seconds of
- * first runs, which are observed, and take several times as long.
+ * Starting a thread takes as long as measuring a cheap figure: so many seconds of figures share one. They are seconds
+ * of first runs, which are observed, and take several times as long.
  */
 const SHARED = 20;
 
