@@ -7,7 +7,7 @@
  * A number that a figure does not read cannot change it, and is left out: its first run records what it reads
  * (`observeFabric`). Each change has a thread of its own, since programs keep what they have measured; it measures some
  * figures that take little, or one. Those that take least come first; the file has each as soon as it is complete.
- * `--resume` goes on where a run of the same code was stopped (build/sensitivity.jsonl).
+ * `--resume` goes on where a run of the same code was stopped (build/sensitivity.jsonl, beside docs).
  *
  * A claim that changes its verdict is about the fabric as much as about the schemes.
  */
@@ -87,17 +87,19 @@ type Step =
 class Steps {
   readonly first = new Map<string, Measured>();
   readonly #changed = new Map<string, boolean | null>();
-  readonly #file = join(ROOT, 'build/sensitivity.jsonl');
+  readonly #file: string;
 
   /** @throws RangeError if there is nothing to go on from, or it is of other code */
-  constructor(resume: boolean) {
+  constructor(docs: string, resume: boolean) {
     const code = codeOf();
+    const folder = join(docs, '../build');
+    this.#file = join(folder, 'sensitivity.jsonl');
     if (resume) {
       if (!existsSync(this.#file)) throw new RangeError(`--resume: there is no ${this.#file}`);
       const steps = readFileSync(this.#file, 'utf8').trim().split('\n');
       for (const step of steps.map((line) => JSON.parse(line) as Step)) this.#take(step, code);
     } else {
-      mkdirSync(join(ROOT, 'build'), { recursive: true });
+      mkdirSync(folder, { recursive: true });
       writeFileSync(this.#file, `${JSON.stringify({ code } satisfies Step)}\n`);
     }
   }
@@ -249,7 +251,7 @@ export async function measureSensitivities(
   { resume, width }: { readonly resume: boolean; readonly width: number },
   progress: (all: number) => Progress,
 ): Promise<readonly Outcome[]> {
-  const steps = new Steps(resume);
+  const steps = new Steps(docs, resume);
   await forEachOf(figures, width, async ({ id }) => {
     if (steps.first.has(id)) return;
     await measureIn([id], { observed: true }, (_, found) => steps.add({ id, ...found }));

@@ -1,6 +1,11 @@
 /** What `npm run figures -- --sensitivity` changes: numbers that no source gives, and the fabric stays one. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { loadFabric, runTasks } from 'onesided/fabrics';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHAPTERS } from '../../bench/figures/all.ts';
 import { changed } from '../../bench/figures/fabrics.ts';
 import { describeSensitivity, sensitivityOf, shortSensitivity, unsourced } from '../../bench/figures/sensitivity.ts';
@@ -73,4 +78,49 @@ it('is forgotten where the figure is another one by now', () => {
   expect(sensitivityOf({ 'D0.0': known }, 'D0.0', { ...drawn([1, 2]), holds: false })).toBeUndefined();
   expect(sensitivityOf({ 'D0.0': known }, 'D0.0', drawn([1, 3]))).toBeUndefined();
   expect(sensitivityOf({}, 'D0.0', drawn([1, 2]))).toBeUndefined();
+});
+
+describe('a run', () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'onesided-sensitivity-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const program = fileURLToPath(new URL('../../build/programs/bench/figures/main.js', import.meta.url));
+  const run = (...more: readonly string[]) =>
+    spawnSync(process.execPath, [program, '--sensitivity', '--only', 'D5.2', '--docs', join(folder, 'docs'), ...more], {
+      encoding: 'utf8',
+    });
+  const steps = (): string => join(folder, 'build/sensitivity.jsonl');
+  const found = (): unknown => JSON.parse(readFileSync(join(folder, 'docs/sensitivity.json'), 'utf8'));
+
+  it('measures with each number that the figure reads, and goes on where it was stopped, on the same code', () => {
+    expect(run().stdout).toMatch(/D5\.2: .*with each of \d+ numbers/);
+    const lines = readFileSync(steps(), 'utf8').trim().split('\n');
+    const [, first] = lines.map((line) => JSON.parse(line) as { read: string[] });
+    const read = ['connectx-16-cores', 'infinihost-64'].flatMap((fabric) =>
+      unsourced(fabric)
+        .map((number) => `${fabric} ${number}`)
+        .filter((number) => first.read.includes(number)),
+    );
+    expect(read).toContain('connectx-16-cores host.post');
+    for (const unread of ['connectx-16-cores host.interrupt', 'infinihost-64 host.post'])
+      expect(read).not.toContain(unread);
+    // The code, the first run, and each number both ways.
+    expect(lines).toHaveLength(2 + 2 * read.length);
+    const whole = found();
+    expect(whole).toMatchObject({ 'D5.2': { numbers: read.length, holds: true, failed: [] } });
+
+    writeFileSync(steps(), `${lines.slice(0, 9).join('\n')}\n`);
+    rmSync(join(folder, 'docs/sensitivity.json'));
+    expect(run('--resume').stdout).toMatch(/D5\.2/);
+    expect(found()).toEqual(whole);
+    expect(readFileSync(steps(), 'utf8').split('\n').slice(0, 9)).toEqual(lines.slice(0, 9));
+
+    writeFileSync(steps(), `{"code":"other"}\n${lines.slice(1).join('\n')}\n`);
+    const refused = run('--resume');
+    expect(refused.status).not.toBe(0);
+    expect(refused.stderr).toMatch(/of other code/);
+  }, 600_000);
 });
