@@ -84,7 +84,7 @@ export const chapter10: readonly Figure[] = [
     claim:
       'interleaving 16 puts and 16 gets uses both directions of the link: up to 76 % more throughput on PCI-Express (1,788 million bytes a second), up to 8 % on PCI-X',
     source: 'dissertation figures 10.2, 10.3 and 10.7',
-    caption: 'Throughput of epochs of 16 puts and then 16 gets, interleaved (dashed: in the order of the calls).',
+    caption: 'Throughput of epochs of 16 puts and then 16 gets, interleaved and in the order of the calls.',
     expected:
       'PCI-Express: the largest gain is 76 % within a quarter, the highest throughput 1,788 million bytes a second within 5 %; PCI-X: the largest gain is 8 % within a half; with no size is interleaving more than 2 % slower',
     schemes: FILES(['issue-order', 'interleave']),
@@ -121,7 +121,7 @@ export const chapter10: readonly Figure[] = [
       'issuing gets first lowers the latency of epochs of a put and a get, by up to 40 % on PCI-Express, 20 % on PCI-X',
     source: 'dissertation figures 10.4 and 10.8',
     caption:
-      'Time in which each of two ranks puts to and gets from the other in an epoch, the get first (dashed: in the order of the calls).',
+      'Time in which each of two ranks puts to and gets from the other in an epoch, the get first and in the order of the calls.',
     expected:
       'the largest gain is 40 % within a quarter on PCI-Express and 20 % within a quarter on PCI-X; with no size are gets first more than 2 % slower',
     schemes: FILES(['issue-order', 'gets-first']),

@@ -336,7 +336,7 @@ export const chapter4: readonly Figure[] = [
     claim:
       'SPLASH LU, block 128: direct beats two-sided at every size by 25–81 % (n = 2048) and 58–87 % (n = 3000), 8–64 processes; "by" is t(two-sided) / t(direct) − 1',
     source: 'dissertation figure 4.8',
-    caption: `SPLASH LU of 2048 × 2048 (pale: 3000 × 3000) in blocks of 128; arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
+    caption: `SPLASH LU of 2048 × 2048 and of 3000 × 3000 in blocks of 128; arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
     expected:
       'two-sided longer than direct by at least 25 % (n = 2048) and 58 % (n = 3000), on 8, 16, 32 and 64 processes',
     schemes: [...FILES, 'bench/splash/lu.ts'],

@@ -383,9 +383,16 @@ export const chapter5: readonly Figure[] = [
       const best = hybrid[0] <= Math.min(twoSided[0], oneSided[0]);
       const migrations = runs[2].map((run) => run.migrations);
       const locks = runs[2].map((run) => run.locks);
+      const x = { name: 'nodes of 8 ranks', places: LU_NODES };
       const asPrinted = locks.every((pair, k) => pair.every((count, i) => count === LU_LOCKS[k][i]));
       return {
-        chart: { kind: 'bars', x: { name: 'nodes of 8 ranks', places: LU_NODES }, y: { name: 'time (ms)' }, series },
+        chart: {
+          kind: 'bars',
+          x,
+          y: { name: 'time (ms)' },
+          series,
+          beside: { kind: 'bars', x, y: { name: 'changes of mode' }, series: [{ name: 'hybrid', values: migrations }] },
+        },
         measured: `ms: ${LU_NODES.map((nodes, k) => `${nodes} × 8: ${listed(series, k)}`).join('; ')}; changes of mode ${migrations.join(', ')}`,
         holds:
           best &&

@@ -363,7 +363,7 @@ export const chapter6: readonly Figure[] = [
       'halo exchange with computation, 4 and 8 neighbours: remote-notify best (borders worth hiding, ≥ 16 KiB), deferred hides nothing',
     source: 'dissertation figure 6.11',
     caption:
-      'A step of a halo exchange with 8 (dashed: 4) neighbours and 200 µs of computation on 64 processes, by the size of a border.',
+      'A step of a halo exchange with 8 or 4 neighbours and 200 µs of computation on 64 processes, by the size of a border.',
     expected:
       'for 4 and for 8 neighbours: from 16 KiB on, remote-notify the fastest of the four (within 1 %); at every size, a step of deferred no shorter than its computation and its exchange alone, by 2 %',
     schemes: [...FENCE_FILES, 'bench/patterns/halo.ts'],
@@ -421,7 +421,7 @@ export const chapter6: readonly Figure[] = [
     claim:
       'a calibration: barrier, allreduce and reduce-scatter (256 B) at 2–64 processes: 3.66→44.1, 7.75→51.9, 6.84→33.2 µs',
     source: 'dissertation table 6.1',
-    caption: 'Collectives among 2 to 64 processes; dashed: table 6.1.',
+    caption: 'Collectives among 2 to 64 processes; hollow: table 6.1.',
     expected: 'each of the 18 numbers of the table within 20 %',
     schemes: ['src/comm/collectives.ts', 'src/comm/message-barrier.ts', 'fabrics/infinihost-64.json'],
     async measure() {

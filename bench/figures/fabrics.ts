@@ -1,6 +1,9 @@
-/** The fabrics of the figures. In a worker that is told so, one number of one of them is another (sensitivity.ts). */
+/**
+ * The fabrics of the figures. In a worker that is told so, one number of one of them is another, or it is recorded
+ * which numbers are read (sensitivity.ts).
+ */
 import { workerData } from 'node:worker_threads';
-import { type Fabric, loadFabric } from 'onesided/fabrics';
+import { type Fabric, loadFabric, observeFabric } from 'onesided/fabrics';
 
 /** A number of a fabric, and by what it is multiplied. */
 export interface Change {
@@ -10,20 +13,35 @@ export interface Change {
   readonly factor: number;
 }
 
-const change = workerData as Change | null;
+/** What a worker is told. */
+export type Changes = { readonly change: Change } | { readonly observed: true };
+
+/** Null in the main thread, undefined in workers that are told nothing. */
+const changes = workerData as Changes | null | undefined;
+/** As `infinihost-64 host.copy`; empty where nothing is recorded. */
+export const numbersRead = new Set<string>();
 
 /** A fabric by its name, as this worker has it. */
 export function fabricOf(name: string): Fabric {
   const fabric = loadFabric(name);
-  return change?.fabric === name ? changed(fabric, change) : fabric;
+  if (changes === null || changes === undefined) return fabric;
+  if ('observed' in changes) return observeFabric(fabric, (number) => void numbersRead.add(`${name} ${number}`));
+  return changes.change.fabric === name ? changed(fabric, changes.change) : fabric;
 }
+
+/** What counts something, or chooses. */
+const WHOLE = new Set([
+  ...['pollThreshold', 'pollLimit', 'eager', 'rendezvousByRead', 'helper'].map((field) => `host.${field}`),
+  ...['ranks', 'messagesByMemory', 'rdmaByMemory'].map((field) => `node.${field}`),
+  ...['inline', 'maxSge', 'maxReads', 'maxMessage', 'packet'].map((field) => `adapter.${field}`),
+  ...['bus.shared', 'switch.leafPorts', 'switch.uplinks'],
+]);
 
 /** What is whole stays whole: it is rounded away from what it was. */
 export function changed(fabric: Fabric, { number, factor }: Pick<Change, 'number' | 'factor'>): Fabric {
   const [group, field] = number.split('.');
   const numbers = fabric[group as keyof Fabric] as unknown as Readonly<Record<string, number>>;
-  const before = numbers[field];
-  const exact = before * factor;
-  const after = !Number.isInteger(before) ? exact : factor < 1 ? Math.floor(exact) : Math.ceil(exact);
+  const exact = numbers[field] * factor;
+  const after = !WHOLE.has(number) ? exact : factor < 1 ? Math.floor(exact) : Math.ceil(exact);
   return { ...fabric, [group]: { ...numbers, [field]: after } };
 }

@@ -9,6 +9,8 @@ export interface Line {
   readonly values: readonly (number | null)[];
   /** The line of which this is another kind: it has the same colour, and is dashed or pale. */
   readonly like?: string;
+  /** Whether the dissertation prints it: it was not measured. */
+  readonly printed?: boolean;
 }
 
 /** With a value at every place. */
@@ -22,6 +24,8 @@ export interface Chart {
   /** With its unit. */
   readonly y: { readonly name: string; readonly logarithmic?: boolean };
   readonly series: readonly Line[];
+  /** Something else that was measured in the same runs. */
+  readonly beside?: Chart;
 }
 
 export interface Outcome {

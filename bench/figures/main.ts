@@ -1,6 +1,8 @@
 /**
- * `npm run figures [-- --only D6.6,D6.7] [--real] [--sensitivity] [--json FILE] [--docs FOLDER]`: measures the papers'
- * claims on modelled fabrics, draws a picture of each, and says whether it holds. `--sensitivity`: sensitivity.ts.
+ * `npm run figures [-- --only D6.6,D6.7] [--real] [--sensitivity [--resume]] [--redraw] [--json FILE] [--docs FOLDER]`:
+ * measures the papers' claims on modelled fabrics, draws a picture of each, and says whether it holds. `--sensitivity`:
+ * sensitivity.ts. `--redraw`: writes page and pictures again from the numbers that the folder has, and measures
+ * nothing.
  *
  * It writes docs/results.md, the pictures, and claims.json; with `--only`, the rows and pictures of those figures, and
  * all others stay as they are. `--json` gets what was measured. The same numbers come out on every machine. With
@@ -16,11 +18,18 @@ import { orExplain } from '../options.ts';
 import { ROOT } from '../programs.ts';
 import { Progress } from '../progress.ts';
 import { FIGURES } from './all.ts';
-import type { Figure, Outcome } from './figure.ts';
+import type { Chart, Figure, Outcome } from './figure.ts';
 import { measureAll } from './measure.ts';
 import { svgOf } from './plot.ts';
 import { onRealRanks, type RealRow } from './real.ts';
-import { describeSensitivity, measureSensitivities, readSensitivities, type Sensitivity } from './sensitivity.ts';
+import {
+  describeSensitivity,
+  measureSensitivities,
+  readSensitivities,
+  type Sensitivity,
+  sensitivityOf,
+  shortSensitivity,
+} from './sensitivity.ts';
 
 /** A row of claims.json. */
 interface Claim {
@@ -37,12 +46,14 @@ interface Claim {
   readonly real?: RealRow;
 }
 
-const { only, real, sensitivity, json, docs } = orExplain(() => {
+const { only, real, sensitivity, resume, redraw, json, docs } = orExplain(() => {
   const { values } = parseArgs({
     options: {
       only: { type: 'string' },
       real: { type: 'boolean', default: false },
       sensitivity: { type: 'boolean', default: false },
+      resume: { type: 'boolean', default: false },
+      redraw: { type: 'boolean', default: false },
       json: { type: 'string' },
       docs: { type: 'string', default: join(ROOT, 'docs') },
     },
@@ -60,17 +71,14 @@ const pictures = join(docs, 'figures');
 mkdirSync(pictures, { recursive: true });
 const progress = new Progress('figures', chosen.length, true);
 const found: { readonly figure: Figure; readonly outcome: Outcome; readonly real: RealRow | undefined }[] = [];
-const outcomes = await measureAll(chosen, (done) => progress.update(done));
+const outcomes = await outcomesOf();
 progress.stop();
-const sensitivities = sensitivity
-  ? await measureSensitivities(chosen, outcomes, docs, (all) => new Progress('measured again', all, true))
-  : readSensitivities(docs);
+const sensitivities = readSensitivities(docs);
 for (const [i, figure] of chosen.entries()) {
   const outcome = outcomes[i];
   // One after the other: they use all cores.
   found.push({ figure, outcome, real: real ? await onRealRanks(figure.id) : undefined });
-  const caption = `${figure.source}: ${figure.caption}`;
-  writeFileSync(join(pictures, `${figure.id}.svg`), `${svgOf(figure.id, caption, outcome.chart)}\n`);
+  draw(figure, outcome);
   writeFileSync(join(pictures, `${figure.id}.json`), `${JSON.stringify(outcome.chart, null, 1)}\n`);
 }
 found.sort((a, b) => placeOf(a.figure.id) - placeOf(b.figure.id));
@@ -83,7 +91,7 @@ const claims: Claim[] = found.map(({ figure: { id, claim, source, expected }, ou
   expected,
   holds: outcome.holds,
   note: outcome.note ?? '',
-  ...(id in sensitivities ? { sensitivity: sensitivities[id] } : {}),
+  ...withSensitivity(sensitivityOf(sensitivities, id, outcome)),
   ...(real === undefined ? {} : { real }),
 }));
 const everywhere = [...(only === undefined ? [] : kept()), ...claims.map(({ real: _, ...claim }) => claim)].sort(
@@ -98,12 +106,44 @@ for (const { id, holds, measured, real } of claims)
     `${id}: ${verdict(holds)}. ${measured}${real === undefined ? '' : `. On real ranks: ${verdict(real.holds)}. ${real.measured}`}`,
   );
 
+<<<<<<< HEAD
 /** The rows of figures that were not measured now, as they were written before. */
 function kept(): Claim[] {
   const file = join(docs, 'claims.json');
   if (!existsSync(file)) return [];
   const before = JSON.parse(readFileSync(file, 'utf8')) as Claim[];
   return before.filter(({ id }) => !only!.includes(id) && FIGURES.some((figure) => figure.id === id));
+=======
+async function outcomesOf(): Promise<readonly Outcome[]> {
+  if (redraw) return measuredBefore();
+  if (!sensitivity) return measureAll(chosen, (done) => progress.update(done));
+  const options = { resume, width: availableParallelism() };
+  return measureSensitivities(chosen, docs, options, (all) => new Progress('measured again', all, true));
+}
+
+/** What was measured before, as the folder has it. @throws if it was of other claims, or with other criteria */
+function measuredBefore(): readonly Outcome[] {
+  const known = JSON.parse(readFileSync(join(docs, 'claims.json'), 'utf8')) as readonly Claim[];
+  return chosen.map(({ id, claim, expected }) => {
+    const before = known.find((one) => one.id === id);
+    const file = join(pictures, `${id}.json`);
+    if (before?.claim !== claim || before.expected !== expected || !existsSync(file)) {
+      throw new RangeError(`--redraw: ${id} was not measured as it is now; run npm run figures without --redraw`);
+    }
+    const { measured, holds, note } = before;
+    const chart = JSON.parse(readFileSync(file, 'utf8')) as Chart;
+    return { chart, measured, holds, ...(note === '' ? {} : { note }) };
+  });
+}
+
+function draw({ id, claim, source, caption }: Figure, { chart, holds }: Pick<Outcome, 'chart' | 'holds'>): void {
+  const svg = svgOf({ id, claim, holds, caption: `${source}: ${caption}` }, chart);
+  writeFileSync(join(pictures, `${id}.svg`), `${svg}\n`);
+}
+
+function withSensitivity(sensitivity: Sensitivity | undefined): Pick<Claim, 'sensitivity'> {
+  return sensitivity === undefined ? {} : { sensitivity };
+>>>>>>> 4175a22fafb08d422f66423cab25cdbb9dbfd732
 }
 
 /** Chapter, then number; our own last. */
@@ -117,8 +157,14 @@ function verdict(holds: boolean): string {
 }
 
 function page(): string {
+<<<<<<< HEAD
   const rows = everywhere.map(
     ({ id, claim, holds }) => `| [${id}](#${id.toLowerCase().replace('.', '')}) | ${claim} | ${verdict(holds)} |`,
+=======
+  const rows = claims.map(
+    ({ id, claim, holds, sensitivity }) =>
+      `| [${id}](#${id.toLowerCase().replace('.', '')}) | ${claim} | ${verdict(holds)} | ${shortSensitivity(sensitivity)} |`,
+>>>>>>> 4175a22fafb08d422f66423cab25cdbb9dbfd732
   );
   const parts = everywhere.map(({ id, claim, source, expected, measured, holds, note }) => {
     const { caption, schemes } = FIGURES.find((figure) => figure.id === id)!;
@@ -128,9 +174,15 @@ function page(): string {
       `![${caption}](figures/${id}.svg)`,
       caption,
       `- Expected: ${expected}.`,
+<<<<<<< HEAD
       `- Measured: ${measured}.`,
       `- The claim **${verdict(holds)}**.${note === '' ? '' : ` Note: ${note}.`}`,
       ...(id in sensitivities ? [`- Other numbers: ${describeSensitivity(sensitivities[id])}.`] : []),
+=======
+      `- Measured: ${outcome.measured}.`,
+      `- The claim **${verdict(outcome.holds)}**.${outcome.note === undefined ? '' : ` Note: ${outcome.note}.`}`,
+      ...said(sensitivityOf(sensitivities, id, outcome)),
+>>>>>>> 4175a22fafb08d422f66423cab25cdbb9dbfd732
       `- [Data](figures/${id}.json); schemes and programs: ${schemes.map((file) => `[${file}](../${file})`).join(', ')}.`,
     ]
       .join('\n\n')
@@ -141,14 +193,20 @@ function page(): string {
 This page compares claims of the dissertation with measurements on [modelled
 fabrics](guide/fabrics.md). All figures use one set of numbers. \`npm run figures\` writes this page in about five minutes
 on two cores: do not edit it. The measurements are the same on every machine. Some rows are also measured [on real
-ranks](results-real.md). D are the dissertation's claims, by chapter; O is our own.
+ranks](results-real.md). D are the dissertation's claims, by chapter; O is our own. The last column says which numbers
+of a fabric change the verdict at −30 % or +30 %, of those that [no source gives](guide/fabrics.md#fabrics) and the
+figure uses (\`npm run figures -- --sensitivity\`).
 
-| | claim | result |
-| --- | --- | --- |
+| | claim | result | with other numbers |
+| --- | --- | --- | --- |
 ${rows.join('\n')}
 
 ${parts.join('\n\n')}
 `;
+}
+
+function said(sensitivity: Sensitivity | undefined): readonly string[] {
+  return sensitivity === undefined ? [] : [`- Other numbers: ${describeSensitivity(sensitivity)}.`];
 }
 
 function pageOfReal(): string {

@@ -4,6 +4,7 @@
  */
 import { onWorkers } from '../workers.ts';
 import type { Figure, Outcome } from './figure.ts';
+import type { Measured } from './worker.ts';
 
 /** @param measured told how many are done @returns in the order of the figures */
 export async function measureAll(
@@ -12,10 +13,10 @@ export async function measureAll(
 ): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
   let done = 0;
-  await onWorkers<string, Outcome>(
+  await onWorkers<string, Measured>(
     new URL('./worker.js', import.meta.url),
     figures.map(({ id }) => id),
-    (outcome, turn) => {
+    ({ outcome }, turn) => {
       outcomes[turn] = outcome;
       measured(++done);
     },

@@ -13,6 +13,7 @@ import { type ModelledContext, ModelledFabric } from '../providers/modelled/cont
 import { checkFabric, type Fabric, LEAST_MESSAGE } from '../providers/modelled/description.ts';
 import { loadFabric } from '../providers/modelled/fabrics.ts';
 import { type FaultOptions, Faults } from '../providers/modelled/faults.ts';
+import { observedPart } from '../providers/modelled/observed.ts';
 import { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type Cpu, Simulator } from '../providers/modelled/simulator.ts';
 import { writeTrace } from '../trace/chrome.ts';
@@ -139,7 +140,7 @@ export async function runTasks<T>(
 function copyOf(fabric: object): object {
   const parts = Object.entries(fabric).map(([name, part]) => [
     name,
-    typeof part === 'object' && part !== null ? { ...part } : part,
+    typeof part === 'object' && part !== null && observedPart(part) === undefined ? { ...part } : part,
   ]);
   return Object.fromEntries(parts);
 }

@@ -8,3 +8,4 @@
 export { type FaultOptions, runTasks, type TaskOptions } from '../comm/tasks.ts';
 export { type Fabric, readFabric } from '../providers/modelled/description.ts';
 export { fabricNames, loadFabric } from '../providers/modelled/fabrics.ts';
+export { observeFabric } from '../providers/modelled/observed.ts';

@@ -2,7 +2,6 @@
 import { loadFabric, runTasks } from 'onesided/fabrics';
 import { describe, expect, it } from 'vitest';
 import { FIGURES } from '../../bench/figures/all.ts';
-import { svgOf } from '../../bench/figures/plot.ts';
 import { flooded } from '../../bench/figures/programs.ts';
 import { onRealRanks } from '../../bench/figures/real.ts';
 import { loadNative } from '../../src/native.ts';
@@ -62,20 +61,4 @@ describe('a figure', () => {
       expect(holds).toBe(true);
     },
   );
-
-  it('is drawn with its title, caption, axes with units, and legend', () => {
-    const svg = svgOf('D0.0', 'What it shows.', {
-      kind: 'lines',
-      x: { name: 'processes', places: [2, 4, 8] },
-      y: { name: 'time (µs)' },
-      series: [
-        { name: 'this', values: [1, 2, 3] },
-        { name: 'that', values: [3, 2, 1] },
-      ],
-    });
-    for (const text of ['D0.0', 'What it shows.', 'processes', 'time (µs)', 'this', 'that', '>8<'])
-      expect(svg).toContain(text);
-    expect(svg).toMatch(/^<svg[^>]*xmlns=/);
-    expect(svg).not.toContain('NaN');
-  });
 });

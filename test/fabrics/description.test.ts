@@ -2,7 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
-import { type Fabric, fabricNames, loadFabric, readFabric } from '../../src/fabrics/index.ts';
+import { type Fabric, fabricNames, loadFabric, observeFabric, readFabric } from '../../src/fabrics/index.ts';
+import type { Communicator } from '../../src/index.ts';
+
+const run = (fabric: unknown): Promise<number[]> => runTasks(2, ({ rank }) => rank, { fabric: fabric as Fabric });
 
 type Loose = Record<string, Record<string, { value?: unknown; source?: unknown }>>;
 
@@ -43,6 +46,24 @@ describe('descriptions', () => {
     }
   });
 
+  test('those of this package say of every number whether it has a source, is fitted, or free, and in which range', () => {
+    for (const name of fabricNames()) {
+      const text = readFileSync(new URL(`../../fabrics/${name}.json`, import.meta.url), 'utf8');
+      const parts = Object.entries(JSON.parse(text) as Loose).filter(([, fields]) => typeof fields !== 'string');
+      for (const [part, fields] of parts) {
+        for (const [field, { value, source }] of Object.entries(fields)) {
+          const at = `${name}: ${part}.${field}`;
+          expect(source, at).toMatch(/^(source: \S|fitted: to \S|free: \S.* \([\d.]+ to [\d.]+\)$)/);
+          const [, least, most] = /^free: .*\(([\d.]+) to ([\d.]+)\)$/.exec(source as string) ?? [];
+          if (least === undefined) continue;
+          expect(Number(least), at).toBeLessThan(Number(most));
+          expect(value, at).toBeGreaterThanOrEqual(Number(least));
+          expect(value, at).toBeLessThanOrEqual(Number(most));
+        }
+      }
+    }
+  });
+
   test('counts are whole, and some things take time', () => {
     expect(errorOf((d) => (d['node']['ranks'].value = 1.5))).toContain('node.ranks.value must be an integer from 1');
     expect(errorOf((d) => (d['bus']['shared'].value = 2))).toContain('bus.shared.value');
@@ -67,7 +88,6 @@ describe('descriptions', () => {
 
 describe('fabrics that a program has made', () => {
   const numbers = loadFabric('infinihost-64');
-  const run = (fabric: unknown): Promise<number[]> => runTasks(2, ({ rank }) => rank, { fabric: fabric as Fabric });
 
   test('are taken if they are right, also with sources', async () => {
     expect(await run({ ...numbers, node: { ...numbers.node, ranks: 2 } })).toEqual([0, 1]);
@@ -109,5 +129,40 @@ describe('fabrics that a program has made', () => {
     await expect(run(description)).rejects.toThrowError(
       /fabric infinihost-64: link\.latency\.value must be .*, not -5/,
     );
+  });
+});
+
+describe('an observed fabric', () => {
+  const fabric = loadFabric('infinihost-64');
+  const program = async (world: Communicator): Promise<number> => {
+    await world.barrier();
+    return world.now();
+  };
+  const readBy = async (of: (observed: Fabric) => Fabric = (observed) => observed): Promise<Set<string>> => {
+    const read = new Set<string>();
+    const observed = of(observeFabric(fabric, (number) => void read.add(number)));
+    expect(await runTasks(2, program, { fabric: observed })).toEqual(await runTasks(2, program, { fabric }));
+    return read;
+  };
+
+  test('tells which numbers a run reads, and changes nothing', async () => {
+    const read = await readBy();
+    for (const number of ['host.post', 'host.completion', 'link.latency', 'switch.latency'])
+      expect(read).toContain(number);
+    // Nobody uses atomics, or is interrupted.
+    for (const number of ['node.atomic', 'adapter.atomic', 'host.interrupt']) expect(read).not.toContain(number);
+  });
+
+  test('keeps observing the parts that a program does not change', async () => {
+    const read = await readBy((observed) => ({ ...observed, node: { ...observed.node, ranks: 1 } }));
+    expect(read).toContain('host.post');
+    expect(read).not.toContain('adapter.atomic');
+    // The copy has read them all.
+    expect(read).toContain('node.atomic');
+  });
+
+  test('has its parts in their places', async () => {
+    const { host, ...others } = observeFabric(fabric, () => {});
+    await expect(run({ ...others, host, link: host })).rejects.toThrowError(/link\.post is not a field/);
   });
 });

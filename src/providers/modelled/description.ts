@@ -5,6 +5,7 @@
  * means and how they work together.
  */
 import { RmaError, show } from '../../errors.ts';
+import { observedPart } from './observed.ts';
 
 /** The numbers of a fabric, without their sources. Times are microseconds; costs of bytes are microseconds per byte. */
 export interface Fabric {
@@ -209,7 +210,9 @@ export function checkFabric(fabric: object): Fabric {
 
 /** Whether the numbers of a description are objects of `value` and `source`. */
 function isSourced(description: object): boolean {
-  const parts = Object.values(description).filter((part) => typeof part === 'object' && part !== null);
+  const parts = Object.values(description).filter(
+    (part) => typeof part === 'object' && part !== null && observedPart(part) === undefined,
+  );
   return parts.some((part) => Object.values(part).some((field) => typeof field === 'object' && field !== null));
 }
 
@@ -226,6 +229,10 @@ function read(file: string, description: unknown, readNumber: ReadNumber): Fabri
       throw unknown(file, field, Object.keys(RULES));
   }
   for (const [name, rules] of Object.entries(RULES)) {
+    if (observedPart(whole[name]) === name) {
+      fabric[name] = whole[name];
+      continue;
+    }
     const given = part(file, name, whole[name]);
     const numbers: Record<string, number> = {};
     for (const field of Object.keys(given)) {

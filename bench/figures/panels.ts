@@ -1,0 +1,277 @@
+/**
+ * What of a figure is drawn where: charts of many lines in panels of a few, and beside what was measured the numbers
+ * that the dissertation prints. Everything here follows from a figure's chart, so pictures can be drawn again without
+ * measuring.
+ */
+import type { Chart, Line } from './figure.ts';
+
+/** What the dissertation prints: a value, a range of values, a place on the x axis, or a point. */
+export type Mark =
+  | { readonly kind: 'value'; readonly label: string; readonly at: number }
+  | { readonly kind: 'range'; readonly label: string; readonly from: number; readonly to: number }
+  | { readonly kind: 'place'; readonly label: string; readonly at: number }
+  | { readonly kind: 'point'; readonly label: string; readonly x: number; readonly y: number };
+
+export interface Panel {
+  readonly title: string;
+  readonly chart: Chart;
+  readonly marks: readonly Mark[];
+}
+
+type Layout = (chart: Chart) => readonly Panel[];
+
+/** One panel, with what is printed. */
+const alone =
+  (...marks: readonly Mark[]): Layout =>
+  (chart) => [{ title: '', chart, marks }];
+
+const value = (at: number, label: string): Mark => ({ kind: 'value', at, label: `paper: ${label}` });
+const range = (from: number, to: number, label: string): Mark => ({
+  kind: 'range',
+  from,
+  to,
+  label: `paper: ${label}`,
+});
+const place = (at: number, label: string): Mark => ({ kind: 'place', at, label: `paper: ${label}` });
+
+/** Lines in panels by what stands in their names before the last comma, or elsewhere, as `split` says. */
+function byName(
+  chart: Chart,
+  split: (parts: readonly string[]) => readonly [panel: string, name: string] = (parts) => [
+    parts.slice(0, -1).join(', '),
+    parts.at(-1)!,
+  ],
+): Panel[] {
+  const panels = new Map<string, Line[]>();
+  for (const line of chart.series) {
+    const [panel, name] = split(line.name.split(', '));
+    const lines = panels.get(panel) ?? [];
+    panels.set(panel, lines);
+    lines.push({ name, values: line.values });
+  }
+  return [...panels].map(([title, series]) => ({ title, chart: { ...chart, series }, marks: [] }));
+}
+
+/** By what stands before the first comma: the bus, the operation, the shape. */
+const byFirst = (chart: Chart): Panel[] =>
+  byName(chart, ([first, ...rest]) => (rest.length === 0 ? ['', first] : [first, rest.join(', ')]));
+
+const marked = (panel: Panel, ...marks: readonly Mark[]): Panel => ({ ...panel, marks });
+
+/** One line made of two, place by place. */
+function combined(
+  chart: Chart,
+  name: string,
+  [one, other]: readonly [string, string],
+  combine: (one: number, other: number) => number,
+): Line {
+  const valuesOf = (wanted: string): Line['values'] => chart.series.find((line) => line.name === wanted)?.values ?? [];
+  const second = valuesOf(other);
+  const both = valuesOf(one).map((first, k) => {
+    const against = second[k];
+    return first === null || against === null || against === undefined ? null : combine(first, against);
+  });
+  return { name, values: both };
+}
+
+const percentMore = (after: number, before: number): number => 100 * (after / before - 1);
+const percentLess = (after: number, before: number): number => 100 * (1 - after / before);
+const quotient = (one: number, other: number): number => one / other;
+
+/** Another panel: what follows from the lines that were measured. */
+function derived(chart: Chart, title: string, y: string, series: readonly Line[], ...marks: readonly Mark[]): Panel {
+  return { title, chart: { ...chart, y: { name: y }, series }, marks };
+}
+
+const BUSES = ['PCI-X', 'PCI-Express'] as const;
+const PIECES = ['64 pieces', '128 pieces'] as const;
+
+/** D8.3 and D8.4: each bus with each number of pieces, and how sgrs compares with multi-write. */
+function vectors(
+  y: string,
+  compare: (sgrs: number, multiWrite: number) => number,
+  printed: Readonly<Record<(typeof BUSES)[number], readonly Mark[]>>,
+  times: Readonly<Record<(typeof BUSES)[number], readonly Mark[]>> = { 'PCI-X': [], 'PCI-Express': [] },
+): Layout {
+  return (chart) => [
+    ...byName(chart).map((panel) =>
+      marked(panel, ...times[panel.title.startsWith('PCI-X,') ? 'PCI-X' : 'PCI-Express']),
+    ),
+    ...BUSES.map((bus) =>
+      derived(
+        chart,
+        bus,
+        y,
+        PIECES.map((n) => combined(chart, `sgrs, ${n}`, [`${bus}, ${n}, sgrs`, `${bus}, ${n}, multi-write`], compare)),
+        ...printed[bus],
+      ),
+    ),
+  ];
+}
+
+/** D10: each bus, and what a schedule gains. */
+function schedules(
+  schedule: string,
+  y: string,
+  gain: (after: number, before: number) => number,
+  kinds: readonly string[],
+  printed: Readonly<Record<string, readonly Mark[]>>,
+  marks: readonly Mark[] = [],
+): Layout {
+  return (chart) => [
+    ...byFirst(chart).map((panel) => (panel.title === 'PCI-Express' ? marked(panel, ...marks) : panel)),
+    ...['PCI-Express', 'PCI-X'].map((bus) =>
+      derived(
+        chart,
+        bus,
+        y,
+        kinds.map((kind) =>
+          combined(chart, `${kind}${schedule}`, [`${bus}, ${kind}${schedule}`, `${bus}, ${kind}issue-order`], gain),
+        ),
+        ...printed[bus],
+      ),
+    ),
+  ];
+}
+
+/** Lines that say so are printed: they have the colour of what was measured, and hollow markers. */
+const withPrinted = (chart: Chart): Chart => ({
+  ...chart,
+  series: chart.series.map((line) =>
+    /^dissertation$|, (dissertation|table \d)/.test(line.name) ? { ...line, printed: true } : line,
+  ),
+});
+
+const LAYOUTS: Readonly<Record<string, Layout>> = {
+  'D4.6': alone({ kind: 'point', x: 64, y: 4.5, label: 'paper: two-sided about 4.5 at 64' }),
+  'D4.7': (chart) => {
+    const large = ', n = 3000';
+    const sizes = [
+      ['n = 2048', '', range(25, 81, '25 to 81 %')],
+      ['n = 3000', large, range(58, 87, '58 to 87 %')],
+    ] as const;
+    const gains = sizes.filter(([title]) => chart.series.some(({ name }) => name === title));
+    if (gains.length > 0) {
+      return gains.map(([title, , printed]) => ({
+        title,
+        chart: { ...chart, series: chart.series.filter(({ name }) => name === title) },
+        marks: [printed],
+      }));
+    }
+    const ofSize = (line: Line, suffix: string): boolean => line.name.endsWith(large) === (suffix === large);
+    return [
+      ...sizes.map(([title, suffix]) => ({
+        title,
+        chart: {
+          ...chart,
+          series: chart.series
+            .filter((line) => ofSize(line, suffix))
+            .map(({ name, values }) => ({ name: name.replace(large, ''), values })),
+        },
+        marks: [],
+      })),
+      ...sizes.map(([title, suffix, printed]) =>
+        derived(
+          chart,
+          title,
+          'two-sided takes longer by (%)',
+          [combined(chart, 'two-sided', [`two-sided${suffix}`, `direct${suffix}`], percentMore)],
+          printed,
+        ),
+      ),
+    ];
+  },
+  'D4.8': (chart) => {
+    if (chart.series.some(({ printed }) => printed)) return alone()(chart);
+    const unlock = chart.x.places.indexOf('unlock');
+    const only = (name: string, at: number): Line => ({
+      name: `${name}, dissertation`,
+      values: chart.x.places.map((_, k) => (k === unlock ? at : null)),
+      like: name,
+      printed: true,
+    });
+    return [
+      {
+        title: '',
+        chart: { ...chart, series: [...chart.series, only('two-sided', 832), only('direct', 421)] },
+        marks: [],
+      },
+    ];
+  },
+  'D5.9': (chart) => {
+    const { beside } = chart;
+    if (beside === undefined) return alone()(chart);
+    const printed: Line = {
+      name: 'hybrid, table 5.2',
+      values: [0, 9346, 10_180, 16_400],
+      like: 'hybrid',
+      printed: true,
+    };
+    return [
+      { title: 'time', chart, marks: [] },
+      { title: 'changes of mode', chart: { ...beside, series: [...beside.series, printed] }, marks: [] },
+    ];
+  },
+  'D6.3': alone(value(90, 'about 90 % beyond 64 KiB'), place(16_384, 'from 16 KiB on')),
+  'D6.7': (chart) => {
+    const computed = chart.series.some(({ name }) => name.endsWith(' µs')) ? ['800 µs'] : [];
+    return byName(chart, ([name, neighbours = '8', ...compute]) => [
+      [`${neighbours} neighbours`, ...(compute.length > 0 ? compute : computed)].join(', '),
+      name,
+    ]);
+  },
+  'D8.3': vectors(
+    'sgrs below multi-write (%)',
+    percentLess,
+    { 'PCI-X': [value(61, 'up to 61 %')], 'PCI-Express': [value(69, 'up to 69 %')] },
+    { 'PCI-X': [place(32_768, 'cut-off 32 KiB')], 'PCI-Express': [] },
+  ),
+  'D8.4': vectors('sgrs over multi-write (times)', quotient, {
+    'PCI-X': [range(1.12, 4, '1.12 to 4.0')],
+    'PCI-Express': [value(7.2, 'up to 7.2')],
+  }),
+  'D8.5': byName,
+  'D8.7': (chart) =>
+    byFirst(chart).map((panel) =>
+      marked(
+        {
+          ...panel,
+          chart: {
+            ...panel.chart,
+            series: panel.chart.series.map(({ name, values }) => ({ name: `sgrs, ${name}`, values })),
+          },
+        },
+        value(10, 'about 10 % where small'),
+      ),
+    ),
+  'D8.8': byFirst,
+  'D8.10': byFirst,
+  'D9.3': alone(
+    value(99, 'direct above 99 %'),
+    value(90, 'buffered about 90 %'),
+    place(16_384, 'messages drop beyond 16 KiB'),
+  ),
+  'D9.4': (chart) =>
+    byFirst(chart).map((panel) => (panel.title === 'MG' ? marked(panel, range(7, 37, 'blocking 7 to 37 %')) : panel)),
+  'D10.1': schedules(
+    'interleave',
+    'gain (%)',
+    percentMore,
+    [''],
+    { 'PCI-Express': [value(76, 'up to 76 %')], 'PCI-X': [value(8, 'up to 8 %')] },
+    [value(1788, '1,788')],
+  ),
+  'D10.2': schedules('gets-first', 'lower by (%)', percentLess, [''], {
+    'PCI-Express': [value(40, 'up to 40 %')],
+    'PCI-X': [value(20, 'up to 20 %')],
+  }),
+  'D10.3': schedules('aggregate', 'lower by (%)', percentLess, ['put, ', 'get, '], {
+    'PCI-Express': [value(44, 'put up to 44 %'), value(42, 'get up to 42 %')],
+    'PCI-X': [value(38, 'put up to 38 %'), value(42, 'get up to 42 %')],
+  }),
+};
+
+/** The panels of a figure, by its id. */
+export function panelsOf(id: string, chart: Chart): readonly Panel[] {
+  return (LAYOUTS[id] ?? alone())(withPrinted(chart));
+}
