@@ -106,14 +106,14 @@ for (const { id, holds, measured, real } of claims)
     `${id}: ${verdict(holds)}. ${measured}${real === undefined ? '' : `. On real ranks: ${verdict(real.holds)}. ${real.measured}`}`,
   );
 
-<<<<<<< HEAD
 /** The rows of figures that were not measured now, as they were written before. */
 function kept(): Claim[] {
   const file = join(docs, 'claims.json');
   if (!existsSync(file)) return [];
   const before = JSON.parse(readFileSync(file, 'utf8')) as Claim[];
   return before.filter(({ id }) => !only!.includes(id) && FIGURES.some((figure) => figure.id === id));
-=======
+}
+
 async function outcomesOf(): Promise<readonly Outcome[]> {
   if (redraw) return measuredBefore();
   if (!sensitivity) return measureAll(chosen, (done) => progress.update(done));
@@ -143,7 +143,6 @@ function draw({ id, claim, source, caption }: Figure, { chart, holds }: Pick<Out
 
 function withSensitivity(sensitivity: Sensitivity | undefined): Pick<Claim, 'sensitivity'> {
   return sensitivity === undefined ? {} : { sensitivity };
->>>>>>> 4175a22fafb08d422f66423cab25cdbb9dbfd732
 }
 
 /** Chapter, then number; our own last. */
@@ -157,16 +156,11 @@ function verdict(holds: boolean): string {
 }
 
 function page(): string {
-<<<<<<< HEAD
   const rows = everywhere.map(
-    ({ id, claim, holds }) => `| [${id}](#${id.toLowerCase().replace('.', '')}) | ${claim} | ${verdict(holds)} |`,
-=======
-  const rows = claims.map(
     ({ id, claim, holds, sensitivity }) =>
       `| [${id}](#${id.toLowerCase().replace('.', '')}) | ${claim} | ${verdict(holds)} | ${shortSensitivity(sensitivity)} |`,
->>>>>>> 4175a22fafb08d422f66423cab25cdbb9dbfd732
   );
-  const parts = everywhere.map(({ id, claim, source, expected, measured, holds, note }) => {
+  const parts = everywhere.map(({ id, claim, source, expected, measured, holds, note, sensitivity }) => {
     const { caption, schemes } = FIGURES.find((figure) => figure.id === id)!;
     return [
       `## ${id}`,
@@ -174,15 +168,9 @@ function page(): string {
       `![${caption}](figures/${id}.svg)`,
       caption,
       `- Expected: ${expected}.`,
-<<<<<<< HEAD
       `- Measured: ${measured}.`,
       `- The claim **${verdict(holds)}**.${note === '' ? '' : ` Note: ${note}.`}`,
-      ...(id in sensitivities ? [`- Other numbers: ${describeSensitivity(sensitivities[id])}.`] : []),
-=======
-      `- Measured: ${outcome.measured}.`,
-      `- The claim **${verdict(outcome.holds)}**.${outcome.note === undefined ? '' : ` Note: ${outcome.note}.`}`,
-      ...said(sensitivityOf(sensitivities, id, outcome)),
->>>>>>> 4175a22fafb08d422f66423cab25cdbb9dbfd732
+      ...said(sensitivity),
       `- [Data](figures/${id}.json); schemes and programs: ${schemes.map((file) => `[${file}](../${file})`).join(', ')}.`,
     ]
       .join('\n\n')
