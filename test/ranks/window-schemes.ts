@@ -323,8 +323,11 @@ await runCases(
     ...perLock('nobody starves', nobodyStarves),
     ...perLock('idle target', idleTarget),
     ['deferred lock', (world: Communicator) => deferredLock(world, { lock: 'two-sided' })],
-    // Only locks of other nodes are deferred.
-    ['deferred lock: hybrid', (world: Communicator) => (DEVICE ? deferredLock(world, { lock: 'hybrid' }) : undefined)],
+    // Only locks of other nodes are deferred, and only in CPU mode.
+    [
+      'deferred lock: hybrid',
+      (world: Communicator) => (DEVICE ? deferredLock(world, { lock: 'hybrid', lock_migration: 'never' }) : undefined),
+    ],
     ['statistics', statistics],
     ['many notifications', manyNotifications],
     ['refusals', refusals],
