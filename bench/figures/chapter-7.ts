@@ -190,8 +190,8 @@ export const chapter7: readonly Figure[] = [
     source: 'dissertation figures 7.5–7.6',
     caption: 'RandomAccess with an epoch for each update: by messages to the target, and by the adapter.',
     // §7.4: "for single updates of 64bit integer, the (DIRECT_ACC) scheme provides the lowest latency"; in RandomAccess
-    // "the Direct accumulate performs significantly better than the basic accumulate" and "seems to scale very well with
-    // increasing number of processors". It says nothing of how the factor between them grows.
+    // "the Direct accumulate performs significantly better than the basic accumulate" and "seems to scale very well
+    // with increasing number of processors". It says nothing of how the factor between them grows.
     expected:
       'a single update between two ranks: direct takes the least time; RandomAccess: direct faster than accumulate at every number of processes, and by more updates a second with each number than with the one before',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],

@@ -1,4 +1,4 @@
-/** What `complete` waits for where epochs are completed by requests: this rank's operations, and nothing behind them. */
+/** What `complete` waits for where it is a request: this rank's operations, and nothing behind them. */
 import { expect, test } from 'vitest';
 import { runTasks } from '../../src/fabrics/index.ts';
 import { Assert, type Communicator, Window } from '../../src/index.ts';

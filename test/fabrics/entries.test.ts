@@ -1,4 +1,4 @@
-/** What scatter and gather entries cost on a modelled fabric: each further one costs its adapter a step (`adapter.entry`). */
+/** What scatter and gather entries cost on a modelled fabric: each further one takes its adapter `adapter.entry`. */
 import { describe, expect, test } from 'vitest';
 import { loadFabric } from '../../src/fabrics/index.ts';
 import { ModelledFabric } from '../../src/providers/modelled/context.ts';

@@ -27,23 +27,23 @@
  * others to share it with, and would wait for ever.
  *
  * Deferred (hint `lock_defer`): what costs a rank of another node in CPU mode is turns: LOCK, grant, the operation,
- * UNLOCK, and each waits until the owner, which computes, enters the library. So an exclusive lock of such a rank, while
- * it takes the mode for the CPU's, asks for nothing until its epoch ends or flushes. If there is one small operation by
- * then, it travels with its lock and unlock in one message (agent.ts): the manager takes the lock of the mode, carries
- * the operation out, and gives it back. That is why it may not be handed the network's lock: nobody holds it. Everything
- * else asks, and waits for the grant.
+ * UNLOCK, and each waits until the owner, which computes, enters the library. So an exclusive lock of such a rank,
+ * while it takes the mode for the CPU's, asks for nothing until its epoch ends or flushes. If there is one small
+ * operation by then, it travels with its lock and unlock in one message (agent.ts): the manager takes the lock of the
+ * mode, carries the operation out, and gives it back. That is why it may not be handed the network's lock: nobody holds
+ * it. Everything else asks, and waits for the grant.
  *
  *   Exclusion. The manager carries the operation out while it has the lock of the mode exclusively. Operations of a
  *   deferred lock of which there are more go to the manager, too, in messages; the origin gives the lock back when they
- *   are answered, or behind them in the order of messages. A lock that was handed over is given back by a request, which
- *   no order with messages holds for: therefore it waits for the answers (`LockAgent`).
+ *   are answered, or behind them in the order of messages. A lock that was handed over is given back by a request,
+ *   which no order with messages holds for: therefore it waits for the answers (`LockAgent`).
  *   Accumulates. The manager carries them out by the processor, while those under shared locks go through the device,
  *   and the two need not be atomic with each other. Under an exclusive lock there is nobody else: so only those are
  *   deferred.
  *   Change of mode. Such an operation does not count towards it (`note` is not told), and does not bring it about: it
- *   waits for no turn of its own, so that there is nothing that network mode would save, while it would cost the ranks of
- *   the node their lock. A rank that takes the mode for the CPU's in network mode is served all the same, and the answer
- *   tells it the mode; from then on it takes the network's lock itself, until it finds that in CPU mode.
+ *   waits for no turn of its own, so that there is nothing that network mode would save, while it would cost the ranks
+ *   of the node their lock. A rank that takes the mode for the CPU's in network mode is served all the same, and the
+ *   answer tells it the mode; from then on it takes the network's lock itself, until it finds that in CPU mode.
  *
  * Memory order. The CPU lock orders as ever (queue.ts); MODE is stored and loaded by `Atomics` under it. The network's
  * word: as in direct.ts.

@@ -3,10 +3,10 @@
  *
  *   origin to target   the put (operation-queue.ts): this rank's epoch is complete there
  *
- * The target carries it out when the message arrives, in whatever call it is: its part is exposed to the origin until it
- * has seen the message. The origin's buffer is copied into the message, so it waits for nothing. Nothing else was issued
- * to that target in the epoch, so there is nothing that the message could overtake; it cannot meet one of another epoch,
- * since the origin's next one begins with a post that follows the target's `wait`.
+ * The target carries it out when the message arrives, in whatever call it is: its part is exposed to the origin until
+ * it has seen the message. The origin's buffer is copied into the message, so it waits for nothing. Nothing else was
+ * issued to that target in the epoch, so there is nothing that the message could overtake; it cannot meet one of
+ * another epoch, since the origin's next one begins with a post that follows the target's `wait`.
  *
  * A get does not travel like that. Its answer would be one more message, made by a processor, where the read is
  * answered by an adapter; and the notification that it would save, `complete` does not wait for (by-requests.ts). On

@@ -153,6 +153,6 @@ export function isLost({ origin, from }: HeldOperation): boolean {
 }
 
 /** Errors: `ERR_BUFFER` if the origin is lost. */
-export function refuseLost(operation: HeldOperation): void {
+function refuseLost(operation: HeldOperation): void {
   if (isLost(operation)) throw lostError('origin', operation.puts ? 'a put' : 'a get', operation.rank);
 }
