@@ -311,8 +311,8 @@ export const chapter4: readonly Figure[] = [
     source: 'dissertation figure 4.7',
     caption: 'How much longer computation takes, in pieces, while others lock, get 32 KiB and unlock.',
     // §4.4.1: "for 64 processes, the deterioration in the execution time is about 4.5 times worse for the two-sided
-    // case as compared to direct passive". It says neither how often the computation lets the library serve, nor that each
-    // further origin adds to it.
+    // case as compared to direct passive". It says neither how often the computation lets the library serve, nor that
+    // each further origin adds to it.
     expected:
       'direct within 1 % of 1 with every number of origins; two-sided, with at least one of the lengths of a piece, longer with each further number',
     schemes: [...FILES, 'bench/patterns/overlap.ts'],
