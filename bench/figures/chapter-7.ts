@@ -189,8 +189,11 @@ export const chapter7: readonly Figure[] = [
     claim: 'a 64-bit SUM by fetch-and-add of the adapter beats both others for single updates, and scales better',
     source: 'dissertation figures 7.5–7.6',
     caption: 'RandomAccess with an epoch for each update: by messages to the target, and by the adapter.',
+    // §7.4: "for single updates of 64bit integer, the (DIRECT_ACC) scheme provides the lowest latency"; in RandomAccess
+    // "the Direct accumulate performs significantly better than the basic accumulate" and "seems to scale very well
+    // with increasing number of processors". It says nothing of how the factor between them grows.
     expected:
-      'a single update between two ranks: direct takes the least time; RandomAccess: direct faster than accumulate at every number of processes, and by a larger factor at each than at the one before',
+      'a single update between two ranks: direct takes the least time; RandomAccess: direct faster than accumulate at every number of processes, and by more updates a second with each number than with the one before',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],
     async measure() {
       const names = Object.keys(SINGLES);
@@ -207,8 +210,8 @@ export const chapter7: readonly Figure[] = [
       return {
         chart: { kind: 'lines', x: byRanks(RANKS), y, series: [gmp, acc, direct] },
         measured: `a single update, µs: ${names.map((name, i) => `${name} ${show(times[i])}`).join(', ')}. RandomAccess at ${RANKS.join(', ')} processes, million updates a second: get-modify-put ${listed(gmp.values)}, accumulate ${listed(acc.values)}, direct ${listed(direct.values)}`,
-        holds: directTime < Math.min(gmpTime, accTime) && slower === '' && grows(factors),
-        note: `${slower === '' ? '' : `with ${slower} processes, half of the updates are a rank's own: the library carries them out by its processor, while an adapter must update them, too, by a loopback, or they would not be atomic. `}Direct takes no lock (NO_CHECK): an exclusive one of its own would cost two more round trips`,
+        holds: directTime < Math.min(gmpTime, accTime) && slower === '' && grows(direct.values),
+        note: `the criterion was corrected: it asked for a factor over accumulate that grows at each step; here it is ${listed(factors)}. ${slower === '' ? '' : `With ${slower} processes direct is slower, so the claim does not hold at all points: half of the updates are a rank's own: the library carries them out by its processor, while an adapter must update them, too, by a loopback, or they would not be atomic. `}Direct takes no lock (NO_CHECK): an exclusive one of its own would cost two more round trips`,
       };
     },
   },

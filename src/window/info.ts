@@ -39,7 +39,10 @@ export interface WindowInfo {
   readonly lock_mode?: LockMode;
   /** When locks of the scheme `hybrid` change the mode: `every-request`, `threshold:N`, `history`, `never`. */
   readonly lock_migration?: 'every-request' | 'history' | 'never' | `threshold:${number}`;
-  /** With the scheme `two-sided`, `lock` does not wait for the lock; `unlock` and the flushes wait instead. */
+  /**
+   * With the scheme `two-sided`, `lock` does not wait for the lock; `unlock` and the flushes wait instead. With
+   * `hybrid`, that is so of exclusive locks of ranks of other nodes, in CPU mode.
+   */
   readonly lock_defer?: boolean | 'true' | 'false';
   /**
    * Who carries out accumulates (`accumulate`, `getAccumulate`, `fetchAndOp`, `compareAndSwap`) where memory is reached

@@ -165,10 +165,10 @@ async function idleTarget(world: Communicator, info: WindowInfo): Promise<void> 
 }
 
 /** A lock that is asked for and not waited for: what is done under it is done once it is had. */
-async function deferredLock(world: Communicator): Promise<void> {
+async function deferredLock(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
   if (size === 1) return;
-  await allocated(world, 1, { lock: 'two-sided', lock_defer: true }, async (win) => {
+  await allocated(world, 1, { ...info, lock_defer: true }, async (win) => {
     // All connections are there, so messages arrive in the order in which they are sent.
     await win.lockAll();
     await win.unlockAll();
@@ -322,7 +322,12 @@ await runCases(
     ...perLock('every call', everyCall),
     ...perLock('nobody starves', nobodyStarves),
     ...perLock('idle target', idleTarget),
-    ['deferred lock', deferredLock],
+    ['deferred lock', (world: Communicator) => deferredLock(world, { lock: 'two-sided' })],
+    // Only locks of other nodes are deferred, and only in CPU mode.
+    [
+      'deferred lock: hybrid',
+      (world: Communicator) => (DEVICE ? deferredLock(world, { lock: 'hybrid', lock_migration: 'never' }) : undefined),
+    ],
     ['statistics', statistics],
     ['many notifications', manyNotifications],
     ['refusals', refusals],

@@ -125,17 +125,18 @@ describe('held operations are posted', () => {
 });
 
 describe('with aggregate alone', () => {
-  test('only what can be folded waits: one small operation to a rank', () => {
+  test('only what can be folded waits: one small put to a rank', () => {
     const { held, posted, hold } = listOf('aggregate');
     hold('p1');
-    hold('g2', new Uint8Array(FOLDED_BYTES), 1);
+    hold('p2', new Uint8Array(FOLDED_BYTES), 1);
     hold('p3', new Uint8Array(FOLDED_BYTES + 1), 2);
-    expect(posted).toEqual(['p3']);
+    hold('g6', new Uint8Array(1), 4);
+    expect(posted).toEqual(['p3', 'g6']);
     hold('g4');
-    expect(posted).toEqual(['p3', 'p1', 'g4']);
+    expect(posted).toEqual(['p3', 'g6', 'p1', 'g4']);
     hold('p5', new Uint8Array(1), 3);
-    expect(held.postAllBut(({ rank }) => rank === 1)).toMatchObject([{ puts: false, at: 2, rank: 1 }]);
-    expect(posted).toEqual(['p3', 'p1', 'g4', 'p5']);
+    expect(held.postAllBut(({ rank }) => rank === 1)).toMatchObject([{ puts: true, at: 2, rank: 1 }]);
+    expect(posted).toEqual(['p3', 'g6', 'p1', 'g4', 'p5']);
     expect(held.isEmpty).toBe(true);
   });
 

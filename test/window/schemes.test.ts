@@ -21,6 +21,7 @@ const LOCKS: readonly Record<string, string | boolean>[] = [
   { lock: 'hybrid', lock_migration: 'every-request' },
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'threshold:3' },
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'never' },
+  { lock: 'hybrid', lock_migration: 'threshold:3', lock_defer: true },
 ];
 /** Those that are not the default everywhere. */
 const FENCES = FENCE_SCHEMES.filter((name) => fenceNamed(name).moves !== 'immediately');

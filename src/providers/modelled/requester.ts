@@ -176,6 +176,7 @@ export class Requester implements FabricEvent, Waiter {
     transit.request = request;
     transit.opcode = opcode;
     transit.bytes = local.length;
+    transit.entries = opcode === WrOpcode.RDMA_READ ? local.count : 1;
     this.#transits[slot] = transit;
     if (shared.faults.drawLoss()) {
       this.#held = true;

@@ -36,6 +36,8 @@ export class Transit implements FabricEvent {
   /** Of the message; an answer of a read has as many. */
   bytes = 0;
   status = 0;
+  /** Entries of this end's memory that the answer of a read is scattered to. */
+  entries = 1;
   /** It does not only ask whether something has changed. */
   counted = false;
   #stage: number = Stage.ARRIVE;
@@ -168,7 +170,8 @@ export class Transit implements FabricEvent {
     const { network, simulator } = this.#shared;
     const { connection, member } = this.requester;
     const { now } = simulator;
-    this.#at(Stage.DONE, connection.goesByMemory(this.opcode) ? now : network.arrive(now, member, this.bytes), member);
+    const byMemory = connection.goesByMemory(this.opcode);
+    this.#at(Stage.DONE, byMemory ? now : network.arrive(now, member, this.bytes, this.entries), member);
   }
 
   /** Bytes that go to the other end. */

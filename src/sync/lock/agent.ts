@@ -6,7 +6,7 @@
  *   LOCK sequence, exclusive, attempt, news    ->   GRANT sequence, how      or, to an attempt, REFUSAL sequence
  *   UNLOCK sequence                                 also of a lock that was asked for and is no longer wanted
  *   OPERATIONS id, what is queued              ->   DONE id, what was fetched    or FAILURE id, code and message
- *   ONE id, exclusive, one operation           ->   the same: lock, operation and unlock in one message
+ *   ONE id, exclusive, one operation           ->   the same, and how: lock, operation and unlock in one message
  *
  * The line. Requests stand in one line in the order of their arrival. The agent serves its head: it takes the lock
  * itself (its `Gate`: nothing where all go through the agent; the lock word where others also take the lock by other
@@ -20,7 +20,8 @@
  * gives it back by itself, also if the grant comes after it has stopped waiting.
  *
  * Operations of an origin are carried out when they arrive, unless it waits in the line: then when it is granted the
- * lock. An origin whose epoch has no lock (`NO_CHECK`) does not stand there.
+ * lock. An origin whose epoch has no lock (`NO_CHECK`) does not stand there. One that was handed the lock gives it back
+ * when its operations are answered; so they, too, are carried out while it has it.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { ProcessorTime } from '../../comm/job.ts';
@@ -42,6 +43,10 @@ const Message = Object.freeze({
   ONE_EXCLUSIVE: 8,
   ONE_SHARED: 9,
 });
+/** The first word of an answer: which it is, and how the lock was granted. */
+const WHAT = 0xff;
+const HOW_SHIFT = 8;
+
 /** Bytes of the message of an operation, with what it fetches, that travels with its lock and unlock. */
 const SMALL = 16_384;
 
@@ -51,8 +56,11 @@ const TURNS = 16;
 /** Words of a LOCK. */
 const LOCK_WORDS = 5;
 
-/** How a lock that was granted is given back: by a message to the agent, or by the origin itself. */
-export const Grant = Object.freeze({ BY_AGENT: 0, HANDED: 1 });
+/**
+ * How a lock that was granted is given back: by a message to the agent, or by the origin itself, which was handed it.
+ * Of a hybrid lock, `BY_AGENT_IN_NETWORK_MODE` says besides what mode the agent has found.
+ */
+export const Grant = Object.freeze({ BY_AGENT: 0, HANDED: 1, BY_AGENT_IN_NETWORK_MODE: 2 });
 
 /** A request as the agent has it. */
 export interface LockRequest {
@@ -60,21 +68,24 @@ export interface LockRequest {
   readonly exclusive: boolean;
   /** It does not wait: it is granted at once or refused. */
   readonly attempt: boolean;
+  /**
+   * It is nothing but one operation: its lock ends with it, and its answer is that operation's. Nobody is there who
+   * could be handed the lock.
+   */
+  readonly isOne: boolean;
 }
 
 interface QueuedRequest extends LockRequest {
   readonly sequence: number;
   /** Messages with operations that wait for the grant. */
   readonly operations: Uint8Array[];
-  /** It is nothing but one operation: its lock ends with it, and its answer is that operation's. */
-  readonly isOne: boolean;
 }
 
 /** What the agent must hold while it has granted the lock. */
 export interface Gate {
   /** How many shared holders are let in before it is given back in between. */
   readonly batch: number;
-  /** A request has arrived. @param news what its origin has said with it */
+  /** A request has arrived that is not one operation. @param news what its origin has said with it */
   note?(request: LockRequest, news: number): void;
   /** Takes it for a request. @returns how that is granted; `undefined` if it was an attempt, and is refused */
   take(request: LockRequest): Generator<void, number | undefined>;
@@ -106,7 +117,7 @@ export const NO_GATE: Gate = {
 /** A request as its origin has it. */
 export class Ask {
   state: 'deferred' | 'waiting' | 'granted' | 'refused' | 'left' = 'waiting';
-  /** One of `Grant`, once it is granted. */
+  /** One of `Grant`, once it is granted, or its operation is done. */
   how: number = Grant.BY_AGENT;
   readonly target: number;
   readonly sequence: number;
@@ -117,6 +128,13 @@ export class Ask {
     this.sequence = sequence;
     this.exclusive = exclusive;
   }
+}
+
+/** A message with operations. @param lock the one that travels with it */
+interface Unanswered {
+  readonly id: number;
+  readonly queued: QueuedOperations;
+  readonly lock: Ask | undefined;
 }
 
 export class LockAgent {
@@ -149,7 +167,7 @@ export class LockAgent {
   /** Requests that leave when there is something to do under the lock, by target. */
   readonly #deferred: (Ask | undefined)[] = [];
   /** Messages with operations that were not answered, by target, oldest first. */
-  readonly #unanswered: { readonly id: number; readonly queued: QueuedOperations }[][];
+  readonly #unanswered: Unanswered[][];
   readonly #queue: OperationQueue | undefined;
   #lastId = 0;
   #failure: unknown;
@@ -257,14 +275,14 @@ export class LockAgent {
     this.#send(target, Int32Array.of(Message.LOCK, sequence, exclusive ? 1 : 0, attempt ? 1 : 0, news));
   }
 
-  /** Gives back what was granted by the agent, or leaves the line. */
+  /** Gives back what was granted by the agent, or leaves the line. What was handed over, its holder gives back. */
   unlock(ask: Ask): void {
     const { state, target } = ask;
     if (this.#deferred[target] === ask) this.#deferred[target] = undefined;
     if (state === 'left' || state === 'refused') return;
     ask.state = 'left';
     // Nothing was done under it: nobody has been asked.
-    if (state === 'deferred') return;
+    if (state === 'deferred' || (state === 'granted' && ask.how === Grant.HANDED)) return;
     if (state !== 'waiting') this.#asks.delete(ask.sequence);
     this.#send(ask.target, Int32Array.of(Message.UNLOCK, ask.sequence));
   }
@@ -352,7 +370,7 @@ export class LockAgent {
     if (ask?.state === 'deferred') {
       if (!queue.has(rank)) return;
       if (last && queue.isOne(rank, SMALL)) {
-        this.#sendQueued(rank, ask.exclusive ? Message.ONE_EXCLUSIVE : Message.ONE_SHARED);
+        this.#sendQueued(rank, ask.exclusive ? Message.ONE_EXCLUSIVE : Message.ONE_SHARED, ask);
         this.#deferred[rank] = undefined;
         ask.state = 'left';
         return;
@@ -362,15 +380,15 @@ export class LockAgent {
     }
     if (ask?.state === 'waiting') return;
     if (queue.has(rank)) this.#sendQueued(rank, Message.OPERATIONS);
-    // What is fetched is read under the lock until it has been sent.
-    const fetches = this.#unanswered[rank].some(({ queued }) => queued.fetches);
-    if (ask?.state === 'granted' && last && !fetches) this.unlock(ask);
+    // What is fetched is read under the lock until it has been sent; what was handed over is held until all is done.
+    if (ask?.state !== 'granted' || !last || ask.how === Grant.HANDED) return;
+    if (!this.#unanswered[rank].some(({ queued }) => queued.fetches)) this.unlock(ask);
   }
 
-  #sendQueued(rank: number, what: number): void {
+  #sendQueued(rank: number, what: number, lock?: Ask): void {
     const queued = this.#queue!.take(rank);
     const id = ++this.#lastId;
-    this.#unanswered[rank].push({ id, queued });
+    this.#unanswered[rank].push({ id, queued, lock });
     new Int32Array(queued.message.buffer).set([what, id]);
     this.#counts.operations++;
     this.#channel.give(rank, queued.message);
@@ -416,7 +434,7 @@ export class LockAgent {
       case Message.OPERATIONS: {
         const waiting = this.#line.find(({ origin }) => origin === source);
         if (waiting !== undefined) waiting.operations.push(message);
-        else this.#carryOut(source, message);
+        else this.#carryOut(source, message, Grant.BY_AGENT);
         break;
       }
       case Message.ONE_EXCLUSIVE:
@@ -436,7 +454,7 @@ export class LockAgent {
         break;
       }
       default:
-        this.#answered(source, number, what === Message.FAILURE, message.subarray(MESSAGE_HEADER));
+        this.#answered(source, number, what, message.subarray(MESSAGE_HEADER));
     }
   }
 
@@ -477,11 +495,12 @@ export class LockAgent {
     if (this.#deferred[ask.target] === ask) this.#deliver(ask.target, false);
   }
 
-  #answered(source: number, id: number, failed: boolean, answer: Uint8Array): void {
+  #answered(source: number, id: number, what: number, answer: Uint8Array): void {
     const first = this.#unanswered[source].shift();
     if (first?.id !== id) throw new RmaError('ERR_VERBS', `the agent of rank ${source} answered requests out of order`);
+    if (first.lock !== undefined) first.lock.how = what >> HOW_SHIFT;
     try {
-      if (failed) throw failureIn(source, answer);
+      if ((what & WHAT) === Message.FAILURE) throw failureIn(source, answer);
       first.queued.take(answer);
     } catch (error) {
       // For whoever waits for the operation, not for whoever looks for messages.
@@ -499,10 +518,10 @@ export class LockAgent {
     const { origin, sequence, operations, isOne } = request;
     this.#counts.grants++;
     if (!isOne) {
-      if (how === Grant.BY_AGENT) this.#holders.set(keyOf(origin, sequence), request);
+      if (how !== Grant.HANDED) this.#holders.set(keyOf(origin, sequence), request);
       this.#send(origin, Int32Array.of(Message.GRANT, sequence, how));
     }
-    for (const message of operations) this.#carryOut(origin, message);
+    for (const message of operations) this.#carryOut(origin, message, how);
   }
 
   *#serve(): Generator<void, void> {
@@ -521,7 +540,7 @@ export class LockAgent {
         continue;
       }
       line.shift();
-      this.#admitting = !head.exclusive && how === Grant.BY_AGENT;
+      this.#admitting = !head.exclusive && how !== Grant.HANDED;
       this.#admitted = 1;
       this.#grant(head, how);
       if (how === Grant.HANDED) continue;
@@ -538,9 +557,11 @@ export class LockAgent {
     }
   }
 
-  #carryOut(origin: number, message: Uint8Array): void {
+  /** @param how the lock was granted, of which the answer to one operation tells */
+  #carryOut(origin: number, message: Uint8Array, how: number): void {
     this.#counts.operations++;
-    this.#channel.give(origin, answerTo(this.#server!, this.#channel, origin, message, Message.DONE, Message.FAILURE));
+    const [done, failed] = [Message.DONE | (how << HOW_SHIFT), Message.FAILURE | (how << HOW_SHIFT)];
+    this.#channel.give(origin, answerTo(this.#server!, this.#channel, origin, message, done, failed));
   }
 }
 

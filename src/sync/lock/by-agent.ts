@@ -4,7 +4,7 @@
  */
 import { OperationQueue } from '../../transfer/operation-queue.ts';
 import { type Gate, LockAgent } from './agent.ts';
-import type { LockParts, Locks } from './kind.ts';
+import type { LockParts, Locks, PassiveQueue } from './kind.ts';
 import { LockWord } from './lock-word.ts';
 import { type LockCounts, noLocks, type TargetLock } from './scheme.ts';
 
@@ -19,12 +19,12 @@ export interface Words {
 
 /**
  * @param makeGate what the agent takes for those that it serves
- * @param queues operations under locks are queued, and the agent carries them out
+ * @param queues whether operations under locks are queued, and the agent carries them out; or under which
  */
 export function locksByAgent(
   parts: LockParts,
   makeGate: (words: Words) => Gate,
-  queues: boolean,
+  queues: boolean | PassiveQueue['takes'],
   makeLock: (agent: LockAgent, rank: number, words: Words) => TargetLock,
 ): Locks {
   const { comm, wire, channel } = parts;
@@ -39,6 +39,7 @@ export function locksByAgent(
     wordOf: (rank) => word(rank, size * me + rank),
     ownWord: () => word(me, -1 - me),
   };
+  const takes = typeof queues === 'function' ? queues : undefined;
   const queue = queues ? new OperationQueue(size, parts.kernels) : undefined;
   const poll = (): void => {
     messenger.poll();
@@ -50,7 +51,7 @@ export function locksByAgent(
   return {
     counts,
     serve: () => agent.turn(),
-    ...(queue && { passive: { queue, agent } }),
+    ...(queue && { passive: { queue, agent, takes } }),
     make: (rank) => makeLock(agent, rank, words),
     release() {
       stop();

@@ -26,6 +26,25 @@
  * out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may wait for
  * others to share it with, and would wait for ever.
  *
+ * Deferred (hint `lock_defer`): what costs a rank of another node in CPU mode is turns: LOCK, grant, the operation,
+ * UNLOCK, and each waits until the owner, which computes, enters the library. So an exclusive lock of such a rank,
+ * while it takes the mode for the CPU's, asks for nothing until its epoch ends or flushes. If there is one small
+ * operation by then, it travels with its lock and unlock in one message (agent.ts): the manager takes the lock of the
+ * mode, carries the operation out, and gives it back. That is why it may not be handed the network's lock: nobody holds
+ * it. Everything else asks, and waits for the grant.
+ *
+ *   Exclusion. The manager carries the operation out while it has the lock of the mode exclusively. Operations of a
+ *   deferred lock of which there are more go to the manager, too, in messages; the origin gives the lock back when they
+ *   are answered, or behind them in the order of messages. A lock that was handed over is given back by a request,
+ *   which no order with messages holds for: therefore it waits for the answers (`LockAgent`).
+ *   Accumulates. The manager carries them out by the processor, while those under shared locks go through the device,
+ *   and the two need not be atomic with each other. Under an exclusive lock there is nobody else: so only those are
+ *   deferred.
+ *   Change of mode. Such an operation does not count towards it (`note` is not told), and does not bring it about: it
+ *   waits for no turn of its own, so that there is nothing that network mode would save, while it would cost the ranks
+ *   of the node their lock. A rank that takes the mode for the CPU's in network mode is served all the same, and the
+ *   answer tells it the mode; from then on it takes the network's lock itself, until it finds that in CPU mode.
+ *
  * Memory order. The CPU lock orders as ever (queue.ts); MODE is stored and loaded by `Atomics` under it. The network's
  * word: as in direct.ts.
  *
@@ -33,190 +52,29 @@
  * rank waits, and given back by `touch`.
  */
 
-import type { ProcessorTime } from '../../comm/job.ts';
 import type { Operation } from '../../comm/operation.ts';
-import { type Ask, attemptByAgent, type Gate, Grant, type LockAgent, type LockRequest } from './agent.ts';
+import { type Ask, attemptByAgent, type Gate, Grant, type LockAgent } from './agent.ts';
 import { locksByAgent, type Words } from './by-agent.ts';
-import { LEAST_BATCH } from './direct.ts';
+import {
+  CPU,
+  HYBRID_WORDS,
+  HybridGate,
+  LIMIT,
+  MODE,
+  NEAR,
+  NETWORK,
+  type NodeWords,
+  RUN,
+  setUpHybrid,
+} from './hybrid-gate.ts';
 import { lockKind } from './kind.ts';
 import type { LockWord } from './lock-word.ts';
 import { MigrationPolicy } from './migration.ts';
 import { QueueLock, queueLockWords } from './queue.ts';
-import type { Attempt, LockCounts, TargetLock } from './scheme.ts';
-
-/** Words in front of the CPU lock's. */
-const MODE = 0;
-/**
- * Locks that ranks of the node have had in CPU mode; written under the lock, by shared holders at the same time
- * perhaps: nearly right is enough.
- */
-const NEAR = 1;
-/** Requests of ranks of the node in network mode since it began. */
-const RUN = 2;
-/** So many of them ask the manager to change it. */
-const LIMIT = 3;
-export const HYBRID_WORDS = 32;
-
-export const CPU = 0;
-export const NETWORK = 1;
-
-/**
- * Sets the words up. Before any other rank can see them: one that saw another mode for a moment would take the wrong
- * lock.
- */
-export function setUpHybrid(words: Int32Array, mode: number, policy: MigrationPolicy): void {
-  words[MODE] = mode;
-  words[LIMIT] = policy.limit;
-}
-
-/** What the ranks of the target's node share. */
-export interface NodeWords {
-  readonly words: Int32Array;
-  readonly lock: QueueLock;
-  /** Where processor time is part of a model. */
-  readonly processor?: ProcessorTime | undefined;
-}
-
-/** The manager: takes the lock of the mode, and changes the mode. */
-export class HybridGate implements Gate {
-  readonly batch: number;
-  readonly processor: ProcessorTime | undefined;
-  readonly #words: Int32Array;
-  readonly #cpu: QueueLock;
-  readonly #word: LockWord;
-  readonly #policy: MigrationPolicy;
-  readonly #isNear: (rank: number) => boolean;
-  readonly #counts: LockCounts;
-  readonly #inCpuMode: number;
-  readonly #shared: number;
-  /** The network word is `size + 1` though the mode is the network's: it changed a moment ago. */
-  #keepsWord = false;
-  /** Requests from other nodes in CPU mode that are not outweighed. */
-  #far = 0;
-  /** NEAR at the last look, and when CPU mode began. */
-  #near = 0;
-  #nearBefore = 0;
-  /** Locks in the last network mode that the ranks which had them have told of. */
-  #told = 0;
-
-  constructor(
-    node: NodeWords,
-    word: LockWord,
-    policy: MigrationPolicy,
-    isNear: (rank: number) => boolean,
-    counts: LockCounts,
-  ) {
-    this.#words = node.words;
-    this.#cpu = node.lock;
-    this.processor = node.processor;
-    this.#word = word;
-    this.#policy = policy;
-    this.#isNear = isNear;
-    this.#counts = counts;
-    this.#inCpuMode = word.free + 1;
-    this.#shared = word.free + 2;
-    this.batch = Math.max(LEAST_BATCH, 4 * word.free);
-  }
-
-  get due(): number {
-    return this.#word.due;
-  }
-
-  note(request: LockRequest, news: number): void {
-    this.#told += news;
-    if (this.#mode === CPU && !this.#isNear(request.origin)) {
-      const near = this.#words[NEAR];
-      this.#far = Math.max(0, this.#far - (near - this.#near)) + 1;
-      this.#near = near;
-    }
-  }
-
-  *take(request: LockRequest): Generator<void, number | undefined> {
-    const { origin, exclusive, attempt } = request;
-    const near = this.#isNear(origin);
-    if (!attempt) {
-      if (this.#mode === CPU && !near && this.#far >= this.#policy.limit) yield* this.#toNetwork(exclusive);
-      else if (this.#mode === NETWORK && near && Atomics.load(this.#words, RUN) >= this.#policy.limit)
-        yield* this.#toCpu();
-    }
-    if (this.#mode === CPU) {
-      if (attempt) return this.#cpu.tryAcquire(exclusive) ? Grant.BY_AGENT : undefined;
-      yield* this.#acquireCpu(exclusive);
-      return Grant.BY_AGENT;
-    }
-    const word = this.#word;
-    const from = this.#keepsWord ? this.#inCpuMode : word.free;
-    const to = exclusive ? origin : this.#shared;
-    if (attempt) {
-      if ((yield* word.swap(from, to)) !== from) return undefined;
-    } else {
-      yield* word.rest();
-      yield* word.take(from, to);
-    }
-    this.#keepsWord = false;
-    return exclusive ? Grant.HANDED : Grant.BY_AGENT;
-  }
-
-  // biome-ignore lint/correctness/useYield: what is posted first is done first
-  *give({ origin, exclusive }: LockRequest, how: number, full: boolean): Generator<void, void> {
-    if (this.#mode === CPU) {
-      this.processor?.atomic();
-      this.#cpu.release(exclusive);
-    } else {
-      this.#word.give(how === Grant.HANDED ? origin : this.#shared);
-      if (full) this.#word.backOff.stepAside();
-    }
-  }
-
-  get #mode(): number {
-    return Atomics.load(this.#words, MODE);
-  }
-
-  *#acquireCpu(exclusive: boolean): Generator<void, void> {
-    this.processor?.atomic();
-    if (this.#cpu.tryAcquire(exclusive)) return;
-    const acquisition = this.#cpu.acquire(exclusive);
-    while (!acquisition.advance()) yield;
-  }
-
-  /** @param waits for those that hold the lock; else the mode stays while somebody does */
-  *#toNetwork(waits: boolean): Generator<void, void> {
-    // The network word is the manager's in CPU mode, so with the CPU lock it holds both.
-    if (waits) yield* this.#acquireCpu(true);
-    else if (!this.#cpu.tryAcquire(true)) return;
-    Atomics.store(this.#words, MODE, NETWORK);
-    this.#keepsWord = true;
-    this.#migrated(this.#words[NEAR] - this.#nearBefore);
-    this.#told = 0;
-    this.#cpu.release(true);
-  }
-
-  *#toCpu(): Generator<void, void> {
-    const word = this.#word;
-    if (!this.#keepsWord) {
-      yield* word.rest();
-      yield* word.take(word.free, this.#inCpuMode);
-    }
-    yield* this.#acquireCpu(true);
-    Atomics.store(this.#words, MODE, CPU);
-    this.#keepsWord = false;
-    this.#migrated(this.#told);
-    this.#nearBefore = this.#words[NEAR];
-    this.#near = this.#nearBefore;
-    this.#cpu.release(true);
-  }
-
-  #migrated(locks: number): void {
-    this.#counts.migrations++;
-    this.#policy.judge(locks);
-    this.#far = 0;
-    Atomics.store(this.#words, RUN, 0);
-    Atomics.store(this.#words, LIMIT, this.#policy.limit);
-  }
-}
+import type { Attempt, TargetLock } from './scheme.ts';
 
 /** How a lock is held. */
-const Held = Object.freeze({ NOT: 0, CPU: 1, NETWORK: 2, BY_MANAGER: 3 });
+const Held = Object.freeze({ NOT: 0, CPU: 1, NETWORK: 2, BY_MANAGER: 3, DEFERRED: 4 });
 
 export class HybridLock implements TargetLock {
   readonly #agent: LockAgent;
@@ -225,6 +83,9 @@ export class HybridLock implements TargetLock {
   readonly #target: number;
   readonly #node: NodeWords | undefined;
   readonly #migrates: boolean;
+  readonly #defers: boolean;
+  /** The mode that was seen last; what other ranks of the node share says it better. */
+  #mode: number;
   #held: number = Held.NOT;
   #ask: Ask | undefined;
   /** Network locks since the manager was told. */
@@ -233,6 +94,8 @@ export class HybridLock implements TargetLock {
   /**
    * @param word the target's
    * @param node what the target's node shares, if this rank is there
+   * @param defers exclusive locks of other nodes are deferred, in CPU mode
+   * @param mode in which the lock begins
    */
   constructor(
     agent: LockAgent,
@@ -241,8 +104,12 @@ export class HybridLock implements TargetLock {
     target: number,
     node: NodeWords | undefined,
     migrates: boolean,
+    defers = false,
+    mode = CPU,
   ) {
     this.#agent = agent;
+    this.#defers = defers;
+    this.#mode = mode;
     this.#word = word;
     this.#rank = rank;
     this.#target = target;
@@ -263,6 +130,18 @@ export class HybridLock implements TargetLock {
       this.#held = Held.BY_MANAGER;
       this.#ask = ask;
     });
+  }
+
+  /** Whether what is done under the lock is queued for the manager, all the epoch long. */
+  get isDeferred(): boolean {
+    return this.#held === Held.DEFERRED;
+  }
+
+  defer(exclusive: boolean): boolean {
+    if (!this.#defers || !exclusive || this.#node !== undefined || this.#mode !== CPU) return false;
+    this.#ask = this.#agent.askLater(this.#target, exclusive);
+    this.#held = Held.DEFERRED;
+    return true;
   }
 
   acquire(exclusive: boolean): Operation {
@@ -336,6 +215,7 @@ export class HybridLock implements TargetLock {
       if (!asks) {
         yield* word.giveWay();
         const found = yield* word.swap(word.free, this.#rank);
+        this.#mode = found === word.free + 1 ? CPU : NETWORK;
         if (found === word.free) {
           this.#held = Held.NETWORK;
           this.#untold++;
@@ -375,7 +255,15 @@ export class HybridLock implements TargetLock {
     this.#held = Held.NOT;
     if (held === Held.CPU) this.#releaseCpu(this.#node!, exclusive);
     else if (held === Held.NETWORK) this.#word.give(this.#rank);
-    else this.#agent.unlock(this.#ask!);
+    else this.#releaseAsked(this.#ask!, held);
+  }
+
+  /** Operations of a deferred lock are complete by now, so their answer or grant has told of the mode. */
+  #releaseAsked(ask: Ask, held: number): void {
+    this.#agent.unlock(ask);
+    if (held !== Held.DEFERRED || ask.how === Grant.BY_AGENT) return;
+    this.#mode = NETWORK;
+    if (ask.how === Grant.HANDED) this.#word.give(this.#rank);
   }
 
   #releaseCpu(node: NodeWords, exclusive: boolean): void {
@@ -414,12 +302,20 @@ export const hybrid = lockKind({
       const lock = new QueueLock(words.subarray(HYBRID_WORDS), as, [...members, members[rank]], context);
       return { words, lock, processor: job.processor };
     };
-    const policy = new MigrationPolicy(parts.options.lock_migration);
+    const { lock_migration, lock_mode, lock_defer } = parts.options;
+    const policy = new MigrationPolicy(lock_migration);
     const gate = ({ counts, ownWord }: Words): Gate =>
       new HybridGate(nodeOf(me, size), ownWord(), policy, isNear, counts);
-    return locksByAgent(parts, gate, false, (agent, rank, { wordOf }) => {
+    // Where no rank is on another node, nothing is ever queued.
+    const defers = lock_defer && members.some((_, rank) => !isNear(rank));
+    const locks: (HybridLock | undefined)[] = [];
+    const queues = defers && ((rank: number): boolean => locks[rank]?.isDeferred === true);
+    return locksByAgent(parts, gate, queues, (agent, rank, { wordOf }) => {
       const node = isNear(rank) ? nodeOf(rank, me) : undefined;
-      return new HybridLock(agent, wordOf(rank), me, rank, node, policy.migrates);
+      const mode = lock_mode === 'cpu' ? CPU : NETWORK;
+      const lock = new HybridLock(agent, wordOf(rank), me, rank, node, policy.migrates, defers, mode);
+      locks[rank] = lock;
+      return lock;
     });
   },
 });

@@ -50,6 +50,11 @@ export interface LockParts {
 export interface PassiveQueue {
   readonly queue: OperationQueue;
   readonly agent: Pick<LockAgent, 'deliver' | 'flush' | 'flushLast' | 'soFar'>;
+  /**
+   * Whether operations to a rank are queued in the epoch that is open to it: the same from its first to its last. All
+   * are if it is not said.
+   */
+  readonly takes?: ((rank: number) => boolean) | undefined;
 }
 
 /** The locks of a window at one rank. */

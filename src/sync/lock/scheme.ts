@@ -57,7 +57,7 @@ export interface TargetLock {
 export interface LockStatistics {
   /** Messages about locks that this rank has sent, as an origin or as an agent. */
   readonly messages: number;
-  /** Messages sent with operations of passive epochs, and answers to them (`two-sided`). */
+  /** Messages sent with operations of passive epochs, and answers to them (`two-sided`; `hybrid` with `lock_defer`). */
   readonly operations: number;
   /**
    * Atomic operations on lock words that this rank has requested (`direct`, `hybrid`): two for locking a free lock and

@@ -9,10 +9,16 @@
  * rank that could find less than it was promised: whoever may get here what this rank puts elsewhere is told by that
  * target's post, after its own `wait`.
  *
+ * It does not wait for the acknowledgement of what it has told. MPI's `complete` is complete at the origin (MPI 4.1,
+ * 12.5.2), and that write has no buffer. Behind a get it would be a turn of the network more: it waits for the read.
+ * Nothing piles up: the next epoch with a target begins with its post, which follows the `wait` that it took. If it is
+ * lost with its connection, the next call of this rank that waits throws that, as for every request that nobody waits
+ * for; the target, which waits for it, is in the way of the collective that frees the window.
+ *
  * Posts of one sender arrive in order, and so do its completes, so epochs can follow each other without any more.
  * Between the two there is no order, and none is needed.
  *
- * In windows with the schedule `aggregate` a complete may also be a message that carries an operation (folding.ts).
+ * In windows with the schedule `aggregate` a complete may also be a message that carries a put (folding.ts).
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Operation } from '../../comm/operation.ts';
@@ -35,15 +41,17 @@ export class SyncByRequests implements GeneralActiveTarget {
   /** By peer: whether it has been told that the epoch is complete, which has not ended here yet. */
   readonly #told: Uint8Array;
   readonly #folding: Folding | undefined;
+  /** By target that has been told: complete when what was issued there before is. */
+  readonly #before: (Operation | undefined)[] = [];
   /** By target: what had been issued there when the epoch began; kept where operations may travel with its end. */
   readonly #issued: Float64Array;
   readonly #stop: (() => void) | undefined;
 
   /**
    * @param channel nothing else goes through it
-   * @param carryOut does so with operations that come with a complete; absent if none do
+   * @param carryOut does so with puts that come with a complete; absent if none do
    */
-  constructor(channel: OwnChannel, requests: RequestTransfer, carryOut?: (message: Uint8Array) => Uint8Array) {
+  constructor(channel: OwnChannel, requests: RequestTransfer, carryOut?: (message: Uint8Array) => void) {
     this.#channel = channel;
     this.#requests = requests;
     this.#issued = new Float64Array(carryOut === undefined ? 0 : channel.size);
@@ -52,9 +60,9 @@ export class SyncByRequests implements GeneralActiveTarget {
       this.#folding = folding;
       this.folds = {
         takes: (operation) => {
-          const { rank, from } = operation;
+          const { rank, from, puts } = operation;
           const alone = this.#requests.issuedTo(rank) === this.#issued[rank];
-          return rank !== channel.rank && alone && from.bytes <= FOLDED_BYTES && !isLost(operation);
+          return puts && rank !== channel.rank && alone && from.bytes <= FOLDED_BYTES && !isLost(operation);
         },
         send: (operations) => {
           for (const operation of operations) {
@@ -104,29 +112,29 @@ export class SyncByRequests implements GeneralActiveTarget {
   }
 
   completing(targets: readonly number[]): Operation {
-    const flush = this.#requests.drain();
+    const requests = this.#requests;
+    const isDone = (target: number): boolean => {
+      if (this.#told[target] === 0) {
+        if (!requests.isPosted(target)) return false;
+        this.#before[target] = requests.soFar(target);
+        this.#tell(target);
+      }
+      if (this.#before[target]?.advance() === false) return false;
+      this.#before[target] = undefined;
+      return true;
+    };
     return {
       advance: () => {
-        for (const target of targets) if (this.#requests.isPosted(target)) this.#tell(target);
-        return flush.advance() && this.#isAnswered();
+        requests.tryFlush(undefined, 'notified');
+        // All are told as soon as they can be, whoever is waited for.
+        let done = true;
+        for (const target of targets) if (!isDone(target)) done = false;
+        return done;
       },
-      describe: () => `complete: ${this.#describeAnswers() ?? flush.describe()}`,
-      abandon: () => flush.abandon?.(),
-      isPolling: () => flush.isPolling?.() ?? false,
+      describe: () => `complete: flush of ${requests.pending} outstanding requests`,
+      abandon: () => requests.endHolding(),
+      isPolling: () => requests.isPolling,
     };
-  }
-
-  #isAnswered(): boolean {
-    const folding = this.#folding;
-    if (folding === undefined || folding.isAnswered) return true;
-    this.#channel.poll();
-    return folding.isAnswered;
-  }
-
-  #describeAnswers(): string | undefined {
-    const awaited = this.#folding?.awaited ?? [];
-    if (awaited.length === 0) return undefined;
-    return `waiting for the answer of rank ${awaited.join(', ')}, which gives it when it is in the library`;
   }
 
   complete(targets: readonly number[]): void {

@@ -1,12 +1,12 @@
 /**
- * A small operation travels with the message that completes its epoch (dissertation §10.2): one message where there
- * were two, and the target's processor carries the operation out. It is for `complete` by messages
- * (sync/pscw/by-requests.ts), and for an epoch in which the operation is the only one to its target; what does not fit
- * is posted as requests.
+ * A small put travels with the message that completes its epoch (dissertation §10.2): one message where there were two,
+ * and the target's processor carries it out. It is for `complete` by messages (sync/pscw/by-requests.ts), and for an
+ * epoch in which the put is the only operation to its target; everything else is posted as requests. Why not gets, as
+ * there: sync/pscw/folding.ts.
  */
 import { scheduleKind } from './kind.ts';
 
-/** Bytes of the largest operation that does so. */
+/** Bytes of the largest put that does so. */
 export const FOLDED_BYTES = 1024;
 
 export const aggregate = scheduleKind({ name: 'aggregate', folds: true });

@@ -54,7 +54,7 @@ export class HeldOperations {
     return this.#schedule.orders;
   }
 
-  /** Whether a small operation may leave with the message that completes its epoch. */
+  /** Whether a small put may leave with the message that completes its epoch. */
   get folds(): boolean {
     return this.#schedule.folds;
   }
@@ -71,7 +71,8 @@ export class HeldOperations {
     this.#held.push(operation);
     this.#bytes += bytes;
     // What neither has an order nor travels with a message has no reason to wait.
-    if (others !== undefined && (others.length > 0 || bytes > FOLDED_BYTES)) this.#postThese([...others, operation]);
+    const travels = operation.puts && bytes <= FOLDED_BYTES;
+    if (others !== undefined && (others.length > 0 || !travels)) this.#postThese([...others, operation]);
   }
 
   /** Calls back when all that is held now has been posted, or was taken away. */
@@ -152,6 +153,6 @@ export function isLost({ origin, from }: HeldOperation): boolean {
 }
 
 /** Errors: `ERR_BUFFER` if the origin is lost. */
-export function refuseLost(operation: HeldOperation): void {
+function refuseLost(operation: HeldOperation): void {
   if (isLost(operation)) throw lostError('origin', operation.puts ? 'a put' : 'a get', operation.rank);
 }

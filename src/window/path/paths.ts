@@ -38,6 +38,7 @@ import { STARTED, type Target } from '../target.ts';
 import { Held, HeldCompletion } from './held.ts';
 import { Layouts } from './layouts.ts';
 import { Loads } from './loads.ts';
+import { MixedCompletion } from './mixed.ts';
 import type { Completion, Moves, OwnMemory, Path, ProgressBy } from './path.ts';
 import { Queued } from './queued.ts';
 import { Requests, type Senders } from './requests.ts';
@@ -69,10 +70,12 @@ export class Paths {
     this.#senders = requests && { requests, updates, progressBy };
     this.#served = served;
     this.#queues = deferred !== undefined || passive !== undefined;
-    this.completion = passive?.agent ?? (requests && held ? new HeldCompletion(requests, held) : requests);
+    const direct = requests && held ? new HeldCompletion(requests, held) : requests;
+    if (passive === undefined) this.completion = direct;
+    else this.completion = passive.takes === undefined ? passive.agent : new MixedCompletion(passive, direct);
     this.drain = requests && (() => requests.drain());
-    const direct = attachments === undefined && held === undefined && !this.#queues && epochs.accesses === undefined;
-    this.sendsWhole = requests !== undefined && direct;
+    const plain = attachments === undefined && held === undefined && !this.#queues && epochs.accesses === undefined;
+    this.sendsWhole = requests !== undefined && plain;
   }
 
   /** The path of puts and gets to bytes `at + to.low … at + to.high`, ready. @param call for messages */
@@ -149,7 +152,8 @@ export class Paths {
     if (!this.#queues) return undefined;
     const { deferred, passive } = this.#parts;
     if (this.#epochs.isFenced) return deferred;
-    return this.#epochs.isPassive(t) ? passive?.queue : undefined;
+    if (passive === undefined || !this.#epochs.isPassive(t) || passive.takes?.(t.rank) === false) return undefined;
+    return passive.queue;
   }
 
   /** Raises the target's count of notifications, behind everything that was issued to it. */

@@ -114,6 +114,8 @@ interface Scene {
   done: number;
   /** Increments under locks, by target, and those that were given up. */
   readonly added: number[];
+  /** The same of a word that goes up by single operations, too. */
+  readonly counted: number[];
 }
 
 const LOCKS_WANTED = 8;
@@ -125,14 +127,16 @@ let scene: Scene | undefined;
 /**
  * Every rank takes locks again and again until each has had so many: nobody is kept out by the others. Under an
  * exclusive lock two words go up by one, in two steps with time between; under a shared one they are the same at every
- * look. Some give up soon.
+ * look. Some give up soon. A third word goes up by one in epochs of one operation, which may travel with its lock, and
+ * in others, which read it and write it back.
  */
 async function locks(t: Trial, info: WindowInfo): Promise<void> {
   const { rank, size, random } = t;
   await t.barrier();
-  if (rank === 0) scene = { holders: new Holders(size), done: 0, added: new Array<number>(size).fill(0) };
+  const zeros = (): number[] => new Array<number>(size).fill(0);
+  if (rank === 0) scene = { holders: new Holders(size), done: 0, added: zeros(), counted: zeros() };
   await t.barrier();
-  const { holders, added } = scene!;
+  const { holders, added, counted } = scene!;
   const mine = scene!;
   const held = info.lock_defer !== true;
   const one = async (
@@ -151,7 +155,9 @@ async function locks(t: Trial, info: WindowInfo): Promise<void> {
     }
     if (held) holders.enter(target, exclusive);
     const words = new Int32Array(2);
+    const count = new Int32Array(1);
     win.get(words, target, 0);
+    win.get(count, target, 3);
     await win.flush(target);
     assert.equal(
       words[0],
@@ -165,7 +171,9 @@ async function locks(t: Trial, info: WindowInfo): Promise<void> {
       await win.flush(target);
       await t.comm.compute(random.below(5));
       win.put(Int32Array.of(before + 1), target, 1);
+      win.put(Int32Array.of(count[0] + 1), target, 3);
       added[target]++;
+      counted[target]++;
     } else {
       win.get(words, target, 0);
       await win.flush(target);
@@ -179,14 +187,21 @@ async function locks(t: Trial, info: WindowInfo): Promise<void> {
     await win.unlock(target);
     return true;
   };
+  const single = async (win: Window<Int32Array>, target: number): Promise<void> => {
+    await win.lock(target, Lock.EXCLUSIVE);
+    win.accumulate(Int32Array.of(1), target, 3, Op.SUM);
+    counted[target]++;
+    await win.unlock(target);
+  };
   await t.window(
     Int32Array,
-    3,
+    4,
     async (win) => {
       const exclusive = 0.2 + 0.6 * (random.below(100) / 100);
       const idle = random.below(4) * 10;
       for (let had = 0; mine.done < size; ) {
         const target = random.chance(0.7) ? 0 : random.below(size);
+        if (random.chance(0.3)) await single(win as Window<Int32Array>, target);
         const patience = random.chance(0.15) ? 0.02 * (1 + random.below(10)) : 0;
         if (await one(win as Window<Int32Array>, target, random.chance(exclusive), patience)) had++;
         if (had === LOCKS_WANTED) mine.done++;
@@ -196,10 +211,11 @@ async function locks(t: Trial, info: WindowInfo): Promise<void> {
       await t.barrier();
       for (const target of t.ranks) {
         await win.lock(target, Lock.SHARED);
-        const words = new Int32Array(2);
+        const words = new Int32Array(4);
         win.get(words, target, 0);
         await win.unlock(target);
-        assert.deepEqual([...words], [added[target], added[target]], `increments at rank ${target}`);
+        const expected = [added[target], added[target], counted[target]];
+        assert.deepEqual([words[0], words[1], words[3]], expected, `increments at rank ${target}`);
       }
       await win.lockAll();
       win.accumulate(Int32Array.of(1), t.next, 2, Op.SUM);
