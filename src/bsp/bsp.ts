@@ -5,6 +5,8 @@ import { bytesOf, checkBuffer, TYPE_SIZES, type TypedArray, typeCodeOf } from '.
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { byteLengthOf, lengthOf, tagOf } from '../intrinsics.ts';
 import type { Core } from './core.ts';
+import type { BspMachine } from './model/machines.ts';
+import { type BspReport, reportOf } from './model/report.ts';
 import type { Slot } from './registrations.ts';
 
 /** A message that has come. */
@@ -330,6 +332,27 @@ export class Bsp {
     const { first } = queue;
     queue.drop();
     return first;
+  }
+
+  /**
+   * What the supersteps that have ended were: work, h-relation, time, and who computed longest; with a machine (from
+   * `probe` of `onesided/bsp/model`, or a table), what the model predicts beside it. Collective; the computation was
+   * begun with `{ report: true }`. `reportTable` and `reportPicture` show it.
+   * Errors: `ERR_ARG` if it was not; those of `Communicator.allgather`.
+   * Cost: 32 bytes a superstep from each process to all others.
+   */
+  async report(machine?: BspMachine, options?: WaitOptions): Promise<BspReport> {
+    const { ledger } = this.#core;
+    if (ledger === undefined) {
+      throw new RmaError('ERR_ARG', 'bsp.report: nothing was kept; begin the computation with { report: true }');
+    }
+    const mine = ledger.numbers;
+    const all = new Float64Array(mine.length * this.nprocs);
+    await this.comm.allgather(mine, all, options);
+    const each = Array.from({ length: this.nprocs }, (_, pid) =>
+      all.subarray(mine.length * pid, mine.length * (pid + 1)),
+    );
+    return reportOf(each, machine);
   }
 
   /**

@@ -67,6 +67,8 @@ export class Stream {
   pos = 0;
   end = 0;
   readonly chunks: Chunk[] = [];
+  /** Bytes of data in it, without headers. */
+  data = 0;
   readonly #pool: () => ChunkPool;
 
   /** @param pool the one of the superstep under way */
@@ -96,7 +98,7 @@ export class Stream {
     this.chunks.length = 0;
     this.i32 = NOTHING;
     this.u8 = NO_BYTES;
-    this.pos = this.end = 0;
+    this.pos = this.end = this.data = 0;
   }
 
   /** Writes words that may go over several chunks. */

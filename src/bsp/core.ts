@@ -5,6 +5,7 @@ import { RmaError } from '../errors.ts';
 import { difference, lengthsOf, NO_NUMBERS, numbersOf } from './control.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
 import { forgetLast } from './elements.ts';
+import { Ledger } from './ledger.ts';
 import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
@@ -36,13 +37,20 @@ export class Core implements Superstep, Operation {
   whenClosed: (() => void) | undefined;
   #isAwaited = false;
 
-  /** @param short whether headers of puts are compressed */
-  constructor(comm: Communicator, delivery: Delivery, short: boolean) {
+  /** What each superstep was; absent if nobody wants to know. */
+  readonly ledger: Ledger | undefined;
+
+  /**
+   * @param short whether headers of puts are compressed
+   * @param reports whether what supersteps do is kept
+   */
+  constructor(comm: Communicator, delivery: Delivery, short: boolean, reports: boolean) {
     const { processor } = comm.job;
     this.comm = comm;
     this.#delivery = delivery;
     this.outgoing = new Outgoing(comm.size, () => delivery.pool, short, processor);
-    this.placement = new Placement(this.registrations, this.queue, processor);
+    this.ledger = reports ? new Ledger(() => comm.now()) : undefined;
+    this.placement = new Placement(comm.rank, this.registrations, this.queue, processor);
   }
 
   /** Refuses calls that come too late, or while the superstep is ending. Errors: `ERR_RMA_SYNC`, `ERR_COMM`, … */
@@ -72,6 +80,7 @@ export class Core implements Superstep, Operation {
     if (this.#begun && !this.#isAwaited && this.#ends === ends && this.#broken === undefined) return;
     this.check(call);
     this.#ends = ends;
+    this.ledger?.ends();
     this.#numbers = this.#changes(ends);
     this.#begun = true;
     try {
@@ -134,11 +143,19 @@ export class Core implements Superstep, Operation {
       this.nextTagSize = undefined;
       this.#all = undefined;
     }
+    if (this.ledger !== undefined) this.#account(this.ledger);
     this.outgoing.reset();
     forgetLast();
     this.step++;
     this.#begun = false;
     if (this.#ends) this.#ended = true;
+  }
+
+  #account(ledger: Ledger): void {
+    const { sent, got } = this.outgoing.bytesBeside(this.comm.rank);
+    const { placement } = this;
+    ledger.ended(sent + placement.served, got + placement.received);
+    placement.served = placement.received = 0;
   }
 
   /** Nothing can be called any more. */

@@ -70,6 +70,7 @@ export class Outgoing {
       }
       stream.grow();
     }
+    stream.data += bytes;
     const { i32, pos } = stream;
     if (isShort) i32[pos] = shortHeader(slot, at >> 2, words);
     else {
@@ -87,6 +88,7 @@ export class Outgoing {
   send(pid: number, payload: TypedArray, payloadBytes: number, tag: TypedArray | undefined, tagBytes: number): void {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const total = payloadBytes + tagBytes;
+    stream.data += total;
     this.#processor?.copy(total);
     let done = 0;
     do {
@@ -112,6 +114,17 @@ export class Outgoing {
     this.results[pid].expect(to, start, bytes);
   }
 
+  /** Bytes of data that go to the others, and that they send for this one's gets. */
+  bytesBeside(pid: number): { readonly sent: number; readonly got: number } {
+    let [sent, got] = [0, 0];
+    for (let other = 0; other < this.puts.length; other++) {
+      if (other === pid) continue;
+      sent += this.puts[other]?.data ?? 0;
+      got += this.results[other]?.bytes ?? 0;
+    }
+    return { sent, got };
+  }
+
   /** The superstep is over; its chunks have been read. */
   reset(): void {
     if (this.isEmpty) return;
@@ -131,6 +144,7 @@ export class Outgoing {
 
   /** A put that does not fit into what is left of the chunk: as several. */
   #putPieces(stream: Stream, slot: number, at: number, from: TypedArray, start: number, bytes: number): void {
+    stream.data += bytes;
     for (let done = 0; done < bytes; ) {
       const piece = roomFor(stream, bytes - done);
       const pos = 4 * (stream.pos + HEADER_WORDS);

@@ -22,7 +22,13 @@ export class Placement {
   readonly #queue: MessageQueue;
   readonly #processor: ProcessorTime | undefined;
 
-  constructor(registrations: Registrations, queue: MessageQueue, processor: ProcessorTime | undefined) {
+  /** Bytes of data that were placed or read for others than this process; for whoever takes and clears them. */
+  received = 0;
+  served = 0;
+  readonly #pid: number;
+
+  constructor(pid: number, registrations: Registrations, queue: MessageQueue, processor: ProcessorTime | undefined) {
+    this.#pid = pid;
     this.#registrations = registrations;
     this.#queue = queue;
     this.#processor = processor;
@@ -33,11 +39,13 @@ export class Placement {
     const { slots } = this.#registrations;
     this.#processor?.copy(4 * (to - from));
     let at = from;
+    let data = 0;
     while (at < to) {
       const header = i32[at];
       if (isShort(header)) {
         const words = wordsOf(header);
         at++;
+        data += 4 * words;
         putWords(slots[slotOf(header)]!, i32, u8, at, offsetOf(header), words);
         at += words;
         continue;
@@ -45,6 +53,7 @@ export class Placement {
       const bytes = i32[at + 2];
       const second = i32[at + 1];
       at += HEADER_WORDS;
+      data += bytes;
       if (header >= 0) {
         const slot = slots[header]!;
         if (((second | bytes) & 3) === 0) putWords(slot, i32, u8, at, second >> 2, bytes >> 2);
@@ -55,15 +64,17 @@ export class Placement {
       }
       at += wordsFor(bytes);
     }
+    if (source !== this.#pid) this.received += data;
   }
 
   /** Writes the results of the gets in the words from `from` up to `to`. Errors: `ERR_BUFFER`, `ERR_SIZE`. */
-  serve(results: Stream, i32: Int32Array, from: number, to: number): void {
+  serve(source: number, results: Stream, i32: Int32Array, from: number, to: number): void {
     for (let at = from; at < to; at += HEADER_WORDS) {
       const slot = this.#registrations.slots[i32[at]]!;
       const start = i32[at + 1];
       const bytes = i32[at + 2];
       this.#processor?.copy(bytes);
+      if (source !== this.#pid) this.served += bytes;
       if (start + bytes > slot.u8.length) throw gone(slot);
       for (let done = 0; done < bytes; ) {
         if (results.pos === results.end) results.grow();

@@ -13,6 +13,8 @@ export class Results {
   /** Of each: the byte of the array at which it begins, and its length. */
   #places = new Float64Array(2 * 16);
   #count = 0;
+  /** Of all of them. */
+  bytes = 0;
   /** The one that comes next, and how many of its bytes have come. */
   #next = 0;
   #done = 0;
@@ -29,6 +31,7 @@ export class Results {
     this.#places[at] = start;
     this.#places[at + 1] = bytes;
     this.#arrays[this.#count++] = array;
+    this.bytes += bytes;
   }
 
   get isComplete(): boolean {
@@ -71,7 +74,7 @@ export class Results {
   reset(): void {
     // The program's arrays are not to be kept alive.
     if (this.#count > 0) this.#arrays.fill(undefined, 0, this.#count);
-    this.#count = this.#next = this.#done = 0;
+    this.#count = this.#next = this.#done = this.bytes = 0;
     this.#lost = undefined;
   }
 }

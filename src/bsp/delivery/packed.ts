@@ -200,7 +200,7 @@ export class PackedDelivery implements Delivery {
   #answer({ outgoing, placement }: Superstep, source: number, i32: Int32Array): void {
     const answers = this.#answers;
     answers.reset();
-    placement.serve(answers, i32, HEAD_WORDS, i32.length);
+    placement.serve(source, answers, i32, HEAD_WORDS, i32.length);
     answers.finish();
     for (let i = 0; i < answers.chunks.length; i++) {
       if (source !== this.#comm.rank) {

@@ -213,7 +213,7 @@ export class SharedDelivery implements Delivery {
     const { placement } = this.#superstep;
     const answers = this.#answers;
     answers.reset();
-    this.#read(pid, first, (i32, _, from, to) => placement.serve(answers, i32, from, to));
+    this.#read(pid, first, (i32, _, from, to) => placement.serve(pid, answers, i32, from, to));
     const words = this.#wordsOf(pid);
     const at = this.#resultOf(this.#comm.rank);
     words[at + 1] = finished(answers);

@@ -14,3 +14,4 @@ export {
   superstepCost,
 } from './machines.ts';
 export { leastSquares, type Probed, type ProbeOptions, probe, type Sample } from './probe.ts';
+export { type BspReport, reportPicture, reportTable, type SuperstepReport } from './report.ts';
