@@ -77,8 +77,8 @@ const BOTTOM = 44;
 const COLOURS = { work: '#3b6fb6', words: '#e8a33d', sync: '#b7bcc4' } as const;
 
 /**
- * The report as a picture: for each superstep a bar of what the model predicts (work, h·g and l, one upon the other) and
- * a mark for what was measured. Without a machine, work and the rest of the measured time.
+ * The report as a picture: for each superstep a bar of what the model predicts (work, h·g and l, one upon the other)
+ * and a mark for what was measured. Without a machine, work and the rest of the measured time.
  */
 export function reportPicture({ supersteps, machine, processes }: BspReport): string {
   const partsOf = ({ work, h, measured }: SuperstepReport): readonly (readonly [keyof typeof COLOURS, number])[] =>
