@@ -18,7 +18,7 @@ const ALONE = [
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
   'test/docs/{calls,claims,mpi-names,schemes,walk}.test.ts',
-  'test/fabrics/!(deadlocks).test.ts',
+  'test/fabrics/!(aggregates|deadlocks).test.ts',
   'test/launcher/{addon,command-line,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies,memory}.test.ts',
   'test/providers/{free-ranges,process-heap,rdma-core}.test.ts',
