@@ -21,19 +21,9 @@ import { DEFAULT_UPDATE, UPDATE_SCHEMES, type UpdateSchemeName, updateNamed } fr
  * hints in force.
  */
 export interface WindowInfo {
-  /**
-   * The fence scheme. `immediate`: operations are complete when issued, so a barrier suffices. `remote-notify`: writes
-   * with immediate, counted at the target. `immediate-optimized`: writes, and a finish message to each target.
-   * `immediate-naive`: the same, with flags to every rank instead of a barrier. `deferred`: operations are queued, then
-   * sent and executed in the closing fence. `notify-all`: one notification to each rank, after the puts.
-   */
+  /** The fence scheme; see {@link FenceSchemeName}. The default depends on the memory and the number of ranks. */
   readonly fence?: FenceSchemeName;
-  /**
-   * The lock scheme. `queue`: granted in the order of the requests, without an agent, in the target's memory; by
-   * requests if memory cannot be shared. `remote`: the same, always by requests. `two-sided`: an agent at the target
-   * grants locks and executes the operations issued under them. `direct`: compare-and-swap by the network, shared locks
-   * by an agent. `hybrid`: the processor's atomics for ranks on the target's node, the network's for the others.
-   */
+  /** The lock scheme; see {@link LockSchemeName}. The default is `queue`. */
   readonly lock?: LockSchemeName;
   /** The mode in which locks of the scheme `hybrid` begin. */
   readonly lock_mode?: LockMode;

@@ -9,6 +9,15 @@ import { remoteNotify } from './remote-notify.ts';
 
 const FENCES = [immediate, remoteNotify, deferred, immediateNaive, immediateOptimized, notifyAll] as const;
 
+/**
+ * Schemes of fences (hint `fence`).
+ * - `immediate`: operations are complete when issued, so a barrier suffices.
+ * - `remote-notify`: writes with immediate, counted at the target.
+ * - `deferred`: operations are queued, then sent and executed in the closing fence.
+ * - `immediate-naive`: writes, a finish message to each target, and flags to every rank.
+ * - `immediate-optimized`: the same, with a barrier instead of the flags.
+ * - `notify-all`: one notification to each rank, after the puts.
+ */
 export type FenceSchemeName = (typeof FENCES)[number]['name'];
 
 export const FENCE_SCHEMES: readonly FenceSchemeName[] = FENCES.map(({ name }) => name);

@@ -8,6 +8,15 @@ import { twoSided } from './two-sided.ts';
 
 const LOCKS = [queue, remote, twoSided, direct, hybrid] as const;
 
+/**
+ * Schemes of locks (hint `lock`).
+ * - `queue`: granted in the order of the requests, without an agent, in the target's memory; by requests if memory
+ *   cannot be shared.
+ * - `remote`: the same, always by requests.
+ * - `two-sided`: an agent at the target grants locks and executes the operations issued under them.
+ * - `direct`: compare-and-swap by the network, shared locks by an agent.
+ * - `hybrid`: the processor's atomics for ranks on the target's node, the network's for the others.
+ */
 export type LockSchemeName = (typeof LOCKS)[number]['name'];
 
 export const LOCK_SCHEMES: readonly LockSchemeName[] = LOCKS.map(({ name }) => name);
