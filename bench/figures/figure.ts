@@ -74,8 +74,10 @@ export async function forEach<P, R>(places: readonly P[], run: (place: P) => Pro
   return results;
 }
 
+/** Three digits that count, without an exponent below a million: 0.0123, 4.56, 7890. */
 export function show(value: number): string {
-  return value.toPrecision(3);
+  const digits = value.toPrecision(3);
+  return digits.includes('e') && Math.abs(value) >= 1000 && Math.abs(value) < 1e6 ? `${Number(digits)}` : digits;
 }
 
 export function sizeName(bytes: number): string {
