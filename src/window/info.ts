@@ -2,7 +2,7 @@
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import type { FencePlace } from '../sync/fence/kind.ts';
 import { defaultFence, FENCE_SCHEMES, type FenceSchemeName, fenceNamed } from '../sync/fence/kinds.ts';
-import { LOCK_MODES, type LockMode } from '../sync/lock/kind.ts';
+import { CPU_LOCKS, type CpuLockName, LOCK_MODES, type LockMode } from '../sync/lock/kind.ts';
 import { DEFAULT_LOCK, LOCK_SCHEMES, type LockSchemeName } from '../sync/lock/kinds.ts';
 import { isMigration, MIGRATIONS } from '../sync/lock/migration.ts';
 import { DEFAULT_NONCONTIGUOUS, NONCONTIGUOUS_NAMES, type NoncontiguousName } from '../transfer/noncontiguous/kinds.ts';
@@ -27,6 +27,11 @@ export interface WindowInfo {
   readonly lock?: LockSchemeName;
   /** The mode in which locks of the scheme `hybrid` begin. */
   readonly lock_mode?: LockMode;
+  /**
+   * The lock that ranks of a node take in CPU mode, with the scheme `hybrid`. `queue`: in the order of their requests.
+   * `one-word`: all spin on one word, as in the dissertation; no order, and each that waits slows a hand-over down.
+   */
+  readonly lock_cpu?: CpuLockName;
   /** When locks of the scheme `hybrid` change the mode: `every-request`, `threshold:N`, `history`, `never`. */
   readonly lock_migration?: 'every-request' | 'history' | 'never' | `threshold:${number}`;
   /**
@@ -142,6 +147,7 @@ const HINTS = {
   } satisfies Hint<FenceSchemeName>,
   lock: oneOf(LOCK_SCHEMES, () => DEFAULT_LOCK),
   lock_mode: oneOf(LOCK_MODES, () => 'cpu'),
+  lock_cpu: oneOf(CPU_LOCKS, () => 'queue'),
   lock_migration: {
     allowed: [...MIGRATIONS.slice(0, -1), 'never (N is 1 … 999999999)'],
     read: (value) => (isMigration(value) ? value : undefined),

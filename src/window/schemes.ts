@@ -44,7 +44,7 @@ export function firstLockWord(hints: Hints, size: number): number {
 
 /** Words of a rank's block that the ranks of its node share for a lock. */
 export function nodeWords(hints: Hints, size: number): number {
-  return lockOf(hints)?.nodeWords?.(size) ?? 0;
+  return lockOf(hints)?.nodeWords?.(size, hints) ?? 0;
 }
 
 /** Sets up the words that the ranks of a node share (`nodeWords`), before they are told to anybody. */

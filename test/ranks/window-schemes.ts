@@ -280,6 +280,7 @@ async function refusals(world: Communicator): Promise<void> {
     [{ fence: 'immediately' }, /deferred, immediate-naive, immediate-optimized/],
     [{ lock: 'mutex' }, /queue, remote, two-sided, direct, hybrid/],
     [{ lock_mode: 'nic' }, /cpu, network/],
+    [{ lock_cpu: 'two-words' }, /queue, one-word/],
     [{ lock_migration: 'threshold' }, /every-request, threshold:N, history, never/],
     [{ lock_migration: 'threshold:0' }, /threshold:N/],
     [{ lock_migration: 'threshold:1.5' }, /threshold:N/],

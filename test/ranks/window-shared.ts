@@ -186,6 +186,7 @@ async function hintsAndNames(world: Communicator): Promise<void> {
       fence: 'immediate',
       lock: 'queue',
       lock_mode: 'cpu',
+      lock_cpu: 'queue',
       lock_migration: 'history',
       lock_defer: 'false',
       update: 'by-requests',

@@ -21,6 +21,8 @@ const CASES: readonly Case[] = [
   ]),
   ['holder', { lock: 'hybrid', lock_mode: 'network', lock_migration: 'every-request' }, { ONESIDED_DEBUG: 'requests' }],
   ['agent', { lock: 'hybrid' }, { ONESIDED_DEBUG: 'requests' }],
+  ['holder', { lock: 'hybrid', lock_cpu: 'one-word' }],
+  ['holder', { lock: 'hybrid', lock_cpu: 'one-word', lock_migration: 'never' }],
   ...FENCE_SCHEMES.map((fence): Case => ['fence', { fence }]),
 ];
 

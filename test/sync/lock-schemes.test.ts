@@ -11,6 +11,7 @@ import { HybridLock } from '../../src/sync/lock/hybrid.ts';
 import { CPU, HYBRID_WORDS, HybridGate, NETWORK, setUpHybrid } from '../../src/sync/lock/hybrid-gate.ts';
 import { LockWord } from '../../src/sync/lock/lock-word.ts';
 import { MigrationPolicy } from '../../src/sync/lock/migration.ts';
+import { OneWordLock } from '../../src/sync/lock/one-word.ts';
 import { QueueLock, queueLockWords } from '../../src/sync/lock/queue.ts';
 import { RemoteLock } from '../../src/sync/lock/remote.ts';
 import { type LockCounts, noLocks, type TargetLock } from '../../src/sync/lock/scheme.ts';
@@ -29,6 +30,9 @@ const SCHEMES = {
   'hybrid, threshold 2': { migration: 'threshold:2', mode: NETWORK },
   'hybrid, history': { migration: 'history', mode: CPU },
   'hybrid, never, network': { migration: 'never', mode: NETWORK },
+  'hybrid, one word, never': { migration: 'never', mode: CPU, Lock: OneWordLock },
+  'hybrid, one word, every request': { migration: 'every-request', mode: CPU, Lock: OneWordLock },
+  'hybrid, one word, threshold 2': { migration: 'threshold:2', mode: NETWORK, Lock: OneWordLock },
 } as const;
 type SchemeName = keyof typeof SCHEMES;
 
@@ -174,11 +178,15 @@ class World {
     const context = { wake() {} } as unknown as Context;
     const nodes = members.map(() => new Int32Array(HYBRID_WORDS + queueLockWords(size + 1)));
     const near = (a: number, b: number): boolean => Math.floor(a / nodeSize) === Math.floor(b / nodeSize);
+    const {
+      migration = 'never',
+      mode = CPU,
+      Lock = QueueLock,
+    } = SCHEMES[scheme] as { migration?: string; mode?: number; Lock?: typeof QueueLock | typeof OneWordLock };
     const nodeOf = (target: number, as: number) => ({
       words: nodes[target],
-      lock: new QueueLock(nodes[target].subarray(HYBRID_WORDS), as, [...members, target], context),
+      lock: new Lock(nodes[target].subarray(HYBRID_WORDS), as, [...members, target], context),
     });
-    const { migration = 'never', mode = CPU } = SCHEMES[scheme] as { migration?: string; mode?: number };
     const hybrid = scheme.startsWith('hybrid');
     for (const words of nodes) if (hybrid) setUpHybrid(words, mode, new MigrationPolicy(migration));
     for (const rank of members)

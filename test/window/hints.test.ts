@@ -13,6 +13,7 @@ const OTHERS: WindowInfo[] = [
   ...FENCE_SCHEMES.filter((fence) => fence !== 'immediate').map((fence) => ({ fence })),
   ...LOCK_SCHEMES.filter((name) => !lockNamed(name).isDefault).map((lock) => ({ lock })),
   { lock_mode: 'network' },
+  { lock_cpu: 'one-word' },
   { lock_migration: 'every-request' },
   { lock_migration: 'threshold:999999998' },
   { lock_migration: 'threshold:999999999' },

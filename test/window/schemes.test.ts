@@ -22,6 +22,8 @@ const LOCKS: readonly Record<string, string | boolean>[] = [
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'threshold:3' },
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'never' },
   { lock: 'hybrid', lock_migration: 'threshold:3', lock_defer: true },
+  { lock: 'hybrid', lock_cpu: 'one-word' },
+  { lock: 'hybrid', lock_cpu: 'one-word', lock_mode: 'network', lock_migration: 'threshold:3' },
 ];
 /** Those that are not the default everywhere. */
 const FENCES = FENCE_SCHEMES.filter((name) => fenceNamed(name).moves !== 'immediately');
@@ -71,9 +73,15 @@ describe('locks that are chosen by a hint', () => {
   }
 
   // Two ranks a node: processors' atomics and the network's on one lock.
-  for (const lock_migration of ['every-request', 'threshold:3', 'history']) {
-    const args = [`--info=${JSON.stringify({ lock: 'hybrid', lock_migration })}`, '--matching=^(readers|giving)'];
-    const title = `hybrid ${lock_migration}: fought for by 5 ranks on 3 nodes`;
+  for (const [lock_migration, lock_cpu] of [
+    ['every-request', 'queue'],
+    ['threshold:3', 'queue'],
+    ['history', 'queue'],
+    ['threshold:3', 'one-word'],
+  ]) {
+    const hints = JSON.stringify({ lock: 'hybrid', lock_migration, lock_cpu });
+    const args = [`--info=${hints}`, '--matching=^(readers|giving)'];
+    const title = `hybrid ${lock_migration} ${lock_cpu}: fought for by 5 ranks on 3 nodes`;
     run(title, 'sync-contention', [kindOf(0), 5], args, { ONESIDED_DEBUG: 'nodes:2' });
   }
 

@@ -134,13 +134,16 @@ export class ModelledContext implements Context {
     return network.nodeOf(member) === network.nodeOf(this.member);
   }
 
-  /** A rank of this node, which waits for a line of memory, has it after as long as an atomic instruction takes. */
-  wake(member: number): void {
+  /**
+   * A rank of this node, which waits for a line of memory, has it after as long as an atomic instruction takes, or so
+   * much later.
+   */
+  wake(member: number, later = 0): void {
     if (!this.near(member)) return;
     const { simulator, cpu, fabric, shared } = this;
     // The task that gave back what others wait for may have been given work to do since: that does not delay them.
     const when = this.#touching ? simulator.now : cpu.time;
-    simulator.at(when + fabric.node.atomic, this.member, { happen: () => shared.contexts[member]?.cpu.ring() });
+    simulator.at(when + fabric.node.atomic + later, this.member, { happen: () => shared.contexts[member]?.cpu.ring() });
   }
 
   /** Has the rank's task access memory of the node when its step is over, and look again at what it waits for. */

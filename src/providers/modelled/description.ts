@@ -60,6 +60,8 @@ export interface Fabric {
     readonly gap: number;
     /** An atomic instruction on a word that another core had last. */
     readonly atomic: number;
+    /** What each rank that spins on a word adds when the word changes hands. */
+    readonly waiter: number;
   };
   /** Between memory and the adapter. */
   readonly bus: {
@@ -157,6 +159,7 @@ const RULES: {
     latency: 'time',
     gap: 'gap',
     atomic: 'time',
+    waiter: 'time',
   },
   bus: { shared: FLAG, fetch: 'time', readGap: 'gap', writeGap: 'gap' },
   adapter: {

@@ -4,6 +4,7 @@
  */
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { ModelledContext } from './context.ts';
+import type { Fabric } from './description.ts';
 
 export class ProcessorTime {
   readonly #context: ModelledContext;
@@ -35,6 +36,16 @@ export class ProcessorTime {
   /** Spends the time of an atomic instruction on memory that the ranks of a node share. */
   atomic(): void {
     this.spend(this.#context.fabric.node.atomic);
+  }
+
+  /** What ranks of a node pay for the memory that they share. */
+  get node(): Fabric['node'] {
+    return this.#context.fabric.node;
+  }
+
+  /** Wakes a rank of the node, as `Context.wake`, so much later. */
+  wake(member: number, later: number): void {
+    this.#context.wake(member, later);
   }
 
   /**

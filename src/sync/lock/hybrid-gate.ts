@@ -7,8 +7,7 @@ import { type Gate, Grant, type LockRequest } from './agent.ts';
 import { LEAST_BATCH } from './direct.ts';
 import type { LockWord } from './lock-word.ts';
 import type { MigrationPolicy } from './migration.ts';
-import type { QueueLock } from './queue.ts';
-import type { LockCounts } from './scheme.ts';
+import type { LockCounts, TargetLock } from './scheme.ts';
 
 /** Words in front of the CPU lock's. */
 export const MODE = 0;
@@ -38,7 +37,7 @@ export function setUpHybrid(words: Int32Array, mode: number, policy: MigrationPo
 /** What the ranks of the target's node share. */
 export interface NodeWords {
   readonly words: Int32Array;
-  readonly lock: QueueLock;
+  readonly lock: TargetLock;
   /** Where processor time is part of a model. */
   readonly processor?: ProcessorTime | undefined;
 }
@@ -48,7 +47,7 @@ export class HybridGate implements Gate {
   readonly batch: number;
   readonly processor: ProcessorTime | undefined;
   readonly #words: Int32Array;
-  readonly #cpu: QueueLock;
+  readonly #cpu: TargetLock;
   readonly #word: LockWord;
   readonly #policy: MigrationPolicy;
   readonly #isNear: (rank: number) => boolean;

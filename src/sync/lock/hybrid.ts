@@ -3,7 +3,8 @@
  * others. The two do not see each other, so the lock is in one of two modes, and the manager, an agent at the target,
  * changes it.
  *
- *   the CPU lock      a `QueueLock` in memory that the ranks of the node share; the manager is one more rank there
+ *   the CPU lock      a `QueueLock` in memory that the ranks of the node share, or by the hint `lock_cpu` the
+ *                     dissertation's own (one-word.ts); the manager is one more rank there
  *   MODE              a word beside it
  *   the network lock  a word that only the device's atomics touch (lock-word.ts)
  *
@@ -21,7 +22,8 @@
  * for the head of that line: CPU mode and network mode change only between its grants.
  *
  * Starvation. In CPU mode the CPU lock is first come, first served, and the manager stands in its line; behind it, its
- * own line is. In network mode it is as with `direct`. A rank that has asked the manager keeps its place in the line,
+ * own line is. With `one-word` there is no line, and ranks of the node that take it again and again may keep the manager
+ * waiting. In network mode it is as with `direct`. A rank that has asked the manager keeps its place in the line,
  * whatever the mode becomes meanwhile: it is granted the lock in either mode, so that changes to and fro keep nobody
  * out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may wait for
  * others to share it with, and would wait for ever.
@@ -67,9 +69,10 @@ import {
   RUN,
   setUpHybrid,
 } from './hybrid-gate.ts';
-import { lockKind } from './kind.ts';
+import { type CpuLockName, lockKind } from './kind.ts';
 import type { LockWord } from './lock-word.ts';
 import { MigrationPolicy } from './migration.ts';
+import { OneWordLock, oneWordLockWords } from './one-word.ts';
 import { QueueLock, queueLockWords } from './queue.ts';
 import type { Attempt, TargetLock } from './scheme.ts';
 
@@ -282,13 +285,19 @@ function touch({ processor }: NodeWords, access: () => void): void {
   else processor.touch(access);
 }
 
+/** The CPU lock by its hint: how many words it takes, and how it is made. */
+const CPU_LOCK = {
+  queue: { words: queueLockWords, Lock: QueueLock },
+  'one-word': { words: oneWordLockWords, Lock: OneWordLock },
+} as const satisfies Record<CpuLockName, object>;
+
 export const hybrid = lockKind({
   name: 'hybrid',
   byRequests: () => true,
   agent: true,
   firstWord: (size, { lock_mode }) => (lock_mode === 'cpu' ? size + 1 : size),
   // The manager is one more rank of the node's lock.
-  nodeWords: (size) => HYBRID_WORDS + queueLockWords(size + 1),
+  nodeWords: (size, { lock_cpu }) => HYBRID_WORDS + CPU_LOCK[lock_cpu].words(size + 1),
   setUpNode: (words, { lock_mode, lock_migration }) =>
     setUpHybrid(words, lock_mode === 'cpu' ? CPU : NETWORK, new MigrationPolicy(lock_migration)),
   make(parts) {
@@ -297,12 +306,14 @@ export const hybrid = lockKind({
     const members = group.worldRanks;
     const isNear = (rank: number): boolean =>
       rank === me || (context.near?.(members[rank]) ?? context.capabilities.loadStore);
+    const { lock_migration, lock_mode, lock_defer, lock_cpu } = parts.options;
+    const { Lock } = CPU_LOCK[lock_cpu];
+    const { processor } = job;
     const nodeOf = (rank: number, as: number): NodeWords => {
       const words = parts.nodeWords(rank);
-      const lock = new QueueLock(words.subarray(HYBRID_WORDS), as, [...members, members[rank]], context);
-      return { words, lock, processor: job.processor };
+      const lock = new Lock(words.subarray(HYBRID_WORDS), as, [...members, members[rank]], context, processor);
+      return { words, lock, processor };
     };
-    const { lock_migration, lock_mode, lock_defer } = parts.options;
     const policy = new MigrationPolicy(lock_migration);
     const gate = ({ counts, ownWord }: Words): Gate =>
       new HybridGate(nodeOf(me, size), ownWord(), policy, isNear, counts);

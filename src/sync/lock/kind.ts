@@ -14,9 +14,14 @@ import type { LockCounts, TargetLock } from './scheme.ts';
 export const LOCK_MODES = ['cpu', 'network'] as const;
 export type LockMode = (typeof LOCK_MODES)[number];
 
+/** What the ranks of a node take in CPU mode: queue.ts, one-word.ts. */
+export const CPU_LOCKS = ['queue', 'one-word'] as const;
+export type CpuLockName = (typeof CPU_LOCKS)[number];
+
 /** What a window's hints say of its locks, besides the scheme. */
 export interface LockOptions {
   readonly lock_mode: LockMode;
+  readonly lock_cpu: CpuLockName;
   /** One of `MIGRATIONS`. */
   readonly lock_migration: string;
   readonly lock_defer: boolean;
@@ -84,7 +89,7 @@ export interface LockKind<N extends string = string> {
   /** What the word for the device's atomics holds before anybody has touched it; 0 if it is not said. */
   firstWord?(size: number, options: LockOptions): number;
   /** 32-bit words that the ranks of a node share for a lock; none if it is not said. */
-  nodeWords?(size: number): number;
+  nodeWords?(size: number, options: LockOptions): number;
   /** Sets them up, before they are told to anybody. */
   setUpNode?(words: Int32Array, options: LockOptions): void;
   make(parts: LockParts): Locks;

@@ -47,6 +47,8 @@ export const LOCKS: readonly WindowInfo[] = [
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'never' },
   { lock: 'hybrid', lock_defer: true },
   { lock: 'hybrid', lock_migration: 'threshold:2', lock_defer: true },
+  { lock: 'hybrid', lock_cpu: 'one-word', lock_migration: 'threshold:2' },
+  { lock: 'hybrid', lock_cpu: 'one-word', lock_migration: 'never' },
 ];
 
 export const SCHEDULES: readonly WindowInfo[] = NAMES.map((schedule) => ({ schedule }));
