@@ -45,6 +45,15 @@ export interface Confirmation {
   readonly sink: LocalPlace;
 }
 
+/**
+ * Who records messages of second connections: told before one is sent to a rank, and after one of a rank has filled a
+ * receive; both in the order of the messages. The reads that confirm them are not told.
+ */
+export interface MessageTrace {
+  sends(rank: number, bytes: number): void;
+  received(rank: number): void;
+}
+
 export class SecondConnection {
   readonly rank: number;
   readonly queuePair: QueuePair;
@@ -78,6 +87,7 @@ export class SecondConnections {
   readonly #registrations: Registrations;
   readonly #memberOf: (rank: number) => number;
   readonly #lose: (rank: number, status: number) => void;
+  readonly #trace: MessageTrace | undefined;
   readonly #connections: SecondConnection[] = [];
   readonly #batches: (Batch | undefined)[] = [];
   readonly #free: number[] = [];
@@ -91,6 +101,7 @@ export class SecondConnections {
 
   /**
    * @param reserve entries of the completion queue that nothing else uses
+   * @param trace where messages are recorded, in a job that is traced
    * @param lose is told of connections that carry nothing any more
    */
   constructor(
@@ -101,7 +112,9 @@ export class SecondConnections {
     memberOf: (rank: number) => number,
     lose: (rank: number, status: number) => void,
     reserve: number,
+    trace: MessageTrace | undefined,
   ) {
+    this.#trace = trace;
     this.#pd = pd;
     this.#cq = cq;
     this.#registrations = registrations;
@@ -224,6 +237,7 @@ export class SecondConnections {
     queuePair.wrStart();
     for (const [i, length] of lengths.entries()) {
       const last = i === lengths.length - 1 && confirmation === undefined;
+      this.#trace?.sends(connection.rank, place === undefined ? 0 : length);
       queuePair.wrSend(id, last ? SendFlag.SIGNALED : 0);
       if (place === undefined) continue;
       const { lkey, address } = place;
@@ -254,6 +268,7 @@ export class SecondConnections {
       return;
     }
     if (receives) {
+      this.#trace?.received(connection.rank);
       connection.receiving--;
       this.#receiving--;
     }
