@@ -15,6 +15,7 @@ import { WcStatus } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 import { Access, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
+import { type MessageCounts, noMessages } from './noncontiguous/statistics.ts';
 import type { Registrations } from './registrations.ts';
 
 /** Messages that may be under way on a connection, each way. */
@@ -81,6 +82,7 @@ interface Batch {
 export class SecondConnections {
   /** As many entries as a list can have here. */
   readonly entries: number;
+  readonly counts: MessageCounts = noMessages();
   readonly #reachesAll: boolean;
   readonly #pd: ProtectionDomain;
   readonly #cq: CompletionQueue;
@@ -140,6 +142,7 @@ export class SecondConnections {
     queuePair.modify({ state: QpState.INIT, access: Access.REMOTE_READ });
     const connection = new SecondConnection(rank, queuePair);
     this.#connections.push(connection);
+    this.counts.connections++;
     return connection;
   }
 
@@ -205,12 +208,16 @@ export class SecondConnections {
     const id = this.#begin({ connection, receives: true, messages: lengths.length, left: lengths.length, done });
     connection.receiving += lengths.length;
     this.#receiving += lengths.length;
+    this.counts.receives += lengths.length;
     for (const length of lengths) {
-      let [last, bytes] = [0, 0];
+      let [last, bytes, count] = [0, 0, 0];
       entries(length, (offset, n) => {
         if (bytes > 0) queuePair.addRecvSge(lkey, address + last, bytes);
         [last, bytes] = [offset, n];
+        count++;
       });
+      this.counts.receiveEntries += count;
+      this.#noteList(count);
       queuePair.postRecv(id, lkey, address + last, bytes);
     }
   }
@@ -241,14 +248,25 @@ export class SecondConnections {
       queuePair.wrSend(id, last ? SendFlag.SIGNALED : 0);
       if (place === undefined) continue;
       const { lkey, address } = place;
-      entries(length, (offset, bytes) => queuePair.wrAddSge(lkey, address + offset, bytes));
+      let count = 0;
+      entries(length, (offset, bytes) => {
+        queuePair.wrAddSge(lkey, address + offset, bytes);
+        count++;
+      });
+      this.counts.sendEntries += count;
+      this.#noteList(count);
     }
+    this.counts.sends += lengths.length;
     if (confirmation !== undefined) {
       const { rkey, address, sink } = confirmation;
       queuePair.wrRdmaRead(id, SendFlag.SIGNALED, rkey, address);
       queuePair.wrSetSge(sink.lkey, sink.address, 1);
     }
     queuePair.wrComplete();
+  }
+
+  #noteList(entries: number): void {
+    if (entries > this.counts.mostEntries) this.counts.mostEntries = entries;
   }
 
   #begin(batch: Batch): number {
