@@ -20,6 +20,7 @@ export type { FenceSchemeName } from './sync/fence/kinds.ts';
 export type { FenceStatistics } from './sync/fence/scheme.ts';
 export type { LockSchemeName } from './sync/lock/kinds.ts';
 export { Lock, type LockStatistics } from './sync/lock/scheme.ts';
+export type { LayoutStatistics } from './transfer/noncontiguous/statistics.ts';
 export type { Aggregate, AggregateOptions } from './window/aggregate.ts';
 export { Assert } from './window/assert.ts';
 export type { Flavor, WindowOptions } from './window/creation/parts.ts';

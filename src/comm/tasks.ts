@@ -377,7 +377,7 @@ class Run<T> {
     const { cpu } = context;
     const recorder = this.#recordings?.recorderOf(rank, this.#size, cpu);
     const compute = (microseconds: number): Promise<void> => {
-      cpu.spend(microseconds);
+      cpu.compute(microseconds);
       cpu.beginWait();
       return new Promise((resolve) => computeOn(simulator, cpu, resolve));
     };

@@ -5,6 +5,7 @@
  * Each fabric of this package is a file in which each number names its source: `fabrics/*.json`. A program can have its
  * own (`loadFabric('./mine.json')`), or derive one from another: `readFabric` checks it.
  */
+export { type ProcessorUse, processorUse } from '../comm/processor-use.ts';
 export { type FaultOptions, runTasks, type TaskOptions } from '../comm/tasks.ts';
 export { type Fabric, readFabric } from '../providers/modelled/description.ts';
 export { fabricNames, loadFabric } from '../providers/modelled/fabrics.ts';

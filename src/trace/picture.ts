@@ -30,6 +30,7 @@ const KINDS: Readonly<Record<ArrowKind, { readonly about: string; readonly dash:
   get: { about: 'get: bytes from memory of another rank', dash: '7 3' },
   update: { about: 'accumulate and other atomic calls', dash: '2 3' },
   message: { about: 'control message, or request to a device', dash: '9 3 2 3' },
+  gather: { about: 'message of a second connection: gathered from pieces, scattered to pieces', dash: '' },
   signal: { about: 'barrier, post, complete: a word that the other rank reads', dash: '4 3' },
   lock: { about: 'lock, from the rank that released it to the rank that waited for it', dash: '' },
   notification: { about: 'notification', dash: '6 2 2 2' },
@@ -64,8 +65,8 @@ export function drawSvg(scene: Scene): string {
   return `${svgOf(scene, `<style>${STYLE}\nsvg { background: var(--back); }</style>\n`)}\n`;
 }
 
-const STYLE = `:root { color-scheme: light dark; --back: #ffffff; --ink: #1b1f24; --soft: #5b6570; --line: #c9d1d9; --call: #d5e3f5; --call-edge: #4a78b0; --wait: #f2c14e; --wait-edge: #8a6100; --epoch: #eef2f6; --put: #0b5cad; --get: #0b7a4b; --update: #8a3ab9; --message: #5b6570; --signal: #b3261e; --lock: #a04b00; --notification: #a3116f; }
-@media (prefers-color-scheme: dark) { :root { --back: #14181d; --ink: #e8edf2; --soft: #a2aeba; --line: #3a444f; --call: #24405f; --call-edge: #7fb0e8; --wait: #8f6a12; --wait-edge: #f5cf6b; --epoch: #1e252d; --put: #6fb3ff; --get: #5fd29b; --update: #cf9bf2; --message: #a2aeba; --signal: #ff8a80; --lock: #ffb066; --notification: #ff8fd0; } }
+const STYLE = `:root { color-scheme: light dark; --back: #ffffff; --ink: #1b1f24; --soft: #5b6570; --line: #c9d1d9; --call: #d5e3f5; --call-edge: #4a78b0; --wait: #f2c14e; --wait-edge: #8a6100; --epoch: #eef2f6; --put: #0b5cad; --get: #0b7a4b; --update: #8a3ab9; --message: #5b6570; --gather: #0f766e; --signal: #b3261e; --lock: #a04b00; --notification: #a3116f; }
+@media (prefers-color-scheme: dark) { :root { --back: #14181d; --ink: #e8edf2; --soft: #a2aeba; --line: #3a444f; --call: #24405f; --call-edge: #7fb0e8; --wait: #8f6a12; --wait-edge: #f5cf6b; --epoch: #1e252d; --put: #6fb3ff; --get: #5fd29b; --update: #cf9bf2; --message: #a2aeba; --gather: #5eead4; --signal: #ff8a80; --lock: #ffb066; --notification: #ff8fd0; } }
 body { margin: 16px; background: var(--back); color: var(--ink); font: 14px/1.4 system-ui, sans-serif; }
 h1 { font-size: 18px; margin: 0 0 4px; }
 p { margin: 0 0 8px; color: var(--soft); max-width: 70em; }

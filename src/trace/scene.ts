@@ -27,7 +27,7 @@ export interface Box {
   readonly unfinished: boolean;
 }
 
-export type ArrowKind = 'put' | 'get' | 'update' | 'message' | 'signal' | 'lock' | 'notification';
+export type ArrowKind = 'put' | 'get' | 'update' | 'message' | 'gather' | 'signal' | 'lock' | 'notification';
 
 export interface SceneArrow {
   readonly kind: ArrowKind;
@@ -403,7 +403,7 @@ function kindOf(name: string): ArrowKind {
   if (name === 'put' || name === 'rput' || name === 'putNotify') return 'put';
   if (name === 'message' || name === 'request') return 'message';
   if (name === 'barrier' || name === 'post' || name === 'complete') return 'signal';
-  return name === 'lock' || name === 'notification' ? name : 'update';
+  return name === 'lock' || name === 'notification' || name === 'gather' ? name : 'update';
 }
 
 function arrowLabel(name: string, { args }: TraceSpan, peer: number): string {
@@ -414,6 +414,8 @@ function arrowLabel(name: string, { args }: TraceSpan, peer: number): string {
       return `${name} ${peer}: ${args['bytes']} B at ${args['disp']}`;
     case 'message':
       return name === 'message' ? `${args['bytes']} B` : '';
+    case 'gather':
+      return `gathered: ${args['bytes']} B`;
     default:
       return '';
   }

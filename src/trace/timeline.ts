@@ -151,7 +151,7 @@ class Builder {
           const span = this.#instant(rank, name, `→ rank ${peer}`, time, {
             ...scopeArgs(scope),
             to: peer,
-            ...sizeArgs(name, bytes),
+            ...(name === 'gather' ? { bytes } : sizeArgs(name, bytes)),
           });
           if (name === 'request') this.#posted.set(`${scope}|${rank}|${peer}|${value}`, span);
           else this.#sent.set(keyOf(name, scope, place === 1 ? -1 : rank, peer, value), span);

@@ -26,7 +26,7 @@ import { type Answer, Answers } from './answers.ts';
 import { type BacklogEntry, type BuildListed, type Connection, type Connections, DEPTH } from './connections.ts';
 import { Registrations } from './registrations.ts';
 import type { Left } from './scratch.ts';
-import { FIRST_BATCH, SecondConnections } from './second-connections.ts';
+import { FIRST_BATCH, type MessageTrace, SecondConnections } from './second-connections.ts';
 
 /** Completions that are fetched by one poll. */
 const POLLED = 64;
@@ -45,7 +45,7 @@ const LIST = 16;
  * Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting.
  * Ranks are the window's.
  */
-export interface RequestTrace {
+export interface RequestTrace extends MessageTrace {
   posted(rank: number): void;
   completed(rank: number): void;
 }
@@ -112,6 +112,7 @@ export class Outstanding {
       (rank) => this.#connections.memberOf(rank),
       (rank, status) => this.lose(this.#connections.to(rank), status, 'a message'),
       this.#reserve,
+      this.#trace,
     );
     return this.#second;
   }

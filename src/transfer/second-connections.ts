@@ -15,6 +15,7 @@ import { WcStatus } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 import { Access, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
+import { type MessageCounts, noMessages } from './noncontiguous/statistics.ts';
 import type { Registrations } from './registrations.ts';
 
 /** Messages that may be under way on a connection, each way. */
@@ -45,6 +46,15 @@ export interface Confirmation {
   readonly sink: LocalPlace;
 }
 
+/**
+ * Who records messages of second connections: told before one is sent to a rank, and after one of a rank has filled a
+ * receive; both in the order of the messages. The reads that confirm them are not told.
+ */
+export interface MessageTrace {
+  sends(rank: number, bytes: number): void;
+  received(rank: number): void;
+}
+
 export class SecondConnection {
   readonly rank: number;
   readonly queuePair: QueuePair;
@@ -72,12 +82,14 @@ interface Batch {
 export class SecondConnections {
   /** As many entries as a list can have here. */
   readonly entries: number;
+  readonly counts: MessageCounts = noMessages();
   readonly #reachesAll: boolean;
   readonly #pd: ProtectionDomain;
   readonly #cq: CompletionQueue;
   readonly #registrations: Registrations;
   readonly #memberOf: (rank: number) => number;
   readonly #lose: (rank: number, status: number) => void;
+  readonly #trace: MessageTrace | undefined;
   readonly #connections: SecondConnection[] = [];
   readonly #batches: (Batch | undefined)[] = [];
   readonly #free: number[] = [];
@@ -91,6 +103,7 @@ export class SecondConnections {
 
   /**
    * @param reserve entries of the completion queue that nothing else uses
+   * @param trace where messages are recorded, in a job that is traced
    * @param lose is told of connections that carry nothing any more
    */
   constructor(
@@ -101,7 +114,9 @@ export class SecondConnections {
     memberOf: (rank: number) => number,
     lose: (rank: number, status: number) => void,
     reserve: number,
+    trace: MessageTrace | undefined,
   ) {
+    this.#trace = trace;
     this.#pd = pd;
     this.#cq = cq;
     this.#registrations = registrations;
@@ -127,6 +142,7 @@ export class SecondConnections {
     queuePair.modify({ state: QpState.INIT, access: Access.REMOTE_READ });
     const connection = new SecondConnection(rank, queuePair);
     this.#connections.push(connection);
+    this.counts.connections++;
     return connection;
   }
 
@@ -192,12 +208,16 @@ export class SecondConnections {
     const id = this.#begin({ connection, receives: true, messages: lengths.length, left: lengths.length, done });
     connection.receiving += lengths.length;
     this.#receiving += lengths.length;
+    this.counts.receives += lengths.length;
     for (const length of lengths) {
-      let [last, bytes] = [0, 0];
+      let [last, bytes, count] = [0, 0, 0];
       entries(length, (offset, n) => {
         if (bytes > 0) queuePair.addRecvSge(lkey, address + last, bytes);
         [last, bytes] = [offset, n];
+        count++;
       });
+      this.counts.receiveEntries += count;
+      this.#noteList(count);
       queuePair.postRecv(id, lkey, address + last, bytes);
     }
   }
@@ -224,17 +244,29 @@ export class SecondConnections {
     queuePair.wrStart();
     for (const [i, length] of lengths.entries()) {
       const last = i === lengths.length - 1 && confirmation === undefined;
+      this.#trace?.sends(connection.rank, place === undefined ? 0 : length);
       queuePair.wrSend(id, last ? SendFlag.SIGNALED : 0);
       if (place === undefined) continue;
       const { lkey, address } = place;
-      entries(length, (offset, bytes) => queuePair.wrAddSge(lkey, address + offset, bytes));
+      let count = 0;
+      entries(length, (offset, bytes) => {
+        queuePair.wrAddSge(lkey, address + offset, bytes);
+        count++;
+      });
+      this.counts.sendEntries += count;
+      this.#noteList(count);
     }
+    this.counts.sends += lengths.length;
     if (confirmation !== undefined) {
       const { rkey, address, sink } = confirmation;
       queuePair.wrRdmaRead(id, SendFlag.SIGNALED, rkey, address);
       queuePair.wrSetSge(sink.lkey, sink.address, 1);
     }
     queuePair.wrComplete();
+  }
+
+  #noteList(entries: number): void {
+    if (entries > this.counts.mostEntries) this.counts.mostEntries = entries;
   }
 
   #begin(batch: Batch): number {
@@ -254,6 +286,7 @@ export class SecondConnections {
       return;
     }
     if (receives) {
+      this.#trace?.received(connection.rank);
       connection.receiving--;
       this.#receiving--;
     }

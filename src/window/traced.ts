@@ -70,7 +70,13 @@ export function requestTrace(comm: Communicator, id: string): RequestTrace | und
   if (recorder === undefined) return undefined;
   const ranks = comm.group.worldRanks;
   const flow = recorder.flow('request', id, size);
-  return { posted: (rank) => flow.sent(ranks[rank], 0), completed: (rank) => flow.completed(ranks[rank]) };
+  const gathered = recorder.flow('gather', id, size);
+  return {
+    posted: (rank) => flow.sent(ranks[rank], 0),
+    completed: (rank) => flow.completed(ranks[rank]),
+    sends: (rank, bytes) => gathered.sent(ranks[rank], bytes),
+    received: (rank) => gathered.seen(ranks[rank], 0),
+  };
 }
 
 /**

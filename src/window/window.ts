@@ -17,6 +17,7 @@ import {
 import { argumentTypeError, RmaError, show } from '../errors.ts';
 import type { FenceStatistics } from '../sync/fence/scheme.ts';
 import { Lock, type LockStatistics } from '../sync/lock/scheme.ts';
+import type { LayoutStatistics } from '../transfer/noncontiguous/statistics.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { Attachments } from './attachments.ts';
 import { WindowCore } from './core.ts';
@@ -53,6 +54,11 @@ export interface WindowStatistics {
    * this; modelled fabrics do.
    */
   readonly refused?: number;
+  /**
+   * How layouts of several pieces have moved. Absent where each piece is a request, or a copy (`noncontiguous:
+   * 'multi-write'`, shared memory).
+   */
+  readonly layouts?: LayoutStatistics;
 }
 
 /**
@@ -395,18 +401,19 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
 
   /**
    * Returns a copy of the counters of this rank: what the window's schemes have sent and waited for since the window
-   * was created. See `FenceStatistics` and `LockStatistics`. Schemes that use loads and stores count nothing, so
-   * counting costs them nothing. Errors: `ERR_WIN`.
+   * was created. See `FenceStatistics`, `LockStatistics` and `LayoutStatistics`. Schemes that use loads and stores
+   * count nothing, so counting costs them nothing. Errors: `ERR_WIN`.
    */
   statistics(): WindowStatistics {
     this.#epochs.checkAlive('statistics');
-    const { hints, fence, lockCounts, wire } = this.#parts;
+    const { hints, fence, lockCounts, wire, noncontiguous } = this.#parts;
     const refused = wire?.notifications.arrivals.srq.refused;
     return {
       fence: { scheme: hints.fence, ...fence.statistics },
       lock: { scheme: hints.lock, ...lockCounts },
       refills: wire?.notifications.arrivals.refills ?? 0,
       ...(refused === undefined ? {} : { refused }),
+      ...(noncontiguous === undefined ? {} : { layouts: noncontiguous.statistics }),
     };
   }
 

@@ -250,6 +250,7 @@ describe('what cannot be', () => {
       [1, { ...FABRIC, timeout: Number.NaN }, /timeout/],
       [2, { ...FABRIC, faults: { loss: 2 } }, /faults.loss/],
       [2, { ...FABRIC, faults: { delay: -1 } }, /faults.delay/],
+      [2, { ...FABRIC, faults: { registration: -1 } }, /faults.registration/],
       [2, { ...FABRIC, faults: { deaths: [{ rank: 2, time: 0 }] } }, /not a rank from 0 to 1/],
     ] as const) {
       await expect(runTasks(size, main, options as TaskOptions)).rejects.toThrowError(words);

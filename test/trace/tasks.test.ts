@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks } from '../../src/comm/tasks.ts';
+import { Datatype } from '../../src/datatype/datatype.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
 import type { WindowInfo } from '../../src/window/info.ts';
 import { Window } from '../../src/window/window.ts';
@@ -72,6 +73,40 @@ test.each<WindowInfo>([
   const file = join(folder, 'fight.json');
   expect(await runTasks(5, fight, { fabric: 'infinihost-64', trace: file })).toEqual(plain);
   checkTrace(file);
+});
+
+test.each(['sgrs', 'pack'] as const)('messages of second connections are arrows from rank to rank: %s', async (way) => {
+  const COLUMN = { type: Datatype.vector(80, 2, 8, Datatype.INT32) };
+  const columns = async (world: Communicator): Promise<number> => {
+    const win = await Window.allocate(world, Int32Array, 800, { name: 'matrix', info: { noncontiguous: way } });
+    await win.lockAll();
+    if (world.rank === 1) {
+      const origin = new Int32Array(800);
+      win.put(origin, 0, 0, { origin: COLUMN, target: COLUMN });
+      await win.flush(0);
+      win.get(origin, 2, 0, { origin: COLUMN, target: COLUMN });
+      await win.flush(2);
+    }
+    await world.barrier();
+    await win.unlockAll();
+    await win.free();
+    return world.now();
+  };
+  const file = join(folder, 'columns.json');
+  // 80 pieces at 50 a list: two messages each way.
+  const fabric = 'infinihost-express';
+  const ends = await runTasks(3, columns, { fabric, trace: file });
+  expect(await runTasks(3, columns, { fabric })).toEqual(ends);
+  const trace = checkTrace(file);
+  const arrows = trace.flowsOf('gather').map(({ from, to }) => {
+    expect(from.args).toMatchObject({ windowId: to.args['windowId'] });
+    expect(from.start).toBeLessThan(to.start);
+    return [to.args['from'], from.args['to'], from.args['bytes']];
+  });
+  const lists = [400, 240];
+  const expected = [...lists.map((bytes) => [1, 0, bytes]), ...lists.map((bytes) => [2, 1, bytes])];
+  expect(arrows.sort()).toEqual(way === 'sgrs' ? expected.sort() : []);
+  expect(trace.other.disordered).toBe(0);
 });
 
 test('a run that fails leaves its trace', async () => {

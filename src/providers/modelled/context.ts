@@ -101,6 +101,8 @@ export class ModelledContext implements Context {
   #nextAddress: number;
   #lastQp = 0;
   #pds = 0;
+  /** Bytes of the program's memory that are registered. */
+  #locked = 0;
   /** Something that a task has done at this time, before whatever it does now, takes place. */
   #touching = false;
   #closed = false;
@@ -267,8 +269,23 @@ export class ModelledContext implements Context {
       : undefined;
   }
 
+  /** Errors: `ERR_VERBS` if the program has no more memory to register (`faults.registration`). */
+  checkLocked(call: string, length: number): void {
+    const { registration } = this.shared.faults;
+    if (this.#locked + length <= registration) return;
+    throw new RmaError(
+      'ERR_VERBS',
+      `${call}: cannot lock ${length} bytes: ${this.#locked} of ${registration} bytes are locked (ENOMEM)`,
+    );
+  }
+
+  noteRegion(region: ModelledRegion): void {
+    this.regions.set(region.rkey, region);
+    if (!region.memory.fromLibrary) this.#locked += region.length;
+  }
+
   forgetRegion(region: ModelledRegion): void {
-    this.regions.delete(region.rkey);
+    if (this.regions.delete(region.rkey) && !region.memory.fromLibrary) this.#locked -= region.length;
   }
 
   forgetPd(): void {

@@ -18,6 +18,11 @@ export interface FaultOptions {
   readonly placement?: number;
   /** Loses this share of messages, 0 … 1. They are sent again after the fabric's `retry.timeout`. */
   readonly loss?: number;
+  /**
+   * Each rank's device refuses (`ERR_VERBS`) to register more than this number of bytes at one time of memory that the
+   * library has not allocated: as a real one does where locked memory is limited.
+   */
+  readonly registration?: number;
   /** Ranks that die, and the time of their death in virtual microseconds. */
   readonly deaths?: readonly {
     /** The rank that dies. */
@@ -27,21 +32,31 @@ export interface FaultOptions {
   }[];
 }
 
-const KNOWN = ['delay', 'placement', 'loss', 'deaths'] as const satisfies readonly (keyof FaultOptions)[];
+const KNOWN = [
+  'delay',
+  'placement',
+  'loss',
+  'registration',
+  'deaths',
+] as const satisfies readonly (keyof FaultOptions)[];
 
 export class Faults {
   readonly delay: number;
   readonly placement: number;
   readonly loss: number;
+  /** Bytes of programs' memory that a rank can have registered. */
+  readonly registration: number;
   readonly deaths: readonly { readonly rank: number; readonly time: number }[];
   readonly #random: Random;
 
   constructor(call: string, options: FaultOptions | undefined, ranks: number, seed: number) {
-    const { delay = 0, placement = 0, loss = 0, deaths = [] } = options === undefined ? {} : read(call, options);
+    const given = options === undefined ? {} : read(call, options);
+    const { delay = 0, placement = 0, loss = 0, registration = Number.POSITIVE_INFINITY, deaths = [] } = given;
     for (const [name, value, most] of [
       ['delay', delay, 1e9],
       ['placement', placement, 1e9],
       ['loss', loss, 1],
+      ['registration', registration, Number.POSITIVE_INFINITY],
     ] as const) {
       if (typeof value !== 'number')
         throw argumentTypeError(`${call}: faults.${name} must be a number, not ${show(value)}`);
@@ -66,6 +81,7 @@ export class Faults {
     this.delay = delay;
     this.placement = placement;
     this.loss = loss;
+    this.registration = registration;
     this.deaths = deaths;
     this.#random = new Random(seed, 2);
   }
@@ -95,6 +111,7 @@ function read(call: string, options: FaultOptions): FaultOptions {
     ...(options.delay !== undefined && { delay: options.delay }),
     ...(options.placement !== undefined && { placement: options.placement }),
     ...(options.loss !== undefined && { loss: options.loss }),
+    ...(options.registration !== undefined && { registration: options.registration }),
     ...(options.deaths !== undefined && { deaths: options.deaths.map(({ rank, time }) => ({ rank, time })) }),
   }));
 }

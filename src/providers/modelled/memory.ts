@@ -71,15 +71,16 @@ export class ModelledProtectionDomain extends ProtectionDomainCore<
   }
 
   protected register(
-    _call: string,
+    call: string,
     memory: ModelledMemory,
     offset: number,
     length: number,
     access: number,
   ): ModelledRegion {
+    if (!memory.fromLibrary) this.context.checkLocked(call, length);
     const key = this.context.newKey();
     const region = new ModelledRegion(this, memory, offset, length, access, key, key);
-    this.context.regions.set(key, region);
+    this.context.noteRegion(region);
     return region;
   }
 

@@ -6,11 +6,30 @@ import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { ModelledContext } from './context.ts';
 import type { Fabric } from './description.ts';
 
+/** Virtual microseconds that a rank's processor has spent since the run began. */
+export interface ProcessorUse {
+  /**
+   * In the library: posting requests and receives, fetching completions, copying, combining, handling events that have
+   * interrupted a computation.
+   */
+  readonly library: number;
+  /** By who handles events on another core while the rank computes (`host.helper: 2`). */
+  readonly helper: number;
+  /** In `world.compute`. */
+  readonly computed: number;
+}
+
 export class ProcessorTime {
   readonly #context: ModelledContext;
 
   constructor(context: ModelledContext) {
     this.#context = context;
+  }
+
+  /** What the processor has spent so far. */
+  get use(): ProcessorUse {
+    const { library, helped, computed } = this.#context.cpu;
+    return { library, helper: helped, computed };
   }
 
   /** Spends this time on computation. */

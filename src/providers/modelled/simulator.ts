@@ -287,6 +287,10 @@ export class Cpu implements FabricEvent {
   whenComputing: (() => void) | undefined;
   /** What handlers of interrupts have taken of its time, altogether. */
   interrupted = 0;
+  /** What it has spent on the library, on computations of the task's, and what handlers have spent on another core. */
+  library = 0;
+  computed = 0;
+  helped = 0;
   /** Until then whoever handles events beside the task is busy. */
   #handlerClock = 0;
   #waits = 0;
@@ -307,6 +311,13 @@ export class Cpu implements FabricEvent {
   /** Passes processor time. */
   spend(microseconds: number): void {
     this.#clock = this.time + microseconds;
+    this.library += microseconds;
+  }
+
+  /** Passes processor time that the task itself wants. */
+  compute(microseconds: number): void {
+    this.#clock = this.time + microseconds;
+    this.computed += microseconds;
   }
 
   /**
@@ -317,14 +328,20 @@ export class Cpu implements FabricEvent {
   handle(work: () => void, takes: boolean, before: number): void {
     const task = this.#clock;
     const begun = Math.max(this.#handlerClock, this.#simulator.now);
+    const { library } = this;
     this.#clock = begun;
     try {
       work();
     } finally {
       this.#handlerClock = this.time;
-      const spent = takes ? this.#handlerClock - begun + before : 0;
-      this.#clock = task + spent;
-      this.interrupted += spent;
+      const taken = takes ? this.#handlerClock - begun + before : 0;
+      this.#clock = task + taken;
+      this.interrupted += taken;
+      if (takes) this.library += before;
+      else {
+        this.helped += this.library - library;
+        this.library = library;
+      }
     }
   }
 

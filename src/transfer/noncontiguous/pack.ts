@@ -62,6 +62,8 @@ export class PackedTransfers implements Mover {
   readonly #requests: RequestTransfer;
   readonly #part: () => RemotePart;
   readonly #kernels: CopyKernels | undefined;
+  /** Puts and gets that were begun. */
+  issued = 0;
   readonly #lanes = new ByRank((): Lane => ({ waiting: new Fifo(), chunks: new Fifo() }));
 
   /** @param part this rank's part, or an error if it is gone */
@@ -90,6 +92,7 @@ export class PackedTransfers implements Mover {
   issue(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): Moving {
     const operation = new Moving(puts, origin, from, rank, at, to);
     const lane = this.#lanes.of(rank);
+    this.issued++;
     lane.waiting.push(operation);
     this.#sendMore(rank, lane);
     return operation;

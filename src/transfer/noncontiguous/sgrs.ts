@@ -109,6 +109,9 @@ export class SgrsTransfers implements Mover {
   readonly #lanes = new ByRank(() => new Lane());
   /** Ranks whose last look has left something that waits for room. */
   readonly #stuck = new Set<number>();
+  /** Requests that said a layout with its words, or by its number. */
+  said = 0;
+  named = 0;
 
   /** @param part this rank's part as requests name it */
   constructor(channel: OwnChannel, requests: RequestTransfer, packed: PackedTransfers, part: LocalPlace) {
@@ -252,6 +255,8 @@ export class SgrsTransfers implements Mover {
   ): Uint8Array {
     const said = lane.sent.say(to);
     const words = said?.words ?? partOf(to, skip, bytes);
+    if (words.length > 0) this.said++;
+    else this.named++;
     const message = new Uint8Array(HEADER + NUMBERS + 8 * (lengths.length + words.length));
     const what = puts ? What.PUT : What.GET;
     new Int32Array(message.buffer, 0, 4).set([what, id, said?.number ?? -1, words.length]);

@@ -2,6 +2,7 @@
 import type { Side } from '../../datatype/layout.ts';
 import { type NoncontiguousName, needsTarget, noncontiguousNamed, type Way } from './kinds.ts';
 import { piecesIn } from './layout-words.ts';
+import type { LayoutStatistics } from './statistics.ts';
 
 /** Calls that do not wait, from one look at messages to the next; a power of two. */
 const TURNS = 16;
@@ -26,10 +27,11 @@ export class NoncontiguousTransfers {
   readonly #movers: Movers;
   readonly #families: readonly (Mover | undefined)[];
   readonly #poll: () => void;
+  readonly #counts: () => LayoutStatistics;
   #turns = 0;
 
   /** @param poll brings messages in */
-  constructor(name: NoncontiguousName, movers: Movers, poll: () => void) {
+  constructor(name: NoncontiguousName, movers: Movers, poll: () => void, counts: () => LayoutStatistics) {
     this.needsTarget = needsTarget(name);
     this.#wayOf = noncontiguousNamed(name).wayOf;
     this.#movers = movers;
@@ -37,6 +39,11 @@ export class NoncontiguousTransfers {
     for (const mover of Object.values(movers)) families[mover.family] = mover;
     this.#families = families;
     this.#poll = poll;
+    this.#counts = counts;
+  }
+
+  get statistics(): LayoutStatistics {
+    return this.#counts();
   }
 
   /** @returns false if it is to move by a request for each piece; nothing was done then */

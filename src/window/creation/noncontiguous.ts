@@ -6,6 +6,7 @@ import { serveBeside } from '../../transfer/noncontiguous/host-assisted.ts';
 import { type NoncontiguousName, needsSecond, needsTarget } from '../../transfer/noncontiguous/kinds.ts';
 import { PackedTransfers } from '../../transfer/noncontiguous/pack.ts';
 import { SgrsTransfers } from '../../transfer/noncontiguous/sgrs.ts';
+import { type LayoutStatistics, noMessages } from '../../transfer/noncontiguous/statistics.ts';
 import { NoncontiguousTransfers } from '../../transfer/noncontiguous/transfers.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
@@ -32,7 +33,13 @@ export function noncontiguousTransfers(
     ? new SgrsTransfers(channel, requests, packed, region ?? { lkey: 0, address: 0 })
     : undefined;
   const movers = { pack: packed, ...(sgrs && { sgrs }) };
-  const transfers = new NoncontiguousTransfers(name, movers, () => messenger.poll());
+  const counts = (): LayoutStatistics => ({
+    packed: packed.issued,
+    layoutsSaid: sgrs?.said ?? 0,
+    layoutsNamed: sgrs?.named ?? 0,
+    ...(sgrs === undefined ? noMessages() : requests.second.counts),
+  });
+  const transfers = new NoncontiguousTransfers(name, movers, () => messenger.poll(), counts);
   undo.add(channel.listen((source, message) => transfers.take(source, message)));
   undo.add(lookInWaits(progress, () => messenger.poll(), true));
   // Without a helper, a scheme that wants one has no messages (`availableHere`).

@@ -1,0 +1,80 @@
+/** What ranks' processors have spent, and on what (`processorUse`). */
+import { type Communicator, init, Window } from 'onesided';
+import { loadFabric, type ProcessorUse, processorUse, runTasks } from 'onesided/fabrics';
+import { expect, test } from 'vitest';
+
+const FABRIC = loadFabric('infinihost-pci-x');
+const DATA = new Uint8Array(8);
+
+/** What each rank spends while rank 0 puts once to rank 1, which waits for nothing. */
+async function put(world: Communicator): Promise<ProcessorUse> {
+  const win = await Window.allocate(world, Uint8Array, 8);
+  await win.lockAll();
+  if (world.rank === 0) {
+    win.put(DATA, 1, 0);
+    await win.flush(1);
+  }
+  await world.barrier();
+  const before = processorUse(world);
+  if (world.rank === 0) {
+    win.put(DATA, 1, 0);
+    await win.flush(1);
+  }
+  await world.compute(100);
+  const after = processorUse(world);
+  await world.barrier();
+  await win.unlockAll();
+  await win.free();
+  return {
+    library: after.library - before.library,
+    helper: after.helper - before.helper,
+    computed: after.computed - before.computed,
+  };
+}
+
+test('a put costs its origin a request and a completion, its target nothing', async () => {
+  const { post, completion } = FABRIC.host;
+  const [origin, target] = await runTasks(2, put, { fabric: FABRIC });
+  expect(origin.library).toBeCloseTo(post + completion, 9);
+  expect(origin).toMatchObject({ helper: 0, computed: 100 });
+  expect(target).toEqual({ library: 0, helper: 0, computed: 100 });
+});
+
+test.each([
+  ['nobody', 0],
+  ['an interrupt', 1],
+  ['another core', 2],
+])('events while the rank computes are handled by %s: who spends their time', async (_, helper) => {
+  const host = { ...FABRIC.host, helper };
+  const main = async (world: Communicator) => {
+    const win = await Window.allocate(world, Uint8Array, 1024, { info: { fence: 'remote-notify' } });
+    await win.fence();
+    if (world.rank > 0) for (let i = 0; i < 300; i++) win.put(DATA, 0, 8 * world.rank);
+    const began = world.now();
+    const before = processorUse(world);
+    await world.compute(2000);
+    const after = processorUse(world);
+    const took = world.now() - began;
+    await win.fence();
+    await win.free();
+    return {
+      took,
+      library: after.library - before.library,
+      helper: after.helper - before.helper,
+      computed: after.computed - before.computed,
+    };
+  };
+  const [use] = await runTasks(16, main, { fabric: { ...loadFabric('infinihost-64'), host } });
+  expect(use.computed).toBe(2000);
+  // Who takes the processor's time makes the computation take longer, by as much.
+  expect(use.library).toBeCloseTo(use.took - 2000, 6);
+  expect(use.library > 0).toBe(helper === 1);
+  expect(use.helper > 0).toBe(helper === 2);
+});
+
+test('ranks that are not tasks have no such count', async () => {
+  const world = await init();
+  expect(() => processorUse(world)).toThrow(/ranks that runTasks runs/);
+  expect(() => processorUse({} as Communicator)).toThrow(TypeError);
+  await world.finalize();
+});
