@@ -16,7 +16,7 @@ export interface DeviceRow {
     | { readonly name: 'perftest'; readonly command: PerftestCommand; readonly bytes: number }
     | { readonly name: 'verbs'; readonly row: string };
   readonly required?: Requirement;
-  /** Both ranks wait for each other in each iteration. */
+  /** Both ranks wait for each other in each iteration, and look again and again meanwhile. */
   readonly together: boolean;
 }
 
@@ -45,6 +45,33 @@ function window(row: string): DeviceRow {
   };
 }
 
+/**
+ * How a layout of many pieces moves: by a scheme of ours (hint `noncontiguous`), and by the same in C (`likeC`). With
+ * both ranks on one core, who waits for the other yields, so instructions are those of both.
+ */
+function layout(row: string, scheme: string, likeC: '' | '-pack' | '-sgrs'): DeviceRow {
+  const [name, size] = row.split('/');
+  return {
+    id: `rdma-${row}-${scheme}`,
+    unit: 'ns',
+    better: 'lower',
+    ours: { program: 'ranks/rma', args: [row, '--noncontiguous', scheme] },
+    peer: { name: 'verbs', row: `${name}${likeC}/${size}` },
+    required: { ratio: 0.8 },
+    together: false,
+  };
+}
+
+/** Each scheme beside itself in C; `auto` beside the one that it takes on Soft-RoCE. */
+function layouts(row: string, auto: '' | '-pack' | '-sgrs'): DeviceRow[] {
+  return [
+    layout(row, 'multi-write', ''),
+    layout(row, 'pack', '-pack'),
+    layout(row, 'sgrs', '-sgrs'),
+    layout(row, 'auto', auto),
+  ];
+}
+
 export const DEVICE_ROWS: readonly DeviceRow[] = [
   perftest('verbs-write/8', 'write/8', 'ib_write_lat', 'ns', 0.7),
   perftest('verbs-atomic', 'atomic/8', 'ib_atomic_lat', 'ns', 0.7),
@@ -55,6 +82,9 @@ export const DEVICE_ROWS: readonly DeviceRow[] = [
   window('acc-flush-double/8'),
   window('lock-put-unlock/8'),
   window('fence-put-fence/8'),
+  ...layouts('put-vector/64x64', '-pack'),
+  ...layouts('put-vector/128x1024', '-sgrs'),
+  ...layouts('get-vector/128x1024', '-sgrs'),
   {
     id: 'rdma-gups/aggregated',
     unit: 'GUP/s',

@@ -2,12 +2,22 @@
  * The benchmark's loops on our windows (rma-rows.ts), operation for operation those of bench/peers/rma.c, whose rules
  * hold here, too.
  *
- *   onesided run -n 2 build/programs/bench/ranks/rma.js -- ROW SAMPLES [MILLISECONDS [WARM-UP]]
+ *   onesided run -n 2 build/programs/bench/ranks/rma.js -- ROW [--noncontiguous SCHEME] SAMPLES [MILLISECONDS [WARM-UP]]
  *
  * prints one line of JSON from rank 0: { row, unit, iterations, samples: [...] }. Rows that end in `-async` are the
  * same with the promise forms, awaited.
  */
-import { type Communicator, Datatype, init, Lock, type TypedArray, type TypedArrayConstructor, Window } from 'onesided';
+import { parseArgs } from 'node:util';
+import {
+  type Communicator,
+  Datatype,
+  init,
+  Lock,
+  type TypedArray,
+  type TypedArrayConstructor,
+  Window,
+  type WindowInfo,
+} from 'onesided';
 import { ROWS, type Row, TARGET } from './rma-rows.ts';
 import { measure } from './samples.ts';
 
@@ -70,6 +80,7 @@ async function run(
   samples: number,
   block: number,
   warmUpMs: number | undefined,
+  info: WindowInfo,
 ): Promise<void> {
   // `put-flush/8-async` is the row `put-flush-async` with operations of 8 bytes.
   const [, name, digits, times = '1', suffix = ''] = /^([a-z-]+)\/(\d+)(?:x(\d+))?(-async)?$/.exec(id) ?? [];
@@ -95,7 +106,7 @@ async function run(
   const windowBytes = Math.max(layout.bytes * places, PAGE * 8);
   const allocate = (): Promise<Window> => {
     if (ownMemory) return Window.create(world, new type(new ArrayBuffer(windowBytes)));
-    return Window.allocate(world, type, windowBytes / size);
+    return Window.allocate(world, type, windowBytes / size, { info });
   };
   const window = row.epoch === 'none' ? undefined : await allocate();
   // Of more than 8 bytes it begins at a page, as the peers' does: copies whose sink does not begin with a cache line
@@ -174,7 +185,18 @@ function checkTarget(
   }
 }
 
-const [id = '', samples = '5', milliseconds = '20', warmUp] = process.argv.slice(2);
+const { values: hints, positionals } = parseArgs({
+  options: { noncontiguous: { type: 'string' } },
+  allowPositionals: true,
+});
+const [id = '', samples = '5', milliseconds = '20', warmUp] = positionals;
 const world = await init();
-await run(world, id, Number(samples), Number(milliseconds) / 1e3, warmUp === undefined ? undefined : Number(warmUp));
+await run(
+  world,
+  id,
+  Number(samples),
+  Number(milliseconds) / 1e3,
+  warmUp === undefined ? undefined : Number(warmUp),
+  { ...hints } as WindowInfo,
+);
 await world.finalize();
