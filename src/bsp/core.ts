@@ -4,7 +4,7 @@ import type { Operation } from '../comm/operation.ts';
 import { RmaError } from '../errors.ts';
 import { difference, lengthsOf, NO_NUMBERS, numbersOf } from './control.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
-import { forgetLast } from './elements.ts';
+import { forgetLast, Part } from './elements.ts';
 import { Ledger } from './ledger.ts';
 import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
@@ -16,6 +16,8 @@ export class Core implements Superstep, Operation {
   readonly registrations = new Registrations();
   readonly queue = new MessageQueue();
   readonly outgoing: Outgoing;
+  /** What a call names. */
+  readonly part = new Part();
   readonly placement: Placement;
   readonly #delivery: Delivery;
   /** Supersteps that have ended. */
@@ -146,6 +148,7 @@ export class Core implements Superstep, Operation {
     if (this.ledger !== undefined) this.#account(this.ledger);
     this.outgoing.reset();
     forgetLast();
+    this.part.array = NO_NUMBERS;
     this.step++;
     this.#begun = false;
     if (this.#ends) this.#ended = true;

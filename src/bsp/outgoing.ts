@@ -5,7 +5,7 @@
 import type { TypedArray } from '../datatype/base.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type ChunkPool, Stream } from './chunks.ts';
-import { packBytes, packDouble, packElements } from './elements.ts';
+import { type Part, packBytes, packDouble, packElements } from './elements.ts';
 import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
 import { Results } from './results.ts';
 
@@ -43,29 +43,20 @@ export class Outgoing {
   }
 
   /**
-   * Elements of an array, which has them, to byte `at` of a variable at a process, which has room for them.
+   * To byte `at` of a variable at a process, which has room.
    * @param slot the variable's number
    * Errors: `ERR_SIZE`.
    */
-  put(
-    pid: number,
-    slot: number,
-    at: number,
-    from: TypedArray,
-    start: number,
-    count: number,
-    width: number,
-    tag: string,
-  ): void {
+  put(pid: number, slot: number, at: number, part: Part): void {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
-    const bytes = count * width;
+    const bytes = part.count * part.width;
     const words = (bytes + 3) >> 2;
     if (this.#processor !== undefined) this.#processor.copy(bytes);
     const isShort = this.#short && ((bytes | at) & 3) === 0 && fitsShort(slot, at >> 2, words);
     const header = isShort ? 1 : HEADER_WORDS;
     if (stream.end - stream.pos < header + words) {
       if (words > LEAST_PIECE) {
-        this.#putPieces(stream, slot, at, from, start * width, bytes);
+        this.#putPieces(stream, slot, at, part, bytes);
         return;
       }
       stream.grow();
@@ -80,8 +71,8 @@ export class Outgoing {
     }
     const data = pos + header;
     stream.pos = data + words;
-    if (count === 1 && tag === 'Float64Array') packDouble(i32, data, from as Float64Array, start);
-    else packElements(i32, stream.u8, data, from, start, count, width, tag);
+    if (part.count === 1 && part.tag === 'Float64Array') packDouble(i32, data, part.array as Float64Array, part.start);
+    else packElements(i32, stream.u8, data, part);
   }
 
   /** A message of a payload and, behind it, a tag: bytes of two arrays. Errors: `ERR_SIZE`. */
@@ -105,13 +96,13 @@ export class Outgoing {
   }
 
   /** Asks for bytes of a variable at a process, from `at` on, which go to elements of an array. Errors: `ERR_SIZE`. */
-  get(pid: number, slot: number, at: number, to: TypedArray, start: number, bytes: number): void {
-    if (bytes === 0) return;
+  get(pid: number, slot: number, at: number, { array, start, count, width }: Part): void {
+    const bytes = count * width;
     const stream = this.gets[pid] ?? this.#make(this.gets, pid);
     if (stream.end - stream.pos < HEADER_WORDS) stream.grow();
     writeHeader(stream, slot, at, bytes, 0);
     this.results[pid] ??= new Results();
-    this.results[pid].expect(to, start, bytes);
+    this.results[pid].expect(array, start * width, bytes);
   }
 
   /** Bytes of data that go to the others, and that they send for this one's gets. */
@@ -143,13 +134,14 @@ export class Outgoing {
   }
 
   /** A put that does not fit into what is left of the chunk: as several. */
-  #putPieces(stream: Stream, slot: number, at: number, from: TypedArray, start: number, bytes: number): void {
+  #putPieces(stream: Stream, slot: number, at: number, part: Part, bytes: number): void {
+    const start = part.start * part.width;
     stream.data += bytes;
     for (let done = 0; done < bytes; ) {
       const piece = roomFor(stream, bytes - done);
       const pos = 4 * (stream.pos + HEADER_WORDS);
       writeHeader(stream, slot, at + done, piece, wordsFor(piece));
-      packBytes(stream.u8, pos, from, start + done, piece);
+      packBytes(stream.u8, pos, part.array, start + done, piece);
       done += piece;
     }
   }
