@@ -148,12 +148,14 @@ export class Bsp {
     const slot = this.#slotOf('bsp.put', variable);
     const part = readPart(this.#part, 'bsp.put', 'source', source, start, count, slot);
     checkPlace('bsp.put', pid, this.nprocs, slot, offset, part.count * part.width);
-    if (part.count > 0) this.#core.outgoing.put(pid, slot.id, offset * slot.width, part);
+    if (part.count > 0) this.#core.outgoing.put(pid, slot, offset * slot.width, part);
   }
 
   /**
    * The same without the promise that `source` may be changed at once (`bsp_hpput`): source and destination must stay
-   * as they are until the superstep has ended. Today it is as quick as `put`.
+   * as they are until the superstep has ended, and the elements may be in the variable before that. They are not copied
+   * on the way where the variable can be reached: in memory from `comm.allocMem` where processes share memory, by RDMA
+   * from 1 KiB on where `delivery` is `zero-copy` or `auto`. Otherwise this is `put`.
    */
   hpput(
     pid: number,
@@ -163,7 +165,10 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    this.put(pid, source, variable, offset, count, start);
+    const slot = this.#slotOf('bsp.hpput', variable);
+    const part = readPart(this.#part, 'bsp.hpput', 'source', source, start, count, slot);
+    checkPlace('bsp.hpput', pid, this.nprocs, slot, offset, part.count * part.width);
+    if (part.count > 0) this.#core.hpput(pid, slot, offset * slot.width, part);
   }
 
   /**
@@ -192,8 +197,8 @@ export class Bsp {
   }
 
   /**
-   * The same without the promise of what is read (`bsp_hpget`): variable and destination must stay as they are until
-   * the superstep has ended. Today it is as quick as `get`.
+   * The same without the promise of when it reads (`bsp_hpget`): variable and destination must stay as they are until
+   * the superstep has ended. Not copied on the way where `hpput` is not.
    */
   hpget(
     pid: number,
@@ -203,7 +208,10 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    this.get(pid, variable, offset, destination, count, start);
+    const slot = this.#slotOf('bsp.hpget', variable);
+    const part = readPart(this.#part, 'bsp.hpget', 'destination', destination, start, count, slot);
+    checkPlace('bsp.hpget', pid, this.nprocs, slot, offset, part.count * part.width);
+    if (part.count > 0) this.#core.hpget(pid, slot, offset * slot.width, part);
   }
 
   /**

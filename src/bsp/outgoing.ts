@@ -7,12 +7,21 @@ import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type ChunkPool, Stream } from './chunks.ts';
 import { type Part, packBytes, packDouble, packElements } from './elements.ts';
 import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
+import type { Slot } from './registrations.ts';
 import { Results } from './results.ts';
 
 /** A piece of data is worth the rest of a chunk from so many words on. */
 const LEAST_PIECE = 64;
 
 const wordsFor = (bytes: number): number => (bytes + 3) >> 2;
+
+/** Another way for puts than in chunks with everything else. */
+export interface Route {
+  /** Takes a put, or leaves it. @param at byte of the variable */
+  put(pid: number, slot: Slot, at: number, part: Part): boolean;
+  /** Bytes that went this way to others; for whoever takes and clears them. */
+  sent: number;
+}
 
 export class Outgoing {
   /** By destination; made when first used. */
@@ -25,12 +34,21 @@ export class Outgoing {
   readonly #pool: () => ChunkPool;
   readonly #short: boolean;
   readonly #processor: ProcessorTime | undefined;
+  readonly #route: Route | undefined;
 
   /**
    * @param pool the one of the superstep under way
+   * @param route asked first
    * @param short whether headers are compressed
    */
-  constructor(nprocs: number, pool: () => ChunkPool, short: boolean, processor: ProcessorTime | undefined) {
+  constructor(
+    nprocs: number,
+    pool: () => ChunkPool,
+    route: Route | undefined,
+    short: boolean,
+    processor: ProcessorTime | undefined,
+  ) {
+    this.#route = route;
     this.puts = new Array<undefined>(nprocs).fill(undefined);
     this.gets = new Array<undefined>(nprocs).fill(undefined);
     this.results = new Array<undefined>(nprocs).fill(undefined);
@@ -44,14 +62,18 @@ export class Outgoing {
 
   /**
    * To byte `at` of a variable at a process, which has room.
-   * @param slot the variable's number
    * Errors: `ERR_SIZE`.
    */
-  put(pid: number, slot: number, at: number, part: Part): void {
+  put(pid: number, variable: Slot, at: number, part: Part): void {
+    if (this.#route?.put(pid, variable, at, part) === true) {
+      this.isEmpty = false;
+      return;
+    }
+    const slot = variable.id;
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const bytes = part.count * part.width;
     const words = (bytes + 3) >> 2;
-    if (this.#processor !== undefined) this.#processor.copy(bytes);
+    if (this.#processor !== undefined) this.#processor.record(bytes);
     const isShort = this.#short && ((bytes | at) & 3) === 0 && fitsShort(slot, at >> 2, words);
     const header = isShort ? 1 : HEADER_WORDS;
     if (stream.end - stream.pos < header + words) {
@@ -80,7 +102,7 @@ export class Outgoing {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const total = payloadBytes + tagBytes;
     stream.data += total;
-    this.#processor?.copy(total);
+    this.#processor?.record(total);
     let done = 0;
     do {
       const bytes = roomFor(stream, total - done);
