@@ -32,7 +32,7 @@ const LAYERS = {
   sync: [...ground, 'datatype', 'verbs', 'comm', 'transfer'],
   window: [...ground, 'datatype', 'verbs', 'comm', 'transfer', 'sync', 'trace'],
   structures: [...ground, 'datatype', 'comm', 'window'],
-  bsp: [...ground, 'datatype', 'verbs', 'providers', 'comm'],
+  bsp: [...ground, 'datatype', 'verbs', 'providers', 'comm', 'transfer'],
   launcher: [...ground, 'providers', 'comm', 'trace'],
   cli: [...ground, 'providers', 'launcher', 'trace', 'index.ts'],
 };

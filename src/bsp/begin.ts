@@ -7,13 +7,14 @@ import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { unknownName } from '../options.ts';
 import { Bsp } from './bsp.ts';
 import { Core } from './core.ts';
+import { Always } from './delivery/choices.ts';
 import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
 import type { Delivery } from './delivery/delivery.ts';
 import { PackedDelivery } from './delivery/packed.ts';
 import { SharedDelivery, sharedWords } from './delivery/shared.ts';
 
 /** How a superstep is delivered. */
-export const DELIVERIES = ['shared', 'packed'] as const;
+export const DELIVERIES = ['shared', 'packed', 'zero-copy'] as const;
 export type DeliveryName = (typeof DELIVERIES)[number];
 /** Headers of puts. */
 export const HEADERS = ['compressed', 'plain'] as const;
@@ -180,7 +181,7 @@ function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknow
 /** @param placeOf where the words of a rank are */
 function makeDelivery(
   comm: Communicator,
-  { counts }: Read,
+  { delivery, counts }: Read,
   space: number,
   block: Block | undefined,
   placeOf: (rank: number) => Float64Array,
@@ -192,5 +193,6 @@ function makeDelivery(
     return new SharedDelivery(comm, block, map, comm.traceId());
   }
   const chunks = comm.openChannel(space);
-  return new PackedDelivery(comm, [chunks, comm.openChannel(chunks.space)], counts);
+  const chooser = delivery === 'zero-copy' ? new Always() : undefined;
+  return new PackedDelivery(comm, [chunks, comm.openChannel(chunks.space)], counts, chooser);
 }

@@ -1,10 +1,12 @@
 /** A BSP computation: the twenty primitives of BSPlib (Hill et al. 1998; docs/guide/bsp.md has the names in C). */
 import type { Communicator } from '../comm/communicator.ts';
 import { readWait, type WaitOptions } from '../comm/operation.ts';
-import { bytesOf, checkBuffer, TYPE_SIZES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
+import { bytesOf, checkBuffer, type TypedArray } from '../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
-import { byteLengthOf, lengthOf, tagOf } from '../intrinsics.ts';
+import { byteLengthOf } from '../intrinsics.ts';
+import { checkPid, checkPlace, isCount, readPart } from './arguments.ts';
 import type { Core } from './core.ts';
+import type { Part } from './elements.ts';
 import type { BspMachine } from './model/machines.ts';
 import { type BspReport, reportOf } from './model/report.ts';
 import type { Slot } from './registrations.ts';
@@ -14,13 +16,6 @@ export interface Message {
   /** Its tag: as many bytes as `setTagsize` said when it was sent. */
   readonly tag: Uint8Array;
   readonly payload: Uint8Array;
-}
-
-const BYTES = 'Uint8Array';
-
-/** Whether it can be a place or a number of elements. Mostly, it is a small integer. */
-function isCount(value: number): boolean {
-  return ((value | 0) === value && value >= 0) || (Number.isSafeInteger(value) && value >= 0);
 }
 
 /**
@@ -42,6 +37,7 @@ export class Bsp {
   /** The processes as ranks, for windows and collectives beside the computation. */
   readonly comm: Communicator;
   readonly #core: Core;
+  readonly #part: Part;
   readonly #began: number;
   /** The variable that was named last. */
   #last: TypedArray | undefined;
@@ -51,6 +47,7 @@ export class Bsp {
   /** @internal Made by `begin`. */
   constructor(core: Core) {
     this.#core = core;
+    this.#part = core.part;
     this.comm = core.comm;
     this.pid = core.comm.rank;
     this.nprocs = core.comm.size;
@@ -149,18 +146,16 @@ export class Bsp {
     start = 0,
   ): void {
     const slot = this.#slotOf('bsp.put', variable);
-    const tag = tagOf(source);
-    const length = tag === undefined ? 0 : lengthOf(source);
-    const n = count ?? length - start;
-    const width = tag === slot.tag ? slot.width : this.#widthOf('bsp.put', 'source', source, tag, slot);
-    if (!isCount(start) || !isCount(n) || start + n > length) throw partError('bsp.put', 'source', source, start, n);
-    this.#check('bsp.put', pid, slot, offset, n * width);
-    if (n > 0) this.#core.outgoing.put(pid, slot.id, offset * slot.width, source, start, n, width, tag!);
+    const part = readPart(this.#part, 'bsp.put', 'source', source, start, count, slot);
+    checkPlace('bsp.put', pid, this.nprocs, slot, offset, part.count * part.width);
+    if (part.count > 0) this.#core.outgoing.put(pid, slot, offset * slot.width, part);
   }
 
   /**
    * The same without the promise that `source` may be changed at once (`bsp_hpput`): source and destination must stay
-   * as they are until the superstep has ended. Today it is as quick as `put`.
+   * as they are until the superstep has ended, and the elements may be in the variable before that. They are not copied
+   * on the way where the variable can be reached: in memory from `comm.allocMem` where processes share memory, by RDMA
+   * from 1 KiB on where `delivery` is `zero-copy` or `auto`. Otherwise this is `put`.
    */
   hpput(
     pid: number,
@@ -170,7 +165,10 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    this.put(pid, source, variable, offset, count, start);
+    const slot = this.#slotOf('bsp.hpput', variable);
+    const part = readPart(this.#part, 'bsp.hpput', 'source', source, start, count, slot);
+    checkPlace('bsp.hpput', pid, this.nprocs, slot, offset, part.count * part.width);
+    if (part.count > 0) this.#core.hpput(pid, slot, offset * slot.width, part);
   }
 
   /**
@@ -193,20 +191,14 @@ export class Bsp {
     start = 0,
   ): void {
     const slot = this.#slotOf('bsp.get', variable);
-    const tag = tagOf(destination);
-    const length = tag === undefined ? 0 : lengthOf(destination);
-    const n = count ?? length - start;
-    const width = tag === slot.tag ? slot.width : this.#widthOf('bsp.get', 'destination', destination, tag, slot);
-    if (!isCount(start) || !isCount(n) || start + n > length) {
-      throw partError('bsp.get', 'destination', destination, start, n);
-    }
-    this.#check('bsp.get', pid, slot, offset, n * width);
-    this.#core.outgoing.get(pid, slot.id, offset * slot.width, destination, start * width, n * width);
+    const part = readPart(this.#part, 'bsp.get', 'destination', destination, start, count, slot);
+    checkPlace('bsp.get', pid, this.nprocs, slot, offset, part.count * part.width);
+    if (part.count > 0) this.#core.outgoing.get(pid, slot.id, offset * slot.width, part);
   }
 
   /**
-   * The same without the promise of what is read (`bsp_hpget`): variable and destination must stay as they are until
-   * the superstep has ended. Today it is as quick as `get`.
+   * The same without the promise of when it reads (`bsp_hpget`): variable and destination must stay as they are until
+   * the superstep has ended. Not copied on the way where `hpput` is not.
    */
   hpget(
     pid: number,
@@ -216,7 +208,10 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    this.get(pid, variable, offset, destination, count, start);
+    const slot = this.#slotOf('bsp.hpget', variable);
+    const part = readPart(this.#part, 'bsp.hpget', 'destination', destination, start, count, slot);
+    checkPlace('bsp.hpget', pid, this.nprocs, slot, offset, part.count * part.width);
+    if (part.count > 0) this.#core.hpget(pid, slot, offset * slot.width, part);
   }
 
   /**
@@ -250,7 +245,7 @@ export class Bsp {
   send(pid: number, tag: TypedArray | null, payload: TypedArray | null): void {
     const core = this.#core;
     core.check('bsp.send');
-    this.#checkPid('bsp.send', pid);
+    checkPid('bsp.send', pid, this.nprocs);
     if (tag !== null) checkBuffer('bsp.send', 'tag', tag);
     if (payload !== null) checkBuffer('bsp.send', 'payload', payload);
     const tagBytes = tag === null ? 0 : byteLengthOf(tag);
@@ -424,54 +419,6 @@ export class Bsp {
     this.#lastStep = core.step;
     return slot;
   }
-
-  /** Bytes of an element of an array that is not of the variable's type. Errors: `ERR_TYPE`, `ERR_BUFFER`. */
-  #widthOf(call: string, name: string, array: TypedArray, tag: string | undefined, slot: Slot): number {
-    if (tag === undefined || (tag !== BYTES && slot.tag !== BYTES)) throw typeError(call, name, array, slot);
-    return TYPE_SIZES[typeCodeOf(array)];
-  }
-
-  /** @param offset in elements of this process's variable */
-  #check(call: string, pid: number, slot: Slot, offset: number, bytes: number): void {
-    if ((pid | 0) !== pid || pid < 0 || pid >= this.nprocs) this.#checkPid(call, pid);
-    if (!isCount(offset)) throw argumentRangeError(`${call}: the offset must be a whole number from 0 on`, 'ERR_DISP');
-    const { lengths } = slot;
-    const length = typeof lengths === 'number' ? lengths : lengths[pid];
-    const at = offset * slot.width;
-    if (at + bytes <= length) return;
-    throw new RmaError(
-      'ERR_RMA_RANGE',
-      length < 0
-        ? `${call}: process ${pid} has registered null, not a variable`
-        : `${call}: bytes ${at} to ${at + bytes - 1} are beyond the variable at process ${pid}, which has ${length} bytes`,
-    );
-  }
-
-  #checkPid(call: string, pid: number): void {
-    if (typeof pid !== 'number') {
-      throw argumentTypeError(`${call}: ${show(pid)} is not the number of a process`, 'ERR_RANK');
-    }
-    if (!Number.isInteger(pid) || pid < 0 || pid >= this.nprocs) {
-      throw argumentRangeError(`${call}: ${pid} is not the number of a process (0 … ${this.nprocs - 1})`, 'ERR_RANK');
-    }
-  }
 }
 
 const NOTHING = new Uint8Array(0);
-
-function typeError(call: string, name: string, array: TypedArray, slot: Slot): Error {
-  const tag = tagOf(array);
-  if (tag === undefined)
-    return argumentTypeError(`${call}: ${name} must be a typed array, not ${show(array)}`, 'ERR_BUFFER');
-  return argumentTypeError(
-    `${call}: ${name} is a ${tag}, the variable a ${slot.tag}; use arrays of one type, or a Uint8Array to copy bytes`,
-    'ERR_TYPE',
-  );
-}
-
-function partError(call: string, name: string, array: TypedArray, start: number, count: number): Error {
-  return argumentRangeError(
-    `${call}: ${show(count)} elements from element ${show(start)} on are not part of ${name}, which has ${lengthOf(array)}`,
-    'ERR_BUFFER',
-  );
-}

@@ -10,8 +10,10 @@ export interface Changes {
   readonly ends: boolean;
   /** In bytes; `undefined` if it is not set. */
   readonly tagSize: number | undefined;
-  /** Of variables that are registered: bytes, or `NO_VARIABLE`. */
-  readonly pushed: readonly number[];
+  /** How many variables are registered. */
+  readonly pushed: number;
+  /** Of each of them, as many numbers: bytes, or `NO_VARIABLE`; where others reach it (variables.ts). */
+  readonly variables: readonly number[];
   /** The numbers of variables that are removed. */
   readonly popped: readonly number[];
 }
@@ -20,9 +22,9 @@ export const NO_NUMBERS = new Float64Array(0);
 const FIXED = 4;
 const UNSET = -1;
 
-export function numbersOf({ ends, tagSize, pushed, popped }: Changes): Float64Array {
-  if (!ends && tagSize === undefined && pushed.length === 0 && popped.length === 0) return NO_NUMBERS;
-  return Float64Array.of(ends ? 1 : 0, tagSize ?? UNSET, pushed.length, popped.length, ...popped, ...pushed);
+export function numbersOf({ ends, tagSize, pushed, variables, popped }: Changes): Float64Array {
+  if (!ends && tagSize === undefined && pushed === 0 && popped.length === 0) return NO_NUMBERS;
+  return Float64Array.of(ends ? 1 : 0, tagSize ?? UNSET, pushed, popped.length, ...popped, ...variables);
 }
 
 /** What makes two processes differ, in words, or `undefined` if they do not. */
@@ -50,12 +52,14 @@ export function difference(mine: Float64Array, theirs: Float64Array, pid: number
   return undefined;
 }
 
-/** The lengths of each variable that is registered, at each process: one number where all have the same. */
-export function lengthsOf(all: readonly Float64Array[]): (number | Float64Array)[] {
+/** One of the numbers of each variable that is registered, by process: one number where all have the same. */
+export function columnOf(all: readonly Float64Array[], column: number): (number | Float64Array)[] {
   const [, , pushed, popped] = fixedOf(all[0]);
+  const first = FIXED + popped;
+  const stride = pushed === 0 ? 0 : (all[0].length - first) / pushed;
   return Array.from({ length: pushed }, (_, i) => {
-    const lengths = Float64Array.from(all, (numbers) => numbers[FIXED + popped + i]);
-    return lengths.every((length) => length === lengths[0]) ? lengths[0] : lengths;
+    const values = Float64Array.from(all, (numbers) => numbers[first + stride * i + column]);
+    return values.every((value) => value === values[0]) ? values[0] : values;
   });
 }
 

@@ -2,20 +2,22 @@
 import type { Communicator } from '../comm/communicator.ts';
 import type { Operation } from '../comm/operation.ts';
 import { RmaError } from '../errors.ts';
-import { difference, lengthsOf, NO_NUMBERS, numbersOf } from './control.ts';
+import { difference, NO_NUMBERS, numbersOf } from './control.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
-import { forgetLast } from './elements.ts';
+import { forgetLast, Part } from './elements.ts';
 import { Ledger } from './ledger.ts';
 import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
-import { Registrations } from './registrations.ts';
+import { Registrations, type Slot } from './registrations.ts';
 
 export class Core implements Superstep, Operation {
   readonly comm: Communicator;
-  readonly registrations = new Registrations();
+  readonly registrations: Registrations;
   readonly queue = new MessageQueue();
   readonly outgoing: Outgoing;
+  /** What a call names. */
+  readonly part = new Part();
   readonly placement: Placement;
   readonly #delivery: Delivery;
   /** Supersteps that have ended. */
@@ -48,7 +50,8 @@ export class Core implements Superstep, Operation {
     const { processor } = comm.job;
     this.comm = comm;
     this.#delivery = delivery;
-    this.outgoing = new Outgoing(comm.size, () => delivery.pool, short, processor);
+    this.registrations = new Registrations(delivery.variables);
+    this.outgoing = new Outgoing(comm.size, () => delivery.pool, delivery.route, short, processor);
     this.ledger = reports ? new Ledger(() => comm.now()) : undefined;
     this.placement = new Placement(comm.rank, this.registrations, this.queue, processor);
   }
@@ -65,6 +68,16 @@ export class Core implements Superstep, Operation {
       'ERR_RMA_SYNC',
       `${call}: superstep ${this.step} is ending; await sync() first (if its wait ended early, call sync() again)`,
     );
+  }
+
+  /** Elements to a variable, without the promise of a copy. */
+  hpput(pid: number, slot: Slot, at: number, part: Part): void {
+    if (this.#delivery.direct?.put(pid, slot, at, part) !== true) this.outgoing.put(pid, slot, at, part);
+  }
+
+  /** Elements from a variable, likewise. */
+  hpget(pid: number, slot: Slot, at: number, part: Part): void {
+    if (this.#delivery.direct?.get(pid, slot, at, part) !== true) this.outgoing.get(pid, slot.id, at, part);
   }
 
   get isEnded(): boolean {
@@ -94,8 +107,8 @@ export class Core implements Superstep, Operation {
   #changes(ends: boolean): Float64Array {
     const { registrations, nextTagSize } = this;
     if (!ends && nextTagSize === undefined && registrations.isUnchanged) return NO_NUMBERS;
-    const { pushedLengths, poppedIds } = registrations;
-    return numbersOf({ ends, tagSize: nextTagSize, pushed: pushedLengths, popped: poppedIds });
+    const { pushed, told, poppedIds } = registrations;
+    return numbersOf({ ends, tagSize: nextTagSize, pushed, variables: told, popped: poppedIds });
   }
 
   /** The wait of one call; another one can begin when it has ended. */
@@ -138,7 +151,7 @@ export class Core implements Superstep, Operation {
     const all = this.#all;
     if (!this.outgoing.isEmpty) for (const results of this.outgoing.results) results?.check();
     if (all !== undefined) {
-      this.registrations.apply(lengthsOf(all));
+      this.registrations.apply(all);
       this.tagSize = this.nextTagSize ?? this.tagSize;
       this.nextTagSize = undefined;
       this.#all = undefined;
@@ -146,6 +159,7 @@ export class Core implements Superstep, Operation {
     if (this.ledger !== undefined) this.#account(this.ledger);
     this.outgoing.reset();
     forgetLast();
+    this.part.array = NO_NUMBERS;
     this.step++;
     this.#begun = false;
     if (this.#ends) this.#ended = true;
@@ -154,8 +168,9 @@ export class Core implements Superstep, Operation {
   #account(ledger: Ledger): void {
     const { sent, got } = this.outgoing.bytesBeside(this.comm.rank);
     const { placement } = this;
-    ledger.ended(sent + placement.served, got + placement.received);
-    placement.served = placement.received = 0;
+    const { direct = { sent: 0, got: 0 }, route = { sent: 0 } } = this.#delivery;
+    ledger.ended(sent + placement.served + direct.sent + route.sent, got + placement.received + direct.got);
+    placement.served = placement.received = direct.sent = direct.got = route.sent = 0;
   }
 
   /** Nothing can be called any more. */

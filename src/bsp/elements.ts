@@ -5,6 +5,19 @@
 import { bytesOf as newBytesOf, type TypedArray } from '../datatype/base.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf } from '../intrinsics.ts';
 
+const NO_BYTES = new Uint8Array(0);
+
+/** Elements of an array that a call names. It is filled again for each call, so that none allocates. */
+export class Part {
+  array: TypedArray = NO_BYTES;
+  /** The array's type, and the bytes of an element. */
+  tag = '';
+  width = 1;
+  /** The first element, and how many; the array has them. */
+  start = 0;
+  count = 0;
+}
+
 /** Elements that are moved one by one; above, a view and one copy cost less. */
 const FEW = 16;
 
@@ -12,7 +25,6 @@ const doubles = new Float64Array(1);
 /** The same eight bytes. */
 const halves = new Int32Array(doubles.buffer);
 
-const NO_BYTES = new Uint8Array(0);
 /** The array that was read last, and its bytes: programs often put from the same one. */
 let lastArray: TypedArray | undefined;
 let lastBytes: Uint8Array = NO_BYTES;
@@ -39,30 +51,21 @@ export function packDouble(i32: Int32Array, at: number, from: Float64Array, elem
   i32[at + 1] = halves[1];
 }
 
-/** Copies `count` elements of `from`, which has them, to the words from `at` on. @param tag of `from` */
-export function packElements(
-  i32: Int32Array,
-  u8: Uint8Array,
-  at: number,
-  from: TypedArray,
-  start: number,
-  count: number,
-  width: number,
-  tag: string,
-): void {
+/** Copies elements to the words from `at` on. */
+export function packElements(i32: Int32Array, u8: Uint8Array, at: number, part: Part): void {
+  const { array, tag, start, count, width } = part;
   if (count <= FEW) {
     if (tag === 'Float64Array') {
-      const array = from as Float64Array;
-      for (let k = 0; k < count; k++) packDouble(i32, at + 2 * k, array, start + k);
+      for (let k = 0; k < count; k++) packDouble(i32, at + 2 * k, array as Float64Array, start + k);
       return;
     }
     if (tag === 'Int32Array') {
-      const array = from as Int32Array;
-      for (let k = 0; k < count; k++) i32[at + k] = array[start + k];
+      const from = array as Int32Array;
+      for (let k = 0; k < count; k++) i32[at + k] = from[start + k];
       return;
     }
   }
-  packBytes(u8, 4 * at, from, width * start, width * count);
+  packBytes(u8, 4 * at, array, width * start, width * count);
 }
 
 /** Copies `count` bytes of an array from byte `start` on. */

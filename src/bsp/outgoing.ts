@@ -5,14 +5,23 @@
 import type { TypedArray } from '../datatype/base.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type ChunkPool, Stream } from './chunks.ts';
-import { packBytes, packDouble, packElements } from './elements.ts';
+import { type Part, packBytes, packDouble, packElements } from './elements.ts';
 import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
+import type { Slot } from './registrations.ts';
 import { Results } from './results.ts';
 
 /** A piece of data is worth the rest of a chunk from so many words on. */
 const LEAST_PIECE = 64;
 
 const wordsFor = (bytes: number): number => (bytes + 3) >> 2;
+
+/** Another way for puts than in chunks with everything else. */
+export interface Route {
+  /** Takes a put, or leaves it. @param at byte of the variable */
+  put(pid: number, slot: Slot, at: number, part: Part): boolean;
+  /** Bytes that went this way to others; for whoever takes and clears them. */
+  sent: number;
+}
 
 export class Outgoing {
   /** By destination; made when first used. */
@@ -25,12 +34,21 @@ export class Outgoing {
   readonly #pool: () => ChunkPool;
   readonly #short: boolean;
   readonly #processor: ProcessorTime | undefined;
+  readonly #route: Route | undefined;
 
   /**
    * @param pool the one of the superstep under way
+   * @param route asked first
    * @param short whether headers are compressed
    */
-  constructor(nprocs: number, pool: () => ChunkPool, short: boolean, processor: ProcessorTime | undefined) {
+  constructor(
+    nprocs: number,
+    pool: () => ChunkPool,
+    route: Route | undefined,
+    short: boolean,
+    processor: ProcessorTime | undefined,
+  ) {
+    this.#route = route;
     this.puts = new Array<undefined>(nprocs).fill(undefined);
     this.gets = new Array<undefined>(nprocs).fill(undefined);
     this.results = new Array<undefined>(nprocs).fill(undefined);
@@ -43,29 +61,24 @@ export class Outgoing {
   }
 
   /**
-   * Elements of an array, which has them, to byte `at` of a variable at a process, which has room for them.
-   * @param slot the variable's number
+   * To byte `at` of a variable at a process, which has room.
    * Errors: `ERR_SIZE`.
    */
-  put(
-    pid: number,
-    slot: number,
-    at: number,
-    from: TypedArray,
-    start: number,
-    count: number,
-    width: number,
-    tag: string,
-  ): void {
+  put(pid: number, variable: Slot, at: number, part: Part): void {
+    if (this.#route?.put(pid, variable, at, part) === true) {
+      this.isEmpty = false;
+      return;
+    }
+    const slot = variable.id;
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
-    const bytes = count * width;
+    const bytes = part.count * part.width;
     const words = (bytes + 3) >> 2;
-    if (this.#processor !== undefined) this.#processor.copy(bytes);
+    if (this.#processor !== undefined) this.#processor.record(bytes);
     const isShort = this.#short && ((bytes | at) & 3) === 0 && fitsShort(slot, at >> 2, words);
     const header = isShort ? 1 : HEADER_WORDS;
     if (stream.end - stream.pos < header + words) {
       if (words > LEAST_PIECE) {
-        this.#putPieces(stream, slot, at, from, start * width, bytes);
+        this.#putPieces(stream, slot, at, part, bytes);
         return;
       }
       stream.grow();
@@ -80,8 +93,8 @@ export class Outgoing {
     }
     const data = pos + header;
     stream.pos = data + words;
-    if (count === 1 && tag === 'Float64Array') packDouble(i32, data, from as Float64Array, start);
-    else packElements(i32, stream.u8, data, from, start, count, width, tag);
+    if (part.count === 1 && part.tag === 'Float64Array') packDouble(i32, data, part.array as Float64Array, part.start);
+    else packElements(i32, stream.u8, data, part);
   }
 
   /** A message of a payload and, behind it, a tag: bytes of two arrays. Errors: `ERR_SIZE`. */
@@ -89,7 +102,7 @@ export class Outgoing {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const total = payloadBytes + tagBytes;
     stream.data += total;
-    this.#processor?.copy(total);
+    this.#processor?.record(total);
     let done = 0;
     do {
       const bytes = roomFor(stream, total - done);
@@ -105,13 +118,13 @@ export class Outgoing {
   }
 
   /** Asks for bytes of a variable at a process, from `at` on, which go to elements of an array. Errors: `ERR_SIZE`. */
-  get(pid: number, slot: number, at: number, to: TypedArray, start: number, bytes: number): void {
-    if (bytes === 0) return;
+  get(pid: number, slot: number, at: number, { array, start, count, width }: Part): void {
+    const bytes = count * width;
     const stream = this.gets[pid] ?? this.#make(this.gets, pid);
     if (stream.end - stream.pos < HEADER_WORDS) stream.grow();
     writeHeader(stream, slot, at, bytes, 0);
     this.results[pid] ??= new Results();
-    this.results[pid].expect(to, start, bytes);
+    this.results[pid].expect(array, start * width, bytes);
   }
 
   /** Bytes of data that go to the others, and that they send for this one's gets. */
@@ -143,13 +156,14 @@ export class Outgoing {
   }
 
   /** A put that does not fit into what is left of the chunk: as several. */
-  #putPieces(stream: Stream, slot: number, at: number, from: TypedArray, start: number, bytes: number): void {
+  #putPieces(stream: Stream, slot: number, at: number, part: Part, bytes: number): void {
+    const start = part.start * part.width;
     stream.data += bytes;
     for (let done = 0; done < bytes; ) {
       const piece = roomFor(stream, bytes - done);
       const pos = 4 * (stream.pos + HEADER_WORDS);
       writeHeader(stream, slot, at + done, piece, wordsFor(piece));
-      packBytes(stream.u8, pos, from, start + done, piece);
+      packBytes(stream.u8, pos, part.array, start + done, piece);
       done += piece;
     }
   }

@@ -18,7 +18,7 @@ const FEW = 32;
 const wordsFor = (bytes: number): number => (bytes + 3) >> 2;
 
 export class Placement {
-  readonly #registrations: Registrations;
+  readonly registrations: Registrations;
   readonly #queue: MessageQueue;
   readonly #processor: ProcessorTime | undefined;
 
@@ -29,19 +29,20 @@ export class Placement {
 
   constructor(pid: number, registrations: Registrations, queue: MessageQueue, processor: ProcessorTime | undefined) {
     this.#pid = pid;
-    this.#registrations = registrations;
+    this.registrations = registrations;
     this.#queue = queue;
     this.#processor = processor;
   }
 
   /** Carries out the puts and messages in the words from `from` up to `to`. Errors: `ERR_BUFFER`. */
   place(source: number, i32: Int32Array, u8: Uint8Array, from: number, to: number): void {
-    const { slots } = this.#registrations;
-    this.#processor?.copy(4 * (to - from));
+    const { slots } = this.registrations;
     let at = from;
     let data = 0;
+    let records = 0;
     while (at < to) {
       const header = i32[at];
+      records++;
       if (isShort(header)) {
         const words = wordsOf(header);
         at++;
@@ -64,16 +65,23 @@ export class Placement {
       }
       at += wordsFor(bytes);
     }
+    if (this.#processor !== undefined) this.#processor.record(data, records);
     if (source !== this.#pid) this.received += data;
+  }
+
+  /** Whether bytes may be read into a variable by the device. Errors: `ERR_BUFFER` if its memory has changed. */
+  checkRead(slot: number, at: number, bytes: number): void {
+    const variable = this.registrations.slots[slot]!;
+    if (at + bytes > variable.u8.length) throw gone(variable);
   }
 
   /** Writes the results of the gets in the words from `from` up to `to`. Errors: `ERR_BUFFER`, `ERR_SIZE`. */
   serve(source: number, results: Stream, i32: Int32Array, from: number, to: number): void {
     for (let at = from; at < to; at += HEADER_WORDS) {
-      const slot = this.#registrations.slots[i32[at]]!;
+      const slot = this.registrations.slots[i32[at]]!;
       const start = i32[at + 1];
       const bytes = i32[at + 2];
-      this.#processor?.copy(bytes);
+      this.#processor?.record(bytes);
       if (source !== this.#pid) this.served += bytes;
       if (start + bytes > slot.u8.length) throw gone(slot);
       for (let done = 0; done < bytes; ) {

@@ -12,6 +12,8 @@
 import { bytesOf, checkBuffer, TYPE_SIZES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf, tagOf } from '../intrinsics.ts';
+import { columnOf } from './control.ts';
+import type { Reach, Variables } from './variables.ts';
 
 /** Bytes of a variable at most: places in it are 31-bit numbers. */
 const MOST_BYTES = 2 ** 31 - 1;
@@ -32,11 +34,21 @@ export interface Slot {
   readonly i32: Int32Array | undefined;
   /** Bytes that it has at each process, or at all of them; `NO_VARIABLE` where there is none. */
   readonly lengths: number | Float64Array;
+  /** How it is reached here, and the others' keys and addresses (variables.ts); no keys where nothing reaches it. */
+  readonly reach: Reach | undefined;
+  readonly keys: number | Float64Array;
+  readonly addresses: number | Float64Array;
   /** It is removed when the superstep ends. */
   removed: boolean;
 }
 
 const NO_BYTES = new Uint8Array(0);
+
+/** What was registered in this superstep. */
+interface Pushed {
+  readonly array: TypedArray | null;
+  readonly reach: Reach | undefined;
+}
 
 export class Registrations {
   /** By number; for those who place what has come. */
@@ -46,8 +58,19 @@ export class Registrations {
   readonly #nulls: Slot[] = [];
   /** Numbers that are free, the least one last. */
   #free: number[] = [];
-  #pushed: (TypedArray | null)[] = [];
+  #pushed: Pushed[] = [];
   #popped: Slot[] = [];
+  readonly #variables: Variables | undefined;
+  /** Whether some variables share memory, here; `undefined` if that is not known. */
+  #overlap: boolean | undefined = false;
+  /** Numbers of each variable that processes tell each other. */
+  readonly #told: number;
+
+  /** @param variables registers them for the device, too */
+  constructor(variables: Variables | undefined) {
+    this.#variables = variables;
+    this.#told = variables === undefined ? 1 : 3;
+  }
 
   /** Errors: `ERR_BUFFER`, `ERR_SIZE`, `TypeError`. */
   push(array: TypedArray | null): void {
@@ -60,7 +83,7 @@ export class Registrations {
         );
       }
     }
-    this.#pushed.push(array);
+    this.#pushed.push({ array, reach: this.#variables?.take(array) });
   }
 
   /** Errors: `ERR_RMA_ATTACH`, `TypeError`. */
@@ -68,7 +91,7 @@ export class Registrations {
     const line = array === null ? this.#nulls : this.#at('bsp.popReg', array);
     const slot = line?.findLast(({ removed }) => !removed);
     if (slot === undefined) {
-      const isNew = this.#pushed.some((one) => one === array);
+      const isNew = this.#pushed.some((one) => one.array === array);
       throw new RmaError(
         'ERR_RMA_ATTACH',
         isNew
@@ -84,7 +107,7 @@ export class Registrations {
   find(call: string, array: TypedArray): Slot {
     const slot = this.#at(call, array)?.at(-1);
     if (slot !== undefined) return slot;
-    const isNew = this.#pushed.some((one) => one !== null && bufferOf(one) === bufferOf(array));
+    const isNew = this.#pushed.some((one) => one.array !== null && bufferOf(one.array) === bufferOf(array));
     throw new RmaError(
       'ERR_RMA_ATTACH',
       `${call}: ${show(array)} is not registered${isNew ? ' yet: its registration takes effect with the next sync()' : '; register it with pushReg(), in all processes, in an earlier superstep'}`,
@@ -96,9 +119,17 @@ export class Registrations {
     return this.#pushed.length === 0 && this.#popped.length === 0;
   }
 
-  /** Bytes of what was registered in this superstep (`NO_VARIABLE` for `null`), in order. */
-  get pushedLengths(): readonly number[] {
-    return this.#pushed.map((array) => (array === null ? NO_VARIABLE : byteLengthOf(array)));
+  /** Variables that were registered in this superstep. */
+  get pushed(): number {
+    return this.#pushed.length;
+  }
+
+  /** Of each of them, in order: bytes (`NO_VARIABLE` for `null`), and how it is reached. */
+  get told(): readonly number[] {
+    return this.#pushed.flatMap(({ array, reach }) => {
+      const bytes = array === null ? NO_VARIABLE : byteLengthOf(array);
+      return reach === undefined ? [bytes] : [bytes, reach.key, reach.address];
+    });
   }
 
   /** The numbers of what was removed in this superstep, in order. */
@@ -106,17 +137,38 @@ export class Registrations {
     return this.#popped.map(({ id }) => id);
   }
 
-  /** What was called takes effect. @param lengths of each variable that was registered, at each process */
-  apply(lengths: readonly (number | Float64Array)[]): void {
+  /** What was called takes effect. @param all what each process has told */
+  apply(all: readonly Float64Array[]): void {
     for (const slot of this.#popped) this.#remove(slot);
     if (this.#popped.length > 0) this.#free.sort((a, b) => b - a);
-    this.#pushed.forEach((array, i) => {
-      const slot = slotOf(this.#free.pop() ?? this.slots.length, array, lengths[i]);
+    const [lengths, keys, addresses] = Array.from({ length: this.#told }, (_, column) => columnOf(all, column));
+    this.#pushed.forEach(({ array, reach }, i) => {
+      const told = { lengths: lengths[i], keys: keys?.[i] ?? -1, addresses: addresses?.[i] ?? 0, reach };
+      const slot = slotOf(this.#free.pop() ?? this.slots.length, array, told);
       this.slots[slot.id] = slot;
       this.#lineOf(slot).push(slot);
     });
+    if (this.#pushed.length + this.#popped.length > 0) this.#overlap = undefined;
     this.#pushed = [];
     this.#popped = [];
+  }
+
+  /** Whether some variables of this process share memory. */
+  get overlap(): boolean {
+    this.#overlap ??= this.#haveOverlap();
+    return this.#overlap;
+  }
+
+  #haveOverlap(): boolean {
+    const all = this.slots.filter((slot) => slot !== undefined && slot.bytes > 0) as Slot[];
+    const ends = new Map<ArrayBufferLike, number>();
+    return all
+      .sort((a, b) => a.u8.byteOffset - b.u8.byteOffset)
+      .some(({ u8 }) => {
+        const before = ends.get(u8.buffer) ?? 0;
+        ends.set(u8.buffer, u8.byteOffset + u8.length);
+        return u8.byteOffset < before;
+      });
   }
 
   /** Lets all variables go. */
@@ -124,12 +176,14 @@ export class Registrations {
     this.slots.length = 0;
     this.#places.clear();
     this.#nulls.length = 0;
+    this.#variables?.close();
     this.#pushed = [];
     this.#popped = [];
   }
 
   #remove(slot: Slot): void {
     const { id, array } = slot;
+    this.#variables?.give(slot);
     this.slots[id] = undefined;
     this.#free.push(id);
     const line = this.#lineOf(slot);
@@ -157,9 +211,11 @@ export class Registrations {
   }
 }
 
-function slotOf(id: number, array: TypedArray | null, lengths: number | Float64Array): Slot {
+type Told = Pick<Slot, 'lengths' | 'reach' | 'keys' | 'addresses'>;
+
+function slotOf(id: number, array: TypedArray | null, told: Told): Slot {
   if (array === null) {
-    return { id, array: undefined, tag: '', width: 1, bytes: 0, u8: NO_BYTES, i32: undefined, lengths, removed: false };
+    return { id, array: undefined, tag: '', width: 1, bytes: 0, u8: NO_BYTES, i32: undefined, ...told, removed: false };
   }
   const u8 = bytesOf(array);
   const aligned = u8.byteOffset % 4 === 0;
@@ -171,7 +227,7 @@ function slotOf(id: number, array: TypedArray | null, lengths: number | Float64A
     bytes: u8.length,
     u8,
     i32: aligned ? new Int32Array(u8.buffer, u8.byteOffset, u8.length >> 2) : undefined,
-    lengths,
+    ...told,
     removed: false,
   };
 }

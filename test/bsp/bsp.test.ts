@@ -8,11 +8,12 @@ const WAYS = {
   'shared memory': ['--delivery=shared'],
   'shared memory, headers of 12 bytes': ['--delivery=shared', '--headers=plain'],
   'messages, counts to all': ['--delivery=packed', '--counts=all-to-all'],
+  'zero-copy receive': ['--delivery=zero-copy'],
   'messages, counts by a tree': ['--delivery=packed', '--counts=tree', '--headers=plain'],
 };
 
 /** In the gate, one way of each kind. */
-const tried = Object.entries(WAYS).filter((_, i) => !IN_GATE || i === 0 || i === 3);
+const tried = Object.entries(WAYS).filter((_, i) => !IN_GATE || i === 0 || i === 3 || i === 4);
 
 describe.each(tried)('BSPlib by %s', (_, args) => {
   for (const { kind, size } of rankRuns([1, 2, 3, 5])) {

@@ -7,7 +7,7 @@ import { RANK_KINDS } from '../support/ranks.ts';
 const DYING = fileURLToPath(new URL('../../build/programs/test/ranks/robust-bsp.js', import.meta.url));
 
 describe.each(RANK_KINDS)('a process that dies in a superstep, as %s', (kind) => {
-  test.each(['shared', 'packed'].flatMap((delivery) => ['put', 'get'].map((what) => ({ delivery, what }))))(
+  test.each(['shared', 'packed', 'zero-copy'].flatMap((delivery) => ['put', 'get'].map((what) => ({ delivery, what }))))(
     'ends the sync of the others: $delivery, $what',
     async ({ delivery, what }) => {
       const args = ['run', '-n', '4', '--ranks', kind, '--timeout', '150', DYING, '--'];

@@ -8,6 +8,7 @@ import { seedOfRun } from '../support/ranks.ts';
 const WAYS = [
   { counts: 'all-to-all', headers: 'plain' },
   { counts: 'tree', headers: 'compressed' },
+  { delivery: 'zero-copy' },
 ] as const;
 
 describe.each(WAYS)('with %o', (options) => {

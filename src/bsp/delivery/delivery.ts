@@ -1,7 +1,9 @@
 /** What every way of delivering a superstep offers. */
 import type { ChunkPool } from '../chunks.ts';
-import type { Outgoing } from '../outgoing.ts';
+import type { Outgoing, Route } from '../outgoing.ts';
 import type { Placement } from '../placement.ts';
+import type { Variables } from '../variables.ts';
+import type { Direct } from './direct.ts';
 
 /** What is delivered, and to whom it comes. */
 export interface Superstep {
@@ -23,6 +25,11 @@ export interface Superstep {
 export interface Delivery {
   /** Chunks for what is asked for in the superstep under way. */
   readonly pool: ChunkPool;
+  /** Registers variables for the device; absent if nothing needs it. */
+  readonly variables?: Variables | undefined;
+  /** Takes puts that go another way than in chunks with everything else, and calls of `hpput` and `hpget`. */
+  readonly route?: Route | undefined;
+  readonly direct?: Direct | undefined;
   /** @param numbers what this process does in the superstep that all must do (control.ts) */
   begin(superstep: Superstep, numbers: Float64Array): void;
   advance(): boolean;

@@ -1,7 +1,7 @@
 /**
- * Memory for chunks that all processes load and store. Each process allocates regions when a superstep needs them, and
- * keeps them until the end (BSP-IB §3.1). A table in its shared words says where they are; the others map a region when
- * they first read from it.
+ * Registered memory for chunks. Each process allocates regions when a superstep needs them, and keeps them until the
+ * end (BSP-IB §3.1). Where processes load and store each other's memory, a table in the shared words of each says where
+ * they are; the others map a region when they first read from it. Elsewhere requests name them.
  *
  * Who sees what: the owner writes an entry of the table once, before it tells anybody of a chunk in that region, which
  * it does before a barrier (or by a word that is stored atomically). So whoever learns of a chunk finds its entry.
@@ -68,6 +68,11 @@ export class OwnRegions {
     return this.#all[index].views;
   }
 
+  /** By which requests name the region in which a chunk lies. */
+  regionOf(chunk: number): MemoryRegion {
+    return this.#all[Math.floor(chunk / REGION_CHUNKS)].region;
+  }
+
   /** The views in which a chunk lies. */
   viewsOf(chunk: number): Views {
     return this.views(Math.floor(chunk / REGION_CHUNKS));
@@ -84,20 +89,22 @@ export class OwnRegions {
 }
 
 function noMemory(bytes: number, cause?: unknown): RmaError {
-  const message = `bsp: cannot allocate ${bytes} bytes of shared memory for what this superstep puts, sends and gets; call sync() more often, or put less`;
+  const message = `bsp: cannot allocate ${bytes} bytes of memory that others reach, for what this superstep puts, sends and gets; call sync() more often, or put less`;
   return new RmaError('ERR_SIZE', message, cause === undefined ? undefined : { cause });
 }
 
-/** Chunks of the regions of this process, for every second superstep. */
+/** Chunks of the regions of this process; where memory is shared, for every second superstep. */
 export class SharedChunks implements ChunkPool {
   readonly #regions: OwnRegions;
   readonly #chunks: Chunk[] = [];
   #taken = 0;
-  #next = FIRST_BYTES;
+  #next: number;
   bytes = 0;
 
-  constructor(regions: OwnRegions) {
+  /** @param first bytes of the first region that it allocates */
+  constructor(regions: OwnRegions, first = FIRST_BYTES) {
     this.#regions = regions;
+    this.#next = first;
   }
 
   take(): Chunk {

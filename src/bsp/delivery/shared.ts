@@ -29,7 +29,9 @@ import type { Block } from '../../comm/blocks.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { HEAD_WORDS, Stream } from '../chunks.ts';
 import { NO_NUMBERS } from '../control.ts';
+import { Variables } from '../variables.ts';
 import type { Delivery, Superstep } from './delivery.ts';
+import { DirectShared } from './direct-shared.ts';
 import { beginningOf, OwnRegions, PeerRegions, SharedChunks, TABLE_WORDS } from './shared-regions.ts';
 
 /** An entry: superstep, first chunks of puts, gets and numbers (−1: none), how many numbers. */
@@ -48,6 +50,8 @@ export function sharedWords(nprocs: number): number {
 }
 
 export class SharedDelivery implements Delivery {
+  readonly variables: Variables;
+  readonly direct: DirectShared;
   readonly #comm: Communicator;
   readonly #barrier: BarrierState;
   readonly #words: (pid: number) => Int32Array;
@@ -79,6 +83,8 @@ export class SharedDelivery implements Delivery {
   constructor(comm: Communicator, block: Block, words: (pid: number) => Int32Array, traceId: string) {
     const { rank, size, job, group, traits } = comm;
     this.#comm = comm;
+    this.variables = new Variables(comm, false);
+    this.direct = new DirectShared(comm, this.variables);
     this.#words = words;
     this.#block = block;
     this.#own = block.words;

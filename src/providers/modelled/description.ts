@@ -35,6 +35,8 @@ export interface Fabric {
     readonly rendezvousByRead: number;
     /** Copying a byte. */
     readonly copy: number;
+    /** Packing one put of a superstep, or placing it, besides copying its bytes. */
+    readonly record: number;
     /** Combining a byte of two operands. */
     readonly combine: number;
     /** What a reduction costs each rank in addition: temporary memory, the first copy. */
@@ -146,6 +148,7 @@ const RULES: {
     eager: [0, 2 ** 31],
     rendezvousByRead: FLAG,
     copy: 'gap',
+    record: 'time',
     combine: 'gap',
     reduction: 'time',
     lookAgain: 'positive',

@@ -42,6 +42,12 @@ export class ProcessorTime {
     this.spend(bytes * this.#context.fabric.host.copy);
   }
 
+  /** Spends the time of packing puts of a superstep, or placing them, and of copying their bytes. */
+  record(bytes: number, records = 1): void {
+    const { copy, record } = this.#context.fabric.host;
+    this.spend(bytes * copy + records * record);
+  }
+
   /** Spends the time of combining these bytes of two operands. */
   combine(bytes: number): void {
     this.spend(bytes * this.#context.fabric.host.combine);

@@ -1,0 +1,159 @@
+/**
+ * `hpput` and `hpget` by requests: an RDMA write or read, posted at the call, between the program's array and the
+ * variable (as xBSP does it, which BSP-IB §1.3 refers to). Arrays are registered when they are first used, and stay so
+ * for the next time (transfer/registrations.ts).
+ *
+ * What is small is packed with other puts, which costs less than a request of its own. So is what the device has no
+ * room to register. What cannot be posted yet, since the link is being made or is full, waits, at most until the
+ * superstep ends: source and destination stay as they are until then.
+ *
+ * Who sees what: a process ends its part of a superstep (counts.ts) only when all that it has posted this way is
+ * complete. So whoever has heard from all processes finds what they have written. Where a completion does not say that
+ * data are in the target's memory (capability `completionImpliesPlacement`), a byte of the last write to each process is
+ * read behind it, which says so (transfer/connections.ts).
+ */
+import { allocateRegistered } from '../../comm/blocks.ts';
+import type { Communicator } from '../../comm/communicator.ts';
+import type { TypedArray } from '../../datatype/base.ts';
+import { bufferOf, byteOffsetOf } from '../../intrinsics.ts';
+import { Registrations as Arrays } from '../../transfer/registrations.ts';
+import type { Memory, MemoryRegion } from '../../verbs/memory.ts';
+import type { Part } from '../elements.ts';
+import type { Slot } from '../registrations.ts';
+import { atPid, isReached, rkeyOf } from '../variables.ts';
+import type { Direct } from './direct.ts';
+import type { Links, LocalPlace } from './links.ts';
+
+/** Less goes packed: a request costs the processor and the adapter what packing some hundred bytes does. */
+export const LEAST_DIRECT_BYTES = 1024;
+
+interface Request {
+  readonly pid: number;
+  readonly writes: boolean;
+  readonly rkey: number;
+  readonly address: number;
+  readonly array: TypedArray;
+  /** Byte of the array. */
+  readonly start: number;
+  readonly bytes: number;
+}
+
+export class DirectRequests implements Direct {
+  sent = 0;
+  got = 0;
+  readonly #comm: Communicator;
+  readonly #links: Links;
+  readonly #arrays: Arrays;
+  /** In the order of calls. */
+  #waiting: Request[] = [];
+  /** By process, the last write that may be complete before it is in memory. */
+  readonly #unplaced = new Map<number, Request>();
+  readonly #most: number;
+  /** Where bytes are read that nobody wants. */
+  #sink: { readonly memory: Memory; readonly region: MemoryRegion } | undefined;
+
+  constructor(comm: Communicator, links: Links) {
+    const { origins, context } = comm.job;
+    this.#comm = comm;
+    this.#links = links;
+    this.#arrays = new Arrays(origins, () => links.isSilent);
+    this.#most = context.device.maxMsgSize;
+  }
+
+  put(pid: number, slot: Slot, at: number, part: Part): boolean {
+    return this.#ask(pid, slot, at, part, true);
+  }
+
+  get(pid: number, slot: Slot, at: number, part: Part): boolean {
+    return this.#ask(pid, slot, at, part, false);
+  }
+
+  #ask(pid: number, slot: Slot, at: number, { array, start, count, width }: Part, writes: boolean): boolean {
+    const bytes = count * width;
+    const key = atPid(slot.keys, pid);
+    if (bytes < LEAST_DIRECT_BYTES || bytes > this.#most || pid === this.#comm.rank || !isReached(key)) return false;
+    try {
+      if (this.#arrays.draining || !this.#arrays.register(bufferOf(array))) return false;
+    } catch {
+      // The device has no room for it.
+      return false;
+    }
+    const request = {
+      ...{ pid, writes, array, bytes },
+      rkey: rkeyOf(key),
+      address: atPid(slot.addresses, pid) + at,
+      start: start * width,
+    };
+    if (this.#waiting.length > 0 || !this.#links.isReady(pid)) this.#waiting.push(request);
+    else this.#post(request);
+    if (writes) this.sent += bytes;
+    else this.got += bytes;
+    return true;
+  }
+
+  /** Posts what waited, and sees to it that all is in memory. True when it is. */
+  settle(): boolean {
+    if (this.#waiting.length > 0) {
+      this.#waiting = this.#waiting.filter((request) => {
+        if (!this.#links.isReady(request.pid)) return true;
+        this.#post(request);
+        return false;
+      });
+      if (this.#waiting.length > 0) return false;
+    }
+    for (const [pid, request] of this.#unplaced) {
+      if (!this.#links.isReady(pid)) return false;
+      this.#confirm(request);
+      this.#unplaced.delete(pid);
+    }
+    if (!this.#links.isSilent) return false;
+    if (this.#arrays.draining) this.#arrays.drained();
+    return true;
+  }
+
+  close(): void {
+    this.#arrays.close();
+    this.#sink?.region.deregister();
+    this.#sink?.memory.free();
+    this.#sink = undefined;
+  }
+
+  #placeOf({ array, start }: Request): LocalPlace {
+    const { lkey, address } = this.#arrays.regionOf(bufferOf(array));
+    return { lkey, address: address + byteOffsetOf(array) + start };
+  }
+
+  #post(request: Request): void {
+    const { pid, writes, rkey, address, bytes } = request;
+    const place = this.#placeOf(request);
+    this.#links.post(
+      pid,
+      1,
+      (qp, _, flags) => {
+        if (writes) qp.wrRdmaWrite(0, flags, rkey, address);
+        else qp.wrRdmaRead(0, flags, rkey, address);
+        qp.wrSetSge(place.lkey, place.address, bytes);
+      },
+      undefined,
+      writes,
+    );
+    if (writes) this.#unplaced.set(pid, request);
+  }
+
+  /** Reads a byte of what was written. */
+  #confirm(request: Request): void {
+    const { context, pd } = this.#comm.job;
+    this.#sink ??= allocateRegistered(context, pd, 8);
+    const { lkey, address } = this.#sink.region;
+    this.#links.post(
+      request.pid,
+      1,
+      (qp, _, flags) => {
+        qp.wrRdmaRead(0, flags, request.rkey, request.address);
+        qp.wrSetSge(lkey, address, 1);
+      },
+      undefined,
+      false,
+    );
+  }
+}

@@ -1,0 +1,19 @@
+/**
+ * `hpput` and `hpget`, which promise nothing of when they read and write: where a process reaches the variable of
+ * another, they move without a copy on the way. Whatever cannot is an ordinary `put` or `get`.
+ */
+import type { Part } from '../elements.ts';
+import type { Slot } from '../registrations.ts';
+
+export interface Direct {
+  /**
+   * Moves elements to byte `at` of a variable, until the superstep has ended at the latest. @returns false if it is not
+   * to go this way
+   */
+  put(pid: number, slot: Slot, at: number, part: Part): boolean;
+  /** Moves elements from byte `at` of a variable, likewise. */
+  get(pid: number, slot: Slot, at: number, part: Part): boolean;
+  /** Bytes that moved to others, and from them, in this superstep; for whoever takes and clears them. */
+  sent: number;
+  got: number;
+}

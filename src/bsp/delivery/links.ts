@@ -1,0 +1,281 @@
+/**
+ * Connections of a computation's own among its processes, for data: chunks that are sent into buffers which the
+ * receiver has posted, and RDMA from and to registered memory. Each is one request of the adapter from registered
+ * memory to registered memory (BSP-IB §3.1: packed into the buffers that the hardware uses, and placed from them).
+ *
+ * A link is made when two processes first have data for each other. Numbers of queue pairs go as messages:
+ *
+ *     CONNECT number   "this is my queue pair for you": whoever hears it makes its own, if it has none, says its
+ *                      number, connects to the other's, and then says
+ *     READY            "I take what you send": whoever hears it may send and read
+ *
+ * Both may begin at the same time: then each hears CONNECT once and READY once, as well. A message comes only from a
+ * process that is connected, so a process that hears READY has been told the number before.
+ *
+ * Buffers: `FIRST_BUFFERS` when the first link is made, and as many as are expected, up to `MOST_BUFFERS`; all links
+ * share them. A chunk that finds none waits at its sender's adapter (receiver not ready), which tries for ever. Buffers
+ * fill with chunks that wait until gets have been answered; gets and their results are messages, which need none of
+ * them, so that two processes never wait for each other's buffers.
+ *
+ * All is kept by this process's thread; there is nothing to share.
+ */
+import { allocateRegistered } from '../../comm/blocks.ts';
+import type { Communicator } from '../../comm/communicator.ts';
+import { lostConnection } from '../../comm/lost-connection.ts';
+import type { LostConnectionError } from '../../errors.ts';
+import { Fifo } from '../../fifo.ts';
+import { type CompletionQueue, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
+import { Access, type Memory, type MemoryRegion } from '../../verbs/memory.ts';
+import { QpState, type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
+import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
+import { CHUNK_BYTES } from '../chunks.ts';
+
+/** Buffers of 16 KiB that chunks are received into. */
+const FIRST_BUFFERS = 4;
+export const MOST_BUFFERS = 64;
+/** Requests under way on a link, and on all of them together. */
+const DEPTH = 64;
+const MOST_REQUESTS = 1024;
+/** Of so many requests of a link, one at least has a completion. */
+const SIGNAL_EVERY = 8;
+/** Reads under way on a link, if the device allows as many. */
+const MOST_READS = 16;
+/** Completions that are fetched at once. */
+const POLLED = 64;
+
+/** Memory of this process that requests name. */
+export interface LocalPlace {
+  readonly lkey: number;
+  readonly address: number;
+}
+
+/** A buffer with a chunk that has come. */
+export interface Buffer {
+  readonly i32: Int32Array;
+  readonly u8: Uint8Array;
+  readonly slot: number;
+}
+
+/** Whom links tell what happens. */
+export interface LinkUser {
+  /** Sends a message by which processes connect. @param qpNumber absent: READY */
+  tell(pid: number, qpNumber: number | undefined): void;
+  /** A chunk has come. Its buffer is the user's until `release`. */
+  arrived(pid: number, buffer: Buffer, bytes: number): void;
+}
+
+/** Writes request `index` of those that are posted together into the queue pair. */
+export type Build = (qp: QueuePair, index: number, flags: number) => void;
+
+/** Requests that a completion says are complete. */
+interface Batch {
+  readonly requests: number;
+  readonly done: (() => void) | undefined;
+}
+
+class Link {
+  readonly pid: number;
+  readonly qp: QueuePair;
+  /** 0: the other's number is not known; 1: connected; 2: the other one is, too. */
+  stage: 0 | 1 | 2 = 0;
+  /** Requests that are posted and not known to be complete. */
+  outstanding = 0;
+  /** The last of them, which have no completion of their own. */
+  quiet = 0;
+  /** In the order of posting, which is that of completions. */
+  readonly batches = new Fifo<Batch>();
+
+  constructor(pid: number, qp: QueuePair) {
+    this.pid = pid;
+    this.qp = qp;
+  }
+}
+
+export class Links {
+  /** Entries of a request's list. */
+  readonly entries: number;
+  readonly #comm: Communicator;
+  readonly #user: LinkUser;
+  readonly #links: (Link | undefined)[] = [];
+  #cq: CompletionQueue | undefined;
+  #srq: SharedReceiveQueue | undefined;
+  readonly #buffers: Buffer[] = [];
+  readonly #regions: { readonly memory: Memory; readonly region: MemoryRegion; readonly first: number }[] = [];
+  readonly #byNumber = new Map<number, Link>();
+  /** What a poll has found: process, buffer and bytes of each chunk; what was waited for. */
+  readonly #arrivals: number[] = [];
+  readonly #done: (() => void)[] = [];
+  #outstanding = 0;
+  #lost: LostConnectionError | undefined;
+  /** Bytes of the buffers. */
+  bytes = 0;
+
+  /** @param entries of a request's list, if the device allows as many */
+  constructor(comm: Communicator, entries: number, user: LinkUser) {
+    this.#comm = comm;
+    this.#user = user;
+    this.entries = Math.min(entries, comm.job.context.device.maxSge);
+  }
+
+  /** Whether something can be posted to a process now; if there is no link, one begins to be made. */
+  isReady(pid: number, requests = 1): boolean {
+    const link = this.#links[pid] ?? this.#make(pid);
+    if (link.stage !== 2) return false;
+    return link.outstanding + requests <= DEPTH && this.#outstanding + requests <= MOST_REQUESTS;
+  }
+
+  /** Chunks come: there are buffers for so many, if they are not too many. Errors: `ERR_VERBS`. */
+  expect(chunks: number): void {
+    if (this.#srq === undefined) return;
+    const wanted = Math.min(chunks, MOST_BUFFERS);
+    while (this.#buffers.length < wanted)
+      this.#addBuffers(Math.min(this.#buffers.length, wanted - this.#buffers.length));
+  }
+
+  /** The buffer is free again. */
+  release({ slot }: Buffer): void {
+    const { region, first } = this.#regions.findLast((one) => one.first <= slot)!;
+    this.#srq!.postRecv(slot, region.lkey, region.address + (slot - first) * CHUNK_BYTES, CHUNK_BYTES);
+  }
+
+  /**
+   * Posts requests to a process with one doorbell. `isReady` has said that they can be.
+   * @param done when they are complete; without it, nobody is told
+   * @param silent they need no completion of their own: another request follows
+   */
+  post(pid: number, requests: number, build: Build, done: (() => void) | undefined, silent: boolean): void {
+    const link = this.#links[pid]!;
+    const { qp } = link;
+    const quiet = silent && done === undefined && link.quiet + requests < SIGNAL_EVERY;
+    qp.wrStart();
+    try {
+      for (let i = 1; i < requests; i++) build(qp, i - 1, 0);
+      build(qp, requests - 1, quiet ? 0 : SendFlag.SIGNALED);
+      qp.wrComplete();
+    } catch (error) {
+      qp.wrAbort();
+      throw error;
+    }
+    link.quiet += requests;
+    link.outstanding += requests;
+    this.#outstanding += requests;
+    if (quiet) return;
+    link.batches.push({ requests: link.quiet, done });
+    link.quiet = 0;
+  }
+
+  /** Whether nothing is under way to a process, or to any. */
+  isSilentTo(pid: number): boolean {
+    return (this.#links[pid]?.outstanding ?? 0) === 0;
+  }
+
+  get isSilent(): boolean {
+    return this.#outstanding === 0;
+  }
+
+  /** What the other end has said. @param qpNumber absent: READY */
+  heard(pid: number, qpNumber: number | undefined): void {
+    const link = this.#links[pid] ?? this.#make(pid);
+    if (qpNumber === undefined) {
+      link.stage = 2;
+      return;
+    }
+    const { device } = this.#comm.job.context;
+    const reads = Math.min(MOST_READS, device.maxQpInitRdAtom);
+    const dest = { member: this.#comm.group.worldRanks[pid], qpNumber };
+    link.qp.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: reads });
+    link.qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: reads });
+    link.stage = 1;
+    this.#user.tell(pid, undefined);
+  }
+
+  /** Takes in what has come and what is complete. Errors: `ERR_VERBS` (a link is lost), in every call after the first. */
+  poll(): void {
+    const cq = this.#cq;
+    if (cq === undefined) return;
+    for (;;) {
+      const n = cq.poll(POLLED);
+      const { status, opcode, qpNum, wrId, byteLen } = cq.wc;
+      for (let i = 0; i < n; i++) {
+        const link = this.#byNumber.get(qpNum[i])!;
+        if (status[i] !== WcStatus.SUCCESS) this.#lose(link, status[i]);
+        else if (opcode[i] === WcOpcode.RECV) this.#arrivals.push(link.pid, wrId[i], byteLen[i]);
+        else this.#complete(link);
+      }
+      this.#handOver();
+      if (n < POLLED) break;
+    }
+    cq.reqNotify();
+    if (this.#lost !== undefined) throw this.#lost;
+  }
+
+  close(): void {
+    for (const link of this.#links) link?.qp.destroy();
+    this.#srq?.destroy();
+    this.#cq?.destroy();
+    for (const { region, memory } of this.#regions) {
+      region.deregister();
+      memory.free();
+    }
+    this.#regions.length = this.#buffers.length = this.bytes = 0;
+  }
+
+  /** What users do may post, and poll is not called from within. */
+  #handOver(): void {
+    const [arrivals, done] = [this.#arrivals, this.#done];
+    for (let i = 0; i < arrivals.length; i += 3) {
+      this.#user.arrived(arrivals[i], this.#buffers[arrivals[i + 1]], arrivals[i + 2]);
+    }
+    arrivals.length = 0;
+    for (const one of done.splice(0)) one();
+  }
+
+  #complete(link: Link): void {
+    const { requests, done } = link.batches.shift()!;
+    link.outstanding -= requests;
+    this.#outstanding -= requests;
+    if (done !== undefined) this.#done.push(done);
+  }
+
+  #lose({ pid }: Link, status: number): void {
+    const { job, group } = this.#comm;
+    this.#lost ??= lostConnection(job.context, group.worldRanks[pid], status, 'a transfer of a superstep');
+  }
+
+  #make(pid: number): Link {
+    const { context, pd } = this.#comm.job;
+    if (this.#cq === undefined) {
+      this.#cq = context.createCq(MOST_REQUESTS + MOST_BUFFERS);
+      this.#srq = pd.createSharedReceiveQueue({ maxWr: MOST_BUFFERS });
+      this.#addBuffers(FIRST_BUFFERS);
+    }
+    const qp = pd.createQueuePair({
+      sendCq: this.#cq,
+      recvCq: this.#cq,
+      srq: this.#srq!,
+      maxSendWr: DEPTH,
+      maxSendSge: this.entries,
+    });
+    qp.modify({ state: QpState.INIT, access: Access.REMOTE_READ | Access.REMOTE_WRITE });
+    const link = new Link(pid, qp);
+    this.#links[pid] = link;
+    this.#byNumber.set(qp.number, link);
+    this.#user.tell(pid, qp.number);
+    return link;
+  }
+
+  #addBuffers(count: number): void {
+    const { context, pd } = this.#comm.job;
+    const bytes = count * CHUNK_BYTES;
+    const first = this.#buffers.length;
+    const { memory, region } = allocateRegistered(context, pd, bytes);
+    this.#regions.push({ memory, region, first });
+    this.bytes += bytes;
+    for (let slot = first; slot < first + count; slot++) {
+      const at = (slot - first) * CHUNK_BYTES;
+      const i32 = new Int32Array(memory.buffer, at, CHUNK_BYTES / 4);
+      this.#buffers.push({ i32, u8: new Uint8Array(memory.buffer, at, CHUNK_BYTES), slot });
+      this.release(this.#buffers[slot]);
+    }
+  }
+}

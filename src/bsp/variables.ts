@@ -1,0 +1,125 @@
+/**
+ * Registered variables that the device knows, too: those of this process, so that data are read straight into them, and
+ * those of the others, so that requests, or loads and stores, reach them.
+ *
+ * BSPlib's registration says which variables others name (BSP-IB §3.2: "the registration APIs can be used to identify
+ * such regions exactly"), so they are registered for the device when a program registers them, and until it removes
+ * them. Where a variable is, all processes learn with its length (control.ts). A variable that the device has no room
+ * for, or whose memory can change its size, is reached by chunks.
+ */
+import type { Communicator } from '../comm/communicator.ts';
+import { bytesOf, type TypedArray } from '../datatype/base.ts';
+import { RmaError } from '../errors.ts';
+import { isResizable } from '../intrinsics.ts';
+import { ALL_ACCESS } from '../verbs/checks.ts';
+import { Access, type MemoryRegion, type RemotePointer } from '../verbs/memory.ts';
+import type { Slot } from './registrations.ts';
+
+/** What a process says of a variable in place of a key: nothing reaches it but its owner's processor; or its device. */
+const BY_CHUNKS = -1;
+const BY_OWNER = 0;
+
+/** How a variable is reached, at this process. */
+export interface Reach {
+  readonly region: MemoryRegion | undefined;
+  /** For the others: `BY_CHUNKS`, `BY_OWNER`, or 1 + the key for requests; and the address. */
+  readonly key: number;
+  readonly address: number;
+}
+
+/** The variable of another process. */
+interface Mapped {
+  readonly pointer: RemotePointer;
+  readonly view: Uint8Array;
+}
+
+const UNREACHED: Reach = { region: undefined, key: BY_CHUNKS, address: 0 };
+
+/** Whether the owner's device may write what it reads from others to it. */
+export function isReadInto(key: number): boolean {
+  return key >= BY_OWNER;
+}
+
+/** Whether others may read and write it. */
+export function isReached(key: number): boolean {
+  return key > BY_OWNER;
+}
+
+/** The key for requests. */
+export function rkeyOf(key: number): number {
+  return key - 1;
+}
+
+/** A number of each process, or of all of them. */
+export function atPid(numbers: number | Float64Array, pid: number): number {
+  return typeof numbers === 'number' ? numbers : numbers[pid];
+}
+
+export class Variables {
+  readonly #comm: Communicator;
+  readonly #scatters: boolean;
+  readonly #regions = new Set<MemoryRegion>();
+  /** By variable, those of other processes. */
+  readonly #mapped = new Map<Slot, (Mapped | undefined)[]>();
+
+  /** @param scatters whether data are read into variables that only this process's device reaches */
+  constructor(comm: Communicator, scatters: boolean) {
+    this.#comm = comm;
+    this.#scatters = scatters;
+  }
+
+  /** Registers a variable. Cost: what the device takes to register its bytes. */
+  take(array: TypedArray | null): Reach {
+    if (array === null) return UNREACHED;
+    const { buffer, byteOffset, length } = bytesOf(array);
+    if (length === 0 || isResizable(buffer)) return UNREACHED;
+    const { context, pd, libraryMemory } = this.#comm.job;
+    const own = libraryMemory.get(buffer);
+    const isShared = own !== undefined || context.capabilities.remoteUserMemory;
+    if (!isShared && !this.#scatters) return UNREACHED;
+    try {
+      const access = isShared ? ALL_ACCESS : Access.LOCAL_WRITE;
+      const region = pd.registerMemory(own ?? context.adoptMemory(buffer), byteOffset, length, access);
+      this.#regions.add(region);
+      return { region, key: isShared ? 1 + region.rkey : BY_OWNER, address: region.address };
+    } catch (error) {
+      if (error instanceof RmaError) return UNREACHED;
+      throw error;
+    }
+  }
+
+  /**
+   * The bytes of a variable at another process, where processes load and store each other's memory; `undefined` if they
+   * cannot be mapped. Errors: `ERR_VERBS`.
+   */
+  viewOf(slot: Slot, pid: number): Uint8Array | undefined {
+    const key = atPid(slot.keys, pid);
+    if (!isReached(key)) return undefined;
+    let mapped = this.#mapped.get(slot);
+    if (mapped === undefined) this.#mapped.set(slot, (mapped = []));
+    mapped[pid] ??= this.#map(slot, pid, key);
+    return mapped[pid].view;
+  }
+
+  #map({ addresses, lengths }: Slot, pid: number, key: number): Mapped {
+    const { job, group } = this.#comm;
+    const [address, bytes] = [atPid(addresses, pid), atPid(lengths, pid)];
+    const pointer = job.context.remotePointer(group.worldRanks[pid], rkeyOf(key), address, bytes, ALL_ACCESS);
+    return { pointer, view: new Uint8Array(pointer.buffer, pointer.offset, bytes) };
+  }
+
+  /** It was removed, and nobody reaches for it any more. */
+  give(slot: Slot): void {
+    const region = slot.reach?.region;
+    if (region !== undefined && this.#regions.delete(region)) region.deregister();
+    for (const one of this.#mapped.get(slot) ?? []) one?.pointer.release();
+    this.#mapped.delete(slot);
+  }
+
+  close(): void {
+    for (const mapped of this.#mapped.values()) for (const one of mapped) one?.pointer.release();
+    this.#mapped.clear();
+    for (const region of this.#regions) region.deregister();
+    this.#regions.clear();
+  }
+}
