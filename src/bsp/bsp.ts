@@ -425,6 +425,31 @@ export class Bsp {
     return slot;
   }
 
+  /**
+   * @internal The checks of `put` and `get`, for those of a unit.
+   * @param name of `array`, which the elements come from or go to
+   * @returns the variable
+   */
+  checkTransfer(
+    call: string,
+    name: string,
+    pid: number,
+    array: TypedArray,
+    variable: TypedArray,
+    offset: number,
+    count: number | undefined,
+    start: number,
+  ): Slot {
+    const slot = this.#slotOf(call, variable);
+    const tag = tagOf(array);
+    const length = tag === undefined ? 0 : lengthOf(array);
+    const n = count ?? length - start;
+    const width = tag === slot.tag ? slot.width : this.#widthOf(call, name, array, tag, slot);
+    if (!isCount(start) || !isCount(n) || start + n > length) throw partError(call, name, array, start, n);
+    this.#check(call, pid, slot, offset, n * width);
+    return slot;
+  }
+
   /** Bytes of an element of an array that is not of the variable's type. Errors: `ERR_TYPE`, `ERR_BUFFER`. */
   #widthOf(call: string, name: string, array: TypedArray, tag: string | undefined, slot: Slot): number {
     if (tag === undefined || (tag !== BYTES && slot.tag !== BYTES)) throw typeError(call, name, array, slot);

@@ -10,6 +10,7 @@ import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
 import { Registrations } from './registrations.ts';
+import type { Unit } from './unit.ts';
 
 export class Core implements Superstep, Operation {
   readonly comm: Communicator;
@@ -33,6 +34,10 @@ export class Core implements Superstep, Operation {
   #broken: RmaError | undefined;
   #ended = false;
   #closed = false;
+  /** The unit of this process, if the machine has two levels. */
+  unit: Unit | undefined;
+  /** The unit's superstep is ending, and the one of all after it. */
+  #isInUnit = false;
   /** Told when everything has been given back. */
   whenClosed: (() => void) | undefined;
   #isAwaited = false;
@@ -55,12 +60,18 @@ export class Core implements Superstep, Operation {
 
   /** Refuses calls that come too late, or while the superstep is ending. Errors: `ERR_RMA_SYNC`, `ERR_COMM`, … */
   check(call: string): void {
-    if (!this.#begun && !this.#ended && this.#broken === undefined) return;
+    if (!this.#begun && !this.#ended && this.#broken === undefined && !this.unit?.isEnding) return;
     // What broke it may be a process that is gone, which is then what is wrong.
     if (this.#broken !== undefined) {
       throw this.comm.job.failure() ?? new RmaError(this.#broken.code, this.#broken.message, { cause: this.#broken });
     }
     if (this.#ended) throw new RmaError('ERR_COMM', `${call}: this process has called end(); make no calls after it`);
+    if (!this.#begun) {
+      throw new RmaError(
+        'ERR_RMA_SYNC',
+        `${call}: a superstep of the unit is ending; await usync() first (if its wait ended early, call usync() again)`,
+      );
+    }
     throw new RmaError(
       'ERR_RMA_SYNC',
       `${call}: superstep ${this.step} is ending; await sync() first (if its wait ended early, call sync() again)`,
@@ -83,11 +94,21 @@ export class Core implements Superstep, Operation {
     this.ledger?.ends();
     this.#numbers = this.#changes(ends);
     this.#begun = true;
+    this.#isInUnit = this.unit !== undefined;
     try {
-      this.#delivery.begin(this, this.#numbers);
+      if (this.unit === undefined) this.#delivery.begin(this, this.#numbers);
+      else this.unit.beginSync(true);
     } catch (error) {
-      throw this.#break(error);
+      throw this.fail(error);
     }
+  }
+
+  /** The superstep of the unit ends first; then the one of all. */
+  #leaveUnit(unit: Unit): boolean {
+    if (!unit.advance()) return false;
+    this.#isInUnit = false;
+    this.#delivery.begin(this, this.#numbers);
+    return true;
   }
 
   /** What this process does that all must do; mostly nothing, which costs nothing. */
@@ -110,16 +131,18 @@ export class Core implements Superstep, Operation {
 
   advance(): boolean {
     try {
+      if (this.#isInUnit && !this.#leaveUnit(this.unit!)) return false;
       if (!this.#delivery.advance()) return false;
       this.#finish();
       this.#isAwaited = false;
       return true;
     } catch (error) {
-      throw this.#break(error);
+      throw this.fail(error);
     }
   }
 
   describe(): string {
+    if (this.#isInUnit) return `sync() of superstep ${this.step}, in it ${this.unit!.describe()}`;
     return `sync() of superstep ${this.step} (waiting for ${this.#delivery.waitsFor()})`;
   }
 
@@ -169,11 +192,13 @@ export class Core implements Superstep, Operation {
     this.end();
     if (this.#closed) return;
     this.#closed = true;
+    this.unit?.close();
     this.#delivery.close();
     this.whenClosed?.();
   }
 
-  #break(error: unknown): unknown {
+  /** Nothing can be done any more. @returns the error */
+  fail(error: unknown): unknown {
     this.#broken ??=
       error instanceof RmaError
         ? error
