@@ -6,12 +6,15 @@ import { readWait, type WaitOptions } from '../comm/operation.ts';
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { unknownName } from '../options.ts';
 import { Bsp } from './bsp.ts';
+import { Bsp2 } from './bsp2.ts';
 import { Core } from './core.ts';
 import { Always } from './delivery/choices.ts';
 import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
 import type { Delivery } from './delivery/delivery.ts';
 import { PackedDelivery } from './delivery/packed.ts';
 import { SharedDelivery, sharedWords } from './delivery/shared.ts';
+import { Unit } from './unit.ts';
+import { colorsOf, readUnits, type Units } from './units.ts';
 
 /** How a superstep is delivered. */
 export const DELIVERIES = ['shared', 'packed', 'zero-copy'] as const;
@@ -36,23 +39,32 @@ export interface BspOptions extends WaitOptions {
   readonly counts?: CountExchange;
   /** Keeps what each superstep does, for `Bsp.report` (default: false). Costs some 0.1 µs a superstep. */
   readonly report?: boolean;
+  /**
+   * The processes lie in units, which have supersteps of their own (`Bsp2`; Martin and Tiskin 1999). `hosts`: those of
+   * one host are a unit, on a modelled fabric those of one node. A number: so many processes, one after the other, are.
+   */
+  readonly units?: Units;
 }
 
 interface Read {
   readonly delivery: DeliveryName;
   readonly headers: HeaderName;
-  readonly counts: CountExchange;
+  /** What was given; by the number of processes if nothing was. */
+  readonly counts: CountExchange | undefined;
   readonly report: boolean;
+  readonly units: Units | undefined;
   readonly wait: WaitOptions | undefined;
 }
 
-const OPTIONS = ['delivery', 'headers', 'counts', 'report'] as const;
+const OPTIONS = ['delivery', 'headers', 'counts', 'report', 'units'] as const;
 
 /**
  * Begins a BSP computation of the ranks of a communicator (`bsp_begin`). Collective.
  * Errors: `ERR_ARG` if the ranks give different options; `ERR_RMA_SHARED` if `shared` cannot be; `TypeError`;
  * `ERR_VERBS`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
  */
+export function begin(comm: Communicator, options: BspOptions & { readonly units: Units }): Promise<Bsp2>;
+export function begin(comm: Communicator, options?: BspOptions): Promise<Bsp>;
 export async function begin(comm: Communicator, options?: BspOptions): Promise<Bsp> {
   if (!Communicator.is(comm)) {
     throw argumentTypeError(
@@ -67,11 +79,51 @@ export async function begin(comm: Communicator, options?: BspOptions): Promise<B
   } catch (error) {
     wrong = error;
   }
+  const delivery = await agreeOn(comm, read, wrong);
+  const { report, units } = read!;
+  const short = read!.headers === 'compressed';
+  const core = new Core(comm, delivery, short, report);
+  try {
+    core.unit = units === undefined ? undefined : await beginUnits(core, read!, units);
+  } catch (error) {
+    core.close();
+    throw error;
+  }
+  core.whenClosed = comm.onRelease(() => core.close());
+  return core.unit === undefined ? new Bsp(core) : new Bsp2(core, core.unit);
+}
+
+/** The delivery that the ranks of a communicator make together. */
+async function agreeOn(comm: Communicator, read: Read | undefined, wrong: unknown): Promise<Delivery> {
   const begun = comm.collective({ name: 'bsp.begin', steps: () => makeTogether(comm, read, wrong) }, read?.wait);
   await begun.promise;
-  const core = begun.operation.result;
-  core.whenClosed = comm.onRelease(() => core.close());
-  return new Bsp(core);
+  return begun.operation.result;
+}
+
+/**
+ * The units, each with a communicator and a delivery of its own. If one cannot be made, all processes learn of it:
+ * `makeTogether` tells those of the unit, an agreement of all the others.
+ */
+async function beginUnits(core: Core, read: Read, units: Units): Promise<Unit> {
+  const { comm } = core;
+  const told = comm.collective({ name: 'bsp.begin', steps: () => colorsOf(comm, units) }, read.wait);
+  await told.promise;
+  const uids = told.operation.result;
+  const part = await comm.split(uids[comm.rank], 0, read.wait);
+  let made: Delivery | undefined;
+  let failure: unknown;
+  try {
+    made = await agreeOn(part!, read, undefined);
+  } catch (error) {
+    failure = error;
+  }
+  const agreed = comm.collective({ name: 'bsp.begin', steps: () => comm.agree(failure) }, read.wait);
+  await agreed.promise;
+  if (failure !== undefined) throw failure;
+  const refusal = agreed.operation.result;
+  if (refusal === undefined) return new Unit(core, part!, made!, uids, read.headers === 'compressed');
+  made!.close();
+  throw new RmaError('ERR_ARG', `bsp.begin: rank ${refusal.rank} could not begin its unit: ${refusal.why}`);
 }
 
 /** Options of `run`. */
@@ -85,12 +137,17 @@ export interface RunOptions extends BspOptions {
  * `end`, `finalize` (`bsp_init`, `bsp_begin` and `bsp_end`).
  * @returns what `main` returns
  */
-export async function run<T>(main: (bsp: Bsp) => Promise<T> | T, options: RunOptions = {}): Promise<T> {
+export function run<T>(
+  main: (bsp: Bsp2) => Promise<T> | T,
+  options: RunOptions & { readonly units: Units },
+): Promise<T>;
+export function run<T>(main: (bsp: Bsp) => Promise<T> | T, options?: RunOptions): Promise<T>;
+export async function run<T>(main: (bsp: never) => Promise<T> | T, options: RunOptions = {}): Promise<T> {
   if (typeof main !== 'function') throw argumentTypeError(`bsp.run: main must be a function, not ${show(main)}`);
   const { init: joining, ...others } = options;
   const world = await init(joining);
   const bsp = await begin(world, others);
-  const result = await main(bsp);
+  const result = await main(bsp as never);
   await bsp.end();
   await world.finalize();
   return result;
@@ -103,6 +160,7 @@ function readOptions(comm: Communicator, options: BspOptions | undefined): Read 
     headers: options?.headers,
     counts: options?.counts,
     report: options?.report ?? false,
+    units: options?.units,
   }));
   if (typeof given.report !== 'boolean') {
     throw argumentTypeError(`bsp.begin: report must be true or false, not ${show(given.report)}`);
@@ -118,8 +176,9 @@ function readOptions(comm: Communicator, options: BspOptions | undefined): Read 
   return {
     delivery,
     headers: oneOf('headers', given.headers ?? HEADERS[0], HEADERS),
-    counts: oneOf('counts', given.counts ?? defaultCounts(comm.size), COUNT_EXCHANGE_NAMES),
+    counts: given.counts === undefined ? undefined : oneOf('counts', given.counts, COUNT_EXCHANGE_NAMES),
     report: given.report,
+    units: readUnits(given.units),
     wait,
   };
 }
@@ -133,12 +192,13 @@ function oneOf<T extends string>(name: string, value: unknown, known: readonly T
 }
 
 /** What the ranks tell each other: whether it is refused, the options, the last space of messages, the words. */
-function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknown): Generator<void, Core> {
+function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknown): Generator<void, Delivery> {
   const chosen = read && [
     DELIVERIES.indexOf(read.delivery),
     HEADERS.indexOf(read.headers),
-    COUNT_EXCHANGE_NAMES.indexOf(read.counts),
+    COUNT_EXCHANGE_NAMES.indexOf(read.counts ?? defaultCounts(comm.size)),
     Number(read.report),
+    read.units === undefined ? 0 : read.units === 'hosts' ? -1 : read.units,
   ];
   let block: Block | undefined;
   let failure = wrong;
@@ -167,15 +227,16 @@ function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknow
     const i = chosen!.findIndex((number, at) => number !== theirs[at]);
     if (i < 0) continue;
     block?.free();
-    const known: readonly (readonly string[])[] = [DELIVERIES, HEADERS, COUNT_EXCHANGE_NAMES, ['false', 'true']];
+    const known: readonly (readonly string[])[] = [DELIVERIES, HEADERS, COUNT_EXCHANGE_NAMES, ['false', 'true'], []];
+    const word = (number: number): string =>
+      known[i][number] ?? (number < 0 ? 'hosts' : number === 0 ? 'none' : `${number}`);
     throw new RmaError(
       'ERR_ARG',
-      `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${OPTIONS[i]} '${known[i][theirs[i]]}', this rank '${known[i][chosen![i]]}'`,
+      `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${OPTIONS[i]} '${word(theirs[i])}', this rank '${word(chosen![i])}'`,
     );
   }
-  const delivery = makeDelivery(comm, read!, space, block, (rank) => numbersOf(rank).subarray(chosen!.length + 1));
   // Nobody writes to words that another one has not mapped yet, or given back.
-  return new Core(comm, delivery, read!.headers === 'compressed', read!.report);
+  return makeDelivery(comm, read!, space, block, (rank) => numbersOf(rank).subarray(chosen!.length + 1));
 }
 
 /** @param placeOf where the words of a rank are */
@@ -194,5 +255,6 @@ function makeDelivery(
   }
   const chunks = comm.openChannel(space);
   const chooser = delivery === 'zero-copy' ? new Always() : undefined;
-  return new PackedDelivery(comm, [chunks, comm.openChannel(chunks.space)], counts, chooser);
+  const exchange = counts ?? defaultCounts(comm.size);
+  return new PackedDelivery(comm, [chunks, comm.openChannel(chunks.space)], exchange, chooser);
 }

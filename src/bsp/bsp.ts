@@ -9,7 +9,6 @@ import type { Core } from './core.ts';
 import type { Part } from './elements.ts';
 import type { BspMachine } from './model/machines.ts';
 import { type BspReport, reportOf } from './model/report.ts';
-import type { Slot } from './registrations.ts';
 
 /** A message that has come. */
 export interface Message {
@@ -39,10 +38,6 @@ export class Bsp {
   readonly #core: Core;
   readonly #part: Part;
   readonly #began: number;
-  /** The variable that was named last. */
-  #last: TypedArray | undefined;
-  #lastSlot: Slot | undefined;
-  #lastStep = -1;
 
   /** @internal Made by `begin`. */
   constructor(core: Core) {
@@ -145,7 +140,7 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    const slot = this.#slotOf('bsp.put', variable);
+    const slot = this.#core.slotOf('bsp.put', variable);
     const part = readPart(this.#part, 'bsp.put', 'source', source, start, count, slot);
     checkPlace('bsp.put', pid, this.nprocs, slot, offset, part.count * part.width);
     if (part.count > 0) this.#core.outgoing.put(pid, slot, offset * slot.width, part);
@@ -165,7 +160,7 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    const slot = this.#slotOf('bsp.hpput', variable);
+    const slot = this.#core.slotOf('bsp.hpput', variable);
     const part = readPart(this.#part, 'bsp.hpput', 'source', source, start, count, slot);
     checkPlace('bsp.hpput', pid, this.nprocs, slot, offset, part.count * part.width);
     if (part.count > 0) this.#core.hpput(pid, slot, offset * slot.width, part);
@@ -190,7 +185,7 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    const slot = this.#slotOf('bsp.get', variable);
+    const slot = this.#core.slotOf('bsp.get', variable);
     const part = readPart(this.#part, 'bsp.get', 'destination', destination, start, count, slot);
     checkPlace('bsp.get', pid, this.nprocs, slot, offset, part.count * part.width);
     if (part.count > 0) this.#core.outgoing.get(pid, slot.id, offset * slot.width, part);
@@ -208,7 +203,7 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    const slot = this.#slotOf('bsp.hpget', variable);
+    const slot = this.#core.slotOf('bsp.hpget', variable);
     const part = readPart(this.#part, 'bsp.hpget', 'destination', destination, start, count, slot);
     checkPlace('bsp.hpget', pid, this.nprocs, slot, offset, part.count * part.width);
     if (part.count > 0) this.#core.hpget(pid, slot, offset * slot.width, part);
@@ -404,20 +399,7 @@ export class Bsp {
 
   /** Without an agreement, others may still read this process's chunks: then they stay until the communicator ends. */
   #forget(): void {
-    this.#last = this.#lastSlot = undefined;
     this.#core.end();
-  }
-
-  /** The variable that an array names; mostly, the same as in the last call. */
-  #slotOf(call: string, variable: TypedArray): Slot {
-    const core = this.#core;
-    core.check(call);
-    if (variable === this.#last && core.step === this.#lastStep) return this.#lastSlot!;
-    const slot = core.registrations.find(call, variable);
-    this.#last = variable;
-    this.#lastSlot = slot;
-    this.#lastStep = core.step;
-    return slot;
   }
 }
 

@@ -1,6 +1,7 @@
 /** What the calls of one BSP computation share: variables, messages, what was asked for, and the superstep's end. */
 import type { Communicator } from '../comm/communicator.ts';
 import type { Operation } from '../comm/operation.ts';
+import type { TypedArray } from '../datatype/base.ts';
 import { RmaError } from '../errors.ts';
 import { difference, NO_NUMBERS, numbersOf } from './control.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
@@ -10,6 +11,7 @@ import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
 import { Registrations, type Slot } from './registrations.ts';
+import type { Unit } from './unit.ts';
 
 export class Core implements Superstep, Operation {
   readonly comm: Communicator;
@@ -35,9 +37,17 @@ export class Core implements Superstep, Operation {
   #broken: RmaError | undefined;
   #ended = false;
   #closed = false;
+  /** The unit of this process, if the machine has two levels. */
+  unit: Unit | undefined;
+  /** The unit's superstep is ending, and the one of all after it. */
+  #isInUnit = false;
   /** Told when everything has been given back. */
   whenClosed: (() => void) | undefined;
   #isAwaited = false;
+  /** The variable that was named last. */
+  #last: TypedArray | undefined;
+  #lastSlot: Slot | undefined;
+  #lastStep = -1;
 
   /** What each superstep was; absent if nobody wants to know. */
   readonly ledger: Ledger | undefined;
@@ -58,16 +68,33 @@ export class Core implements Superstep, Operation {
 
   /** Refuses calls that come too late, or while the superstep is ending. Errors: `ERR_RMA_SYNC`, `ERR_COMM`, … */
   check(call: string): void {
-    if (!this.#begun && !this.#ended && this.#broken === undefined) return;
+    if (!this.#begun && !this.#ended && this.#broken === undefined && !this.unit?.isEnding) return;
     // What broke it may be a process that is gone, which is then what is wrong.
     if (this.#broken !== undefined) {
       throw this.comm.job.failure() ?? new RmaError(this.#broken.code, this.#broken.message, { cause: this.#broken });
     }
     if (this.#ended) throw new RmaError('ERR_COMM', `${call}: this process has called end(); make no calls after it`);
+    if (!this.#begun) {
+      throw new RmaError(
+        'ERR_RMA_SYNC',
+        `${call}: a superstep of the unit is ending; await usync() first (if its wait ended early, call usync() again)`,
+      );
+    }
     throw new RmaError(
       'ERR_RMA_SYNC',
       `${call}: superstep ${this.step} is ending; await sync() first (if its wait ended early, call sync() again)`,
     );
+  }
+
+  /** The variable that an array names; mostly, the same as in the last call. Errors: `ERR_RMA_ATTACH`, `ERR_BUFFER`. */
+  slotOf(call: string, variable: TypedArray): Slot {
+    this.check(call);
+    if (variable === this.#last && this.step === this.#lastStep) return this.#lastSlot!;
+    const slot = this.registrations.find(call, variable);
+    this.#last = variable;
+    this.#lastSlot = slot;
+    this.#lastStep = this.step;
+    return slot;
   }
 
   /** Elements to a variable, without the promise of a copy. */
@@ -96,11 +123,21 @@ export class Core implements Superstep, Operation {
     this.ledger?.ends();
     this.#numbers = this.#changes(ends);
     this.#begun = true;
+    this.#isInUnit = this.unit !== undefined;
     try {
-      this.#delivery.begin(this, this.#numbers);
+      if (this.unit === undefined) this.#delivery.begin(this, this.#numbers);
+      else this.unit.beginSync(true);
     } catch (error) {
-      throw this.#break(error);
+      throw this.fail(error);
     }
+  }
+
+  /** The superstep of the unit ends first; then the one of all. */
+  #leaveUnit(unit: Unit): boolean {
+    if (!unit.advance()) return false;
+    this.#isInUnit = false;
+    this.#delivery.begin(this, this.#numbers);
+    return true;
   }
 
   /** What this process does that all must do; mostly nothing, which costs nothing. */
@@ -123,16 +160,18 @@ export class Core implements Superstep, Operation {
 
   advance(): boolean {
     try {
+      if (this.#isInUnit && !this.#leaveUnit(this.unit!)) return false;
       if (!this.#delivery.advance()) return false;
       this.#finish();
       this.#isAwaited = false;
       return true;
     } catch (error) {
-      throw this.#break(error);
+      throw this.fail(error);
     }
   }
 
   describe(): string {
+    if (this.#isInUnit) return `sync() of superstep ${this.step}, in it ${this.unit!.describe()}`;
     return `sync() of superstep ${this.step} (waiting for ${this.#delivery.waitsFor()})`;
   }
 
@@ -184,11 +223,13 @@ export class Core implements Superstep, Operation {
     this.end();
     if (this.#closed) return;
     this.#closed = true;
+    this.unit?.close();
     this.#delivery.close();
     this.whenClosed?.();
   }
 
-  #break(error: unknown): unknown {
+  /** Nothing can be done any more. @returns the error */
+  fail(error: unknown): unknown {
     this.#broken ??=
       error instanceof RmaError
         ? error
