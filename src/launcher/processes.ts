@@ -16,7 +16,7 @@ import { RmaError } from '../errors.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { wakeAll } from '../providers/emulator/bells.ts';
 import { killMarked, newMark } from './descendants.ts';
-import { startGuardian } from './guardian.ts';
+import { type Guardian, startGuardian } from './guardian.ts';
 import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, withTrace } from './job.ts';
 import { JobOutput } from './job-output.ts';
 import { resolveScript } from './script.ts';
@@ -51,26 +51,70 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
   }
   const { fd, control } = createControl(native, size, options.trace?.events ?? 0);
   noteLauncher(control);
-  const children: (ChildProcess | undefined)[] = new Array(size).fill(undefined);
   const mark = newMark();
   const guardian = startGuardian(mark);
+  const ranks = new Ranks(size, guardian);
   const supervisor = new Supervisor(
     control,
-    {
-      signal: (rank, signal) => signalGroup(children[rank]?.pid, signal),
-      describe: (rank) => `pid ${children[rank]?.pid}`,
-    },
+    { signal: (rank, signal) => ranks.signal(rank, signal), describe: (rank) => `pid ${ranks.pidOf(rank)}` },
     () => wakeAll(control.fabric, size, native),
     options,
   );
   const output = new JobOutput(size, options.output, (exitCode, failure) => supervisor.abort(exitCode, failure));
   const stopPassingOn = options.signals === true ? passSignalsOn(supervisor) : () => {};
-  /** Groups in which something is left although their rank has ended. */
-  const leftovers = new Set<number>();
   let ended = false;
   try {
     const env = environmentOfRanks(options, mark);
     if (!output.direct) env[FATAL_VARIABLE] = '1';
+    await ranks.start([...execArgv, script, ...args], env, fd, supervisor, output);
+    const result = await supervisor.done;
+    ranks.endLeftovers();
+    killMarked(mark);
+    ended = true;
+    await output.drained(OUTPUT_WITHIN);
+    output.showFatal(result.failure?.rank);
+    return withTrace(result, options, (events) => readRings(fd, size, events));
+  } finally {
+    stopPassingOn();
+    output.close();
+    guardian.close(ended);
+    closeSync(fd);
+  }
+}
+
+/** The processes of a job. */
+class Ranks {
+  readonly #guardian: Guardian;
+  readonly #children: (ChildProcess | undefined)[];
+  /** Groups in which something is left although their rank has ended. */
+  readonly #leftovers = new Set<number>();
+
+  constructor(size: number, guardian: Guardian) {
+    this.#guardian = guardian;
+    this.#children = new Array(size).fill(undefined);
+  }
+
+  pidOf(rank: number): number | undefined {
+    return this.#children[rank]?.pid;
+  }
+
+  signal(rank: number, signal: NodeJS.Signals): boolean {
+    return signalGroup(this.pidOf(rank), signal);
+  }
+
+  /**
+   * Starts them one after the other. The supervisor is told of each how it ends; if one cannot be started, or the job
+   * is over before, that those behind it have ended.
+   * @param fd the control memory's
+   */
+  async start(
+    args: readonly string[],
+    env: NodeJS.ProcessEnv,
+    fd: number,
+    supervisor: Supervisor,
+    output: JobOutput,
+  ): Promise<void> {
+    const size = this.#children.length;
     const stream = output.direct ? 'inherit' : 'pipe';
     const unstarted = (from: number): void => {
       for (let rank = from; rank < size; rank++) supervisor.ended(rank, { code: 0 });
@@ -82,49 +126,45 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
     for (let rank = 0; rank < size; rank++) {
       let child: ChildProcess;
       try {
-        child = guardian.spawn(process.execPath, [...execArgv, script, ...args], {
+        child = this.#guardian.spawn(process.execPath, args, {
           env: { ...env, ONESIDED_RANK: String(rank), ONESIDED_CONTROL_FD: String(CONTROL_FD) },
           stdio: [rank === 0 ? 'inherit' : 'ignore', stream, stream, fd],
         });
       } catch (error) {
         failedToStart(rank, error as Error);
-        break;
+        return;
       }
-      const { pid } = child;
-      if (pid === undefined) {
+      if (child.pid === undefined) {
         child.once('error', (error) => failedToStart(rank, error));
-        break;
+        return;
       }
-      children[rank] = child;
-      output.connect(rank, child.stdout, child.stderr);
-      child.on('error', () => {});
-      child.on('exit', (code, signal) => {
-        if (signalGroup(pid, 0)) leftovers.add(pid);
-        else guardian.gone(pid);
-        supervisor.ended(rank, signal === null ? { code: code ?? 0 } : { code: 0, signal });
-      });
+      this.#watch(rank, child, child.pid, supervisor, output);
       // A start takes a millisecond or two; with many ranks, signals and failures must get their turn in between.
       await nextTurn();
       if (supervisor.concluded) {
         unstarted(rank + 1);
-        break;
+        return;
       }
     }
-    const result = await supervisor.done;
-    for (const pid of leftovers) {
+  }
+
+  #watch(rank: number, child: ChildProcess, pid: number, supervisor: Supervisor, output: JobOutput): void {
+    this.#children[rank] = child;
+    output.connect(rank, child.stdout, child.stderr);
+    child.on('error', () => {});
+    child.on('exit', (code, signal) => {
+      if (signalGroup(pid, 0)) this.#leftovers.add(pid);
+      else this.#guardian.gone(pid);
+      supervisor.ended(rank, signal === null ? { code: code ?? 0 } : { code: 0, signal });
+    });
+  }
+
+  /** Ends what ranks have left behind in their groups. */
+  endLeftovers(): void {
+    for (const pid of this.#leftovers) {
       signalGroup(pid, 'SIGKILL');
-      guardian.gone(pid);
+      this.#guardian.gone(pid);
     }
-    killMarked(mark);
-    ended = true;
-    await output.drained(OUTPUT_WITHIN);
-    output.showFatal(result.failure?.rank);
-    return withTrace(result, options, (events) => readRings(fd, size, events));
-  } finally {
-    stopPassingOn();
-    output.close();
-    guardian.close(ended);
-    closeSync(fd);
   }
 }
 

@@ -77,6 +77,26 @@ interface LockEvent {
   readonly waited: boolean;
 }
 
+/** A record of a rank. */
+interface Event {
+  readonly rank: number;
+  readonly kind: number;
+  readonly name: string;
+  readonly scope: string;
+  /** As recorded; and since the first record of all, rounded. */
+  readonly began: number;
+  readonly time: number;
+  readonly peer: number;
+  readonly bytes: number;
+  readonly place: number;
+  readonly value: number;
+}
+
+function endSpan(span: Span, { name, time }: Event): void {
+  span.end = time;
+  if (name !== '') span.args['error'] = name;
+}
+
 class Builder {
   readonly #origin: number;
   readonly #last: number;
@@ -117,85 +137,114 @@ class Builder {
     const open = new Map<number, Span>();
     for (let i = 0; i < count; i++) {
       const at = FIELDS * i;
-      const time = Math.round(records[at + Field.TIME] - this.#origin);
-      const kind = records[at + Field.KIND];
-      const name = texts[records[at + Field.NAME]] ?? '…';
-      const scope = texts[records[at + Field.SCOPE]] ?? '…';
       const [peer, bytes, place, value] = records.subarray(at + Field.PEER, at + FIELDS);
-      switch (kind) {
-        case Kind.EPOCH:
-        case Kind.CALL:
-        case Kind.WAIT:
-          open.set(
-            value,
-            this.#span(rank, CATEGORIES[kind], name, time, this.#last, this.#callArgs(name, scope, peer, place)),
-          );
-          break;
-        case Kind.END: {
-          const span = open.get(value);
-          open.delete(value);
-          if (span === undefined) break;
-          span.end = time;
-          if (name !== '') span.args['error'] = name;
-          break;
-        }
-        case Kind.OPERATION:
-        case Kind.OPERATION_DONE: {
-          const end = Math.round(records[at + Field.TIME] + value - this.#origin);
-          const args = { ...scopeArgs(scope), target: peer, bytes, disp: place };
-          const span = this.#span(rank, 'operation', name, time, end, args);
-          if (kind === Kind.OPERATION_DONE && peer >= 0) this.#moved(span, peer);
-          break;
-        }
-        case Kind.SENT: {
-          const span = this.#instant(rank, name, `→ rank ${peer}`, time, {
-            ...scopeArgs(scope),
-            to: peer,
-            ...(name === 'gather' ? { bytes } : sizeArgs(name, bytes)),
-          });
-          if (name === 'request') this.#posted.set(`${scope}|${rank}|${peer}|${value}`, span);
-          else this.#sent.set(keyOf(name, scope, place === 1 ? -1 : rank, peer, value), span);
-          break;
-        }
-        case Kind.SEEN: {
-          const args = { ...scopeArgs(scope), ...(peer >= 0 && { from: peer }), ...sizeArgs(name, bytes) };
-          const span = this.#instant(rank, name, peer < 0 ? 'seen' : `← rank ${peer}`, time, args);
-          this.#seen.push([keyOf(name, scope, peer, rank, value), span]);
-          break;
-        }
-        case Kind.COMPLETED: {
-          const posted = this.#posted.get(`${scope}|${rank}|${peer}|${value}`);
-          const there = this.#inMemory(peer, `request of rank ${rank} complete`, time, {
-            ...scopeArgs(scope),
-            from: rank,
-          });
-          if (posted !== undefined) this.#arrow('request', posted, there);
-          break;
-        }
-        case Kind.RELEASED:
-        case Kind.ACQUIRED: {
-          const released = kind === Kind.RELEASED;
-          const args = { ...scopeArgs(scope), target: peer, exclusive: place === 1 };
-          const span = this.#instant(rank, 'lock', released ? 'released' : 'acquired', time, args);
-          const event = { span, exclusive: place === 1, waited: value === 1 };
-          const key = `${idOf(scope)}|${peer}`;
-          if (released) listOf(this.#releases, key).push(event);
-          else this.#acquisitions.push([key, event]);
-          break;
-        }
-        case Kind.NOTIFIED: {
-          const span = this.#instant(rank, 'notification', `→ rank ${peer}`, time, { ...scopeArgs(scope), to: peer });
-          listOf(this.#notified, `${idOf(scope)}|${peer}`).push(span);
-          break;
-        }
-        case Kind.TOOK: {
-          const span = this.#instant(rank, 'notification', 'taken', time, { ...scopeArgs(scope), count: bytes });
-          this.#took.push([`${idOf(scope)}|${rank}`, bytes, span]);
-          break;
-        }
-      }
+      const began = records[at + Field.TIME];
+      this.#take(
+        {
+          rank,
+          kind: records[at + Field.KIND],
+          name: texts[records[at + Field.NAME]] ?? '…',
+          scope: texts[records[at + Field.SCOPE]] ?? '…',
+          began,
+          time: Math.round(began - this.#origin),
+          peer,
+          bytes,
+          place,
+          value,
+        },
+        open,
+      );
     }
     for (const span of open.values()) span.args['unfinished'] = true;
+  }
+
+  /** @param open calls, waits and epochs of the rank that have not ended, by their numbers */
+  #take(event: Event, open: Map<number, Span>): void {
+    switch (event.kind) {
+      case Kind.EPOCH:
+      case Kind.CALL:
+      case Kind.WAIT:
+        open.set(event.value, this.#began(event, CATEGORIES[event.kind]));
+        break;
+      case Kind.END: {
+        const span = open.get(event.value);
+        open.delete(event.value);
+        if (span !== undefined) endSpan(span, event);
+        break;
+      }
+      case Kind.OPERATION:
+      case Kind.OPERATION_DONE:
+        this.#operation(event);
+        break;
+      case Kind.SENT:
+        this.#hasSent(event);
+        break;
+      case Kind.SEEN:
+        this.#hasSeen(event);
+        break;
+      case Kind.COMPLETED:
+        this.#completed(event);
+        break;
+      case Kind.RELEASED:
+      case Kind.ACQUIRED:
+        this.#lock(event);
+        break;
+      case Kind.NOTIFIED:
+        this.#notifies(event);
+        break;
+      case Kind.TOOK:
+        this.#took.push([`${idOf(event.scope)}|${event.rank}`, event.bytes, this.#takes(event)]);
+        break;
+    }
+  }
+
+  #began({ rank, name, scope, time, peer, place }: Event, category: Category): Span {
+    return this.#span(rank, category, name, time, this.#last, this.#callArgs(name, scope, peer, place));
+  }
+
+  #operation({ rank, kind, name, scope, began, time, peer, bytes, place, value }: Event): void {
+    const args = { ...scopeArgs(scope), target: peer, bytes, disp: place };
+    const span = this.#span(rank, 'operation', name, time, Math.round(began + value - this.#origin), args);
+    if (kind === Kind.OPERATION_DONE && peer >= 0) this.#moved(span, peer);
+  }
+
+  #hasSent({ rank, name, scope, time, peer, bytes, place, value }: Event): void {
+    const args = { ...scopeArgs(scope), to: peer, ...(name === 'gather' ? { bytes } : sizeArgs(name, bytes)) };
+    const span = this.#instant(rank, name, `→ rank ${peer}`, time, args);
+    if (name === 'request') this.#posted.set(`${scope}|${rank}|${peer}|${value}`, span);
+    else this.#sent.set(keyOf(name, scope, place === 1 ? -1 : rank, peer, value), span);
+  }
+
+  #hasSeen({ rank, name, scope, time, peer, bytes, value }: Event): void {
+    const args = { ...scopeArgs(scope), ...(peer >= 0 && { from: peer }), ...sizeArgs(name, bytes) };
+    const span = this.#instant(rank, name, peer < 0 ? 'seen' : `← rank ${peer}`, time, args);
+    this.#seen.push([keyOf(name, scope, peer, rank, value), span]);
+  }
+
+  #completed({ rank, scope, time, peer, value }: Event): void {
+    const posted = this.#posted.get(`${scope}|${rank}|${peer}|${value}`);
+    const args = { ...scopeArgs(scope), from: rank };
+    const there = this.#inMemory(peer, `request of rank ${rank} complete`, time, args);
+    if (posted !== undefined) this.#arrow('request', posted, there);
+  }
+
+  #lock({ rank, kind, scope, time, peer, place, value }: Event): void {
+    const released = kind === Kind.RELEASED;
+    const args = { ...scopeArgs(scope), target: peer, exclusive: place === 1 };
+    const span = this.#instant(rank, 'lock', released ? 'released' : 'acquired', time, args);
+    const event = { span, exclusive: place === 1, waited: value === 1 };
+    const key = `${idOf(scope)}|${peer}`;
+    if (released) listOf(this.#releases, key).push(event);
+    else this.#acquisitions.push([key, event]);
+  }
+
+  #notifies({ rank, scope, time, peer }: Event): void {
+    const span = this.#instant(rank, 'notification', `→ rank ${peer}`, time, { ...scopeArgs(scope), to: peer });
+    listOf(this.#notified, `${idOf(scope)}|${peer}`).push(span);
+  }
+
+  #takes({ rank, scope, time, bytes }: Event): Span {
+    return this.#instant(rank, 'notification', 'taken', time, { ...scopeArgs(scope), count: bytes });
   }
 
   finish(): Timeline {

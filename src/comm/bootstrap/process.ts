@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import type { Membership } from '../job.ts';
-import { CONTROL_LAYOUT, controlBytes, Header, isControl, Slot, viewControl } from './control.ts';
+import { CONTROL_LAYOUT, type Control, controlBytes, Header, isControl, Slot, viewControl } from './control.ts';
 import { startTimeOf } from './process-start.ts';
 import { openProcessContext } from './provider.ts';
 import { recordProcess } from './tracing.ts';
@@ -26,6 +26,31 @@ export function joinProcesses(
   watched: boolean,
   cores = availableParallelism(),
 ): Membership {
+  const control = openControl(native, fd, size);
+  takeSlot(control, rank);
+  const recorder = recordProcess(native, control, fd, rank, watched);
+  // Not before: if another thread of this process is the rank, the number may be that of a file of its own by now.
+  closeSync(fd);
+  noteStart(control, rank);
+  const context = openProcessContext(native, control.fabric, rank, size);
+  return {
+    rank,
+    size,
+    control,
+    context,
+    cores,
+    schedYield: () => native.schedYield(),
+    describe: (other) => `process ${pidOf(control, other)}`,
+    alive: (other) => isAlive(control, other),
+    watched,
+    ...(!watched && { terminate: (other: number) => void process.kill(pidOf(control, other), 'SIGTERM') }),
+    recorder,
+    leave: () => {},
+  };
+}
+
+/** Maps the control memory behind a descriptor, if it is that of a job of so many ranks and of this version. */
+function openControl(native: Native, fd: number, size: number): Control {
   const bytes = controlBytes(size);
   const notOurs = (cause?: unknown): RmaError =>
     new RmaError(
@@ -61,42 +86,38 @@ export function joinProcesses(
       `init: the job's control memory has layout ${layout}, but this library uses layout ${CONTROL_LAYOUT}; the launcher and all ranks must run the same version of onesided`,
     );
   }
-  const slot = rank * control.slotWords;
-  const holder = Atomics.compareExchange(control.slots, slot + Slot.PID, 0, process.pid);
+  return control;
+}
+
+/** Makes this process the rank, unless another one is. */
+function takeSlot(control: Control, rank: number): void {
+  const holder = Atomics.compareExchange(control.slots, rank * control.slotWords + Slot.PID, 0, process.pid);
   if (holder !== 0) {
     throw new RmaError(
       'ERR_COMM',
       `init: process ${holder} is already rank ${rank}; only one process can be a rank, and it calls init() once`,
     );
   }
-  const recorder = recordProcess(native, control, fd, rank, watched);
-  // Not before: if another thread of this process is the rank, the number may be that of a file of its own by now.
-  closeSync(fd);
+}
+
+/** Notes when this process has started, by which others tell it from a later one of the same number. */
+function noteStart(control: Control, rank: number): void {
+  const slot = rank * control.slotWords;
   const started = startTimeOf(process.pid);
   Atomics.store(control.slots, slot + Slot.START_LO, started | 0);
   Atomics.store(control.slots, slot + Slot.START_HI, Math.floor(started / 2 ** 32));
-  const context = openProcessContext(native, control.fabric, rank, size);
-  const pidOf = (other: number): number => Atomics.load(control.slots, other * control.slotWords + Slot.PID);
-  return {
-    rank,
-    size,
-    control,
-    context,
-    cores,
-    schedYield: () => native.schedYield(),
-    describe: (other) => `process ${pidOf(other)}`,
-    alive: (other) => {
-      const pid = pidOf(other);
-      // It has not come yet.
-      if (pid === 0) return true;
-      const began = startTimeOf(pid);
-      const noted = Atomics.load(control.slots, other * control.slotWords + Slot.START_LO);
-      // A rank notes its number before its start.
-      return began >= 0 && (noted === 0 || noted === (began | 0));
-    },
-    watched,
-    ...(!watched && { terminate: (other: number) => void process.kill(pidOf(other), 'SIGTERM') }),
-    recorder,
-    leave: () => {},
-  };
+}
+
+/** The process of a rank; 0 if it has not come yet. */
+function pidOf(control: Control, rank: number): number {
+  return Atomics.load(control.slots, rank * control.slotWords + Slot.PID);
+}
+
+function isAlive(control: Control, rank: number): boolean {
+  const pid = pidOf(control, rank);
+  if (pid === 0) return true;
+  const began = startTimeOf(pid);
+  const noted = Atomics.load(control.slots, rank * control.slotWords + Slot.START_LO);
+  // A rank notes its number before its start.
+  return began >= 0 && (noted === 0 || noted === (began | 0));
 }
