@@ -8,6 +8,7 @@ import { chapter6 } from './chapter-6.ts';
 import { chapter7 } from './chapter-7.ts';
 import { chapter8 } from './chapter-8.ts';
 import { assisted } from './chapter-8-assisted.ts';
+import { protocol } from './chapter-8-protocol.ts';
 import { chapter9 } from './chapter-9.ts';
 import { kernels } from './chapter-9-nas.ts';
 import { chapter10 } from './chapter-10.ts';
@@ -26,7 +27,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: chapter5, fabrics: ['connectx-16-cores', 'infinihost-64'] },
   { figures: chapter6, fabrics: ['infinihost-64'] },
   { figures: chapter7, fabrics: ['infinihost-64'] },
-  { figures: [...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
+  { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['infinihost-64'] },
   { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
 ];
