@@ -2,6 +2,7 @@
  * All figures, in the order of their measuring: the longest first, so that no core is left alone with one at the end.
  */
 
+import { automatic } from './automatic.ts';
 import { chapter4 } from './chapter-4.ts';
 import { chapter5 } from './chapter-5.ts';
 import { chapter6 } from './chapter-6.ts';
@@ -30,6 +31,10 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['infinihost-64'] },
   { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
+  {
+    figures: [automatic],
+    fabrics: ['infinihost-64', 'infinihost-express', 'infinihost-pci-x', 'connectx-16-cores'],
+  },
 ];
 
 export const FIGURES: readonly Figure[] = CHAPTERS.flatMap(({ figures }) => figures).sort(

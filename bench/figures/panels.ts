@@ -252,6 +252,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     ),
   'D8.8': byFirst,
   'D8.10': byFirst,
+  'O.2': byName,
   'D9.3': alone(
     value(99, 'direct above 99 %'),
     value(90, 'buffered about 90 %'),

@@ -9,7 +9,7 @@ import { loadNative } from '../../src/native.ts';
 describe('the list of figures', () => {
   it('has the claims of chapters 4 to 10 once each, and our own', () => {
     const ids = FIGURES.map(({ id }) => id).sort();
-    expect(ids.pop()).toBe('O.1');
+    expect(ids.splice(-2)).toEqual(['O.1', 'O.2']);
     const drawn: readonly [chapter: number, claims: readonly number[]][] = [
       [4, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
       [5, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]],
