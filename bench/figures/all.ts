@@ -2,12 +2,14 @@
  * All figures, in the order of their measuring: the longest first, so that no core is left alone with one at the end.
  */
 
+import { automatic } from './automatic.ts';
 import { chapter4 } from './chapter-4.ts';
 import { chapter5 } from './chapter-5.ts';
 import { chapter6 } from './chapter-6.ts';
 import { chapter7 } from './chapter-7.ts';
 import { chapter8 } from './chapter-8.ts';
 import { assisted } from './chapter-8-assisted.ts';
+import { protocol } from './chapter-8-protocol.ts';
 import { chapter9 } from './chapter-9.ts';
 import { kernels } from './chapter-9-nas.ts';
 import { chapter10 } from './chapter-10.ts';
@@ -26,9 +28,13 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: chapter5, fabrics: ['connectx-16-cores', 'infinihost-64'] },
   { figures: chapter6, fabrics: ['infinihost-64'] },
   { figures: chapter7, fabrics: ['infinihost-64'] },
-  { figures: [...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
+  { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['infinihost-64'] },
   { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
+  {
+    figures: [automatic],
+    fabrics: ['infinihost-64', 'infinihost-express', 'infinihost-pci-x', 'connectx-16-cores'],
+  },
 ];
 
 export const FIGURES: readonly Figure[] = CHAPTERS.flatMap(({ figures }) => figures).sort(

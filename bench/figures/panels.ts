@@ -220,6 +220,11 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
       name,
     ]);
   },
+  'D8.1': (chart) => {
+    const { beside } = chart;
+    if (beside === undefined) return byFirst(chart);
+    return [...byFirst(chart).map((panel) => ({ ...panel, title: `${panel.title}, 64 blocks` })), ...byName(beside)];
+  },
   'D8.3': vectors(
     'sgrs below multi-write (%)',
     percentLess,
@@ -231,6 +236,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     'PCI-Express': [value(7.2, 'up to 7.2')],
   }),
   'D8.5': byName,
+  'D8.6': byName,
   'D8.7': (chart) =>
     byFirst(chart).map((panel) =>
       marked(
@@ -246,6 +252,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     ),
   'D8.8': byFirst,
   'D8.10': byFirst,
+  'O.2': byName,
   'D9.3': alone(
     value(99, 'direct above 99 %'),
     value(90, 'buffered about 90 %'),

@@ -78,6 +78,9 @@ const STYLES: Readonly<Record<string, Style>> = {
   pack: PACK,
   sgrs: style('#22577a', 'circle'),
   contiguous: style('#8c8c8c', 'diamond', 0),
+  sends: style('#3f1d4d', 'diamond', 45),
+  receives: style('#d6a461', DOWN, 0),
+  auto: style('#0a0a0a', PLUS, 20),
   'host-assisted': style('#2a9d8f', DOWN, -45),
   // Handles.
   implicit: style('#34495e', 'circle'),

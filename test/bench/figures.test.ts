@@ -9,13 +9,13 @@ import { loadNative } from '../../src/native.ts';
 describe('the list of figures', () => {
   it('has the claims of chapters 4 to 10 once each, and our own', () => {
     const ids = FIGURES.map(({ id }) => id).sort();
-    expect(ids.pop()).toBe('O.1');
+    expect(ids.splice(-2)).toEqual(['O.1', 'O.2']);
     const drawn: readonly [chapter: number, claims: readonly number[]][] = [
       [4, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
       [5, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]],
       [6, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
       [7, [1, 2, 3, 4, 5]],
-      [8, [3, 4, 5, 7, 8, 9, 10]],
+      [8, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]],
       [9, [1, 2, 3, 4]],
       [10, [1, 2, 3]],
     ];
@@ -48,7 +48,7 @@ describe('notified puts to one rank', () => {
 });
 
 describe('a figure', () => {
-  it.each(['D4.1', 'D5.2', 'D6.8', 'D9.2', 'D10.2'])(
+  it.each(['D4.1', 'D5.2', 'D6.8', 'D8.2', 'D9.2', 'D10.2'])(
     'is measured, and says whether its claim holds: %s',
     async (id) => {
       const { chart, measured, holds } = await FIGURES.find((figure) => figure.id === id)!.measure();
