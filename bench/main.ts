@@ -16,12 +16,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Result as RandomAccessResult } from './hpcc/result.ts';
 import { runHpcc } from './hpcc-peer.ts';
 import { installed, PEERS, type Peer, runMemcpy, runPeer } from './peers.ts';
 import { ProgramError, type Report, ROOT, reportIn, run } from './programs.ts';
 import { type RankProgram, ROWS, type Row } from './rows.ts';
-import type { LuResult } from './splash/lu.ts';
 import { judge, type RowResult, type Summary, summarize } from './statistics.ts';
 import { closing, heading, Status, tableRow } from './table.ts';
 
@@ -47,35 +45,35 @@ if (rows.length === 0)
 const LENGTH = values.quick ? ['3', '10'] : ['5', '20'];
 const IDLE_SECONDS = values.quick ? '1' : '2';
 
+/** Our programs that write their result into a file, and take a number of samples. */
+const WRITE_RESULTS = ['ranks/lu', 'ranks/summa', 'ranks/mg', 'ranks/cg'];
+/** The peers' programs whose samples have no length. */
+const COMPUTE = ['lu', 'summa', 'mg', 'cg'];
+
 /** Arguments that say how long a program measures. */
 function lengthOf(program: string, args: readonly string[]): readonly string[] {
   if (program === 'hpcc/random-access') return [];
-  if (program === 'ranks/lu') return ['--samples', LENGTH[0]];
+  if (WRITE_RESULTS.includes(program)) return ['--samples', LENGTH[0]];
+  if (COMPUTE.includes(program)) return [LENGTH[0]];
   if (program.endsWith('footprint')) return args[0] === 'memory' ? [] : [IDLE_SECONDS];
   return LENGTH;
 }
 
-/** Programs that write their result into a file, and the samples in it. */
-const RESULT_FILES: Readonly<Record<string, (json: string) => readonly number[]>> = {
-  'hpcc/random-access': (json) => [(JSON.parse(json) as RandomAccessResult).gups],
-  'ranks/lu': (json) => (JSON.parse(json) as LuResult).milliseconds,
-};
-
-async function runOurs({ program, args }: RankProgram, ranks: number): Promise<Report> {
+async function runOurs({ program, args, field = 'milliseconds' }: RankProgram, ranks: number): Promise<Report> {
   const launch = [
     ...[join(ROOT, 'dist/cli/main.js'), 'run', '-n', String(ranks), '--ranks', values.ranks, '--timeout', '100'],
     join(ROOT, `build/programs/bench/${program}.js`),
     '--',
   ];
-  const samplesIn = RESULT_FILES[program];
-  if (samplesIn === undefined) {
+  if (program !== 'hpcc/random-access' && !WRITE_RESULTS.includes(program)) {
     return reportIn(await run(process.execPath, [...launch, ...args, ...lengthOf(program, args)]));
   }
   const folder = mkdtempSync(join(tmpdir(), 'onesided-bench-'));
   try {
     const file = join(folder, 'result.json');
     await run(process.execPath, [...launch, ...args, ...lengthOf(program, args), '--quiet', '--json', file]);
-    return { samples: samplesIn(readFileSync(file, 'utf8')) };
+    const result = JSON.parse(readFileSync(file, 'utf8')) as Record<string, number | readonly number[]>;
+    return { samples: [result[field]].flat() };
   } finally {
     rmSync(folder, { recursive: true });
   }

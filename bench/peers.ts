@@ -43,7 +43,7 @@ export const PEERS: readonly Peer[] = [
 ];
 
 /** As a distribution compiles programs; those that compute, as one compiles programs that compute. */
-const OPTIMIZATION: Readonly<Record<string, string>> = { lu: '-O3' };
+const OPTIMIZATION: Readonly<Record<string, string>> = { lu: '-O3', summa: '-O3', mg: '-O3', cg: '-O3' };
 
 const SOURCES = join(ROOT, 'bench/peers');
 const BINARIES = join(ROOT, 'build/peers');

@@ -4,8 +4,17 @@ export type Unit = 'ns' | 'ms' | 'MB/s' | 'GUP/s' | '%' | 'MiB';
 
 /** A program of ours on our ranks, its arguments without the number of samples. */
 export interface RankProgram {
-  readonly program: 'ranks/rma' | 'ranks/footprint' | 'ranks/lu' | 'hpcc/random-access';
+  readonly program:
+    | 'ranks/rma'
+    | 'ranks/footprint'
+    | 'ranks/lu'
+    | 'ranks/summa'
+    | 'ranks/mg'
+    | 'ranks/cg'
+    | 'hpcc/random-access';
   readonly args: readonly string[];
+  /** What of its result the samples are, if it writes one: `milliseconds`, unless this says otherwise. */
+  readonly field?: 'milliseconds' | 'fetching' | 'gups';
 }
 
 /** What a row has to reach. Several are alternatives: one is enough. */
@@ -30,7 +39,10 @@ export interface Row {
    * The peers' program and its first arguments; `hpcc` and the words of its table. Rows with the same peer share what
    * was measured of it.
    */
-  readonly peer?: { readonly program: 'rma' | 'footprint' | 'lu' | 'hpcc'; readonly args: readonly string[] };
+  readonly peer?: {
+    readonly program: 'rma' | 'footprint' | 'lu' | 'summa' | 'mg' | 'cg' | 'hpcc';
+    readonly args: readonly string[];
+  };
   /** What bench/peers/memcpy.c is asked for. */
   readonly memcpy?: string;
   /** The row of the `Sync` form. */
@@ -77,7 +89,11 @@ function gups(variant: string, required?: Requirement): Row {
     unit: 'GUP/s',
     better: 'higher',
     ranks: 2,
-    ours: { program: 'hpcc/random-access', args: ['--variant', variant, '--words', String(TABLE_WORDS)] },
+    ours: {
+      program: 'hpcc/random-access',
+      args: ['--variant', variant, '--words', String(TABLE_WORDS)],
+      field: 'gups',
+    },
     peer: { program: 'hpcc', args: [String(TABLE_WORDS)] },
     ...(required === undefined ? {} : { required }),
   };
@@ -94,6 +110,37 @@ function lu(id: string, n: number, ranks: number, required?: Requirement): Row {
     ours: { program: 'ranks/lu', args: ['--n', size, '--block', block] },
     peer: { program: 'lu', args: [size, block] },
     ...(required === undefined ? {} : { required }),
+  };
+}
+
+/** The product of n × n matrices by panels of 64, or what of its time rank 0 has spent in its gets. */
+function summa(id: 'summa' | 'summa-gets', n: number, required?: Requirement): Row {
+  const [size, panel] = [String(n), '64'];
+  const gets = id === 'summa-gets';
+  return {
+    id: `${id}/${n}`,
+    unit: 'ms',
+    better: 'lower',
+    ranks: 2,
+    ours: {
+      program: 'ranks/summa',
+      args: ['--m', size, '--n', size, '--k', size, '--panel', panel],
+      ...(gets && { field: 'fetching' }),
+    },
+    peer: { program: 'summa', args: [size, panel, gets ? 'gets' : 'product'] },
+    ...(required === undefined ? {} : { required }),
+  };
+}
+
+/** A NAS kernel, verified, in a style that both sides have. */
+function nas(kernel: 'mg' | 'cg', style: 'messages' | 'blocking', name: 'S' | 'W'): Row {
+  return {
+    id: `${kernel}-${style}/${name}`,
+    unit: 'ms',
+    better: 'lower',
+    ranks: 2,
+    ours: { program: `ranks/${kernel}`, args: ['--class', name, '--style', style] },
+    peer: { program: kernel, args: [name, style] },
   };
 }
 
@@ -150,6 +197,11 @@ export const ROWS: readonly Row[] = [
   gups('fetch-and-add'),
   lu('lu', 2048, 2, { ratio: 1 }),
   lu('lu-alone', 2048, 1),
+  summa('summa', 1024, { ratio: 1 }),
+  summa('summa-gets', 1024),
+  ...(['S', 'W'] as const).flatMap((name) =>
+    (['mg', 'cg'] as const).flatMap((kernel) => [nas(kernel, 'messages', name), nas(kernel, 'blocking', name)]),
+  ),
   awaited('put-flush/8', 2),
   awaited('get-flush/8', 2),
   awaited('lock-put-unlock/8', 2),

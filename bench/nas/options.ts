@@ -14,6 +14,8 @@ export interface NasOptions {
    * classes on modelled fabrics.
    */
   readonly arithmetic: boolean;
+  /** How often all iterations are timed; 1, if absent. */
+  readonly samples?: number;
   /** Instead of the class's number, for which alone the check has its number. */
   readonly iterations?: number;
 }

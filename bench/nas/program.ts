@@ -11,11 +11,15 @@ export function nasProgram<R extends { readonly errors: number }>(
   describe: (result: R) => string,
 ): Promise<void> {
   return program(
-    { numbers: { gflops: [1, 1, 1e6] }, words: { class: CLASSES, style: STYLE_NAMES }, hints: [] },
+    {
+      numbers: { gflops: [1, 1, 1e6], samples: [1, 1, 1000] },
+      words: { class: CLASSES, style: STYLE_NAMES },
+      hints: [],
+    },
     ({ number, word, info }) => ({
       class: word.class as ClassName,
       style: word.style as StyleName,
-      gflops: number.gflops,
+      ...number,
       info,
       arithmetic: true,
     }),

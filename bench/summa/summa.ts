@@ -11,6 +11,7 @@ import { type Communicator, Datatype, Op, type Request, Window, type WindowInfo 
 import { callsOf } from '../calls.ts';
 import type { Machine } from '../patterns/machine.ts';
 import { median } from '../statistics.ts';
+import { Arithmetic } from './arithmetic.ts';
 import { beginOf, elementOf, type Grid, gridOf, type Panel, panelsOf } from './blocks.ts';
 
 export interface SummaOptions {
@@ -39,6 +40,9 @@ export interface SummaResult {
   readonly gflops: number;
   /** Of that time, what this rank has waited for panels. */
   readonly waited: number;
+  /** Of each product, as it was measured: milliseconds of the whole, and of rank 0's gets with their waiting. */
+  readonly milliseconds: readonly number[];
+  readonly fetching: readonly number[];
   /** Elements that are not those of the direct product, of all ranks. */
   readonly errors: number;
 }
@@ -64,7 +68,7 @@ class Product {
   readonly #width: number;
   readonly #row: number;
   readonly #column: number;
-  readonly #c: Float64Array;
+  readonly #c: Arithmetic;
   readonly #fetched: readonly Fetched[];
 
   constructor(world: Communicator, options: SummaOptions, machine: Machine) {
@@ -81,7 +85,7 @@ class Product {
     this.#left = beginOf(n, columns, this.#column);
     this.#height = beginOf(m, rows, this.#row + 1) - this.#top;
     this.#width = beginOf(n, columns, this.#column + 1) - this.#left;
-    this.#c = new Float64Array(this.#height * this.#width);
+    this.#c = new Arithmetic(this.#height, this.#width, panel);
     this.#fetched = [0, 1].map(() => ({
       a: new Float64Array(this.#height * panel),
       b: new Float64Array(panel * this.#width),
@@ -139,14 +143,23 @@ class Product {
     return fetched;
   }
 
-  /** One product. @returns microseconds that this rank has waited for panels */
-  async run(windows: readonly [Window<Float64Array>, Window<Float64Array>]): Promise<number> {
+  /** One product. @returns microseconds that this rank has waited for panels, and those of its gets as well */
+  async run(
+    windows: readonly [Window<Float64Array>, Window<Float64Array>],
+  ): Promise<{ waited: number; fetching: number }> {
     const machine = this.#machine;
     const { panels } = this;
     let waited = 0;
-    this.#c.fill(0);
+    let started = 0;
+    const fetch = (turn: number): Fetched => {
+      const began = machine.now();
+      const fetched = this.#fetch(turn, windows);
+      started += machine.now() - began;
+      return fetched;
+    };
+    this.#c.clear();
     for (const win of windows) await win.lockAll();
-    let coming = this.#fetch(0, windows);
+    let coming = fetch(0);
     for (let turn = 0; turn < panels.length; turn++) {
       const { a, b, requests } = coming;
       const began = machine.now();
@@ -155,13 +168,13 @@ class Product {
         else await request.wait();
       }
       waited += machine.now() - began;
-      if (turn + 1 < panels.length) coming = this.#fetch(turn + 1, windows);
+      if (turn + 1 < panels.length) coming = fetch(turn + 1);
       const depth = panels[turn].width;
-      addProduct(this.#c, a, b, this.#height, this.#width, depth);
+      this.#c.add(a, b, depth);
       await machine.charge((2 * this.#height * this.#width * depth) / (1e3 * this.#options.gflops));
     }
     for (const win of windows) await win.unlockAll();
-    return waited;
+    return { waited, fetching: started + waited };
   }
 
   /** Elements of this rank's block that are not those of the direct product. */
@@ -176,7 +189,7 @@ class Product {
         const factor = elementOf(1, this.#top + i, l);
         for (let j = 0; j < sums.length; j++) sums[j] += factor * b[l * this.#width + j];
       }
-      for (let j = 0; j < sums.length; j++) if (sums[j] !== this.#c[i * this.#width + j]) errors++;
+      for (let j = 0; j < sums.length; j++) if (sums[j] !== this.#c.element(i, j)) errors++;
     }
     return errors;
   }
@@ -190,16 +203,18 @@ export async function summa(world: Communicator, options: SummaOptions, machine:
   const windows = await product.windows();
   const times: number[] = [];
   const waits: number[] = [];
+  const fetching: number[] = [];
   for (let sample = -1; sample < samples; sample++) {
     await calls.barrier();
     const began = machine.now();
-    const waited = await product.run(windows);
+    const spent = await product.run(windows);
     const took = Float64Array.of(machine.now() - began);
     const slowest = new Float64Array(1);
     await world.allreduce(took, slowest, Op.MAX);
     if (sample < 0) continue;
     times.push(slowest[0]);
-    waits.push(waited);
+    waits.push(spent.waited);
+    fetching.push(spent.fetching / 1e3);
   }
   const errors = new Float64Array(1);
   await world.allreduce(Float64Array.of(product.errors()), errors, Op.SUM);
@@ -211,6 +226,8 @@ export async function summa(world: Communicator, options: SummaOptions, machine:
     grid: [rows, columns],
     gflops: (2 * m * n * k) / (1e3 * microseconds),
     waited: median(waits),
+    milliseconds: times.map((time) => time / 1e3),
+    fetching,
   };
 }
 
@@ -218,23 +235,5 @@ export async function summa(world: Communicator, options: SummaOptions, machine:
 function fill(block: Float64Array, which: number, top: number, left: number, width: number): void {
   for (let at = 0; at < block.length; at++) {
     block[at] = elementOf(which, top + Math.floor(at / width), left + (at % width));
-  }
-}
-
-/** Adds a (height × depth) times b (depth × width) to c. */
-function addProduct(
-  c: Float64Array,
-  a: Float64Array,
-  b: Float64Array,
-  height: number,
-  width: number,
-  depth: number,
-): void {
-  for (let i = 0; i < height; i++) {
-    for (let l = 0; l < depth; l++) {
-      const factor = a[i * depth + l];
-      const [from, to] = [l * width, i * width];
-      for (let j = 0; j < width; j++) c[to + j] += factor * b[from + j];
-    }
   }
 }

@@ -13,6 +13,7 @@
 import { type Communicator, Op } from 'onesided';
 import { callsOf } from '../../calls.ts';
 import type { Machine } from '../../patterns/machine.ts';
+import { median } from '../../statistics.ts';
 import { type ClassName, MG_CLASSES, mgIsRight } from '../classes.ts';
 import { Links, type StyleName } from '../links.ts';
 import type { NasOptions } from '../options.ts';
@@ -30,6 +31,8 @@ export interface MgResult {
   /** Of all iterations and the first residual, of the rank for which they were longest; and of an iteration alone. */
   readonly microseconds: number;
   readonly each: number;
+  /** Of each sample, the first of these; those above are medians. */
+  readonly milliseconds: readonly number[];
   /** Of the residual in the end; NaN without arithmetic. */
   readonly norm: number;
   /** Of the class, for comparison. */
@@ -145,7 +148,7 @@ class Multigrid {
 /** Collective. @throws RangeError if the number of ranks is no power of two */
 export async function mg(world: Communicator, options: NasOptions, machine: Machine): Promise<MgResult> {
   const { n, norm: expected, ...usual } = MG_CLASSES[options.class];
-  const { iterations = usual.iterations, arithmetic, style } = options;
+  const { iterations = usual.iterations, samples = 1, arithmetic, style } = options;
   const calls = callsOf(world, machine.form);
   const links = new Links(machine.form, style, options.info);
   const multigrid = await Multigrid.make(world, options, machine, links);
@@ -155,25 +158,32 @@ export async function mg(world: Communicator, options: NasOptions, machine: Mach
   // A cycle first that is not timed, as NPB does it: connections are made, and code is compiled.
   await multigrid.begin();
   await multigrid.cycle();
-  await calls.barrier();
-  const start = machine.now();
-  await multigrid.begin();
-  const began = machine.now();
-  for (let iteration = 0; iteration < iterations; iteration++) {
-    await multigrid.cycle();
-    await multigrid.residual(finest, v);
+  const [times, each]: [number[], number[]] = [[], []];
+  for (let sample = 0; sample < samples; sample++) {
+    await calls.barrier();
+    const start = machine.now();
+    await multigrid.begin();
+    const began = machine.now();
+    for (let iteration = 0; iteration < iterations; iteration++) {
+      await multigrid.cycle();
+      await multigrid.residual(finest, v);
+    }
+    const end = machine.now();
+    const slowest = new Float64Array(2);
+    await world.allreduce(Float64Array.of(end - start, (end - began) / iterations), slowest, Op.MAX);
+    times.push(slowest[0]);
+    each.push(slowest[1]);
   }
-  const end = machine.now();
-  const [slowest, sum] = [new Float64Array(2), new Float64Array(1)];
-  await world.allreduce(Float64Array.of(end - start, (end - began) / iterations), slowest, Op.MAX);
+  const sum = new Float64Array(1);
   const mine = arithmetic ? squares(finest.r, finest.level.interior) : Number.NaN;
   await world.allreduce(Float64Array.of(mine), sum, Op.SUM);
   await links.free();
   const norm = Math.sqrt(sum[0] / n ** 3);
   return {
     ...{ class: options.class, style, n, iterations, grid: place.ranks, norm, expected },
-    microseconds: slowest[0],
-    each: slowest[1],
+    microseconds: median(times),
+    each: median(each),
+    milliseconds: times.map((time) => time / 1e3),
     errors: arithmetic && !mgIsRight(options.class, norm) ? 1 : 0,
   };
 }
