@@ -8,16 +8,16 @@ import { unknownName } from '../options.ts';
 import { Bsp } from './bsp.ts';
 import { Bsp2 } from './bsp2.ts';
 import { Core } from './core.ts';
-import { Always } from './delivery/choices.ts';
+import { Always, ByLastSuperstep } from './delivery/choices.ts';
 import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
 import type { Delivery } from './delivery/delivery.ts';
-import { PackedDelivery } from './delivery/packed.ts';
+import { PackedDelivery, scatterEntries } from './delivery/packed.ts';
 import { SharedDelivery, sharedWords } from './delivery/shared.ts';
 import { Unit } from './unit.ts';
 import { colorsOf, readUnits, type Units } from './units.ts';
 
 /** How a superstep is delivered. */
-export const DELIVERIES = ['shared', 'packed', 'zero-copy'] as const;
+export const DELIVERIES = ['shared', 'packed', 'zero-copy', 'auto'] as const;
 export type DeliveryName = (typeof DELIVERIES)[number];
 /** Headers of puts. */
 export const HEADERS = ['compressed', 'plain'] as const;
@@ -166,7 +166,7 @@ function readOptions(comm: Communicator, options: BspOptions | undefined): Read 
     throw argumentTypeError(`bsp.begin: report must be true or false, not ${show(given.report)}`);
   }
   const { loadStore } = comm.job.context.capabilities;
-  const delivery = oneOf('delivery', given.delivery ?? (loadStore ? 'shared' : 'packed'), DELIVERIES);
+  const delivery = oneOf('delivery', given.delivery ?? (loadStore ? 'shared' : 'auto'), DELIVERIES);
   if (delivery === 'shared' && !loadStore) {
     throw new RmaError(
       'ERR_RMA_SHARED',
@@ -254,7 +254,12 @@ function makeDelivery(
     return new SharedDelivery(comm, block, map, comm.traceId());
   }
   const chunks = comm.openChannel(space);
-  const chooser = delivery === 'zero-copy' ? new Always() : undefined;
-  const exchange = counts ?? defaultCounts(comm.size);
-  return new PackedDelivery(comm, [chunks, comm.openChannel(chunks.space)], exchange, chooser);
+  const choosers = { packed: undefined, 'zero-copy': Always, auto: ByLastSuperstep } as const;
+  const chooser = choosers[delivery as keyof typeof choosers];
+  return new PackedDelivery(
+    comm,
+    [chunks, comm.openChannel(chunks.space)],
+    counts ?? defaultCounts(comm.size),
+    chooser && new chooser(scatterEntries(comm)),
+  );
 }

@@ -73,9 +73,9 @@ export class Outgoing {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const bytes = part.count * part.width;
     const words = (bytes + 3) >> 2;
-    if (this.#processor !== undefined) this.#processor.record(bytes);
     const isShort = this.#short && ((bytes | at) & 3) === 0 && fitsShort(slot, at >> 2, words);
     const header = isShort ? 1 : HEADER_WORDS;
+    if (this.#processor !== undefined) this.#processor.record(bytes + 4 * header);
     if (stream.end - stream.pos < header + words) {
       if (words > LEAST_PIECE) {
         this.#putPieces(stream, slot, at, part, bytes);
@@ -102,7 +102,7 @@ export class Outgoing {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const total = payloadBytes + tagBytes;
     stream.data += total;
-    this.#processor?.record(total);
+    this.#processor?.record(total + 4 * HEADER_WORDS);
     let done = 0;
     do {
       const bytes = roomFor(stream, total - done);

@@ -65,7 +65,7 @@ export class Placement {
       }
       at += wordsFor(bytes);
     }
-    if (this.#processor !== undefined) this.#processor.record(data, records);
+    if (this.#processor !== undefined) this.#processor.record(4 * (to - from), records);
     if (source !== this.#pid) this.received += data;
   }
 

@@ -22,7 +22,7 @@ import type { Part } from '../elements.ts';
 import type { Slot } from '../registrations.ts';
 import { atPid, isReached, rkeyOf } from '../variables.ts';
 import type { Direct } from './direct.ts';
-import type { Links, LocalPlace } from './links.ts';
+import { type Links, type LocalPlace, RDMA } from './links.ts';
 
 /** Less goes packed: a request costs the processor and the adapter what packing some hundred bytes does. */
 export const LEAST_DIRECT_BYTES = 1024;
@@ -84,7 +84,7 @@ export class DirectRequests implements Direct {
       address: atPid(slot.addresses, pid) + at,
       start: start * width,
     };
-    if (this.#waiting.length > 0 || !this.#links.isReady(pid)) this.#waiting.push(request);
+    if (this.#waiting.length > 0 || !this.#links.isReady(pid, RDMA)) this.#waiting.push(request);
     else this.#post(request);
     if (writes) this.sent += bytes;
     else this.got += bytes;
@@ -95,14 +95,14 @@ export class DirectRequests implements Direct {
   settle(): boolean {
     if (this.#waiting.length > 0) {
       this.#waiting = this.#waiting.filter((request) => {
-        if (!this.#links.isReady(request.pid)) return true;
+        if (!this.#links.isReady(request.pid, RDMA)) return true;
         this.#post(request);
         return false;
       });
       if (this.#waiting.length > 0) return false;
     }
     for (const [pid, request] of this.#unplaced) {
-      if (!this.#links.isReady(pid)) return false;
+      if (!this.#links.isReady(pid, RDMA)) return false;
       this.#confirm(request);
       this.#unplaced.delete(pid);
     }
@@ -128,8 +128,8 @@ export class DirectRequests implements Direct {
     const place = this.#placeOf(request);
     this.#links.post(
       pid,
-      1,
-      (qp, _, flags) => {
+      RDMA,
+      (qp, flags) => {
         if (writes) qp.wrRdmaWrite(0, flags, rkey, address);
         else qp.wrRdmaRead(0, flags, rkey, address);
         qp.wrSetSge(place.lkey, place.address, bytes);
@@ -147,8 +147,8 @@ export class DirectRequests implements Direct {
     const { lkey, address } = this.#sink.region;
     this.#links.post(
       request.pid,
-      1,
-      (qp, _, flags) => {
+      RDMA,
+      (qp, flags) => {
         qp.wrRdmaRead(0, flags, request.rkey, request.address);
         qp.wrSetSge(lkey, address, 1);
       },

@@ -5,9 +5,9 @@
  *
  * A link is made when two processes first have data for each other. Numbers of queue pairs go as messages:
  *
- *     CONNECT number   "this is my queue pair for you": whoever hears it makes its own, if it has none, says its
- *                      number, connects to the other's, and then says
- *     READY            "I take what you send": whoever hears it may send and read
+ *     CONNECT numbers   "these are my queue pairs for you": whoever hears it makes its own, if it has none, says their
+ *                       numbers, connects to the other's, and then says
+ *     READY             "I take what you send": whoever hears it may send and read
  *
  * Both may begin at the same time: then each hears CONNECT once and READY once, as well. A message comes only from a
  * process that is connected, so a process that hears READY has been told the number before.
@@ -16,6 +16,10 @@
  * share them. A chunk that finds none waits at its sender's adapter (receiver not ready), which tries for ever. Buffers
  * fill with chunks that wait until gets have been answered; gets and their results are messages, which need none of
  * them, so that two processes never wait for each other's buffers.
+ *
+ * Sends have a queue pair of their own. Requests of one queue pair leave in order, so reads behind a chunk that finds no
+ * buffer would wait for it; and where buffers are full of lists of what is to be read, two processes would wait for
+ * each other. So reads and writes go by a second one, where there are any.
  *
  * All is kept by this process's thread; there is nothing to share.
  */
@@ -58,14 +62,14 @@ export interface Buffer {
 
 /** Whom links tell what happens. */
 export interface LinkUser {
-  /** Sends a message by which processes connect. @param qpNumber absent: READY */
-  tell(pid: number, qpNumber: number | undefined): void;
+  /** Sends a message by which processes connect. @param numbers of queue pairs; absent: READY */
+  tell(pid: number, numbers: readonly number[] | undefined): void;
   /** A chunk has come. Its buffer is the user's until `release`. */
   arrived(pid: number, buffer: Buffer, bytes: number): void;
 }
 
-/** Writes request `index` of those that are posted together into the queue pair. */
-export type Build = (qp: QueuePair, index: number, flags: number) => void;
+/** Writes a request into the queue pair. */
+type Build = (qp: QueuePair, flags: number) => void;
 
 /** Requests that a completion says are complete. */
 interface Batch {
@@ -73,11 +77,10 @@ interface Batch {
   readonly done: (() => void) | undefined;
 }
 
-class Link {
+/** A queue pair, and what is under way on it. */
+class Lane {
   readonly pid: number;
   readonly qp: QueuePair;
-  /** 0: the other's number is not known; 1: connected; 2: the other one is, too. */
-  stage: 0 | 1 | 2 = 0;
   /** Requests that are posted and not known to be complete. */
   outstanding = 0;
   /** The last of them, which have no completion of their own. */
@@ -91,8 +94,18 @@ class Link {
   }
 }
 
+/** What a request goes by: chunks that are sent; reads and writes. */
+export const SENDS = 0;
+export const RDMA = 1;
+
+interface Link {
+  readonly lanes: readonly Lane[];
+  /** 0: the other's numbers are not known; 1: connected; 2: the other one is, too. */
+  stage: 0 | 1 | 2;
+}
+
 export class Links {
-  /** Entries of a request's list. */
+  /** Entries of a read's list; 0: nothing is read or written. */
   readonly entries: number;
   readonly #comm: Communicator;
   readonly #user: LinkUser;
@@ -101,7 +114,7 @@ export class Links {
   #srq: SharedReceiveQueue | undefined;
   readonly #buffers: Buffer[] = [];
   readonly #regions: { readonly memory: Memory; readonly region: MemoryRegion; readonly first: number }[] = [];
-  readonly #byNumber = new Map<number, Link>();
+  readonly #byNumber = new Map<number, Lane>();
   /** What a poll has found: process, buffer and bytes of each chunk; what was waited for. */
   readonly #arrivals: number[] = [];
   readonly #done: (() => void)[] = [];
@@ -110,18 +123,20 @@ export class Links {
   /** Bytes of the buffers. */
   bytes = 0;
 
-  /** @param entries of a request's list, if the device allows as many */
+  /** @param entries of a read's list, as many as the device allows at most; 0: nothing is read or written */
   constructor(comm: Communicator, entries: number, user: LinkUser) {
     this.#comm = comm;
     this.#user = user;
-    this.entries = Math.min(entries, comm.job.context.device.maxSge);
+    this.entries = entries;
   }
 
-  /** Whether something can be posted to a process now; if there is no link, one begins to be made. */
-  isReady(pid: number, requests = 1): boolean {
-    const link = this.#links[pid] ?? this.#make(pid);
-    if (link.stage !== 2) return false;
-    return link.outstanding + requests <= DEPTH && this.#outstanding + requests <= MOST_REQUESTS;
+  /**
+   * Whether a request can be posted to a process now; if there is no link, one begins to be made.
+   * @param way `SENDS` or `RDMA`
+   */
+  isReady(pid: number, way: number): boolean {
+    const { stage, lanes } = this.#links[pid] ?? this.#make(pid);
+    return stage === 2 && lanes[way].outstanding < DEPTH && this.#outstanding < MOST_REQUESTS;
   }
 
   /** Chunks come: there are buffers for so many, if they are not too many. Errors: `ERR_VERBS`. */
@@ -139,52 +154,50 @@ export class Links {
   }
 
   /**
-   * Posts requests to a process with one doorbell. `isReady` has said that they can be.
-   * @param done when they are complete; without it, nobody is told
-   * @param silent they need no completion of their own: another request follows
+   * Posts a request to a process. `isReady` has said that it can be.
+   * @param done when it is complete; without it, nobody is told
+   * @param silent it needs no completion of its own: another one follows
    */
-  post(pid: number, requests: number, build: Build, done: (() => void) | undefined, silent: boolean): void {
-    const link = this.#links[pid]!;
-    const { qp } = link;
-    const quiet = silent && done === undefined && link.quiet + requests < SIGNAL_EVERY;
+  post(pid: number, way: number, build: Build, done: (() => void) | undefined, silent: boolean): void {
+    const lane = this.#links[pid]!.lanes[way];
+    const { qp } = lane;
+    const quiet = silent && done === undefined && lane.quiet + 1 < SIGNAL_EVERY;
     qp.wrStart();
     try {
-      for (let i = 1; i < requests; i++) build(qp, i - 1, 0);
-      build(qp, requests - 1, quiet ? 0 : SendFlag.SIGNALED);
+      build(qp, quiet ? 0 : SendFlag.SIGNALED);
       qp.wrComplete();
     } catch (error) {
       qp.wrAbort();
       throw error;
     }
-    link.quiet += requests;
-    link.outstanding += requests;
-    this.#outstanding += requests;
+    lane.quiet++;
+    lane.outstanding++;
+    this.#outstanding++;
     if (quiet) return;
-    link.batches.push({ requests: link.quiet, done });
-    link.quiet = 0;
+    lane.batches.push({ requests: lane.quiet, done });
+    lane.quiet = 0;
   }
 
-  /** Whether nothing is under way to a process, or to any. */
-  isSilentTo(pid: number): boolean {
-    return (this.#links[pid]?.outstanding ?? 0) === 0;
-  }
-
+  /** Whether nothing is under way. */
   get isSilent(): boolean {
     return this.#outstanding === 0;
   }
 
-  /** What the other end has said. @param qpNumber absent: READY */
-  heard(pid: number, qpNumber: number | undefined): void {
+  /** What the other end has said. @param numbers absent: READY */
+  heard(pid: number, numbers: ArrayLike<number> | undefined): void {
     const link = this.#links[pid] ?? this.#make(pid);
-    if (qpNumber === undefined) {
+    if (numbers === undefined) {
       link.stage = 2;
       return;
     }
     const { device } = this.#comm.job.context;
     const reads = Math.min(MOST_READS, device.maxQpInitRdAtom);
-    const dest = { member: this.#comm.group.worldRanks[pid], qpNumber };
-    link.qp.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: reads });
-    link.qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: reads });
+    const member = this.#comm.group.worldRanks[pid];
+    for (const [way, { qp }] of link.lanes.entries()) {
+      const dest = { member, qpNumber: numbers[way] };
+      qp.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: way === RDMA ? reads : 0 });
+      qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: way === RDMA ? reads : 0 });
+    }
     link.stage = 1;
     this.#user.tell(pid, undefined);
   }
@@ -197,10 +210,10 @@ export class Links {
       const n = cq.poll(POLLED);
       const { status, opcode, qpNum, wrId, byteLen } = cq.wc;
       for (let i = 0; i < n; i++) {
-        const link = this.#byNumber.get(qpNum[i])!;
-        if (status[i] !== WcStatus.SUCCESS) this.#lose(link, status[i]);
-        else if (opcode[i] === WcOpcode.RECV) this.#arrivals.push(link.pid, wrId[i], byteLen[i]);
-        else this.#complete(link);
+        const lane = this.#byNumber.get(qpNum[i])!;
+        if (status[i] !== WcStatus.SUCCESS) this.#lose(lane, status[i]);
+        else if (opcode[i] === WcOpcode.RECV) this.#arrivals.push(lane.pid, wrId[i], byteLen[i]);
+        else this.#complete(lane);
       }
       this.#handOver();
       if (n < POLLED) break;
@@ -210,7 +223,8 @@ export class Links {
   }
 
   close(): void {
-    for (const link of this.#links) link?.qp.destroy();
+    for (const { qp } of this.#byNumber.values()) qp.destroy();
+    this.#byNumber.clear();
     this.#srq?.destroy();
     this.#cq?.destroy();
     for (const { region, memory } of this.#regions) {
@@ -230,14 +244,14 @@ export class Links {
     for (const one of done.splice(0)) one();
   }
 
-  #complete(link: Link): void {
-    const { requests, done } = link.batches.shift()!;
-    link.outstanding -= requests;
+  #complete(lane: Lane): void {
+    const { requests, done } = lane.batches.shift()!;
+    lane.outstanding -= requests;
     this.#outstanding -= requests;
     if (done !== undefined) this.#done.push(done);
   }
 
-  #lose({ pid }: Link, status: number): void {
+  #lose({ pid }: Lane, status: number): void {
     const { job, group } = this.#comm;
     this.#lost ??= lostConnection(job.context, group.worldRanks[pid], status, 'a transfer of a superstep');
   }
@@ -249,19 +263,30 @@ export class Links {
       this.#srq = pd.createSharedReceiveQueue({ maxWr: MOST_BUFFERS });
       this.#addBuffers(FIRST_BUFFERS);
     }
-    const qp = pd.createQueuePair({
-      sendCq: this.#cq,
-      recvCq: this.#cq,
+    const link: Link = {
+      lanes: this.entries === 0 ? [this.#lane(pid, 1)] : [this.#lane(pid, 1), this.#lane(pid, this.entries)],
+      stage: 0,
+    };
+    this.#links[pid] = link;
+    this.#user.tell(
+      pid,
+      link.lanes.map(({ qp }) => qp.number),
+    );
+    return link;
+  }
+
+  #lane(pid: number, entries: number): Lane {
+    const qp = this.#comm.job.pd.createQueuePair({
+      sendCq: this.#cq!,
+      recvCq: this.#cq!,
       srq: this.#srq!,
       maxSendWr: DEPTH,
-      maxSendSge: this.entries,
+      maxSendSge: entries,
     });
     qp.modify({ state: QpState.INIT, access: Access.REMOTE_READ | Access.REMOTE_WRITE });
-    const link = new Link(pid, qp);
-    this.#links[pid] = link;
-    this.#byNumber.set(qp.number, link);
-    this.#user.tell(pid, qp.number);
-    return link;
+    const lane = new Lane(pid, qp);
+    this.#byNumber.set(qp.number, lane);
+    return lane;
   }
 
   #addBuffers(count: number): void {

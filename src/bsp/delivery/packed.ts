@@ -27,7 +27,7 @@ import { Variables } from '../variables.ts';
 import { COUNT_EXCHANGES, type CountExchange } from './counts.ts';
 import type { Delivery, Superstep } from './delivery.ts';
 import { DirectRequests } from './direct-requests.ts';
-import { type Buffer, Links } from './links.ts';
+import { type Buffer, Links, SENDS } from './links.ts';
 import { OwnRegions, SharedChunks, TABLE_WORDS } from './shared-regions.ts';
 import { type Chooser, ZeroCopy } from './zero-copy.ts';
 
@@ -40,7 +40,7 @@ const LIST = 3;
 const LAST_LIST = 4;
 /** All that was in a list has been read. */
 const DONE = 5;
-/** Processes connect: CONNECT has the number of a queue pair behind it. */
+/** Processes connect: CONNECT has the numbers of queue pairs behind it. */
 const CONNECT = 6;
 const READY = 7;
 
@@ -63,6 +63,11 @@ interface Arrival {
 
 /** What has come in a superstep, by kind, and was not looked at yet. */
 type Arrivals = readonly [gets: Arrival[], results: Arrival[], puts: Arrival[]];
+
+/** Entries of a scatter list for the ranks of a communicator. */
+export function scatterEntries(comm: Communicator): number {
+  return Math.min(MOST_ENTRIES, comm.job.context.device.maxSge);
+}
 
 const noArrivals = (): Arrivals => [[], [], []];
 
@@ -114,8 +119,8 @@ export class PackedDelivery implements Delivery {
     this.#regions = new OwnRegions(comm, new Int32Array(TABLE_WORDS));
     this.pool = new SharedChunks(this.#regions, FIRST_CHUNKS * CHUNK_BYTES);
     this.#answers = new Stream(() => this.pool);
-    this.#links = new Links(comm, chooser === undefined ? 1 : MOST_ENTRIES, {
-      tell: (pid, qpNumber) => this.#tell(pid, qpNumber === undefined ? [READY] : [CONNECT, qpNumber]),
+    this.#links = new Links(comm, chooser === undefined ? 0 : scatterEntries(comm), {
+      tell: (pid, numbers) => this.#tell(pid, numbers === undefined ? [READY] : [CONNECT, ...numbers]),
       arrived: (pid, buffer, bytes) => this.#chunkArrived(pid, buffer, bytes),
     });
     if (chooser !== undefined) {
@@ -270,7 +275,7 @@ export class PackedDelivery implements Delivery {
         const target = (rank + k) % size;
         const line = leaving[target];
         if (line === undefined || i >= line.length) continue;
-        while (!this.#links.isReady(target)) if (!this.#work(superstep)) yield;
+        while (!this.#links.isReady(target, SENDS)) if (!this.#work(superstep)) yield;
         this.#send(target, line[i], i === line.length - 1);
         this.#work(superstep);
       }
@@ -285,8 +290,8 @@ export class PackedDelivery implements Delivery {
     i32[at + 1] = kind;
     this.#links.post(
       target,
-      1,
-      (qp, _, flags) => {
+      SENDS,
+      (qp, flags) => {
         qp.wrSend(0, flags);
         qp.wrSetSge(lkey, address + 4 * at, bytes);
       },
@@ -311,7 +316,7 @@ export class PackedDelivery implements Delivery {
     const u8 = message.byteOffset % 4 === 0 ? message : message.slice();
     const i32 = new Int32Array(u8.buffer, u8.byteOffset, u8.length >> 2);
     const kind = i32[1];
-    if (kind === CONNECT) this.#links.heard(source, i32[2]);
+    if (kind === CONNECT) this.#links.heard(source, i32.subarray(2));
     else if (kind === READY) this.#links.heard(source, undefined);
     else if (kind === DONE) this.#readers--;
     else {

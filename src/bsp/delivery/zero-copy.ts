@@ -34,7 +34,7 @@ import type { Route } from '../outgoing.ts';
 import type { Placement } from '../placement.ts';
 import type { Slot } from '../registrations.ts';
 import { atPid, isReadInto } from '../variables.ts';
-import type { Buffer, Links } from './links.ts';
+import { type Buffer, type Links, RDMA } from './links.ts';
 import type { OwnRegions } from './shared-regions.ts';
 
 /** The first word of a record that says where data are; entries begin with the number of a variable, 0 or more. */
@@ -169,7 +169,7 @@ export class ZeroCopy implements Route {
       lane.isOpen = false;
       return false;
     }
-    this.#comm.job.processor?.record(bytes);
+    this.#comm.job.processor?.record(bytes + 4 * ENTRY_WORDS);
     this.sent += bytes;
     let done = 0;
     do {
@@ -269,7 +269,7 @@ export class ZeroCopy implements Route {
         const pid = (rank - k + size) % size;
         const reading = this.#readings[pid];
         if (reading === undefined) continue;
-        for (let turn = 0; turn < TURN && reading.lists.length > 0 && this.#links.isReady(pid); turn++) {
+        for (let turn = 0; turn < TURN && reading.lists.length > 0 && this.#links.isReady(pid, RDMA); turn++) {
           this.#readOnce(pid, reading, placement);
           found = again = true;
         }
@@ -294,7 +294,7 @@ export class ZeroCopy implements Route {
     let count = 0;
     while (count < most && list.at < list.end && i32[list.at] !== DATA) {
       placement.checkRead(i32[list.at], i32[list.at + 1], i32[list.at + 2]);
-      this.#comm.job.processor?.record(0);
+      this.#comm.job.processor?.record(4 * ENTRY_WORDS);
       bytes += i32[list.at + 2];
       list.at += ENTRY_WORDS;
       count++;
@@ -306,8 +306,8 @@ export class ZeroCopy implements Route {
       const { rkey, address } = reading;
       this.#links.post(
         pid,
-        1,
-        (qp, _, flags) => {
+        RDMA,
+        (qp, flags) => {
           qp.wrRdmaRead(0, overlap ? flags | SendFlag.FENCE : flags, rkey, address);
           for (let at = first; at < first + count * ENTRY_WORDS; at += ENTRY_WORDS) {
             const region = slots[i32[at]]!.reach!.region!;

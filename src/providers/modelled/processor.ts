@@ -42,7 +42,7 @@ export class ProcessorTime {
     this.spend(bytes * this.#context.fabric.host.copy);
   }
 
-  /** Spends the time of packing puts of a superstep, or placing them, and of copying their bytes. */
+  /** Spends the time of packing puts of a superstep, or placing them. @param bytes that are copied, with headers */
   record(bytes: number, records = 1): void {
     const { copy, record } = this.#context.fabric.host;
     this.spend(bytes * copy + records * record);
