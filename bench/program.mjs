@@ -3,7 +3,8 @@
  * is one of them.
  *
  *     npm run program -- lu|halo|ring|task-sharing|overlap|random-access|summa|mg|cg
- *     |bsp-jacobi|bsp-probe [--ranks 2] [--kind processes|threads] [--trace FILE] [the program's own options]
+ *     |bsp-jacobi|bsp-probe|bsp-fft|bsp-lu|bsp-inner-product|bsp-two-levels
+ *     [--ranks 2] [--kind processes|threads] [--trace FILE] [the program's own options]
  *     npm run program -- NAME --fabric infinihost-64 [--ranks 64] [--trace FILE] [the program's own options]
  *
  * With a fabric the ranks are tasks of one process on a modelled fabric (docs/guide/fabrics.md), and times are virtual.
@@ -20,6 +21,7 @@ import { launch } from './launch.mjs';
 const PROGRAMS = {
   ...{ lu: '2', halo: '4', ring: '4', 'task-sharing': '4', overlap: '2', 'random-access': '4' },
   ...{ summa: '4', mg: '4', cg: '4', 'bsp-jacobi': '4', 'bsp-probe': '2' },
+  ...{ 'bsp-fft': '2', 'bsp-lu': '4', 'bsp-inner-product': '4', 'bsp-two-levels': '4' },
 };
 
 const [name, ...args] = process.argv.slice(2);

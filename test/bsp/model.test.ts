@@ -1,5 +1,7 @@
 /** Cost models of bulk-synchronous programs, and whether they predict. */
-
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { begin } from 'onesided/bsp';
 import {
   ALGORITHMS,
@@ -10,12 +12,15 @@ import {
   flatCost,
   jacobi,
   leastSquares,
+  loadMachines,
   MACHINES,
   microseconds,
   probe,
+  probeUnits,
+  readMachine,
   superstepCost,
 } from 'onesided/bsp/model';
-import { runTasks } from 'onesided/fabrics';
+import { loadFabric, runTasks } from 'onesided/fabrics';
 import { describe, expect, test } from 'vitest';
 import { jacobi as runJacobi } from '../../bench/bsp/jacobi.ts';
 import { modelledMachine } from '../../bench/patterns/machine.ts';
@@ -72,6 +77,35 @@ describe('the models', () => {
     } else expect(bsp2(CLUSTER, 20_000) / flatCost(name, CLUSTER, 20_000)).toBeCloseTo(1, 9);
   });
 
+  test('machines are read, of one level and of two, and what is none is refused with the number', () => {
+    for (const machine of [...Object.values(MACHINES), CLUSTER]) expect(readMachine({ ...machine })).toEqual(machine);
+    const wrong: readonly [unknown, RegExp][] = [
+      [{ s: 1, p: 4, l: 2 }, /^ours: g must be a number from 0 on, not undefined/],
+      [{ s: 0, p: 4, l: 2, g: 1 }, /s must be a number above 0, not 0/],
+      [{ s: 1, p: 4.5, l: 2, g: 1 }, /p must be a whole number from 1 on, not 4.5/],
+      [{ s: 1, p: 4, l: -2, g: 1 }, /l must be a number from 0 on, not -2/],
+      [{ s: 1, p: 4, q: 2, l: 1, g: 1, G: 1 }, /L must be/],
+      [{ s: 1, p: 4, l: 1, g: 1, G: 1 }, /G is no number of a machine; those are s, p, l, g/],
+      [[1, 2], /must be an object/],
+    ];
+    for (const [machine, message] of wrong) {
+      expect(() => readMachine(machine, 'ours')).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+      expect(() => readMachine(machine, 'ours')).toThrow(message);
+    }
+  });
+
+  test('machines are read from a file by name', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'onesided-machines-'));
+    const file = join(folder, 'machines.json');
+    writeFileSync(file, JSON.stringify({ ours: CLUSTER, t3e: MACHINES['Cray T3E'] }));
+    expect(loadMachines(file)).toEqual({ ours: CLUSTER, t3e: MACHINES['Cray T3E'] });
+    writeFileSync(file, JSON.stringify({ ours: { ...CLUSTER, q: 0 } }));
+    expect(() => loadMachines(file)).toThrow(`${file}: ours: q must be a whole number from 1 on, not 0`);
+    writeFileSync(file, '{');
+    expect(() => loadMachines(file)).toThrow(`${file} is not JSON`);
+    rmSync(folder, { recursive: true });
+  });
+
   test('the line through samples has the least squares', () => {
     const line = leastSquares([0, 1, 2, 3].map((h) => ({ h, microseconds: 5 + 2 * h + (h % 2 === 0 ? 1 : -1) })));
     expect(line.g).toBeCloseTo(1.6, 9);
@@ -119,6 +153,48 @@ describe('on a modelled fabric', () => {
     expect(plain.microseconds.l).toBeGreaterThan(0);
     expect(compressed.microseconds.g).toBeLessThan(plain.microseconds.g);
     expect((await probed('plain', 'sparse')).microseconds.l).toBeLessThanOrEqual(plain.microseconds.l);
+  });
+
+  test('a probe of two levels finds l and g of units, L and G between them', async () => {
+    const described = loadFabric('connectx-16-cores');
+    const inNodes = { ...described, node: { ...described.node, ranks: 2 } };
+    const probed = async (gap: number) => {
+      const link = { ...inNodes.link, outGap: gap, inGap: gap };
+      const [found] = await runTasks(
+        8,
+        async (world) => {
+          const bsp = await begin(world, { units: 'hosts' });
+          const { machine, microseconds } = await probeUnits(bsp, { mflops: 500, steps: 3, repetitions: 2 });
+          await bsp.end();
+          return { machine, microseconds };
+        },
+        { fabric: { ...inNodes, link }, seed: 1 },
+      );
+      return found;
+    };
+    const [fast, slow] = [await probed(0.001), await probed(0.1)];
+    expect(fast.machine).toMatchObject({ s: 500, p: 2, q: 4 });
+    expect(fast.machine.G).toBeCloseTo(500 * fast.microseconds.G, 6);
+    for (const { microseconds } of [fast, slow])
+      for (const one of Object.values(microseconds)) expect(one).toBeGreaterThan(0);
+    // A slower link costs words between units 8 bytes and a header each, and words within them nothing.
+    expect(slow.microseconds.G - fast.microseconds.G).toBeGreaterThan(8 * 0.09);
+    expect(slow.microseconds.G - fast.microseconds.G).toBeLessThan(2.5 * 8 * 0.099);
+    expect(slow.microseconds.g).toBeCloseTo(fast.microseconds.g, 3);
+  });
+
+  test('a probe of two levels needs units, of one size', async () => {
+    await runTasks(
+      3,
+      async (world) => {
+        const flatly = await begin(world);
+        await expect(probeUnits(flatly as never, { mflops: 1 })).rejects.toThrow(/has no units/);
+        const bsp = await begin(world, { units: 2 });
+        await expect(probeUnits(bsp, { mflops: 1 })).rejects.toMatchObject({ code: 'ERR_ARG' });
+        await Promise.all([bsp.end(), flatly.end()]);
+      },
+      fabric,
+    );
   });
 
   test('where time is virtual, the speed must be given; other options are checked', async () => {

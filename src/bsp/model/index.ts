@@ -4,6 +4,7 @@
  *     import { jacobi, microseconds, probe } from 'onesided/bsp/model';
  */
 export { ALGORITHMS, type Algorithm, flatCost, type GridParts, jacobi } from './algorithms.ts';
+export { loadMachines, type Machine, readMachine } from './files.ts';
 export {
   type Bsp2Machine,
   type BspMachine,
@@ -14,4 +15,5 @@ export {
   superstepCost,
 } from './machines.ts';
 export { leastSquares, type Probed, type ProbeOptions, probe, type Sample } from './probe.ts';
+export { type ProbedUnits, probeUnits } from './probe-units.ts';
 export { type BspReport, reportPicture, reportTable, type SuperstepReport } from './report.ts';

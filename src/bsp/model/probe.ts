@@ -2,6 +2,7 @@
  * Measures a machine as bsp_bench does (Bisseling 2004; BSP-IB §4.1): the speed of a processor by adding vectors of a
  * thousand numbers, and g and l by a line through the times of supersteps that only communicate.
  */
+import type { Communicator } from '../../comm/communicator.ts';
 import { Op } from '../../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../../errors.ts';
 import { refuseUnknown } from '../../options.ts';
@@ -51,7 +52,7 @@ const SPEED_MS = 20;
  * where time is virtual and `mflops` is not given.
  */
 export async function probe(bsp: Bsp, options: ProbeOptions = {}): Promise<Probed> {
-  const { relation, grain, most, steps, repetitions, mflops } = read(options);
+  const { relation, grain, most, steps, repetitions, mflops } = readProbe(options);
   const s = mflops ?? (await speed(bsp));
   const variable = new Float64Array(most + grain);
   const source = new Float64Array(grain).fill(1);
@@ -66,6 +67,30 @@ export async function probe(bsp: Bsp, options: ProbeOptions = {}): Promise<Probe
     }
     await bsp.sync();
   };
+  const samples = await sampled(comm, { grain, most, steps, repetitions }, relate);
+  bsp.popReg(variable);
+  await bsp.sync();
+  const line = leastSquares(samples);
+  return {
+    machine: { s, p: nprocs, l: line.l * s, g: line.g * s },
+    microseconds: { l: line.l, g: line.g },
+    samples,
+    residual: line.residual,
+  };
+}
+
+/** How relations are measured: `ProbeOptions`, with all numbers. */
+export type Sampling = Required<Pick<ProbeOptions, 'grain' | 'most' | 'steps' | 'repetitions'>>;
+
+/**
+ * @internal Times supersteps that only communicate, with no put up to the most.
+ * @param relate a superstep with so many puts of `grain` words; `most` words are sent where all of them are this one's
+ */
+export async function sampled(
+  comm: Communicator,
+  { grain, most, steps, repetitions }: Sampling,
+  relate: (puts: number) => Promise<void>,
+): Promise<Sample[]> {
   await relate(Math.floor(most / grain));
   const samples: Sample[] = [];
   for (let step = 0; step < steps; step++) {
@@ -78,15 +103,7 @@ export async function probe(bsp: Bsp, options: ProbeOptions = {}): Promise<Probe
     await comm.allreduce(took, longest, Op.MAX);
     samples.push({ h: puts * grain, microseconds: longest[0] });
   }
-  bsp.popReg(variable);
-  await bsp.sync();
-  const line = leastSquares(samples);
-  return {
-    machine: { s, p: nprocs, l: line.l * s, g: line.g * s },
-    microseconds: { l: line.l, g: line.g },
-    samples,
-    residual: line.residual,
-  };
+  return samples;
 }
 
 /** The line through samples with the least squares: microseconds of a superstep, and of a word. */
@@ -104,8 +121,8 @@ export function leastSquares(samples: readonly Sample[]): {
   return { l, g, residual: Math.sqrt(mean((one) => (one.microseconds - l - g * one.h) ** 2)) };
 }
 
-/** Million operations a second, of the slowest process. */
-async function speed({ comm }: Bsp): Promise<number> {
+/** @internal Million operations a second, of the slowest process. */
+export async function speed({ comm }: Bsp): Promise<number> {
   const [x, y] = [new Float64Array(VECTOR).fill(1), new Float64Array(VECTOR)];
   const began = comm.now();
   const until = performance.now() + SPEED_MS;
@@ -122,7 +139,8 @@ async function speed({ comm }: Bsp): Promise<number> {
   throw new RmaError('ERR_ARG', 'probe: computing takes no time here, since time is virtual; pass { mflops }');
 }
 
-function read(options: ProbeOptions) {
+/** @internal Errors: `TypeError`, `RangeError`. */
+export function readProbe(options: ProbeOptions) {
   if (typeof options !== 'object' || options === null) {
     throw argumentTypeError(`probe: the options must be { ${KNOWN.join(', ')} }, not ${show(options)}`);
   }
