@@ -11,6 +11,8 @@ import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './deliv
 import type { Delivery } from './delivery/delivery.ts';
 import { PackedDelivery } from './delivery/packed.ts';
 import { SharedDelivery, sharedWords } from './delivery/shared.ts';
+import type { StepTrace } from './ledger.ts';
+import { knownMachine, makeLedger, measureMachine, recordMachine, stepTrace, wantsProbe } from './recorded.ts';
 
 /** How a superstep is delivered. */
 export const DELIVERIES = ['shared', 'packed'] as const;
@@ -66,11 +68,41 @@ export async function begin(comm: Communicator, options?: BspOptions): Promise<B
   } catch (error) {
     wrong = error;
   }
-  const begun = comm.collective({ name: 'bsp.begin', steps: () => makeTogether(comm, read, wrong) }, read?.wait);
-  await begun.promise;
-  const core = begun.operation.result;
-  core.whenClosed = comm.onRelease(() => core.close());
+  const { core, trace, measures } = await made(comm, read, wrong, true);
+  if (trace !== undefined) {
+    const how = howOf(comm, read!);
+    if (measures) {
+      const probing = await made(comm, { ...read!, report: false }, undefined, false);
+      await measureMachine(new Bsp(probing.core), comm.job, how);
+    }
+    const machine = knownMachine(comm.job, how);
+    if (machine !== undefined) recordMachine(trace, machine);
+    core.ledger!.restart();
+  }
   return new Bsp(core);
+}
+
+/** A computation that has begun. */
+interface Made {
+  readonly core: Core;
+  readonly trace: StepTrace | undefined;
+  /** Some process wants the machine to be measured before it. */
+  readonly measures: boolean;
+}
+
+/** @param recorded whether its supersteps are recorded, where the job's are */
+async function made(comm: Communicator, read: Read | undefined, wrong: unknown, recorded: boolean): Promise<Made> {
+  const steps = () => makeTogether(comm, read, wrong, recorded);
+  const begun = comm.collective({ name: 'bsp.begin', steps }, read?.wait);
+  await begun.promise;
+  const { result } = begun.operation;
+  result.core.whenClosed = comm.onRelease(() => result.core.close());
+  return result;
+}
+
+/** What a measured machine depends on. */
+function howOf({ size }: Communicator, { delivery, headers, counts }: Read): string {
+  return `${size} ${delivery} ${headers} ${counts}`;
 }
 
 /** Options of `run`. */
@@ -132,7 +164,12 @@ function oneOf<T extends string>(name: string, value: unknown, known: readonly T
 }
 
 /** What the ranks tell each other: whether it is refused, the options, the last space of messages, the words. */
-function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknown): Generator<void, Core> {
+function* makeTogether(
+  comm: Communicator,
+  read: Read | undefined,
+  wrong: unknown,
+  recorded: boolean,
+): Generator<void, Made> {
   const chosen = read && [
     DELIVERIES.indexOf(read.delivery),
     HEADERS.indexOf(read.headers),
@@ -156,13 +193,16 @@ function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknow
     throw new RmaError('ERR_ARG', `bsp.begin: rank ${refusal.rank} could not begin: ${refusal.why}`);
   }
   const place = block?.place ?? new Array<number>(PLACE_NUMBERS).fill(0);
-  const mine = Float64Array.of(...chosen!, comm.lastSpace, ...place);
+  const wants = recorded && read !== undefined && wantsProbe(comm, howOf(comm, read));
+  const mine = Float64Array.of(...chosen!, comm.lastSpace, Number(wants), ...place);
   const all = yield* comm.exchange(mine);
   const numbersOf = (rank: number): Float64Array => all.subarray(mine.length * rank, mine.length * (rank + 1));
   let space = 0;
+  let measures = false;
   for (let rank = 0; rank < comm.size; rank++) {
     const theirs = numbersOf(rank);
     space = Math.max(space, theirs[chosen!.length]);
+    measures ||= theirs[chosen!.length + 1] === 1;
     const i = chosen!.findIndex((number, at) => number !== theirs[at]);
     if (i < 0) continue;
     block?.free();
@@ -172,9 +212,11 @@ function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknow
       `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${OPTIONS[i]} '${known[i][theirs[i]]}', this rank '${known[i][chosen![i]]}'`,
     );
   }
-  const delivery = makeDelivery(comm, read!, space, block, (rank) => numbersOf(rank).subarray(chosen!.length + 1));
+  const delivery = makeDelivery(comm, read!, space, block, (rank) => numbersOf(rank).subarray(chosen!.length + 2));
+  const trace = recorded ? stepTrace(comm, comm.traceId(), read!.delivery) : undefined;
+  const ledger = makeLedger(comm, read!.report, trace);
   // Nobody writes to words that another one has not mapped yet, or given back.
-  return new Core(comm, delivery, read!.headers === 'compressed', read!.report);
+  return { core: new Core(comm, delivery, read!.headers === 'compressed', ledger), trace, measures };
 }
 
 /** @param placeOf where the words of a rank are */

@@ -5,7 +5,7 @@ import { RmaError } from '../errors.ts';
 import { difference, lengthsOf, NO_NUMBERS, numbersOf } from './control.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
 import { forgetLast } from './elements.ts';
-import { Ledger } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
@@ -42,14 +42,14 @@ export class Core implements Superstep, Operation {
 
   /**
    * @param short whether headers of puts are compressed
-   * @param reports whether what supersteps do is kept
+   * @param ledger told what supersteps do, if somebody wants to know
    */
-  constructor(comm: Communicator, delivery: Delivery, short: boolean, reports: boolean) {
+  constructor(comm: Communicator, delivery: Delivery, short: boolean, ledger: Ledger | undefined) {
     const { processor } = comm.job;
     this.comm = comm;
     this.#delivery = delivery;
     this.outgoing = new Outgoing(comm.size, () => delivery.pool, short, processor);
-    this.ledger = reports ? new Ledger(() => comm.now()) : undefined;
+    this.ledger = ledger;
     this.placement = new Placement(comm.rank, this.registrations, this.queue, processor);
   }
 
@@ -80,7 +80,7 @@ export class Core implements Superstep, Operation {
     if (this.#begun && !this.#isAwaited && this.#ends === ends && this.#broken === undefined) return;
     this.check(call);
     this.#ends = ends;
-    this.ledger?.ends();
+    this.ledger?.ends(this.step, this.outgoing.callsBeside(this.comm.rank));
     this.#numbers = this.#changes(ends);
     this.#begun = true;
     try {
@@ -124,6 +124,7 @@ export class Core implements Superstep, Operation {
   }
 
   compare(numbers: readonly Float64Array[] | undefined): void {
+    this.ledger?.came();
     this.#all = numbers;
     this.queue.begin(this.tagSize);
     if (numbers === undefined) return;
@@ -154,8 +155,9 @@ export class Core implements Superstep, Operation {
   #account(ledger: Ledger): void {
     const { sent, got } = this.outgoing.bytesBeside(this.comm.rank);
     const { placement } = this;
-    ledger.ended(sent + placement.served, got + placement.received);
-    placement.served = placement.received = 0;
+    const traffic = { sent: sent + placement.served, received: got + placement.received, calls: placement.calls };
+    ledger.ended(this.step, traffic);
+    placement.served = placement.received = placement.calls = 0;
   }
 
   /** Nothing can be called any more. */

@@ -71,6 +71,7 @@ export class Outgoing {
       stream.grow();
     }
     stream.data += bytes;
+    stream.calls++;
     const { i32, pos } = stream;
     if (isShort) i32[pos] = shortHeader(slot, at >> 2, words);
     else {
@@ -89,6 +90,7 @@ export class Outgoing {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const total = payloadBytes + tagBytes;
     stream.data += total;
+    stream.calls++;
     this.#processor?.copy(total);
     let done = 0;
     do {
@@ -109,6 +111,7 @@ export class Outgoing {
     if (bytes === 0) return;
     const stream = this.gets[pid] ?? this.#make(this.gets, pid);
     if (stream.end - stream.pos < HEADER_WORDS) stream.grow();
+    stream.calls++;
     writeHeader(stream, slot, at, bytes, 0);
     this.results[pid] ??= new Results();
     this.results[pid].expect(to, start, bytes);
@@ -123,6 +126,16 @@ export class Outgoing {
       got += this.results[other]?.bytes ?? 0;
     }
     return { sent, got };
+  }
+
+  /** Calls of this superstep that concern others than process `pid`, which is this one. */
+  callsBeside(pid: number): number {
+    if (this.isEmpty) return 0;
+    let calls = 0;
+    for (let other = 0; other < this.puts.length; other++) {
+      if (other !== pid) calls += (this.puts[other]?.calls ?? 0) + (this.gets[other]?.calls ?? 0);
+    }
+    return calls;
   }
 
   /** The superstep is over; its chunks have been read. */
@@ -145,6 +158,7 @@ export class Outgoing {
   /** A put that does not fit into what is left of the chunk: as several. */
   #putPieces(stream: Stream, slot: number, at: number, from: TypedArray, start: number, bytes: number): void {
     stream.data += bytes;
+    stream.calls++;
     for (let done = 0; done < bytes; ) {
       const piece = roomFor(stream, bytes - done);
       const pos = 4 * (stream.pos + HEADER_WORDS);

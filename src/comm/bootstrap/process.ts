@@ -69,7 +69,7 @@ export function joinProcesses(
       `init: process ${holder} is already rank ${rank}; only one process can be a rank, and it calls init() once`,
     );
   }
-  const recorder = recordProcess(native, control, fd, rank, watched);
+  const recorded = recordProcess(native, control, fd, rank, watched);
   // Not before: if another thread of this process is the rank, the number may be that of a file of its own by now.
   closeSync(fd);
   const started = startTimeOf(process.pid);
@@ -96,7 +96,7 @@ export function joinProcesses(
     },
     watched,
     ...(!watched && { terminate: (other: number) => void process.kill(pidOf(other), 'SIGTERM') }),
-    recorder,
+    ...recorded,
     leave: () => {},
   };
 }
