@@ -32,9 +32,9 @@ const LAYERS = {
   sync: [...ground, 'datatype', 'verbs', 'comm', 'transfer'],
   window: [...ground, 'datatype', 'verbs', 'comm', 'transfer', 'sync', 'trace'],
   structures: [...ground, 'datatype', 'comm', 'window'],
-  bsp: [...ground, 'datatype', 'verbs', 'providers', 'comm', 'transfer'],
+  bsp: [...ground, 'datatype', 'verbs', 'providers', 'comm', 'transfer', 'trace'],
   launcher: [...ground, 'providers', 'comm', 'trace'],
-  cli: [...ground, 'providers', 'launcher', 'trace', 'index.ts'],
+  cli: [...ground, 'providers', 'bsp', 'launcher', 'trace', 'index.ts'],
 };
 /** What the package exports: may import every layer, and is imported by programs only. */
 const ENTRIES = [

@@ -3,7 +3,9 @@
  * then two guests connected by a cable, and runs test/rdma/hosts/ in both. Prints what the guests print; fails if a
  * test fails, or no device came up.
  *
- *     node scripts/test-rdma.mjs [--script test/rdma/guest/tests.sh [--hosts 1]] [--timeout 1200]
+ *     node scripts/test-rdma.mjs [--only WORD] [--script test/rdma/guest/tests.sh [--hosts 1]] [--timeout 1200]
+ *
+ * With --only, the files of test/rdma/ whose names have the word, in one guest.
  *
  * Needs Linux and these packages of Debian: see PACKAGES. The guests see the host's files, and cannot write to them.
  * Their processors are emulated: /dev/kvm is not needed.
@@ -61,6 +63,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const { values } = parseArgs({
   options: {
     script: { type: 'string' },
+    only: { type: 'string', default: '' },
     hosts: { type: 'string', default: '1' },
     timeout: { type: 'string', default: '1200' },
   },
@@ -154,7 +157,7 @@ class Guest {
         ...['-monitor', `unix:${this.#monitor},server=on,wait=off`],
         ...['-kernel', `/boot/vmlinuz-${version}`, '-initrd', join(work, 'initrd.gz')],
         '-append',
-        `console=ttyS0 quiet panic=-1 mitigations=off no_timer_check onesided.script=${script} onesided.path=${dirname(process.execPath)} onesided.host=${host}`,
+        `console=ttyS0 quiet panic=-1 mitigations=off no_timer_check onesided.script=${script} onesided.path=${dirname(process.execPath)} onesided.host=${host} onesided.only=${values.only}`,
         ...['-virtfs', 'local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap'],
         ...['-netdev', network, '-device', `virtio-net-pci,netdev=n0,mac=52:54:00:00:00:0${host + 1}`],
       ],
@@ -197,6 +200,12 @@ function byVersion(a, b) {
 }
 
 makeInitrd();
-const stages = values.script === undefined ? STAGES : [[values.script, Number(values.hosts)]];
+if (!/^[\w.-]*$/.test(values.only)) throw new Error(`--only must be a part of a file's name, not ${values.only}`);
+const stages =
+  values.script !== undefined
+    ? [[values.script, Number(values.hosts)]]
+    : values.only === ''
+      ? STAGES
+      : STAGES.slice(0, 1);
 for (const [script, hosts] of stages) process.exitCode ||= await boot(join(root, script), hosts);
 rmSync(sockets, { recursive: true });

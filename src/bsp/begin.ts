@@ -13,6 +13,8 @@ import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './deliv
 import type { Delivery } from './delivery/delivery.ts';
 import { PackedDelivery, scatterEntries } from './delivery/packed.ts';
 import { SharedDelivery, sharedWords } from './delivery/shared.ts';
+import type { StepTrace } from './ledger.ts';
+import { knownMachine, makeLedger, measureMachine, recordMachine, stepTrace, wantsProbe } from './recorded.ts';
 import { Unit } from './unit.ts';
 import { colorsOf, readUnits, type Units } from './units.ts';
 
@@ -79,25 +81,61 @@ export async function begin(comm: Communicator, options?: BspOptions): Promise<B
   } catch (error) {
     wrong = error;
   }
-  const delivery = await agreeOn(comm, read, wrong);
-  const { report, units } = read!;
-  const short = read!.headers === 'compressed';
-  const core = new Core(comm, delivery, short, report);
+  const { core, trace, measures } = await made(comm, read, wrong, true);
+  if (trace !== undefined) {
+    const how = howOf(comm, read!);
+    if (measures) {
+      const probing = await made(comm, { ...read!, report: false }, undefined, false);
+      await measureMachine(new Bsp(probing.core), comm.job, how);
+    }
+    const machine = knownMachine(comm.job, how);
+    if (machine !== undefined) recordMachine(trace, machine);
+    core.ledger!.restart();
+  }
+  if (read!.units === undefined) return new Bsp(core);
   try {
-    core.unit = units === undefined ? undefined : await beginUnits(core, read!, units);
+    core.unit = await beginUnits(core, read!, read!.units);
   } catch (error) {
     core.close();
     throw error;
   }
-  core.whenClosed = comm.onRelease(() => core.close());
-  return core.unit === undefined ? new Bsp(core) : new Bsp2(core, core.unit);
+  return new Bsp2(core, core.unit);
 }
 
-/** The delivery that the ranks of a communicator make together. */
-async function agreeOn(comm: Communicator, read: Read | undefined, wrong: unknown): Promise<Delivery> {
-  const begun = comm.collective({ name: 'bsp.begin', steps: () => makeTogether(comm, read, wrong) }, read?.wait);
+/** A delivery that the ranks of a communicator have made together. */
+interface Agreed {
+  readonly delivery: Delivery;
+  /** Some process wants the machine to be measured before. */
+  readonly measures: boolean;
+}
+
+/** @param recorded whether supersteps are recorded, where the job's are */
+async function agreeOn(comm: Communicator, read: Read | undefined, wrong: unknown, recorded: boolean): Promise<Agreed> {
+  const steps = () => makeTogether(comm, read, wrong, recorded);
+  const begun = comm.collective({ name: 'bsp.begin', steps }, read?.wait);
   await begun.promise;
   return begun.operation.result;
+}
+
+/** A computation that has begun. */
+interface Made {
+  readonly core: Core;
+  readonly trace: StepTrace | undefined;
+  readonly measures: boolean;
+}
+
+async function made(comm: Communicator, read: Read | undefined, wrong: unknown, recorded: boolean): Promise<Made> {
+  const { delivery, measures } = await agreeOn(comm, read, wrong, recorded);
+  const trace = recorded ? stepTrace(comm, comm.traceId(), read!.delivery) : undefined;
+  const ledger = makeLedger(comm, read!.report, trace);
+  const core = new Core(comm, delivery, read!.headers === 'compressed', ledger);
+  core.whenClosed = comm.onRelease(() => core.close());
+  return { core, trace, measures };
+}
+
+/** What a measured machine depends on. */
+function howOf({ size }: Communicator, { delivery, headers, counts }: Read): string {
+  return `${size} ${delivery} ${headers} ${counts ?? defaultCounts(size)}`;
 }
 
 /**
@@ -110,19 +148,20 @@ async function beginUnits(core: Core, read: Read, units: Units): Promise<Unit> {
   await told.promise;
   const uids = told.operation.result;
   const part = await comm.split(uids[comm.rank], 0, read.wait);
-  let made: Delivery | undefined;
+  let agreedOn: Agreed | undefined;
   let failure: unknown;
   try {
-    made = await agreeOn(part!, read, undefined);
+    agreedOn = await agreeOn(part!, read, undefined, false);
   } catch (error) {
     failure = error;
   }
   const agreed = comm.collective({ name: 'bsp.begin', steps: () => comm.agree(failure) }, read.wait);
   await agreed.promise;
   if (failure !== undefined) throw failure;
+  const { delivery } = agreedOn!;
   const refusal = agreed.operation.result;
-  if (refusal === undefined) return new Unit(core, part!, made!, uids, read.headers === 'compressed');
-  made!.close();
+  if (refusal === undefined) return new Unit(core, part!, delivery, uids, read.headers === 'compressed');
+  delivery.close();
   throw new RmaError('ERR_ARG', `bsp.begin: rank ${refusal.rank} could not begin its unit: ${refusal.why}`);
 }
 
@@ -192,7 +231,12 @@ function oneOf<T extends string>(name: string, value: unknown, known: readonly T
 }
 
 /** What the ranks tell each other: whether it is refused, the options, the last space of messages, the words. */
-function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknown): Generator<void, Delivery> {
+function* makeTogether(
+  comm: Communicator,
+  read: Read | undefined,
+  wrong: unknown,
+  recorded: boolean,
+): Generator<void, Agreed> {
   const chosen = read && [
     DELIVERIES.indexOf(read.delivery),
     HEADERS.indexOf(read.headers),
@@ -217,13 +261,16 @@ function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknow
     throw new RmaError('ERR_ARG', `bsp.begin: rank ${refusal.rank} could not begin: ${refusal.why}`);
   }
   const place = block?.place ?? new Array<number>(PLACE_NUMBERS).fill(0);
-  const mine = Float64Array.of(...chosen!, comm.lastSpace, ...place);
+  const wants = recorded && read !== undefined && wantsProbe(comm, howOf(comm, read));
+  const mine = Float64Array.of(...chosen!, comm.lastSpace, Number(wants), ...place);
   const all = yield* comm.exchange(mine);
   const numbersOf = (rank: number): Float64Array => all.subarray(mine.length * rank, mine.length * (rank + 1));
   let space = 0;
+  let measures = false;
   for (let rank = 0; rank < comm.size; rank++) {
     const theirs = numbersOf(rank);
     space = Math.max(space, theirs[chosen!.length]);
+    measures ||= theirs[chosen!.length + 1] === 1;
     const i = chosen!.findIndex((number, at) => number !== theirs[at]);
     if (i < 0) continue;
     block?.free();
@@ -236,7 +283,8 @@ function* makeTogether(comm: Communicator, read: Read | undefined, wrong: unknow
     );
   }
   // Nobody writes to words that another one has not mapped yet, or given back.
-  return makeDelivery(comm, read!, space, block, (rank) => numbersOf(rank).subarray(chosen!.length + 1));
+  const delivery = makeDelivery(comm, read!, space, block, (rank) => numbersOf(rank).subarray(chosen!.length + 2));
+  return { delivery, measures };
 }
 
 /** @param placeOf where the words of a rank are */

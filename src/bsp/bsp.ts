@@ -329,11 +329,11 @@ export class Bsp {
    * `probe` of `onesided/bsp/model`, or a table), what the model predicts beside it. Collective; the computation was
    * begun with `{ report: true }`. `reportTable` and `reportPicture` show it.
    * Errors: `ERR_ARG` if it was not; those of `Communicator.allgather`.
-   * Cost: 32 bytes a superstep from each process to all others.
+   * Cost: 56 bytes a superstep from each process to all others.
    */
   async report(machine?: BspMachine, options?: WaitOptions): Promise<BspReport> {
     const { ledger } = this.#core;
-    if (ledger === undefined) {
+    if (ledger?.keeps !== true) {
       throw new RmaError('ERR_ARG', 'bsp.report: nothing was kept; begin the computation with { report: true }');
     }
     const mine = ledger.numbers;

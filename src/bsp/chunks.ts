@@ -69,6 +69,8 @@ export class Stream {
   readonly chunks: Chunk[] = [];
   /** Bytes of data in it, without headers. */
   data = 0;
+  /** Calls that wrote them. */
+  calls = 0;
   readonly #pool: () => ChunkPool;
 
   /** @param pool the one of the superstep under way */
@@ -98,7 +100,7 @@ export class Stream {
     this.chunks.length = 0;
     this.i32 = NOTHING;
     this.u8 = NO_BYTES;
-    this.pos = this.end = this.data = 0;
+    this.pos = this.end = this.data = this.calls = 0;
   }
 
   /** Writes words that may go over several chunks. */

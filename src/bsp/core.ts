@@ -6,7 +6,7 @@ import { RmaError } from '../errors.ts';
 import { difference, NO_NUMBERS, numbersOf } from './control.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
 import { forgetLast, Part } from './elements.ts';
-import { Ledger } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
@@ -54,15 +54,15 @@ export class Core implements Superstep, Operation {
 
   /**
    * @param short whether headers of puts are compressed
-   * @param reports whether what supersteps do is kept
+   * @param ledger told what supersteps do, if somebody wants to know
    */
-  constructor(comm: Communicator, delivery: Delivery, short: boolean, reports: boolean) {
+  constructor(comm: Communicator, delivery: Delivery, short: boolean, ledger: Ledger | undefined) {
     const { processor } = comm.job;
     this.comm = comm;
     this.#delivery = delivery;
     this.registrations = new Registrations(delivery.variables);
     this.outgoing = new Outgoing(comm.size, () => delivery.pool, delivery.route, short, processor);
-    this.ledger = reports ? new Ledger(() => comm.now()) : undefined;
+    this.ledger = ledger;
     this.placement = new Placement(comm.rank, this.registrations, this.queue, processor);
   }
 
@@ -100,11 +100,13 @@ export class Core implements Superstep, Operation {
   /** Elements to a variable, without the promise of a copy. */
   hpput(pid: number, slot: Slot, at: number, part: Part): void {
     if (this.#delivery.direct?.put(pid, slot, at, part) !== true) this.outgoing.put(pid, slot, at, part);
+    else if (pid !== this.comm.rank) this.outgoing.apart++;
   }
 
   /** Elements from a variable, likewise. */
   hpget(pid: number, slot: Slot, at: number, part: Part): void {
     if (this.#delivery.direct?.get(pid, slot, at, part) !== true) this.outgoing.get(pid, slot.id, at, part);
+    else if (pid !== this.comm.rank) this.outgoing.apart++;
   }
 
   get isEnded(): boolean {
@@ -120,7 +122,7 @@ export class Core implements Superstep, Operation {
     if (this.#begun && !this.#isAwaited && this.#ends === ends && this.#broken === undefined) return;
     this.check(call);
     this.#ends = ends;
-    this.ledger?.ends();
+    this.ledger?.ends(this.step, this.outgoing.callsBeside(this.comm.rank));
     this.#numbers = this.#changes(ends);
     this.#begun = true;
     this.#isInUnit = this.unit !== undefined;
@@ -176,6 +178,7 @@ export class Core implements Superstep, Operation {
   }
 
   compare(numbers: readonly Float64Array[] | undefined): void {
+    this.ledger?.came();
     this.#all = numbers;
     this.queue.begin(this.tagSize);
     if (numbers === undefined) return;
@@ -208,8 +211,13 @@ export class Core implements Superstep, Operation {
     const { sent, got } = this.outgoing.bytesBeside(this.comm.rank);
     const { placement } = this;
     const { direct = { sent: 0, got: 0 }, route = { sent: 0 } } = this.#delivery;
-    ledger.ended(sent + placement.served + direct.sent + route.sent, got + placement.received + direct.got);
-    placement.served = placement.received = direct.sent = direct.got = route.sent = 0;
+    const traffic = {
+      sent: sent + placement.served + direct.sent + route.sent,
+      received: got + placement.received + direct.got,
+      calls: placement.calls,
+    };
+    ledger.ended(this.step, traffic);
+    placement.served = placement.received = placement.calls = direct.sent = direct.got = route.sent = 0;
   }
 
   /** Nothing can be called any more. */

@@ -1,48 +1,107 @@
 /**
- * What a process has done in each superstep: how long it computed, how long its `sync` took, and how many bytes it sent
- * to and received from others (data, without headers). Kept where a computation was begun with `report`.
+ * What a process has done in each superstep: how long it computed, waited in `sync` until all had come, and delivered;
+ * how many bytes it sent to and received from others (data, without headers), in how many calls. Kept where a
+ * computation was begun with `report`, and recorded where the job is (`onesided run --bsp-report`, `--trace`).
  */
-import { REPORT_NUMBERS } from './model/report.ts';
+import type { Recorder } from '../trace/recorder.ts';
+import { Kind } from '../trace/ring.ts';
+import { STEP_FIELDS, StepField } from '../trace/supersteps.ts';
 
 const FIRST = 64;
 
+/** What passed between a process and the others in a superstep. */
+export interface Traffic {
+  /** Bytes. */
+  readonly sent: number;
+  readonly received: number;
+  /** Calls of others that concern this process. */
+  readonly calls: number;
+}
+
+/** Where supersteps are recorded: the job's recorder, and the text of the computation's scope. */
+export interface StepTrace {
+  readonly recorder: Recorder;
+  readonly scope: number;
+}
+
 export class Ledger {
+  /** Microseconds. */
   readonly #now: () => number;
-  #numbers = new Float64Array(REPORT_NUMBERS * FIRST);
+  readonly #trace: StepTrace | undefined;
+  /** Absent if nothing is kept. */
+  #kept: Float64Array | undefined;
   #count = 0;
-  /** When the superstep began, and when its `sync` was called. */
+  /** When the superstep began, its `sync` was called, and all had called theirs. */
   #began: number;
   #called = 0;
+  #came = 0;
+  /** Calls that concern others. */
+  #out = 0;
 
-  /** @param now microseconds */
-  constructor(now: () => number) {
-    this.#now = now;
-    this.#began = now();
+  /**
+   * @param now microseconds; a trace has a clock of its own
+   * @param keeps whether `numbers` are wanted
+   */
+  constructor(now: () => number, keeps: boolean, trace: StepTrace | undefined) {
+    this.#now = trace === undefined ? now : () => trace.recorder.now() / 1000;
+    this.#trace = trace;
+    this.#kept = keeps ? new Float64Array(STEP_FIELDS * FIRST) : undefined;
+    this.#began = this.#now();
   }
 
-  /** The process calls `sync`. */
-  ends(): void {
+  get keeps(): boolean {
+    return this.#kept !== undefined;
+  }
+
+  /** The first superstep begins now. */
+  restart(): void {
+    this.#began = this.#now();
+  }
+
+  /** The process calls `sync`. @param out calls that concern others */
+  ends(step: number, out: number): void {
     this.#called = this.#now();
+    this.#out = out;
+    this.#write(Kind.COMPUTED, -1, out, step, this.#began, this.#called);
   }
 
-  /** The `sync` is complete. @param sent bytes */
-  ended(sent: number, received: number): void {
-    const at = REPORT_NUMBERS * this.#count++;
-    if (at === this.#numbers.length) {
-      const longer = new Float64Array(2 * at);
-      longer.set(this.#numbers);
-      this.#numbers = longer;
-    }
+  /** All processes have called it. */
+  came(): void {
+    this.#came = this.#now();
+  }
+
+  /** The `sync` is complete. */
+  ended(step: number, { sent, received, calls }: Traffic): void {
     const now = this.#now();
-    this.#numbers[at] = this.#called - this.#began;
-    this.#numbers[at + 1] = now - this.#called;
-    this.#numbers[at + 2] = sent;
-    this.#numbers[at + 3] = received;
-    this.#began = now;
+    this.#write(Kind.GATHERED, -1, calls, step, this.#called, this.#came);
+    this.#write(Kind.DELIVERED, sent, received, step, this.#came, now);
+    if (this.#kept !== undefined) {
+      const at = STEP_FIELDS * this.#count++;
+      if (at === this.#kept.length) {
+        const longer = new Float64Array(2 * at);
+        longer.set(this.#kept);
+        this.#kept = longer;
+      }
+      const kept = this.#kept;
+      kept[at + StepField.WORK] = this.#called - this.#began;
+      kept[at + StepField.WAIT] = this.#came - this.#called;
+      kept[at + StepField.DELIVERY] = now - this.#came;
+      kept[at + StepField.SENT] = sent;
+      kept[at + StepField.RECEIVED] = received;
+      kept[at + StepField.OUT] = this.#out;
+      kept[at + StepField.IN] = calls;
+    }
+    // What recording took is not work of the program; the others wait for it.
+    this.#began = this.#trace === undefined ? now : this.#now();
   }
 
-  /** Of all supersteps that have ended: computing and `sync` in microseconds, bytes sent and received. */
+  #write(kind: number, peer: number, count: number, step: number, since: number, until: number): void {
+    const trace = this.#trace;
+    trace?.recorder.phase(kind, trace.scope, peer, count, step, 1000 * since, 1000 * (until - since));
+  }
+
+  /** Of all supersteps that have ended, {@link STEP_FIELDS} numbers each. */
   get numbers(): Float64Array {
-    return this.#numbers.slice(0, REPORT_NUMBERS * this.#count);
+    return (this.#kept ?? new Float64Array(0)).slice(0, STEP_FIELDS * this.#count);
   }
 }

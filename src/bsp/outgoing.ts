@@ -29,6 +29,8 @@ export class Outgoing {
   readonly gets: (Stream | undefined)[];
   /** What comes back from each process. */
   readonly results: (Results | undefined)[];
+  /** Calls of this superstep whose elements go another way than in chunks. */
+  apart = 0;
   /** Nothing was asked for in this superstep. */
   isEmpty = true;
   readonly #pool: () => ChunkPool;
@@ -67,6 +69,7 @@ export class Outgoing {
   put(pid: number, variable: Slot, at: number, part: Part): void {
     if (this.#route?.put(pid, variable, at, part) === true) {
       this.isEmpty = false;
+      this.apart++;
       return;
     }
     const slot = variable.id;
@@ -84,6 +87,7 @@ export class Outgoing {
       stream.grow();
     }
     stream.data += bytes;
+    stream.calls++;
     const { i32, pos } = stream;
     if (isShort) i32[pos] = shortHeader(slot, at >> 2, words);
     else {
@@ -102,6 +106,7 @@ export class Outgoing {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const total = payloadBytes + tagBytes;
     stream.data += total;
+    stream.calls++;
     this.#processor?.record(total + 4 * HEADER_WORDS);
     let done = 0;
     do {
@@ -122,6 +127,7 @@ export class Outgoing {
     const bytes = count * width;
     const stream = this.gets[pid] ?? this.#make(this.gets, pid);
     if (stream.end - stream.pos < HEADER_WORDS) stream.grow();
+    stream.calls++;
     writeHeader(stream, slot, at, bytes, 0);
     this.results[pid] ??= new Results();
     this.results[pid].expect(array, start * width, bytes);
@@ -138,8 +144,19 @@ export class Outgoing {
     return { sent, got };
   }
 
+  /** Calls of this superstep that concern others than process `pid`, which is this one. */
+  callsBeside(pid: number): number {
+    let calls = this.apart;
+    if (this.isEmpty) return calls;
+    for (let other = 0; other < this.puts.length; other++) {
+      if (other !== pid) calls += (this.puts[other]?.calls ?? 0) + (this.gets[other]?.calls ?? 0);
+    }
+    return calls;
+  }
+
   /** The superstep is over; its chunks have been read. */
   reset(): void {
+    this.apart = 0;
     if (this.isEmpty) return;
     this.isEmpty = true;
     for (let pid = 0; pid < this.puts.length; pid++) {
@@ -159,6 +176,7 @@ export class Outgoing {
   #putPieces(stream: Stream, slot: number, at: number, part: Part, bytes: number): void {
     const start = part.start * part.width;
     stream.data += bytes;
+    stream.calls++;
     for (let done = 0; done < bytes; ) {
       const piece = roomFor(stream, bytes - done);
       const pos = 4 * (stream.pos + HEADER_WORDS);

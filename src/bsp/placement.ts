@@ -25,6 +25,8 @@ export class Placement {
   /** Bytes of data that were placed or read for others than this process; for whoever takes and clears them. */
   received = 0;
   served = 0;
+  /** Their records: puts, gets and messages, and pieces of long ones. */
+  calls = 0;
   readonly #pid: number;
 
   constructor(pid: number, registrations: Registrations, queue: MessageQueue, processor: ProcessorTime | undefined) {
@@ -39,10 +41,10 @@ export class Placement {
     const { slots } = this.registrations;
     let at = from;
     let data = 0;
-    let records = 0;
+    let calls = 0;
     while (at < to) {
       const header = i32[at];
-      records++;
+      calls++;
       if (isShort(header)) {
         const words = wordsOf(header);
         at++;
@@ -65,8 +67,10 @@ export class Placement {
       }
       at += wordsFor(bytes);
     }
-    if (this.#processor !== undefined) this.#processor.record(4 * (to - from), records);
-    if (source !== this.#pid) this.received += data;
+    if (this.#processor !== undefined) this.#processor.record(4 * (to - from), calls);
+    if (source === this.#pid) return;
+    this.received += data;
+    this.calls += calls;
   }
 
   /** Whether bytes may be read into a variable by the device. Errors: `ERR_BUFFER` if its memory has changed. */
@@ -77,6 +81,7 @@ export class Placement {
 
   /** Writes the results of the gets in the words from `from` up to `to`. Errors: `ERR_BUFFER`, `ERR_SIZE`. */
   serve(source: number, results: Stream, i32: Int32Array, from: number, to: number): void {
+    if (source !== this.#pid) this.calls += (to - from) / HEADER_WORDS;
     for (let at = from; at < to; at += HEADER_WORDS) {
       const slot = this.registrations.slots[i32[at]]!;
       const start = i32[at + 1];

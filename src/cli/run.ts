@@ -8,6 +8,7 @@ import { runThreads } from '../launcher/threads.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { DEFAULT_PROVIDER, PROVIDER_NAMES, PROVIDERS, providerNamed } from '../providers/kinds.ts';
 import { readEvents, type TraceRequest, traceFromEnvironment } from '../trace/request.ts';
+import { bspReport } from './bsp-report.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
 
 const OPTIONS = {
@@ -19,7 +20,12 @@ const OPTIONS = {
   'no-prefix': { type: 'boolean' },
   trace: { type: 'string' },
   'trace-events': { type: 'string' },
+  'bsp-report': { type: 'string' },
+  'bsp-machine': { type: 'string' },
 } as const;
+
+/** `--bsp-report` takes a value only behind a `=`. */
+const ALIASES: Readonly<Record<string, string>> = { '-np': '-n', '--bsp-report': '--bsp-report=' };
 
 export const run: Command = {
   summary: 'run a program on N ranks',
@@ -35,6 +41,10 @@ ${PROVIDERS.map(({ name, summary }) => `  --provider ${name.padEnd(12)}${summary
   --grace S              give the other ranks S seconds to end after a rank failed (default: 2)
   --no-prefix            print no "[rank] " before each line; processes write directly to this terminal
   --trace FILE           record the run; open FILE in https://ui.perfetto.dev or with "onesided trace"
+  --bsp-report[=FILE]    show what the supersteps of a BSP program were, and what the model predicts; with FILE, all of
+                         them as FILE.json and FILE.svg
+  --bsp-machine M        predict by this machine: "probe" measures it when a computation begins (default), "none" makes
+                         no predictions, anything else is a file of JSON as probe() of onesided/bsp/model gives it
   --trace-events N       keep the last N events of each rank (default: 65536, fewer with many ranks)
 
 The first rank that fails ends the job. The job has that rank's exit code, or 128 + the signal's number if a signal
@@ -52,14 +62,15 @@ ended the rank. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks; a second 
   },
 };
 
-function report({ exitCode, failure, traceNote }: JobResult): number {
+function report({ exitCode, failure, traceNote, superstepNote }: JobResult): number {
+  if (superstepNote !== undefined) process.stderr.write(`onesided: ${superstepNote}\n`);
   if (traceNote !== undefined) process.stderr.write(`onesided: ${traceNote}\n`);
   if (failure !== undefined && failure.message !== '') process.stderr.write(`onesided: ${failure.message}\n`);
   return exitCode;
 }
 
 function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'threads' | undefined } {
-  const known = args.map((argument) => (argument === '-np' ? '-n' : argument));
+  const known = args.map((argument) => ALIASES[argument] ?? argument);
   // The first positional argument is the script; what follows is not for us, so it is not even parsed.
   const { tokens } = parseArgs({ args: known, options: OPTIONS, strict: false, allowPositionals: true, tokens: true });
   const at = tokens.find((token) => token.kind === 'positional')?.index ?? args.length;
@@ -84,31 +95,64 @@ function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'th
     execArgv: process.execArgv,
     timeout: seconds('--timeout', values.timeout, false),
     grace: seconds('--grace', values.grace, true),
-    trace: traceOf(values.trace, values['trace-events'], size),
+    trace: traceOf(values.trace, values['trace-events'], size, isReported(values)),
+    supersteps: superstepsOf(values, size, args[at]),
     output: values['no-prefix'] === true ? 'direct' : {},
     signals: true,
   };
   return { options, kind: ranks };
 }
 
-/** What `--trace` asks for, or the environment. */
-function traceOf(file: string | undefined, events: string | undefined, size: number): TraceRequest | undefined {
+/** The option, or the variable. */
+function reportFile(values: { readonly 'bsp-report'?: string }): string | undefined {
+  return values['bsp-report'] ?? (process.env['ONESIDED_BSP_REPORT'] || undefined);
+}
+
+const isReported = (values: { readonly 'bsp-report'?: string }): boolean => reportFile(values) !== undefined;
+
+/** What `--bsp-report` asks for, or the environment. */
+function superstepsOf(
+  values: { readonly 'bsp-report'?: string; readonly 'bsp-machine'?: string; readonly 'trace-events'?: string },
+  size: number,
+  script: string,
+): LaunchOptions['supersteps'] {
+  const file = reportFile(values);
+  const { 'bsp-machine': machine, 'trace-events': events } = values;
+  if (file === undefined) {
+    if (machine !== undefined) throw new UsageError('--bsp-machine needs --bsp-report');
+    return undefined;
+  }
+  if (file !== '')
+    for (const end of ['json', 'svg']) checkWritable('report', `${file.replace(/\.(json|svg)$/, '')}.${end}`);
+  const kept = events === undefined ? undefined : readEvents('--trace-events', events);
+  return bspReport({ file, machine, events: kept, size, script });
+}
+
+/** What `--trace` asks for, or the environment. @param reported events are of supersteps, too */
+function traceOf(
+  file: string | undefined,
+  events: string | undefined,
+  size: number,
+  reported: boolean,
+): TraceRequest | undefined {
   const env = { ...process.env, ...(file !== undefined && { ONESIDED_TRACE: file }) };
   const asked = traceFromEnvironment(env, size);
-  if (asked === undefined && (file !== undefined || events !== undefined))
-    throw new UsageError(file === undefined ? '--trace-events needs --trace FILE' : '--trace needs a file name');
+  if (asked === undefined && (file !== undefined || (events !== undefined && !reported)))
+    throw new UsageError(
+      file === undefined ? '--trace-events needs --trace FILE or --bsp-report' : '--trace needs a file name',
+    );
   const trace = asked && (events === undefined ? asked : { ...asked, events: readEvents('--trace-events', events) });
-  if (trace !== undefined) checkWritable(trace.file);
+  if (trace !== undefined) checkWritable('trace', trace.file);
   return trace;
 }
 
 /** Now, and not when the job has run. A file that is there stays as it is. */
-function checkWritable(file: string): void {
+function checkWritable(what: string, file: string): void {
   const there = existsSync(file);
   try {
     closeSync(openSync(file, 'a'));
   } catch (error) {
-    throw new UsageError(`cannot write the trace: ${(error as Error).message}`);
+    throw new UsageError(`cannot write the ${what}: ${(error as Error).message}`);
   }
   if (!there) unlinkSync(file);
 }

@@ -4,6 +4,7 @@ import { show } from '../errors.ts';
 import { readTrace } from '../trace/file.ts';
 import { drawPage, drawSvg } from '../trace/picture.ts';
 import { absentFrom, MOST_RANKS, ranksInWords, sceneOf, windowsOf } from '../trace/scene.ts';
+import { stepsOf, superstepScene } from '../trace/superstep-scene.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
 
 const OPTIONS = {
@@ -11,24 +12,28 @@ const OPTIONS = {
   fence: { type: 'string' },
   lock: { type: 'string' },
   epoch: { type: 'string' },
+  superstep: { type: 'string' },
+  computation: { type: 'string' },
   ranks: { type: 'string' },
   output: { type: 'string', short: 'o' },
 } as const;
 
 export const trace: Command = {
-  summary: 'show the windows of a recorded run, or draw a fence, a lock or an epoch',
+  summary: 'show the windows of a recorded run, or draw a fence, a lock, an epoch or a superstep',
   usage: `Usage: onesided trace list FILE
        onesided trace draw FILE [options]
 
 FILE is a trace written by "onesided run --trace FILE". To see all of it, open it in https://ui.perfetto.dev.
 
-list shows the windows of the run, and how many fences, locks and epochs each of them had.
+list shows the windows of the run, and how many fences, locks and epochs each of them had; and its BSP computations.
 
 draw writes a page with a message sequence chart of one of these:
   --window W     select the window by its name (default: the first that has what you ask for)
   --fence N      draw the N-th fence, and the epoch that it ends (default: the second)
   --lock N       draw the N-th lock that any rank acquired on the window, and the ranks that waited for it
   --epoch N      draw the N-th epoch of start, complete, post and wait
+  --superstep N  draw a superstep of a BSP computation, with its phases
+  --computation C  select the computation by its name in the list (default: the first that has the superstep)
   --ranks LIST   show only these ranks, such as 0-3,8 (default: all that take part, at most ${MOST_RANKS})
   -o FILE        write the page to FILE (default: sequence.html); if the name ends in .svg, write only the picture`,
 
@@ -44,7 +49,7 @@ draw writes a page with a message sequence chart of one of these:
     if (rest.length > 0) throw new UsageError(`unexpected argument '${rest[0]}'`);
     const asked = Object.keys(values);
     if (what === 'list' && asked.length > 0) throw new UsageError(`--${asked[0]} is an option of draw, not of list`);
-    const chosen = ['fence', 'lock', 'epoch'].filter((option) => asked.includes(option));
+    const chosen = ['fence', 'lock', 'epoch', 'superstep'].filter((option) => asked.includes(option));
     if (chosen.length > 1) throw new UsageError(`give --${chosen[0]} or --${chosen[1]}, not both`);
     const ranks = values.ranks === undefined ? undefined : rankList(values.ranks);
     const recorded = readTrace(file);
@@ -55,13 +60,18 @@ draw writes a page with a message sequence chart of one of these:
     const missing = ranks?.find((rank) => rank >= recorded.ranks);
     if (missing !== undefined)
       throw new UsageError(`--ranks: the run had ranks 0 to ${recorded.ranks - 1}, but no rank ${missing}`);
-    const scene = sceneOf(recorded, {
-      window: values.window,
-      fence: number('--fence', values.fence),
-      lock: number('--lock', values.lock),
-      epoch: number('--epoch', values.epoch),
-      ranks,
-    });
+    const step = values.superstep === undefined ? undefined : count('--superstep', values.superstep);
+    if (step === undefined && values.computation !== undefined) throw new UsageError('--computation needs --superstep');
+    const scene =
+      step !== undefined
+        ? superstepScene(recorded, { superstep: step, computation: values.computation, ranks })
+        : sceneOf(recorded, {
+            window: values.window,
+            fence: number('--fence', values.fence),
+            lock: number('--lock', values.lock),
+            epoch: number('--epoch', values.epoch),
+            ranks,
+          });
     const output = values.output ?? 'sequence.html';
     try {
       writeFileSync(output, output.endsWith('.svg') ? drawSvg(scene) : drawPage(scene));
@@ -76,7 +86,11 @@ draw writes a page with a message sequence chart of one of these:
 function list(recorded: ReturnType<typeof readTrace>): string {
   const { program, ranks, spans } = recorded;
   const windows = windowsOf(recorded);
-  const head = `${program}, ${ranks} rank${ranks === 1 ? '' : 's'}, ${spans.length} spans\n`;
+  const steps = stepsOf(recorded).map(
+    ({ id, processes, first, last }) =>
+      `BSP computation ${id}: ${processes} processes, supersteps ${first} to ${last}\n`,
+  );
+  const head = `${program}, ${ranks} rank${ranks === 1 ? '' : 's'}, ${spans.length} spans\n${steps.join('')}`;
   if (windows.length === 0) return `${head}no windows\n`;
   const row = (cells: readonly (string | number)[]): string =>
     cells.map((cell, i) => (i === 0 ? String(cell).padEnd(20) : String(cell).padStart(8))).join('');
@@ -87,6 +101,12 @@ function list(recorded: ReturnType<typeof readTrace>): string {
     return [`${ranksInWords(absent)} never came to fence ${window.fences} of window ${window.name}`];
   });
   return `${head}${[row(['window', 'fences', 'locks', 'epochs']), ...rows, ...missing].join('\n')}\n`;
+}
+
+/** A number from 0 on. */
+function count(option: string, text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new UsageError(`${option} must be an integer of at least 0, not ${show(text)}`);
 }
 
 function number(option: string, text: string | undefined): number | undefined {

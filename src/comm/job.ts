@@ -40,6 +40,8 @@ export interface Membership {
   readonly cores: number;
   /** Records this rank's run, if the job is traced. */
   readonly recorder?: Recorder | undefined;
+  /** Where its supersteps are recorded, if somebody wants to know, and whether the machine is to be measured first. */
+  readonly supersteps?: { readonly recorder: Recorder; readonly probes: boolean } | undefined;
   /** Where ranks are tasks, in virtual time. */
   readonly tasks?: TaskTime;
   /** Asks the process of a rank to end: where nobody watches them, `abort` does that with ranks that go on. */
@@ -115,6 +117,7 @@ export class Job {
   readonly processor: ProcessorTime | undefined;
   readonly oversubscribed: boolean;
   readonly recorder: Recorder | undefined;
+  readonly supersteps: Membership['supersteps'];
   /** Library memory by its buffer, so that `Window.create` recognizes it. */
   readonly libraryMemory = new WeakMap<ArrayBufferLike, Memory>();
   #finalized = false;
@@ -135,6 +138,7 @@ export class Job {
     this.rank = rank;
     this.size = size;
     this.recorder = recorder;
+    this.supersteps = membership.supersteps ?? (recorder && { recorder, probes: false });
     this.context = context;
     this.pd = context.allocPd();
     this.blocks = new Blocks(context, this.pd);

@@ -1,6 +1,6 @@
 /** What starting a job takes and gives, whatever its ranks are. */
 
-import { MAX_RANKS } from '../comm/bootstrap/control.ts';
+import { MAX_RANKS, Records } from '../comm/bootstrap/control.ts';
 import { FATAL_VARIABLE } from '../comm/bootstrap/fatal-errors.ts';
 import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 import { writeTrace } from '../trace/chrome.ts';
@@ -34,11 +34,22 @@ export interface LaunchOptions {
   readonly output?: 'direct' | Output;
   /** Records the run: where the trace is written when the job has ended, however it ends. */
   readonly trace?: TraceRequest | undefined;
+  /** Records the supersteps of BSP computations, and shows them when the job has ended, however it ends. */
+  readonly supersteps?: SuperstepRequest | undefined;
   /**
    * Whether SIGINT, SIGTERM and SIGHUP (and SIGTSTP, SIGCONT) that this process receives are passed on to the ranks;
    * default no.
    */
   readonly signals?: boolean;
+}
+
+export interface SuperstepRequest {
+  /** Records that each rank keeps. */
+  readonly events: number;
+  /** Whether the ranks measure the machine before a computation. */
+  readonly probes: boolean;
+  /** @returns what there is to say, for people */
+  show(recordings: readonly Recording[]): string;
 }
 
 export interface Output {
@@ -56,6 +67,8 @@ export interface JobResult {
   readonly failure?: JobFailure;
   /** For people: where the trace is, or why it could not be written. */
   readonly traceNote?: string;
+  /** For people: what the supersteps were. */
+  readonly superstepNote?: string;
 }
 
 export interface JobFailure {
@@ -95,7 +108,13 @@ export function environmentOfRanks(
   mark: string,
 ): NodeJS.ProcessEnv {
   const own: NodeJS.ProcessEnv = { ...env, ONESIDED_SIZE: String(size), [MARK_VARIABLE]: mark };
-  for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_TRACE', 'ONESIDED_TRACE_EVENTS', FATAL_VARIABLE])
+  for (const name of [
+    'ONESIDED_CONTROL_FD',
+    'ONESIDED_TRACE',
+    'ONESIDED_TRACE_EVENTS',
+    'ONESIDED_BSP_REPORT',
+    FATAL_VARIABLE,
+  ])
     delete own[name];
   // For ranks whose launcher is gone. Where it is not, it ends the job first: it asks each rank what it waits in, and a
   // rank whose own deadline passed meanwhile would print an error instead.
@@ -103,17 +122,38 @@ export function environmentOfRanks(
   return own;
 }
 
-/** Writes the trace of a job that has ended, if one was asked for. Without it a job that ended well has not. */
-export function withTrace(
+/** What ranks record, and how many records each keeps; 0: nothing. */
+export function recordsOf({ trace, supersteps }: LaunchOptions): { readonly events: number; readonly records: number } {
+  const events = Math.max(trace?.events ?? 0, supersteps?.events ?? 0);
+  const asked = supersteps === undefined ? 0 : Records.SUPERSTEPS | (supersteps.probes ? Records.PROBES : 0);
+  return { events, records: asked | (trace === undefined ? 0 : Records.CALLS) };
+}
+
+/**
+ * Writes the trace of a job that has ended, and shows its supersteps, if that was asked for. Without it, a job that
+ * ended well has not.
+ */
+export function withRecords(
   result: JobResult,
-  { trace, script }: LaunchOptions,
-  recordings: (events: number) => readonly Recording[],
+  { trace, supersteps, script }: LaunchOptions,
+  read: () => readonly Recording[],
 ): JobResult {
-  if (trace === undefined) return result;
-  try {
-    return { ...result, traceNote: writeTrace(trace.file, recordings(trace.events), { title: script }) };
-  } catch (error) {
-    const traceNote = `cannot write the trace: ${(error as Error).message}`;
-    return { ...result, exitCode: result.exitCode || 1, traceNote };
-  }
+  if (trace === undefined && supersteps === undefined) return result;
+  const attempt = (what: string, make: () => string): { readonly note: string; readonly code: number } => {
+    try {
+      return { note: make(), code: 0 };
+    } catch (error) {
+      return { note: `cannot write the ${what}: ${(error as Error).message}`, code: 1 };
+    }
+  };
+  let recordings: readonly Recording[] | undefined;
+  const all = (): readonly Recording[] => (recordings ??= read());
+  const traced = trace && attempt('trace', () => writeTrace(trace.file, all(), { title: script }));
+  const shown = supersteps && attempt('report of supersteps', () => supersteps.show(all()));
+  return {
+    ...result,
+    exitCode: result.exitCode || traced?.code || shown?.code || 0,
+    ...(traced !== undefined && { traceNote: traced.note }),
+    ...(shown !== undefined && { superstepNote: shown.note }),
+  };
 }

@@ -17,7 +17,7 @@ import { loadNative, nativeStatus } from '../native.ts';
 import { wakeAll } from '../providers/emulator/bells.ts';
 import { killMarked, newMark } from './descendants.ts';
 import { type Guardian, startGuardian } from './guardian.ts';
-import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, withTrace } from './job.ts';
+import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, recordsOf, withRecords } from './job.ts';
 import { JobOutput } from './job-output.ts';
 import { resolveScript } from './script.ts';
 import { passSignalsOn } from './signals.ts';
@@ -49,7 +49,8 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
         'build it with "npx onesided build", or use --ranks threads',
     );
   }
-  const { fd, control } = createControl(native, size, options.trace?.events ?? 0);
+  const { events, records } = recordsOf(options);
+  const { fd, control } = createControl(native, size, events, records);
   noteLauncher(control);
   const mark = newMark();
   const guardian = startGuardian(mark);
@@ -73,7 +74,7 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
     ended = true;
     await output.drained(OUTPUT_WITHIN);
     output.showFatal(result.failure?.rank);
-    return withTrace(result, options, (events) => readRings(fd, size, events));
+    return withRecords(result, options, () => readRings(fd, size, events));
   } finally {
     stopPassingOn();
     output.close();

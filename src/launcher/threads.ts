@@ -14,7 +14,7 @@ import { wakeAll } from '../providers/emulator/bells.ts';
 import { Broker } from '../providers/emulator/thread-fabric.ts';
 import { readRing, ringBytes } from '../trace/ring.ts';
 import { killMarked, newMark } from './descendants.ts';
-import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, withTrace } from './job.ts';
+import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, recordsOf, withRecords } from './job.ts';
 import { JobOutput } from './job-output.ts';
 import { resolveScript } from './script.ts';
 import { passSignalsOn } from './signals.ts';
@@ -32,7 +32,8 @@ const OUTPUT_WITHIN = 1000;
  */
 export async function runThreads(options: LaunchOptions): Promise<JobResult> {
   checkLaunch(options);
-  const { size, args = [], trace } = options;
+  const { size, args = [] } = options;
+  const { events, records } = recordsOf(options);
   const script = resolveScript(options.script, process.execArgv);
   const memory = new SharedArrayBuffer(controlBytes(size));
   const control = viewControl(memory, size);
@@ -60,13 +61,13 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
     const env = environmentOfRanks(options, mark);
     for (let rank = 0; rank < size; rank++) {
       const port = broker.connect(rank);
-      if (trace !== undefined) rings.push(new SharedArrayBuffer(ringBytes(trace.events)));
+      if (events > 0) rings.push(new SharedArrayBuffer(ringBytes(events)));
       const invitation: ThreadInvitation = {
         control: memory,
         rank,
         size,
         broker: port,
-        trace: trace && { ring: rings[rank], events: trace.events },
+        trace: events > 0 ? { ring: rings[rank], events, records } : undefined,
       };
       const worker = new Worker(script, {
         argv: [...args],
@@ -91,7 +92,7 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
     killMarked(mark);
     await output.drained(OUTPUT_WITHIN);
     output.showFatal(result.failure?.rank);
-    return withTrace(result, options, () =>
+    return withRecords(result, options, () =>
       rings.map((ring, rank) => readRing(rank, ring.byteLength, (bytes) => new Uint8Array(ring).slice(0, bytes))),
     );
   } finally {

@@ -2,8 +2,9 @@
  * Writes a trace in Chrome's Trace Event Format, which Perfetto (https://ui.perfetto.dev) and chrome://tracing open.
  *
  * Process 1 has a thread for each rank: its lane; with spans that do not nest, more. Process 2 has one for the memory
- * of each rank, where what others put and get arrives. Spans are complete events (`X`), messages and moved bytes flows
- * (`s`, `f`). Times are microseconds with three decimals, since the first event.
+ * of each rank, where what others put and get arrives. Process 3 has one for the supersteps of each rank that is a
+ * process of a BSP computation. Spans are complete events (`X`), messages and moved bytes flows (`s`, `f`). Times are
+ * microseconds with three decimals, since the first event.
  *
  * A flow belongs to the span before it in the file that is open at its time. So each flow's end follows its span.
  */
@@ -16,6 +17,7 @@ import { type Arrow, type Span, type Timeline, timelineOf } from './timeline.ts'
 /** Process numbers. */
 export const RANKS = 1;
 export const MEMORY = 2;
+export const SUPERSTEPS = 3;
 /** From one lane of a rank to the next: more than there are ranks. */
 export const LANE = 10_000;
 /** Characters that are written at once. */
@@ -76,7 +78,7 @@ function* linesOf(
   timeline: Timeline,
   { title, clock = 'CLOCK_MONOTONIC of the host' }: TraceOptions,
 ): Generator<string> {
-  const { spans, memory, arrows, dropped, origin, disordered } = timeline;
+  const { spans, memory, supersteps, arrows, dropped, origin, disordered } = timeline;
   const other = {
     program: title,
     onesided: VERSION,
@@ -91,6 +93,18 @@ function* linesOf(
   yield metadata('process_sort_index', RANKS, 0, { sort_index: 0 });
   yield metadata('process_name', MEMORY, 0, { name: 'memory of the ranks' });
   yield metadata('process_sort_index', MEMORY, 0, { sort_index: 1 });
+  if (supersteps.some((own) => own.length > 0)) {
+    yield metadata('process_name', SUPERSTEPS, 0, { name: 'supersteps of the ranks' });
+    yield metadata('process_sort_index', SUPERSTEPS, 0, { sort_index: -1 });
+  }
+  for (const [rank, own] of supersteps.entries()) {
+    const lanes = own.reduce((most, { lane }) => Math.max(most, lane), -1);
+    for (let lane = 0; lane <= lanes; lane++) {
+      const name = `rank ${rank}${lane === 0 ? '' : `, meanwhile ${lane}`}`;
+      yield metadata('thread_name', SUPERSTEPS, threadOf(rank, lane), { name });
+      yield metadata('thread_sort_index', SUPERSTEPS, threadOf(rank, lane), { sort_index: rank * LANE + lane });
+    }
+  }
   for (const [rank, own] of spans.entries()) {
     const lanes = own.reduce((most, { lane }) => Math.max(most, lane), 0);
     for (let lane = 0; lane <= lanes; lane++) {
@@ -104,7 +118,7 @@ function* linesOf(
     }
   }
   const ends = endsOf(arrows);
-  for (const all of [spans, memory]) {
+  for (const all of [spans, memory, supersteps]) {
     for (const own of all) {
       for (const span of own) {
         yield complete(span);
@@ -120,7 +134,8 @@ function metadata(name: string, pid: number, tid: number, args: object, separato
 }
 
 function complete({ rank, category, name, start, end, args, lane }: Span): string {
-  const place = `"pid":${category === 'memory' ? MEMORY : RANKS},"tid":${threadOf(rank, lane)}`;
+  const process = category === 'memory' ? MEMORY : category === 'superstep' ? SUPERSTEPS : RANKS;
+  const place = `"pid":${process},"tid":${threadOf(rank, lane)}`;
   const times = `"ts":${microseconds(start)},"dur":${microseconds(end - start)}`;
   return `,\n{"ph":"X","cat":"${category}","name":${JSON.stringify(name)},${place},${times},"args":${JSON.stringify(args)}}`;
 }

@@ -1,7 +1,7 @@
 /** Reads a trace that chrome.ts has written: spans of ranks, and the arrows between them. */
 import { readFileSync } from 'node:fs';
 import { RmaError, show } from '../errors.ts';
-import { LANE, MEMORY, RANKS } from './chrome.ts';
+import { LANE, MEMORY, RANKS, SUPERSTEPS } from './chrome.ts';
 import type { Category } from './timeline.ts';
 
 export interface TraceSpan {
@@ -66,12 +66,17 @@ export function readTrace(file: string): Trace {
   return { program: String(otherData.program), ranks, spans, arrows };
 }
 
+/** Whether a process of the file is one of chrome.ts. */
+function isOurs(pid: number | undefined): boolean {
+  return pid === RANKS || pid === MEMORY || pid === SUPERSTEPS;
+}
+
 /** What is read of an event is as chrome.ts writes it. */
 function isEvent(event: Partial<TraceEvent> | null, ranks: number): boolean {
   if (typeof event !== 'object' || event === null) return false;
   const { ph, cat, name, pid, tid, ts, dur, id, args } = event;
   if (ph === 's' || ph === 'f') return typeof id === 'number' && typeof name === 'string';
-  if (ph !== 'X' || (pid !== RANKS && pid !== MEMORY)) return true;
+  if (ph !== 'X' || !isOurs(pid)) return true;
   const isTime = (time: unknown): boolean => typeof time === 'number' && time >= 0 && time * 1000 <= 2 ** 53;
   const isRank = Number.isSafeInteger(tid) && tid! >= 1 && (tid! - 1) % LANE < ranks;
   const words = typeof cat === 'string' && typeof name === 'string';
@@ -86,7 +91,7 @@ function readEvents(events: readonly TraceEvent[]): { spans: TraceSpan[]; arrows
   const ended = new Map<number, TraceSpan>();
   let last: TraceSpan | undefined;
   for (const { ph, cat, name, pid, tid, ts, dur, id, args } of events) {
-    if (ph === 'X' && (pid === RANKS || pid === MEMORY)) {
+    if (ph === 'X' && isOurs(pid)) {
       const start = Math.round(ts * 1000);
       last = { rank: (tid - 1) % LANE, category: cat, name, start, end: start + Math.round(dur * 1000), args };
       spans.push(last);

@@ -6,7 +6,8 @@
  * gets a row, in order; the longer nothing happens, the greater the distance, by its logarithm. Labels stand right of
  * their lane, and a row moves down until its label is clear of the one above: so none covers another.
  */
-import { type ArrowKind, type Box, microseconds, type Scene, type SceneArrow } from './scene.ts';
+import { type Box, microseconds, type Scene } from './scene.ts';
+import type { ArrowKind, SceneArrow } from './scene-arrows.ts';
 
 /** Pixels. */
 const LEFT = 84;
@@ -170,9 +171,9 @@ function labelsOf({ boxes, arrows, absent, start: begin }: Scene): Label[] {
       drop: 4,
     })),
   );
-  for (const { kind, rank, start, label } of boxes) {
+  for (const { kind, rank, start, label, alone } of boxes) {
     // A wait is within a call, which says how long it took.
-    if (kind !== 'wait') labels.push({ rank, time: start, text: clip(label), drop: 4 });
+    if (kind !== 'wait' || alone === true) labels.push({ rank, time: start, text: clip(label), drop: 4 });
   }
   for (const { label, labelAtEnd, from, to, sent, arrived } of arrows) {
     if (label === '') continue;

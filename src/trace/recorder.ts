@@ -108,6 +108,11 @@ export class Recorder {
     this.#ring.write(this.now(), Kind.NOTIFIED, 0, scope, peer, 0, 0, 0);
   }
 
+  /** A phase of a superstep that began at `since` (ring.ts says what the numbers are). */
+  phase(kind: number, scope: number, peer: number, count: number, step: number, since: number, took: number): void {
+    this.#ring.write(since, kind, 0, scope, peer, count, step, took);
+  }
+
   took(scope: number, count: number): void {
     this.#ring.write(this.now(), Kind.TOOK, 0, scope, -1, count, 0, 0);
   }

@@ -40,6 +40,16 @@ export const Kind = Object.freeze({
   TOOK: 12,
   /** The `value`-th request to `peer` that this rank has SENT is complete, at both ends. */
   COMPLETED: 13,
+  /**
+   * Phases of a superstep (`place`) of the BSP computation and process that `scope` names (supersteps.ts): `value` is
+   * how long it took. It computed, and made `bytes` calls that concern others; waited until all had come, and `bytes`
+   * calls of others came in; delivered, `peer` bytes sent to and `bytes` received from others.
+   */
+  COMPUTED: 14,
+  GATHERED: 15,
+  DELIVERED: 16,
+  /** The machine of that computation, in nanoseconds: of a superstep (`value`), a word (`bytes`), a call (`place`). */
+  MEASURED: 17,
 });
 
 /** Doubles of a record. */

@@ -4,6 +4,7 @@
  */
 import { RmaError } from '../errors.ts';
 import type { Trace, TraceSpan } from './file.ts';
+import { arrowKind, collapse, type SceneArrow, sceneArrow } from './scene-arrows.ts';
 
 export interface Choice {
   /** Its name, or its id; the first window of the trace that has what is asked for, if absent. */
@@ -25,21 +26,8 @@ export interface Box {
   readonly start: number;
   readonly end: number;
   readonly unfinished: boolean;
-}
-
-export type ArrowKind = 'put' | 'get' | 'update' | 'message' | 'gather' | 'signal' | 'lock' | 'notification';
-
-export interface SceneArrow {
-  readonly kind: ArrowKind;
-  readonly from: number;
-  readonly to: number;
-  /** Nanoseconds. */
-  readonly sent: number;
-  readonly arrived: number;
-  /** At the rank whose doing it is; empty where its kind says all. */
-  readonly label: string;
-  /** Whether it is `to` whose doing it is (a get). */
-  readonly labelAtEnd: boolean;
+  /** A wait that is not within a call: it has a label of its own. */
+  readonly alone?: boolean;
 }
 
 export interface Scene {
@@ -64,8 +52,6 @@ export interface Absent {
 
 /** Lanes that fit beside each other. */
 export const MOST_RANKS = 16;
-/** Calls of one kind to one target, one right after the other, that become one arrow. */
-const RUN = 4;
 
 /** The windows of a trace, and what there is to be drawn of each. */
 export interface WindowSummary {
@@ -346,23 +332,13 @@ function assemble(
   const arrows: SceneArrow[] = [];
   for (const { name, from, to } of trace.arrows) {
     if (!lanes.includes(from.rank) || !lanes.includes(to.rank)) continue;
-    const kind = kindOf(name);
+    const kind = arrowKind(name);
     const ends = [from, to].filter(({ category }) => category !== 'memory');
     const mine = ends.every(
       (span) => (span.args['windowId'] === window.id || inCall(span)) && within(span) && concerns(span),
     );
     if (!mine || (kind === 'message' && !ends.some(inCall))) continue;
-    const labelAtEnd = kind === 'get';
-    const label = arrowLabel(name, labelAtEnd ? to : from, labelAtEnd ? from.rank : to.rank);
-    arrows.push({
-      kind,
-      from: from.rank,
-      to: to.rank,
-      sent: from.start,
-      arrived: Math.max(from.start, to.end),
-      label,
-      labelAtEnd,
-    });
+    arrows.push(sceneArrow({ name, from, to }));
   }
   const hidden = trace.ranks - lanes.length;
   return {
@@ -396,59 +372,4 @@ function detailOf({ rank, name, args, start, end }: TraceSpan, origin: number): 
 export function microseconds(ns: number): string {
   const us = ns / 1000;
   return us >= 100 ? us.toFixed(0) : us >= 10 ? us.toFixed(1) : us.toFixed(2);
-}
-
-function kindOf(name: string): ArrowKind {
-  if (name === 'get' || name === 'rget') return 'get';
-  if (name === 'put' || name === 'rput' || name === 'putNotify') return 'put';
-  if (name === 'message' || name === 'request') return 'message';
-  if (name === 'barrier' || name === 'post' || name === 'complete') return 'signal';
-  return name === 'lock' || name === 'notification' || name === 'gather' ? name : 'update';
-}
-
-function arrowLabel(name: string, { args }: TraceSpan, peer: number): string {
-  switch (kindOf(name)) {
-    case 'put':
-    case 'get':
-    case 'update':
-      return `${name} ${peer}: ${args['bytes']} B at ${args['disp']}`;
-    case 'message':
-      return name === 'message' ? `${args['bytes']} B` : '';
-    case 'gather':
-      return `gathered: ${args['bytes']} B`;
-    default:
-      return '';
-  }
-}
-
-/** Many calls of one kind in a row, of one rank to another, are one arrow with a number. */
-function collapse(arrows: readonly SceneArrow[]): SceneArrow[] {
-  const byOrigin = new Map<string, SceneArrow[]>();
-  for (const arrow of [...arrows].sort((a, b) => a.sent - b.sent)) {
-    const key = `${arrow.labelAtEnd ? arrow.to : arrow.from}`;
-    byOrigin.set(key, [...(byOrigin.get(key) ?? []), arrow]);
-  }
-  const result: SceneArrow[] = [];
-  for (const own of byOrigin.values()) {
-    for (let i = 0; i < own.length; ) {
-      const { kind, from, to, label } = own[i];
-      const [what] = label.split(':');
-      let j = i;
-      while (
-        j < own.length &&
-        own[j].kind === kind &&
-        own[j].from === from &&
-        own[j].to === to &&
-        own[j].label.split(':')[0] === what
-      )
-        j++;
-      const many = (kind === 'put' || kind === 'get' || kind === 'update') && j - i >= RUN;
-      if (many) {
-        const bytes = own.slice(i, j).reduce((sum, arrow) => sum + Number(/: (\d+) B/.exec(arrow.label)?.[1] ?? 0), 0);
-        result.push({ ...own[i], arrived: own[j - 1].arrived, label: `${j - i} × ${what}: ${bytes} B` });
-      } else result.push(...own.slice(i, j));
-      i = j;
-    }
-  }
-  return result;
 }

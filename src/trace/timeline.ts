@@ -11,8 +11,9 @@
  * in which they were given.
  */
 import { FIELDS, Field, Kind, type Recording } from './ring.ts';
+import { StepSpans } from './step-spans.ts';
 
-export type Category = 'epoch' | 'call' | 'wait' | 'operation' | 'message' | 'memory';
+export type Category = 'epoch' | 'call' | 'wait' | 'operation' | 'message' | 'memory' | 'superstep';
 
 export interface Span {
   readonly rank: number;
@@ -38,6 +39,8 @@ export interface Timeline {
   readonly spans: readonly (readonly Span[])[];
   /** What reaches or leaves the memory of each rank by others' doing: spans without length. */
   readonly memory: readonly (readonly Span[])[];
+  /** Supersteps of each rank, and their phases, on lanes of their own. */
+  readonly supersteps: readonly (readonly Span[])[];
   readonly arrows: readonly Arrow[];
   /** By rank: records that were overwritten by later ones. */
   readonly dropped: readonly number[];
@@ -97,11 +100,17 @@ function endSpan(span: Span, { name, time }: Event): void {
   if (name !== '') span.args['error'] = name;
 }
 
+/** Of a superstep. */
+function isPhase(kind: number): boolean {
+  return kind >= Kind.COMPUTED && kind <= Kind.DELIVERED;
+}
+
 class Builder {
   readonly #origin: number;
   readonly #last: number;
   readonly #spans: Span[][];
   readonly #memory: Span[][];
+  readonly #supersteps: Span[][];
   readonly #arrows: Arrow[] = [];
   readonly #recordings: readonly Recording[];
   readonly #sent = new Map<string, Span>();
@@ -121,7 +130,7 @@ class Builder {
       for (let i = 0; i < count; i++) {
         const time = records[FIELDS * i + Field.TIME];
         const kind = records[FIELDS * i + Field.KIND];
-        const operation = kind === Kind.OPERATION || kind === Kind.OPERATION_DONE;
+        const operation = kind === Kind.OPERATION || kind === Kind.OPERATION_DONE || isPhase(kind);
         first = Math.min(first, time);
         last = Math.max(last, operation ? time + records[FIELDS * i + Field.VALUE] : time);
       }
@@ -131,20 +140,28 @@ class Builder {
     const size = recordings.reduce((most, { rank }) => Math.max(most, rank + 1), 0);
     this.#spans = Array.from({ length: size }, () => []);
     this.#memory = Array.from({ length: size }, () => []);
+    this.#supersteps = Array.from({ length: size }, () => []);
   }
 
   read({ rank, records, count, texts }: Recording): void {
     const open = new Map<number, Span>();
+    const steps = new StepSpans(rank, this.#origin, this.#last);
     for (let i = 0; i < count; i++) {
       const at = FIELDS * i;
+      const kind = records[at + Field.KIND];
+      const scope = texts[records[at + Field.SCOPE]] ?? '…';
+      if (isPhase(kind)) {
+        steps.add(scope, records.subarray(at, at + FIELDS));
+        continue;
+      }
       const [peer, bytes, place, value] = records.subarray(at + Field.PEER, at + FIELDS);
       const began = records[at + Field.TIME];
       this.#take(
         {
           rank,
-          kind: records[at + Field.KIND],
+          kind,
           name: texts[records[at + Field.NAME]] ?? '…',
-          scope: texts[records[at + Field.SCOPE]] ?? '…',
+          scope,
           began,
           time: Math.round(began - this.#origin),
           peer,
@@ -156,6 +173,7 @@ class Builder {
       );
     }
     for (const span of open.values()) span.args['unfinished'] = true;
+    this.#supersteps[rank] = steps.finish();
   }
 
   /** @param open calls, waits and epochs of the rank that have not ended, by their numbers */
@@ -255,10 +273,12 @@ class Builder {
     this.#passLocksOn();
     this.#takeNotifications();
     for (const spans of this.#spans) giveLanes(spans);
+    for (const spans of this.#supersteps) giveLanes(spans);
     for (const spans of this.#memory) spans.sort((a, b) => a.start - b.start);
     return {
       spans: this.#spans,
       memory: this.#memory,
+      supersteps: this.#supersteps,
       arrows: this.#arrows,
       dropped: this.#recordings.map(({ dropped }) => dropped),
       events: this.#recordings.reduce((sum, { count }) => sum + count, 0),

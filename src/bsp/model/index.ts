@@ -16,4 +16,12 @@ export {
 } from './machines.ts';
 export { leastSquares, type Probed, type ProbeOptions, probe, type Sample } from './probe.ts';
 export { type ProbedUnits, probeUnits } from './probe-units.ts';
-export { type BspReport, reportPicture, reportTable, type SuperstepReport } from './report.ts';
+export {
+  type BspReport,
+  type ReportTotals,
+  reportSummary,
+  reportTable,
+  reportTotals,
+  type SuperstepReport,
+} from './report.ts';
+export { reportPicture } from './report-picture.ts';

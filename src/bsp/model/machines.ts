@@ -13,6 +13,11 @@ export interface BspMachine {
   readonly l: number;
   /** Operations that a word of 8 bytes takes in continuous traffic, sent or received. */
   readonly g: number;
+  /**
+   * Operations that a put, get or message takes besides its words, where that was measured apart (`onesided run
+   * --bsp-report`). Without it, as in the model, it is a part of g, which then depends on how long they are.
+   */
+  readonly o?: number;
 }
 
 /** A BSP2 machine: units, each of which is a BSP machine. */
@@ -45,11 +50,13 @@ export interface Superstep {
   readonly work: number;
   /** Words that a process sends or receives, whichever is more, of the one that has most. */
   readonly h: number;
+  /** Puts, gets and messages of a process, or that concern it, of the one that has most; for machines with `o`. */
+  readonly messages?: number;
 }
 
-/** Operations that a superstep takes: work + h·g + l. */
-export function superstepCost({ g, l }: BspMachine, { work, h }: Superstep): number {
-  return work + h * g + l;
+/** Operations that a superstep takes: work + h·g + l, and o for each message where that is known. */
+export function superstepCost({ g, l, o = 0 }: BspMachine, { work, h, messages = 0 }: Superstep): number {
+  return work + h * g + messages * o + l;
 }
 
 /** Microseconds that so many operations take. */

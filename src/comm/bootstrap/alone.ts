@@ -17,7 +17,7 @@ export function joinAlone(): Membership {
     describe: () => 'this process',
     alive: () => true,
     watched: true,
-    recorder: recordAlone(),
+    ...recordAlone(),
     leave: () => {},
   };
 }

@@ -18,7 +18,7 @@ export const MAX_RANKS = 4096;
 
 const CONTROL_MAGIC = 0x4f4e4553;
 /** Raised whenever a word changes its meaning: ranks of another layout are refused. */
-export const CONTROL_LAYOUT = 3;
+export const CONTROL_LAYOUT = 4;
 
 /** Indices of the header's 32-bit words. */
 export const Header = Object.freeze({
@@ -38,7 +38,11 @@ export const Header = Object.freeze({
   /** The process of the launcher, and when it started, as of a rank. */
   LAUNCHER_PID: 9,
   LAUNCHER_START: 10,
+  /** What ranks record: bits of {@link Records}. */
+  RECORDS: 11,
 });
+/** What ranks record in their rings. Where calls are recorded, supersteps are, too. */
+export const Records = Object.freeze({ CALLS: 1, SUPERSTEPS: 2, PROBES: 4 });
 const HEADER_WORDS = 64;
 /** Pages have at most so many bytes. */
 const PAGE = 65536;
@@ -170,12 +174,19 @@ export function isControl(buffer: ArrayBufferLike): boolean {
 /**
  * Control memory in a file of this process, which ranks inherit or open.
  * @param traceEvents of the rings behind it, in which the ranks record; 0: none
+ * @param records what they record
  */
-export function createControl(native: Native, size: number, traceEvents: number): { control: Control; fd: number } {
+export function createControl(
+  native: Native,
+  size: number,
+  traceEvents: number,
+  records: number = Records.CALLS,
+): { control: Control; fd: number } {
   const fd = native.memoryCreate('onesided-control');
   native.memoryResize(fd, traceEvents === 0 ? controlBytes(size) : ringPlace(size, size, traceEvents));
   const control = viewControl(native.memoryMap(fd, 0, controlBytes(size)), size);
   Atomics.store(control.header, Header.TRACE_EVENTS, traceEvents);
+  Atomics.store(control.header, Header.RECORDS, records);
   formatControl(control);
   return { control, fd };
 }

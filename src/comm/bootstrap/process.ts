@@ -28,7 +28,7 @@ export function joinProcesses(
 ): Membership {
   const control = openControl(native, fd, size);
   takeSlot(control, rank);
-  const recorder = recordProcess(native, control, fd, rank, watched);
+  const recorded = recordProcess(native, control, fd, rank, watched);
   // Not before: if another thread of this process is the rank, the number may be that of a file of its own by now.
   closeSync(fd);
   noteStart(control, rank);
@@ -44,7 +44,7 @@ export function joinProcesses(
     alive: (other) => isAlive(control, other),
     watched,
     ...(!watched && { terminate: (other: number) => void process.kill(pidOf(control, other), 'SIGTERM') }),
-    recorder,
+    ...recorded,
     leave: () => {},
   };
 }

@@ -8,6 +8,7 @@ import { monotonicClock } from '../../trace/clock.ts';
 import { Recorder } from '../../trace/recorder.ts';
 import type { Membership } from '../job.ts';
 import { Slot, viewControl } from './control.ts';
+import { recordedBy } from './tracing.ts';
 
 /** What the launcher puts into a rank's `workerData.onesided`. */
 export interface ThreadInvitation {
@@ -15,8 +16,8 @@ export interface ThreadInvitation {
   readonly rank: number;
   readonly size: number;
   readonly broker: MessagePort;
-  /** The rank's ring, and its records, if the job is traced. */
-  readonly trace?: { readonly ring: SharedArrayBuffer; readonly events: number } | undefined;
+  /** The rank's ring, its size, and what is recorded, if the job is traced. */
+  readonly trace?: { readonly ring: SharedArrayBuffer; readonly events: number; readonly records: number } | undefined;
   /** Milliseconds. */
   readonly timeout?: number;
 }
@@ -40,7 +41,7 @@ export function joinThreads(invitation: ThreadInvitation): Membership {
     describe: (other) => `worker thread ${other} of process ${process.pid}`,
     alive: () => true,
     watched: true,
-    recorder: trace && new Recorder(rank, monotonicClock(), trace.ring, 0, trace.events),
+    ...(trace && recordedBy(new Recorder(rank, monotonicClock(), trace.ring, 0, trace.events), trace.records)),
     leave: () => {},
   };
 }

@@ -19,7 +19,8 @@ import { monotonicClock } from '../../trace/clock.ts';
 import { Recorder, recordInMemory } from '../../trace/recorder.ts';
 import { type TraceRequest, traceFromEnvironment } from '../../trace/request.ts';
 import { type Recording, readRing, ringBytes } from '../../trace/ring.ts';
-import { type Control, Header, RankState, ringPlace, Slot } from './control.ts';
+import type { Membership } from '../job.ts';
+import { type Control, Header, RankState, Records, ringPlace, Slot } from './control.ts';
 
 /** Read once: programs that this one starts are not to overwrite its trace. */
 let asked: TraceRequest | undefined;
@@ -56,16 +57,19 @@ export function refuseTrace(size: number): void {
   process.stderr.write('onesided: no trace was written: this version cannot trace ranks on several hosts\n');
 }
 
+/** What a rank records, and where: what a membership says of it. */
+export type Recorded = Pick<Membership, 'recorder' | 'supersteps'>;
+
+/** @param records bits of `Records` */
+export function recordedBy(recorder: Recorder, records: number): Recorded {
+  const supersteps = { recorder, probes: (records & Records.PROBES) !== 0 };
+  return (records & Records.CALLS) === 0 ? { supersteps } : { recorder, supersteps };
+}
+
 /** The recorder of a rank that is a process, in a job that is traced. @param watched the launcher writes the trace */
-export function recordProcess(
-  native: Native,
-  control: Control,
-  fd: number,
-  rank: number,
-  watched: boolean,
-): Recorder | undefined {
+export function recordProcess(native: Native, control: Control, fd: number, rank: number, watched: boolean): Recorded {
   const events = Atomics.load(control.header, Header.TRACE_EVENTS);
-  if (events === 0) return undefined;
+  if (events === 0) return {};
   const { size } = control;
   const ring = native.memoryMap(fd, ringPlace(rank, size, events), ringBytes(events));
   const file = watched ? undefined : requested(size)?.file;
@@ -77,17 +81,18 @@ export function recordProcess(
       closeSync(own);
     });
   }
-  return new Recorder(rank, monotonicClock(), ring, 0, events);
+  const recorder = new Recorder(rank, monotonicClock(), ring, 0, events);
+  return recordedBy(recorder, Atomics.load(control.header, Header.RECORDS));
 }
 
 /** The recorder of a world of one, which writes its trace as it exits. */
-export function recordAlone(): Recorder | undefined {
+export function recordAlone(): Recorded {
   const request = requested(1);
-  if (request === undefined) return undefined;
+  if (request === undefined) return {};
   const { file, events } = request;
   const { recorder, recording } = recordInMemory(0, monotonicClock(), events);
   process.once('exit', () => write(file, [recording()]));
-  return recorder;
+  return recordedBy(recorder, Records.CALLS);
 }
 
 function write(file: string, recordings: readonly Recording[]): void {

@@ -1,0 +1,41 @@
+/**
+ * BSPlib on a real device: its cases with each way of delivering a superstep by messages, random programs among them,
+ * and a process that dies in a superstep. Run by `npm run test:rdma`, alone by `npm run test:rdma -- --only bsp`.
+ */
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test, vi } from 'vitest';
+import { onesided } from '../launcher/command.ts';
+import { describeCases } from '../support/cases.ts';
+import { seedOfRun } from '../support/ranks.ts';
+
+const ON_DEVICE = { ONESIDED_PROVIDER: 'rdma-core' };
+const DYING = fileURLToPath(new URL('../../build/programs/test/ranks/robust-bsp.js', import.meta.url));
+
+// The guest's processor is emulated, and all cases of a job run in its first hook. Against hanging only.
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 600_000 });
+
+const WAYS = {
+  'counts to all, compressed headers': ['--delivery=packed', '--counts=all-to-all'],
+  'counts by a tree, plain headers': ['--delivery=packed', '--counts=tree', '--headers=plain'],
+};
+
+describe.each(Object.entries(WAYS))('BSPlib on a device: %s', (_, args) => {
+  for (const size of [2, 3]) {
+    describeCases(`on ${size} ranks`, 'bsp', {
+      kind: 'processes',
+      size,
+      env: ON_DEVICE,
+      args: [...args, `--seed=${seedOfRun()}`, '--programs=3'],
+      timeout: 500,
+    });
+  }
+});
+
+test.each(['put', 'get'])('a process that dies in a superstep ends the sync of the others: %s', async (what) => {
+  const job = ['run', '-n', '3', '--provider', 'rdma-core', '--timeout', '200', DYING, '--'];
+  const { code, stdout, stderr } = await onesided(...job, '--delivery=packed', `--what=${what}`);
+  const told = [...stdout.matchAll(/^(?:\[ *\d+\] )?(\{.*\})$/gm)].map(([, json]) => JSON.parse(json!));
+  expect(told.map(({ rank }) => rank).sort(), stdout + stderr).toEqual([0, 1]);
+  for (const { codes } of told) expect(codes, stderr).toEqual(['ERR_RMA_RANK_FAILED', 'ERR_RMA_RANK_FAILED']);
+  expect(code, stdout + stderr).toBe(3);
+});
