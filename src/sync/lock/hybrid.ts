@@ -25,8 +25,8 @@
  * own line is. With `one-word` there is no line, and ranks of the node that take it again and again may keep the
  * manager waiting. In network mode it is as with `direct`. A rank that has asked the manager keeps its place in the
  * line, whatever the mode becomes meanwhile: it is granted the lock in either mode, so that changes to and fro keep
- * nobody out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may wait for
- * others to share it with, and would wait for ever.
+ * nobody out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may wait
+ * for others to share it with, and would wait for ever.
  *
  * Deferred (hint `lock_defer`): what costs a rank of another node in CPU mode is turns: LOCK, grant, the operation,
  * UNLOCK, and each waits until the owner, which computes, enters the library. So an exclusive lock of such a rank,
