@@ -247,8 +247,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
   },
   'D5.5': async () => {
     const found = [await paired(1), await paired(2)];
+    const oneWord = await forEach([1, 2], (others) => pairedBy({ lock: 'hybrid', lock_cpu: 'one-word' }, others));
     return {
-      measured: `2 and 3 processes (two can run at a time), µs: 1 rank takes the lock: ${told(found[0], show)}; 2 ranks: ${told(found[1], show)}`,
+      measured: `2 and 3 processes (two can run at a time), µs: 1 rank takes the lock: ${told(found[0], show)}; 2 ranks: ${told(found[1], show)}; hybrid with one word: ${oneWord.map(show).join(' and ')}`,
       expected: 'with 1 and with 2 ranks: hybrid fastest, direct slowest',
       holds: found.every(
         ({ 'two-sided': twoSided, direct, hybrid }) => hybrid <= Math.min(twoSided, direct) && direct >= twoSided,
@@ -426,15 +427,19 @@ function handles(
 
 const ratesOf = ({ rate, lost }: EpochsResult): string => `${show(rate)} (${lost} words lost updates)`;
 
+interface Computing {
+  readonly compute?: number;
+  readonly pieces?: number;
+}
+
 /** Microseconds of a lock of rank 0's part and its unlock, by so many others. */
-function paired(
-  others: number,
-  computing: { readonly compute?: number; readonly pieces?: number } = {},
-): Promise<By<(typeof THREE)[number], number>> {
-  return by(THREE, async (lock) => {
-    const options = { info: { lock }, target: 0, samples: SAMPLES, warm: WARM, ...computing };
-    return mean(await onRanks(others + 1, 'pairs', options));
-  });
+async function pairedBy(info: WindowInfo, others: number, computing: Computing = {}): Promise<number> {
+  const options = { info, target: 0, samples: SAMPLES, warm: WARM, ...computing };
+  return mean(await onRanks(others + 1, 'pairs', options));
+}
+
+function paired(others: number, computing: Computing = {}): Promise<By<(typeof THREE)[number], number>> {
+  return by(THREE, (lock) => pairedBy({ lock }, others, computing));
 }
 
 /** @returns `undefined` if the row has no such program */

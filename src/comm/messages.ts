@@ -74,6 +74,10 @@ interface Connection {
   stage: 1 | 2 | 3;
   /** Chunks that wait for a free send slot or for the connection, oldest first. */
   readonly backlog: Fifo<Uint8Array>;
+  /** How many connections were made before. */
+  readonly order: number;
+  /** Whether it is one of those that `poll` looks at. */
+  waits: boolean;
 }
 
 /** A message on its way in from one source. */
@@ -100,6 +104,8 @@ export class Messenger {
   readonly #long: number;
   readonly #processor: ProcessorTime | undefined;
   readonly #connections = new Map<number, Connection>();
+  /** Connections with a backlog, and perhaps some whose backlog has gone since, in the order of their making. */
+  #waiting: Connection[] = [];
   readonly #partial = new Map<number, Partial>();
   #sourceByQp = new Map<number, number>();
   #freeSends: number[] = [];
@@ -219,11 +225,9 @@ export class Messenger {
         chunk.set(before, HEADER_BYTES);
         chunk.set(payload.subarray(0, length - before.length), HEADER_BYTES + before.length);
       } else chunk.set(payload.subarray(at - before.length, at - before.length + length), HEADER_BYTES);
-      connection.backlog.push(chunk);
-      this.#unsent++;
+      this.#enqueue(connection, chunk);
       at += length;
     } while (at < end);
-    this.idle = false;
     this.#push(connection);
   }
 
@@ -235,9 +239,7 @@ export class Messenger {
         new Float64Array(chunk.buffer, HEADER_BYTES, HANDSHAKE_BYTES / 8).set(numbers);
         chunk.set(head, HEADER_BYTES + HANDSHAKE_BYTES);
         const connection = this.#connect(peer);
-        connection.backlog.push(chunk);
-        this.#unsent++;
-        this.idle = false;
+        this.#enqueue(connection, chunk);
         this.#push(connection);
       },
       instead: (peer, context, id, head, payload) => this.#sendChunks(peer, context, payload, head, id),
@@ -307,7 +309,7 @@ export class Messenger {
       if (n === 0) break;
       for (let i = 0; i < n; i++) this.#complete(i);
     }
-    if (this.#unsent > 0) for (const connection of this.#connections.values()) this.#push(connection);
+    if (this.#unsent > 0) this.#pushAll();
     this.idle = this.#carriesOn ? this.#unsent === 0 : this.drained;
     this.#cq.reqNotify();
     if (this.#lost !== undefined) throw this.#lost;
@@ -407,6 +409,32 @@ export class Messenger {
     this.#srq.postRecv(RECEIVE_ID + slot, this.#region.lkey, this.#region.address + slot * chunk, chunk);
   }
 
+  #enqueue(connection: Connection, chunk: Uint8Array): void {
+    connection.backlog.push(chunk);
+    this.#unsent++;
+    this.idle = false;
+    if (connection.waits) return;
+    connection.waits = true;
+    const waiting = this.#waiting;
+    let at = waiting.length;
+    while (at > 0 && waiting[at - 1].order > connection.order) at--;
+    waiting.splice(at, 0, connection);
+  }
+
+  /**
+   * Sends what can be sent, on each connection that something waits for: of very many, few have any. The order is that
+   * of their making, so who comes first to free slots does not depend on who came to wait first.
+   */
+  #pushAll(): void {
+    let left = 0;
+    for (const connection of this.#waiting) {
+      this.#push(connection);
+      connection.waits = connection.backlog.length > 0;
+      if (connection.waits) this.#waiting[left++] = connection;
+    }
+    this.#waiting.length = left;
+  }
+
   #push(connection: Connection): void {
     if (connection.stage !== 3) this.#advanceConnection(connection);
     if (connection.stage !== 3 || connection.backlog.length === 0 || this.#freeSends.length === 0) return;
@@ -436,7 +464,14 @@ export class Messenger {
     });
     const access = this.#longs === undefined ? 0 : Access.REMOTE_READ | Access.REMOTE_WRITE;
     qp.modify({ state: QpState.INIT, access });
-    const connection: Connection = { peer, qp, stage: 1, backlog: new Fifo() };
+    const connection: Connection = {
+      peer,
+      qp,
+      stage: 1,
+      backlog: new Fifo(),
+      order: this.#connections.size,
+      waits: false,
+    };
     this.#connections.set(peer, connection);
     this.#sourceByQp.set(qp.number, peer);
     this.#rendezvous.publish(peer, qp.number, false);

@@ -25,8 +25,12 @@ export class ByRank<T> {
   #add(rank: number): T {
     const entry = this.#make(rank);
     this.#made[rank] = entry;
-    let at = this.#ranks.length;
-    while (at > 0 && this.#ranks[at - 1] > rank) at--;
+    let [at, end] = [0, this.#ranks.length];
+    while (at < end) {
+      const middle = (at + end) >>> 1;
+      if (this.#ranks[middle] < rank) at = middle + 1;
+      else end = middle;
+    }
     this.#ranks.splice(at, 0, rank);
     this.#all.splice(at, 0, entry);
     return entry;

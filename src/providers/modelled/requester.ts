@@ -19,6 +19,12 @@ import type { Transit } from './transit.ts';
 /** What is known of a request that was sent: nothing, or its `WcStatus`. */
 const UNDER_WAY = -1;
 
+/** Of a queue pair on which nothing was posted yet: of many ranks, that is most of them. */
+const NO_TIMES = new Float64Array(0);
+const NO_FLAGS = new Uint8Array(0);
+const NO_STATUSES = new Int8Array(0);
+const NO_TRANSITS: (Transit | undefined)[] = [];
+
 export class Requester implements FabricEvent, Waiter {
   readonly member: number;
   readonly ring: WorkRequestRing;
@@ -31,10 +37,10 @@ export class Requester implements FabricEvent, Waiter {
    * By slot: when the request was posted, whether it only asks if something has changed, what is known of it, and what
    * of it is on its way.
    */
-  #posted = new Float64Array(0);
-  #asks = new Uint8Array(0);
-  #known = new Int8Array(0);
-  #transits: (Transit | undefined)[] = [];
+  #posted = NO_TIMES;
+  #asks = NO_FLAGS;
+  #known = NO_STATUSES;
+  #transits = NO_TRANSITS;
   /** The next request to be sent: between the ring's `head` and `tail`. */
   #next = 0;
   /** An event that sends it is in the queue. */

@@ -22,11 +22,11 @@
  * for the head of that line: CPU mode and network mode change only between its grants.
  *
  * Starvation. In CPU mode the CPU lock is first come, first served, and the manager stands in its line; behind it, its
- * own line is. With `one-word` there is no line, and ranks of the node that take it again and again may keep the manager
- * waiting. In network mode it is as with `direct`. A rank that has asked the manager keeps its place in the line,
- * whatever the mode becomes meanwhile: it is granted the lock in either mode, so that changes to and fro keep nobody
- * out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may wait for
- * others to share it with, and would wait for ever.
+ * own line is. With `one-word` there is no line, and ranks of the node that take it again and again may keep the
+ * manager waiting. In network mode it is as with `direct`. A rank that has asked the manager keeps its place in the
+ * line, whatever the mode becomes meanwhile: it is granted the lock in either mode, so that changes to and fro keep
+ * nobody out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may wait
+ * for others to share it with, and would wait for ever.
  *
  * Deferred (hint `lock_defer`): what costs a rank of another node in CPU mode is turns: LOCK, grant, the operation,
  * UNLOCK, and each waits until the owner, which computes, enters the library. So an exclusive lock of such a rank,

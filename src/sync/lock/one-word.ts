@@ -4,23 +4,23 @@
  * default, the queue lock (queue.ts), is fair, and its hand-over does not grow with the number of those who wait.
  *
  * Words:
- *   WORD       EXCLUSIVE | holder's rank, or the number of shared holders; and CLOSED when somebody wants it exclusively
+ *   WORD       EXCLUSIVE | holder's rank, or the number of shared holders; and CLOSED when a rank wants it exclusively
  *   WAITING    a bit for each rank that waits, on lines of their own: whom a release wakes if it sleeps
  *
  * Exclusion. An exclusive lock is a compare-and-swap from a WORD without holders, a shared one from a WORD without
  * EXCLUSIVE. Holders take back what they have added.
  *
- * Why no wake-up is lost. Who waits sets its bit first and tries WORD then; who releases changes WORD first and looks at
- * the bits then. All of these are sequentially consistent: either the try sees the release, or the release sees the bit.
- * A release wakes everybody, so a rank that has been woken and gives up takes nothing from the others.
+ * Why no wake-up is lost. Who waits sets its bit first and tries WORD then; who releases changes WORD first and looks
+ * at the bits then. All of these are sequentially consistent: either the try sees the release, or the release sees the
+ * bit. A release wakes everybody, so a rank that has been woken and gives up takes nothing from the others.
  *
  * Readers. Readers that follow one another would keep a writer out for ever. So who tries for an exclusive lock and
  * finds it held sets CLOSED, which keeps new readers out. Who then takes it clears CLOSED; other writers, which that
  * release wakes, set it again. A writer that gives up clears it and wakes everybody, for the same reason. There is no
  * such bound between writers: who comes at the right moment has it, perhaps the last holder again.
  *
- * Memory order. Acquiring is an atomic read-modify-write of WORD after the release's read-modify-write of the same word,
- * so all stores of the earlier holder are visible to the later one.
+ * Memory order. Acquiring is an atomic read-modify-write of WORD after the release's read-modify-write of the same
+ * word, so all stores of the earlier holder are visible to the later one.
  *
  * In virtual time nobody spins. A release that others wait for sends the line of WORD to them in turn, beginning with
  * the next rank, and each keeps it for `node.waiter`. The first that finds WORD free has the lock, and gets on when the
