@@ -71,8 +71,11 @@ export function collapse(arrows: readonly SceneArrow[]): SceneArrow[] {
         own[j].label.split(':')[0] === what
       )
         j++;
-      const many = (kind === 'put' || kind === 'get' || kind === 'update') && j - i >= RUN;
-      if (many) {
+      const many = j - i >= RUN;
+      // What has no label is a request.
+      if (many && kind === 'message' && label === '') {
+        result.push({ ...own[i], arrived: own[j - 1].arrived, label: `${j - i} requests` });
+      } else if (many && (kind === 'put' || kind === 'get' || kind === 'update')) {
         const bytes = own.slice(i, j).reduce((sum, arrow) => sum + Number(/: (\d+) B/.exec(arrow.label)?.[1] ?? 0), 0);
         result.push({ ...own[i], arrived: own[j - 1].arrived, label: `${j - i} × ${what}: ${bytes} B` });
       } else result.push(...own.slice(i, j));

@@ -314,9 +314,17 @@ function assemble(
   const calls = trace.spans.filter(
     (span) => span.category === 'call' && span.args['windowId'] === window.id && within(span) && concerns(span),
   );
+  /** Puts and gets send messages, too. */
+  const operations = trace.spans.filter(
+    (span) => span.category === 'operation' && span.args['windowId'] === window.id && within(span) && concerns(span),
+  );
   /** Waits and messages bear no window: they belong to the call that they are made in. */
   const inCall = ({ rank, start, end }: TraceSpan): boolean =>
-    calls.some((call) => call.rank === rank && call.start <= start && end <= call.end);
+    [...calls, ...operations].some((call) => call.rank === rank && call.start <= start && end <= call.end);
+  const epochs = trace.spans.filter((span) => span.category === 'epoch' && span.args['windowId'] === window.id);
+  /** A rank that computes in its epoch takes messages, too, where it has a helper. */
+  const inEpoch = ({ rank, category, start, end }: TraceSpan): boolean =>
+    category === 'message' && epochs.some((epoch) => epoch.rank === rank && epoch.start <= start && end <= epoch.end);
   const boxes: Box[] = [];
   for (const span of trace.spans) {
     const { rank, category, args } = span;
@@ -335,7 +343,8 @@ function assemble(
     const kind = arrowKind(name);
     const ends = [from, to].filter(({ category }) => category !== 'memory');
     const mine = ends.every(
-      (span) => (span.args['windowId'] === window.id || inCall(span)) && within(span) && concerns(span),
+      (span) =>
+        (span.args['windowId'] === window.id || inCall(span) || inEpoch(span)) && within(span) && concerns(span),
     );
     if (!mine || (kind === 'message' && !ends.some(inCall))) continue;
     arrows.push(sceneArrow({ name, from, to }));
