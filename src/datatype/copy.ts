@@ -129,7 +129,12 @@ function bytesOf(array: TypedArray): Uint8Array {
   return array instanceof Uint8Array ? array : ownBytes(array);
 }
 
-function copiedNatively(
+/**
+ * Copies by one native call what one call can copy.
+ * @param least runs: for fewer it would not pay
+ * @returns false if it has done nothing: there are too few runs, or the two sides are cut too differently
+ */
+export function copiedNatively(
   from: Places,
   source: TypedArray,
   sourceAt: number,
@@ -137,11 +142,12 @@ function copiedNatively(
   sink: TypedArray,
   sinkAt: number,
   kernels: CopyKernels,
+  least = NATIVE_FROM,
 ): boolean {
   const shape = to.runs ?? from.runs;
   if (shape === undefined) return false;
   const { count } = to.runs === undefined ? from : to;
-  if (shape.count * count < NATIVE_FROM) return false;
+  if (shape.count * count < least) return false;
   if (shape.starts === undefined) {
     const other = to.runs === undefined ? undefined : from.runs;
     if (other !== undefined && !sameNest(shape, other, count, from.count)) return false;

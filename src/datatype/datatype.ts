@@ -21,6 +21,7 @@ import { TypeCode } from './codes.ts';
 import { copyPlaces, type Places } from './copy.ts';
 import { type Distribution, ownedBlocks } from './distribution.ts';
 import { arrayPart, type Bounds, exact, type Flat, type Order, placed, regular, sized, structure } from './flatten.ts';
+import type { KeptSides } from './kept-sides.ts';
 import { type Field, fieldsOf, type Viewer, viewerOf } from './record.ts';
 import { Runs } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
@@ -50,6 +51,7 @@ export class Datatype<V = unknown> {
   readonly bounds: Bounds;
   readonly #description: string;
   #viewer: Viewer | undefined;
+  #kept: KeptSides | undefined;
   /** @internal Of a record. */
   readonly fields: readonly Field[] | undefined;
   /**
@@ -114,6 +116,16 @@ export class Datatype<V = unknown> {
   /** @internal Whether `value` is a datatype; runs no code of the caller's. */
   static is(value: unknown): value is Datatype {
     return typeof value === 'object' && value !== null && #made in value;
+  }
+
+  /** @internal What was kept at a datatype (kept-sides.ts); `undefined` of anything else. */
+  static keptAt(type: unknown): KeptSides | undefined {
+    return Datatype.is(type) ? type.#kept : undefined;
+  }
+
+  /** @internal */
+  static keepAt(type: Datatype, sides: KeptSides): void {
+    type.#kept = sides;
   }
 
   /** @internal The `TypeCode` of all elements, or `MIXED`. */

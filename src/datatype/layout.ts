@@ -7,6 +7,7 @@ import { TypeCode } from './codes.ts';
 import { forEachRun, type Places } from './copy.ts';
 import { Datatype } from './datatype.ts';
 import { alignmentOf } from './flatten.ts';
+import { findSides, keepSides, SIDE, SIDES } from './kept-sides.ts';
 import { MOST_BLOCKS, Runs, TooLarge } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
 
@@ -45,17 +46,6 @@ export interface Side extends Places {
   /** Bytes from the starting point to the first and past the last byte that is touched. */
   readonly low: number;
   readonly high: number;
-}
-
-/** What layouts have. A call that fetches nothing does not mind a result. */
-const SIDES = ['origin', 'result', 'target'];
-const SIDE = ['type', 'count'];
-
-/** Whether the layout of a call, and that of its target, have nothing else. Some 50 ns. */
-function onlyKnown(layout: TransferLayout, target: Layout): boolean {
-  for (const key in layout) if (key !== 'target' && key !== 'origin' && key !== 'result') return false;
-  for (const key in target) if (key !== 'type' && key !== 'count') return false;
-  return true;
 }
 
 function plainSide(base: number, elementSize: number, elements: number): Side {
@@ -129,7 +119,7 @@ export function checkSides(
     throw argumentTypeError(`${call}: the layout must be { origin, target }, not ${show(layout)}`);
   }
   const { length } = origin;
-  const known = last.find(code, origin, layout);
+  const known = findSides(origin, layout);
   // Reading the layout has run code of the caller's, perhaps.
   if (known !== undefined) {
     refuseLost(call, 'origin', origin, length);
@@ -140,47 +130,9 @@ export function checkSides(
   const from = bufferSide(call, 'origin', origin, code, origins);
   const sides = { from, to: targetSide(call, from, targets, 'origin') };
   refuseLost(call, 'origin', origin, length);
-  if (origins === undefined) last.keep(code, origin, sides);
+  keepSides(code, length, origins, targets, sides);
   return sides;
 }
-
-/**
- * The sides of the last call whose origin had no layout. Programs repeat the same transfer; to describe and compare its
- * sides again takes longer than to copy some kilobytes.
- */
-const last = {
-  code: -1,
-  length: 0,
-  type: undefined as Datatype | undefined,
-  count: 0,
-  sides: undefined as { from: Side; to: Side } | undefined,
-  layout: undefined as TransferLayout | undefined,
-  target: undefined as Layout | undefined,
-
-  find(code: number, origin: TypedArray, layout: TransferLayout): { from: Side; to: Side } | undefined {
-    if (code !== this.code || origin.length !== this.length) return undefined;
-    try {
-      const { origin: origins, target } = layout;
-      if (origins !== undefined || target === undefined) return undefined;
-      // An object that was looked through once is the same.
-      if ((layout !== this.layout || target !== this.target) && !onlyKnown(layout, target)) return undefined;
-      this.layout = layout;
-      this.target = target;
-      const { type, count = 1 } = target;
-      return type === this.type && count === this.count ? this.sides : undefined;
-    } catch {
-      return undefined; // found and said in the longer way
-    }
-  },
-
-  keep(code: number, origin: TypedArray, sides: { from: Side; to: Side }): void {
-    this.code = code;
-    this.length = origin.length;
-    this.type = sides.to.type;
-    this.count = sides.to.count;
-    this.sides = sides.to.type === undefined ? undefined : sides;
-  },
-};
 
 /**
  * The sides of a call that fetches. Without an origin (`NO_OP`), the target's elements are the result's.

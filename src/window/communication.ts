@@ -15,6 +15,7 @@ import { tagOf } from '../intrinsics.ts';
 import { Aggregate, type AggregateOptions, readLimit } from './aggregate.ts';
 import type { WindowCore } from './core.ts';
 import type { Epochs } from './epochs.ts';
+import { fastLayout } from './fast-layout.ts';
 import {
   fastAccumulate,
   fastCompareAndSwap,
@@ -78,9 +79,15 @@ export abstract class Communication<T extends TypedArray> {
   ): void {
     const epochs = this.#epochs;
     const t = epochs.known(target);
-    if (t !== undefined && layout === undefined && epochs.allows(t) && fastPut(t, origin, disp)) {
-      epochs.noteStores();
-      return;
+    if (t !== undefined) {
+      const done =
+        layout === undefined
+          ? epochs.allows(t) && fastPut(t, origin, disp)
+          : t.fastLimit >= 0 && fastLayout(epochs, t, origin, disp, layout, true);
+      if (done) {
+        epochs.noteStores();
+        return;
+      }
     }
     this.#slowPath.put(origin, target, disp, layout);
   }
@@ -97,9 +104,15 @@ export abstract class Communication<T extends TypedArray> {
   ): void {
     const epochs = this.#epochs;
     const t = epochs.known(target);
-    if (t !== undefined && layout === undefined && epochs.allows(t) && fastGet(t, origin, disp)) {
-      epochs.noteUse();
-      return;
+    if (t !== undefined) {
+      const done =
+        layout === undefined
+          ? epochs.allows(t) && fastGet(t, origin, disp)
+          : t.fastLimit >= 0 && fastLayout(epochs, t, origin, disp, layout, false);
+      if (done) {
+        epochs.noteUse();
+        return;
+      }
     }
     this.#slowPath.get(origin, target, disp, layout);
   }

@@ -31,12 +31,12 @@ import type { Target } from './target.ts';
  * Whether a buffer lies in the memory of the target, which can only be this rank's own part: the slow path looks
  * whether they overlap.
  */
-function aliases(t: Target, buffer: TypedArray): boolean {
+export function aliases(t: Target, buffer: TypedArray): boolean {
   return t.own !== undefined && bufferOf(buffer) === t.own;
 }
 
 /** Whether the displacement is one that the fast path can take. @param limit `Target.fastLimit` or `fastUpdates` */
-function within(limit: number, disp: number): boolean {
+export function within(limit: number, disp: number): boolean {
   return typeof disp === 'number' && (disp | 0) === disp && disp >= 0 && disp <= limit;
 }
 

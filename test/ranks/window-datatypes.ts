@@ -7,7 +7,7 @@
  * of its own.
  */
 import assert from 'node:assert/strict';
-import { type Communicator, Datatype, Op, type TypedArray, Window, type WindowOptions } from 'onesided';
+import { Assert, type Communicator, Datatype, Lock, Op, type TypedArray, Window, type WindowOptions } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
 import { Random } from './support/random.ts';
 
@@ -268,6 +268,113 @@ function addInto(sink: Uint8Array, source: Uint8Array, at: number, n: number): v
   }
 }
 
+const ARRAYS = [Int8Array, Uint16Array, Int32Array, Float64Array, BigInt64Array] as const;
+
+/**
+ * The same layout again and again, with other data, at other places, the origin one after the other: what was kept of
+ * the first transfer says where the bytes of the others are, and nothing of their memory.
+ */
+async function repeats(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  const [next, previous] = [(rank + 1) % size, (rank + size - 1) % size];
+  const win = await Window.allocate(world, Uint8Array, PART);
+  await win.fence();
+  for (let number = 0; number < scenes; number++) {
+    const base = BASES[number % BASES.length];
+    const { to, label } = drawScene(3000 + number, base.size, base);
+    const count = 1 + (number % 3);
+    const most = Math.floor((PART - to.type.extent * (count - 1) - endOf(to)) / base.size);
+    if (most < 0) continue;
+    const bytes = base.size * to.elements.length * count;
+    const places = range(count).flatMap((i) => bytesOf(to).map((byte) => i * to.type.extent + byte));
+    if (new Set(places).size < places.length) continue;
+    const layout = { target: { type: to.type, count } };
+    for (let turn = 0; turn < 3; turn++) {
+      const data = (who: number): Uint8Array => randomBytes(bytes, number, who, 7 + turn);
+      const place = base.size * new Random(seed, 4000 + number, turn).below(most + 1);
+      const expected = randomBytes(PART, number, rank, 17 + turn);
+      win.local.set(expected);
+      await win.fence();
+      // Another object that says the same, from the third time on.
+      const same = turn < 2 ? layout : { target: { ...layout.target } };
+      win.put(new ARRAYS[number % ARRAYS.length](data(rank).buffer as ArrayBuffer), next, place, same);
+      await win.fence();
+      const sent = data(previous);
+      for (const [i, byte] of places.entries()) expected[place + byte] = sent[i];
+      assertBytes(win.local, expected, `put ${turn}, ${count} times, ${label}`);
+      await win.fence();
+      const back = new ARRAYS[number % ARRAYS.length](to.elements.length * count);
+      win.get(back, next, place, same);
+      await win.fence();
+      assertBytes(new Uint8Array(back.buffer), data(rank), `get ${turn}, ${count} times, ${label}`);
+      await win.fence();
+    }
+  }
+  await win.free();
+}
+
+/** What was kept of a transfer that was right excuses nothing of the next one. */
+async function refusedLater(world: Communicator): Promise<void> {
+  const { INT32, FLOAT64 } = Datatype;
+  const next = (world.rank + 1) % world.size;
+  const win = await Window.allocate(world, Uint8Array, 256);
+  await win.fence();
+  const type = Datatype.vector(6, 1, 2, INT32);
+  const origin = new Int32Array(6);
+  const layout: { target: { type: Datatype; count?: number } } = { target: { type } };
+  const refused = (code: string, call: () => void): void => assert.throws(call, { code }, String(call));
+  const twice = (call: () => void): void => [1, 2].forEach(call);
+  twice(() => win.put(origin, next, 0, layout));
+  twice(() => win.get(origin, next, 256 - 44, layout));
+  refused('ERR_RMA_RANGE', () => win.put(origin, next, 256 - 43, layout));
+  refused('ERR_DISP', () => win.get(origin, next, -1, layout));
+  refused('ERR_DISP', () => win.get(origin, next, 0.5, layout));
+  refused('ERR_TYPE', () => win.put(new Float32Array(6), next, 0, layout));
+  refused('ERR_TYPE', () => win.put(new Int32Array(5), next, 0, layout));
+  refused('ERR_BUFFER', () => win.put([1, 2, 3, 4, 5, 6] as unknown as Int32Array, next, 0, layout));
+  const gone = new Int32Array(6);
+  structuredClone(gone, { transfer: [gone.buffer] });
+  refused('ERR_BUFFER', () => win.get(gone, next, 0, layout));
+  assert.throws(() => win.put(origin, next, 0, { target: { type, number: 1 } } as object), /number/);
+  assert.throws(() => win.put(origin, next, 0, { ...layout, orign: {} } as object), /orign/);
+  assert.throws(() => win.put(origin, next, 0, { ...layout, origin: null } as object));
+  assert.throws(() => win.put(origin, next, 0, Object.assign(() => {}, layout) as object));
+  // A layout may be changed: it is read every time.
+  layout.target.count = 2;
+  refused('ERR_TYPE', () => win.put(origin, next, 0, layout));
+  layout.target = { type: Datatype.vector(3, 1, 2, FLOAT64) };
+  refused('ERR_TYPE', () => win.put(origin, next, 0, layout));
+  // An origin that is got into may not be written twice, though it may be read twice.
+  const same = { origin: { type: Datatype.vector(6, 2, 1, INT32) } };
+  const long = new Int32Array(7);
+  twice(() => win.put(long, next, 0, same));
+  refused('ERR_RMA_CONFLICT', () => win.get(long, next, 0, same));
+  refused('ERR_BUFFER', () => win.put(new Int32Array(6), next, 0, same));
+  // Reading a layout can end the epoch.
+  await win.fence(Assert.NO_SUCCEED);
+  win.lockSync(next, Lock.SHARED);
+  const plain = { target: { type } };
+  twice(() => win.put(origin, next, 0, plain));
+  let locked = true;
+  const ends = {
+    get target() {
+      if (locked) win.unlockSync(next);
+      locked = false;
+      return plain.target;
+    },
+  };
+  refused('ERR_RMA_SYNC', () => win.put(origin, next, 0, ends));
+  await world.barrier();
+  // This rank's own part, of which the origin is a piece.
+  if (world.size === 1) return win.free();
+  win.lockSync(world.rank, Lock.EXCLUSIVE);
+  const own = new Int32Array(win.local.buffer, win.local.byteOffset, 6);
+  twice(() => win.put(origin, world.rank, 0, plain));
+  refused('ERR_RMA_CONFLICT', () => win.put(own, world.rank, 0, plain));
+  win.unlockSync(world.rank);
+  await win.free();
+}
+
 /** What is wrong with a layout is said before a byte moves. */
 async function refusals(world: Communicator): Promise<void> {
   const { INT8, INT32, FLOAT64, DOUBLE_INT } = Datatype;
@@ -355,6 +462,8 @@ await runCases({
   ...(plain && {
     'accumulate and getAccumulate, plain memory': (world: Communicator) => updates(world, OVER_PLAIN_MEMORY),
   }),
+  'the same layouts again, allocated': repeats,
   'what is refused': refusals,
+  'what is refused of a transfer that was kept': refusedLater,
   'records and pairs': records,
 });
