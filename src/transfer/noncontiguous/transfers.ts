@@ -8,10 +8,14 @@ const TURNS = 16;
 
 /** Moves layouts in one way. */
 export interface Mover {
-  /** Its messages begin with a number from 16 × `family` on, one of 16. */
-  readonly family: number;
   /** The arguments are those of `RequestTransfer.put` and `get`. */
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): void;
+}
+
+/** The same, with messages of its own to the other rank's program. */
+export interface MessageMover extends Mover {
+  /** Its messages begin with a number from 16 × `family` on, one of 16. */
+  readonly family: number;
   /** Takes a message of another rank's mover of its family; it begins at a multiple of 8. */
   take(source: number, message: Uint8Array): void;
 }
@@ -19,12 +23,16 @@ export interface Mover {
 /** By way, those that a window has; what has none moves by a request for each piece. */
 export type Movers = Readonly<Partial<Record<Way, Mover>>>;
 
+function hasMessages(mover: Mover): mover is MessageMover {
+  return 'family' in mover;
+}
+
 export class NoncontiguousTransfers {
   /** Whether some of them wait until the target's program is in the library. */
   readonly needsTarget: boolean;
   readonly #wayOf: (puts: boolean, bytes: number, pieces: number) => Way;
   readonly #movers: Movers;
-  readonly #families: readonly (Mover | undefined)[];
+  readonly #families: readonly (MessageMover | undefined)[];
   readonly #poll: () => void;
   #turns = 0;
 
@@ -33,8 +41,8 @@ export class NoncontiguousTransfers {
     this.needsTarget = needsTarget(name);
     this.#wayOf = noncontiguousNamed(name).wayOf;
     this.#movers = movers;
-    const families: Mover[] = [];
-    for (const mover of Object.values(movers)) families[mover.family] = mover;
+    const families: MessageMover[] = [];
+    for (const mover of Object.values(movers)) if (hasMessages(mover)) families[mover.family] = mover;
     this.#families = families;
     this.#poll = poll;
   }
