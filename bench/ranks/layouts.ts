@@ -55,6 +55,8 @@ for (const scheme of SCHEMES) {
   const took = await measure(world, scheme);
   if (world.rank !== 0) continue;
   const half = took.length / 2;
-  console.log(JSON.stringify({ scheme, pieces: PIECES, bytes: BYTES, put: took.slice(0, half), get: took.slice(half) }));
+  console.log(
+    JSON.stringify({ scheme, pieces: PIECES, bytes: BYTES, put: took.slice(0, half), get: took.slice(half) }),
+  );
 }
 await world.finalize();

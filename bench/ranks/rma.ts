@@ -191,12 +191,7 @@ const { values: hints, positionals } = parseArgs({
 });
 const [id = '', samples = '5', milliseconds = '20', warmUp] = positionals;
 const world = await init();
-await run(
-  world,
-  id,
-  Number(samples),
-  Number(milliseconds) / 1e3,
-  warmUp === undefined ? undefined : Number(warmUp),
-  { ...hints } as WindowInfo,
-);
+await run(world, id, Number(samples), Number(milliseconds) / 1e3, warmUp === undefined ? undefined : Number(warmUp), {
+  ...hints,
+} as WindowInfo);
 await world.finalize();

@@ -2,7 +2,7 @@
  * The last rank ends while the others put to it and get from it by its helper: `--how=kill`, `exit`, `throw` or
  * `exit-computing`; the others print the code of the error that they get.
  */
-import { init, Datatype, type RmaError, Window } from 'onesided';
+import { Datatype, init, type RmaError, Window } from 'onesided';
 import { argument } from './support/cases.ts';
 
 const how = argument('how')!;

@@ -98,12 +98,21 @@ describe('windows on a device', () => {
     expect(stdout.match(/ERR_RMA_RANK_FAILED/g), stdout + stderr).toHaveLength(2);
   });
 
-  test.each(['kill', 'exit', 'throw'])('a rank that ends with a helper, by %s, is an error of who asks it', LONG, async (how) => {
-    const job = ['run', '-n', '2', '--provider', 'rdma-core', '--timeout', '110'];
-    const { code, stdout, stderr } = await onesided(...job, program('test/ranks/robust-helper'), '--', `--how=${how}`);
-    expect(stdout, stdout + stderr).toMatch(/"rank":0,"code":"ERR_RMA_RANK_FAILED"/);
-    expect(code, stdout + stderr).not.toBe(0);
-  });
+  test.each(['kill', 'exit', 'throw'])(
+    'a rank that ends with a helper, by %s, is an error of who asks it',
+    LONG,
+    async (how) => {
+      const job = ['run', '-n', '2', '--provider', 'rdma-core', '--timeout', '110'];
+      const { code, stdout, stderr } = await onesided(
+        ...job,
+        program('test/ranks/robust-helper'),
+        '--',
+        `--how=${how}`,
+      );
+      expect(stdout, stdout + stderr).toMatch(/"rank":0,"code":"ERR_RMA_RANK_FAILED"/);
+      expect(code, stdout + stderr).not.toBe(0);
+    },
+  );
 
   test('a device that is not there is named', LONG, async () => {
     process.env['ONESIDED_DEVICE'] = 'mlx5_7';
