@@ -248,7 +248,7 @@ void Helper::refuse(Lane& lane) {
   for (ibv_qp* qp : {lane.control, lane.data}) verbs_->modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
-// ---- what JavaScript calls --------------------------------------------------------------------------------------------
+// ---- what JavaScript calls ------------------------------------------------------------------------------------------
 
 // createHelper(pd, address, bytes, lkey, entries, lanes): [helper, completion queue, its capacity]
 Napi::Value RdmaContext::createHelper(const Napi::CallbackInfo& info) {

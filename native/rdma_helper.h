@@ -10,12 +10,12 @@
 
 namespace onesided {
 
-// What it is asked is that of src/verbs/helper.ts: lists of entries, already matched with those of the other side. So it
+// What it is asked is that of src/verbs/helper.ts: lists of entries, already matched with those of the other side. It
 // knows no layouts; it checks that entries lie in the part, and posts them.
 //
-// Who touches what. Until `start`, everything belongs to the JavaScript thread; from then on, until `stop` has returned,
-// all but `thread` and `wake` belongs to the helper's thread: its lanes, its completion queue and channel, its receives,
-// and both ends of its queue pairs. Starting and joining a thread order the two. It shares no memory with JavaScript:
+// Who touches what. Until `start`, everything belongs to the JavaScript thread; from then on, until `stop` returns, all
+// but `thread_` and `wake_` belongs to the helper's thread: its lanes, its completion queue and channel, its receives,
+// and its queue pairs. Starting and joining a thread order the two. It shares no memory with JavaScript:
 // the part's bytes are touched by the device alone.
 //
 // It never waits for anything but its descriptors, so `stop` returns at once, whatever other ranks do.

@@ -49,7 +49,7 @@ if (rows.length === 0)
 /** Samples, their milliseconds, and those of the warm-up: compiling takes long on an emulated processor. */
 const LENGTH = values.instructions ? ['3', '20', '400'] : values.quick ? ['3', '50', '1000'] : ['5', '100', '3000'];
 /** The same for layouts counted in instructions: their loops have more code, and are executed less often. */
-const LAYOUT_LENGTH = values.instructions ? ['3', '40', '4000'] : LENGTH;
+const LAYOUT_LENGTH = values.instructions ? ['3', '40', '1500'] : LENGTH;
 /** Iterations of one sample of perftest. */
 const ITERATIONS = { ib_write_lat: 5000, ib_atomic_lat: 5000, ib_write_bw: 1000 };
 /** An emulated processor, and a machine that has other things to do. */

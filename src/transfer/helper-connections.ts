@@ -1,7 +1,7 @@
 /**
- * A rank's helper, and its connections to the helpers of the others (src/verbs/helper.ts). All are made with the window:
- * a rank that asks must not have to wait until the other's program is in the library. Its own ends are connections of
- * `SecondConnections`, whose completions come to the queue of the window's requests.
+ * A rank's helper, and its connections to the helpers of the others (src/verbs/helper.ts). All are made with the
+ * window: a rank that asks must not have to wait until the other's program is in the library. Its own ends are
+ * connections of `SecondConnections`, whose completions come to the queue of the window's requests.
  *
  * Memory for each other rank: four queue pairs, eight requests at the helper, four here.
  */

@@ -98,7 +98,7 @@ export function openRdma(
   return new RdmaCoreContext(native, endpoint, member, peers, heap);
 }
 
-/** Whether a device is an adapter: a driver without hardware, as Soft-RoCE and Soft-iWARP are, has no device of a bus. */
+/** Whether a device is an adapter. A driver without hardware, as Soft-RoCE's and Soft-iWARP's, has no bus behind it. */
 function isHardware(device: string): boolean {
   const folder = `/sys/class/infiniband/${device}`;
   // Where the kernel says nothing, it is what devices usually are.

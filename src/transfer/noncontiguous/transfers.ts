@@ -30,14 +30,19 @@ function hasMessages(mover: Mover): mover is MessageMover {
 export class NoncontiguousTransfers {
   /** Whether some of them wait until the target's program is in the library. */
   readonly needsTarget: boolean;
-  readonly #wayOf: (puts: boolean, bytes: number, pieces: number) => Way;
+  readonly #wayOf: (puts: boolean, bytes: number, pieces: number, offloads: boolean) => Way;
+  readonly #offloads: boolean;
   readonly #movers: Movers;
   readonly #families: readonly (MessageMover | undefined)[];
   readonly #poll: () => void;
   #turns = 0;
 
-  /** @param poll brings messages in */
-  constructor(name: NoncontiguousName, movers: Movers, poll: () => void) {
+  /**
+   * @param offloads `Capabilities.offloads`
+   * @param poll brings messages in
+   */
+  constructor(name: NoncontiguousName, movers: Movers, offloads: boolean, poll: () => void) {
+    this.#offloads = offloads;
     this.needsTarget = needsTarget(name);
     this.#wayOf = noncontiguousNamed(name).wayOf;
     this.#movers = movers;
@@ -51,7 +56,7 @@ export class NoncontiguousTransfers {
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): boolean {
     const pieces = Math.max(piecesIn(from), piecesIn(to));
     if (pieces < 2) return false;
-    const mover = this.#movers[this.#wayOf(puts, from.bytes, pieces)];
+    const mover = this.#movers[this.#wayOf(puts, from.bytes, pieces, this.#offloads)];
     mover?.move(puts, origin, from, rank, at, to);
     return mover !== undefined;
   }

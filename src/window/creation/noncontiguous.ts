@@ -32,16 +32,17 @@ export function noncontiguousTransfers(
   undo: Undo,
 ): NoncontiguousTransfers | undefined {
   const { messenger, processor, progress, context } = comm.job;
+  const { offloads } = context.capabilities;
   if (hasHelper(name, context)) {
     // No program of a target's has to look at anything.
-    return helpers && new NoncontiguousTransfers(name, { sgrs: new HelpedTransfers(helpers) }, () => {});
+    return helpers && new NoncontiguousTransfers(name, { sgrs: new HelpedTransfers(helpers) }, offloads, () => {});
   }
   const packed = new PackedTransfers(channel, requests, part, loadNative());
   const sgrs = needsSecond(name)
     ? new SgrsTransfers(channel, requests, packed, region ?? { lkey: 0, address: 0 })
     : undefined;
   const movers = { pack: packed, ...(sgrs && { sgrs }) };
-  const transfers = new NoncontiguousTransfers(name, movers, () => messenger.poll());
+  const transfers = new NoncontiguousTransfers(name, movers, offloads, () => messenger.poll());
   undo.add(channel.listen((source, message) => transfers.take(source, message)));
   undo.add(lookInWaits(progress, () => messenger.poll(), true));
   // Without a helper, a scheme that wants one has no messages (`availableHere`).
