@@ -55,8 +55,9 @@ function cheapest(puts: boolean, bytes: number, pieces: number, offloads: boolea
 /**
  * The same where the processors of both sides are the device. Fitted to what both ranks execute on Soft-RoCE, 2 to 128
  * pieces of 16 bytes to 1 KiB (bench/device/layouts.sh), in thousands of instructions: a request for each piece 90 and
- * 12.5 a piece and 12 for each 1,000 bytes; packed 230 and 32 for each 1,000 bytes. Lists save no work there: each piece
- * is looked up, and copied, by the processor; and they take a round trip more.
+ * 12.5 a piece and 12 for each 1,000 bytes; packed 230 and 32 for each 1,000 bytes. Lists save no work there, since the
+ * processor looks up and copies each piece, and take a round trip more: with 64 pieces of 64 bytes, and 128 of 1 KiB,
+ * they are slower than the better of the two, in C as well.
  */
 function cheapestByProcessors(bytes: number, pieces: number): Way {
   return bytes <= 600 * pieces - 8400 ? 'pack' : 'multi-write';
