@@ -105,6 +105,11 @@ Napi::Function RdmaContext::define(Napi::Env env) {
           InstanceMethod<&RdmaContext::destroyQp>("destroyQp"),
           InstanceMethod<&RdmaContext::sender>("sender"),
           InstanceMethod<&RdmaContext::receiver>("receiver"),
+          InstanceMethod<&RdmaContext::createHelper>("createHelper"),
+          InstanceMethod<&RdmaContext::addLane>("addLane"),
+          InstanceMethod<&RdmaContext::startHelper>("startHelper"),
+          InstanceMethod<&RdmaContext::stopHelper>("stopHelper"),
+          InstanceMethod<&RdmaContext::destroyHelper>("destroyHelper"),
           InstanceMethod<&RdmaContext::asyncEvent>("asyncEvent"),
           InstanceMethod<&RdmaContext::wait>("wait"),
           InstanceMethod<&RdmaContext::beginWait>("beginWait"),
@@ -275,6 +280,7 @@ void RdmaContext::end(bool environmentLives) {
 }
 
 void RdmaContext::closeAll() {
+  for (auto& [key, helper] : helpers_) helper->stop();
   for (auto& [key, qp] : qps_) forget(qp.calls);
   for (auto& [key, srq] : srqs_) forget(srq.calls);
   for (auto& [key, cq] : cqs_) forget(cq.calls);
@@ -282,6 +288,14 @@ void RdmaContext::closeAll() {
   for (auto& [key, qp] : qps_) verbs_->destroy_qp(qp.qp);
   for (auto& [key, srq] : srqs_) verbs_->destroy_srq(srq.srq);
   if (channel_ != nullptr) takeCompletionEvents();
+  for (auto& [key, helper] : helpers_) {
+    for (auto it = cqs_.begin(); it != cqs_.end(); ++it) {
+      if (it->second.cq != helper->cq()) continue;
+      cqs_.erase(it);
+      break;
+    }
+  }
+  helpers_.clear();
   for (auto& [key, cq] : cqs_) verbs_->destroy_cq(cq.cq);
   for (auto& [key, region] : regions_) {
     verbs_->dereg_mr(region.mr);

@@ -12,6 +12,7 @@
 
 #include "arguments.h"
 #include "pin.h"
+#include "rdma_helper.h"
 #include "rdma_waiter.h"
 #include "verbs_library.h"
 
@@ -69,6 +70,8 @@ struct Qp {
   uint32_t maxSendSge = 0;
   uint32_t maxRecvSge = 0;
   Calls calls;
+  // A helper's thread uses it.
+  bool served = false;
 };
 
 struct Region {
@@ -133,6 +136,13 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   bool takeWords(napi_value value, const char* name, size_t count, Call* call);
   Napi::Value makeCall(std::shared_ptr<Call> call, Calls* calls, napi_callback run);
 
+  // rdma_helper.cc: a thread that serves others.
+  Napi::Value createHelper(const Napi::CallbackInfo& info);
+  Napi::Value addLane(const Napi::CallbackInfo& info);
+  Napi::Value startHelper(const Napi::CallbackInfo& info);
+  Napi::Value stopHelper(const Napi::CallbackInfo& info);
+  Napi::Value destroyHelper(const Napi::CallbackInfo& info);
+
   // rdma_events.cc: events, and waits for them.
   Napi::Value asyncEvent(const Napi::CallbackInfo& info);
   int takeCompletionEvents();
@@ -164,6 +174,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   std::unordered_map<int64_t, Cq> cqs_;
   std::unordered_map<int64_t, Srq> srqs_;
   std::unordered_map<int64_t, Qp> qps_;
+  std::unordered_map<int64_t, std::unique_ptr<Helper>> helpers_;
 };
 
 }  // namespace onesided

@@ -36,6 +36,8 @@ Napi::Value RdmaContext::destroyCq(const Napi::CallbackInfo& info) {
   if (!ready(info, "destroyCq")) return {};
   Cq* cq = find(cqs_, info[0], "destroyCq", "completion queue");
   if (cq == nullptr) return {};
+  for (const auto& [key, helper] : helpers_)
+    if (helper->cq() == cq->cq) return refuse(EBUSY, "destroy a completion queue of a helper");
   takeCompletionEvents();
   const int error = verbs_->destroy_cq(cq->cq);
   if (error != 0) return refuse(error, "destroy a completion queue");
@@ -135,7 +137,7 @@ Napi::Value RdmaContext::createQp(const Napi::CallbackInfo& info) {
   if (qp == nullptr) return refuse(errno, "create a queue pair");
   Qp& made = qps_[++made_];
   made = Qp{qp, info[1].As<Napi::Number>().Int64Value(), info[2].As<Napi::Number>().Int64Value(), asked.max_send_sge,
-            asked.max_recv_sge, {}};
+            asked.max_recv_sge, {}, false};
   sendCq->users++;
   recvCq->users++;
   Napi::Array result = Napi::Array::New(env_, 4);
@@ -212,7 +214,7 @@ Napi::Value RdmaContext::destroyQp(const Napi::CallbackInfo& info) {
   if (!ready(info, "destroyQp")) return {};
   Qp* qp = find(qps_, info[0], "destroyQp", "queue pair");
   if (qp == nullptr) return {};
-  const int error = verbs_->destroy_qp(qp->qp);
+  const int error = qp->served ? EBUSY : verbs_->destroy_qp(qp->qp);
   if (error != 0) return refuse(error, "destroy a queue pair");
   forget(qp->calls);
   for (const int64_t cq : {qp->sendCq, qp->recvCq}) cqs_[cq].users--;

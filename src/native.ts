@@ -172,6 +172,20 @@ export interface RdmaContext {
   modifyQp(qp: number, state: number, access: number, ...attributes: (number | string | undefined)[]): void;
   queryQp(qp: number): number;
   destroyQp(qp: number): void;
+  /** native/rdma_helper.h. @returns the helper, its completion queue, and the queue's capacity */
+  createHelper(
+    pd: number,
+    address: number,
+    bytes: number,
+    lkey: number,
+    entries: number,
+    lanes: number,
+  ): [number, number, number];
+  addLane(helper: number, control: number, data: number): void;
+  startHelper(helper: number): void;
+  /** Its queue pairs can be destroyed then, and before that it cannot. */
+  stopHelper(helper: number): void;
+  destroyHelper(helper: number): void;
   asyncEvent(): [number, number] | undefined;
   wait(milliseconds: number): void;
   beginWait(milliseconds: number): number;

@@ -83,8 +83,8 @@ export const DEVICE_ROWS: readonly DeviceRow[] = [
   window('lock-put-unlock/8'),
   window('fence-put-fence/8'),
   ...layouts('put-vector/64x64', '-pack'),
-  ...layouts('put-vector/128x1024', '-sgrs'),
-  ...layouts('get-vector/128x1024', '-sgrs'),
+  ...layouts('put-vector/128x1024', ''),
+  ...layouts('get-vector/128x1024', ''),
   {
     id: 'rdma-gups/aggregated',
     unit: 'GUP/s',

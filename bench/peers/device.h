@@ -1,7 +1,7 @@
 /*
  * What the rows of verbs.c share: two processes of this host, each with a context of its own on the device that
- * ONESIDED_DEVICE names (the first one without it), connected by two reliable connections; requests and completions; and
- * how a row is measured, as rma.c does it.
+ * ONESIDED_DEVICE names (the first one without it), connected by two reliable connections; requests and completions;
+ * and how a row is measured, as rma.c does it.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>

@@ -2,7 +2,7 @@
  * The benchmark's loops on our windows (rma-rows.ts), operation for operation those of bench/peers/rma.c, whose rules
  * hold here, too.
  *
- *   onesided run -n 2 build/programs/bench/ranks/rma.js -- ROW [--noncontiguous SCHEME] SAMPLES [MILLISECONDS [WARM-UP]]
+ *   onesided run -n 2 build/programs/bench/ranks/rma.js -- ROW SAMPLES [MS [WARM-UP]] [--noncontiguous SCHEME]
  *
  * prints one line of JSON from rank 0: { row, unit, iterations, samples: [...] }. Rows that end in `-async` are the
  * same with the promise forms, awaited.

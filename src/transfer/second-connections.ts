@@ -127,16 +127,19 @@ export class SecondConnections {
     this.#most = Math.floor(reserve / 3);
   }
 
-  /** This end of a connection. Errors: `ERR_VERBS` (the device has no room for it). */
-  make(rank: number): SecondConnection {
+  /**
+   * This end of a connection. Errors: `ERR_VERBS` (the device has no room for it).
+   * @param entries of a message's list
+   */
+  make(rank: number, entries = this.entries): SecondConnection {
     const queuePair = this.#pd.createQueuePair({
       sendCq: this.#cq,
       recvCq: this.#cq,
       // Each message may have a read behind it.
       maxSendWr: 2 * MESSAGES,
       maxRecvWr: MESSAGES,
-      maxSendSge: this.entries,
-      maxRecvSge: this.entries,
+      maxSendSge: entries,
+      maxRecvSge: entries,
       maxInlineData: 0,
     });
     queuePair.modify({ state: QpState.INIT, access: Access.REMOTE_READ });

@@ -6,7 +6,8 @@
  * provider it has.
  */
 import type { CompletionQueue } from './completion-queue.ts';
-import type { Memory, ProtectionDomain, RemotePointer } from './memory.ts';
+import type { Helper } from './helper.ts';
+import type { Memory, MemoryRegion, ProtectionDomain, RemotePointer } from './memory.ts';
 import type { SharedReceiveQueue } from './shared-receive-queue.ts';
 
 /** The limits of a device, in the terms of `ibv_query_device`. Every provider enforces them. */
@@ -72,6 +73,13 @@ export interface Capabilities {
    * devices raise them.
    */
   readonly faultEvents: boolean;
+  /**
+   * Adapters carry requests out. Without it the processors of both sides do, so that moving a byte costs them more than
+   * copying it, and a request as much as a message.
+   */
+  readonly offloads: boolean;
+  /** Something beside the program's processor serves other ranks: {@link Context.makeHelper} works. */
+  readonly helper: boolean;
 }
 
 /** The address of a queue pair, which two sides exchange before they connect (`ibv_qp_attr` and `ah_attr`). */
@@ -219,6 +227,13 @@ export interface Context {
    * @param access the access rights that are needed, bits of `Access`
    */
   remotePointer(member: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer;
+
+  /**
+   * Makes a helper that serves a part. Only with `capabilities.helper`. Errors: `ERR_VERBS`.
+   * @param region the part; `undefined` if it has no bytes
+   * @param lanes at most
+   */
+  makeHelper?(pd: ProtectionDomain, region: MemoryRegion | undefined, lanes: number): Helper;
 
   /**
    * Describes what is wrong with the device or its port now, for messages; `undefined` if nothing is known. Cost: a

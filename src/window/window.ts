@@ -56,7 +56,7 @@ export interface WindowStatistics {
   readonly refused?: number;
   /**
    * How layouts of several pieces have moved. Absent where each piece is a request, or a copy (`noncontiguous:
-   * 'multi-write'`, shared memory).
+   * 'multi-write'`, shared memory), and where a thread of the addon serves them (`host-assisted` on devices).
    */
   readonly layouts?: LayoutStatistics;
 }
@@ -408,12 +408,13 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     this.#epochs.checkAlive('statistics');
     const { hints, fence, lockCounts, wire, noncontiguous } = this.#parts;
     const refused = wire?.notifications.arrivals.srq.refused;
+    const layouts = noncontiguous?.statistics;
     return {
       fence: { scheme: hints.fence, ...fence.statistics },
       lock: { scheme: hints.lock, ...lockCounts },
       refills: wire?.notifications.arrivals.refills ?? 0,
       ...(refused === undefined ? {} : { refused }),
-      ...(noncontiguous === undefined ? {} : { layouts: noncontiguous.statistics }),
+      ...(layouts === undefined ? {} : { layouts }),
     };
   }
 

@@ -34,4 +34,6 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   remoteUserMemory: false,
   randomKeys: true,
   faultEvents: true,
+  offloads: false,
+  helper: false,
 });

@@ -18,6 +18,8 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   remoteUserMemory: true,
   randomKeys: false,
   faultEvents: true,
+  offloads: true,
+  helper: false,
 });
 
 export function deviceOf({ adapter, name }: Fabric): DeviceAttributes {

@@ -49,10 +49,11 @@ export class RdmaCompletionQueue implements CompletionQueue {
   #wanted: typeof NONE | typeof ANY | typeof SOLICITED = NONE;
   #destroyed = false;
 
-  constructor(context: RdmaCoreContext, device: RdmaContext, cqe: number) {
+  /** @param made its number and capacity, if it is there: a helper's, which nobody polls here */
+  constructor(context: RdmaCoreContext, device: RdmaContext, cqe: number, made?: readonly [number, number]) {
     this.#context = context;
     this.#device = device;
-    [this.number, this.capacity] = verb('create a completion queue', () => device.createCq(cqe));
+    [this.number, this.capacity] = made ?? verb('create a completion queue', () => device.createCq(cqe));
     this.#batch = Math.min(this.capacity, BATCH);
     // With an ArrayBuffer of its own: the memory of a small array without one moves.
     this.#words = new Uint32Array(new ArrayBuffer(4 * (HEADER + this.#batch * WORDS)));

@@ -6,18 +6,20 @@
  * queue pair needs to be connected to one.
  */
 
-import { closeSync } from 'node:fs';
+import { closeSync, existsSync } from 'node:fs';
 import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { loadNative, type Native, type RdmaContext } from '../../native.ts';
 import { checkInteger } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { AsyncEvent, Capabilities, Context, DeviceAttributes, Neighbours } from '../../verbs/device.ts';
-import type { Memory, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
+import type { Helper } from '../../verbs/helper.ts';
+import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
 import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
 import { checkQueuePair } from '../core/queue-pair.ts';
 import { RdmaCompletionQueue } from './completion-queue.ts';
 import type { RdmaEndpoint } from './devices.ts';
+import { RdmaHelper } from './helper.ts';
 import { RdmaMemory, RdmaProtectionDomain } from './memory.ts';
 import type { NeighbourHeap } from './neighbours.ts';
 import { RdmaParking } from './parking.ts';
@@ -47,14 +49,16 @@ const CAPABILITIES: Capabilities = Object.freeze({
   remoteUserMemory: true,
   randomKeys: false,
   faultEvents: false,
+  offloads: true,
+  helper: true,
 });
 
 /**
  * What one object may ask for at most, however much the device would take: rings are allocated in full. A send queue of
- * this size with this many entries takes 9 MiB here, and as much again in the device's driver.
+ * this size with this many entries takes 16 MiB here, and as much again in the device's driver.
  */
 const MOST_WR = 16_384;
-const MOST_SGE = 30;
+const MOST_SGE = 60;
 const MOST_CQE = 2 ** 22;
 
 /** Bytes that a request can carry inline where the device says no limit: what common ones take. */
@@ -94,6 +98,13 @@ export function openRdma(
   return new RdmaCoreContext(native, endpoint, member, peers, heap);
 }
 
+/** Whether a device is an adapter. A driver without hardware, as Soft-RoCE's and Soft-iWARP's, has no bus behind it. */
+function isHardware(device: string): boolean {
+  const folder = `/sys/class/infiniband/${device}`;
+  // Where the kernel says nothing, it is what devices usually are.
+  return existsSync(`${folder}/device`) || !existsSync(folder);
+}
+
 export class RdmaCoreContext implements Context {
   readonly device: DeviceAttributes;
   readonly capabilities: Capabilities;
@@ -128,8 +139,12 @@ export class RdmaCoreContext implements Context {
     heap: NeighbourHeap | undefined,
   ) {
     const { device, port, gidIndex, transport } = endpoint;
-    // A completion of iWARP only says that the origin may be changed (RFC 5040, 5.5).
-    this.capabilities = transport === 'iWARP' ? { ...CAPABILITIES, completionImpliesPlacement: false } : CAPABILITIES;
+    this.capabilities = Object.freeze({
+      ...CAPABILITIES,
+      // A completion of iWARP only says that the origin may be changed (RFC 5040, 5.5).
+      completionImpliesPlacement: transport !== 'iWARP',
+      offloads: isHardware(device),
+    });
     this.#native = native;
     this.#heap = heap;
     this.neighbours = heap;
@@ -226,6 +241,12 @@ export class RdmaCoreContext implements Context {
     const cq = new RdmaCompletionQueue(this, this.#device, cqe);
     this.cqs.set(cq.number, cq);
     return cq;
+  }
+
+  makeHelper(pd: ProtectionDomain, region: MemoryRegion | undefined, lanes: number): Helper {
+    this.mustBeOpen('make a helper');
+    const { maxSge } = this.device;
+    return new RdmaHelper(this, this.#device, pd as RdmaProtectionDomain, region, maxSge, lanes);
   }
 
   createQueuePair(pd: RdmaProtectionDomain, init: QueuePairInit): RdmaQueuePair {

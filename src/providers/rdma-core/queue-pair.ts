@@ -89,6 +89,11 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     this.#receiver = receives === undefined ? 0 : context.addReceiver(receives);
   }
 
+  /** What native code knows it by. */
+  get handle(): number {
+    return this.#handle;
+  }
+
   /** Cost: a system call, since the device may have changed it. */
   get state(): number {
     if (this.isDestroyed || this.#context.isClosed) return QpState.RESET;

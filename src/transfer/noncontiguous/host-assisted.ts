@@ -3,9 +3,10 @@
  * "host-assisted zero-copy"): the messages and lists are those of sgrs.ts; what is added is who looks. The helper
  * copies nothing and waits for nothing: it takes requests in, and posts receives, sends and answers.
  *
- * The helper is a service of the rank's processor (`ProcessorTime.handleCompletions`). Where nobody is there for
- * events, layouts move as by `multi-write` (`availableHere`): the other way that copies nothing and needs no program of
- * the target's.
+ * On devices the helper is the provider's (`Capabilities.helper`), with requests of its own: helped.ts. Here it is a
+ * service of the rank's processor (`ProcessorTime.handleCompletions`), on modelled fabrics. Where there is neither,
+ * layouts move as by `multi-write` (`availableHere`): the other way that copies nothing and needs no program of the
+ * target's.
  *
  * Helper and program share the lanes of sgrs.ts. The simulator runs the helper in an event of its own, so never in the
  * middle of a call, but for one that lets events pass (`AnswerWaits.finish`); there it finds the same state as the
@@ -15,13 +16,24 @@
  */
 import type { ProcessorTime } from '../../comm/job.ts';
 import type { Messenger } from '../../comm/messages.ts';
+import type { Context } from '../../verbs/device.ts';
 import type { RequestTransfer } from '../requests.ts';
 import { DEFAULT_NONCONTIGUOUS, type NoncontiguousName, noncontiguousNamed } from './kinds.ts';
 import type { SgrsTransfers } from './sgrs.ts';
 
-/** What a hint means in a job with this processor. */
-export function availableHere(name: NoncontiguousName, processor: ProcessorTime | undefined): NoncontiguousName {
-  return noncontiguousNamed(name).helped === true && processor?.hasHelper !== true ? DEFAULT_NONCONTIGUOUS : name;
+/** What a hint means in a job with this context and processor. */
+export function availableHere(
+  name: NoncontiguousName,
+  { capabilities }: Pick<Context, 'capabilities'>,
+  processor: ProcessorTime | undefined,
+): NoncontiguousName {
+  if (noncontiguousNamed(name).helped !== true) return name;
+  return capabilities.helper || processor?.hasHelper === true ? name : DEFAULT_NONCONTIGUOUS;
+}
+
+/** Whether a helper of the provider's serves such a window: the scheme is that of helped.ts. */
+export function hasHelper(name: NoncontiguousName, { capabilities }: Pick<Context, 'capabilities'>): boolean {
+  return noncontiguousNamed(name).helped === true && capabilities.helper;
 }
 
 /**

@@ -24,8 +24,9 @@ interface NoncontiguousKind<N extends string> {
    * @param puts whether it is a put
    * @param bytes in all
    * @param pieces stretches of consecutive bytes on the side that has more of them; at least 2
+   * @param offloads adapters carry requests out (`Capabilities.offloads`)
    */
-  wayOf(puts: boolean, bytes: number, pieces: number): Way;
+  wayOf(puts: boolean, bytes: number, pieces: number, offloads: boolean): Way;
 }
 
 function kind<const N extends string>(it: NoncontiguousKind<N>): NoncontiguousKind<N> {
@@ -38,16 +39,28 @@ const MANY = 200;
 /**
  * What is quickest for one put or get with its flush. The numbers are fitted to the modelled fabrics infinihost-64,
  * infinihost-express and infinihost-pci-x, 2 to 512 pieces of 16 bytes to 4 KiB: nowhere there is another way quicker
- * by more than a tenth (test/transfer/auto.test.ts). They have not been fitted to devices.
+ * by more than a tenth (test/transfer/auto.test.ts). They have not been fitted to adapters that exist.
  *
  * A piece costs a request of its own most, an entry of a list a quarter of that, and nothing in a message that is
  * packed; but packing copies each byte twice. A put that is gathered takes a round trip before it begins, a get none.
  */
-function cheapest(puts: boolean, bytes: number, pieces: number): Way {
+function cheapest(puts: boolean, bytes: number, pieces: number, offloads: boolean): Way {
+  if (!offloads) return cheapestByProcessors(bytes, pieces);
   if (pieces <= 4) return 'multi-write';
   const packed = puts ? 1300 + 83 * pieces : (pieces > MANY ? 83 : 60) * pieces;
   if (bytes <= packed) return 'pack';
   return puts && pieces <= 12 ? 'multi-write' : 'sgrs';
+}
+
+/**
+ * The same where the processors of both sides are the device. Fitted to what both ranks execute on Soft-RoCE, 2 to 128
+ * pieces of 16 bytes to 1 KiB (bench/device/layouts.sh), in thousands of instructions: a request for each piece 90 and
+ * 12.5 a piece and 12 for each 1,000 bytes; packed 230 and 32 for each 1,000 bytes. Lists save no work there, since the
+ * processor looks up and copies each piece, and take a round trip more: with 64 pieces of 64 bytes, and 128 of 1 KiB,
+ * they are slower than the better of the two, in C as well.
+ */
+function cheapestByProcessors(bytes: number, pieces: number): Way {
+  return bytes <= 600 * pieces - 8400 ? 'pack' : 'multi-write';
 }
 
 /** Their order gives the numbers by which ranks compare their hints. */

@@ -28,7 +28,7 @@ import { failureIn, failureText } from '../served-messages.ts';
 import { decodeLayout, dense, encodeLayout, layoutWords, partOf } from './layout-words.ts';
 import { Moving, steps } from './moving.ts';
 import { RunWalk } from './run-walk.ts';
-import type { Mover } from './transfers.ts';
+import type { MessageMover } from './transfers.ts';
 
 /** Bytes of a message's data: some tens of microseconds of copying, which is what pipelining hides. */
 const CHUNK = 2 ** 16;
@@ -56,7 +56,7 @@ interface Lane {
   readonly chunks: Fifo<Chunk>;
 }
 
-export class PackedTransfers implements Mover {
+export class PackedTransfers implements MessageMover {
   readonly family = 0;
   readonly #channel: OwnChannel;
   readonly #requests: RequestTransfer;

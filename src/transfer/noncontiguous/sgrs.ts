@@ -35,7 +35,7 @@ import { partOf } from './layout-words.ts';
 import { entriesOf, Matching } from './matching.ts';
 import { Moving, steps } from './moving.ts';
 import type { PackedTransfers } from './pack.ts';
-import type { Mover } from './transfers.ts';
+import type { MessageMover } from './transfers.ts';
 
 /** Messages that are asked for at once, and how often more are before the first are through. */
 const GROUP = 8;
@@ -100,7 +100,7 @@ class Lane {
   }
 }
 
-export class SgrsTransfers implements Mover {
+export class SgrsTransfers implements MessageMover {
   readonly family = 1;
   readonly #channel: OwnChannel;
   readonly #requests: RequestTransfer;

@@ -9,10 +9,14 @@ const TURNS = 16;
 
 /** Moves layouts in one way. */
 export interface Mover {
-  /** Its messages begin with a number from 16 × `family` on, one of 16. */
-  readonly family: number;
   /** The arguments are those of `RequestTransfer.put` and `get`. */
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): void;
+}
+
+/** The same, with messages of its own to the other rank's program. */
+export interface MessageMover extends Mover {
+  /** Its messages begin with a number from 16 × `family` on, one of 16. */
+  readonly family: number;
   /** Takes a message of another rank's mover of its family; it begins at a multiple of 8. */
   take(source: number, message: Uint8Array): void;
 }
@@ -20,37 +24,53 @@ export interface Mover {
 /** By way, those that a window has; what has none moves by a request for each piece. */
 export type Movers = Readonly<Partial<Record<Way, Mover>>>;
 
+function hasMessages(mover: Mover): mover is MessageMover {
+  return 'family' in mover;
+}
+
 export class NoncontiguousTransfers {
   /** Whether some of them wait until the target's program is in the library. */
   readonly needsTarget: boolean;
-  readonly #wayOf: (puts: boolean, bytes: number, pieces: number) => Way;
+  readonly #wayOf: (puts: boolean, bytes: number, pieces: number, offloads: boolean) => Way;
+  readonly #offloads: boolean;
   readonly #movers: Movers;
-  readonly #families: readonly (Mover | undefined)[];
+  readonly #families: readonly (MessageMover | undefined)[];
   readonly #poll: () => void;
-  readonly #counts: () => LayoutStatistics;
+  readonly #counts: (() => LayoutStatistics) | undefined;
   #turns = 0;
 
-  /** @param poll brings messages in */
-  constructor(name: NoncontiguousName, movers: Movers, poll: () => void, counts: () => LayoutStatistics) {
+  /**
+   * @param offloads `Capabilities.offloads`
+   * @param poll brings messages in
+   */
+  constructor(
+    name: NoncontiguousName,
+    movers: Movers,
+    offloads: boolean,
+    poll: () => void,
+    counts?: () => LayoutStatistics,
+  ) {
+    this.#offloads = offloads;
     this.needsTarget = needsTarget(name);
     this.#wayOf = noncontiguousNamed(name).wayOf;
     this.#movers = movers;
-    const families: Mover[] = [];
-    for (const mover of Object.values(movers)) families[mover.family] = mover;
+    const families: MessageMover[] = [];
+    for (const mover of Object.values(movers)) if (hasMessages(mover)) families[mover.family] = mover;
     this.#families = families;
     this.#poll = poll;
     this.#counts = counts;
   }
 
-  get statistics(): LayoutStatistics {
-    return this.#counts();
+  /** Absent where a helper of the provider's has the other end of each transfer: it counts nothing. */
+  get statistics(): LayoutStatistics | undefined {
+    return this.#counts?.();
   }
 
   /** @returns false if it is to move by a request for each piece; nothing was done then */
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): boolean {
     const pieces = Math.max(piecesIn(from), piecesIn(to));
     if (pieces < 2) return false;
-    const mover = this.#movers[this.#wayOf(puts, from.bytes, pieces)];
+    const mover = this.#movers[this.#wayOf(puts, from.bytes, pieces, this.#offloads)];
     mover?.move(puts, origin, from, rank, at, to);
     return mover !== undefined;
   }

@@ -106,7 +106,7 @@ function openWindowChannels(comm: Communicator, hints: Hints, lastUsed: number):
   };
   const { context, processor } = comm.job;
   const { loadStore } = context.capabilities;
-  const scheme = availableHere(hints.noncontiguous, processor);
+  const scheme = availableHere(hints.noncontiguous, context, processor);
   const barrier = loadStore ? undefined : open();
   const ofSchemes = openChannels(hints, open);
   const posts = loadStore ? undefined : open();
@@ -279,14 +279,15 @@ type ByTarget = Pick<WindowParts, 'served' | 'noncontiguous'>;
 function byTargetOf(
   comm: Communicator,
   { offer: { hints }, region }: Agreement,
-  { channels, wire: { wire, updates }, undo }: Materials,
+  { channels, wire: { wire, updates, helpers }, undo }: Materials,
   server: OperationServer,
   ownPart: () => RemotePart,
 ): ByTarget {
   const { layouts } = channels;
   return {
     served: updates && servedUpdates(comm, hints, channels.updates, server, wire!, undo),
-    noncontiguous: layouts && noncontiguousTransfers(comm, hints.noncontiguous, layouts, ownPart, region, wire!, undo),
+    noncontiguous:
+      layouts && noncontiguousTransfers(comm, hints.noncontiguous, layouts, ownPart, region, wire!, helpers, undo),
   };
 }
 

@@ -2,7 +2,9 @@
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
 import { lookInWaits } from '../../comm/looks.ts';
 import { loadNative } from '../../native.ts';
-import { serveBeside } from '../../transfer/noncontiguous/host-assisted.ts';
+import type { HelperConnections } from '../../transfer/helper-connections.ts';
+import { HelpedTransfers } from '../../transfer/noncontiguous/helped.ts';
+import { hasHelper, serveBeside } from '../../transfer/noncontiguous/host-assisted.ts';
 import { type NoncontiguousName, needsSecond, needsTarget } from '../../transfer/noncontiguous/kinds.ts';
 import { PackedTransfers } from '../../transfer/noncontiguous/pack.ts';
 import { SgrsTransfers } from '../../transfer/noncontiguous/sgrs.ts';
@@ -17,6 +19,8 @@ import type { Undo } from './undo.ts';
  * @param channel nothing else goes through it
  * @param part this rank's part, or an error if it is gone
  * @param region the same for the device; a part of no bytes has none, and nobody asks for it
+ * @param helpers the connections to the helpers, if the provider has any and all ranks could be connected
+ * @returns undefined if each piece is a request
  */
 export function noncontiguousTransfers(
   comm: Communicator,
@@ -25,9 +29,15 @@ export function noncontiguousTransfers(
   part: () => RemotePart,
   region: MemoryRegion | undefined,
   requests: RequestTransfer,
+  helpers: HelperConnections | undefined,
   undo: Undo,
-): NoncontiguousTransfers {
-  const { messenger, processor, progress } = comm.job;
+): NoncontiguousTransfers | undefined {
+  const { messenger, processor, progress, context } = comm.job;
+  const { offloads } = context.capabilities;
+  if (hasHelper(name, context)) {
+    // No program of a target's has to look at anything.
+    return helpers && new NoncontiguousTransfers(name, { sgrs: new HelpedTransfers(helpers) }, offloads, () => {});
+  }
   const packed = new PackedTransfers(channel, requests, part, loadNative());
   const sgrs = needsSecond(name)
     ? new SgrsTransfers(channel, requests, packed, region ?? { lkey: 0, address: 0 })
@@ -39,7 +49,7 @@ export function noncontiguousTransfers(
     layoutsNamed: sgrs?.named ?? 0,
     ...(sgrs === undefined ? noMessages() : requests.second.counts),
   });
-  const transfers = new NoncontiguousTransfers(name, movers, () => messenger.poll(), counts);
+  const transfers = new NoncontiguousTransfers(name, movers, offloads, () => messenger.poll(), counts);
   undo.add(channel.listen((source, message) => transfers.take(source, message)));
   undo.add(lookInWaits(progress, () => messenger.poll(), true));
   // Without a helper, a scheme that wants one has no messages (`availableHere`).

@@ -5,12 +5,14 @@ import { RankFailedError } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
 import { fenceNamed } from '../../sync/fence/kinds.ts';
 import type { ConnectionRegistry, Connections } from '../../transfer/connections.ts';
-import { availableHere } from '../../transfer/noncontiguous/host-assisted.ts';
+import { HELPER_NUMBERS, HelperConnections } from '../../transfer/helper-connections.ts';
+import { availableHere, hasHelper } from '../../transfer/noncontiguous/host-assisted.ts';
 import { needsSecond } from '../../transfer/noncontiguous/kinds.ts';
 import { type Regions, regionsBy } from '../../transfer/regions.ts';
 import { RemoteStripes } from '../../transfer/remote-stripes.ts';
 import { RequestUpdates } from '../../transfer/request-updates.ts';
 import { RequestTransfer } from '../../transfer/requests.ts';
+import type { MemoryRegion } from '../../verbs/memory.ts';
 import { inBulk } from '../info.ts';
 import { locksByRequests, movesByRequests } from '../schemes.ts';
 import { requestTrace } from '../traced.ts';
@@ -22,6 +24,8 @@ export interface Wire {
   /** Absent where nothing takes requests. */
   readonly wire?: RequestTransfer;
   readonly updates?: RequestUpdates;
+  /** With the hint `noncontiguous`, where the provider has helpers; absent if a rank could not make its own. */
+  readonly helpers?: HelperConnections | undefined;
 }
 
 /**
@@ -29,7 +33,7 @@ export interface Wire {
  * @param space a space of messages that is the window's at all its ranks, and no other's that has one of them
  */
 export function* makeWire(
-  { comm, call }: Making,
+  { comm, call, flavor }: Making,
   { records, offer, region }: Agreement,
   words: DeviceWords,
   trace: string,
@@ -57,7 +61,7 @@ export function* makeWire(
       notifies,
       requestTrace(comm, trace),
       patience,
-      needsSecond(availableHere(hints.noncontiguous, job.processor)),
+      needsSecond(availableHere(hints.noncontiguous, job.context, job.processor)),
     );
     undo.add(() => wire.close());
     return wire;
@@ -74,6 +78,9 @@ export function* makeWire(
   }
   if (region !== undefined && offer.local.byteOffset === 0) wire.keepPart(offer.local.buffer, region);
   if (loadStore) return { wire };
+  // Of a dynamic window, others' layouts may lie anywhere.
+  const helped = hasHelper(hints.noncontiguous, job.context) && flavor !== 'dynamic';
+  const helpers = helped ? yield* connectedHelpers(comm, wire, region, undo) : undefined;
   const failed = (): number => {
     const failure = job.failure();
     return failure instanceof RankFailedError ? group.worldRanks.indexOf(failure.rank) : -1;
@@ -84,7 +91,7 @@ export function* makeWire(
     processor: job.processor,
   });
   const updates = new RequestUpdates(wire, comm.rank, regions, stripes, inBulk(hints), loadNative());
-  return { wire, updates };
+  return { wire, updates, helpers };
 }
 
 /** A rank that cannot make its queue pairs, or connect them, says so. */
@@ -117,6 +124,37 @@ function* connected(
   const mineAt = Float64Array.from({ length: size }, (_, rank) => numbers[stride * rank + self]);
   transfer!.connect(comm.group.worldRanks, mineAt, regions);
   return transfer!;
+}
+
+/** If a rank cannot make its helper or the queue pairs, none is used: layouts have another way. */
+function* connectedHelpers(
+  comm: Communicator,
+  wire: RequestTransfer,
+  region: MemoryRegion | undefined,
+  undo: Undo,
+): Generator<void, HelperConnections | undefined> {
+  const { rank: self, size, job } = comm;
+  const stride = HELPER_NUMBERS * size + 1;
+  const own = new Float64Array(stride);
+  let helpers: HelperConnections | undefined;
+  try {
+    helpers = new HelperConnections(job.context, job.pd, region, wire, size, self);
+    undo.add(() => helpers!.close());
+    for (let rank = 0; rank < size; rank++) own.set(helpers.numbersFor(rank), HELPER_NUMBERS * rank);
+  } catch {
+    own[stride - 1] = 1;
+  }
+  const numbers = yield* comm.exchange(own);
+  for (let rank = 0; rank < size; rank++) {
+    if (numbers[stride * (rank + 1) - 1] === 0) continue;
+    helpers?.close();
+    return undefined;
+  }
+  helpers!.start(comm.group.worldRanks, (rank) => {
+    const at = stride * rank + HELPER_NUMBERS * self;
+    return numbers.subarray(at, at + HELPER_NUMBERS);
+  });
+  return helpers;
 }
 
 function connectionRegistry(comm: Communicator, space: number, registry: Registry): ConnectionRegistry {
