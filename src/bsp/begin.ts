@@ -7,10 +7,10 @@ import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { unknownName } from '../options.ts';
 import { Bsp } from './bsp.ts';
 import { Core } from './core.ts';
-import { Always, ByLastSuperstep } from './delivery/choices.ts';
+import { Always, ByMeasurement } from './delivery/choices.ts';
 import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
 import type { Delivery } from './delivery/delivery.ts';
-import { PackedDelivery, scatterEntries } from './delivery/packed.ts';
+import { PackedDelivery } from './delivery/packed.ts';
 import { SharedDelivery, sharedWords } from './delivery/shared.ts';
 
 /** How a superstep is delivered. */
@@ -193,12 +193,7 @@ function makeDelivery(
     return new SharedDelivery(comm, block, map, comm.traceId());
   }
   const chunks = comm.openChannel(space);
-  const choosers = { packed: undefined, 'zero-copy': Always, auto: ByLastSuperstep } as const;
+  const choosers = { packed: undefined, 'zero-copy': Always, auto: ByMeasurement } as const;
   const chooser = choosers[delivery as keyof typeof choosers];
-  return new PackedDelivery(
-    comm,
-    [chunks, comm.openChannel(chunks.space)],
-    counts,
-    chooser && new chooser(scatterEntries(comm)),
-  );
+  return new PackedDelivery(comm, [chunks, comm.openChannel(chunks.space)], counts, chooser && new chooser());
 }

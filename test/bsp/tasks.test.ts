@@ -6,9 +6,10 @@ import { IN_GATE } from '../support/gate.ts';
 import { seedOfRun } from '../support/ranks.ts';
 
 const WAYS = [
-  { counts: 'all-to-all', headers: 'plain' },
-  { counts: 'tree', headers: 'compressed' },
+  { delivery: 'packed', counts: 'all-to-all', headers: 'plain' },
+  { delivery: 'packed', counts: 'tree' },
   { delivery: 'zero-copy' },
+  { delivery: 'auto' },
 ] as const;
 
 describe.each(WAYS)('with %o', (options) => {

@@ -131,12 +131,13 @@ export class Links {
   }
 
   /**
-   * Whether a request can be posted to a process now; if there is no link, one begins to be made.
+   * Whether so many requests can be posted to a process now; if there is no link, one begins to be made.
    * @param way `SENDS` or `RDMA`
    */
-  isReady(pid: number, way: number): boolean {
+  isReady(pid: number, way: number, requests = 1): boolean {
     const { stage, lanes } = this.#links[pid] ?? this.#make(pid);
-    return stage === 2 && lanes[way].outstanding < DEPTH && this.#outstanding < MOST_REQUESTS;
+    if (stage !== 2) return false;
+    return lanes[way].outstanding + requests <= DEPTH && this.#outstanding + requests <= MOST_REQUESTS;
   }
 
   /** Chunks come: there are buffers for so many, if they are not too many. Errors: `ERR_VERBS`. */
