@@ -23,7 +23,7 @@ interface Scheme {
 }
 
 /** A scheme more is a line more. */
-export const SCHEMES: readonly Scheme[] = [
+const SCHEMES: readonly Scheme[] = [
   {
     name: 'baseline',
     printed: { as: 'BSP-IB-B', g: 0.21, l: 52 },
