@@ -13,6 +13,7 @@ import { protocol } from './chapter-8-protocol.ts';
 import { chapter9 } from './chapter-9.ts';
 import { kernels } from './chapter-9-nas.ts';
 import { chapter10 } from './chapter-10.ts';
+import { chapterBsp } from './chapter-bsp.ts';
 import type { Figure } from './figure.ts';
 
 const LONGEST = ['D9.4', 'D5.10', 'D5.9', 'D7.5'];
@@ -30,6 +31,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: chapter7, fabrics: ['infinihost-64'] },
   { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['infinihost-64'] },
+  { figures: chapterBsp, fabrics: ['bsp-ib-16', 'infinihost-64'] },
   { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   {
     figures: [automatic],

@@ -145,10 +145,11 @@ function withSensitivity(sensitivity: Sensitivity | undefined): Pick<Claim, 'sen
   return sensitivity === undefined ? {} : { sensitivity };
 }
 
-/** Chapter, then number; our own last. */
+/** The dissertation's by chapter, then those of other papers, by letter; our own last. */
 function placeOf(id: string): number {
-  const [, chapter, number] = /^[DO](\d*)\.(\d+)$/.exec(id)!;
-  return 100 * (chapter === '' ? 100 : Number(chapter)) + Number(number);
+  const [, paper, chapter, number] = /^([A-Z])(?:(\d*)\.)?(\d+)$/.exec(id)!;
+  const place = paper === 'D' ? Number(chapter) : paper === 'O' ? 200 : 100 + paper.charCodeAt(0) - 65;
+  return 100 * place + Number(number);
 }
 
 function verdict(holds: boolean): string {
@@ -178,10 +179,10 @@ function page(): string {
   });
   return `# Results
 
-This page compares claims of the dissertation with measurements on [modelled
+This page compares claims of the papers with measurements on [modelled
 fabrics](guide/fabrics.md). All figures use one set of numbers. \`npm run figures\` writes this page in about five minutes
 on two cores: do not edit it. The measurements are the same on every machine. Some rows are also measured [on real
-ranks](results-real.md). D are the dissertation's claims, by chapter; O is our own. The last column says which numbers
+ranks](results-real.md). D are the dissertation's claims, by chapter; B are BSP-IB's; O is our own. The last column says which numbers
 of a fabric change the verdict at −30 % or +30 %, of those that [no source gives](guide/fabrics.md#fabrics) and the
 figure uses (\`npm run figures -- --sensitivity\`).
 

@@ -93,6 +93,17 @@ const STYLES: Readonly<Record<string, Style>> = {
   // What is compared is a size.
   'n = 2048': style('#1f4e9e', 'circle'),
   'n = 3000': style('#e08e45', 'triangle', 45),
+  // Deliveries of supersteps.
+  baseline: style('#1f4e9e', 'circle'),
+  compressed: style('#5fbfb0', 'rect', -45),
+  'zero-copy': style('#c0392b', 'triangle', 45),
+  'no scatter': style('#f2b134', DOWN, 0),
+  auto: style('#111111', 'diamond', 90),
+  'with all others': style('#1f4e9e', 'circle'),
+  'with the neighbour': style('#e08e45', 'triangle', 45),
+  'one after the other': style('#8c8c8c', 'diamond', 0),
+  measured: style('#3a86c8', 'rect', -45),
+  paper: style('#111111', STAR),
   // Schedules.
   'issue-order': style('#444444', 'circle'),
   interleave: style('#2f80c0', 'diamond', 45),

@@ -8,10 +8,10 @@ import { unknownName } from '../options.ts';
 import { Bsp } from './bsp.ts';
 import { Bsp2 } from './bsp2.ts';
 import { Core } from './core.ts';
-import { Always, ByLastSuperstep } from './delivery/choices.ts';
+import { Always, ByMeasurement } from './delivery/choices.ts';
 import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
 import type { Delivery } from './delivery/delivery.ts';
-import { PackedDelivery, scatterEntries } from './delivery/packed.ts';
+import { PackedDelivery } from './delivery/packed.ts';
 import { SharedDelivery, sharedWords } from './delivery/shared.ts';
 import type { StepTrace } from './ledger.ts';
 import { knownMachine, makeLedger, measureMachine, recordMachine, stepTrace, wantsProbe } from './recorded.ts';
@@ -28,14 +28,16 @@ export type HeaderName = (typeof HEADERS)[number];
 /** Options of a BSP computation. All processes give the same. */
 export interface BspOptions extends WaitOptions {
   /**
-   * How a superstep is delivered. `shared`: through memory that all processes load and store. `packed`: as messages of
-   * 16 KiB (BSP-IB §3.1). Default: `shared` where processes can load and store each other's memory.
+   * How a superstep is delivered. `shared`: through memory that all processes load and store. `packed`: in chunks of
+   * 16 KiB (BSP-IB §3.1). `zero-copy`: the receiver's device reads puts into its variables (§3.2). `auto`: one of the
+   * last two, by how long supersteps of the same kind took. Default: `shared` where processes can load and store each
+   * other's memory, `auto` elsewhere.
    */
   readonly delivery?: DeliveryName;
   /** Headers of puts: `compressed` to 4 bytes where the numbers are small (BSP-IB §3.2; default), or `plain`, of 12. */
   readonly headers?: HeaderName;
   /**
-   * How the processes learn what comes to them, when superstep are delivered as messages. `all-to-all`: each tells each
+   * How the processes learn what comes to them, where memory is not shared. `all-to-all`: each tells each
    * other one. `tree`: by a reduction, in ⌈log2 p⌉ messages. Default: `tree` from 16 processes on.
    */
   readonly counts?: CountExchange;
@@ -302,12 +304,8 @@ function makeDelivery(
     return new SharedDelivery(comm, block, map, comm.traceId());
   }
   const chunks = comm.openChannel(space);
-  const choosers = { packed: undefined, 'zero-copy': Always, auto: ByLastSuperstep } as const;
+  const choosers = { packed: undefined, 'zero-copy': Always, auto: ByMeasurement } as const;
   const chooser = choosers[delivery as keyof typeof choosers];
-  return new PackedDelivery(
-    comm,
-    [chunks, comm.openChannel(chunks.space)],
-    counts ?? defaultCounts(comm.size),
-    chooser && new chooser(scatterEntries(comm)),
-  );
+  const exchange = counts ?? defaultCounts(comm.size);
+  return new PackedDelivery(comm, [chunks, comm.openChannel(chunks.space)], exchange, chooser && new chooser());
 }

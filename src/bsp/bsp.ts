@@ -74,7 +74,7 @@ export class Bsp {
    * computation cannot go on.
    *
    * Cost: a barrier, and what is moved: where processes share memory, one copy of everything at its destination (`put`
-   * has made the other one); otherwise messages of 16 KiB.
+   * has made the other one); otherwise chunks of 16 KiB, and a copy, or none, at the destination.
    */
   sync(options?: WaitOptions): Promise<void> {
     try {

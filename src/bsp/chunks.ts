@@ -31,28 +31,6 @@ export interface ChunkPool {
   readonly bytes: number;
 }
 
-/** Chunks in memory of this rank's own, for messages. */
-export class HeapChunks implements ChunkPool {
-  readonly #chunks: Chunk[] = [];
-  #taken = 0;
-
-  take(): Chunk {
-    if (this.#taken === this.#chunks.length) {
-      const buffer = new ArrayBuffer(CHUNK_BYTES);
-      this.#chunks.push({ i32: new Int32Array(buffer), u8: new Uint8Array(buffer), at: 0, id: this.#taken });
-    }
-    return this.#chunks[this.#taken++];
-  }
-
-  recycle(): void {
-    this.#taken = 0;
-  }
-
-  get bytes(): number {
-    return this.#chunks.length * CHUNK_BYTES;
-  }
-}
-
 const NOTHING = new Int32Array(0);
 const NO_BYTES = new Uint8Array(0);
 

@@ -27,7 +27,13 @@ function errorOf(change: (description: Loose) => void): string {
 
 describe('descriptions', () => {
   test('those of this package can be read', () => {
-    expect(fabricNames()).toEqual(['connectx-16-cores', 'infinihost-64', 'infinihost-express', 'infinihost-pci-x']);
+    expect(fabricNames()).toEqual([
+      'bsp-ib-16',
+      'connectx-16-cores',
+      'infinihost-64',
+      'infinihost-express',
+      'infinihost-pci-x',
+    ]);
     for (const name of fabricNames()) expect(loadFabric(name).name).toBe(name);
   });
 
@@ -82,7 +88,7 @@ describe('descriptions', () => {
 
   test('files that are not there, or no JSON, are told', () => {
     expect(() => loadFabric('nowhere.json')).toThrowError(/nowhere.json: cannot read the file/);
-    expect(() => loadFabric('tin-cans')).toThrowError(/no fabric is named "tin-cans"; give connectx/);
+    expect(() => loadFabric('tin-cans')).toThrowError(/no fabric is named "tin-cans"; give bsp-ib-16/);
   });
 });
 

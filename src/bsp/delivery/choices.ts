@@ -1,12 +1,18 @@
 /**
- * Which puts are received without copies: all, or what the last superstep of each pair of processes suggests.
+ * Which supersteps' puts are received without copies: all, or those for which that was quicker.
  *
  * BSP-IB §4.1 leaves this open, and says what matters: compressed headers for fine-grained puts, RDMA for coarse ones
- * of large relations. Both are known when a superstep has ended, and a program's supersteps resemble each other. So a
- * sender decides for each process that it puts to, when it first does so in a superstep, by what it has put there in
- * the last one in which it did. It need not ask anybody: its lists and chunks say what they are, and their number is
- * all that the receiver must know before (counts.ts). A superstep that is unlike the one before costs no more than the
- * worse of the two ways, once.
+ * of large relations. Where the one becomes better than the other differs by machine: copying costs 1.4 ns a byte on
+ * the paper's, more than its links, and a third of what the links cost on others (`npm run figures -- --only B5,B8`).
+ * So it is measured. A program's supersteps resemble each other, so the last one says of what kind the next one will
+ * be: by the size of its puts and by what it sends, each to a power of two. Of every kind that may be worth it, the
+ * first `TRIES` supersteps go each way, and all after them the way that was quicker.
+ *
+ * Each process decides for what it sends, and need ask nobody: its lists and chunks say what they are, and their number
+ * is all that a receiver must know before (counts.ts). So any mixture is right. It is also seldom mixed: processes that
+ * send alike try alike, in the same supersteps. What is measured is the whole `sync`: also how much earlier others have
+ * ended the superstep before. Where processes compute for different times, that hides the difference, and the choice is
+ * as good as chance until the least of the tries tells.
  */
 import type { Chooser } from './zero-copy.ts';
 
@@ -19,30 +25,56 @@ export class Always implements Chooser {
   learn(): void {}
 }
 
-/**
- * From so many bytes a put on, and so many to a process in a superstep, a request's scatter list costs less than
- * placing does. Measured by `npm run figures -- --only B5,B8`: with lists of 28 entries, reads win from 64 words a put
- * and 16 KiB a process on; where each put is a request of its own, from 512 words on.
- */
-const LEAST_PUT = 512;
-const LEAST_PUT_ALONE = 4096;
-const LEAST_BYTES = 16_384;
+/** Smaller puts, and less of them in a superstep, are packed: reading them was quicker on no machine. */
+const LEAST_PUT = 256;
+const LEAST_BYTES = 8192;
+/** The first one of each way makes links, and buffers grow. */
+const TRIES = 3;
 
-export class ByLastSuperstep implements Chooser {
-  readonly #leastPut: number;
-  /** By process. */
-  readonly #isBetter: boolean[] = [];
+/** What is known of one kind of supersteps. */
+interface Kind {
+  /** Supersteps that were expected to be of it. */
+  expected: number;
+  /** The least time of those that were: packed, and read. */
+  readonly least: [number, number];
+}
 
-  /** @param entries of a scatter list */
-  constructor(entries: number) {
-    this.#leastPut = Math.max(LEAST_PUT, Math.ceil(LEAST_PUT_ALONE / entries));
+export class ByMeasurement implements Chooser {
+  readonly #kinds = new Map<number, Kind>();
+  /** Of the last superstep in which this process put something to others; what the one under way is taken for. */
+  #last: Kind | undefined;
+  #expected: Kind | undefined;
+
+  choose(): boolean {
+    const kind = this.#last;
+    this.#expected = kind;
+    if (kind === undefined) return false;
+    // By their number, whatever came out, so that processes that send alike try alike.
+    const turn = kind.expected++;
+    if (turn < TRIES) return false;
+    return turn < 2 * TRIES || kind.least[1] < kind.least[0];
   }
 
-  choose(pid: number): boolean {
-    return this.#isBetter[pid] === true;
+  learn(puts: number, bytes: number, wasRead: boolean, microseconds: number): void {
+    if (puts === 0) {
+      if (this.#expected !== undefined) this.#expected.expected--;
+      return;
+    }
+    const kind = this.#kindOf(puts, bytes);
+    this.#last = kind;
+    if (kind === undefined || kind !== this.#expected) return;
+    const way = wasRead ? 1 : 0;
+    kind.least[way] = Math.min(kind.least[way], microseconds);
   }
 
-  learn(pid: number, puts: number, bytes: number): void {
-    if (puts > 0) this.#isBetter[pid] = bytes >= LEAST_BYTES && bytes >= this.#leastPut * puts;
+  #kindOf(puts: number, bytes: number): Kind | undefined {
+    if (bytes < LEAST_BYTES || bytes < LEAST_PUT * puts) return undefined;
+    const name = 32 * Math.floor(Math.log2(bytes / puts)) + Math.floor(Math.log2(bytes));
+    let kind = this.#kinds.get(name);
+    if (kind === undefined) {
+      kind = { expected: 0, least: [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] };
+      this.#kinds.set(name, kind);
+    }
+    return kind;
   }
 }

@@ -9,8 +9,8 @@
  *
  * Who sees what: a process ends its part of a superstep (counts.ts) only when all that it has posted this way is
  * complete. So whoever has heard from all processes finds what they have written. Where a completion does not say that
- * data are in the target's memory (capability `completionImpliesPlacement`), a byte of the last write to each process is
- * read behind it, which says so (transfer/connections.ts).
+ * data are in the target's memory (capability `completionImpliesPlacement`), a byte of the last write to each process
+ * is read behind it, which says so (transfer/connections.ts).
  */
 import { allocateRegistered } from '../../comm/blocks.ts';
 import type { Communicator } from '../../comm/communicator.ts';
@@ -25,7 +25,7 @@ import type { Direct } from './direct.ts';
 import { type Links, type LocalPlace, RDMA } from './links.ts';
 
 /** Less goes packed: a request costs the processor and the adapter what packing some hundred bytes does. */
-export const LEAST_DIRECT_BYTES = 1024;
+const LEAST_DIRECT_BYTES = 1024;
 
 interface Request {
   readonly pid: number;

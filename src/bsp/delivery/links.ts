@@ -17,8 +17,8 @@
  * fill with chunks that wait until gets have been answered; gets and their results are messages, which need none of
  * them, so that two processes never wait for each other's buffers.
  *
- * Sends have a queue pair of their own. Requests of one queue pair leave in order, so reads behind a chunk that finds no
- * buffer would wait for it; and where buffers are full of lists of what is to be read, two processes would wait for
+ * Sends have a queue pair of their own. Requests of one queue pair leave in order, so reads behind a chunk that finds
+ * no buffer would wait for it; and where buffers are full of lists of what is to be read, two processes would wait for
  * each other. So reads and writes go by a second one, where there are any.
  *
  * All is kept by this process's thread; there is nothing to share.
@@ -36,7 +36,7 @@ import { CHUNK_BYTES } from '../chunks.ts';
 
 /** Buffers of 16 KiB that chunks are received into. */
 const FIRST_BUFFERS = 4;
-export const MOST_BUFFERS = 64;
+const MOST_BUFFERS = 64;
 /** Requests under way on a link, and on all of them together. */
 const DEPTH = 64;
 const MOST_REQUESTS = 1024;
@@ -131,12 +131,13 @@ export class Links {
   }
 
   /**
-   * Whether a request can be posted to a process now; if there is no link, one begins to be made.
+   * Whether so many requests can be posted to a process now; if there is no link, one begins to be made.
    * @param way `SENDS` or `RDMA`
    */
-  isReady(pid: number, way: number): boolean {
+  isReady(pid: number, way: number, requests = 1): boolean {
     const { stage, lanes } = this.#links[pid] ?? this.#make(pid);
-    return stage === 2 && lanes[way].outstanding < DEPTH && this.#outstanding < MOST_REQUESTS;
+    if (stage !== 2) return false;
+    return lanes[way].outstanding + requests <= DEPTH && this.#outstanding + requests <= MOST_REQUESTS;
   }
 
   /** Chunks come: there are buffers for so many, if they are not too many. Errors: `ERR_VERBS`. */
@@ -202,7 +203,7 @@ export class Links {
     this.#user.tell(pid, undefined);
   }
 
-  /** Takes in what has come and what is complete. Errors: `ERR_VERBS` (a link is lost), in every call after the first. */
+  /** Takes in what has come and what is complete. Errors: `ERR_VERBS` (a link is lost), from then on. */
   poll(): void {
     const cq = this.#cq;
     if (cq === undefined) return;

@@ -64,11 +64,6 @@ interface Arrival {
 /** What has come in a superstep, by kind, and was not looked at yet. */
 type Arrivals = readonly [gets: Arrival[], results: Arrival[], puts: Arrival[]];
 
-/** Entries of a scatter list for the ranks of a communicator. */
-export function scatterEntries(comm: Communicator): number {
-  return Math.min(MOST_ENTRIES, comm.job.context.device.maxSge);
-}
-
 const noArrivals = (): Arrivals => [[], [], []];
 
 /** A chunk that is to be sent. */
@@ -119,7 +114,7 @@ export class PackedDelivery implements Delivery {
     this.#regions = new OwnRegions(comm, new Int32Array(TABLE_WORDS));
     this.pool = new SharedChunks(this.#regions, FIRST_CHUNKS * CHUNK_BYTES);
     this.#answers = new Stream(() => this.pool);
-    this.#links = new Links(comm, chooser === undefined ? 0 : scatterEntries(comm), {
+    this.#links = new Links(comm, chooser === undefined ? 0 : Math.min(MOST_ENTRIES, comm.job.context.device.maxSge), {
       tell: (pid, numbers) => this.#tell(pid, numbers === undefined ? [READY] : [CONNECT, ...numbers]),
       arrived: (pid, buffer, bytes) => this.#chunkArrived(pid, buffer, bytes),
     });
@@ -167,6 +162,7 @@ export class PackedDelivery implements Delivery {
   *#sync(superstep: Superstep, numbers: Float64Array): Generator<void, void> {
     const { outgoing } = superstep;
     const { size } = this.#comm;
+    const began = this.#zero === undefined ? 0 : this.#comm.now();
     while (this.direct?.settle() === false) {
       this.#poll();
       if (!this.direct.settle()) yield;
@@ -195,7 +191,7 @@ export class PackedDelivery implements Delivery {
       if (!messenger.drained || !this.#links.isSilent) yield;
     }
     this.#step++;
-    this.#zero?.next();
+    this.#zero?.next(this.#comm.now() - began);
     this.pool.recycle();
     this.#answers.reset();
   }

@@ -43,16 +43,24 @@ const DATA_WORDS = 4;
 const ENTRY_WORDS = 3;
 /** A put is cut rather than leave so many bytes of a chunk unused. */
 const LEAST_PIECE = 1024;
-/** Reads of one process that are posted before it is another one's turn. */
+/** Reads from one process that are posted before it is another one's turn. */
 const TURN = 4;
+/**
+ * Bytes that are being read at a time: two chunks, so that the next one is on its way when one has come, but each
+ * process mostly reads from another one.
+ */
+const MOST_BYTES = 2 * CHUNK_BYTES;
 const HALF = 2 ** 32;
 
 /** Decides which puts go this way. */
 export interface Chooser {
-  /** Whether those to a process do, in a superstep that begins. */
-  choose(pid: number): boolean;
-  /** What a process has put to another in a superstep: how many puts, of how many bytes together. */
-  learn(pid: number, puts: number, bytes: number): void;
+  /** Whether those of the superstep that begins do. */
+  choose(): boolean;
+  /**
+   * What a superstep was like: how many puts this process had for others, of how many bytes together; whether they went
+   * this way; how long its `sync` took.
+   */
+  learn(puts: number, bytes: number, wasRead: boolean, microseconds: number): void;
 }
 
 /** What this process puts to another one in a superstep. */
@@ -60,9 +68,6 @@ class Lane {
   readonly list: Stream;
   step = -1;
   isOpen = false;
-  /** All puts of the superstep, whatever their way. */
-  puts = 0;
-  bytes = 0;
   /** The chunk of data that is being filled, and how many bytes of it are. */
   chunk: Chunk | undefined;
   filled = CHUNK_BYTES;
@@ -78,7 +83,6 @@ class Lane {
   begin(step: number, isOpen: boolean): void {
     this.step = step;
     this.isOpen = isOpen;
-    this.puts = this.bytes = 0;
     this.chunk = undefined;
     this.filled = CHUNK_BYTES;
     this.list.reset();
@@ -129,7 +133,14 @@ export class ZeroCopy implements Route {
   sent = 0;
   /** Processes that this one still reads from. */
   reading = 0;
+  /** Bytes that are being read; whose turn is next, by how far it is before this process. */
+  #underWay = 0;
+  #turn = 1;
   #step = 0;
+  /** In the superstep under way: whether puts go this way; all of them, whatever their way, to others. */
+  #isChosen: boolean;
+  #puts = 0;
+  #bytes = 0;
 
   /**
    * @param regions of the chunks that `pool` gives
@@ -148,6 +159,7 @@ export class ZeroCopy implements Route {
     this.#regions = regions;
     this.#pool = pool;
     this.#chooser = chooser;
+    this.#isChosen = chooser.choose();
     this.#done = done;
   }
 
@@ -160,10 +172,11 @@ export class ZeroCopy implements Route {
    */
   put(pid: number, slot: Slot, at: number, part: Part): boolean {
     const lane = this.#lanes[pid] ?? this.#makeLane(pid);
-    if (lane.step !== this.#step) lane.begin(this.#step, pid !== this.#comm.rank && this.#chooser.choose(pid));
+    if (lane.step !== this.#step) lane.begin(this.#step, this.#isChosen);
+    if (pid === this.#comm.rank) return false;
     const bytes = part.count * part.width;
-    lane.puts++;
-    lane.bytes += bytes;
+    this.#puts++;
+    this.#bytes += bytes;
     if (!lane.isOpen) return false;
     if (!isReadInto(atPid(slot.keys, pid)) || !lane.isBeside(slot.id, at, bytes)) {
       lane.isOpen = false;
@@ -189,14 +202,12 @@ export class ZeroCopy implements Route {
     return lane.list;
   }
 
-  /** The superstep is over, and nobody reads its data any more. */
-  next(): void {
-    for (const [pid, lane] of this.#lanes.entries()) {
-      if (lane === undefined) continue;
-      const isNow = lane.step === this.#step;
-      this.#chooser.learn(pid, isNow ? lane.puts : 0, isNow ? lane.bytes : 0);
-      lane.list.reset();
-    }
+  /** The superstep is over, and nobody reads its data any more. @param microseconds as of `Chooser.learn` */
+  next(microseconds: number): void {
+    this.#chooser.learn(this.#puts, this.#bytes, this.#isChosen, microseconds);
+    this.#puts = this.#bytes = 0;
+    this.#isChosen = this.#chooser.choose();
+    this.#turn = 1;
     this.#step++;
   }
 
@@ -263,23 +274,47 @@ export class ZeroCopy implements Route {
     if (this.reading === 0) return false;
     const { rank, size } = this.#comm;
     let found = false;
-    for (let again = true; again; ) {
-      again = false;
-      for (let k = 1; k < size; k++) {
-        const pid = (rank - k + size) % size;
-        const reading = this.#readings[pid];
-        if (reading === undefined) continue;
-        for (let turn = 0; turn < TURN && reading.lists.length > 0 && this.#links.isReady(pid, RDMA); turn++) {
-          this.#readOnce(pid, reading, placement);
-          found = again = true;
-        }
+    // Until no process has anything for another turn. Every process begins with the one before it.
+    for (let idle = 1; idle < size && this.#underWay < MOST_BYTES; idle++) {
+      const pid = (rank - this.#turn + size) % size;
+      const reading = this.#readings[pid];
+      if (reading !== undefined && reading.lists.length > 0 && this.#links.isReady(pid, RDMA, TURN)) {
+        this.#takeTurn(pid, reading, placement);
+        found = true;
+        idle = 0;
       }
+      this.#turn = (this.#turn % (size - 1)) + 1;
     }
     return found;
   }
 
-  /** Posts the read for the next entries of a list. */
-  #readOnce(pid: number, reading: Reading, placement: Placement): void {
+  /** Posts reads for the next entries of a process: `TURN` of them, or a chunk's bytes. */
+  #takeTurn(pid: number, reading: Reading, placement: Placement): void {
+    let sum = 0;
+    for (let reads = 1; ; reads++) {
+      const { first, count, bytes, isEnd, isLast } = this.#nextRead(reading, placement);
+      const list = reading.lists.first!;
+      sum += bytes;
+      const ends = reads === TURN || sum >= CHUNK_BYTES || (isEnd && reading.lists.length === 1);
+      if (count > 0) {
+        if (ends) this.#underWay += sum;
+        const done = (): void => {
+          this.#underWay -= sum;
+          if (isLast) this.#over(pid, reading);
+        };
+        this.#post(pid, reading, list, first, count, ends ? done : undefined, placement);
+        reading.address += bytes;
+      }
+      if (isEnd) {
+        this.#links.release(list.buffer);
+        reading.lists.shift();
+      }
+      if (ends) return;
+    }
+  }
+
+  /** Entries of a list, from word `first` on, that one read takes. */
+  #nextRead(reading: Reading, placement: Placement) {
     const list = reading.lists.first!;
     const { i32 } = list.buffer;
     if (i32[list.at] === DATA) {
@@ -288,8 +323,7 @@ export class ZeroCopy implements Route {
       list.at += DATA_WORDS;
     }
     const first = list.at;
-    const { slots, overlap } = placement.registrations;
-    const most = overlap ? 1 : this.#links.entries;
+    const most = placement.registrations.overlap ? 1 : this.#links.entries;
     let bytes = 0;
     let count = 0;
     while (count < most && list.at < list.end && i32[list.at] !== DATA) {
@@ -299,29 +333,35 @@ export class ZeroCopy implements Route {
       list.at += ENTRY_WORDS;
       count++;
     }
+    placement.received += bytes;
     const isEnd = list.at >= list.end;
-    const isLast = isEnd && list.isLast;
-    if (count > 0) {
-      placement.received += bytes;
-      const { rkey, address } = reading;
-      this.#links.post(
-        pid,
-        RDMA,
-        (qp, flags) => {
-          qp.wrRdmaRead(0, overlap ? flags | SendFlag.FENCE : flags, rkey, address);
-          for (let at = first; at < first + count * ENTRY_WORDS; at += ENTRY_WORDS) {
-            const region = slots[i32[at]]!.reach!.region!;
-            qp.wrAddSge(region.lkey, region.address + i32[at + 1], i32[at + 2]);
-          }
-        },
-        isLast ? () => this.#over(pid, reading) : undefined,
-        true,
-      );
-      reading.address += bytes;
-    }
-    if (!isEnd) return;
-    this.#links.release(list.buffer);
-    reading.lists.shift();
+    return { first, count, bytes, isEnd, isLast: isEnd && list.isLast };
+  }
+
+  #post(
+    pid: number,
+    { rkey, address }: Reading,
+    { buffer: { i32 } }: List,
+    first: number,
+    count: number,
+    done: (() => void) | undefined,
+    placement: Placement,
+  ): void {
+    const { slots, overlap } = placement.registrations;
+    const fence = overlap ? SendFlag.FENCE : 0;
+    this.#links.post(
+      pid,
+      RDMA,
+      (qp, flags) => {
+        qp.wrRdmaRead(0, flags | fence, rkey, address);
+        for (let at = first; at < first + count * ENTRY_WORDS; at += ENTRY_WORDS) {
+          const region = slots[i32[at]]!.reach!.region!;
+          qp.wrAddSge(region.lkey, region.address + i32[at + 1], i32[at + 2]);
+        }
+      },
+      done,
+      true,
+    );
   }
 
   /** Everything of a process has been read: completions come in the order of reads. */

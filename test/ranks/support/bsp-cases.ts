@@ -206,6 +206,114 @@ const PRIMITIVES: Record<string, Run> = {
     assert.deepEqual([got[0], x[1]], [right, 7 + ((bsp.pid + bsp.nprocs - 1) % bsp.nprocs)]);
   },
 
+  'hpput and hpget of many elements, from and to any place, into memory of both kinds': async (bsp, sync) => {
+    const right = (bsp.pid + 1) % bsp.nprocs;
+    const left = (bsp.pid + bsp.nprocs - 1) % bsp.nprocs;
+    const length = 5000;
+    const own = new Float64Array(length);
+    const library = bsp.comm.allocMem(Float64Array, length);
+    for (const x of [own, library, library.subarray(7, 4500)]) {
+      for (let i = 0; i < x.length; i++) x[i] = i + 10_000 * bsp.pid;
+      bsp.pushReg(x);
+      await sync();
+      const source = Float64Array.from({ length: 1000 }, (_, i) => -i - bsp.pid);
+      bsp.hpput(right, source, x, 3001, 700, 200);
+      bsp.hpput(right, source, x, 3801, 1);
+      const got = new Float64Array(2500);
+      bsp.hpget(right, x, 100, got, 2400, 50);
+      bsp.hpget(bsp.pid, x, 1, got, 1, 2499);
+      await sync();
+      assert.ok(
+        got.every(
+          (v, i) =>
+            v === (i < 50 || (i >= 2450 && i < 2499) ? 0 : i === 2499 ? 1 + 10_000 * bsp.pid : i + 50 + 10_000 * right),
+        ),
+      );
+      const there = (i: number): number => i + 10_000 * bsp.pid;
+      assert.ok(
+        x.every((v, i) => v === (i >= 3001 && i < 3701 ? -(i - 3001 + 200) - left : i === 3801 ? -left : there(i))),
+      );
+      bsp.popReg(x);
+      await sync();
+    }
+    bsp.comm.freeMem(library);
+  },
+
+  'hpput: what was put is there after sync, whatever the process computes meanwhile': async (bsp, sync) => {
+    const x = bsp.comm.allocMem(Int32Array, 4096 * bsp.nprocs);
+    bsp.pushReg(x);
+    await sync();
+    for (let round = 1; round < 6; round++) {
+      const source = new Int32Array(4096).fill(100 * bsp.pid + round);
+      for (let pid = 0; pid < bsp.nprocs; pid++) bsp.hpput(pid, source, x, 4096 * bsp.pid);
+      if ((bsp.pid + round) % 2 === 0) await bsp.comm.compute(500);
+      await sync();
+      assert.ok(x.every((value, i) => value === 100 * Math.floor(i / 4096) + round));
+      await sync();
+    }
+    bsp.popReg(x);
+    await sync();
+    bsp.comm.freeMem(x);
+  },
+
+  'put: more to one process than it has buffers for, small and large, both ways': async (bsp, sync) => {
+    const x = new Float64Array(70_000);
+    bsp.pushReg(x);
+    await sync();
+    const right = (bsp.pid + 1) % bsp.nprocs;
+    const left = (bsp.pid + bsp.nprocs - 1) % bsp.nprocs;
+    for (let round = 0; round < 3; round++) {
+      const value = Float64Array.of(bsp.pid + round);
+      for (let i = 0; i < 20_000; i += 2) bsp.put(right, value, x, i);
+      bsp.put(right, new Float64Array(50_000).fill(bsp.pid - round), x, 20_000);
+      await sync();
+      assert.ok(x.every((v, i) => v === (i >= 20_000 ? left - round : i % 2 === 0 ? left + round : 0)));
+    }
+  },
+
+  'put: variables that share memory, and places that are put to again': async (bsp, sync) => {
+    const memory = new Int32Array(5000);
+    const [a, b] = [memory.subarray(0, 4000), memory.subarray(2000)];
+    bsp.pushReg(a);
+    bsp.pushReg(b);
+    await sync();
+    const right = (bsp.pid + 1) % bsp.nprocs;
+    for (let round = 1; round < 4; round++) {
+      bsp.put(right, new Int32Array(4000).fill(round), a);
+      bsp.put(right, new Int32Array(1500).fill(10 * round), b, 500);
+      bsp.put(right, new Int32Array(1000).fill(100 * round), a, 2800);
+      bsp.put(right, new Int32Array(3).fill(-round), b, 900);
+      await sync();
+      const expected = new Int32Array(5000)
+        .fill(round, 0, 4000)
+        .fill(10 * round, 2500, 4000)
+        .fill(100 * round, 2800, 3800);
+      assert.deepEqual(memory, expected.fill(-round, 2900, 2903));
+    }
+  },
+
+  'put: of bytes, at odd places, of odd lengths, many': async (bsp, sync) => {
+    const x = new Uint8Array(90_000);
+    bsp.pushReg(x);
+    await sync();
+    const right = (bsp.pid + 1) % bsp.nprocs;
+    const left = (bsp.pid + bsp.nprocs - 1) % bsp.nprocs;
+    const source = Uint8Array.from({ length: 7000 }, (_, i) => i + bsp.pid);
+    let at = 1;
+    for (let n = 1; at + n < x.length; n = (n * 5 + 3) % 7000) {
+      bsp.put(right, source, x, at, n);
+      at += n + (n % 3);
+    }
+    await sync();
+    const expected = new Uint8Array(90_000);
+    at = 1;
+    for (let n = 1; at + n < x.length; n = (n * 5 + 3) % 7000) {
+      for (let i = 0; i < n; i++) expected[at + i] = i + left;
+      at += n + (n % 3);
+    }
+    assert.deepEqual(x, expected);
+  },
+
   'pushReg: takes effect with the next superstep': async (bsp, sync) => {
     const x = new Int32Array(2);
     bsp.pushReg(x);

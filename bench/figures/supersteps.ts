@@ -1,0 +1,85 @@
+/** Supersteps that only communicate, as bsp_bench and bsp_sparse measure them (BSP-IB §4.1). */
+import type { Communicator } from 'onesided';
+import { type BspOptions, begin } from 'onesided/bsp';
+import { leastSquares, type Sample } from 'onesided/bsp/model';
+import { type Fabric, runTasks } from 'onesided/fabrics';
+import { forEach } from './figure.ts';
+
+/** `full`: each process puts to all others in turn; `sparse`: to the next one only. */
+export type RelationKind = 'full' | 'sparse';
+
+export interface Relations {
+  readonly options: BspOptions;
+  readonly kind: RelationKind;
+  /** Words of a put; 0: all that goes to a process is one put. */
+  readonly grain: number;
+  /** Supersteps of each relation before it is timed, and that are timed together. */
+  readonly warm: number;
+  readonly repetitions: number;
+  /**
+   * Each process computes for up to so many microseconds before a superstep ends, drawn anew (default: 0). Without it,
+   * all keep step to the nanosecond, as no machine does.
+   */
+  readonly skew?: number;
+}
+
+/** The time of a superstep in which each process sends and receives `h` words, for each of several `h`. */
+async function times(world: Communicator, relations: Relations, sizes: readonly number[]): Promise<number[]> {
+  const { options, kind, warm, repetitions, skew = 0 } = relations;
+  const bsp = await begin(world, options);
+  const { pid, nprocs } = bsp;
+  const others = kind === 'sparse' ? 1 : nprocs - 1;
+  const most = Math.max(...sizes);
+  const grainOf = (h: number): number =>
+    relations.grain === 0 ? Math.max(1, Math.floor(h / others)) : relations.grain;
+  const source = new Float64Array(grainOf(most)).fill(1);
+  const variable = new Float64Array(most + source.length);
+  bsp.pushReg(variable);
+  await bsp.sync();
+  let state = pid + 1;
+  const relate = async (h: number): Promise<void> => {
+    const grain = grainOf(h);
+    const puts = Math.floor(h / grain);
+    for (let i = 0; i < puts; i++) bsp.put((pid + 1 + (i % others)) % nprocs, source, variable, i * grain, grain);
+    if (skew > 0) {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      await world.compute((skew * state) / 2 ** 32);
+    }
+    await bsp.sync();
+  };
+  const taken = await forEach(sizes, async (h) => {
+    for (let i = 0; i < warm; i++) await relate(h);
+    const began = world.now();
+    for (let i = 0; i < repetitions; i++) await relate(h);
+    return (world.now() - began) / repetitions;
+  });
+  await bsp.end();
+  return taken;
+}
+
+/** The same of the process that took longest. */
+export async function superstepTimes(
+  fabric: Fabric,
+  ranks: number,
+  relations: Relations,
+  sizes: readonly number[],
+): Promise<number[]> {
+  const all = await runTasks(ranks, (world) => times(world, relations, sizes), { fabric, seed: 1 });
+  return sizes.map((_, i) => Math.max(...all.map((taken) => taken[i])));
+}
+
+/** g and l in microseconds, by the line through relations of these sizes. */
+export async function parameters(
+  fabric: Fabric,
+  ranks: number,
+  relations: Relations,
+  sizes: readonly number[],
+): Promise<{ readonly g: number; readonly l: number }> {
+  const taken = await superstepTimes(fabric, ranks, relations, sizes);
+  return leastSquares(sizes.map((h, i): Sample => ({ h, microseconds: taken[i] })));
+}
+
+/** From none to the most, in equal steps. */
+export function relationsUpTo(most: number, steps: number): number[] {
+  return Array.from({ length: steps }, (_, i) => Math.floor((most * i) / (steps - 1)));
+}
