@@ -2,6 +2,8 @@
  * All figures, in the order of their measuring: the longest first, so that no core is left alone with one at the end.
  */
 
+import { bspModels } from './bsp-models.ts';
+import { bspPrograms } from './bsp-programs.ts';
 import { chapter4 } from './chapter-4.ts';
 import { chapter5 } from './chapter-5.ts';
 import { chapter6 } from './chapter-6.ts';
@@ -29,6 +31,8 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: [...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['infinihost-64'] },
   { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
+  { figures: bspPrograms, fabrics: ['infinihost-express'] },
+  { figures: bspModels, fabrics: ['infinihost-64', 'connectx-16-cores'] },
 ];
 
 export const FIGURES: readonly Figure[] = CHAPTERS.flatMap(({ figures }) => figures).sort(

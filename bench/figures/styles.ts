@@ -90,6 +90,19 @@ const STYLES: Readonly<Record<string, Style>> = {
   // What is compared is a size.
   'n = 2048': style('#1f4e9e', 'circle'),
   'n = 3000': style('#e08e45', 'triangle', 45),
+  // Bulk-synchronous programs, and what they run on.
+  strips: style('#1f4e9e', 'circle'),
+  squares: style('#e08e45', 'triangle', 45),
+  'diamond DAG': style('#1b1b3a', 'circle'),
+  'cube DAG': style('#c0392b', 'triangle', 45),
+  'matrix × vector': style('#3a86c8', 'rect', -45),
+  'matrix × matrix': style('#7aa874', DOWN, 90),
+  'sort by regular sampling': style('#f2b134', 'diamond', 0),
+  InfiniBand: style('#1f4e9e', 'circle'),
+  Ethernet: style('#e08e45', 'triangle', 45),
+  'inner product': style('#1f4e9e', 'circle'),
+  LU: style('#c0587a', 'triangle', 45),
+  FFT: style('#7fc4a8', 'rect', -45),
   // Schedules.
   'issue-order': style('#444444', 'circle'),
   interleave: style('#2f80c0', 'diamond', 45),

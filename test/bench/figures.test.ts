@@ -10,6 +10,9 @@ describe('the list of figures', () => {
   it('has the claims of chapters 4 to 10 once each, and our own', () => {
     const ids = FIGURES.map(({ id }) => id).sort();
     expect(ids.pop()).toBe('O.1');
+    const ofOthers = ids.filter((id) => /^[BM]/.test(id));
+    expect(ofOthers).toEqual(['B7', 'M1', 'M2', 'M3']);
+    ids.splice(0, ids.length, ...ids.filter((id) => !ofOthers.includes(id)));
     const drawn: readonly [chapter: number, claims: readonly number[]][] = [
       [4, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
       [5, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]],
