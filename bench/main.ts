@@ -17,11 +17,11 @@ import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } 
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runHpcc } from './hpcc-peer.ts';
-import { installed, PEERS, type Peer, runMemcpy, runPeer } from './peers.ts';
+import { installed, LPF, PEERS, type Peer, runMemcpy, runPeer } from './peers.ts';
 import { ProgramError, type Report, ROOT, reportIn, run } from './programs.ts';
 import { type RankProgram, ROWS, type Row } from './rows.ts';
 import { judge, type RowResult, type Summary, summarize } from './statistics.ts';
-import { closing, heading, Status, tableRow } from './table.ts';
+import { closing, digits, heading, Status, tableRow } from './table.ts';
 
 const { values } = parseArgs({
   options: {
@@ -85,6 +85,7 @@ const notes = new Map<string, string>();
 const libraries: Record<string, string> = {};
 const absent = PEERS.filter(({ compiler, launcher }) => !installed(compiler) || !installed(launcher));
 const present = PEERS.filter((peer) => !absent.includes(peer));
+const lpf = LPF.filter(({ compiler, launcher }) => installed(compiler) && installed(launcher));
 const hpcc = installed('hpcc') && installed('mpirun.openmpi');
 const usesFallback = new Set<string>();
 
@@ -116,7 +117,9 @@ async function measureRow(row: Row, status: Status, label: string): Promise<RowR
       ? []
       : row.peer.program === 'hpcc'
         ? PEERS.filter(({ name }) => name === 'openmpi')
-        : present;
+        : row.peer.program === 'bsp'
+          ? lpf
+          : present;
   const keyOf = (peer: Peer): string => `${peer.name} ${row.peer?.program} ${row.peer?.args.join(' ')} ${row.ranks}`;
   const already = new Set(wanted.map(keyOf).filter((key) => taken.has(key)));
 
@@ -158,6 +161,8 @@ async function measureRow(row: Row, status: Status, label: string): Promise<RowR
     if (summary !== undefined) peers[peer.name] = summary;
   }
   const remarks = wanted.map((peer) => notes.get(keyOf(peer))).filter((note) => note !== undefined);
+  // The table has no column for LPF's engines.
+  for (const { name } of LPF) if (peers[name] !== undefined) remarks.push(`${name}: ${digits(peers[name].median)}`);
   const onesided = failed.has('onesided') ? undefined : summarize(ours);
   if (onesided !== undefined) measured.set(row.id, onesided);
   return judge(row, {
@@ -179,6 +184,9 @@ for (const { name, packages } of absent)
   status.print(`${name} is not installed, so its column stays empty: apt-get install ${packages}`);
 if (!hpcc && rows.some(({ peer }) => peer?.program === 'hpcc')) {
   status.print('hpcc is not installed, so the GUPS rows have no peer: apt-get install hpcc openmpi-bin');
+}
+if (lpf.length === 0 && rows.some(({ peer }) => peer?.program === 'bsp')) {
+  status.print('lpfcc is not in the path, and LPF_HOME does not name a folder with it: the bsp rows have no peer');
 }
 if (loadBefore > 0.5) {
   status.print(

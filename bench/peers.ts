@@ -1,12 +1,14 @@
 /** The libraries beside which we measure: what is installed, how its programs are compiled, and how they run. */
 import { accessSync, constants, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { type Report, ROOT, reportIn, run } from './programs.ts';
 
 export interface Peer {
-  readonly name: 'mpich' | 'openmpi';
+  readonly name: string;
   readonly compiler: string;
+  /** What the compiler is told besides. */
+  readonly flags?: readonly string[];
   readonly launcher: string;
   /** Debian's packages. */
   readonly packages: string;
@@ -42,18 +44,38 @@ export const PEERS: readonly Peer[] = [
   },
 ];
 
+/** LPF's commands are in the path, or in `bin/` of the folder that `LPF_HOME` names. */
+const LPF_BIN = process.env['LPF_HOME'] === undefined ? '' : `${join(process.env['LPF_HOME'], 'bin')}/`;
+
+/**
+ * The engines of LPF (Lightweight Parallel Foundations) that run on one machine without an adapter: threads, and MPI's
+ * messages and one-sided calls. Its hybrid engine is left out: with MPICH 4.0.2 its launcher ends before the program
+ * begins ("Startup sanity check failed").
+ */
+export const LPF: readonly Peer[] = ['pthread', 'mpimsg', 'mpirma'].map((engine) => ({
+  name: `lpf-${engine}`,
+  compiler: `${LPF_BIN}lpfcc`,
+  flags: ['-engine', engine],
+  launcher: `${LPF_BIN}lpfrun`,
+  packages: 'LPF is built from its source (github.com/Algebraic-Programming/LPF)',
+  env: PEERS[1].env,
+  launch: (ranks) => ['-engine', engine, '-n', String(ranks)],
+}));
+
 /** As a distribution compiles programs; those that compute, as one compiles programs that compute. */
-const OPTIMIZATION: Readonly<Record<string, string>> = { lu: '-O3', summa: '-O3', mg: '-O3', cg: '-O3' };
+const OPTIMIZATION: Readonly<Record<string, string>> = { lu: '-O3', summa: '-O3', mg: '-O3', cg: '-O3', bsp: '-O3' };
 
 const SOURCES = join(ROOT, 'bench/peers');
 const BINARIES = join(ROOT, 'build/peers');
 
 /** Whether a command is in the path. It is not run: `hpcc` would run all of its benchmarks, whatever it is asked. */
 export function installed(command: string): boolean {
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+  const folders = isAbsolute(command)
+    ? ['']
+    : (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
   return folders.some((folder) => {
     try {
-      accessSync(join(folder, command), constants.X_OK);
+      accessSync(isAbsolute(command) ? command : join(folder, command), constants.X_OK);
       return true;
     } catch {
       return false;
@@ -66,13 +88,16 @@ function modified(path: string): number {
 }
 
 /** Compiles a program of bench/peers/ unless that has been done. @returns the binary */
-async function compile(program: string, compiler: string): Promise<string> {
+async function compile(program: string, compiler: string, flags: readonly string[] = []): Promise<string> {
   mkdirSync(BINARIES, { recursive: true });
-  const binary = join(BINARIES, `${program}.${compiler.split('.').at(-1)}`);
+  const binary = join(
+    BINARIES,
+    `${program}.${[...basename(compiler).split('.').slice(-1), ...flags.slice(1)].join('.')}`,
+  );
   const newest = Math.max(...readdirSync(SOURCES).map((name) => modified(join(SOURCES, name))));
   if (modified(binary) < newest) {
     const optimization = OPTIMIZATION[program] ?? '-O2';
-    await run(compiler, [optimization, '-o', binary, join(SOURCES, `${program}.c`), '-lm']);
+    await run(compiler, [...flags, optimization, '-o', binary, join(SOURCES, `${program}.c`), '-lm']);
   }
   return binary;
 }
@@ -85,7 +110,7 @@ export async function runPeer(
   ranks: number,
   env: NodeJS.ProcessEnv = {},
 ): Promise<Report> {
-  const binary = await compile(program, peer.compiler);
+  const binary = await compile(program, peer.compiler, peer.flags);
   return reportIn(await run(peer.launcher, [...peer.launch(ranks), binary, ...args], { env: { ...peer.env, ...env } }));
 }
 

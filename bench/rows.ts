@@ -6,6 +6,7 @@ export type Unit = 'ns' | 'ms' | 'MB/s' | 'GUP/s' | '%' | 'MiB';
 export interface RankProgram {
   readonly program:
     | 'ranks/rma'
+    | 'ranks/bsp'
     | 'ranks/footprint'
     | 'ranks/lu'
     | 'ranks/summa'
@@ -36,11 +37,11 @@ export interface Row {
   readonly ranks: number;
   readonly ours: RankProgram;
   /**
-   * The peers' program and its first arguments; `hpcc` and the words of its table. Rows with the same peer share what
-   * was measured of it.
+   * The peers' program and its first arguments; `hpcc` and the words of its table; of `bsp`, engines of LPF are peers.
+   * Rows with the same peer share what was measured of it.
    */
   readonly peer?: {
-    readonly program: 'rma' | 'footprint' | 'lu' | 'summa' | 'mg' | 'cg' | 'hpcc';
+    readonly program: 'rma' | 'bsp' | 'footprint' | 'lu' | 'summa' | 'mg' | 'cg' | 'hpcc';
     readonly args: readonly string[];
   };
   /** What bench/peers/memcpy.c is asked for. */
@@ -156,6 +157,16 @@ function footprint(id: string, unit: Unit, ranks: number, ours: string, peer: st
   };
 }
 
+/** A bulk-synchronous program, beside LPF. */
+function bsp(id: string, unit: Unit, required?: Requirement): Row {
+  return {
+    ...{ id, unit, better: 'lower', ranks: 2 },
+    ours: { program: 'ranks/bsp', args: [id] },
+    peer: { program: 'bsp', args: [id] },
+    ...(required === undefined ? {} : { required }),
+  };
+}
+
 export const ROWS: readonly Row[] = [
   rma('put-flush/8', 2, { ratio: 1.5 }),
   rma('get-flush/8', 2, { ratio: 1.5 }),
@@ -212,4 +223,7 @@ export const ROWS: readonly Row[] = [
   footprint('idle-parked-async', '%', 2, 'idle-async', 'idle', { below: 1 }),
   footprint('memory/2', 'MiB', 2, 'memory', 'memory'),
   footprint('memory/8', 'MiB', 8, 'memory', 'memory'),
+  bsp('bsp-l/2', 'ns', { ratio: 1 }),
+  bsp('bsp-g/2', 'ns', { ratio: 1 }),
+  bsp('bsp-fft/2^18', 'ms', { ratio: 1 }),
 ];

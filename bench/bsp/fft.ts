@@ -27,6 +27,8 @@ export interface FftOptions extends BspOptions {
 
 export interface FftResult extends Measured {
   readonly n: number;
+  /** Microseconds of each run, of the process that took longest. */
+  readonly samples: readonly number[];
   /** The largest difference to the transform of one process, over the largest number of that. */
   readonly difference: number;
 }
@@ -86,7 +88,7 @@ export async function fft(world: Communicator, options: FftOptions, machine: Mac
   await world.allreduce(Float64Array.of(differenceOf(result, n, p, s)), difference, Op.MAX);
   await bsp.end();
   return {
-    ...{ n, processes: p, microseconds: median([...longest]), difference: difference[0] },
+    ...{ n, processes: p, microseconds: median([...longest]), samples: [...longest], difference: difference[0] },
     mflops: (5 * n * log2n) / median([...longest]),
     errors: difference[0] < TOLERANCE ? 0 : 1,
   };

@@ -3,6 +3,8 @@
  */
 
 import { automatic } from './automatic.ts';
+import { bspModels } from './bsp-models.ts';
+import { bspPrograms } from './bsp-programs.ts';
 import { chapter4 } from './chapter-4.ts';
 import { chapter5 } from './chapter-5.ts';
 import { chapter6 } from './chapter-6.ts';
@@ -37,6 +39,8 @@ export const CHAPTERS: readonly Chapter[] = [
     figures: [automatic],
     fabrics: ['infinihost-64', 'infinihost-express', 'infinihost-pci-x', 'connectx-16-cores'],
   },
+  { figures: bspPrograms, fabrics: ['infinihost-express'] },
+  { figures: bspModels, fabrics: ['infinihost-64', 'connectx-16-cores'] },
 ];
 
 export const FIGURES: readonly Figure[] = CHAPTERS.flatMap(({ figures }) => figures).sort(

@@ -182,7 +182,8 @@ function page(): string {
 This page compares claims of the papers with measurements on [modelled
 fabrics](guide/fabrics.md). All figures use one set of numbers. \`npm run figures\` writes this page in about five minutes
 on two cores: do not edit it. The measurements are the same on every machine. Some rows are also measured [on real
-ranks](results-real.md). D are the dissertation's claims, by chapter; B are BSP-IB's; O is our own. The last column says which numbers
+ranks](results-real.md). D are the dissertation's claims, by chapter; B those of the report on BSP-IB, M those of the
+paper on BSP2; O is our own. The last column says which numbers
 of a fabric change the verdict at −30 % or +30 %, of those that [no source gives](guide/fabrics.md#fabrics) and the
 figure uses (\`npm run figures -- --sensitivity\`).
 

@@ -7,8 +7,8 @@
  *     [--form sync|promise] [--json FILE] [--quiet]
  *
  * `--unit`: processes of a unit; 0: those of a host, or of a fabric's node. `--placement`: of a flat program's
- * processes on the nodes. `--mflops`: what the arithmetic of a process is charged at on a modelled fabric. The cube and the
- * vector need squares of units and of processes in each, the matrix cubes.
+ * processes on the nodes. `--mflops`: what the arithmetic of a process is charged at on a modelled fabric. The cube and
+ * the vector need squares of units and of processes in each, the matrix cubes.
  */
 import type { Algorithm } from 'onesided/bsp/model';
 import type { LevelsOptions } from '../bsp/levels.ts';

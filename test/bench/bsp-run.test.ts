@@ -1,6 +1,7 @@
 /** The bulk-synchronous programs of bench/bsp/ as a user runs them: on processes and threads, small, verified. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { reportIn } from '../../bench/programs.ts';
 import { onesided } from '../launcher/command.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 
@@ -20,6 +21,13 @@ const RUNS: readonly (readonly [program: string, ranks: number, args: readonly s
 ];
 
 describe.each(RANK_KINDS)('as %s', (kind) => {
+  it.each(['bsp-l/2', 'bsp-g/2', 'bsp-fft/2^18'])('the row %s of the benchmark is measured, and right', async (row) => {
+    const path = fileURLToPath(new URL('../../build/programs/bench/ranks/bsp.js', import.meta.url));
+    const run = await onesided('run', '-n', '2', '--ranks', kind, '--timeout', '100', path, '--', row, '2', '1');
+    expect(run.code, run.stderr).toBe(0);
+    expect(reportIn(run.stdout).samples).toHaveLength(2);
+  });
+
   it.each(RUNS)('%s on %i ranks %j', async (program, ranks, args, said) => {
     const path = fileURLToPath(new URL(`../../build/programs/bench/ranks/${program}.js`, import.meta.url));
     const run = await onesided('run', '-n', String(ranks), '--ranks', kind, '--timeout', '100', path, '--', ...args);

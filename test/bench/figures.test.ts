@@ -7,9 +7,13 @@ import { onRealRanks } from '../../bench/figures/real.ts';
 import { loadNative } from '../../src/native.ts';
 
 describe('the list of figures', () => {
-  it('has the claims of chapters 4 to 10 and of BSP-IB once each, and our own', () => {
+  it('has the claims of chapters 4 to 10 and those of BSP once each, and our own', () => {
     const ids = FIGURES.map(({ id }) => id).sort();
     expect(ids.splice(-2)).toEqual(['O.1', 'O.2']);
+    const ofOthers = ids.filter((id) => /^[BM]/.test(id));
+    // B2 and B4 are not there yet.
+    expect(ofOthers).toEqual(['B1', 'B3', 'B5', 'B6', 'B7', 'B8', 'M1', 'M2', 'M3']);
+    ids.splice(0, ids.length, ...ids.filter((id) => !ofOthers.includes(id)));
     const drawn: readonly [chapter: number, claims: readonly number[]][] = [
       [4, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
       [5, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]],
@@ -19,8 +23,6 @@ describe('the list of figures', () => {
       [9, [1, 2, 3, 4]],
       [10, [1, 2, 3]],
     ];
-    // B2, B4 and B7 are not there yet.
-    expect(ids.splice(0, 5)).toEqual(['B1', 'B3', 'B5', 'B6', 'B8']);
     expect(ids).toEqual(drawn.flatMap(([chapter, claims]) => claims.map((claim) => `D${chapter}.${claim}`)).sort());
   });
 });
