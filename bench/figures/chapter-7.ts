@@ -21,7 +21,7 @@ import {
 const FABRIC = { fabric: fabricOf('infinihost-64'), seed: 1 } as const;
 const SAMPLES = 20;
 const RANKS = [2, 4, 8, 16, 32, 64];
-/** More take the model minutes: each rank comes to be connected with nearly every other one. */
+/** Twice as many take the model four times as long: packs are half as full, so there are four times as many. */
 const MANY_RANKS = [...RANKS, 128, 256];
 
 /**
@@ -211,7 +211,7 @@ export const chapter7: readonly Figure[] = [
         chart: { kind: 'lines', x: byRanks(RANKS), y, series: [gmp, acc, direct] },
         measured: `a single update, µs: ${names.map((name, i) => `${name} ${show(times[i])}`).join(', ')}. RandomAccess at ${RANKS.join(', ')} processes, million updates a second: get-modify-put ${listed(gmp.values)}, accumulate ${listed(acc.values)}, direct ${listed(direct.values)}`,
         holds: directTime < Math.min(gmpTime, accTime) && slower === '' && grows(direct.values),
-        note: `the criterion was corrected: it asked for a factor over accumulate that grows at each step; here it is ${listed(factors)}. ${slower === '' ? '' : `With ${slower} processes direct is slower, so the claim does not hold at all points: half of the updates are a rank's own: the library carries them out by its processor, while an adapter must update them, too, by a loopback, or they would not be atomic. `}Direct takes no lock (NO_CHECK): an exclusive one of its own would cost two more round trips`,
+        note: `the criterion was corrected: it asked for a factor over accumulate that grows at each step; here it is ${listed(factors)}. ${slower === '' ? '' : `With ${slower} processes direct is slower, so the claim does not hold at all points: half of the updates are a rank's own: the library carries them out by its processor, while an adapter must update them, too, by a loopback, or they would not be atomic. HPCC's program for messages updates a rank's own words without any call; whether the dissertation's does, it does not say. `}Direct takes no lock (NO_CHECK): an exclusive one of its own would cost two more round trips`,
       };
     },
   },
