@@ -30,8 +30,8 @@ describe('windows on a device', () => {
     ['window-progress', 'ordinary|ofWhom', 2],
     ['sync-contention', 'exclusive: remote|giving up', 3],
     ['window-pscw', 'remote-notify$', 3],
-    ['window-pscw', '(everybody|gets|mixed): remote-notify (gets-first|interleave|aggregate)', 3],
-    ['window-requests', '(requests|notifications|Handles): remote-notify (gets-first|interleave|aggregate)', 2],
+    ['window-pscw', '(everybody|gets): remote-notify (gets-first|interleave|aggregate)$', 3],
+    ['window-requests', '(requests|notifications): remote-notify (gets-first|interleave|aggregate)$', 2],
     ['window-helper', '', 2],
     ['window-transfer', '^(put|accum|compare).*allocate, fence remote-notify', 2],
   ])('%s', LONG, async (name, matching, size) => {
