@@ -39,6 +39,8 @@ const PROGRAMS = [
   ['window-dynamic'],
   ['window-user-memory'],
   ['structures'],
+  ['bsp', '--programs=40', '--matching=random'],
+  ['bsp', '--programs=40', '--matching=random', '--delivery=packed'],
 ];
 const KINDS = [
   ['processes', 2],

@@ -3,13 +3,13 @@
  * is a test of its own, so that one that fails hides no other. The results are kept for `npm run conformance`, which
  * writes docs/conformance.md from them.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { chapters } from '../ranks/conformance/chapters.ts';
+import { allChapters, standardOf } from '../ranks/conformance/chapters.ts';
 import type { Requirement } from '../ranks/conformance/requirement.ts';
 import { IN_GATE } from '../support/gate.ts';
 import { RANK_KINDS, type RankKind, runRanks, seedOfRun } from '../support/ranks.ts';
+import { FOLDER, writeResults } from './results.ts';
 
 /** Ranks of one sort, on which chapters are put on trial. */
 export interface Ranks {
@@ -43,8 +43,6 @@ const GATE_RANKS: readonly Ranks[] = RANK_KINDS.map((kind, i) => ({ name: kind, 
 /** What the library says of what is not to be had on a device. */
 const NOT_ON_DEVICES =
   /cannot load and store its memory|is behind a device|reaches only memory from the library|needs a provider whose requests/;
-const FOLDER =
-  process.env['ONESIDED_TEST_RESULTS'] ?? fileURLToPath(new URL('../../build/conformance/', import.meta.url));
 /** Jobs that end early are begun again after the requirement that ended them. */
 const MOST_JOBS = 6;
 
@@ -66,7 +64,7 @@ function linesOf(file: string): Line[] {
 
 /** What came of each requirement that applies to so many ranks, by its number. */
 async function putOnTrial(chapter: string, { name, kind, env }: Ranks, size: number): Promise<Map<number, Outcome>> {
-  const asked = [...chapters[chapter].entries()].flatMap(([number, { run, from }]) =>
+  const asked = [...allChapters[chapter].entries()].flatMap(([number, { run, from }]) =>
     run === undefined || size < from ? [] : [number],
   );
   const outcomes = new Map<number, Outcome>();
@@ -106,7 +104,7 @@ async function putOnTrial(chapter: string, { name, kind, env }: Ranks, size: num
 
 /** The tests of a chapter, by kind and number of ranks. */
 export function testChapter(chapter: string, sorts = IN_GATE ? GATE_RANKS : ALL_RANKS): void {
-  const requirements = chapters[chapter];
+  const requirements = allChapters[chapter];
   const sections: [string, [number, Requirement][]][] = [];
   for (const [number, requirement] of requirements.entries()) {
     if (requirement.run === undefined) continue;
@@ -123,18 +121,16 @@ export function testChapter(chapter: string, sorts = IN_GATE ? GATE_RANKS : ALL_
           outcomes = await putOnTrial(chapter, sort, size);
         }, 300_000);
         afterAll(() => {
-          const rows = requirements.map(({ section, says, like, run, why }, number) => {
+          const all = requirements.map((_, number) => {
             const outcome = outcomes.get(number);
-            const result = typeof outcome === 'object' ? outcome.error : outcome;
-            return { section, says, like, tested: run !== undefined, why, result };
+            return typeof outcome === 'object' ? outcome.error : outcome;
           });
-          const page = { chapter, kind: name, size, rows };
-          writeFileSync(`${FOLDER}${chapter}-${name}-${size}.json`, `${JSON.stringify(page, undefined, 1)}\n`);
+          writeResults(chapter, name, new Map([[size, all]]));
         });
         for (const [section, members] of sections) {
           for (const [number, { says, from }] of members) {
             if (size < from) continue;
-            test(`MPI 4.1, ${section}: ${says}`, ({ skip }) => {
+            test(`${standardOf(chapter)}, ${section}: ${says}`, ({ skip }) => {
               const outcome = outcomes.get(number);
               if (outcome === 'unavailable') skip('not available on devices');
               if (outcome === 'passed') return;

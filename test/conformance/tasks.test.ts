@@ -2,12 +2,13 @@
  * The requirements on tasks of a modelled fabric: once in the order of the ranks, and under schedules and with schemes
  * drawn from the seed of the run (`npm run explore` tries more of them).
  */
-import { describe, expect, test } from 'vitest';
-import { chapters } from '../ranks/conformance/chapters.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { allChapters, standardOf } from '../ranks/conformance/chapters.ts';
 import { isNotOnDevices, tryUnder } from '../ranks/support/explorer.ts';
 import { schemes } from '../ranks/support/schemes.ts';
 import { casesOf } from '../support/gate.ts';
 import { seedOfRun } from '../support/ranks.ts';
+import { writeResults } from './results.ts';
 
 /** With the schemes that windows have by themselves; from 4 on, with others (support/explorer.ts). */
 const base = 8 * (seedOfRun() % 1_000_000);
@@ -38,15 +39,25 @@ const OF_SCHEMES = casesOf<Schedule>(
   inGate,
 );
 
-for (const [chapter, requirements] of Object.entries(chapters)) {
+for (const [chapter, requirements] of Object.entries(allChapters)) {
   describe(`${chapter}, on tasks`, () => {
-    for (const requirement of requirements) {
+    /** By number of ranks, what came of each requirement. */
+    const outcomes = new Map<number, (string | undefined)[]>();
+    const note = (size: number, number: number, result: string): void => {
+      const known = outcomes.get(size) ?? [];
+      outcomes.set(size, known);
+      if (known[number] === undefined || known[number] === 'passed') known[number] = result;
+    };
+    afterAll(() => writeResults(chapter, 'tasks', outcomes));
+    for (const [number, requirement] of requirements.entries()) {
       if (requirement.run === undefined) continue;
-      test(`MPI 4.1, ${requirement.section}: ${requirement.says}`, async ({ skip }) => {
+      test(`${standardOf(chapter)}, ${requirement.section}: ${requirement.says}`, async ({ skip }) => {
         for (const [size, seed, fabric] of OF_CHAPTERS) {
           if (size < requirement.from) continue;
           const error = await tryUnder(requirement, { fabric, size, seed });
-          if (isNotOnDevices(error)) skip('not available on devices');
+          const isUnavailable = isNotOnDevices(error);
+          note(size, number, error === undefined ? 'passed' : isUnavailable ? 'unavailable' : String(error));
+          if (isUnavailable) skip('not available on devices');
           expect(
             error,
             `npm run explore -- --seeds=1 --first=${seed} --chapter=${chapter} --size=${size} --fabric=${fabric} '--only=${requirement.says}'`,

@@ -9,7 +9,7 @@
  */
 import { appendFileSync } from 'node:fs';
 import { init } from 'onesided';
-import { chapters } from './conformance/chapters.ts';
+import { allChapters } from './conformance/chapters.ts';
 import { Trial } from './conformance/requirement.ts';
 import { argument } from './support/cases.ts';
 import { Random } from './support/random.ts';
@@ -19,7 +19,7 @@ const DEADLINE_MS = 60_000;
 /** The agreement outlasts what the others may wait for. */
 const AGREEMENT = { timeout: 140_000 };
 
-const requirements = chapters[argument('chapter') ?? ''];
+const requirements = allChapters[argument('chapter') ?? ''];
 const results = `${argument('results')}.`;
 const seed = Number(argument('seed') ?? 1);
 const only = argument('only');

@@ -1,9 +1,11 @@
 /**
- * BSPlib on a real device: its cases with each way of delivering a superstep by messages, random programs among them,
- * and a process that dies in a superstep. Run by `npm run test:rdma`, alone by `npm run test:rdma -- --only bsp`.
+ * BSPlib on a real device: the requirements of its definition, its cases with each way of delivering a superstep by
+ * messages, random programs among them, and a process that dies in a superstep. Run by `npm run test:rdma`, alone by
+ * `npm run test:rdma -- --only bsp`.
  */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
+import { testChapter } from '../conformance/chapter.ts';
 import { onesided } from '../launcher/command.ts';
 import { describeCases } from '../support/cases.ts';
 import { seedOfRun } from '../support/ranks.ts';
@@ -18,6 +20,9 @@ const WAYS = {
   'counts to all, compressed headers': ['--delivery=packed', '--counts=all-to-all'],
   'counts by a tree, plain headers': ['--delivery=packed', '--counts=tree', '--headers=plain'],
 };
+
+describe('the definition', () =>
+  testChapter('bsp', [{ name: 'device', kind: 'processes', sizes: [2, 3], env: ON_DEVICE }]));
 
 describe.each(Object.entries(WAYS))('BSPlib on a device: %s', (_, args) => {
   for (const size of [2, 3]) {

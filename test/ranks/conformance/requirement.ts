@@ -16,7 +16,7 @@ import {
 import type { Random } from '../support/random.ts';
 
 export interface Requirement {
-  /** Of MPI 4.1, chapter 12. */
+  /** Of MPI 4.1, chapter 12; or a class of BSPlib's primitives. */
   readonly section: string;
   /** A sentence, unique in its chapter. */
   readonly says: string;

@@ -1,10 +1,12 @@
 /** Which requirements are tried under which schedules, and what comes out. */
-import { chapters } from '../conformance/chapters.ts';
+
+import { bspChapters } from '../conformance/bsp.ts';
+import { allChapters, standardOf } from '../conformance/chapters.ts';
 import type { Requirement } from '../conformance/requirement.ts';
 import { isNotOnDevices, tryUnder } from './explorer.ts';
 import { isOfScheme, schemes } from './schemes.ts';
 
-export const CHAPTERS: Readonly<Record<string, readonly Requirement[]>> = { ...chapters, ...schemes };
+export const CHAPTERS: Readonly<Record<string, readonly Requirement[]>> = { ...allChapters, ...schemes };
 
 /** Options of `npm run explore`: what is left out is everything. */
 export interface Choice {
@@ -58,8 +60,9 @@ export class Exploration {
     let schedules = 0;
     for (let seed = first; seed < first + count; seed++) {
       for (const { name, requirement } of this.#chosen) {
-        const size = this.#choice.size ?? (name in schemes ? 2 + (seed % 6) : 3);
-        const fabric = this.#choice.fabric ?? FABRICS[name in schemes ? Math.floor(seed / 4) % FABRICS.length : 0];
+        const varies = name in schemes || name in bspChapters;
+        const size = this.#choice.size ?? (varies ? 2 + (seed % 6) : 3);
+        const fabric = this.#choice.fabric ?? FABRICS[varies ? Math.floor(seed / 4) % FABRICS.length : 0];
         if (unavailable.has(requirement.says) || requirement.from > size) continue;
         const error = await tryUnder(requirement, { fabric, size, seed });
         if (error !== undefined && isNotOnDevices(error)) {
@@ -70,7 +73,7 @@ export class Exploration {
         if (error === undefined) continue;
         const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
         failures.push(
-          `MPI 4.1, ${requirement.section}: ${requirement.says}\n${text}\nto repeat it: npm run explore -- --seeds=1 --first=${seed} --chapter=${name} --size=${size} --fabric=${fabric} '--only=${requirement.says}'\n`,
+          `${standardOf(name)}, ${requirement.section}: ${requirement.says}\n${text}\nto repeat it: npm run explore -- --seeds=1 --first=${seed} --chapter=${name} --size=${size} --fabric=${fabric} '--only=${requirement.says}'\n`,
         );
       }
     }

@@ -1,0 +1,3 @@
+import { testChapter } from './chapter.ts';
+
+testChapter('bsp');
