@@ -76,7 +76,7 @@ export function reportPicture(report: BspReport): string {
     ...slowest(report, plot, whoTop, lanes),
     ...hits(plot, whoTop + lanes),
   ];
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${all}" height="${height}" viewBox="0 0 ${all} ${height}">
+  return `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${titleOf(report)}" width="${all}" height="${height}" viewBox="0 0 ${all} ${height}">
 <style>${STYLE}</style>
 <rect class="back" width="${all}" height="${height}"/>
 ${parts.join('\n')}
@@ -113,13 +113,19 @@ function time(microseconds: number): string {
   return `${value >= 1000 ? Math.round(value).toLocaleString('en-US') : Number(value.toPrecision(3))} ${unit}`;
 }
 
-function head(report: BspReport, { each }: Plot): string[] {
-  const { supersteps, processes, machine, open } = report;
-  const { work, communication, sync, measured, predicted, error } = reportTotals(report);
+/** What it is, in a line. */
+function titleOf(report: BspReport): string {
+  const { supersteps, processes } = report;
+  const { measured, predicted, error } = reportTotals(report);
   const sign = (part: number): string => `${part < 0 ? '−' : '+'}${Math.abs(100 * part).toFixed(0)} %`;
   const said = predicted === undefined ? '' : `, ${time(predicted)} predicted (${sign(error!)})`;
   const count = supersteps.length.toLocaleString('en-US');
-  const title = `${count} supersteps of ${processes} processes: ${time(measured)} measured${said}`;
+  return `${count} supersteps of ${processes} processes: ${time(measured)} measured${said}`;
+}
+
+function head(report: BspReport, { each }: Plot): string[] {
+  const { machine, open } = report;
+  const { work, communication, sync, measured } = reportTotals(report);
   const share = (part: number): string => `${measured > 0 ? Math.round((100 * part) / measured) : 0} %`;
   const rates = (): string => {
     const { s, g, l, o } = machine!;
@@ -143,7 +149,7 @@ function head(report: BspReport, { each }: Plot): string[] {
     legend.push(`<path class="mark" stroke-width="2" d="M${x} 58.5h14"/><text x="${x + 20}" y="62.5">predicted</text>`);
   }
   return [
-    `<text class="title" x="14" y="22">${title}</text>`,
+    `<text class="title" x="14" y="22">${titleOf(report)}</text>`,
     `<text class="soft" x="14" y="40">${notes.join('; ')}</text>`,
     ...legend,
   ];
