@@ -36,7 +36,7 @@ test('every primitive of BSPlib, call of LPF and call that MulticoreBSP adds has
 const { prototype } = bsplib.Bsp;
 /** Fields are set by the constructor, and are named here. */
 const PLACES: Readonly<Record<string, readonly object[]>> = {
-  bsp: [prototype, { pid: 1, nprocs: 1, comm: 1 }],
+  bsp: [prototype, bsplib.Bsp2.prototype, { pid: 1, nprocs: 1, comm: 1, uid: 1, units: 1 }],
   world: [Communicator.prototype, { size: 1 }],
   win: [Window.prototype],
   error: [{ code: 1 }],

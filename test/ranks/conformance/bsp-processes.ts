@@ -47,7 +47,7 @@ untested(
 untested(
   'halt',
   'bsp_abort prints a message and ends all processes',
-  'it would end this suite; [test/bsp/dying.test.ts](../test/bsp/dying.test.ts) tests it',
+  'it would end this suite; [test/bsp/errors.test.ts](../test/bsp/errors.test.ts) tests it',
 );
 
 requirement(
