@@ -3,10 +3,10 @@
  *
  * The adapter takes requests of type UD from the queue, one at a time. It reads the data then, and the request
  * completes when it has left the adapter: nobody answers. On its way a datagram meets what messages meet (network.ts),
- * but keeps no order with others: each is delayed by a time of its own (`faults.delay`), and a share of them (`faults.loss`) is
- * lost for good, where a connection would send again. One for a group is copied by the switches; each copy is delayed
- * and lost by itself, on the last of its links. At the receiver it is taken in as a message is, or dropped
- * (`Responder.takeDatagram`).
+ * but keeps no order with others: each is delayed by a time of its own (`faults.delay`), and a share of them
+ * (`faults.loss`) is lost for good, where a connection would send again. One for a group is copied by the switches;
+ * each copy is delayed and lost by itself, on the last of its links. At the receiver it is taken in as a message is, or
+ * dropped (`Responder.takeDatagram`).
  */
 import { GRH_BYTES } from '../../verbs/address-handle.ts';
 import { WcFlag, WcStatus } from '../../verbs/completion-queue.ts';
