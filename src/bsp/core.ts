@@ -4,6 +4,7 @@ import type { Operation } from '../comm/operation.ts';
 import { RmaError } from '../errors.ts';
 import { difference, lengthsOf, NO_NUMBERS, numbersOf } from './control.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
+import type { MulticastStatistics } from './delivery/multicast.ts';
 import { forgetLast } from './elements.ts';
 import { Ledger } from './ledger.ts';
 import { Outgoing } from './outgoing.ts';
@@ -71,6 +72,10 @@ export class Core implements Superstep, Operation {
     return this.#ended;
   }
 
+  get statistics(): MulticastStatistics | undefined {
+    return this.#delivery.statistics;
+  }
+
   get bytes(): number {
     return this.#delivery.bytes;
   }
@@ -117,6 +122,10 @@ export class Core implements Superstep, Operation {
     } catch (error) {
       throw this.#break(error);
     }
+  }
+
+  isPolling(): boolean | number {
+    return this.#delivery.isPolling?.() ?? false;
   }
 
   describe(): string {

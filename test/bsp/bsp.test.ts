@@ -9,6 +9,7 @@ const WAYS = {
   'shared memory, headers of 12 bytes': ['--delivery=shared', '--headers=plain'],
   'messages, counts to all': ['--delivery=packed', '--counts=all-to-all'],
   'messages, counts by a tree': ['--delivery=packed', '--counts=tree', '--headers=plain'],
+  'messages, counts by multicast': ['--delivery=packed', '--counts=multicast'],
 };
 
 /** In the gate, one way of each kind. */

@@ -8,6 +8,7 @@ import { seedOfRun } from '../support/ranks.ts';
 const WAYS = [
   { counts: 'all-to-all', headers: 'plain' },
   { counts: 'tree', headers: 'compressed' },
+  { counts: 'multicast', headers: 'compressed' },
 ] as const;
 
 describe.each(WAYS)('with %o', (options) => {

@@ -16,8 +16,9 @@
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
 import { GeneratorOperation } from '../../comm/operation.ts';
 import { HEAD_WORDS, HeapChunks, Stream } from '../chunks.ts';
-import { COUNT_EXCHANGES, type CountExchange } from './counts.ts';
+import type { Counting } from './counts.ts';
 import type { Delivery, Superstep } from './delivery.ts';
+import { MulticastCounts, type MulticastStatistics } from './multicast.ts';
 
 /** What a message has in its second word; the first one is the superstep. */
 const GETS = 0;
@@ -41,7 +42,7 @@ export class PackedDelivery implements Delivery {
   readonly #comm: Communicator;
   readonly #chunks: OwnChannel;
   readonly #counting: OwnChannel;
-  readonly #counts: CountExchange;
+  readonly #counts: Counting;
   readonly #stop: () => void;
   /** For even and odd supersteps. */
   readonly #arrivals: readonly [Arrivals, Arrivals] = [noArrivals(), noArrivals()];
@@ -54,7 +55,7 @@ export class PackedDelivery implements Delivery {
   #isCounting = false;
 
   /** @param channels one for chunks, one for counts */
-  constructor(comm: Communicator, channels: readonly [OwnChannel, OwnChannel], counts: CountExchange) {
+  constructor(comm: Communicator, channels: readonly [OwnChannel, OwnChannel], counts: Counting) {
     this.#comm = comm;
     [this.#chunks, this.#counting] = channels;
     this.#counts = counts;
@@ -74,6 +75,14 @@ export class PackedDelivery implements Delivery {
     return this.#steps!.advance();
   }
 
+  isPolling(): boolean | number {
+    return this.#isCounting && (this.#counts.isPolling?.() ?? false);
+  }
+
+  get statistics(): MulticastStatistics | undefined {
+    return this.#counts instanceof MulticastCounts ? this.#counts : undefined;
+  }
+
   waitsFor(): string {
     if (this.#isCounting) {
       const { awaited } = this.#counting;
@@ -84,15 +93,15 @@ export class PackedDelivery implements Delivery {
 
   close(): void {
     this.#stop();
+    this.#counts.close?.();
   }
 
   *#sync(superstep: Superstep, numbers: Float64Array): Generator<void, void> {
     const { outgoing } = superstep;
     const { rank } = this.#comm;
     this.#isCounting = true;
-    const exchange = COUNT_EXCHANGES[this.#counts];
     const [puts, gets] = [countsOf(outgoing.puts, rank), countsOf(outgoing.gets, rank)];
-    const counts = yield* exchange(this.#counting, puts, gets, numbers);
+    const counts = yield* this.#counts.exchange(this.#counting, puts, gets, numbers);
     this.#isCounting = false;
     this.#getsLeft = counts.gets;
     this.#putsLeft = counts.puts;
