@@ -1,4 +1,6 @@
-/** A process that dies before it comes to the end of a superstep: `--delivery=`, `--counts=`, `--victim=`, `--what=`. */
+/**
+ * A process that dies before it comes to the end of a superstep: `--delivery=`, `--counts=`, `--victim=`, `--what=`.
+ */
 import { init } from 'onesided';
 import { type BspOptions, begin } from 'onesided/bsp';
 import { argument } from './support/cases.ts';

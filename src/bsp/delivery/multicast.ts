@@ -9,9 +9,9 @@
  * Why each process gets the sums of its superstep n, once, and no others, if nobody dies:
  * - What a process tells the manager, questions and answers are messages of connections: they come, each once, those
  *   of one process to another in order. Only the sums for all are datagrams: lost, late, doubled, or not the manager's.
- * - Sums are taken if they have the number n, come from the manager's queue pair, and were not taken before. The manager
- *   calculates those of n once, so all that bear that number are the same. What comes late, or a second time, has a
- *   number that was taken.
+ * - Sums are taken if they have the number n, come from the manager's queue pair, and were not taken before. The
+ *   manager calculates those of n once, so all that bear that number are the same. What comes late, or a second time,
+ *   has a number that was taken.
  * - A process tells of n + 1 only after it has taken the sums of n. So the manager, which waits for all, cannot have
  *   sums of n + 1 before all have those of n: those of n are all that anybody can ask for, and it keeps them until it
  *   has others. A question that comes while it still waits for n is kept, and answered with the sums, not only by the
