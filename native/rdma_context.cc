@@ -103,6 +103,10 @@ Napi::Function RdmaContext::define(Napi::Env env) {
           InstanceMethod<&RdmaContext::modifyQp>("modifyQp"),
           InstanceMethod<&RdmaContext::queryQp>("queryQp"),
           InstanceMethod<&RdmaContext::destroyQp>("destroyQp"),
+          InstanceMethod<&RdmaContext::createAh>("createAh"),
+          InstanceMethod<&RdmaContext::destroyAh>("destroyAh"),
+          InstanceMethod<&RdmaContext::attachMcast>("attachMcast"),
+          InstanceMethod<&RdmaContext::detachMcast>("detachMcast"),
           InstanceMethod<&RdmaContext::sender>("sender"),
           InstanceMethod<&RdmaContext::receiver>("receiver"),
           InstanceMethod<&RdmaContext::createHelper>("createHelper"),
@@ -285,7 +289,10 @@ void RdmaContext::closeAll() {
   for (auto& [key, srq] : srqs_) forget(srq.calls);
   for (auto& [key, cq] : cqs_) forget(cq.calls);
   if (channel_ != nullptr) takeCompletionEvents();
+  for (auto& [key, qp] : qps_) leaveAll(qp);
   for (auto& [key, qp] : qps_) verbs_->destroy_qp(qp.qp);
+  for (auto& [key, ah] : ahs_) verbs_->destroy_ah(ah);
+  ahs_.clear();
   for (auto& [key, srq] : srqs_) verbs_->destroy_srq(srq.srq);
   if (channel_ != nullptr) takeCompletionEvents();
   for (auto& [key, helper] : helpers_) {

@@ -27,6 +27,8 @@ struct Call {
   ibv_qp* qp = nullptr;
   Cq* cq = nullptr;
   ibv_srq* srq = nullptr;
+  // Of a queue pair of type UD: where its requests find address handles.
+  const std::unordered_map<int64_t, ibv_ah*>* handles = nullptr;
   uint32_t* words = nullptr;
   // The ring of requests, or the entries of a receive.
   unsigned char* data = nullptr;
@@ -44,6 +46,8 @@ struct Call {
 };
 
 using Calls = std::vector<std::shared_ptr<Call>>;
+
+bool parseGid(const std::string& text, ibv_gid* gid);
 
 inline void forget(const Calls& calls) {
   for (const auto& call : calls) call->forget();
@@ -63,15 +67,25 @@ struct Srq {
   Calls calls;
 };
 
+// That a queue pair is attached to a multicast group.
+struct Membership {
+  ibv_gid gid{};
+  uint16_t lid = 0;
+  // Where the group is one of IP, a socket that has joined it, so that the network brings its packets; or −1.
+  int socket = -1;
+};
+
 struct Qp {
   ibv_qp* qp = nullptr;
   int64_t sendCq = 0;
   int64_t recvCq = 0;
   uint32_t maxSendSge = 0;
   uint32_t maxRecvSge = 0;
+  bool datagrams = false;
   Calls calls;
   // A helper's thread uses it.
   bool served = false;
+  std::vector<Membership> memberships;
 };
 
 struct Region {
@@ -129,6 +143,14 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   Napi::Value queryQp(const Napi::CallbackInfo& info);
   Napi::Value destroyQp(const Napi::CallbackInfo& info);
 
+  // rdma_datagrams.cc: address handles and multicast groups.
+  Napi::Value createAh(const Napi::CallbackInfo& info);
+  Napi::Value destroyAh(const Napi::CallbackInfo& info);
+  Napi::Value attachMcast(const Napi::CallbackInfo& info);
+  Napi::Value detachMcast(const Napi::CallbackInfo& info);
+  int joinNetwork(const ibv_gid& group) const;
+  void leaveAll(Qp& qp);
+
   // rdma_data_path.cc: functions that post and poll.
   Napi::Value poller(const Napi::CallbackInfo& info);
   Napi::Value sender(const Napi::CallbackInfo& info);
@@ -175,6 +197,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   std::unordered_map<int64_t, Srq> srqs_;
   std::unordered_map<int64_t, Qp> qps_;
   std::unordered_map<int64_t, std::unique_ptr<Helper>> helpers_;
+  std::unordered_map<int64_t, ibv_ah*> ahs_;
 };
 
 }  // namespace onesided

@@ -37,6 +37,7 @@ struct Slot {
   uint64_t swap;
   uint32_t messageBytes;
   uint32_t unused;
+  // Of a datagram: in `rkey` the number of its address handle, in `compareAdd` the queue pair there and its key.
 };
 static_assert(sizeof(Slot) == 64, "the header of a slot");
 struct Entry {
@@ -77,7 +78,8 @@ void write(uint32_t* out, const ibv_wc& wc) {
   out[1] = static_cast<uint32_t>(wc.wr_id);
   out[2] = wc.status;
   out[3] = wc.opcode;
-  out[4] = wc.wc_flags;
+  // The sender's queue pair has 24 bits.
+  out[4] = (wc.wc_flags & 0xff) | (wc.src_qp << 8);
   out[5] = wc.byte_len;
   out[6] = ntohl(wc.imm_data);
   out[7] = wc.qp_num;
@@ -110,13 +112,14 @@ enum SendWord { kSendOwner = 0, kSendHead = 1, kSendCount = 2, kSendPosted = 3, 
 constexpr uint32_t kBatch = 32;
 constexpr uint32_t kBatchEntries = 256;
 
-int postBatch(ibv_qp* qp, uint32_t owner, unsigned char* ring, size_t slotBytes, uint32_t mask, uint32_t head,
-                     uint32_t count, uint32_t* posted) {
+int postBatch(const Call& call, uint32_t owner, uint32_t mask, uint32_t head, uint32_t count, uint32_t* posted) {
   static const ibv_wr_opcode kOpcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
                                            IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
                                            IBV_WR_ATOMIC_FETCH_AND_ADD};
   ibv_send_wr requests[kBatch];
   ibv_sge entries[kBatchEntries];
+  unsigned char* ring = call.data;
+  const size_t slotBytes = call.slotBytes;
   uint32_t used = 0;
   uint32_t built = 0;
   for (; built < count; built++) {
@@ -126,6 +129,7 @@ int postBatch(ibv_qp* qp, uint32_t owner, unsigned char* ring, size_t slotBytes,
     std::memcpy(&slot, bytes, sizeof slot);
     const size_t room = (slotBytes - sizeof slot) / sizeof(Entry);
     const bool remoteAccess = slot.opcode <= 1 || slot.opcode >= kReadOpcode;
+    if (call.handles != nullptr && remoteAccess) return EINVAL;
     if (slot.opcode > 6 || slot.entries > room || slot.inlineBytes > slotBytes - sizeof slot) return EINVAL;
     if (remoteAccess && !whole(slot.remoteAddress, kMaxSafeInteger)) return EINVAL;
     const uint32_t needed = slot.inlineBytes != 0 ? 1 : slot.entries;
@@ -154,6 +158,13 @@ int postBatch(ibv_qp* qp, uint32_t owner, unsigned char* ring, size_t slotBytes,
       }
     }
     wr.imm_data = htonl(slot.immediate);
+    if (call.handles != nullptr) {
+      const auto found = call.handles->find(slot.rkey);
+      if (found == call.handles->end() || found->second->pd != call.qp->pd) return EINVAL;
+      wr.wr.ud.ah = found->second;
+      wr.wr.ud.remote_qpn = static_cast<uint32_t>(slot.compareAdd);
+      wr.wr.ud.remote_qkey = static_cast<uint32_t>(slot.compareAdd >> 32);
+    }
     const auto remote = remoteAccess ? static_cast<uint64_t>(slot.remoteAddress) : 0;
     if (slot.opcode > kReadOpcode) {
       wr.wr.atomic.remote_addr = remote;
@@ -167,7 +178,7 @@ int postBatch(ibv_qp* qp, uint32_t owner, unsigned char* ring, size_t slotBytes,
     if (built > 0) requests[built - 1].next = &wr;
   }
   ibv_send_wr* bad = nullptr;
-  const int error = ibv_post_send(qp, requests, &bad);
+  const int error = ibv_post_send(call.qp, requests, &bad);
   if (error == 0) *posted += built;
   else if (bad != nullptr) *posted += static_cast<uint32_t>(bad - requests);
   return error;
@@ -184,7 +195,7 @@ napi_value runSend(napi_env env, napi_callback_info info) {
   int error = 0;
   while (posted < count && error == 0) {
     const uint32_t batch = std::min<uint32_t>(count - posted, kBatch);
-    error = postBatch(call->qp, words[kSendOwner], call->data, call->slotBytes, mask, head + posted, batch, &posted);
+    error = postBatch(*call, words[kSendOwner], mask, head + posted, batch, &posted);
   }
   words[kSendPosted] = posted;
   words[kSendErrno] = static_cast<uint32_t>(error);
@@ -249,8 +260,8 @@ Napi::Value RdmaContext::makeCall(std::shared_ptr<Call> call, Calls* calls, napi
 }
 
 // poller(cq, words): a function that fetches up to words[0] completions and says in words[1] how many, in words[2]
-// the errno; 8 words each from words[8] on: owner (its sign bit: a receive), count, status, opcode, flags, bytes,
-// immediate data, queue pair
+// the errno; 8 words each from words[8] on: owner (its sign bit: a receive), count, status, opcode, flags (and, above 8
+// bits, the sender's queue pair of a datagram), bytes, immediate data, queue pair
 Napi::Value RdmaContext::poller(const Napi::CallbackInfo& info) {
   if (!ready(info, "poller")) return {};
   Cq* cq = find(cqs_, info[0], "poller", "completion queue");
@@ -279,6 +290,7 @@ Napi::Value RdmaContext::sender(const Napi::CallbackInfo& info) {
   }
   if (!takeWords(info[3], name, kSendWords, call.get())) return {};
   call->qp = qp->qp;
+  if (qp->datagrams) call->handles = &ahs_;
   call->data = ring.data;
   call->bytes = slots * call->slotBytes;
   call->memory[1] = Pin(env_, info[1]);

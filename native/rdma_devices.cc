@@ -58,6 +58,10 @@ Napi::Object limitsOf(Napi::Env env, const ibv_device_attr& a) {
   set("maxSrq", a.max_srq);
   set("maxSrqWr", a.max_srq_wr);
   set("maxSrqSge", a.max_srq_sge);
+  set("maxAh", a.max_ah);
+  set("maxMcastGrp", a.max_mcast_grp);
+  set("maxMcastQpAttach", a.max_mcast_qp_attach);
+  set("maxTotalMcastQpAttach", a.max_total_mcast_qp_attach);
   set("maxQpInitRdAtom", a.max_qp_init_rd_atom);
   set("maxQpRdAtom", a.max_qp_rd_atom);
   set("atomics", a.atomic_cap);

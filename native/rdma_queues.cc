@@ -11,11 +11,8 @@
 #include "rdma_context.h"
 
 namespace onesided {
-namespace {
 
 bool parseGid(const std::string& text, ibv_gid* gid) { return inet_pton(AF_INET6, text.c_str(), gid->raw) == 1; }
-
-}  // namespace
 
 // createCq(cqe): [number, capacity]
 Napi::Value RdmaContext::createCq(const Napi::CallbackInfo& info) {
@@ -105,8 +102,8 @@ Napi::Value RdmaContext::destroySrq(const Napi::CallbackInfo& info) {
   return {};
 }
 
-// createQp(pd, sendCq, recvCq, srq or −1, sendWr, recvWr, sendSge, recvSge, inline, signalAll): [number, qpNumber,
-// the five as they are]
+// createQp(pd, sendCq, recvCq, srq or −1, sendWr, recvWr, sendSge, recvSge, inline, signalAll, datagrams): [number,
+// qpNumber, the two as they are]
 Napi::Value RdmaContext::createQp(const Napi::CallbackInfo& info) {
   const char* call = "createQp";
   if (!ready(info, call)) return {};
@@ -124,7 +121,8 @@ Napi::Value RdmaContext::createQp(const Napi::CallbackInfo& info) {
   attr.send_cq = sendCq->cq;
   attr.recv_cq = recvCq->cq;
   attr.srq = srq == nullptr ? nullptr : srq->srq;
-  attr.qp_type = IBV_QPT_RC;
+  const bool datagrams = info[10].ToBoolean().Value();
+  attr.qp_type = datagrams ? IBV_QPT_UD : IBV_QPT_RC;
   attr.cap.max_send_wr = static_cast<uint32_t>(integer(info, 4, call, 1, INT32_MAX, &good));
   attr.cap.max_recv_wr = srq != nullptr ? 0 : static_cast<uint32_t>(integer(info, 5, call, 1, INT32_MAX, &good));
   attr.cap.max_send_sge = static_cast<uint32_t>(integer(info, 6, call, 1, 255, &good));
@@ -137,7 +135,7 @@ Napi::Value RdmaContext::createQp(const Napi::CallbackInfo& info) {
   if (qp == nullptr) return refuse(errno, "create a queue pair");
   Qp& made = qps_[++made_];
   made = Qp{qp, info[1].As<Napi::Number>().Int64Value(), info[2].As<Napi::Number>().Int64Value(), asked.max_send_sge,
-            asked.max_recv_sge, {}, false};
+            asked.max_recv_sge, datagrams, {}, false, {}};
   sendCq->users++;
   recvCq->users++;
   Napi::Array result = Napi::Array::New(env_, 4);
@@ -149,7 +147,7 @@ Napi::Value RdmaContext::createQp(const Napi::CallbackInfo& info) {
 }
 
 // modifyQp(qp, state, access or −1, gid, lid, destQp, destRdAtomic, rnrTimer, rnrRetry, retryCount, rdAtomic,
-// timeout, mtu, psn): by state, what it needs
+// timeout, mtu, psn, qkey): by state, what it needs
 Napi::Value RdmaContext::modifyQp(const Napi::CallbackInfo& info) {
   const char* call = "modifyQp";
   if (!ready(info, call)) return {};
@@ -169,6 +167,16 @@ Napi::Value RdmaContext::modifyQp(const Napi::CallbackInfo& info) {
   if (state == IBV_QPS_INIT) {
     attr.port_num = port_;
     mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+    if (qp->datagrams) {
+      attr.qkey = static_cast<uint32_t>(integer(info, 14, call, 0, INT32_MAX, &good));
+      mask = (mask & ~IBV_QP_ACCESS_FLAGS) | IBV_QP_QKEY;
+    }
+  } else if (qp->datagrams) {
+    mask &= ~IBV_QP_ACCESS_FLAGS;
+    if (state == IBV_QPS_RTS && info[13].IsNumber()) {
+      attr.sq_psn = static_cast<uint32_t>(integer(info, 13, call, 0, (1 << 24) - 1, &good));
+      mask |= IBV_QP_SQ_PSN;
+    }
   } else if (state == IBV_QPS_RTR) {
     mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     if (!info[3].IsString() || !parseGid(info[3].As<Napi::String>().Utf8Value(), &attr.ah_attr.grh.dgid)) {
@@ -214,6 +222,7 @@ Napi::Value RdmaContext::destroyQp(const Napi::CallbackInfo& info) {
   if (!ready(info, "destroyQp")) return {};
   Qp* qp = find(qps_, info[0], "destroyQp", "queue pair");
   if (qp == nullptr) return {};
+  if (!qp->memberships.empty()) return refuse(EBUSY, "destroy a queue pair that is attached to a multicast group");
   const int error = qp->served ? EBUSY : verbs_->destroy_qp(qp->qp);
   if (error != 0) return refuse(error, "destroy a queue pair");
   forget(qp->calls);

@@ -48,6 +48,8 @@ void load() {
            find(handle, "ibv_destroy_srq", &l.destroy_srq) && find(handle, "ibv_create_qp", &l.create_qp) &&
            find(handle, "ibv_modify_qp", &l.modify_qp) && find(handle, "ibv_query_qp", &l.query_qp) &&
            find(handle, "ibv_destroy_qp", &l.destroy_qp) &&
+           find(handle, "ibv_create_ah", &l.create_ah) && find(handle, "ibv_destroy_ah", &l.destroy_ah) &&
+           find(handle, "ibv_attach_mcast", &l.attach_mcast) && find(handle, "ibv_detach_mcast", &l.detach_mcast) &&
            find(handle, "ibv_get_async_event", &l.get_async_event) &&
            find(handle, "ibv_ack_async_event", &l.ack_async_event);
 }

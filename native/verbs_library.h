@@ -38,6 +38,10 @@ struct VerbsLibrary {
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int);
   int (*query_qp)(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*);
   int (*destroy_qp)(ibv_qp*);
+  ibv_ah* (*create_ah)(ibv_pd*, ibv_ah_attr*);
+  int (*destroy_ah)(ibv_ah*);
+  int (*attach_mcast)(ibv_qp*, const ibv_gid*, uint16_t);
+  int (*detach_mcast)(ibv_qp*, const ibv_gid*, uint16_t);
   int (*get_async_event)(ibv_context*, ibv_async_event*);
   void (*ack_async_event)(ibv_async_event*);
 

@@ -96,6 +96,14 @@ export interface RdmaLimits {
   readonly maxSrqWr: number;
   /** Scatter entries of one receive in a shared receive queue. */
   readonly maxSrqSge: number;
+  /** Address handles. */
+  readonly maxAh: number;
+  /** Multicast groups that queue pairs can be attached to; 0: there are none. */
+  readonly maxMcastGrp: number;
+  /** Queue pairs that can be attached to one multicast group. */
+  readonly maxMcastQpAttach: number;
+  /** Attachments of queue pairs to multicast groups, altogether. */
+  readonly maxTotalMcastQpAttach: number;
   /** RDMA reads and atomics that one queue pair can have outstanding as initiator. */
   readonly maxQpInitRdAtom: number;
   /** RDMA reads and atomics that a peer can have outstanding at one queue pair. */
@@ -168,6 +176,7 @@ export interface RdmaContext {
     recvSge: number,
     inlineBytes: number,
     signalAll: boolean,
+    datagrams?: boolean,
   ): [number, number, number, number];
   modifyQp(qp: number, state: number, access: number, ...attributes: (number | string | undefined)[]): void;
   queryQp(qp: number): number;
@@ -186,6 +195,10 @@ export interface RdmaContext {
   /** Its queue pairs can be destroyed then, and before that it cannot. */
   stopHelper(helper: number): void;
   destroyHelper(helper: number): void;
+  createAh(pd: number, gid: string, lid: number): number;
+  destroyAh(ah: number): void;
+  attachMcast(qp: number, gid: string, lid: number): void;
+  detachMcast(qp: number, gid: string, lid: number): void;
   asyncEvent(): [number, number] | undefined;
   wait(milliseconds: number): void;
   beginWait(milliseconds: number): number;

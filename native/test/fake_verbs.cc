@@ -49,6 +49,7 @@ struct Srq : ibv_srq {
 
 struct Qp : ibv_qp {
   ibv_qp_cap cap;
+  int groups = 0;
 };
 
 struct Pd : ibv_pd {
@@ -101,6 +102,8 @@ int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
       for (uint32_t i = 0; i < wr->sg_list->length; i++) touched += bytes[i];
     }
     for (int i = 0; i < wr->num_sge; i++) touched += wr->sg_list[i].lkey;
+    // As a device does, which must still have it.
+    if (qp->qp_type == IBV_QPT_UD) touched += wr->wr.ud.ah->handle;
     if (static_cast<Cq*>(qp->send_cq)->completions.size() > 10000) return ENOMEM;
     complete(qp->send_cq, wr->wr_id, IBV_WC_RDMA_WRITE, qp->qp_num);
   }
@@ -280,6 +283,7 @@ API ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   qp->recv_cq = attr->recv_cq;
   qp->srq = attr->srq;
   qp->qp_num = ++numbers;
+  qp->qp_type = attr->qp_type;
   qp->cap = attr->cap;
   static_cast<Pd*>(pd)->users++;
   static_cast<Cq*>(qp->send_cq)->users++;
@@ -296,11 +300,34 @@ API int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr*) {
   return 0;
 }
 API int ibv_destroy_qp(ibv_qp* qp) {
+  if (static_cast<Qp*>(qp)->groups > 0) return EBUSY;
   static_cast<Pd*>(qp->pd)->users--;
   static_cast<Cq*>(qp->send_cq)->users--;
   static_cast<Cq*>(qp->recv_cq)->users--;
   if (qp->srq != nullptr) static_cast<Srq*>(qp->srq)->users--;
   return destroy<Qp>(qp);
+}
+
+API ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr*) {
+  auto* ah = make<ibv_ah>(pd->context);
+  ah->context = pd->context;
+  ah->pd = pd;
+  static_cast<Pd*>(pd)->users++;
+  return ah;
+}
+API int ibv_destroy_ah(ibv_ah* ah) {
+  static_cast<Pd*>(ah->pd)->users--;
+  return destroy<ibv_ah>(ah);
+}
+API int ibv_attach_mcast(ibv_qp* base, const ibv_gid*, uint16_t) {
+  auto* qp = static_cast<Qp*>(base);
+  if (qp->qp_type != IBV_QPT_UD) return EINVAL;
+  qp->groups++;
+  return 0;
+}
+API int ibv_detach_mcast(ibv_qp* base, const ibv_gid*, uint16_t) {
+  auto* qp = static_cast<Qp*>(base);
+  return qp->groups-- > 0 ? 0 : EINVAL;
 }
 
 API int ibv_get_async_event(ibv_context*, ibv_async_event*) { return -1; }

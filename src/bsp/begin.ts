@@ -3,14 +3,16 @@ import { type Block, PLACE_NUMBERS } from '../comm/blocks.ts';
 import { Communicator } from '../comm/communicator.ts';
 import { type InitOptions, init } from '../comm/init.ts';
 import { readWait, type WaitOptions } from '../comm/operation.ts';
-import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { unknownName } from '../options.ts';
 import { Bsp } from './bsp.ts';
 import { Bsp2 } from './bsp2.ts';
 import { Core } from './core.ts';
 import { Always, ByMeasurement } from './delivery/choices.ts';
-import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
+import { COUNT_EXCHANGE_NAMES, COUNT_EXCHANGES, type CountExchange, defaultCounts } from './delivery/counts.ts';
 import type { Delivery } from './delivery/delivery.ts';
+import { GROUP_NUMBERS, type Group, type GroupNumbers, makeGroup, NO_GROUP } from './delivery/group.ts';
+import { MulticastCounts, partsFor } from './delivery/multicast.ts';
 import { PackedDelivery } from './delivery/packed.ts';
 import { SharedDelivery, sharedWords } from './delivery/shared.ts';
 import type { StepTrace } from './ledger.ts';
@@ -38,9 +40,16 @@ export interface BspOptions extends WaitOptions {
   readonly headers?: HeaderName;
   /**
    * How the processes learn what comes to them, where memory is not shared. `all-to-all`: each tells each
-   * other one. `tree`: by a reduction, in ⌈log2 p⌉ messages. Default: `tree` from 16 processes on.
+   * other one. `tree`: by a reduction, in ⌈log2 p⌉ messages. `multicast`: process 0 is told by all, and sends all
+   * of it in a datagram to all; who misses it asks (BSP-IB §3.2). Where the devices have no multicast, that is `tree`.
+   * Default: `tree` from 16 processes on.
    */
   readonly counts?: CountExchange;
+  /**
+   * With `multicast`, the milliseconds after which a process asks for what has not come (default: 10). Longer than the
+   * processes differ in when they come to the end of a superstep; shorter makes losses cost less.
+   */
+  readonly nackAfter?: number;
   /** Keeps what each superstep does, for `Bsp.report` (default: false). Costs some 0.1 µs a superstep. */
   readonly report?: boolean;
   /**
@@ -57,10 +66,12 @@ interface Read {
   readonly counts: CountExchange | undefined;
   readonly report: boolean;
   readonly units: Units | undefined;
+  readonly nackAfter: number;
   readonly wait: WaitOptions | undefined;
 }
 
-const OPTIONS = ['delivery', 'headers', 'counts', 'report', 'units'] as const;
+const OPTIONS = ['delivery', 'headers', 'counts', 'report', 'units', 'nackAfter'] as const;
+const NACK_AFTER = 10;
 
 /**
  * Begins a BSP computation of the ranks of a communicator (`bsp_begin`). Collective.
@@ -202,7 +213,11 @@ function readOptions(comm: Communicator, options: BspOptions | undefined): Read 
     counts: options?.counts,
     report: options?.report ?? false,
     units: options?.units,
+    nackAfter: options?.nackAfter ?? NACK_AFTER,
   }));
+  if (typeof given.nackAfter !== 'number' || !(given.nackAfter >= 0)) {
+    throw argumentRangeError(`bsp.begin: nackAfter must be at least 0 milliseconds, not ${show(given.nackAfter)}`);
+  }
   if (typeof given.report !== 'boolean') {
     throw argumentTypeError(`bsp.begin: report must be true or false, not ${show(given.report)}`);
   }
@@ -220,6 +235,7 @@ function readOptions(comm: Communicator, options: BspOptions | undefined): Read 
     counts: given.counts === undefined ? undefined : oneOf('counts', given.counts, COUNT_EXCHANGE_NAMES),
     report: given.report,
     units: readUnits(given.units),
+    nackAfter: given.nackAfter,
     wait,
   };
 }
@@ -247,24 +263,30 @@ function* makeTogether(
     read.units === undefined ? 0 : read.units === 'hosts' ? -1 : read.units,
   ];
   let block: Block | undefined;
+  let group: Group | undefined;
   let failure = wrong;
   try {
     if (read?.delivery === 'shared') block = comm.job.blocks.allocate(sharedWords(comm.size));
+    else if (read?.counts === 'multicast') group = makeGroup(comm, partsFor(comm), comm.lastSpace);
   } catch (error) {
     failure = error;
   }
   const refusal = yield* comm.agree(failure);
-  if (failure !== undefined) {
+  const giveBack = (): void => {
     block?.free();
+    group?.close();
+  };
+  if (failure !== undefined) {
+    giveBack();
     throw failure;
   }
   if (refusal !== undefined) {
-    block?.free();
+    giveBack();
     throw new RmaError('ERR_ARG', `bsp.begin: rank ${refusal.rank} could not begin: ${refusal.why}`);
   }
   const place = block?.place ?? new Array<number>(PLACE_NUMBERS).fill(0);
   const wants = recorded && read !== undefined && wantsProbe(comm, howOf(comm, read));
-  const mine = Float64Array.of(...chosen!, comm.lastSpace, Number(wants), ...place);
+  const mine = Float64Array.of(...chosen!, comm.lastSpace, Number(wants), ...(group?.numbers ?? NO_GROUP), ...place);
   const all = yield* comm.exchange(mine);
   const numbersOf = (rank: number): Float64Array => all.subarray(mine.length * rank, mine.length * (rank + 1));
   let space = 0;
@@ -275,7 +297,7 @@ function* makeTogether(
     measures ||= theirs[chosen!.length + 1] === 1;
     const i = chosen!.findIndex((number, at) => number !== theirs[at]);
     if (i < 0) continue;
-    block?.free();
+    giveBack();
     const known: readonly (readonly string[])[] = [DELIVERIES, HEADERS, COUNT_EXCHANGE_NAMES, ['false', 'true'], []];
     const word = (number: number): string =>
       known[i][number] ?? (number < 0 ? 'hosts' : number === 0 ? 'none' : `${number}`);
@@ -284,18 +306,31 @@ function* makeTogether(
       `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${OPTIONS[i]} '${word(theirs[i])}', this rank '${word(chosen![i])}'`,
     );
   }
+  const toldBy = (rank: number): Float64Array => numbersOf(rank).subarray(chosen!.length + 2);
+  // One process without is enough: then nobody has it.
+  for (let rank = 0; rank < comm.size; rank++) {
+    if (toldBy(rank)[0] !== 0) continue;
+    group?.close();
+    group = undefined;
+  }
+  const [qpNumber, number, qkey] = toldBy(0);
+  const joined = group && ([group, [qpNumber, number, qkey]] as const);
   // Nobody writes to words that another one has not mapped yet, or given back.
-  const delivery = makeDelivery(comm, read!, space, block, (rank) => numbersOf(rank).subarray(chosen!.length + 2));
+  const delivery = makeDelivery(comm, read!, space, block, (rank) => toldBy(rank).subarray(GROUP_NUMBERS), joined);
   return { delivery, measures };
 }
 
-/** @param placeOf where the words of a rank are */
+/**
+ * @param placeOf where the words of a rank are
+ * @param joined this process's part of the multicast group, and the numbers of process 0
+ */
 function makeDelivery(
   comm: Communicator,
-  { delivery, counts }: Read,
+  { delivery, counts, nackAfter }: Read,
   space: number,
   block: Block | undefined,
   placeOf: (rank: number) => Float64Array,
+  joined: readonly [Group, GroupNumbers] | undefined,
 ): Delivery {
   if (block !== undefined) {
     const { blocks } = comm.job;
@@ -304,8 +339,15 @@ function makeDelivery(
     return new SharedDelivery(comm, block, map, comm.traceId());
   }
   const chunks = comm.openChannel(space);
+  const counting = comm.openChannel(chunks.space);
   const choosers = { packed: undefined, 'zero-copy': Always, auto: ByMeasurement } as const;
   const chooser = choosers[delivery as keyof typeof choosers];
-  const exchange = counts ?? defaultCounts(comm.size);
-  return new PackedDelivery(comm, [chunks, comm.openChannel(chunks.space)], exchange, chooser && new chooser());
+  const made = chooser && new chooser();
+  if (joined !== undefined) {
+    const questions = comm.openChannel(counting.space);
+    const way = new MulticastCounts(comm, ...joined, questions, nackAfter);
+    return new PackedDelivery(comm, [chunks, counting], way, made);
+  }
+  const exchange = COUNT_EXCHANGES[counts === 'multicast' ? 'tree' : (counts ?? defaultCounts(comm.size))];
+  return new PackedDelivery(comm, [chunks, counting], { exchange }, made);
 }

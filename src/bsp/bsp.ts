@@ -28,6 +28,16 @@ export interface Message {
  * Calls that begin something (`put`, `get`, `send`, …) never wait. Errors of all calls: `ERR_RMA_SYNC` while a `sync`
  * is under way, `ERR_COMM` after `end`, and the error that broke the computation, if one did.
  */
+/** What `Bsp.statistics` returns. */
+export interface BspStatistics {
+  /** Supersteps that have ended. */
+  readonly supersteps: number;
+  /** Supersteps whose counts have come by multicast; at process 0, those whose counts it has multicast. */
+  readonly multicasts: number;
+  /** How often this process had to ask for counts that had not come; at process 0, how often it was asked. */
+  readonly nacks: number;
+}
+
 export class Bsp {
   /** The number of this process, 0 … `nprocs` − 1 (`bsp_pid`). */
   readonly pid: number;
@@ -62,6 +72,15 @@ export class Bsp {
   /** Bytes of memory that this process has for what it puts, sends and gets. It grows with the largest superstep. */
   get bufferBytes(): number {
     return this.#core.bytes;
+  }
+
+  /**
+   * What was counted at this process since the computation began. `multicasts` and `nacks` are 0 unless the counts are
+   * exchanged by multicast (`counts`).
+   */
+  statistics(): BspStatistics {
+    const { multicasts = 0, nacks = 0 } = this.#core.statistics ?? {};
+    return { supersteps: this.#core.step, multicasts, nacks };
   }
 
   /**

@@ -5,6 +5,7 @@ import type { TypedArray } from '../datatype/base.ts';
 import { RmaError } from '../errors.ts';
 import { difference, NO_NUMBERS, numbersOf } from './control.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
+import type { MulticastStatistics } from './delivery/multicast.ts';
 import { forgetLast, Part } from './elements.ts';
 import type { Ledger } from './ledger.ts';
 import { Outgoing } from './outgoing.ts';
@@ -113,6 +114,10 @@ export class Core implements Superstep, Operation {
     return this.#ended;
   }
 
+  get statistics(): MulticastStatistics | undefined {
+    return this.#delivery.statistics;
+  }
+
   get bytes(): number {
     return this.#delivery.bytes;
   }
@@ -170,6 +175,10 @@ export class Core implements Superstep, Operation {
     } catch (error) {
       throw this.fail(error);
     }
+  }
+
+  isPolling(): boolean | number {
+    return this.#delivery.isPolling?.() ?? false;
   }
 
   describe(): string {

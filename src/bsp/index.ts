@@ -7,7 +7,7 @@
 import { begin, run } from './begin.ts';
 
 export { type BspOptions, begin, type DeliveryName, type HeaderName, type RunOptions, run } from './begin.ts';
-export { Bsp, type Message } from './bsp.ts';
+export { Bsp, type BspStatistics, type Message } from './bsp.ts';
 export { Bsp2 } from './bsp2.ts';
 export type { CountExchange } from './delivery/counts.ts';
 export type { Units } from './units.ts';

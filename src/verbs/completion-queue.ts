@@ -62,6 +62,10 @@ export const WcOpcode = Object.freeze({
 
 /** Flags of a work completion (`ibv_wc_flags`). */
 export const WcFlag = Object.freeze({
+  /**
+   * A datagram was received: its data lie behind the `GRH_BYTES` bytes of a global routing header; `srcQp` is valid.
+   */
+  GRH: 1,
   /** `immData` is valid. */
   WITH_IMM: 2,
 });
@@ -85,6 +89,8 @@ export interface WorkCompletions {
   readonly immData: Uint32Array;
   /** The number of the local queue pair. */
   readonly qpNum: Uint32Array;
+  /** The number of the sender's queue pair, with `WcFlag.GRH`. */
+  readonly srcQp: Uint32Array;
 }
 
 /** A completion queue (`ibv_cq`). */

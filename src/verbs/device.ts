@@ -5,6 +5,7 @@
  * above this layer is written against these interfaces and asks a context for its {@link Capabilities}, never which
  * provider it has.
  */
+import type { MulticastGroup } from './address-handle.ts';
 import type { CompletionQueue } from './completion-queue.ts';
 import type { Helper } from './helper.ts';
 import type { Memory, MemoryRegion, ProtectionDomain, RemotePointer } from './memory.ts';
@@ -42,6 +43,16 @@ export interface DeviceAttributes {
   readonly maxQpInitRdAtom: number;
   /** Bytes of one message. */
   readonly maxMsgSize: number;
+  /** Bytes of one datagram: the port's MTU, without headers (`ibv_query_port`). */
+  readonly mtu: number;
+  /** Address handles. 0 without `capabilities.datagrams`. */
+  readonly maxAh: number;
+  /** Multicast groups that queue pairs can be attached to. 0 without `capabilities.multicast`, as the two others. */
+  readonly maxMcastGrp: number;
+  /** Queue pairs that can be attached to one multicast group. */
+  readonly maxMcastQpAttach: number;
+  /** Attachments of queue pairs to multicast groups, altogether. */
+  readonly maxTotalMcastQpAttach: number;
 }
 
 /**
@@ -80,6 +91,13 @@ export interface Capabilities {
   readonly offloads: boolean;
   /** Something beside the program's processor serves other ranks: {@link Context.makeHelper} works. */
   readonly helper: boolean;
+  /** There are unreliable datagrams: queue pairs of type UD, and address handles. */
+  readonly datagrams: boolean;
+  /**
+   * Queue pairs of type UD can be attached to multicast groups, which are there without further preparation:
+   * {@link Context.multicastGroup} works.
+   */
+  readonly multicast: boolean;
 }
 
 /** The address of a queue pair, which two sides exchange before they connect (`ibv_qp_attr` and `ah_attr`). */
@@ -171,6 +189,8 @@ export interface Context {
   readonly capabilities: Capabilities;
   /** The number of this context in its fabric, by which the others reach it: 0, 1, … */
   readonly member: number;
+  /** The GID of this context's port, as eight groups of four hexadecimal digits (`ibv_query_gid`). */
+  readonly gid: string;
   /** Sleeping and waking of this rank. */
   readonly parking: Parking;
   /**
@@ -234,6 +254,14 @@ export interface Context {
    * @param lanes at most
    */
   makeHelper?(pd: ProtectionDomain, region: MemoryRegion | undefined, lanes: number): Helper;
+
+  /**
+   * Returns the address of a multicast group in the form that the device's network takes: the same for the same number
+   * at all contexts of the fabric. Programs that do not know of each other may take the same number: a random one, and
+   * random keys, keep them apart. Only with `capabilities.multicast`. Errors: `ERR_VERBS`.
+   * @param number 0 … 2^16 − 1
+   */
+  multicastGroup(number: number): MulticastGroup;
 
   /**
    * Describes what is wrong with the device or its port now, for messages; `undefined` if nothing is known. Cost: a

@@ -1,4 +1,5 @@
 /** Protection domains and memory regions (`ibv_alloc_pd`, `ibv_reg_mr`). */
+import type { AddressHandle, AhAttributes } from './address-handle.ts';
 import type { CompletionQueue } from './completion-queue.ts';
 import type { QueuePair } from './queue-pair.ts';
 import type { SharedReceiveQueue } from './shared-receive-queue.ts';
@@ -54,6 +55,8 @@ export interface MemoryRegion {
 
 /** The completion queues and capacities of a new queue pair (`ibv_qp_init_attr`). */
 export interface QueuePairInit {
+  /** One of `QpType`: reliable-connected if it is not given (`qp_type`). */
+  readonly qpType?: number;
   /** The completion queue of send requests. */
   readonly sendCq: CompletionQueue;
   /** The completion queue of receives. */
@@ -84,13 +87,18 @@ export interface ProtectionDomain {
    * @param access bits of {@link Access}; `REMOTE_WRITE` and `REMOTE_ATOMIC` need `LOCAL_WRITE`
    */
   registerMemory(memory: Memory, offset: number, length: number, access: number): MemoryRegion;
-  /** Creates a reliable-connected queue pair in RESET (`ibv_create_qp`). Errors: `ERR_VERBS`. */
+  /** Creates a queue pair in RESET (`ibv_create_qp`). Errors: `ERR_VERBS`. */
   createQueuePair(init: QueuePairInit): QueuePair;
   /**
    * Creates a shared receive queue (`ibv_create_srq`) for `maxWr` receives of `maxSge` scatter entries. Errors:
    * `ERR_VERBS`.
    */
   createSharedReceiveQueue(init: { maxWr: number; maxSge?: number }): SharedReceiveQueue;
+  /**
+   * Creates an address handle (`ibv_create_ah`), for requests of this domain's queue pairs of type UD. Needs
+   * `capabilities.datagrams`. Errors: `ERR_VERBS` if there is no such address, or no way to it.
+   */
+  createAh(attributes: AhAttributes): AddressHandle;
   /**
    * Deallocates the protection domain (`ibv_dealloc_pd`). Errors: `ERR_VERBS` while something that it has created is
    * not destroyed.

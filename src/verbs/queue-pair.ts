@@ -1,5 +1,20 @@
-/** Reliable-connected queue pairs (`ibv_create_qp` with `IBV_QPT_RC`) and their work requests. */
+/**
+ * Queue pairs, reliable-connected ones and those of unreliable datagrams (`ibv_create_qp` with `IBV_QPT_RC` or
+ * `IBV_QPT_UD`), and their work requests.
+ */
+import type { AddressHandle } from './address-handle.ts';
 import type { QpAddress } from './device.ts';
+
+/** The type of a queue pair (`ibv_qp_type`). */
+export const QpType = Object.freeze({
+  /** Reliable-connected: to one other queue pair; nothing is lost, doubled or out of order. */
+  RC: 2,
+  /**
+   * Unreliable datagrams: to any queue pair of this type, or to a multicast group. A datagram can be lost, and come
+   * later than one that was sent after it. Needs `capabilities.datagrams`.
+   */
+  UD: 4,
+});
 
 /** The state of a queue pair (`ibv_qp_state`). */
 export const QpState = Object.freeze({
@@ -70,7 +85,12 @@ export interface QpAttributes {
   readonly state: number;
   /** INIT: the peer's access rights to this side's memory through this queue pair, bits of `Access` (0). */
   readonly access?: number;
-  /** RTR: the address of the remote queue pair. */
+  /**
+   * INIT: the key that datagrams must bring to be taken in, 0 … 2^31 − 1. Queue pairs of type UD need it, others ignore
+   * it. (Greater ones are the kernel's.)
+   */
+  readonly qkey?: number;
+  /** RTR: the address of the remote queue pair. Those of type UD have none. */
   readonly dest?: QpAddress;
   /**
    * RTR: the number of RDMA reads and atomics that the peer may have outstanding here (the device's limit). 0 allows
@@ -97,7 +117,7 @@ export interface QpAttributes {
 }
 
 /**
- * A reliable-connected queue pair.
+ * A queue pair.
  *
  * Send requests are posted as with `ibv_wr_start … ibv_wr_complete`. Call `wrStart()`; then for each request one
  * builder call (`wrRdmaWrite`, …), and set its data (`wrSetSge`, or `wrAddSge` for each of several entries, or
@@ -111,12 +131,22 @@ export interface QpAttributes {
  *
  * In all builder calls, `wrId` is an integer below 2^53 that names the request in its completion, and `flags` are bits
  * of {@link SendFlag}. 64-bit operands are two unsigned 32-bit halves, low half first.
+ *
+ * A queue pair of type UD only sends (`wrSend`, `wrSendImm`), and each of its requests needs an address
+ * (`wrSetUdAddr`). Its requests complete when they have left, whatever becomes of them: a datagram is dropped without a
+ * word if it is lost, if nobody is there, if the key differs, and if no receive is posted. It carries at most
+ * `DeviceAttributes.mtu` bytes: more is refused, or completes with `LOC_LEN_ERR`. At the other end its data lie behind
+ * `GRH_BYTES` bytes, the global routing header; the completion's `byteLen` counts both, its `srcQp` is the sender's
+ * queue pair. A receive that is too short for both completes with an error, mostly `LOC_LEN_ERR`, and ends its queue
+ * pair; or the device drops the datagram.
  */
 export interface QueuePair {
   /** The queue pair's number on its device. */
   readonly number: number;
   /** One of {@link QpState}. A failed request of this side or of the peer can change it to `ERR` at any time. */
   readonly state: number;
+  /** One of {@link QpType}. */
+  readonly qpType: number;
   /** The capacities of its queues. */
   readonly cap: QpCapacity;
   /** The number of bytes that a request can carry inline. */
@@ -168,6 +198,13 @@ export interface QueuePair {
     swapLo: number,
     swapHi: number,
   ): void;
+  /**
+   * Sets where the request's datagram goes (`ibv_wr_set_ud_addr`). Only in queue pairs of type UD.
+   * @param ah an address handle of the same protection domain
+   * @param remoteQpn the number of the queue pair there, 1 … 2^24 − 1; of no meaning for a multicast group
+   * @param remoteQkey the key of the queue pairs there, 0 … 2^31 − 1
+   */
+  wrSetUdAddr(ah: AddressHandle, remoteQpn: number, remoteQkey: number): void;
   /** Sets the request's only scatter/gather entry, and replaces what was set before (`ibv_wr_set_sge`). */
   wrSetSge(lkey: number, address: number, length: number): void;
   /** Adds a scatter/gather entry. */
@@ -190,6 +227,24 @@ export interface QueuePair {
   /** Adds a scatter entry to the receive that the next `postRecv` posts. */
   addRecvSge(lkey: number, address: number, length: number): void;
 
-  /** Destroys the queue pair, and drops its completions that were not polled (`ibv_destroy_qp`). Idempotent. */
+  /**
+   * Has datagrams for a multicast group come to this queue pair, of type UD, in any state (`ibv_attach_mcast`). All
+   * queue pairs that are attached get one, that of the sender too. It has come into force when the call returns; on a
+   * network of several switches, they may learn of it later. Idempotent. Needs `capabilities.multicast`.
+   * Errors: `ERR_VERBS` if the group is none, if the device has no room, or for other types of queue pairs.
+   * @param gid the group's GID
+   * @param lid its local identifier in an InfiniBand subnet; 0 on Ethernet
+   */
+  attachMulticast(gid: string, lid: number): void;
+  /**
+   * Ends that (`ibv_detach_mcast`). Datagrams that have come before still complete receives. Errors: `ERR_VERBS` if the
+   * queue pair is not attached to the group.
+   */
+  detachMulticast(gid: string, lid: number): void;
+
+  /**
+   * Destroys the queue pair, and drops its completions that were not polled (`ibv_destroy_qp`). Idempotent. Errors:
+   * `ERR_VERBS` while it is attached to a multicast group.
+   */
   destroy(): void;
 }

@@ -11,5 +11,6 @@ export function workCompletions(n: number): WorkCompletions {
     byteLen: new Uint32Array(n),
     immData: new Uint32Array(n),
     qpNum: new Uint32Array(n),
+    srcQp: new Uint32Array(n),
   };
 }

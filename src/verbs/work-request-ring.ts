@@ -11,6 +11,11 @@
  *     16  u32  immediate data                  56  u32  bytes of the message: the entries' sum, or inline
  *     20  u32  rkey                            64  the entries (f64 address, u32 length, u32 lkey), or the inline data
  *
+ * A datagram's slot (datagram-ring.ts) has its address where others have rkey and operands:
+ *
+ *     20  u32  number of the address handle; 0: none was set
+ *     40  u32  number of the queue pair there  44  u32  its key
+ *
  * Four counts follow the requests through the ring; a request's slot is its count modulo the capacity, a power of two,
  * so the counts may wrap around at 2^32:
  *
@@ -40,6 +45,10 @@ export const WrField = Object.freeze({
   COMPARE_ADD: 10,
   SWAP: 12,
   MESSAGE_LENGTH: 14,
+  // Of datagrams.
+  AH: 5,
+  REMOTE_QPN: 10,
+  REMOTE_QKEY: 11,
 });
 /** Places of a slot's fields, in 64-bit words. */
 export const WrField64 = Object.freeze({ REMOTE_ADDRESS: 3, WR_ID: 4, COMPARE_ADD: 5, SWAP: 6 });
@@ -269,6 +278,17 @@ export class WorkRequestRing {
     }
   }
 
+  /** Sets a datagram's address. @param ah the number of its address handle */
+  setUdAddr(_ah: number, _remoteQpn: number, _remoteQkey: number): void {
+    this.abort();
+    throw refusal('only requests of queue pairs of type UD have an address; this one is of type RC');
+  }
+
+  /** The slot of the request being built. */
+  protected get current(): number {
+    return this.#current();
+  }
+
   #current(): number {
     if (!this.#building || this.next === this.tail)
       throw refusal('data was set before any request was built; build the request first');
@@ -321,6 +341,6 @@ export class WorkRequestRing {
   }
 }
 
-function refusal(message: string): RmaError {
+export function refusal(message: string): RmaError {
   return new RmaError('ERR_VERBS', `post send: ${message} (EINVAL)`);
 }

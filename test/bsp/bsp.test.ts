@@ -11,6 +11,7 @@ const WAYS = {
   'zero-copy receive': ['--delivery=zero-copy'],
   'the way that the last superstep suggests': ['--delivery=auto'],
   'messages, counts by a tree': ['--delivery=packed', '--counts=tree', '--headers=plain'],
+  'messages, counts by multicast': ['--delivery=packed', '--counts=multicast'],
 };
 
 /** In the gate, one way of each kind. */

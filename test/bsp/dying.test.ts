@@ -7,16 +7,28 @@ import { RANK_KINDS } from '../support/ranks.ts';
 const DYING = fileURLToPath(new URL('../../build/programs/test/ranks/robust-bsp.js', import.meta.url));
 
 describe.each(RANK_KINDS)('a process that dies in a superstep, as %s', (kind) => {
-  test.each(
-    ['shared', 'packed', 'zero-copy'].flatMap((delivery) => ['put', 'get'].map((what) => ({ delivery, what }))),
-  )('ends the sync of the others: $delivery, $what', async ({ delivery, what }) => {
-    const args = ['run', '-n', '4', '--ranks', kind, '--timeout', '150', DYING, '--'];
-    const job = start([...args, `--delivery=${delivery}`, `--what=${what}`]);
-    const { code, stdout, stderr } = await job.finished;
-    const report = `${stdout}${stderr}`;
-    const told = [...stdout.matchAll(/^(?:\[ *\d+\] )?(\{.*\})$/gm)].map(([, json]) => JSON.parse(json!));
-    expect(told.map(({ rank }) => rank).sort(), report).toEqual([0, 1, 2]);
-    for (const { codes } of told) expect(codes, report).toEqual(['ERR_RMA_RANK_FAILED', 'ERR_RMA_RANK_FAILED']);
-    expect(code, report).toBe(3);
-  });
+  const ways = [
+    { delivery: 'shared', counts: 'tree', victim: 3 },
+    { delivery: 'packed', counts: 'all-to-all', victim: 3 },
+    { delivery: 'zero-copy', counts: 'tree', victim: 3 },
+    { delivery: 'auto', counts: 'tree', victim: 3 },
+    { delivery: 'packed', counts: 'multicast', victim: 3 },
+    { delivery: 'packed', counts: 'multicast', victim: 0 },
+  ];
+  test.each(ways.flatMap((way) => ['put', 'get'].map((what) => ({ ...way, what }))))(
+    'ends the sync of the others: $delivery, counts $counts, process $victim, $what',
+    async ({ delivery, counts, victim, what }) => {
+      const args = ['run', '-n', '4', '--ranks', kind, '--timeout', '150', DYING, '--'];
+      const job = start([
+        ...args,
+        ...[`--delivery=${delivery}`, `--counts=${counts}`, `--victim=${victim}`, `--what=${what}`],
+      ]);
+      const { code, stdout, stderr } = await job.finished;
+      const report = `${stdout}${stderr}`;
+      const told = [...stdout.matchAll(/^(?:\[ *\d+\] )?(\{.*\})$/gm)].map(([, json]) => JSON.parse(json!));
+      expect(told.map(({ rank }) => rank).sort(), report).toEqual([0, 1, 2, 3].filter((rank) => rank !== victim));
+      for (const { codes } of told) expect(codes, report).toEqual(['ERR_RMA_RANK_FAILED', 'ERR_RMA_RANK_FAILED']);
+      expect(code, report).toBe(3);
+    },
+  );
 });

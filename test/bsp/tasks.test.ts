@@ -10,6 +10,7 @@ const WAYS = [
   { delivery: 'packed', counts: 'tree' },
   { delivery: 'zero-copy' },
   { delivery: 'auto' },
+  { delivery: 'packed', counts: 'multicast' },
 ] as const;
 
 /** In the gate, one of each kind. */

@@ -1,4 +1,6 @@
-/** BSPlib on processes or threads: `--delivery=`, `--headers=`, `--counts=`, `--seed=`, `--programs=`. */
+/**
+ * BSPlib on processes or threads: `--delivery=`, `--headers=`, `--counts=`, `--nackAfter=`, `--seed=`, `--programs=`.
+ */
 import type { BspOptions } from 'onesided/bsp';
 import { bspCases } from './support/bsp-cases.ts';
 import { argument, runCases } from './support/cases.ts';
@@ -9,10 +11,12 @@ const given = Object.fromEntries(
     return value === undefined ? [] : [[name, value]];
   }),
 ) as BspOptions;
+const nackAfter = argument('nackAfter');
 
 await runCases(
   bspCases({
     ...given,
+    ...(nackAfter !== undefined && { nackAfter: Number(nackAfter) }),
     seed: Number(argument('seed') ?? 1),
     programs: Number(argument('programs') ?? 10),
     blocks: true,

@@ -1,14 +1,20 @@
-/** A process that dies before it comes to the end of a superstep: `--delivery=`, `--what=put` or `get`. */
+/**
+ * A process that dies before it comes to the end of a superstep: `--delivery=`, `--counts=`, `--victim=`, `--what=`.
+ */
 import { init } from 'onesided';
 import { type BspOptions, begin } from 'onesided/bsp';
 import { argument } from './support/cases.ts';
 
 const world = await init();
-const bsp = await begin(world, { delivery: argument('delivery') } as BspOptions);
+const counts = argument('counts');
+const bsp = await begin(world, {
+  delivery: argument('delivery'),
+  ...(counts !== undefined && { counts }),
+} as BspOptions);
 const x = new Float64Array(5000);
 bsp.pushReg(x);
 await bsp.sync();
-const victim = bsp.nprocs - 1;
+const victim = Number(argument('victim') ?? bsp.nprocs - 1);
 for (let pid = 0; pid < bsp.nprocs; pid++) {
   if (argument('what') === 'put') bsp.put(pid, new Float64Array(1000).fill(bsp.pid), x, 1000 * bsp.pid);
   else bsp.get(pid, x, 0, new Float64Array(1000));

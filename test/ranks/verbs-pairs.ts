@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Communicator } from 'onesided';
-import { Access, QpState, SendFlag, WcOpcode, wcStatusName } from 'onesided/verbs';
+import { Access, GRH_BYTES, QpState, QpType, SendFlag, WcFlag, WcOpcode, wcStatusName } from 'onesided/verbs';
 import { runCases } from './support/cases.ts';
 import { ALL_ACCESS, connectAll, expectCompletion, pollOrSleep } from './support/verbs.ts';
 
@@ -186,6 +186,72 @@ await runCases({
     assert.equal(bytes[0], 66);
     assert.ok(bytes.subarray(1, 64).every((byte) => byte === 0));
     readOnly.deregister();
+    await mesh.close();
+  },
+
+  async 'datagrams go from every rank to every rank, and to a group that all are attached to'(world) {
+    const { rank, size } = world;
+    const qkey = 0x1357;
+    const mesh = await connectAll(world, { bytes: 262_144 });
+    const { context, pd, region, memory, sendCq, recvCq } = mesh;
+    const qp = pd.createQueuePair({ sendCq, recvCq, qpType: QpType.UD, maxSendWr: 256, maxRecvWr: 256 });
+    qp.modify({ state: QpState.INIT, qkey });
+    qp.modify({ state: QpState.RTR });
+    qp.modify({ state: QpState.RTS });
+    const group = context.multicastGroup(9);
+    qp.attachMulticast(group.gid, group.lid);
+    const peers = new Float64Array(2 * size);
+    await world.allgather(Float64Array.of(context.member, qp.number), peers);
+    const bytes = new Uint8Array(memory.buffer);
+    const each = 30;
+    const room = GRH_BYTES + 8;
+    const post = (i: number): void => qp.postRecv(i, region.lkey, region.address + i * room, room);
+    for (let i = 0; i < 2 * each * size; i++) post(i);
+    await world.barrier();
+    const handles = Array.from({ length: size }, (_, peer) => pd.createAh({ member: peers[2 * peer] }));
+    const all = pd.createAh(group);
+    for (let i = 0; i < each; i++) {
+      qp.wrStart();
+      for (let peer = 0; peer < size; peer++) {
+        qp.wrSendImm(i, 0, rank * 1000 + i);
+        qp.wrSetUdAddr(handles[peer], peers[2 * peer + 1], qkey);
+        qp.wrSetInlineData(Uint8Array.of(rank, i), 0, 2);
+      }
+      qp.wrSendImm(i, SIGNALED, 100_000 + rank * 1000 + i);
+      qp.wrSetUdAddr(all, 1, qkey);
+      qp.wrSetInlineData(Uint8Array.of(rank, i), 0, 2);
+      qp.wrComplete();
+      await expectCompletion(mesh, sendCq, i);
+    }
+    // Memory loses nothing, and there is a receive for each.
+    const single = new Array<number>(size).fill(0);
+    const grouped = new Array<number>(size).fill(0);
+    for (let received = 0; received < 2 * each * size; received++) {
+      assert.equal(await pollOrSleep(context, recvCq, 1), 1);
+      const { wc } = recvCq;
+      assert.deepEqual([wc.status[0], wc.byteLen[0], wc.qpNum[0]], [0, GRH_BYTES + 2, qp.number]);
+      assert.equal(wc.flags[0], WcFlag.GRH | WcFlag.WITH_IMM);
+      const counts = wc.immData[0] >= 100_000 ? grouped : single;
+      const source = Math.floor((wc.immData[0] % 100_000) / 1000);
+      const i = wc.immData[0] % 1000;
+      assert.equal(wc.srcQp[0], peers[2 * source + 1]);
+      assert.equal(i, counts[source]++);
+      const at = wc.wrId[0] * room + GRH_BYTES;
+      assert.deepEqual([...bytes.subarray(at, at + 2)], [source, i]);
+    }
+    assert.deepEqual([single, grouped], [new Array(size).fill(each), new Array(size).fill(each)]);
+    await world.barrier();
+    // Without receives they are dropped, and nobody waits.
+    qp.wrStart();
+    qp.wrSend(7, SIGNALED);
+    qp.wrSetUdAddr(all, 1, qkey);
+    qp.wrComplete();
+    await expectCompletion(mesh, sendCq, 7);
+    await world.barrier();
+    assert.equal(recvCq.poll(1), 0);
+    for (const ah of [...handles, all]) ah.destroy();
+    qp.detachMulticast(group.gid, group.lid);
+    qp.destroy();
     await mesh.close();
   },
 

@@ -8,7 +8,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { testChapter } from '../conformance/chapter.ts';
 import { onesided } from '../launcher/command.ts';
 import { describeCases } from '../support/cases.ts';
-import { seedOfRun } from '../support/ranks.ts';
+import { runRanks, seedOfRun } from '../support/ranks.ts';
 
 const ON_DEVICE = { ONESIDED_PROVIDER: 'rdma-core' };
 const DYING = fileURLToPath(new URL('../../build/programs/test/ranks/robust-bsp.js', import.meta.url));
@@ -19,6 +19,11 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 600_000 });
 const WAYS = {
   'counts to all, compressed headers': ['--delivery=packed', '--counts=all-to-all'],
   'counts by a tree, plain headers': ['--delivery=packed', '--counts=tree', '--headers=plain'],
+  'counts by multicast': ['--delivery=packed', '--counts=multicast', '--nackAfter=1000'],
+  // A question for each datagram, as if all were late.
+  'counts by multicast, asked for': ['--delivery=packed', '--counts=multicast', '--nackAfter=0'],
+  'zero-copy': ['--delivery=zero-copy'],
+  auto: ['--delivery=auto'],
 };
 
 describe('the definition', () =>
@@ -43,4 +48,18 @@ test.each(['put', 'get'])('a process that dies in a superstep ends the sync of t
   expect(told.map(({ rank }) => rank).sort(), stdout + stderr).toEqual([0, 1]);
   for (const { codes } of told) expect(codes, stderr).toEqual(['ERR_RMA_RANK_FAILED', 'ERR_RMA_RANK_FAILED']);
   expect(code, stdout + stderr).toBe(3);
+});
+
+test('on a device the counts come by multicast, and nobody asks', async () => {
+  const ranks = await runRanks<{ supersteps: number; multicasts: number; nacks: number }>('bsp-multicast', {
+    kind: 'processes',
+    size: 3,
+    env: { ONESIDED_PROVIDER: 'rdma-core' },
+    timeout: 150,
+  });
+  for (const { supersteps, multicasts, nacks } of ranks) {
+    expect(multicasts + nacks).toBeGreaterThanOrEqual(supersteps);
+    // A datagram or two may be lost on a busy machine, also here.
+    expect(multicasts).toBeGreaterThan(0.9 * supersteps);
+  }
 });

@@ -5,6 +5,7 @@
  * - `all-to-all`: each tells each other one how many chunks it has for it. p − 1 messages a process, one after the
  *   other in time for the adapter, one hop.
  * - `tree`: the sums for each process, by a reduce-scatter. ⌈log2 p⌉ messages a process, as many hops.
+ * - `multicast`: the sums of all by a datagram to all (multicast.ts).
  */
 import { allgather, type Channel, reduceScatter, type Step } from '../../comm/collectives.ts';
 import { bytesOf } from '../../datatype/base.ts';
@@ -20,7 +21,15 @@ export interface Counts {
 }
 
 /** @param puts chunks for each process, and those with gets */
-type Exchange = (channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array) => Step<Counts>;
+export type Exchange = (channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array) => Step<Counts>;
+
+/** A way of counting, with what it needs. */
+export interface Counting {
+  readonly exchange: Exchange;
+  /** As `Operation.isPolling`, while it exchanges. */
+  isPolling?(): boolean | number;
+  close?(): void;
+}
 
 function* allToAll(channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array): Step<Counts> {
   const { rank, size } = channel;
@@ -33,7 +42,7 @@ function* allToAll(channel: Channel, puts: Int32Array, gets: Int32Array, numbers
   let [putsHere, getsHere] = [0, 0];
   for (let k = 1; k < size; k++) {
     const source = (rank - k + size) % size;
-    const told = yield* receiveNumbers(channel, source);
+    const told = new Float64Array((yield* receiveBytes(channel, source)).buffer);
     putsHere += told[0];
     getsHere += told[1];
     all[source] = told.subarray(2);
@@ -42,12 +51,18 @@ function* allToAll(channel: Channel, puts: Int32Array, gets: Int32Array, numbers
   return { puts: putsHere, gets: getsHere, numbers: speaks ? all : undefined };
 }
 
-function* receiveNumbers(channel: Channel, source: number): Step<Float64Array> {
+/** The next message from a process, as words. */
+export function* receiveWords(channel: Channel, source: number): Step<Int32Array> {
+  return new Int32Array((yield* receiveBytes(channel, source)).buffer);
+}
+
+/** The next message from a process, in memory of its own. */
+function* receiveBytes(channel: Channel, source: number): Step<Uint8Array<ArrayBuffer>> {
   for (;;) {
     const message = channel.receive(source);
     if (message !== undefined) {
       channel.awaited = -1;
-      return new Float64Array(message.slice().buffer);
+      return Uint8Array.from(message);
     }
     channel.awaited = source;
     yield;
@@ -61,11 +76,11 @@ function* tree(channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Fl
   for (let pid = 0; pid < size; pid++) sums.set([puts[pid], gets[pid], speaks], 3 * pid);
   const mine = new Int32Array(3);
   yield* reduceScatter(channel, sums, mine, new Array<number>(size).fill(3), Op.SUM.code);
-  return { puts: mine[0], gets: mine[1], numbers: mine[2] > 0 ? yield* gather(channel, numbers) : undefined };
+  return { puts: mine[0], gets: mine[1], numbers: mine[2] > 0 ? yield* gatherNumbers(channel, numbers) : undefined };
 }
 
 /** The numbers of all processes. */
-function* gather(channel: Channel, numbers: Float64Array): Step<Float64Array[]> {
+export function* gatherNumbers(channel: Channel, numbers: Float64Array): Step<Float64Array[]> {
   const { size } = channel;
   const lengths = new Float64Array(size);
   yield* allgather(channel, bytesOf(Float64Array.of(numbers.length)), bytesOf(lengths));
@@ -77,13 +92,14 @@ function* gather(channel: Channel, numbers: Float64Array): Step<Float64Array[]> 
   return Array.from(lengths, (length, pid) => all.slice(most * pid, most * pid + length));
 }
 
-/** By name: the values of the option `counts`. */
+/** By name, those that need nothing. */
 export const COUNT_EXCHANGES = { 'all-to-all': allToAll, tree } as const satisfies Record<string, Exchange>;
-export type CountExchange = keyof typeof COUNT_EXCHANGES;
-export const COUNT_EXCHANGE_NAMES = Object.keys(COUNT_EXCHANGES) as readonly CountExchange[];
+/** The values of the option `counts`. */
+export const COUNT_EXCHANGE_NAMES = ['all-to-all', 'tree', 'multicast'] as const;
+export type CountExchange = (typeof COUNT_EXCHANGE_NAMES)[number];
 /** From so many processes on, the messages of `all-to-all` take longer than the hops of `tree`. */
 const MANY = 16;
 
-export function defaultCounts(nprocs: number): CountExchange {
+export function defaultCounts(nprocs: number): keyof typeof COUNT_EXCHANGES {
   return nprocs < MANY ? 'all-to-all' : 'tree';
 }

@@ -4,6 +4,7 @@ import type { Outgoing, Route } from '../outgoing.ts';
 import type { Placement } from '../placement.ts';
 import type { Variables } from '../variables.ts';
 import type { Direct } from './direct.ts';
+import type { MulticastStatistics } from './multicast.ts';
 
 /** What is delivered, and to whom it comes. */
 export interface Superstep {
@@ -33,6 +34,10 @@ export interface Delivery {
   /** @param numbers what this process does in the superstep that all must do (control.ts) */
   begin(superstep: Superstep, numbers: Float64Array): void;
   advance(): boolean;
+  /** As `Operation.isPolling`, in a `sync`. */
+  isPolling?(): boolean | number;
+  /** What it has counted, if there is something to count. */
+  readonly statistics?: MulticastStatistics | undefined;
   /** Whom it waits for. */
   waitsFor(): string;
   /** Bytes of memory for chunks. */

@@ -24,10 +24,11 @@ import { GeneratorOperation } from '../../comm/operation.ts';
 import { CHUNK_BYTES, type Chunk, HEAD_WORDS, Stream } from '../chunks.ts';
 import type { Route } from '../outgoing.ts';
 import { Variables } from '../variables.ts';
-import { COUNT_EXCHANGES, type CountExchange } from './counts.ts';
+import type { Counting } from './counts.ts';
 import type { Delivery, Superstep } from './delivery.ts';
 import { DirectRequests } from './direct-requests.ts';
 import { type Buffer, Links, SENDS } from './links.ts';
+import { MulticastCounts, type MulticastStatistics } from './multicast.ts';
 import { OwnRegions, SharedChunks, TABLE_WORDS } from './shared-regions.ts';
 import { type Chooser, ZeroCopy } from './zero-copy.ts';
 
@@ -79,7 +80,7 @@ export class PackedDelivery implements Delivery {
   readonly #comm: Communicator;
   readonly #chunks: OwnChannel;
   readonly #counting: OwnChannel;
-  readonly #counts: CountExchange;
+  readonly #counts: Counting;
   readonly #links: Links;
   readonly #regions: OwnRegions;
   readonly #zero: ZeroCopy | undefined;
@@ -105,7 +106,7 @@ export class PackedDelivery implements Delivery {
   constructor(
     comm: Communicator,
     channels: readonly [OwnChannel, OwnChannel],
-    counts: CountExchange,
+    counts: Counting,
     chooser: Chooser | undefined,
   ) {
     this.#comm = comm;
@@ -143,6 +144,14 @@ export class PackedDelivery implements Delivery {
     return this.#steps!.advance();
   }
 
+  isPolling(): boolean | number {
+    return this.#isCounting && (this.#counts.isPolling?.() ?? false);
+  }
+
+  get statistics(): MulticastStatistics | undefined {
+    return this.#counts instanceof MulticastCounts ? this.#counts : undefined;
+  }
+
   waitsFor(): string {
     if (this.#isCounting) {
       const { awaited } = this.#counting;
@@ -157,6 +166,7 @@ export class PackedDelivery implements Delivery {
     this.direct?.close();
     this.#links.close();
     this.#regions.close();
+    this.#counts.close?.();
   }
 
   *#sync(superstep: Superstep, numbers: Float64Array): Generator<void, void> {
@@ -169,9 +179,8 @@ export class PackedDelivery implements Delivery {
     }
     const leaving = this.#leaving(superstep);
     this.#isCounting = true;
-    const exchange = COUNT_EXCHANGES[this.#counts];
     const puts = Int32Array.from({ length: size }, (_, pid) => leaving[pid]?.length ?? 0);
-    const counts = yield* exchange(this.#counting, puts, this.#getChunks(superstep), numbers);
+    const counts = yield* this.#counts.exchange(this.#counting, puts, this.#getChunks(superstep), numbers);
     this.#isCounting = false;
     this.#getsLeft = counts.gets;
     this.#putsLeft = counts.puts;

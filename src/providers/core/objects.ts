@@ -3,11 +3,13 @@
  * what is refused for it. A provider's classes add what its device does.
  */
 import { RmaError, show } from '../../errors.ts';
-import { checkInteger, checkRegistration } from '../../verbs/checks.ts';
+import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts';
+import { checkInteger, checkRegistration, checkRoom } from '../../verbs/checks.ts';
 import type { DeviceAttributes } from '../../verbs/device.ts';
 import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit } from '../../verbs/memory.ts';
 import type { QueuePair } from '../../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
+import { CREATE_AH } from './address-handles.ts';
 import type { ReceiveSource } from './receives.ts';
 
 export abstract class MemoryCore implements Memory {
@@ -80,7 +82,7 @@ export abstract class ProtectionDomainCore<
   Srq extends SharedReceiveQueue,
 > implements ProtectionDomain
 {
-  /** Live regions, queue pairs and shared receive queues. */
+  /** Live regions, queue pairs, shared receive queues and address handles. */
   children = 0;
   readonly #device: DeviceAttributes;
   #deallocated = false;
@@ -113,12 +115,22 @@ export abstract class ProtectionDomainCore<
     return this.makeSharedReceiveQueue(call, maxWr, maxSge);
   }
 
+  createAh(attributes: AhAttributes): AddressHandle {
+    this.mustLive(CREATE_AH);
+    if (this.#device.maxAh === 0) {
+      const { name } = this.#device;
+      throw new RmaError('ERR_VERBS', `${CREATE_AH}: device ${name} has no datagrams (capability datagrams) (ENOTSUP)`);
+    }
+    checkRoom(CREATE_AH, 'address handles', this.handles, this.#device.maxAh);
+    return this.makeAh(attributes);
+  }
+
   dealloc(): void {
     if (this.#deallocated) return;
     if (this.children > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `deallocate a protection domain: ${this.children} memory regions, queue pairs and shared receive queues still belong to it; destroy them first (EBUSY)`,
+        `deallocate a protection domain: ${this.children} memory regions, queue pairs, address handles and shared receive queues still belong to it; destroy them first (EBUSY)`,
       );
     }
     this.release();
@@ -132,6 +144,9 @@ export abstract class ProtectionDomainCore<
   protected abstract owns(memory: Memory): memory is M;
   protected abstract register(call: string, memory: M, offset: number, length: number, access: number): R;
   protected abstract makeQueuePair(init: QueuePairInit): Qp;
+  protected abstract makeAh(attributes: AhAttributes): AddressHandle;
+  /** Address handles of the context. */
+  protected abstract readonly handles: number;
   protected abstract makeSharedReceiveQueue(call: string, maxWr: number, maxSge: number): Srq;
   protected abstract release(): void;
 }

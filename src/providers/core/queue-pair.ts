@@ -1,19 +1,33 @@
 /**
- * The part of a reliable-connected queue pair that all providers share: building requests in the ring, checking what is
- * asked of it, and being counted by what it uses. A provider adds what its device does with posted requests.
+ * The part of a queue pair that all providers share: building requests in the ring, checking what is asked of it, and
+ * being counted by what it uses. A provider adds what its device does with posted requests.
  *
  * Programs use one provider at a time: then the calls that build requests see one class, and are compiled into their
  * callers.
  */
 import { RmaError, show } from '../../errors.ts';
+import type { AddressHandle } from '../../verbs/address-handle.ts';
 import { checkInteger } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
+import { DatagramRing } from '../../verbs/datagram-ring.ts';
 import type { DeviceAttributes, QpAddress } from '../../verbs/device.ts';
+import { parseGroup } from '../../verbs/gid.ts';
 import type { ProtectionDomain, QueuePairInit } from '../../verbs/memory.ts';
-import { type QpAttributes, type QpCapacity, QpState, type QueuePair, WrOpcode } from '../../verbs/queue-pair.ts';
+import {
+  type QpAttributes,
+  type QpCapacity,
+  QpState,
+  QpType,
+  type QueuePair,
+  WrOpcode,
+} from '../../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
-import type { WorkRequestRing } from '../../verbs/work-request-ring.ts';
+import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
+import { AddressHandleCore } from './address-handles.ts';
 import { checkMove, type Move, type MoveLimits, stateName } from './transitions.ts';
+
+/** The queue pair that a datagram for a group names (InfiniBand specification, 10.5.1). */
+const MULTICAST_QPN = 0xffffff;
 
 /** What is asked of a new queue pair, checked, with the defaults of what was left out. */
 export type Asked<Cq, Srq> = Required<Omit<QueuePairInit, 'sendCq' | 'recvCq' | 'srq'>> & {
@@ -40,6 +54,13 @@ export function checkQueuePair<
   srqs: { has(srq: Srq): boolean },
 ): Asked<Cq, Srq> {
   const call = 'create a queue pair';
+  const { qpType = QpType.RC } = init;
+  if (qpType !== QpType.RC && qpType !== QpType.UD) {
+    throw new RmaError('ERR_VERBS', `${call}: qpType must be one of QpType, not ${show(qpType)} (EINVAL)`);
+  }
+  if (qpType === QpType.UD && device.maxAh === 0) {
+    throw new RmaError('ERR_VERBS', `${call}: device ${device.name} has no datagrams (capability datagrams) (ENOTSUP)`);
+  }
   const { maxSendWr = 64, maxRecvWr = 64, maxSendSge = 1, maxRecvSge = 1, maxInlineData = inline } = init;
   const { signalAll = false } = init;
   checkInteger(call, 'maxSendWr', maxSendWr, 1, device.maxQpWr);
@@ -63,11 +84,27 @@ export function checkQueuePair<
       `${call}: srq must be a shared receive queue of the same protection domain (EINVAL)`,
     );
   }
-  return { maxSendWr, maxRecvWr, maxSendSge, maxRecvSge, maxInlineData, sendCq, recvCq, srq, signalAll };
+  return { qpType, maxSendWr, maxRecvWr, maxSendSge, maxRecvSge, maxInlineData, sendCq, recvCq, srq, signalAll };
+}
+
+/**
+ * The send queue of a new queue pair.
+ * @param mostBytes of one message
+ * @param first as `WorkRequestRing` has it
+ */
+export function makeRing(
+  { qpType, maxSendWr, maxSendSge, maxInlineData }: Asked<unknown, unknown>,
+  mostBytes: number,
+  first = 0,
+): WorkRequestRing {
+  return qpType === QpType.UD
+    ? new DatagramRing(maxSendWr, maxSendSge, maxInlineData, mostBytes, first)
+    : new WorkRequestRing(maxSendWr, maxSendSge, maxInlineData, mostBytes, first);
 }
 
 /** What a queue pair is made of and belongs to. */
 export interface QueuePairParts<Pd, Cq, Srq> {
+  readonly qpType: number;
   readonly number: number;
   readonly pd: Pd;
   readonly sendCq: Cq;
@@ -87,6 +124,7 @@ export abstract class QueuePairCore<
 {
   abstract readonly state: number;
   readonly number: number;
+  readonly qpType: number;
   readonly address: QpAddress;
   readonly pd: Pd;
   readonly sendCq: Cq;
@@ -95,11 +133,14 @@ export abstract class QueuePairCore<
   readonly ring: WorkRequestRing;
   readonly #maxRecvWr: number;
   readonly #maxRecvSge: number;
+  /** Multicast groups that it is attached to: the text of their GIDs' words. */
+  readonly #groups = new Set<string>();
   #destroyed = false;
 
   constructor(member: number, parts: QueuePairParts<Pd, Cq, Srq>) {
     const { number, pd, sendCq, recvCq, srq } = parts;
     this.number = number;
+    this.qpType = parts.qpType;
     this.address = Object.freeze({ member, qpNumber: number });
     this.pd = pd;
     this.sendCq = sendCq;
@@ -194,6 +235,11 @@ export abstract class QueuePairCore<
     this.ring.atomic(opcode, wrId, flags, rkey, remoteAddress, compareLo, compareHi, swapLo, swapHi);
   }
 
+  wrSetUdAddr(ah: AddressHandle, remoteQpn: number, remoteQkey: number): void {
+    if (!(ah instanceof AddressHandleCore) || !ah.live || ah.pd !== this.pd) this.#refuseHandle(ah);
+    this.ring.setUdAddr(ah.number, ah.isMulticast ? MULTICAST_QPN : remoteQpn, remoteQkey);
+  }
+
   wrSetSge(lkey: number, address: number, length: number): void {
     this.ring.setSge(lkey, address, length);
   }
@@ -221,6 +267,40 @@ export abstract class QueuePairCore<
   abstract addRecvSge(lkey: number, address: number, length: number): void;
   abstract destroy(): void;
 
+  // ---- multicast groups ---------------------------------------------------------------------------------------------
+
+  attachMulticast(gid: string, lid: number): void {
+    const call = 'attach to a multicast group';
+    const words = this.#groupWords(call, gid, lid);
+    const key = words.join();
+    if (this.#groups.has(key)) return;
+    this.joinGroup(call, words, lid);
+    this.#groups.add(key);
+  }
+
+  detachMulticast(gid: string, lid: number): void {
+    const call = 'detach from a multicast group';
+    const words = this.#groupWords(call, gid, lid);
+    const key = words.join();
+    if (!this.#groups.has(key)) {
+      throw new RmaError('ERR_VERBS', `${call}: queue pair ${this.number} is not attached to ${gid} (EINVAL)`);
+    }
+    this.leaveGroup(call, words, lid);
+    this.#groups.delete(key);
+  }
+
+  #groupWords(call: string, gid: string, lid: number): Uint32Array {
+    this.mustLive(call);
+    if (this.qpType !== QpType.UD) {
+      throw new RmaError('ERR_VERBS', `${call}: queue pair ${this.number} is not of type UD (EINVAL)`);
+    }
+    return parseGroup(call, gid, lid);
+  }
+
+  /** Has datagrams of a group come to it. */
+  protected abstract joinGroup(call: string, words: Uint32Array, lid: number): void;
+  protected abstract leaveGroup(call: string, words: Uint32Array, lid: number): void;
+
   // ---- refusals and the end -----------------------------------------------------------------------------------------
 
   protected mustLive(call: string): void {
@@ -241,6 +321,28 @@ export abstract class QueuePairCore<
         `post receive: queue pair ${this.number} is in RESET; move it to INIT first (EINVAL)`,
       );
     }
+  }
+
+  /** While it is attached to groups, it stays. */
+  protected mustBeDetached(): void {
+    if (this.#groups.size === 0) return;
+    throw new RmaError(
+      'ERR_VERBS',
+      `destroy a queue pair: queue pair ${this.number} is attached to ${this.#groups.size} multicast groups; detach it first (EBUSY)`,
+    );
+  }
+
+  /** The context ends, and with it all attachments. */
+  forgetGroups(): void {
+    this.#groups.clear();
+  }
+
+  #refuseHandle(ah: unknown): never {
+    this.ring.abort();
+    throw new RmaError(
+      'ERR_VERBS',
+      `post send: ${show(ah)} is no address handle of the queue pair's protection domain, or was destroyed (EINVAL)`,
+    );
   }
 
   /** Drops the batch, which cannot be posted in this state. */

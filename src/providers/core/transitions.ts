@@ -4,6 +4,7 @@
  */
 import { RmaError, show } from '../../errors.ts';
 import { ALL_ACCESS, checkInteger } from '../../verbs/checks.ts';
+import { MOST_QKEY } from '../../verbs/datagram-ring.ts';
 import type { QpAddress } from '../../verbs/device.ts';
 import { type QpAttributes, QpState } from '../../verbs/queue-pair.ts';
 
@@ -18,7 +19,9 @@ export interface Move {
   readonly to: number;
   /** `undefined`: as before, or none in INIT. */
   readonly access: number | undefined;
-  /** There in a move to RTR. */
+  /** There in a move to INIT of a queue pair of type UD. */
+  readonly qkey: number;
+  /** There in a move to RTR of one of type RC. */
   readonly dest: QpAddress | undefined;
   readonly maxDestRdAtomic: number;
   readonly minRnrTimerMs: number;
@@ -37,6 +40,8 @@ export interface MoveLimits {
   readonly maxQpInitRdAtom: number;
   /** Whether what is sent has packet numbers; without, they are ignored. */
   readonly packets: boolean;
+  /** The queue pair is of type UD: its peers are named by each request. */
+  readonly datagrams: boolean;
 }
 
 type Check = (call: string, move: Move, limits: MoveLimits) => void;
@@ -44,7 +49,11 @@ type Check = (call: string, move: Move, limits: MoveLimits) => void;
 const access: Check = (call, move) => {
   if (move.access !== undefined) checkInteger(call, 'access', move.access, 0, ALL_ACCESS);
 };
-const dest: Check = (call, move, { members }) => {
+const qkey: Check = (call, move, { datagrams }) => {
+  if (datagrams) checkInteger(call, 'qkey', move.qkey, 0, MOST_QKEY);
+};
+const dest: Check = (call, move, { members, datagrams }) => {
+  if (datagrams) return;
   if (move.dest === undefined) {
     throw new RmaError('ERR_VERBS', `${call}: RTR needs dest, the address of the remote queue pair (EINVAL)`);
   }
@@ -80,7 +89,7 @@ const EVERY = [RESET, INIT, RTR, RTS, SQD, SQE, ERR];
 /** By the state to move to: from which states, and which attributes are looked at. */
 const MOVES: Readonly<Record<number, { readonly from: readonly number[]; readonly takes: readonly Check[] }>> = {
   [RESET]: { from: EVERY, takes: [] },
-  [INIT]: { from: [RESET, INIT], takes: [access] },
+  [INIT]: { from: [RESET, INIT], takes: [access, qkey] },
   [RTR]: { from: [INIT], takes: [dest, reads('maxDestRdAtomic'), minRnrTimerMs, access, packet('rqPsn')] },
   [RTS]: {
     from: [RTR, RTS],
@@ -96,7 +105,7 @@ const MOVES: Readonly<Record<number, { readonly from: readonly number[]; readonl
 export function checkMove(call: string, from: number, attributes: QpAttributes, limits: MoveLimits): Move {
   const { state: to, minRnrTimerMs = 0.01, rnrRetry = FOR_EVER, retryCount = 7 } = attributes;
   const { maxDestRdAtomic = limits.maxQpInitRdAtom, maxRdAtomic = limits.maxQpInitRdAtom } = attributes;
-  const { access, dest, rqPsn, sqPsn } = attributes;
+  const { access, dest, rqPsn, sqPsn, qkey = Number.NaN } = attributes;
   const rule = MOVES[to];
   if (!rule?.from.includes(from)) {
     throw new RmaError(
@@ -105,7 +114,20 @@ export function checkMove(call: string, from: number, attributes: QpAttributes, 
     );
   }
   const move: Move = {
-    ...{ from, to, access, dest, maxDestRdAtomic, minRnrTimerMs, rnrRetry, retryCount, maxRdAtomic, rqPsn, sqPsn },
+    ...{
+      from,
+      to,
+      access,
+      qkey,
+      dest,
+      maxDestRdAtomic,
+      minRnrTimerMs,
+      rnrRetry,
+      retryCount,
+      maxRdAtomic,
+      rqPsn,
+      sqPsn,
+    },
   };
   for (const check of rule.takes) check(call, move, limits);
   return move;

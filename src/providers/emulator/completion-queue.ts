@@ -5,7 +5,7 @@
  */
 import { RmaError } from '../../errors.ts';
 import { checkUnused, overrunError } from '../../verbs/checks.ts';
-import type { CompletionQueue, WorkCompletions } from '../../verbs/completion-queue.ts';
+import { type CompletionQueue, WcFlag, type WorkCompletions } from '../../verbs/completion-queue.ts';
 import { workCompletions } from '../../verbs/work-completions.ts';
 import { ARMED_ANY, ARMED_SOLICITED, CompletionRing, completionRingBytes, ringCapacity } from './completion-ring.ts';
 import type { EmulatedContext } from './context.ts';
@@ -175,6 +175,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
       wc.byteLen[n] = ring.byteLen(w);
       wc.immData[n] = ring.immData(w);
       wc.qpNum[n] = ring.qpNum(w);
+      if ((wc.flags[n] & WcFlag.GRH) !== 0) wc.srcQp[n] = ring.srcQp(w);
       ring.next();
     }
     if (n > taken) ring.release();

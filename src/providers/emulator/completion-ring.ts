@@ -33,6 +33,8 @@ const FLAGS = 3;
 const BYTE_LEN = 4;
 const IMM_DATA = 5;
 const QP_NUM = 6;
+/** Of a datagram: its sender's queue pair. */
+const SRC_QP = 7;
 // In 64-bit words.
 const WR_ID = 4;
 
@@ -76,7 +78,10 @@ export class CompletionRing {
 
   // ---- producers ----------------------------------------------------------------------------------------------------
 
-  /** Adds an entry; `false` if there is no room, which is recorded as an overrun. */
+  /**
+   * Adds an entry; `false` if there is no room, which is recorded as an overrun.
+   * @param srcQp of a datagram: its sender's queue pair; otherwise 0, and nobody looks at it
+   */
   push(
     wrId: number,
     status: number,
@@ -85,6 +90,7 @@ export class CompletionRing {
     byteLen: number,
     immData: number,
     qpNum: number,
+    srcQp = 0,
   ): boolean {
     const words = this.#words;
     let tail = Atomics.load(words, TAIL);
@@ -105,6 +111,7 @@ export class CompletionRing {
     this.#unsigned[w + BYTE_LEN] = byteLen;
     this.#unsigned[w + IMM_DATA] = immData;
     this.#doubles[(w >>> 1) + WR_ID] = wrId;
+    if (srcQp !== 0) words[w + SRC_QP] = srcQp;
     Atomics.store(words, w + SEQ, (tail + 1) | 0);
     return true;
   }
@@ -200,6 +207,9 @@ export class CompletionRing {
   }
   qpNum(w: number): number {
     return this.#words[w + QP_NUM];
+  }
+  srcQp(w: number): number {
+    return this.#words[w + SRC_QP];
   }
   wrId(w: number): number {
     return this.#doubles[(w >>> 1) + WR_ID];

@@ -10,12 +10,14 @@
 import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
+import type { MulticastGroup } from '../../verbs/address-handle.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
 import type { AsyncEvent, Capabilities, Context, Neighbours, Parking } from '../../verbs/device.ts';
 import type { Memory, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
 import { QpState } from '../../verbs/queue-pair.ts';
-import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
-import { checkQueuePair, failUsersOf } from '../core/queue-pair.ts';
+import { MAX_MESSAGE_BYTES } from '../../verbs/work-request-ring.ts';
+import { AddressHandles, groupInMemory, memberGid } from '../core/address-handles.ts';
+import { checkQueuePair, failUsersOf, makeRing } from '../core/queue-pair.ts';
 import { EmulatedCompletionQueue } from './completion-queue.ts';
 import type { Allocation, Fabric } from './fabric.ts';
 import { CAPABILITIES, DEVICE } from './limits.ts';
@@ -82,6 +84,8 @@ export class EmulatedContext implements Context {
   readonly device = DEVICE;
   readonly capabilities: Capabilities;
   readonly member: number;
+  readonly gid: string;
+  readonly handles = new AddressHandles<EmulatedProtectionDomain>();
   readonly parking: Parking;
   readonly neighbours: Neighbours | undefined;
   readonly fabric: Fabric;
@@ -118,6 +122,7 @@ export class EmulatedContext implements Context {
     this.neighbours = neighbours;
     this.capabilities = capabilities;
     this.member = fabric.member;
+    this.gid = memberGid(fabric.member);
     this.parking = fabric.parking;
     this.#peers = new Array(fabric.size).fill(undefined);
     const allocation = fabric.allocate(ROOT_BYTES);
@@ -242,6 +247,10 @@ export class EmulatedContext implements Context {
     };
   }
 
+  multicastGroup(number: number): MulticastGroup {
+    return groupInMemory(number);
+  }
+
   pollAsyncEvent(): AsyncEvent | undefined {
     if (!this.#closed) this.progress();
     return this.#events.shift();
@@ -250,7 +259,10 @@ export class EmulatedContext implements Context {
   close(): void {
     if (this.#closed) return;
     this.root.close();
-    for (const qp of this.#queuePairs) qp.destroy();
+    for (const qp of this.#queuePairs) {
+      qp.forgetGroups();
+      qp.destroy();
+    }
     for (const srq of this.#srqs) srq.destroy();
     for (const cq of this.#cqs) cq.destroy();
     for (const region of this.#regions.values()) region.deregister();
@@ -326,12 +338,12 @@ export class EmulatedContext implements Context {
     const maxRecvWr = srq?.maxWr ?? 2 ** Math.ceil(Math.log2(asked.maxRecvWr));
     const maxRecvSge = srq?.maxSge ?? asked.maxRecvSge;
     const own = srq === undefined ? this.allocate(receiveRingBytes(maxRecvWr, maxRecvSge)) : undefined;
-    this.#writeRow(number, pd.number, maxRecvWr, maxRecvSge, srq, own ?? srq!.allocation, recvCq);
+    this.#writeRow(number, asked.qpType, pd.number, maxRecvWr, maxRecvSge, srq, own ?? srq!.allocation, recvCq);
     const qp = new EmulatedQueuePair(this, {
       ...asked,
       ...{ number, pd, maxRecvWr, maxRecvSge },
       receives: own && new ReceiveRing(own.buffer, maxRecvWr, maxRecvSge),
-      requests: new WorkRequestRing(asked.maxSendWr, asked.maxSendSge, asked.maxInlineData),
+      requests: makeRing(asked, MAX_MESSAGE_BYTES),
       release: () => {
         this.#queuePairs.delete(qp);
         this.#qpNumbers.giveBack(number);
@@ -405,6 +417,7 @@ export class EmulatedContext implements Context {
   /** Publishes a queue pair in the table: its fields, then its state, then its number. */
   #writeRow(
     number: number,
+    type: number,
     pd: number,
     recvWr: number,
     recvSge: number,
@@ -417,6 +430,8 @@ export class EmulatedContext implements Context {
     words[row + QpField.PD] = pd;
     words[row + QpField.ACCESS] = 0;
     words[row + QpField.DEST_NUMBER] = 0;
+    words[row + QpField.TYPE] = type;
+    words[row + QpField.QKEY] = 0;
     words[row + QpField.SHARED] = srq === undefined ? 0 : 1;
     words[row + QpField.RECV_WR] = recvWr;
     words[row + QpField.RECV_SGE] = recvSge;

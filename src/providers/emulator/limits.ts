@@ -2,6 +2,7 @@
 
 import type { Capabilities, DeviceAttributes } from '../../verbs/device.ts';
 import { MAX_MESSAGE_BYTES } from '../../verbs/work-request-ring.ts';
+import { MAX_ATTACHMENTS } from './group-table.ts';
 import { MAX_QP } from './qp-table.ts';
 import { MAX_REGIONS } from './region-table.ts';
 
@@ -24,6 +25,11 @@ export const DEVICE: DeviceAttributes = Object.freeze({
   maxInlineData: 448,
   maxQpInitRdAtom: 16,
   maxMsgSize: MAX_MESSAGE_BYTES,
+  mtu: 4096,
+  maxAh: 65536,
+  maxMcastGrp: MAX_ATTACHMENTS,
+  maxMcastQpAttach: MAX_ATTACHMENTS,
+  maxTotalMcastQpAttach: MAX_ATTACHMENTS,
 });
 
 export const CAPABILITIES: Capabilities = Object.freeze({
@@ -36,4 +42,6 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   faultEvents: true,
   offloads: false,
   helper: false,
+  datagrams: true,
+  multicast: true,
 });

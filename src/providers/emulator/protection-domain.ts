@@ -1,7 +1,9 @@
 /** A protection domain: what is made from it can be used together, and with nothing else. */
 
 import { RmaError } from '../../errors.ts';
+import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts';
 import { Access, type Memory, type QueuePairInit } from '../../verbs/memory.ts';
+import { wayInMemory } from '../core/address-handles.ts';
 import { ProtectionDomainCore } from '../core/objects.ts';
 import type { EmulatedContext } from './context.ts';
 import { DEVICE } from './limits.ts';
@@ -47,6 +49,14 @@ export class EmulatedProtectionDomain extends ProtectionDomainCore<
 
   protected makeQueuePair(init: QueuePairInit): EmulatedQueuePair {
     return this.#context.createQueuePair(this, init);
+  }
+
+  protected get handles(): number {
+    return this.#context.handles.size;
+  }
+
+  protected makeAh(attributes: AhAttributes): AddressHandle {
+    return this.#context.handles.make(this, wayInMemory(attributes, this.#context.fabric.size));
   }
 
   protected makeSharedReceiveQueue(call: string, maxWr: number, maxSge: number): EmulatedSharedReceiveQueue {

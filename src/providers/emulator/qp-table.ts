@@ -5,7 +5,8 @@
  * The owner writes a row; NUMBER is stored last when a queue pair is made and cleared first when it is destroyed, STATE
  * is stored after the attributes that come with it. Peers read. They write two words: the one peer that this queue pair
  * is connected to moves STATE to ERR, by compare-and-swap, when its request breaks a rule at this end (as the
- * responder's hardware would), after it has said why in EVENTS; the owner takes EVENTS by an exchange.
+ * responder's hardware would), after it has said why in EVENTS; the owner takes EVENTS by an exchange. A queue pair of
+ * type UD is connected to nobody: any peer moves its STATE to ERR when a receive of it cannot take a datagram.
  *
  * A queue pair's number has 24 bits: the row it has here, and above that a count of the row's uses, so that the number
  * of a destroyed queue pair is not soon another's.
@@ -36,6 +37,9 @@ export const QpField = Object.freeze({
   RECV_SGE: 10,
   /** Entries of the completion ring for receives. */
   CQE: 11,
+  /** One of `QpType`, and the key that datagrams must bring. */
+  TYPE: 20,
+  QKEY: 21,
   /** Bits of {@link QpEvent}. */
   EVENTS: 24,
 });

@@ -1,5 +1,5 @@
 /**
- * A reliable-connected queue pair: its states, its two work queues, and what becomes of them.
+ * A queue pair: its states, its two work queues, and what becomes of them.
  *
  * The state lies in shared memory (qp-table.ts). This side moves it by `modify`, and to ERR when a request fails; the
  * peer moves it to ERR when its request breaks a rule at this end. In ERR every request and receive completes with
@@ -8,18 +8,21 @@
  *
  * Requests are carried out when the doorbell rings. One that finds no receive posted stays at the head of its queue,
  * later ones wait behind it, and it is tried again, after the time that the peer asked for, by whatever polls or posts
- * next.
+ * next. Datagrams wait for nothing (datagrams.ts).
  */
 
 import { RmaError } from '../../errors.ts';
+import { checkRoom } from '../../verbs/checks.ts';
 import { WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
-import { QpState, SendFlag } from '../../verbs/queue-pair.ts';
+import { QpState, QpType, SendFlag } from '../../verbs/queue-pair.ts';
 import { WC_OPCODE, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
 import { type QueuePairParts as CoreParts, QueuePairCore } from '../core/queue-pair.ts';
 import { FOR_EVER, type Move, type MoveLimits, stateName } from '../core/transitions.ts';
 import type { EmulatedCompletionQueue } from './completion-queue.ts';
 import type { EmulatedContext } from './context.ts';
+import { DatagramRequester } from './datagrams.ts';
+import { MAX_ATTACHMENTS } from './group-table.ts';
 import { DEVICE } from './limits.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpEvent, QpField } from './qp-table.ts';
@@ -50,7 +53,7 @@ export class EmulatedQueuePair extends QueuePairCore<
   readonly #context: EmulatedContext;
   readonly #receives: ReceiveRing | undefined;
   readonly #release: (qp: EmulatedQueuePair) => void;
-  readonly #requester: Requester;
+  readonly #requester: Requester | DatagramRequester;
   readonly #signalAll: boolean;
   #row: number;
   #words: Int32Array;
@@ -68,7 +71,8 @@ export class EmulatedQueuePair extends QueuePairCore<
     this.#signalAll = parts.signalAll;
     this.#words = context.root.queuePairs.words;
     this.#row = context.root.queuePairs.row(number);
-    this.#requester = new Requester(context, number, parts.pd, requests);
+    const kind = parts.qpType === QpType.UD ? DatagramRequester : Requester;
+    this.#requester = new kind(context, number, parts.pd, requests);
   }
 
   get state(): number {
@@ -78,7 +82,8 @@ export class EmulatedQueuePair extends QueuePairCore<
   // ---- states -------------------------------------------------------------------------------------------------------
 
   protected moveLimits(): MoveLimits {
-    return { members: this.#context.fabric.size, maxQpInitRdAtom: DEVICE.maxQpInitRdAtom, packets: false };
+    const datagrams = this.qpType === QpType.UD;
+    return { members: this.#context.fabric.size, maxQpInitRdAtom: DEVICE.maxQpInitRdAtom, packets: false, datagrams };
   }
 
   protected move(call: string, move: Move): void {
@@ -88,6 +93,7 @@ export class EmulatedQueuePair extends QueuePairCore<
         break;
       case QpState.INIT:
         this.#words[this.#row + QpField.ACCESS] = (move.access ?? 0) & ALL_REMOTE;
+        if (this.qpType === QpType.UD) this.#words[this.#row + QpField.QKEY] = move.qkey;
         Atomics.store(this.#words, this.#row + QpField.STATE, QpState.INIT);
         break;
       case QpState.RTR:
@@ -102,10 +108,14 @@ export class EmulatedQueuePair extends QueuePairCore<
   }
 
   #toReceive(move: Move): void {
-    const { member, qpNumber } = move.dest!;
-    this.#setAccess(move);
     const words = this.#words;
     const row = this.#row;
+    this.#setAccess(move);
+    if (this.qpType === QpType.UD) {
+      Atomics.store(words, row + QpField.STATE, QpState.RTR);
+      return;
+    }
+    const { member, qpNumber } = move.dest!;
     words[row + QpField.DEST_MEMBER] = member;
     words[row + QpField.DEST_NUMBER] = qpNumber;
     words[row + QpField.RNR_TIMER_US] = Math.ceil(move.minRnrTimerMs * 1000);
@@ -287,8 +297,18 @@ export class EmulatedQueuePair extends QueuePairCore<
     return this.#receives!;
   }
 
+  protected joinGroup(call: string, words: Uint32Array): void {
+    if (this.#context.root.groups.attach(words, this.number)) return;
+    checkRoom(call, 'attachments to multicast groups', MAX_ATTACHMENTS, MAX_ATTACHMENTS);
+  }
+
+  protected leaveGroup(_call: string, words: Uint32Array): void {
+    this.#context.root.groups.detach(words, this.number);
+  }
+
   destroy(): void {
     if (this.isDestroyed) return;
+    this.mustBeDetached();
     const words = this.#words;
     Atomics.store(words, this.#row + QpField.NUMBER, 0);
     Atomics.store(words, this.#row + QpField.STATE, QpState.RESET);

@@ -22,8 +22,8 @@ import { QpState, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
 import { CompletionRing } from './completion-ring.ts';
 import type { EmulatedContext } from './context.ts';
+import { LocalSide } from './local-side.ts';
 import { copyBytes, copyPieces, Mapping, Pieces } from './mapping.ts';
-import type { EmulatedRegion } from './memory-region.ts';
 import type { Attached, Peer, PeerRegion } from './peer.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpEvent, QpField, QpField64 } from './qp-table.ts';
@@ -45,13 +45,13 @@ export function publish(): void {
 export class Requester {
   readonly #context: EmulatedContext;
   readonly #number: number;
-  readonly #pd: EmulatedProtectionDomain;
   readonly #ring: WorkRequestRing;
   readonly #ringMapping: Mapping;
   /** Operands of atomics: 64-bit words of the ring. */
   readonly #operands: BigInt64Array;
+  readonly #source: LocalSide;
+  /** What the request gathers from or scatters to. */
   readonly #local: Pieces;
-  #localRegion: EmulatedRegion | undefined;
 
   // The connection.
   #peer: Peer | undefined;
@@ -70,11 +70,11 @@ export class Requester {
   constructor(context: EmulatedContext, number: number, pd: EmulatedProtectionDomain, ring: WorkRequestRing) {
     this.#context = context;
     this.#number = number;
-    this.#pd = pd;
     this.#ring = ring;
-    this.#ringMapping = new Mapping(ring.buffer);
+    this.#source = new LocalSide(context, pd, ring);
+    this.#ringMapping = this.#source.ringMapping;
     this.#operands = this.#ringMapping.i64;
-    this.#local = new Pieces(Math.max(1, ring.maxSge), this.#ringMapping);
+    this.#local = this.#source.pieces;
     this.#table = context.root.queuePairs.words;
   }
 
@@ -125,7 +125,7 @@ export class Requester {
   }
 
   #write(w: number): number {
-    const status = this.#findLocal(w, 0);
+    const status = this.#source.find(w, 0);
     if (status !== WcStatus.SUCCESS) return status;
     if (!this.#isConnected()) return WcStatus.RETRY_EXC_ERR;
     const { length } = this.#local;
@@ -138,7 +138,7 @@ export class Requester {
   }
 
   #writeWithImm(w: number): number {
-    const status = this.#findLocal(w, 0);
+    const status = this.#source.find(w, 0);
     if (status !== WcStatus.SUCCESS) return status;
     if (!this.#isConnected() || !this.#openReceives()) return WcStatus.RETRY_EXC_ERR;
     const { length } = this.#local;
@@ -154,7 +154,7 @@ export class Requester {
   }
 
   #read(w: number): number {
-    const status = this.#findLocal(w, Access.LOCAL_WRITE);
+    const status = this.#source.find(w, Access.LOCAL_WRITE);
     if (status !== WcStatus.SUCCESS) return status;
     if (this.#maxRdAtomic === 0) return WcStatus.LOC_QP_OP_ERR;
     if (!this.#isConnected()) return WcStatus.RETRY_EXC_ERR;
@@ -172,7 +172,7 @@ export class Requester {
   }
 
   #atomic(w: number): number {
-    const status = this.#findLocal(w, Access.LOCAL_WRITE);
+    const status = this.#source.find(w, Access.LOCAL_WRITE);
     if (status !== WcStatus.SUCCESS) return status;
     const local = this.#local;
     if (local.length !== 8) return WcStatus.LOC_LEN_ERR;
@@ -202,7 +202,7 @@ export class Requester {
   }
 
   #send(w: number, flags: number): number {
-    const status = this.#findLocal(w, 0);
+    const status = this.#source.find(w, 0);
     if (status !== WcStatus.SUCCESS) return status;
     if (!this.#isConnected() || !this.#openReceives()) return WcStatus.RETRY_EXC_ERR;
     if (!this.#consume()) return NOT_READY;
@@ -220,54 +220,6 @@ export class Requester {
     if (length > 0) copyPieces(this.#scatter!, this.#local, length);
     this.#deliver(w, WcStatus.SUCCESS, WcOpcode.RECV, flags, length);
     return WcStatus.SUCCESS;
-  }
-
-  // ---- the local side -----------------------------------------------------------------------------------------------
-
-  /**
-   * Resolves what the request gathers from or scatters to into `#local`.
-   * @param right what the regions must allow besides reading
-   */
-  #findLocal(w: number, right: number): number {
-    const local = this.#local;
-    const ring = this.#ring;
-    const { u32 } = ring;
-    local.clear();
-    const inline = u32[w + WrField.INLINE_LENGTH];
-    if (inline > 0) {
-      local.add(this.#ringMapping, ring.inlineByte(w), inline);
-      return WcStatus.SUCCESS;
-    }
-    const n = u32[w + WrField.NUM_SGE];
-    for (let i = 0; i < n; i++) {
-      const s = ring.sgeWords(w, i);
-      const length = u32[s + 2];
-      if (length === 0) continue;
-      const region = this.#findRegion(u32[s + 3]);
-      if (region === undefined || region.pd !== this.#pd || (region.access & right) !== right)
-        return WcStatus.LOC_PROT_ERR;
-      const { memory } = region;
-      const address = ring.f64[s >>> 1];
-      const at = address - region.address;
-      const offset = address - memory.address;
-      // The last condition fails for a buffer that was detached, whose length is 0.
-      if (
-        !(at >= 0 && length <= region.length && at <= region.length - length) ||
-        offset + length > memory.mapping.u8.length
-      ) {
-        return WcStatus.LOC_PROT_ERR;
-      }
-      local.add(memory.mapping, offset, length);
-    }
-    return WcStatus.SUCCESS;
-  }
-
-  #findRegion(lkey: number): EmulatedRegion | undefined {
-    let region = this.#localRegion;
-    if (region !== undefined && region.lkey === lkey && region.live) return region;
-    region = this.#context.region(lkey);
-    if (region !== undefined) this.#localRegion = region;
-    return region;
   }
 
   // ---- the connection -----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
  * The root of a context: the shared memory where peers find its queue pairs and memory regions.
  *
  *     byte 0       header: MAGIC, LAYOUT, OPEN; on a line of its own ATTENTION
+ *     byte 1024    the multicast groups that its queue pairs are attached to
  *     byte 4096    the queue pair table
  *     then         the region table
  *
@@ -10,13 +11,15 @@
  * many come at once; the owner looks at ATTENTION whenever it polls, which costs a load.
  */
 import { loadAcquire } from '../../memory-model.ts';
+import { GroupTable } from './group-table.ts';
 import { QP_TABLE_BYTES, QpTable } from './qp-table.ts';
 import { REGION_TABLE_BYTES, RegionTable } from './region-table.ts';
 
 const MAGIC = 0x746f6f72;
 /** Raised whenever anything in the memory that contexts share changes its place or meaning. */
-const LAYOUT = 4;
+const LAYOUT = 5;
 const HEADER_BYTES = 4096;
+const GROUPS_AT = 1024;
 export const ROOT_BYTES = HEADER_BYTES + QP_TABLE_BYTES + REGION_TABLE_BYTES;
 
 const HeaderWord = Object.freeze({ MAGIC: 0, LAYOUT: 1, OPEN: 2, ATTENTION: 32 });
@@ -24,10 +27,12 @@ const HeaderWord = Object.freeze({ MAGIC: 0, LAYOUT: 1, OPEN: 2, ATTENTION: 32 }
 export class Root {
   readonly queuePairs: QpTable;
   readonly regions: RegionTable;
+  readonly groups: GroupTable;
   readonly #words: Int32Array;
 
   constructor(buffer: ArrayBufferLike) {
     this.#words = new Int32Array(buffer, 0, HEADER_BYTES / 4);
+    this.groups = new GroupTable(buffer, GROUPS_AT);
     this.queuePairs = new QpTable(buffer, HEADER_BYTES);
     this.regions = new RegionTable(buffer, HEADER_BYTES + QP_TABLE_BYTES);
   }

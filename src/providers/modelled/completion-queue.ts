@@ -1,7 +1,7 @@
 /** A completion queue of a modelled device: a ring that grows to its capacity as it is filled. */
 import { RmaError } from '../../errors.ts';
 import { checkUnused, overrunError } from '../../verbs/checks.ts';
-import { type CompletionQueue, WcOpcode, type WorkCompletions } from '../../verbs/completion-queue.ts';
+import { type CompletionQueue, WcFlag, WcOpcode, type WorkCompletions } from '../../verbs/completion-queue.ts';
 import { workCompletions } from '../../verbs/work-completions.ts';
 import type { ModelledContext } from './context.ts';
 import type { ModelledQueuePair } from './queue-pair.ts';
@@ -33,7 +33,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
   #immediates: Uint32Array;
   /** Status, opcode and flags: 8 bits each. */
   #kinds: Uint32Array;
-  /** Number of the request in its queue; of no meaning for receives. */
+  /** Number of the request in its queue; of a datagram that was received, the sender's queue pair. */
   #requests: Int32Array;
   #queuePairs: ModelledQueuePair[];
 
@@ -80,6 +80,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
       wc.status[k] = kind & 0xff;
       wc.opcode[k] = opcode;
       wc.flags[k] = kind >>> 16;
+      if (((kind >>> 16) & WcFlag.GRH) !== 0) wc.srcQp[k] = this.#requests[i];
       wc.byteLen[k] = this.#lengths[i];
       wc.immData[k] = this.#immediates[i];
       wc.qpNum[k] = qp.number;

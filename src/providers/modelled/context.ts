@@ -9,14 +9,18 @@
 import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
+import type { MulticastGroup } from '../../verbs/address-handle.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { AsyncEvent, Capabilities, Context, DeviceAttributes } from '../../verbs/device.ts';
 import type { Memory, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
+import { QpType } from '../../verbs/queue-pair.ts';
+import { AddressHandles, groupInMemory, memberGid } from '../core/address-handles.ts';
 import { checkQueuePair, failUsersOf } from '../core/queue-pair.ts';
 import { ModelledCompletionQueue } from './completion-queue.ts';
 import type { Fabric } from './description.ts';
 import type { Faults } from './faults.ts';
+import { Groups } from './groups.ts';
 import { CAPABILITIES, deviceOf, MOST } from './limits.ts';
 import { ModelledMemory, ModelledProtectionDomain, type ModelledRegion, PAGE } from './memory.ts';
 import { Network } from './network.ts';
@@ -35,6 +39,7 @@ export class ModelledFabric {
   readonly faults: Faults;
   readonly contexts: (ModelledContext | undefined)[];
   readonly device: DeviceAttributes;
+  readonly groups = new Groups();
   readonly #transits: Transit[] = [];
 
   constructor(fabric: Fabric, simulator: Simulator, faults: Faults, ranks: number) {
@@ -73,6 +78,8 @@ export class ModelledContext implements Context {
   readonly device: DeviceAttributes;
   readonly capabilities: Capabilities;
   readonly member: number;
+  readonly gid: string;
+  readonly handles = new AddressHandles<ModelledProtectionDomain>();
   readonly parking: ModelledParking;
   readonly neighbours = undefined;
   readonly cpu: Cpu;
@@ -113,6 +120,7 @@ export class ModelledContext implements Context {
     this.fabric = fabric;
     this.simulator = simulator;
     this.member = member;
+    this.gid = memberGid(member);
     this.device = shared.device;
     this.capabilities = { ...CAPABILITIES, completionImpliesPlacement: shared.faults.placement === 0 };
     this.cpu = new Cpu(simulator, member);
@@ -213,13 +221,21 @@ export class ModelledContext implements Context {
     );
   }
 
+  multicastGroup(number: number): MulticastGroup {
+    return groupInMemory(number);
+  }
+
   pollAsyncEvent(): AsyncEvent | undefined {
     return this.#events.shift();
   }
 
   close(): void {
     if (this.#closed) return;
-    for (const qp of this.queuePairs.values()) qp.destroy();
+    for (const qp of this.queuePairs.values()) {
+      if (qp.qpType === QpType.UD) this.shared.groups.forget(qp);
+      qp.forgetGroups();
+      qp.destroy();
+    }
     this.#closed = true;
     for (const srq of this.srqs) srq.destroy();
     for (const cq of this.cqs) cq.destroy();
@@ -303,6 +319,14 @@ export class ModelledContext implements Context {
     const qp = new ModelledQueuePair(this, this.#lastQp, pd, asked);
     this.queuePairs.set(qp.number, qp);
     return qp;
+  }
+
+  joinGroup(call: string, qp: ModelledQueuePair, words: Uint32Array): void {
+    this.shared.groups.join(call, qp, words);
+  }
+
+  leaveGroup(qp: ModelledQueuePair, words: Uint32Array): void {
+    this.shared.groups.leave(qp, words);
   }
 
   raise(event: AsyncEvent): void {

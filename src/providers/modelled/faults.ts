@@ -16,7 +16,10 @@ export interface FaultOptions {
    * atomics find the data on every connection.
    */
   readonly placement?: number;
-  /** Loses this share of messages, 0 … 1. They are sent again after the fabric's `retry.timeout`. */
+  /**
+   * Loses this share of messages, 0 … 1. They are sent again after the fabric's `retry.timeout`; datagrams are not, and
+   * each copy of one for a multicast group is lost by itself.
+   */
   readonly loss?: number;
   /**
    * Each rank's device refuses (`ERR_VERBS`) to register more than this number of bytes at one time of memory that the

@@ -5,6 +5,9 @@ import type { Fabric } from './description.ts';
 
 /** Of each kind of object. Numbers of queue pairs have 24 bits. */
 export const MOST = 2 ** 20;
+/** Of multicast groups, and of queue pairs of a device that are attached to one. */
+export const MOST_GROUPS = 8192;
+export const MOST_ATTACHED = 56;
 
 /**
  * A device across a network claims no more. Its keys are random, but drawn from a seed. With `faults.placement`,
@@ -20,6 +23,8 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   faultEvents: true,
   offloads: true,
   helper: false,
+  datagrams: true,
+  multicast: true,
 });
 
 export function deviceOf({ adapter, name }: Fabric): DeviceAttributes {
@@ -39,5 +44,10 @@ export function deviceOf({ adapter, name }: Fabric): DeviceAttributes {
     maxInlineData: adapter.inline,
     maxQpInitRdAtom: adapter.maxReads,
     maxMsgSize: Math.min(adapter.maxMessage, MAX_MESSAGE_BYTES),
+    mtu: Math.min(adapter.packet, adapter.maxMessage),
+    maxAh: MOST,
+    maxMcastGrp: MOST_GROUPS,
+    maxMcastQpAttach: MOST_ATTACHED,
+    maxTotalMcastQpAttach: MOST_GROUPS * MOST_ATTACHED,
   });
 }

@@ -2,8 +2,11 @@
  * Memory, regions and protection domains of a modelled device: as on a real one, any memory of the process can be
  * registered.
  */
+
+import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts';
 import { checkRoom } from '../../verbs/checks.ts';
 import type { Memory, QueuePairInit } from '../../verbs/memory.ts';
+import { wayInMemory } from '../core/address-handles.ts';
 import { MemoryCore, ProtectionDomainCore, RegionCore } from '../core/objects.ts';
 import { Mapping } from '../emulator/mapping.ts';
 import type { ModelledContext } from './context.ts';
@@ -86,6 +89,14 @@ export class ModelledProtectionDomain extends ProtectionDomainCore<
 
   protected makeQueuePair(init: QueuePairInit): ModelledQueuePair {
     return this.context.createQueuePair(this, init);
+  }
+
+  protected get handles(): number {
+    return this.context.handles.size;
+  }
+
+  protected makeAh(attributes: AhAttributes): AddressHandle {
+    return this.context.handles.make(this, wayInMemory(attributes, this.context.shared.contexts.length));
   }
 
   protected makeSharedReceiveQueue(call: string, maxWr: number, maxSge: number): ModelledSharedReceiveQueue {

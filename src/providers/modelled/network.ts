@@ -111,20 +111,15 @@ export class Network {
    * @param entries that are gathered from memory; 0: the data lies in the request
    */
   depart(now: number, from: number, to: number, bytes: number, entries: number): number {
-    const { adapter, bus, link, switch: tree } = this.fabric;
+    const { adapter, link, switch: tree } = this.fabric;
     const source = this.nodeOf(from);
     const target = this.nodeOf(to);
-    const first = Math.min(bytes, adapter.packet);
     const isShort = this.isShort(bytes);
-    let start = this.#sending.startOf(source, now, isShort);
-    if (this.#bus !== undefined) start = this.#bus.reserve(source, start, bytes * bus.readGap, isShort);
-    const more = entries > 1 ? (entries - 1) * adapter.entry : 0;
-    this.#sending.take(source, start, adapter.send + more + bytes * this.#outGap, isShort);
-    const out = start + adapter.send + more + (entries > 0 ? bus.fetch : 0) + first * bus.readGap;
+    const out = this.#send(now, source, bytes, entries);
     if (source === target) return out + adapter.loopback;
     const sourceLeaf = Math.floor(source / tree.leafPorts);
     const targetLeaf = Math.floor(target / tree.leafPorts);
-    const leaf = out + link.latency + first * link.outGap + tree.latency;
+    const leaf = this.#leafOf(out, bytes);
     if (sourceLeaf === targetLeaf) return leaf;
     // The way is chosen by the target, as by a subnet manager's tables.
     const way = target % tree.uplinks;
@@ -132,6 +127,65 @@ export class Network {
     const up = this.#up.reserve(sourceLeaf * tree.uplinks + way, leaf, time, isShort);
     const down = this.#down.reserve(targetLeaf * tree.uplinks + way, up + tree.latency, time, isShort);
     return down + tree.latency;
+  }
+
+  /**
+   * Reserves a datagram for a group its way out of the sender: switches copy it, so each link carries it once.
+   * @param nodes of the group's members
+   * @param group chooses the way up, as a subnet manager's tables do
+   * @param arrivals by place in `nodes`, when it has come to the adapter there
+   */
+  departToGroup(
+    now: number,
+    from: number,
+    nodes: readonly number[],
+    group: number,
+    bytes: number,
+    entries: number,
+    arrivals: number[],
+  ): void {
+    const { adapter, link, switch: tree } = this.fabric;
+    const source = this.nodeOf(from);
+    const sourceLeaf = Math.floor(source / tree.leafPorts);
+    const out = this.#send(now, source, bytes, entries);
+    const leaf = this.#leafOf(out, bytes);
+    const isShort = this.isShort(bytes);
+    const way = group % tree.uplinks;
+    const time = bytes * link.outGap;
+    const downs = new Map<number, number>();
+    let up: number | undefined;
+    for (let i = 0; i < nodes.length; i++) {
+      const targetLeaf = Math.floor(nodes[i] / tree.leafPorts);
+      if (nodes[i] === source) arrivals[i] = out + adapter.loopback;
+      else if (targetLeaf === sourceLeaf) arrivals[i] = leaf;
+      else {
+        up ??= this.#up.reserve(sourceLeaf * tree.uplinks + way, leaf, time, isShort);
+        let down = downs.get(targetLeaf);
+        if (down === undefined) {
+          down = this.#down.reserve(targetLeaf * tree.uplinks + way, up + tree.latency, time, isShort);
+          downs.set(targetLeaf, down);
+        }
+        arrivals[i] = down + tree.latency;
+      }
+    }
+  }
+
+  /** Reserves a message its turn at the sender's adapter. @returns when its first packet leaves */
+  #send(now: number, source: number, bytes: number, entries: number): number {
+    const { adapter, bus } = this.fabric;
+    const isShort = this.isShort(bytes);
+    let start = this.#sending.startOf(source, now, isShort);
+    if (this.#bus !== undefined) start = this.#bus.reserve(source, start, bytes * bus.readGap, isShort);
+    const more = entries > 1 ? (entries - 1) * adapter.entry : 0;
+    this.#sending.take(source, start, adapter.send + more + bytes * this.#outGap, isShort);
+    const first = Math.min(bytes, adapter.packet);
+    return start + adapter.send + more + (entries > 0 ? bus.fetch : 0) + first * bus.readGap;
+  }
+
+  /** When the first packet of what leaves at `out` is through the leaf switch. */
+  #leafOf(out: number, bytes: number): number {
+    const { adapter, link, switch: tree } = this.fabric;
+    return out + link.latency + Math.min(bytes, adapter.packet) * link.outGap + tree.latency;
   }
 
   /**

@@ -1,19 +1,21 @@
 /**
- * A reliable-connected queue pair of a modelled device.
+ * A queue pair of a modelled device.
  *
  * A request is posted by its rank's task; everything else that becomes of it is events. Its adapter takes it from the
  * queue (requester.ts); then it is on its way (transit.ts); the other end carries it out (responder.ts); and it
- * completes when its adapter has learned of that. Here are the states, and what they mean for both ends.
+ * completes when its adapter has learned of that. A datagram completes when it has left (datagrams.ts). Here are the
+ * states, and what they mean for both ends.
  */
 import { WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
-import { QpState, WrOpcode } from '../../verbs/queue-pair.ts';
-import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
-import { type Asked, QueuePairCore } from '../core/queue-pair.ts';
+import { QpState, QpType, WrOpcode } from '../../verbs/queue-pair.ts';
+import { WC_OPCODE, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
+import { type Asked, makeRing, QueuePairCore } from '../core/queue-pair.ts';
 import type { Move, MoveLimits } from '../core/transitions.ts';
 import type { ModelledCompletionQueue } from './completion-queue.ts';
 import { Connection } from './connection.ts';
 import type { ModelledContext } from './context.ts';
+import { DatagramSender } from './datagrams.ts';
 import type { ModelledProtectionDomain } from './memory.ts';
 import { type ModelledSharedReceiveQueue, ReceiveQueue } from './receive-queue.ts';
 import { Requester } from './requester.ts';
@@ -32,7 +34,7 @@ export class ModelledQueuePair extends QueuePairCore<
   readonly connection: Connection;
   readonly responder: Responder;
   readonly #context: ModelledContext;
-  readonly #requester: Requester;
+  readonly #requester: Requester | DatagramSender;
   #receives: ReceiveQueue | undefined;
   #saidLast = false;
 
@@ -42,17 +44,17 @@ export class ModelledQueuePair extends QueuePairCore<
     pd: ModelledProtectionDomain,
     asked: Asked<ModelledCompletionQueue, ModelledSharedReceiveQueue>,
   ) {
-    const { maxSendWr, maxSendSge, maxInlineData } = asked;
     super(context.member, {
       ...asked,
       ...{ number, pd },
       maxRecvWr: 2 ** Math.ceil(Math.log2(asked.maxRecvWr)),
-      requests: new WorkRequestRing(maxSendWr, maxSendSge, maxInlineData, context.device.maxMsgSize, FIRST_SLOTS),
+      requests: makeRing(asked, context.device.maxMsgSize, FIRST_SLOTS),
     });
     this.#context = context;
     this.connection = new Connection(context, number);
     this.responder = new Responder(context, this);
-    this.#requester = new Requester(context, this, asked.signalAll);
+    const kind = asked.qpType === QpType.UD ? DatagramSender : Requester;
+    this.#requester = new kind(context, this, asked.signalAll);
   }
 
   // ---- states -------------------------------------------------------------------------------------------------------
@@ -64,7 +66,13 @@ export class ModelledQueuePair extends QueuePairCore<
 
   protected moveLimits(): MoveLimits {
     const { shared, device } = this.#context;
-    return { members: shared.contexts.length, maxQpInitRdAtom: device.maxQpInitRdAtom, packets: false };
+    const datagrams = this.qpType === QpType.UD;
+    return {
+      members: shared.contexts.length,
+      maxQpInitRdAtom: device.maxQpInitRdAtom,
+      packets: false,
+      datagrams,
+    };
   }
 
   protected move(_call: string, move: Move): void {
@@ -74,12 +82,14 @@ export class ModelledQueuePair extends QueuePairCore<
       this.toError();
       return;
     }
-    if (to === QpState.INIT) responder.access = (access ?? 0) & ALL_REMOTE;
-    else if (access !== undefined && to !== QpState.RESET) responder.access = access & ALL_REMOTE;
+    if (to === QpState.INIT) {
+      responder.access = (access ?? 0) & ALL_REMOTE;
+      responder.qkey = move.qkey;
+    } else if (access !== undefined && to !== QpState.RESET) responder.access = access & ALL_REMOTE;
     this.state = to;
     if (to === QpState.RESET) this.#forgetWork();
     else if (to === QpState.RTS) this.#requester.limit(move);
-    else if (to === QpState.RTR) {
+    else if (to === QpState.RTR && this.qpType === QpType.RC) {
       this.connection.connect(dest!.member, dest!.qpNumber);
       responder.rnrTimer = move.minRnrTimerMs * 1000;
       responder.maxDestRdAtomic = move.maxDestRdAtomic;
@@ -177,13 +187,42 @@ export class ModelledQueuePair extends QueuePairCore<
    * for each connection, which a poll looks for. One that came by memory of the node costs no such look.
    */
   noteTaken(opcode: number): boolean {
-    if (opcode !== WcOpcode.RECV || this.connection.goesByMemory(WrOpcode.SEND)) return false;
+    if (opcode !== WcOpcode.RECV || this.qpType === QpType.UD || this.connection.goesByMemory(WrOpcode.SEND))
+      return false;
     this.connection.countMessage();
     return true;
   }
 
+  protected joinGroup(call: string, words: Uint32Array): void {
+    this.#context.joinGroup(call, this, words);
+  }
+
+  protected leaveGroup(_call: string, words: Uint32Array): void {
+    this.#context.leaveGroup(this, words);
+  }
+
+  /** The oldest request completes. */
+  completeHead(status: number): void {
+    const { ring } = this;
+    const request = ring.head;
+    const w = ring.wordsOf(request);
+    ring.head = (request + 1) | 0;
+    this.sendCq.push(
+      this,
+      request,
+      ring.f64[(w >>> 1) + WrField64.WR_ID],
+      status,
+      WC_OPCODE[ring.u32[w + WrField.OPCODE]],
+      0,
+      ring.u32[w + WrField.MESSAGE_LENGTH],
+      0,
+      status !== WcStatus.SUCCESS,
+    );
+  }
+
   destroy(): void {
     if (this.isDestroyed) return;
+    this.mustBeDetached();
     this.state = QpState.RESET;
     this.receiveQueue.ring();
     this.#forgetWork();

@@ -5,12 +5,12 @@
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
 import { QpState, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
-import { WC_OPCODE, type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
+import { type WorkRequestRing, WrField } from '../../verbs/work-request-ring.ts';
 import { FOR_EVER, type Move } from '../core/transitions.ts';
-import { Mapping } from '../emulator/mapping.ts';
 import type { Connection } from './connection.ts';
 import type { ModelledContext } from './context.ts';
 import type { FabricEvent } from './event-queue.ts';
+import { LocalSide } from './local-side.ts';
 import { local, spread } from './pieces.ts';
 import type { ModelledQueuePair } from './queue-pair.ts';
 import type { Waiter } from './receive-queue.ts';
@@ -32,7 +32,7 @@ export class Requester implements FabricEvent, Waiter {
   readonly #context: ModelledContext;
   readonly #qp: ModelledQueuePair;
   readonly #signalAll: boolean;
-  #ringMapping: Mapping | undefined;
+  readonly #source: LocalSide;
   /**
    * By slot: when the request was posted, whether it only asks if something has changed, what is known of it, and what
    * of it is on its way.
@@ -68,6 +68,7 @@ export class Requester implements FabricEvent, Waiter {
     this.member = context.member;
     this.ring = qp.ring;
     this.connection = qp.connection;
+    this.#source = new LocalSide(context, qp.pd, qp.ring);
   }
 
   limit({ rnrRetry, retryCount, maxRdAtomic }: Move): void {
@@ -198,26 +199,7 @@ export class Requester implements FabricEvent, Waiter {
    * @param right what the regions must allow besides reading
    */
   findLocal(w: number, right: number): number {
-    const { ring } = this;
-    const { u32 } = ring;
-    local.clear();
-    const inline = u32[w + WrField.INLINE_LENGTH];
-    if (inline > 0) {
-      if (this.#ringMapping?.buffer !== ring.buffer) this.#ringMapping = new Mapping(ring.buffer);
-      local.add(this.#ringMapping, ring.inlineByte(w), inline);
-      return WcStatus.SUCCESS;
-    }
-    const n = u32[w + WrField.NUM_SGE];
-    for (let i = 0; i < n; i++) {
-      const s = ring.sgeWords(w, i);
-      const length = u32[s + 2];
-      if (length === 0) continue;
-      const address = ring.f64[s >>> 1];
-      const region = this.#context.localRegion(u32[s + 3], this.#qp.pd, right, address, length);
-      if (region === undefined) return WcStatus.LOC_PROT_ERR;
-      local.add(region.memory.mapping, address - region.memory.address, length);
-    }
-    return WcStatus.SUCCESS;
+    return this.#source.find(w, right);
   }
 
   // ---- what comes back ----------------------------------------------------------------------------------------------
@@ -330,38 +312,20 @@ export class Requester implements FabricEvent, Waiter {
       const known = this.#known[ring.head & mask];
       if (known === UNDER_WAY) return;
       if (known !== WcStatus.SUCCESS) {
-        this.#completeHead(known);
+        this.#qp.completeHead(known);
         this.#qp.toError();
         return;
       }
       const flags = ring.u32[ring.wordsOf(ring.head) + WrField.FLAGS];
-      if (this.#signalAll || (flags & SendFlag.SIGNALED) !== 0) this.#completeHead(known);
+      if (this.#signalAll || (flags & SendFlag.SIGNALED) !== 0) this.#qp.completeHead(known);
       else ring.head = (ring.head + 1) | 0;
     }
-  }
-
-  #completeHead(status: number): void {
-    const { ring } = this;
-    const request = ring.head;
-    const w = ring.wordsOf(request);
-    ring.head = (request + 1) | 0;
-    this.#qp.sendCq.push(
-      this.#qp,
-      request,
-      ring.f64[(w >>> 1) + WrField64.WR_ID],
-      status,
-      WC_OPCODE[ring.u32[w + WrField.OPCODE]],
-      0,
-      ring.u32[w + WrField.MESSAGE_LENGTH],
-      0,
-      status !== WcStatus.SUCCESS,
-    );
   }
 
   /** Completes all requests as flushed. */
   flush(): void {
     const { ring } = this;
-    while (ring.head !== ring.tail) this.#completeHead(WcStatus.WR_FLUSH_ERR);
+    while (ring.head !== ring.tail) this.#qp.completeHead(WcStatus.WR_FLUSH_ERR);
     this.#next = ring.tail;
   }
 

@@ -10,6 +10,7 @@ import { SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
 import { copyBytes, copyPieces, Mapping } from '../emulator/mapping.ts';
 import type { ModelledContext } from './context.ts';
+import type { Message } from './datagrams.ts';
 import type { ModelledRegion } from './memory.ts';
 import { gather, local, scatter } from './pieces.ts';
 import type { ModelledQueuePair } from './queue-pair.ts';
@@ -20,6 +21,8 @@ export class Responder {
   /** What requests of the other end may do. */
   access = 0;
   maxDestRdAtomic = 0;
+  /** What datagrams must bring. */
+  qkey = Number.NaN;
   /** Microseconds after which a request may be tried again that found no receive. */
   rnrTimer = 0;
   /** When the last of the writes that have come here is in memory. */
@@ -94,6 +97,28 @@ export class Responder {
     this.#context.simulator.changed();
     this.#received(ring, w, receives, WcStatus.SUCCESS, WcOpcode.RECV, flags, length);
     return WcStatus.SUCCESS;
+  }
+
+  /** Takes a datagram in, or drops it. */
+  takeDatagram(message: Message): void {
+    const qp = this.#qp;
+    const { srq } = qp;
+    const receives = qp.receiveQueue;
+    if (this.qkey !== message.qkey || !receives.take()) return;
+    srq?.noticeLimit();
+    this.#context.simulator.changed();
+    const { data, length } = message;
+    const fault = this.#findScatter(receives, length);
+    if (fault !== WcStatus.SUCCESS) {
+      qp.recvCq.push(qp, 0, receives.wrId, fault, WcOpcode.RECV, 0, 0, 0, true);
+      qp.toError();
+      return;
+    }
+    local.clear();
+    local.add(data, 0, length);
+    copyPieces(scatter, local, length);
+    const { flags, source, immediate, solicited } = message;
+    qp.recvCq.push(qp, source, receives.wrId, fault, WcOpcode.RECV, flags, length, immediate, solicited);
   }
 
   /** Takes the data of a write, which come into memory later. */

@@ -9,6 +9,7 @@ import {
   WcStatus,
   type WorkCompletions,
 } from '../../verbs/completion-queue.ts';
+import { QpType } from '../../verbs/queue-pair.ts';
 import { workCompletions } from '../../verbs/work-completions.ts';
 import type { RdmaCoreContext } from './context.ts';
 import { verb } from './verb.ts';
@@ -37,6 +38,8 @@ export class RdmaCompletionQueue implements CompletionQueue {
   readonly number: number;
   /** Work queues of queue pairs that complete here. */
   users = 0;
+  /** Queue pairs of type UD among them. */
+  datagrams = 0;
   /** Why nothing comes from it any more: completions were lost, or the device is. */
   refusal: RmaError | undefined;
   readonly #context: RdmaCoreContext;
@@ -142,6 +145,11 @@ export class RdmaCompletionQueue implements CompletionQueue {
       if (good && (words[w + 4] & WcFlag.WITH_IMM) !== 0) {
         wc.flags[n] = WcFlag.WITH_IMM;
         wc.immData[n] = words[w + 6];
+      }
+      // Some devices say of all that there is a header: those of connections have none.
+      if (good && this.datagrams > 0 && this.#context.queuePairs.get(words[w + 7])?.qpType === QpType.UD) {
+        wc.flags[n] |= WcFlag.GRH;
+        wc.srcQp[n] = words[w + 4] >>> 8;
       }
       if (!good) this.#context.failed(words[w + 7]);
       return true;

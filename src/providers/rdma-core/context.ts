@@ -10,13 +10,15 @@ import { closeSync, existsSync } from 'node:fs';
 import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { loadNative, type Native, type RdmaContext } from '../../native.ts';
+import type { MulticastGroup } from '../../verbs/address-handle.ts';
 import { checkInteger } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { AsyncEvent, Capabilities, Context, DeviceAttributes, Neighbours } from '../../verbs/device.ts';
+import { gidText, isMappedIpv4, parseGid } from '../../verbs/gid.ts';
 import type { Helper } from '../../verbs/helper.ts';
 import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
-import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
-import { checkQueuePair } from '../core/queue-pair.ts';
+import { QpType } from '../../verbs/queue-pair.ts';
+import { checkQueuePair, makeRing } from '../core/queue-pair.ts';
 import { RdmaCompletionQueue } from './completion-queue.ts';
 import type { RdmaEndpoint } from './devices.ts';
 import { RdmaHelper } from './helper.ts';
@@ -51,6 +53,8 @@ const CAPABILITIES: Capabilities = Object.freeze({
   faultEvents: false,
   offloads: true,
   helper: true,
+  datagrams: true,
+  multicast: false,
 });
 
 /**
@@ -105,10 +109,19 @@ function isHardware(device: string): boolean {
   return existsSync(`${folder}/device`) || !existsSync(folder);
 }
 
+/**
+ * What the multicast groups of a RoCE network begin with, by the kind of the port's address: 239.192.0.0/16, of the
+ * organization (RFC 2365), or ff18::, transient and of the organization (RFC 4291, 2.7).
+ */
+function groupPrefix(gid: string): readonly number[] {
+  return isMappedIpv4(parseGid('open a device', gid)) ? [0, 0, 0xffff, 0xefc00000] : [0xff180000, 0, 0, 0];
+}
+
 export class RdmaCoreContext implements Context {
   readonly device: DeviceAttributes;
   readonly capabilities: Capabilities;
   readonly member: number;
+  readonly gid: string;
   readonly port: number;
   readonly parking: RdmaParking;
   readonly pendingRetry = false;
@@ -129,6 +142,10 @@ export class RdmaCoreContext implements Context {
   /** The device has failed: nothing that was made from this context is of use any more. */
   #broken: RmaError | undefined;
   #owners = 0;
+  /** Address handles. */
+  handles = 0;
+  /** What multicast groups of its network begin with; `undefined` if there are none. */
+  readonly #group: readonly number[] | undefined;
   #closed = false;
 
   constructor(
@@ -139,12 +156,6 @@ export class RdmaCoreContext implements Context {
     heap: NeighbourHeap | undefined,
   ) {
     const { device, port, gidIndex, transport } = endpoint;
-    this.capabilities = Object.freeze({
-      ...CAPABILITIES,
-      // A completion of iWARP only says that the origin may be changed (RFC 5040, 5.5).
-      completionImpliesPlacement: transport !== 'iWARP',
-      offloads: isHardware(device),
-    });
     this.#native = native;
     this.#heap = heap;
     this.neighbours = heap;
@@ -156,6 +167,15 @@ export class RdmaCoreContext implements Context {
       throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `provider rdma-core: ${(cause as Error).message}`, { cause });
     }
     const limits = this.#device.describe();
+    const datagrams = transport !== 'iWARP' && limits.maxAh > 0;
+    // On an InfiniBand subnet, its administrator would have to be asked for a group.
+    this.#group = datagrams && limits.ethernet && limits.maxMcastGrp > 0 ? groupPrefix(limits.gid) : undefined;
+    const multicast = this.#group !== undefined;
+    // A completion of iWARP only says that the origin may be changed (RFC 5040, 5.5).
+    const completionImpliesPlacement = transport !== 'iWARP';
+    const offloads = isHardware(device);
+    this.capabilities = Object.freeze({ ...CAPABILITIES, completionImpliesPlacement, offloads, datagrams, multicast });
+    this.gid = limits.gid;
     this.own = { gid: limits.gid, lid: limits.lid, mtu: limits.mtu };
     this.member = member;
     this.port = port;
@@ -183,6 +203,11 @@ export class RdmaCoreContext implements Context {
       maxInlineData: INLINE,
       maxQpInitRdAtom: Math.min(limits.maxQpInitRdAtom, limits.maxQpRdAtom, 255),
       maxMsgSize: limits.maxMsgSize,
+      mtu: 128 << limits.mtu,
+      maxAh: datagrams ? limits.maxAh : 0,
+      maxMcastGrp: multicast ? limits.maxMcastGrp : 0,
+      maxMcastQpAttach: multicast ? limits.maxMcastQpAttach : 0,
+      maxTotalMcastQpAttach: multicast ? limits.maxTotalMcastQpAttach : 0,
     });
   }
 
@@ -259,8 +284,9 @@ export class RdmaCoreContext implements Context {
       { has: (cq) => cq instanceof RdmaCompletionQueue && this.cqs.get(cq.number) === cq },
       { has: (srq) => this.srqs.get(srq.number) === srq },
     );
-    const { sendCq, recvCq, srq, maxSendSge, maxRecvSge, maxInlineData } = asked;
-    const requests = new WorkRequestRing(asked.maxSendWr, maxSendSge, maxInlineData, device.maxMsgSize);
+    const { qpType, sendCq, recvCq, srq, maxSendSge, maxRecvSge, maxInlineData } = asked;
+    // Some devices drop a longer datagram, and say that they have sent it.
+    const requests = makeRing(asked, qpType === QpType.UD ? device.mtu : device.maxMsgSize);
     const maxRecvWr = Math.min(2 ** Math.ceil(Math.log2(asked.maxRecvWr)), device.maxQpWr);
     const [handle, number] = verb('create a queue pair', () =>
       this.#device.createQp(
@@ -274,12 +300,13 @@ export class RdmaCoreContext implements Context {
         maxRecvSge,
         maxInlineData,
         asked.signalAll,
+        qpType === QpType.UD,
       ),
     );
     const receives =
       srq === undefined ? new ReceiveSlots(this.#device, false, handle, maxRecvWr, maxRecvSge) : undefined;
     const qp = new RdmaQueuePair(this, this.#device, {
-      ...{ pd, handle, number, sendCq, recvCq, srq, receives, requests, maxRecvWr, maxRecvSge },
+      ...{ qpType, pd, handle, number, sendCq, recvCq, srq, receives, requests, maxRecvWr, maxRecvSge },
     });
     this.queuePairs.set(number, qp);
     return qp;
@@ -290,6 +317,17 @@ export class RdmaCoreContext implements Context {
       'ERR_VERBS',
       `remote pointer: device ${this.device.name} cannot map remote memory (capability loadStore)`,
     );
+  }
+
+  multicastGroup(number: number): MulticastGroup {
+    const call = 'multicast group';
+    const group = this.#group;
+    if (group === undefined) {
+      const { name } = this.device;
+      throw new RmaError('ERR_VERBS', `${call}: device ${name} has none (capability multicast) (ENOTSUP)`);
+    }
+    checkInteger(call, 'the number', number, 0, 0xffff);
+    return Object.freeze({ gid: gidText([...group.slice(0, 3), group[3] + number]), lid: 0 });
   }
 
   pollAsyncEvent(): AsyncEvent | undefined {

@@ -1,7 +1,10 @@
 /** Memory and protection domains of a device. Addresses are those of the process. */
 import { bytesIn } from '../../intrinsics.ts';
 import type { Native, RdmaContext } from '../../native.ts';
+import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts';
+import { gidText } from '../../verbs/gid.ts';
 import type { Memory, QueuePairInit } from '../../verbs/memory.ts';
+import { AddressHandleCore, CREATE_AH, wayOf } from '../core/address-handles.ts';
 import { MemoryCore, ProtectionDomainCore, RegionCore } from '../core/objects.ts';
 import type { RdmaCoreContext } from './context.ts';
 import type { RdmaQueuePair } from './queue-pair.ts';
@@ -95,6 +98,24 @@ export class RdmaProtectionDomain extends ProtectionDomainCore<
 
   protected makeQueuePair(init: QueuePairInit): RdmaQueuePair {
     return this.context.createQueuePair(this, init);
+  }
+
+  protected get handles(): number {
+    return this.context.handles;
+  }
+
+  protected makeAh(attributes: AhAttributes): AddressHandle {
+    const { context, device } = this;
+    const way = wayOf(attributes, context.peers.length, (member) => context.peers[member]);
+    const gid = gidText(way.words);
+    const from = `${CREATE_AH} (from GID ${context.gid} to ${gid}; check that there is a route)`;
+    const number = verb(from, () => device.createAh(this.number, gid, way.lid));
+    context.handles++;
+    return new AddressHandleCore(this, number, way, () => {
+      if (context.isClosed) return;
+      context.giveBack('destroy an address handle', () => device.destroyAh(number));
+      context.handles--;
+    });
   }
 
   protected makeSharedReceiveQueue(call: string, maxWr: number, maxSge: number): RdmaSharedReceiveQueue {

@@ -1,5 +1,5 @@
 /**
- * Reliable-connected queue pairs of a device.
+ * Queue pairs of a device.
  *
  * Requests are built in the ring of src/verbs/work-request-ring.ts and posted by one native call. The device knows a
  * request by the queue pair's owner number and the request's count; RESET and destruction give up that number, so that
@@ -8,7 +8,8 @@
 import { RmaError } from '../../errors.ts';
 import type { RdmaContext } from '../../native.ts';
 import { WcStatus, type WorkCompletions } from '../../verbs/completion-queue.ts';
-import { QpState, WrOpcode } from '../../verbs/queue-pair.ts';
+import { gidText } from '../../verbs/gid.ts';
+import { QpState, QpType, WrOpcode } from '../../verbs/queue-pair.ts';
 import { WC_OPCODE, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
 import { type QueuePairParts as CoreParts, QueuePairCore } from '../core/queue-pair.ts';
 import { MAX_RNR_TIMER_MS, type Move, type MoveLimits } from '../core/transitions.ts';
@@ -85,6 +86,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     this.#handle = handle;
     this.#receives = receives;
     this.#post = device.sender(handle, requests.u8, requests.slotBytes, this.#words);
+    if (this.qpType === QpType.UD) this.recvCq.datagrams++;
     this.#sender = context.addSender(this);
     this.#receiver = receives === undefined ? 0 : context.addReceiver(receives);
   }
@@ -105,12 +107,14 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
 
   protected moveLimits(): MoveLimits {
     const { device, peers } = this.#context;
-    return { members: peers.length, maxQpInitRdAtom: device.maxQpInitRdAtom, packets: true };
+    const datagrams = this.qpType === QpType.UD;
+    return { members: peers.length, maxQpInitRdAtom: device.maxQpInitRdAtom, packets: true, datagrams };
   }
 
   protected move(call: string, move: Move): void {
     const { from, to, access } = move;
-    if (to === QpState.RTR) this.#toReceive(call, move);
+    if (this.qpType === QpType.UD) this.#moveDatagrams(call, move);
+    else if (to === QpState.RTR) this.#toReceive(call, move);
     else if (to === QpState.RTS) this.#toSend(call, move);
     else {
       const rights = to === QpState.INIT ? (access ?? 0) : -1;
@@ -118,10 +122,21 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
       if (to === QpState.ERR && from === QpState.RESET)
         verb(call, () => this.#device.modifyQp(this.#handle, QpState.INIT, 0));
       verb(call, () => this.#device.modifyQp(this.#handle, to, rights));
-      if (to === QpState.RESET) this.#forgetWork();
-      if (to === QpState.ERR) this.#sayLast();
     }
+    if (to === QpState.RESET) this.#forgetWork();
+    if (to === QpState.ERR) this.#sayLast();
     this.#state = to;
+  }
+
+  /** One of type UD has a key, and the number of its first packet; its peers are in its requests. */
+  #moveDatagrams(call: string, { from, to, qkey, sqPsn = 0 }: Move): void {
+    const modify = (state: number, key: number): void => {
+      const rest = new Array<undefined>(10).fill(undefined);
+      const psn = state === QpState.RTS && from !== QpState.RTS ? sqPsn : undefined;
+      verb(call, () => this.#device.modifyQp(this.#handle, state, -1, ...rest, psn, key));
+    };
+    if (to === QpState.ERR && from === QpState.RESET) modify(QpState.INIT, 0);
+    modify(to, to === QpState.INIT ? qkey : 0);
   }
 
   /** It takes no more from its shared receive queue. Some devices say so, some do not. */
@@ -286,10 +301,20 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     return this.#receives!;
   }
 
+  protected joinGroup(call: string, words: Uint32Array, lid: number): void {
+    verb(call, () => this.#device.attachMcast(this.#handle, gidText(words), lid));
+  }
+
+  protected leaveGroup(call: string, words: Uint32Array, lid: number): void {
+    verb(call, () => this.#device.detachMcast(this.#handle, gidText(words), lid));
+  }
+
   destroy(): void {
     if (this.isDestroyed || this.#context.isClosed) return;
+    this.mustBeDetached();
     this.#context.giveBack('destroy a queue pair', () => this.#device.destroyQp(this.#handle));
     this.leave();
+    if (this.qpType === QpType.UD) this.recvCq.datagrams--;
     this.#state = QpState.RESET;
     this.ring.clear();
     this.recvCq.dropFlushed(this.number);

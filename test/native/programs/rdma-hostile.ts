@@ -119,6 +119,54 @@ function survives(call: () => unknown): unknown {
   refused(() => context.allocPd(), /closed/);
 }
 
+// Address handles and groups, one by one.
+{
+  const context = new Context('fake0', 1, 1, () => {});
+  const pd = context.allocPd();
+  const other = context.allocPd();
+  const [cq] = context.createCq(16);
+  const [qp] = context.createQp(pd, cq, cq, -1, 4, 4, 2, 2, 64, true, true);
+  const [connection] = context.createQp(pd, cq, cq, -1, 4, 4, 2, 2, 64, true);
+  const [ah, foreign] = [pd, other].map((domain) => context.createAh(domain, 'fe80::1', 0));
+  refused(() => context.createAh(pd, 'fe80', 0), /not a valid GID/);
+  refused(() => context.createAh(pd, 'fe80::1', 65_536), /argument/);
+  refused(() => context.deallocPd(pd), /EBUSY/);
+  const slot = new Float64Array(16);
+  const words = new Uint32Array(slot.buffer);
+  const sendWords = Uint32Array.of(3, 0, 1, 0, 0);
+  const send = context.sender(qp, new Uint8Array(slot.buffer), 128, sendWords);
+  const post = (opcode: number, handle: number): number[] => {
+    words.set([opcode, 0, 0, 0, 0, handle]);
+    words.set([1, 2], 10);
+    send();
+    return [...sendWords.subarray(3)];
+  };
+  assert.deepEqual(post(2, ah), [1, 0]);
+  for (const [opcode, handle] of [
+    [2, 0],
+    [2, foreign],
+    [2, 2 ** 32 - 1],
+    [0, ah],
+    [5, ah],
+  ] as const) {
+    assert.deepEqual(post(opcode, handle), [0, 22]);
+  }
+  context.destroyAh(ah);
+  refused(() => context.destroyAh(ah), /address handle \d+ does not exist/);
+  assert.deepEqual(post(3, ah), [0, 22]);
+  // Without a network to join, a group may be refused; never is one left half joined.
+  for (const gid of ['::ffff:239.1.2.3', 'ff15::1']) {
+    if (survives(() => [context.attachMcast(qp, gid, 0)]) === undefined) continue;
+    refused(() => context.destroyQp(qp), /EBUSY/);
+    refused(() => context.detachMcast(qp, gid, 1), /EINVAL/);
+    context.detachMcast(qp, gid, 0);
+    refused(() => context.detachMcast(qp, gid, 0), /EINVAL/);
+    context.attachMcast(qp, gid, 0);
+  }
+  survives(() => context.attachMcast(connection, '::ffff:239.1.2.3', 0));
+  context.close();
+}
+
 // Anything, in any order.
 const METHODS = Object.getOwnPropertyNames(Context.prototype).filter((name) => name !== 'constructor');
 const number = fc.oneof(
@@ -143,6 +191,7 @@ const anything = fc.oneof(
   { weight: 3, arbitrary: memory },
   fc.constantFrom(undefined, null, true, false, '0101:0101::1', 'x'.repeat(2000), 10n, Symbol('s'), {}, [], () => {}),
 );
+const gid = fc.constantFrom('ff15::1', '::ffff:239.1.2.3', 'fe80::1');
 const command = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(fc.constantFrom(...METHODS), fc.array(anything, { maxLength: 14 })) },
   // Close to what is wanted.
@@ -165,6 +214,7 @@ const command = fc.oneof(
         fc.integer({ min: -1, max: 6 }),
         ...([4, 4, 2, 2, 64] as const).map((value) => fc.constant(value)),
         fc.boolean(),
+        fc.boolean(),
       ),
     ),
   },
@@ -182,6 +232,15 @@ const command = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.tuple(fc.constant('poller'), fc.tuple(fc.nat({ max: 8 }), words)),
+  },
+  { weight: 2, arbitrary: fc.tuple(fc.constant('createAh'), fc.tuple(fc.nat({ max: 4 }), gid, fc.constant(0))) },
+  { weight: 1, arbitrary: fc.tuple(fc.constant('destroyAh'), fc.tuple(fc.nat({ max: 12 }))) },
+  {
+    weight: 3,
+    arbitrary: fc.tuple(
+      fc.constantFrom('attachMcast', 'detachMcast'),
+      fc.tuple(fc.nat({ max: 12 }), gid, fc.constant(0)),
+    ),
   },
   { weight: 2, arbitrary: fc.tuple(fc.constant('reqNotifyCq'), fc.tuple(fc.nat({ max: 8 }), fc.boolean())) },
 );

@@ -12,6 +12,8 @@ hostname "host$ONESIDED_TEST_HOST"
 ip link set lo up
 ip addr add "10.9.0.$((ONESIDED_TEST_HOST + 1))/24" dev eth0
 ip link set eth0 up
+# Multicast groups are looked up like any other address.
+ip route add 224.0.0.0/4 dev eth0
 rdma link add rxe0 type rxe netdev eth0 || exit 1
 for _ in $(seq 50); do grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state && break; sleep 0.1; done
 node dist/cli/main.js info || exit 1

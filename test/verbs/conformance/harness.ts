@@ -86,6 +86,8 @@ export interface Completion {
   readonly byteLen: number;
   readonly immData: number;
   readonly qpNum: number;
+  /** Of a datagram. */
+  readonly srcQp?: number;
 }
 
 export interface EndOptions {
@@ -96,6 +98,7 @@ export interface EndOptions {
   readonly maxRecvSge?: number;
   readonly maxInlineData?: number;
   readonly signalAll?: boolean;
+  readonly qpType?: number;
   /** Makes a shared receive queue of so many receives. */
   readonly srqWr?: number;
   readonly srq?: SharedReceiveQueue;
