@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -116,7 +117,7 @@ int Helper::release() {
 // A completion that comes before the queue is asked for a notification rings no bell, but is found by the look behind
 // the question; one that comes after it makes the channel readable. So none is missed.
 void Helper::run() {
-  pthread_setname_np(pthread_self(), "onesided-helper");
+  prctl(PR_SET_NAME, "onesided-helper");
   for (;;) {
     if (ibv_req_notify_cq(cq_, 0) != 0) return;
     drain();
