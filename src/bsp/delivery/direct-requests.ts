@@ -1,11 +1,16 @@
 /**
- * `hpput` and `hpget` by requests: an RDMA write or read, posted at the call, between the program's array and the
- * variable (as xBSP does it, which BSP-IB §1.3 refers to). Arrays are registered when they are first used, and stay so
- * for the next time (transfer/registrations.ts).
+ * `hpput` and `hpget` by requests: an RDMA write or read between the program's array and the variable (as xBSP does it,
+ * which BSP-IB §1.3 refers to). Arrays are registered when they are first used, and stay so for the next time
+ * (transfer/registrations.ts).
  *
  * What is small is packed with other puts, which costs less than a request of its own. So is what the device has no
  * room to register. What cannot be posted yet, since the link is being made or is full, waits, at most until the
  * superstep ends: source and destination stay as they are until then.
+ *
+ * When: a process that has ended a superstep does not know whether the others have, whose variables may still be read
+ * and written for it. So with the first such call to a process in a superstep it asks that one, and posts requests when
+ * it has been told that the superstep before is over there. A process answers at once, or when it has ended that one;
+ * one that computes answers in its next `sync`, before which the asker's cannot end, since all count together.
  *
  * Who sees what: a process ends its part of a superstep (counts.ts) only when all that it has posted this way is
  * complete. So whoever has heard from all processes finds what they have written. Where a completion does not say that
@@ -44,6 +49,10 @@ export class DirectRequests implements Direct {
   readonly #comm: Communicator;
   readonly #links: Links;
   readonly #arrays: Arrays;
+  readonly #askFor: (pid: number) => void;
+  /** In the superstep under way: processes that were asked, and that have ended the superstep before. */
+  readonly #asked = new Set<number>();
+  readonly #granted = new Set<number>();
   /** In the order of calls. */
   #waiting: Request[] = [];
   /** By process, the last write that may be complete before it is in memory. */
@@ -52,8 +61,10 @@ export class DirectRequests implements Direct {
   /** Where bytes are read that nobody wants. */
   #sink: { readonly memory: Memory; readonly region: MemoryRegion } | undefined;
 
-  constructor(comm: Communicator, links: Links) {
+  /** @param askFor asks a process whether it has ended the superstep before: `granted` is called then */
+  constructor(comm: Communicator, links: Links, askFor: (pid: number) => void) {
     const { origins, context } = comm.job;
+    this.#askFor = askFor;
     this.#comm = comm;
     this.#links = links;
     this.#arrays = new Arrays(origins, () => links.isSilent);
@@ -84,7 +95,11 @@ export class DirectRequests implements Direct {
       address: atPid(slot.addresses, pid) + at,
       start: start * width,
     };
-    if (this.#waiting.length > 0 || !this.#links.isReady(pid, RDMA)) this.#waiting.push(request);
+    if (!this.#asked.has(pid)) {
+      this.#asked.add(pid);
+      this.#askFor(pid);
+    }
+    if (this.#waiting.length > 0 || !this.#canPost(pid)) this.#waiting.push(request);
     else this.#post(request);
     if (writes) this.sent += bytes;
     else this.got += bytes;
@@ -95,7 +110,7 @@ export class DirectRequests implements Direct {
   settle(): boolean {
     if (this.#waiting.length > 0) {
       this.#waiting = this.#waiting.filter((request) => {
-        if (!this.#links.isReady(request.pid, RDMA)) return true;
+        if (!this.#canPost(request.pid)) return true;
         this.#post(request);
         return false;
       });
@@ -111,11 +126,26 @@ export class DirectRequests implements Direct {
     return true;
   }
 
+  /** A process has ended the superstep before the one under way. */
+  granted(pid: number): void {
+    this.#granted.add(pid);
+  }
+
+  /** The superstep is over. */
+  next(): void {
+    this.#asked.clear();
+    this.#granted.clear();
+  }
+
   close(): void {
     this.#arrays.close();
     this.#sink?.region.deregister();
     this.#sink?.memory.free();
     this.#sink = undefined;
+  }
+
+  #canPost(pid: number): boolean {
+    return this.#granted.has(pid) && this.#links.isReady(pid, RDMA);
   }
 
   #placeOf({ array, start }: Request): LocalPlace {

@@ -1,6 +1,7 @@
 /**
  * `hpput` and `hpget` where processes load and store each other's memory: a copy at the call, between the program's
- * array and the variable, if that lies in memory from the library (`Communicator.allocMem`), or is this process's own.
+ * array and the variable, if that lies in memory from the library (`Communicator.allocMem`), or is this process's own,
+ * and if its owner has ended the superstep before.
  *
  * Who sees what: a process stores to another's variable before it enters the superstep's barrier, and the owner looks
  * after it has left it (comm/barrier.ts orders the two). What a process loads, the owner has stored before the barrier
@@ -17,10 +18,13 @@ export class DirectShared implements Direct {
   got = 0;
   readonly #comm: Communicator;
   readonly #variables: Variables;
+  readonly #hasEnded: (pid: number) => boolean;
 
-  constructor(comm: Communicator, variables: Variables) {
+  /** @param hasEnded whether a process has ended the superstep before the one under way */
+  constructor(comm: Communicator, variables: Variables, hasEnded: (pid: number) => boolean) {
     this.#comm = comm;
     this.#variables = variables;
+    this.#hasEnded = hasEnded;
   }
 
   put(pid: number, slot: Slot, at: number, { array, start, count, width }: Part): boolean {
@@ -40,8 +44,9 @@ export class DirectShared implements Direct {
     return unpackBytes(view, at, array, start * width, bytes);
   }
 
-  /** The bytes of a variable at a process. */
+  /** The bytes of a variable at a process; `undefined` if they cannot be reached now. */
   #viewOf(pid: number, slot: Slot): Uint8Array | undefined {
-    return pid === this.#comm.rank ? slot.u8 : this.#variables.viewOf(slot, pid);
+    if (pid === this.#comm.rank) return slot.u8;
+    return this.#hasEnded(pid) ? this.#variables.viewOf(slot, pid) : undefined;
   }
 }

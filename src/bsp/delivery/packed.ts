@@ -44,6 +44,9 @@ const DONE = 5;
 /** Processes connect: CONNECT has the numbers of queue pairs behind it. */
 const CONNECT = 6;
 const READY = 7;
+/** Whether a process has ended the superstep before (direct-requests.ts), and that it has. */
+const ASK = 8;
+const ENDED = 9;
 
 /** Memory for chunks is first allocated for so many. */
 const FIRST_CHUNKS = 4;
@@ -98,6 +101,8 @@ export class PackedDelivery implements Delivery {
   /** Processes that still read this one's data. */
   #readers = 0;
   #isCounting = false;
+  /** Processes that have ended the superstep under way and ask whether this one has. */
+  readonly #asking: number[] = [];
 
   /**
    * @param channels one for messages, one for counts
@@ -123,7 +128,7 @@ export class PackedDelivery implements Delivery {
       const tellDone = (pid: number): void => this.#tell(pid, [DONE]);
       this.#zero = new ZeroCopy(comm, this.#links, this.#regions, this.pool, chooser, tellDone);
       this.variables = new Variables(comm, true);
-      this.direct = new DirectRequests(comm, this.#links);
+      this.direct = new DirectRequests(comm, this.#links, (pid) => this.#tell(pid, [ASK]));
     }
     this.#stop = this.#chunks.listen((source, message) => this.#messageArrived(source, message));
   }
@@ -193,13 +198,15 @@ export class PackedDelivery implements Delivery {
     while (!this.#isComplete() || results.some((one) => one?.isComplete === false)) {
       if (!this.#work(superstep)) yield;
     }
+    this.#step++;
+    this.direct?.next();
+    for (const pid of this.#asking.splice(0)) this.#tell(pid, [ENDED]);
     // A process that computes afterwards would keep the others waiting for what has not left.
     const { messenger } = this.#comm.job;
     while (!messenger.drained || !this.#links.isSilent) {
       this.#poll();
       if (!messenger.drained || !this.#links.isSilent) yield;
     }
-    this.#step++;
     this.#zero?.next(this.#comm.now() - began);
     this.pool.recycle();
     this.#answers.reset();
@@ -324,6 +331,9 @@ export class PackedDelivery implements Delivery {
     if (kind === CONNECT) this.#links.heard(source, i32.subarray(2));
     else if (kind === READY) this.#links.heard(source, undefined);
     else if (kind === DONE) this.#readers--;
+    else if (kind === ENDED) this.direct!.granted(source);
+    else if (kind === ASK && i32[0] === this.#step) this.#tell(source, [ENDED]);
+    else if (kind === ASK) this.#asking.push(source);
     else {
       const arrival = { source, i32, u8, from: HEAD_WORDS, to: i32.length, buffer: undefined };
       this.#arrivals[i32[0] & 1][kind].push(arrival);

@@ -23,6 +23,9 @@
  *   then the rest. They are written over in superstep n + 2, too, and read before barrier n + 1.
  * - A variable is read and written by its owner only, between its barrier and the end of its `sync`: gets first, of all
  *   processes, then puts. All who ask for it had said so before the barrier.
+ * - `hpput` and `hpget` reach for a variable in superstep n + 1, while its owner may not have ended its `sync` n yet.
+ *   Its entries of superstep n, written before barrier n, say whether it has anything to do there; if so, its word DONE
+ *   says when that is done: it stores n with sequential consistency, and whoever loads n sees all of it.
  */
 import { type BarrierState, barrierWords, makeBarrier } from '../../comm/barrier.ts';
 import type { Block } from '../../comm/blocks.ts';
@@ -44,9 +47,12 @@ const COUNT = 4;
 /** Where results are: superstep, first chunk. */
 const RESULT_WORDS = 2;
 
-/** Words of each process: barrier, entries and results for even and odd supersteps, table of regions. */
+/**
+ * Words of each process: barrier, entries and results for even and odd supersteps, table of regions, and DONE: the last
+ * superstep in which something came, when all of it is in place.
+ */
 export function sharedWords(nprocs: number): number {
-  return barrierWords(nprocs) + 2 * nprocs * (ENTRY_WORDS + RESULT_WORDS) + TABLE_WORDS;
+  return barrierWords(nprocs) + 2 * nprocs * (ENTRY_WORDS + RESULT_WORDS) + TABLE_WORDS + 1;
 }
 
 export class SharedDelivery implements Delivery {
@@ -84,7 +90,7 @@ export class SharedDelivery implements Delivery {
     const { rank, size, job, group, traits } = comm;
     this.#comm = comm;
     this.variables = new Variables(comm, false);
-    this.direct = new DirectShared(comm, this.variables);
+    this.direct = new DirectShared(comm, this.variables, (pid) => this.#hasEnded(pid));
     this.#words = words;
     this.#block = block;
     this.#own = block.words;
@@ -125,6 +131,7 @@ export class SharedDelivery implements Delivery {
       if (!this.#take(this.#awaited[this.#awaited.length - 1])) return false;
       this.#awaited.pop();
     }
+    if (this.#sources.length > 0) Atomics.store(this.#own, this.#table + TABLE_WORDS, this.#step + 1);
     // What others read in this superstep they have read when the next one's barrier is left; what they read in the one
     // before, they have.
     this.#step++;
@@ -244,6 +251,18 @@ export class SharedDelivery implements Delivery {
       body(i32, u8, at + HEAD_WORDS, at + i32[at]);
       chunk = i32[at + 1];
     }
+  }
+
+  /** Whether nothing of the superstep before is still to be done at a process. */
+  #hasEnded(pid: number): boolean {
+    const words = this.#wordsOf(pid);
+    const { size } = this.#comm;
+    const first = this.#entries + ENTRY_WORDS * (((this.#step - 1) & 1) * size);
+    for (let source = 0; source < size; source++) {
+      if (words[first + ENTRY_WORDS * source + STEP] !== this.#step) continue;
+      return Atomics.load(words, this.#table + TABLE_WORDS) === this.#step;
+    }
+    return true;
   }
 
   #viewsOf(pid: number, chunk: number): { readonly i32: Int32Array; readonly u8: Uint8Array } {

@@ -84,6 +84,8 @@ class Program {
     const [bsp, random] = [this.#bsp, this.#random];
     const label = `seed ${this.#seed}, process ${bsp.pid} of ${bsp.nprocs}, superstep ${step}`;
     this.#mode = random.pick(['buffered', 'buffered', 'buffered', 'hpput', 'hpget']);
+    // What `hpput` writes may be there before others have looked at what the last superstep has left.
+    if (this.#mode === 'hpput') await bsp.sync();
     const changed = this.#changes();
     const nextTag = random.below(4) === 0 ? random.below(6) : undefined;
     if (nextTag !== undefined) assert.equal(bsp.setTagsize(nextTag), this.#tagBytes, label);
