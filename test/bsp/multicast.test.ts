@@ -24,7 +24,7 @@ async function exchanged(
   return runTasks(
     size,
     async (world) => {
-      const bsp = await begin(world, { counts: 'multicast', ...options });
+      const bsp = await begin(world, { delivery: 'packed', counts: 'multicast', ...options });
       const came = new Float64Array(size);
       bsp.pushReg(came);
       await bsp.sync();
@@ -121,7 +121,7 @@ describe('with losses', () => {
       6,
       async (world) => {
         const part = (await world.split(world.rank % 2))!;
-        const bsp = await begin(part, { counts: 'multicast', nackAfter: 1 });
+        const bsp = await begin(part, { delivery: 'packed', counts: 'multicast', nackAfter: 1 });
         const x = new Float64Array(part.size);
         bsp.pushReg(x);
         await bsp.sync();
@@ -151,7 +151,7 @@ describe('a process that dies', () => {
     const run = runTasks(
       size,
       async (world) => {
-        const bsp = await begin(world, { counts: 'multicast', nackAfter: 1 });
+        const bsp = await begin(world, { delivery: 'packed', counts: 'multicast', nackAfter: 1 });
         try {
           for (let step = 0; step < 1000; step++) await bsp.sync();
         } catch (error) {

@@ -19,7 +19,8 @@ for (let pid = 0; pid < bsp.nprocs; pid++) {
   if (argument('what') === 'put') bsp.put(pid, new Float64Array(1000).fill(bsp.pid), x, 1000 * bsp.pid);
   else bsp.get(pid, x, 0, new Float64Array(1000));
 }
-if (bsp.pid === victim) process.exit(3);
+// The others have left the first superstep by then: it would be there that they learn of it.
+if (bsp.pid === victim) await new Promise((resolve) => setTimeout(resolve, 1000)).then(() => process.exit(3));
 const codes: unknown[] = [];
 for (let i = 0; i < 2; i++) {
   try {
