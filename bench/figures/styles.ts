@@ -100,7 +100,7 @@ const STYLES: Readonly<Record<string, Style>> = {
   'no scatter': style('#f2b134', DOWN, 0),
   'with all others': style('#1f4e9e', 'circle'),
   'with the neighbour': style('#e08e45', 'triangle', 45),
-  'one after the other': style('#8c8c8c', 'diamond', 0),
+  'one after the other': style('#858585', 'diamond', 0),
   measured: style('#3a86c8', 'rect', -45),
   paper: style('#111111', STAR),
   // Bulk-synchronous programs, and what they run on.

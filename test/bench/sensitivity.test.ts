@@ -20,7 +20,7 @@ describe.each(FABRICS)('%s', (name) => {
     expect(numbers).not.toContain('node.ranks');
     expect(numbers).not.toContain('adapter.maxMessage');
     // An adapter's product name is no source for what it says of packets, and a whole microsecond is a number.
-    expect(numbers.includes('adapter.packet')).toBe(['connectx-16-cores', 'infinihost-64'].includes(name));
+    expect(numbers.includes('adapter.packet')).toBe(['bsp-ib-16', 'connectx-16-cores', 'infinihost-64'].includes(name));
     expect(numbers.includes('adapter.receive')).toBe(true);
   });
 
