@@ -26,6 +26,11 @@ async function attempt(call: () => unknown): Promise<void> {
   }
 }
 
+/** The others have done what they can do without this process: it would be what they learn of, if it went before. */
+function others(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 1000));
+}
+
 switch (how) {
   case 'registers-more':
     if (last) bsp.pushReg(new Float64Array(1));
@@ -53,7 +58,10 @@ switch (how) {
   }
   case 'returns':
     // Leaves the program without `end`: it exits, and the others wait for it.
-    if (last) process.exit(0);
+    if (last) {
+      await others();
+      process.exit(0);
+    }
     break;
 }
 if (how === 'ends' && last) await attempt(() => bsp.end());
@@ -63,4 +71,5 @@ if (!(how === 'ends' && last)) await attempt(() => bsp.sync());
 console.log(JSON.stringify({ rank: bsp.pid, codes, x: x.length === 0 ? 0 : x[0] }));
 // What is broken cannot be ended together. Who exits before the others have learned of it is what they learn of.
 if (codes[0] === 'ERR_COLLECTIVE') await world.barrier();
+if (how === 'deadline' && !last) await others();
 process.exit(0);
