@@ -190,7 +190,8 @@ if (lpf.length === 0 && rows.some(({ peer }) => peer?.program === 'bsp')) {
 }
 if (loadBefore > 0.5) {
   status.print(
-    `the machine is busy (load ${loadBefore.toFixed(1)}): other programs distort the results, most of all those of the peers, whose ranks spin`,
+    `the machine is busy (load ${loadBefore.toFixed(1)}): other programs distort the results, ` +
+      'most of all those of the peers, whose ranks spin',
   );
 }
 status.print(heading(names));

@@ -42,7 +42,8 @@ export function closing(results: readonly RowResult[], seconds: number, check: b
   const behind = compared.filter(({ ratio }) => ratio < 1);
   const named = behind.map(({ id, ratio }) => `${id} (${ratio.toFixed(2)} ×)`).join(', ');
   const lines = [
-    `${results.length} rows in ${seconds} s; ${compared.length - behind.length} of ${compared.length} at least as fast as the best peer${behind.length === 0 ? '' : `; slower: ${named}`}`,
+    `${results.length} rows in ${seconds} s; ${compared.length - behind.length} of ${compared.length} at least ` +
+      `as fast as the best peer${behind.length === 0 ? '' : `; slower: ${named}`}`,
   ];
   const failed = check ? results.filter(({ ok, onesided }) => ok === false || onesided === undefined) : [];
   if (failed.length > 0) {

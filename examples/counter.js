@@ -18,7 +18,8 @@ const one = BigInt64Array.of(1n);
 const ticket = new BigInt64Array(1);
 const mine = new BigInt64Array(TICKETS);
 
-await win.lockAll(); // a shared lock of every rank: it keeps nobody away, it only opens the window for atomic operations
+// A shared lock of every rank: it keeps nobody away, it only opens the window for atomic operations.
+await win.lockAll();
 for (let i = 0; i < TICKETS; i++) {
   win.fetchAndOp(one, ticket, 0, 0, Op.SUM);
   await win.flush(0); // now the result is here

@@ -19,7 +19,8 @@
 namespace onesided {
 namespace {
 
-bool readOperation(napi_env env, napi_value op, napi_value type, const char* call, bool integers, int64_t* opCode, int64_t* typeCode) {
+bool readOperation(napi_env env, napi_value op, napi_value type, const char* call, bool integers, int64_t* opCode,
+                   int64_t* typeCode) {
   if (!readInteger(env, op, call, "the operation", 0, kOps - 1, opCode) ||
       !readInteger(env, type, call, "the type", 0, kTypes - 1, typeCode)) {
     return false;
@@ -29,7 +30,8 @@ bool readOperation(napi_env env, napi_value op, napi_value type, const char* cal
     return false;
   }
   if (allowed(*opCode, *typeCode)) return true;
-  throwTypeError(env, "%s: operation %d is not defined on type %d", call, static_cast<int>(*opCode), static_cast<int>(*typeCode));
+  throwTypeError(env, "%s: operation %d is not defined on type %d", call, static_cast<int>(*opCode),
+                 static_cast<int>(*typeCode));
   return false;
 }
 
@@ -64,7 +66,8 @@ bool given(napi_env env, const Arguments<N>& args, size_t index) {
 // What calls on integers begin with: the operation, the type, the target and its offset.
 template <size_t N>
 bool readTarget(napi_env env, const Arguments<N>& args, const char* call, int64_t* op, int64_t* type, Bytes* target) {
-  return readOperation(env, args[0], args[1], call, true, op, type) && readBytes(env, args[2], call, "the target", target) &&
+  return readOperation(env, args[0], args[1], call, true, op, type) &&
+         readBytes(env, args[2], call, "the target", target) &&
          readOffset(env, args[3], call, "the target's offset", target);
 }
 
@@ -93,7 +96,9 @@ napi_value accumulate(napi_env env, napi_callback_info info) {
                               !holds(env, result, count, size, call, "the result"))) {
     return nullptr;
   }
-  if (count > 0) applyToIntegers(static_cast<int>(op), static_cast<int>(type), Run{target.data, origin.data, result.data, static_cast<size_t>(count)});
+  if (count > 0)
+    applyToIntegers(static_cast<int>(op), static_cast<int>(type),
+                    Run{target.data, origin.data, result.data, static_cast<size_t>(count)});
   return nullptr;
 }
 
@@ -107,11 +112,13 @@ void throwOutside(napi_env env, const int32_t* displacements, size_t count, int6
     if (found < 0 || found >= limit) break;
   }
   if (at == count) {
-    throwRangeError(env, "accumulateIndexed: displacements changed during the call, and one is out of range; nothing was written");
+    throwRangeError(
+        env, "accumulateIndexed: displacements changed during the call, and one is out of range; nothing was written");
     return;
   }
   char text[200];
-  snprintf(text, sizeof text, "accumulateIndexed: displacement %zu is %d, but the target has %lld elements; nothing was written", at,
+  snprintf(text, sizeof text,
+           "accumulateIndexed: displacement %zu is %d, but the target has %lld elements; nothing was written", at,
            found, static_cast<long long>(limit));
   napi_value code;
   napi_value message;
@@ -135,7 +142,8 @@ napi_value accumulateIndexed(napi_env env, napi_callback_info info) {
   Bytes displacements;
   Bytes origin;
   if (!readTarget(env, args, call, &op, &type, &target) ||
-      !readBytes(env, args[4], call, "displacements", &displacements) || !readBytes(env, args[5], call, "the origin", &origin)) {
+      !readBytes(env, args[4], call, "displacements", &displacements) ||
+      !readBytes(env, args[5], call, "the origin", &origin)) {
     return nullptr;
   }
   if (displacements.type != napi_int32_array) {
@@ -145,9 +153,12 @@ napi_value accumulateIndexed(napi_env env, napi_callback_info info) {
   const size_t size = kSizes[type];
   auto count = static_cast<int64_t>(displacements.elements);
   auto limit = static_cast<int64_t>(target.length / size);
-  if (given(env, args, 6) && !readInteger(env, args[6], call, "the count", 0, static_cast<double>(count), &count)) return nullptr;
-  if (given(env, args, 7) && !readInteger(env, args[7], call, "the limit", 0, static_cast<double>(limit), &limit)) return nullptr;
-  if (!aligned(env, target, size, call) || (op != kNoOp && !holds(env, origin, count, size, call, "the origin"))) return nullptr;
+  if (given(env, args, 6) && !readInteger(env, args[6], call, "the count", 0, static_cast<double>(count), &count))
+    return nullptr;
+  if (given(env, args, 7) && !readInteger(env, args[7], call, "the limit", 0, static_cast<double>(limit), &limit))
+    return nullptr;
+  if (!aligned(env, target, size, call) || (op != kNoOp && !holds(env, origin, count, size, call, "the origin")))
+    return nullptr;
   // Without result there is nothing to do, and perhaps no origin to read.
   if (op == kNoOp || count == 0) return nullptr;
   // As unsigned numbers negative ones are larger than any limit that displacements can reach; one maximum finds all.
@@ -162,22 +173,26 @@ napi_value accumulateIndexed(napi_env env, napi_callback_info info) {
     return nullptr;
   }
   const auto bound = static_cast<uint32_t>(limit > INT32_MAX ? int64_t{INT32_MAX} + 1 : limit);
-  applyToIntegers(static_cast<int>(op), static_cast<int>(type), Scattered{target.data, offsets, origin.data, static_cast<size_t>(count), bound});
+  applyToIntegers(static_cast<int>(op), static_cast<int>(type),
+                  Scattered{target.data, offsets, origin.data, static_cast<size_t>(count), bound});
   return nullptr;
 }
 
 // Offsets of the elements of a side: `undefined` for elements one after the other, an Int32Array in elements, or a
 // Float64Array in bytes. All of them lie within `bytes`.
-bool readOffsets(napi_env env, napi_value value, const char* call, const char* name, const Bytes& bytes, int64_t type, size_t count,
-                 Offsets* offsets) {
+bool readOffsets(napi_env env, napi_value value, const char* call, const char* name, const Bytes& bytes, int64_t type,
+                 size_t count, Offsets* offsets) {
   napi_valuetype kind;
   offsets->stride = kSizes[type];
   const int64_t last = static_cast<int64_t>(bytes.length) - static_cast<int64_t>(kData[type]);
   offsets->last = last;
   if (napi_typeof(env, value, &kind) != napi_ok) return false;
   if (kind == napi_undefined) {
-    if (count == 0 || (count - 1 <= bytes.length / kSizes[type] && static_cast<int64_t>((count - 1) * kSizes[type]) <= last)) return true;
-    throwRangeError(env, "%s: %zu elements of %zu bytes do not fit into the %zu bytes of %s", call, count, kSizes[type], bytes.length, name);
+    if (count == 0 ||
+        (count - 1 <= bytes.length / kSizes[type] && static_cast<int64_t>((count - 1) * kSizes[type]) <= last))
+      return true;
+    throwRangeError(env, "%s: %zu elements of %zu bytes do not fit into the %zu bytes of %s", call, count, kSizes[type],
+                    bytes.length, name);
     return false;
   }
   Bytes list;
@@ -195,7 +210,9 @@ bool readOffsets(napi_env env, napi_value value, const char* call, const char* n
       const auto found = static_cast<uint32_t>(offsets->elements[i]);
       largest_found = found > largest_found ? found : largest_found;
     }
-    if (count == 0 || (largest_found <= INT32_MAX && int64_t{largest_found} * static_cast<int64_t>(offsets->stride) <= last)) return true;
+    if (count == 0 ||
+        (largest_found <= INT32_MAX && int64_t{largest_found} * static_cast<int64_t>(offsets->stride) <= last))
+      return true;
   }
   for (size_t i = 0; i < count; i++) {
     if (offsets->holds(offsets->at(i))) continue;
@@ -218,10 +235,13 @@ napi_value accumulateAt(napi_env env, napi_callback_info info) {
   Bytes origin;
   Bytes result;
   Bytes words;
-  if (!readOperation(env, args[0], args[1], call, false, &op, &type) || !readBytes(env, args[2], call, "the target", &whole)) return nullptr;
+  if (!readOperation(env, args[0], args[1], call, false, &op, &type) ||
+      !readBytes(env, args[2], call, "the target", &whole))
+    return nullptr;
   Bytes target = whole;
   if (!readOffset(env, args[3], call, "the target's offset", &target) ||
-      !readInteger(env, args[9], call, "the count", 0, kMaxSafeInteger, &count) || !readBytes(env, args[10], call, "the stripes", &words) ||
+      !readInteger(env, args[9], call, "the count", 0, kMaxSafeInteger, &count) ||
+      !readBytes(env, args[10], call, "the stripes", &words) ||
       !readInteger(env, args[11], call, "the base", -kMaxSafeInteger, kMaxSafeInteger, &base) ||
       !readInteger(env, args[12], call, "the holder", 1, INT32_MAX, &me)) {
     return nullptr;
@@ -245,7 +265,8 @@ napi_value accumulateAt(napi_env env, napi_callback_info info) {
     return nullptr;
   }
   for (size_t i = 0; i < n; i++) {
-    if ((reinterpret_cast<uintptr_t>(target.data) + static_cast<uintptr_t>(work.targets.at(i))) % kAlignments[type] == 0) {
+    if ((reinterpret_cast<uintptr_t>(target.data) + static_cast<uintptr_t>(work.targets.at(i))) % kAlignments[type] ==
+        0) {
       if (work.targets.bytes == nullptr) break;
       continue;
     }
@@ -309,10 +330,13 @@ napi_value accumulateRunCall(napi_env env, napi_callback_info info) {
     return nullptr;
   }
   const __int128 bytes = static_cast<__int128>(count) * static_cast<__int128>(kSizes[type]);
-  const auto fits = [&](const Bytes& side, int64_t from) { return from >= 0 && count >= 0 && from + bytes <= static_cast<__int128>(side.length); };
+  const auto fits = [&](const Bytes& side, int64_t from) {
+    return from >= 0 && count >= 0 && from + bytes <= static_cast<__int128>(side.length);
+  };
   if (!fits(target, at) || (op != kNoOp && !fits(origin, 0)) || (fetches && !fits(result, 0)) ||
       reinterpret_cast<uintptr_t>(target.data + at) % kAlignments[type] != 0) {
-    throwRangeError(env, "%s: %lld elements do not all lie within the arrays, or are not aligned", call, static_cast<long long>(count));
+    throwRangeError(env, "%s: %lld elements do not all lie within the arrays, or are not aligned", call,
+                    static_cast<long long>(count));
     return nullptr;
   }
   const Stripes stripes{reinterpret_cast<int32_t*>(words.data), static_cast<uint64_t>(plan[kPlanBase]),
@@ -332,10 +356,12 @@ size_t elementPadding(int64_t type) { return kSizes[type] - kData[type]; }
 
 size_t elementBytes(int64_t type) { return type >= 0 && type < kTypes ? kSizes[type] : 0; }
 
-bool operationAllowed(int64_t op, int64_t type) { return op >= 0 && op < kOps && type >= 0 && type < kTypes && allowed(op, type); }
+bool operationAllowed(int64_t op, int64_t type) {
+  return op >= 0 && op < kOps && type >= 0 && type < kTypes && allowed(op, type);
+}
 
-size_t accumulateRun(int op, int type, unsigned char* target, const unsigned char* origin, unsigned char* result, size_t count,
-                     const Stripes& stripes) {
+size_t accumulateRun(int op, int type, unsigned char* target, const unsigned char* origin, unsigned char* result,
+                     size_t count, const Stripes& stripes) {
   if (underLock(type)) {
     const auto offset = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(target));
     return applyHeld(op, type, HeldRun{target, origin, result, count, offset, &stripes});

@@ -28,8 +28,8 @@ bool operationAllowed(int64_t op, int64_t type);
 // `count` elements one after the other. The caller has checked the operation, the range and that `target` is aligned.
 // `result` may be `origin`: each element's origin is read before its previous value is written. Stripes are those of
 // the address. Gives how many are done: not all if a stripe could not be had for long.
-size_t accumulateRun(int op, int type, unsigned char* target, const unsigned char* origin, unsigned char* result, size_t count,
-                     const Stripes& stripes);
+size_t accumulateRun(int op, int type, unsigned char* target, const unsigned char* origin, unsigned char* result,
+                     size_t count, const Stripes& stripes);
 
 void exportAccumulate(Napi::Env env, Napi::Object exports);
 

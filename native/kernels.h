@@ -26,7 +26,8 @@ struct Run {
   void apply() const {
     auto* element = reinterpret_cast<T*>(target);
     if (result == nullptr) {
-      for (size_t i = 0; i < count; i++) update<op, T>(element + i, op == kNoOp ? T() : load<T>(origin + i * sizeof(T)));
+      for (size_t i = 0; i < count; i++)
+        update<op, T>(element + i, op == kNoOp ? T() : load<T>(origin + i * sizeof(T)));
       return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -52,7 +53,8 @@ inline void updateHeld(unsigned char* target, const unsigned char* origin, unsig
 // The same for consecutive elements, in vector instructions: written once, and compiled for either width that the
 // processor may have (64 bytes are no faster than 32 where it was measured).
 template <Op op, typename T>
-inline __attribute__((always_inline)) void combineLoop(unsigned char* __restrict to, const unsigned char* __restrict from,
+inline __attribute__((always_inline)) void combineLoop(unsigned char* __restrict to,
+                                                       const unsigned char* __restrict from,
                                                        unsigned char* __restrict before, size_t n) {
   constexpr size_t size = Element<T>::kStride;
   if (before == nullptr) {
@@ -73,7 +75,8 @@ inline __attribute__((always_inline)) void combineLoop(unsigned char* __restrict
 const bool kAvx2 = __builtin_cpu_supports("avx2");
 
 template <Op op, typename T>
-__attribute__((target("avx2"))) void combineAvx2(unsigned char* to, const unsigned char* from, unsigned char* before, size_t n) {
+__attribute__((target("avx2"))) void combineAvx2(unsigned char* to, const unsigned char* from, unsigned char* before,
+                                                 size_t n) {
   combineLoop<op, T>(to, from, before, n);
 }
 #endif
@@ -134,10 +137,12 @@ struct Offsets {
   bool holds(int64_t place) const { return place >= 0 && place <= last; }
   int64_t at(size_t i) const {
     if (bytes != nullptr) {
-      const auto number = bitCast<double>(__atomic_load_n(reinterpret_cast<const uint64_t*>(bytes + i), __ATOMIC_RELAXED));
+      const auto number =
+          bitCast<double>(__atomic_load_n(reinterpret_cast<const uint64_t*>(bytes + i), __ATOMIC_RELAXED));
       return number >= 0 && number <= kMaxSafeInteger ? static_cast<int64_t>(number) : -1;
     }
-    if (elements != nullptr) return int64_t{__atomic_load_n(elements + i, __ATOMIC_RELAXED)} * static_cast<int64_t>(stride);
+    if (elements != nullptr)
+      return int64_t{__atomic_load_n(elements + i, __ATOMIC_RELAXED)} * static_cast<int64_t>(stride);
     return static_cast<int64_t>(i * stride);
   }
 };
@@ -166,7 +171,8 @@ struct Placed {
     places->target = targets.at(i);
     places->source = op == kNoOp ? 0 : sources.at(i);
     places->sink = result == nullptr ? 0 : sinks.at(i);
-    return targets.holds(places->target) && (op == kNoOp || sources.holds(places->source)) && (result == nullptr || sinks.holds(places->sink));
+    return targets.holds(places->target) && (op == kNoOp || sources.holds(places->source)) &&
+           (result == nullptr || sinks.holds(places->sink));
   }
 
   template <Op op, typename T>
@@ -175,7 +181,8 @@ struct Placed {
     if constexpr (std::is_integral_v<T>) {
       for (size_t i = 0; i < count; i++) {
         if (!find<op>(i, &places) || reinterpret_cast<uintptr_t>(target + places.target) % sizeof(T) != 0) continue;
-        const T before = update<op, T>(reinterpret_cast<T*>(target + places.target), op == kNoOp ? T() : load<T>(origin + places.source));
+        const T before = update<op, T>(reinterpret_cast<T*>(target + places.target),
+                                       op == kNoOp ? T() : load<T>(origin + places.source));
         if (result != nullptr) Element<T>::store(result + places.sink, before);
       }
       return count;
@@ -185,7 +192,8 @@ struct Placed {
       if (targets.elements != nullptr && sources.inOrder() && result == nullptr) scatter<op, T>();
       else for (size_t i = 0; i < count; i++) {
         if (!find<op>(i, &places)) continue;
-        updateHeld<op, T>(target + places.target, op == kNoOp ? nullptr : origin + places.source, result == nullptr ? nullptr : result + places.sink);
+        updateHeld<op, T>(target + places.target, op == kNoOp ? nullptr : origin + places.source,
+                          result == nullptr ? nullptr : result + places.sink);
       }
       releaseAll(*stripes, needed);
       return count;
@@ -196,7 +204,8 @@ struct Placed {
   template <Op op, typename T>
   void scatter() const {
     for (size_t i = 0; i < count; i++) {
-      const int64_t at = int64_t{__atomic_load_n(targets.elements + i, __ATOMIC_RELAXED)} * static_cast<int64_t>(Element<T>::kStride);
+      const int64_t at =
+          int64_t{__atomic_load_n(targets.elements + i, __ATOMIC_RELAXED)} * static_cast<int64_t>(Element<T>::kStride);
       if (targets.holds(at)) updateHeld<op, T>(target + at, origin + i * Element<T>::kStride, nullptr);
     }
   }
@@ -204,11 +213,14 @@ struct Placed {
   uint64_t stripesNeeded() const {
     uint64_t needed = 0;
     if (targets.elements == nullptr) {
-      for (size_t i = 0; i < count; i++) needed |= uint64_t{1} << stripeOf(*stripes, offset + static_cast<uint64_t>(targets.at(i)));
+      for (size_t i = 0; i < count; i++)
+        needed |= uint64_t{1} << stripeOf(*stripes, offset + static_cast<uint64_t>(targets.at(i)));
       return needed;
     }
     const uint64_t begin = stripes->base + offset;
-    for (size_t i = 0; i < count; i++) needed |= uint64_t{1} << ((begin + static_cast<uint64_t>(int64_t{targets.elements[i]}) * targets.stride) >> 12) % kStripes;
+    for (size_t i = 0; i < count; i++)
+      needed |= uint64_t{1} << ((begin + static_cast<uint64_t>(int64_t{targets.elements[i]}) * targets.stride) >> 12) %
+                                   kStripes;
     return needed;
   }
 };

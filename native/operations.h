@@ -59,7 +59,9 @@ constexpr size_t kAlignments[kTypes] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 1, 4, 8, 8
 constexpr bool underLock(int64_t type) { return type == kFloat32 || type == kFloat64 || type > kByte; }
 
 template <typename T>
-constexpr unsigned kGroupOf = std::is_integral_v<T> ? kIntegers | kBytes : std::is_floating_point_v<T> ? kFloats : kPairs;
+constexpr unsigned kGroupOf = std::is_integral_v<T>         ? kIntegers | kBytes
+                              : std::is_floating_point_v<T> ? kFloats
+                                                            : kPairs;
 
 unsigned groupOf(int64_t type) {
   if (type == kFloat32 || type == kFloat64) return kFloats;

@@ -32,6 +32,7 @@
 #include "arguments.h"
 #include "futex.h"
 #include "pin.h"
+#include "tagged.h"
 #include "threads.h"
 
 namespace onesided {
@@ -196,15 +197,8 @@ class Parker : public Napi::ObjectWrap<Parker> {
   }
 
  private:
-  // A method may be called on any object; one that another addon wrapped would be taken for a Parker without this.
-  bool isParker(const Napi::CallbackInfo& info, const char* call) {
-    if (info.This().IsObject() && info.This().As<Napi::Object>().CheckTypeTag(&kTag)) return true;
-    throwTypeError(info.Env(), "%s: this is not a Parker", call);
-    return false;
-  }
-
   Napi::Value begin(const Napi::CallbackInfo& info) {
-    if (!isParker(info, "Parker.begin")) return {};
+    if (!isTagged(info, kTag, "Parker.begin", "a Parker")) return {};
     int32_t* address;
     int64_t expected;
     double timeoutMs;
@@ -240,7 +234,7 @@ class Parker : public Napi::ObjectWrap<Parker> {
   }
 
   Napi::Value interrupt(const Napi::CallbackInfo& info) {
-    if (!isParker(info, "Parker.interrupt")) return {};
+    if (!isTagged(info, kTag, "Parker.interrupt", "a Parker")) return {};
     const bool pending = !state_->ended && state_->pending;
     if (pending) {
       State& state = *state_;
@@ -257,7 +251,7 @@ class Parker : public Napi::ObjectWrap<Parker> {
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {
-    if (!isParker(info, "Parker.close")) return {};
+    if (!isTagged(info, kTag, "Parker.close", "a Parker")) return {};
     end();
     return {};
   }

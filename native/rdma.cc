@@ -14,7 +14,11 @@
 namespace onesided {
 
 void exportRdma(Napi::Env env, Napi::Object exports) {
-  exports.Set("rdmaReason", Napi::String::New(env, "the addon was built without infiniband/verbs.h (apt-get install libibverbs-dev, then npx onesided build)"));
+  exports.Set(
+      "rdmaReason",
+      Napi::String::New(
+          env,
+          "the addon was built without infiniband/verbs.h (apt-get install libibverbs-dev, then npx onesided build)"));
 }
 
 }  // namespace onesided

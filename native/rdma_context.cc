@@ -15,6 +15,7 @@
 #include "arguments.h"
 #include "rdma_context.h"
 #include "rdma_devices.h"
+#include "tagged.h"
 
 namespace onesided {
 namespace {
@@ -34,7 +35,8 @@ std::string lockedMemory() {
   }
   char text[256];
   std::snprintf(text, sizeof text,
-                " (the device needs locked memory, and this process has locked %lld KiB of the %llu KiB that it may lock; raise the limit with "
+                " (the device needs locked memory, and this process has locked %lld KiB of the %llu KiB that it may "
+                "lock; raise the limit with "
                 "ulimit -l)",
                 std::max(pinned, 0LL), static_cast<unsigned long long>(limit.rlim_cur) / 1024);
   return text;
@@ -68,9 +70,9 @@ RdmaContext::RdmaContext(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Rdma
   port_ = static_cast<uint8_t>(port);
   gidIndex_ = static_cast<uint8_t>(gidIndex);
   if (!openDevice(info[0].As<Napi::String>().Utf8Value())) return;
-  const napi_status made = napi_create_threadsafe_function(
-      env_, info[3], nullptr, Napi::String::New(env_, "onesided.RdmaContext"), 0, 1, nullptr, nullptr, nullptr, callBack,
-      &waiter_->call);
+  const napi_status made =
+      napi_create_threadsafe_function(env_, info[3], nullptr, Napi::String::New(env_, "onesided.RdmaContext"), 0, 1,
+                                      nullptr, nullptr, nullptr, callBack, &waiter_->call);
   if (made != napi_ok) {
     throwSystemError(env_, ENOMEM, "RdmaContext: cannot create a thread-safe function");
     closeAll();
@@ -151,7 +153,8 @@ bool RdmaContext::openDevice(const std::string& name) {
   maxMessage_ = attr.max_msg_sz;
   channel_ = verbs_->create_comp_channel(context_);
   wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (channel_ == nullptr || wake_ < 0) return refuseOpen(errno, "cannot create a completion channel for port %d, GID %d");
+  if (channel_ == nullptr || wake_ < 0)
+    return refuseOpen(errno, "cannot create a completion channel for port %d, GID %d");
   for (const int fd : {channel_->fd, context_->async_fd}) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   waiter_ = std::make_shared<Waiter>();
   const int fds[] = {channel_->fd, context_->async_fd, wake_};
@@ -168,15 +171,13 @@ bool RdmaContext::refuseOpen(int error, const char* why) {
 }
 
 bool RdmaContext::ready(const Napi::CallbackInfo& info, const char* call) {
-  if (!info.This().IsObject() || !info.This().As<Napi::Object>().CheckTypeTag(&kTag)) {
-    throwTypeError(env_, "%s: this is not an RdmaContext", call);
-    return false;
-  }
+  if (!isTagged(info, kTag, call, "an RdmaContext")) return false;
   if (!open_) napi_throw_error(env_, "EBADF", "the device's context is closed");
   return open_;
 }
 
-int64_t RdmaContext::integer(const Napi::CallbackInfo& info, size_t index, const char* call, double low, double high, bool* good) {
+int64_t RdmaContext::integer(const Napi::CallbackInfo& info, size_t index, const char* call, double low, double high,
+                             bool* good) {
   int64_t value = 0;
   if (*good) *good = readInteger(env_, info[index], call, "an argument", low, high, &value);
   return value;
@@ -219,13 +220,8 @@ Napi::Value RdmaContext::allocPd(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value RdmaContext::deallocPd(const Napi::CallbackInfo& info) {
-  if (!ready(info, "deallocPd")) return {};
-  ibv_pd** pd = find(pds_, info[0], "deallocPd", "protection domain");
-  if (pd == nullptr) return {};
-  const int error = verbs_->dealloc_pd(*pd);
-  if (error != 0) return refuse(error, "deallocate a protection domain");
-  pds_.erase(info[0].As<Napi::Number>().Int64Value());
-  return {};
+  return destroy(info, pds_, "deallocPd", "protection domain", "deallocate a protection domain",
+                 [this](ibv_pd* pd) { return verbs_->dealloc_pd(pd); });
 }
 
 // regMr(pd, bytes, offset, length, access): [number, lkey, rkey]
@@ -255,21 +251,15 @@ Napi::Value RdmaContext::regMr(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value RdmaContext::deregMr(const Napi::CallbackInfo& info) {
-  if (!ready(info, "deregMr")) return {};
-  Region* region = find(regions_, info[0], "deregMr", "memory region");
-  if (region == nullptr) return {};
-  const int error = verbs_->dereg_mr(region->mr);
-  if (error != 0) return refuse(error, "deregister memory");
-  region->memory.drop(env_);
-  regions_.erase(info[0].As<Napi::Number>().Int64Value());
-  return {};
+  return destroy(info, regions_, "deregMr", "memory region", "deregister memory", [this](Region& region) {
+    const int error = verbs_->dereg_mr(region.mr);
+    if (error == 0) region.memory.drop(env_);
+    return error;
+  });
 }
 
 Napi::Value RdmaContext::close(const Napi::CallbackInfo& info) {
-  if (!info.This().IsObject() || !info.This().As<Napi::Object>().CheckTypeTag(&kTag)) {
-    throwTypeError(env_, "close: this is not an RdmaContext");
-    return {};
-  }
+  if (!isTagged(info, kTag, "close", "an RdmaContext")) return {};
   end(true);
   return {};
 }

@@ -113,6 +113,19 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
     return nullptr;
   }
 
+  // Ends the object that the first argument names, unless `end` gives an errno, and forgets it.
+  template <typename T, typename End>
+  Napi::Value destroy(const Napi::CallbackInfo& info, std::unordered_map<int64_t, T>& table, const char* call,
+                      const char* what, const char* verb, const End& end) {
+    if (!ready(info, call)) return {};
+    T* object = find(table, info[0], call, what);
+    if (object == nullptr) return {};
+    const int error = end(*object);
+    if (error != 0) return refuse(error, verb);
+    table.erase(info[0].As<Napi::Number>().Int64Value());
+    return {};
+  }
+
   // rdma_context.cc: opening and closing, domains and regions.
   bool openDevice(const std::string& name);
   bool refuseOpen(int error, const char* why);
@@ -164,6 +177,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   Napi::Value startHelper(const Napi::CallbackInfo& info);
   Napi::Value stopHelper(const Napi::CallbackInfo& info);
   Napi::Value destroyHelper(const Napi::CallbackInfo& info);
+  bool isFor(const Helper& helper, const Qp& qp);
+  void stop(Helper* helper);
 
   // rdma_events.cc: events, and waits for them.
   Napi::Value asyncEvent(const Napi::CallbackInfo& info);

@@ -76,13 +76,8 @@ Napi::Value RdmaContext::createAh(const Napi::CallbackInfo& info) {
 
 // destroyAh(ah)
 Napi::Value RdmaContext::destroyAh(const Napi::CallbackInfo& info) {
-  if (!ready(info, "destroyAh")) return {};
-  ibv_ah** ah = find(ahs_, info[0], "destroyAh", "address handle");
-  if (ah == nullptr) return {};
-  const int error = verbs_->destroy_ah(*ah);
-  if (error != 0) return refuse(error, "destroy an address handle");
-  ahs_.erase(info[0].As<Napi::Number>().Int64Value());
-  return {};
+  return destroy(info, ahs_, "destroyAh", "address handle", "destroy an address handle",
+                 [this](ibv_ah* ah) { return verbs_->destroy_ah(ah); });
 }
 
 // A socket that has joined the group, −1 if it is none of IP, −2 with errno if it cannot be joined.

@@ -25,8 +25,8 @@ int bytesOfMtu(int mtu) { return mtu >= 1 && mtu <= 5 ? 128 << mtu : 0; }
 std::string hexOf(const ibv_gid& gid) {
   char text[40];
   const uint8_t* b = gid.raw;
-  std::snprintf(text, sizeof text, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x", b[0], b[1], b[2],
-                b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+  std::snprintf(text, sizeof text, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x", b[0],
+                b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
   return text;
 }
 
@@ -72,7 +72,8 @@ Napi::Array portsOf(Napi::Env env, const VerbsLibrary& verbs, ibv_context* conte
   Napi::Array ports = Napi::Array::New(env);
   for (int number = 1; number <= count; number++) {
     ibv_port_attr attr{};
-    if (verbs.query_port(context, static_cast<uint8_t>(number), reinterpret_cast<_compat_ibv_port_attr*>(&attr)) != 0) continue;
+    if (verbs.query_port(context, static_cast<uint8_t>(number), reinterpret_cast<_compat_ibv_port_attr*>(&attr)) != 0)
+      continue;
     Napi::Object port = Napi::Object::New(env);
     port.Set("port", number);
     port.Set("state", stateOfPort(attr.state));

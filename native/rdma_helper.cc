@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "arguments.h"
@@ -67,8 +68,10 @@ int Helper::make(uint32_t lanes) {
   // Requests and answers, and messages each way: completions of one round are fetched before the next is asked for.
   cq_ = verbs_->create_cq(context_, static_cast<int>(lanes * 2 * (kRequests + kMessages)), nullptr, channel_, 0);
   if (cq_ == nullptr) return errno;
-  memory_.resize(static_cast<size_t>(lanes) * kRequests * slotBytes_);
-  mr_ = verbs_->reg_mr(pd_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+  const size_t bytes = static_cast<size_t>(lanes) * kRequests * slotBytes_;
+  memory_.reset(new (std::nothrow) unsigned char[bytes]);
+  if (memory_ == nullptr) return ENOMEM;
+  mr_ = verbs_->reg_mr(pd_, memory_.get(), bytes, IBV_ACCESS_LOCAL_WRITE);
   if (mr_ == nullptr) return errno;
   lanes_.reserve(lanes);
   list_.resize(static_cast<size_t>(kGroup) * entries_);
@@ -76,7 +79,6 @@ int Helper::make(uint32_t lanes) {
 }
 
 int Helper::add(ibv_qp* control, ibv_qp* data) {
-  if (runs() || lanes_.size() == lanes_.capacity()) return EINVAL;
   lanes_.emplace_back();
   lanes_.back().control = control;
   lanes_.back().data = data;
@@ -88,11 +90,12 @@ int Helper::add(ibv_qp* control, ibv_qp* data) {
 }
 
 int Helper::start() {
-  if (runs()) return EINVAL;
+  if (runs() || stopped_) return EINVAL;
   return startThread(&thread_, [this] { run(); });
 }
 
 void Helper::stop() {
+  stopped_ = true;
   if (!runs()) return;
   const uint64_t one = 1;
   (void)!write(wake_, &one, sizeof one);
@@ -143,20 +146,24 @@ void Helper::complete(const ibv_wc& wc) {
   const auto at = static_cast<uint32_t>(wc.wr_id >> 32);
   const auto kind = static_cast<Kind>((wc.wr_id >> 16) & 0xffff);
   const auto number = static_cast<uint32_t>(wc.wr_id & 0xffff);
+  if (at >= lanes_.size() || lanes_[at].dead) return;
   Lane& lane = lanes_[at];
-  if (wc.status != IBV_WC_SUCCESS) {
-    // The other rank is gone, or its connection: nobody waits for what it has asked.
-    refuse(lane);
-    return;
+  // In error: the other rank is gone, or its connection, and nobody waits for what it has asked.
+  bool good = wc.status == IBV_WC_SUCCESS;
+  if (good && kind == kAsked) {
+    // Who asks for more before it has got anything would have it kept here without bound.
+    good = number < kRequests && wc.byte_len <= slotBytes_ && lane.requests.size() < kRequests;
+    if (good) {
+      const unsigned char* from = memory_.get() + (static_cast<size_t>(at) * kRequests + number) * slotBytes_;
+      lane.requests.emplace_back(from, from + wc.byte_len);
+      good = postReceive(at, number) == 0;
+    }
+  } else if (good && kind == kSent) {
+    good = number <= lane.sending;
+    if (good) lane.sending -= number;
   }
-  if (kind == kAsked) {
-    const unsigned char* from = memory_.data() + (static_cast<size_t>(at) * kRequests + number) * slotBytes_;
-    lane.requests.emplace_back(from, from + wc.byte_len);
-    if (postReceive(at, number) != 0) refuse(lane);
-  } else if (kind == kSent) {
-    lane.sending -= number;
-  }
-  advance(at);
+  if (good) advance(at);
+  else refuse(lane);
 }
 
 void Helper::advance(uint32_t at) {
@@ -232,8 +239,9 @@ bool Helper::serve(uint32_t at, const std::vector<unsigned char>& bytes) {
 }
 
 int Helper::postReceive(uint32_t lane, uint32_t slot) {
-  ibv_sge place{reinterpret_cast<uint64_t>(memory_.data()) + (static_cast<size_t>(lane) * kRequests + slot) * slotBytes_,
-                slotBytes_, mr_->lkey};
+  ibv_sge place{
+      reinterpret_cast<uint64_t>(memory_.get()) + (static_cast<size_t>(lane) * kRequests + slot) * slotBytes_,
+      slotBytes_, mr_->lkey};
   ibv_recv_wr wr{idOf(lane, kAsked, slot), nullptr, &place, 1};
   ibv_recv_wr* bad = nullptr;
   return ibv_post_recv(lanes_[lane].control, &wr, &bad);
@@ -278,6 +286,16 @@ Napi::Value RdmaContext::createHelper(const Napi::CallbackInfo& info) {
   return result;
 }
 
+// Whether a helper may use a queue pair: a connection that nobody else serves, and of which all completions come to the
+// helper, which is stopped before the queue pair goes.
+bool RdmaContext::isFor(const Helper& helper, const Qp& qp) {
+  const auto isItsOwn = [&](int64_t number) {
+    const auto cq = cqs_.find(number);
+    return cq != cqs_.end() && cq->second.cq == helper.cq();
+  };
+  return !qp.served && !qp.datagrams && qp.qp->srq == nullptr && isItsOwn(qp.sendCq) && isItsOwn(qp.recvCq);
+}
+
 // addLane(helper, control, data): its queue pairs, which take receives and are not destroyed before `stopHelper`
 Napi::Value RdmaContext::addLane(const Napi::CallbackInfo& info) {
   const char* call = "addLane";
@@ -286,6 +304,10 @@ Napi::Value RdmaContext::addLane(const Napi::CallbackInfo& info) {
   Qp* control = helper == nullptr ? nullptr : find(qps_, info[1], call, "queue pair");
   Qp* data = control == nullptr ? nullptr : find(qps_, info[2], call, "queue pair");
   if (data == nullptr) return {};
+  const Helper& its = **helper;
+  if (control == data || !its.takesLanes() || !isFor(its, *control) || !isFor(its, *data)) {
+    return refuse(EINVAL, "add a lane");
+  }
   control->served = true;
   data->served = true;
   const int error = (*helper)->add(control->qp, data->qp);
@@ -307,12 +329,16 @@ Napi::Value RdmaContext::stopHelper(const Napi::CallbackInfo& info) {
   if (!ready(info, "stopHelper")) return {};
   auto* helper = find(helpers_, info[0], "stopHelper", "helper");
   if (helper == nullptr) return {};
-  (*helper)->stop();
+  stop(helper->get());
+  return {};
+}
+
+void RdmaContext::stop(Helper* helper) {
+  helper->stop();
   for (auto& [key, qp] : qps_) {
     const auto cq = cqs_.find(qp.recvCq);
-    if (cq != cqs_.end() && cq->second.cq == (*helper)->cq()) qp.served = false;
+    if (cq != cqs_.end() && cq->second.cq == helper->cq()) qp.served = false;
   }
-  return {};
 }
 
 // destroyHelper(helper), after its queue pairs
@@ -320,7 +346,7 @@ Napi::Value RdmaContext::destroyHelper(const Napi::CallbackInfo& info) {
   if (!ready(info, "destroyHelper")) return {};
   auto* helper = find(helpers_, info[0], "destroyHelper", "helper");
   if (helper == nullptr) return {};
-  (*helper)->stop();
+  stop(helper->get());
   const ibv_cq* cq = (*helper)->cq();
   const int error = (*helper)->release();
   if (error != 0) return refuse(error, "destroy a helper");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -14,9 +15,12 @@ namespace onesided {
 // knows no layouts; it checks that entries lie in the part, and posts them.
 //
 // Who touches what. Until `start`, everything belongs to the JavaScript thread; from then on, until `stop` returns, all
-// but `thread_` and `wake_` belongs to the helper's thread: its lanes, its completion queue and channel, its receives,
-// and its queue pairs. Starting and joining a thread order the two. It shares no memory with JavaScript:
+// but `thread_`, `wake_` and `stopped_` belongs to the helper's thread: its lanes, its completion queue and channel,
+// its receives, and its queue pairs. Starting and joining a thread order the two. It shares no memory with JavaScript:
 // the part's bytes are touched by the device alone.
+//
+// JavaScript may still call the device with one of its queue pairs, or with its completion queue: the device has locks
+// of its own. Then the thread finds completions that it has not asked for, or misses some: so it trusts no identifier.
 //
 // It never waits for anything but its descriptors, so `stop` returns at once, whatever other ranks do.
 class Helper {
@@ -31,9 +35,11 @@ class Helper {
 
   // Makes what it needs, for so many lanes. Gives an errno.
   int make(uint32_t lanes);
-  // Adds a lane, of which the queue pairs take receives already. Gives an errno.
+  // Whether lanes can be added: until it starts, or is stopped, as many as were asked for.
+  bool takesLanes() const { return !runs() && !stopped_ && lanes_.size() < lanes_.capacity(); }
+  // Adds a lane, of which the queue pairs take receives already. Gives an errno; the lane is there in any case.
   int add(ibv_qp* control, ibv_qp* data);
-  // Starts the thread. Gives an errno.
+  // Starts the thread, once: when it was stopped, its queue pairs may be gone. Gives an errno.
   int start();
   // Ends it. Idempotent.
   void stop();
@@ -44,6 +50,9 @@ class Helper {
   bool runs() const { return thread_.joinable(); }
 
  private:
+  // native/test/stress_helper.cc: what must be reported.
+  friend struct HelperFault;
+
   struct Lane {
     ibv_qp* control = nullptr;
     ibv_qp* data = nullptr;
@@ -73,10 +82,12 @@ class Helper {
   ibv_cq* cq_ = nullptr;
   ibv_mr* mr_ = nullptr;
   int wake_ = -1;
-  std::vector<unsigned char> memory_;
+  // What requests are received into, as they come: it is written by the device before it is read.
+  std::unique_ptr<unsigned char[]> memory_;
   std::vector<Lane> lanes_;
   std::vector<ibv_sge> list_;
   std::thread thread_;
+  bool stopped_ = false;
 };
 
 }  // namespace onesided

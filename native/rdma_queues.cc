@@ -12,7 +12,9 @@
 
 namespace onesided {
 
-bool parseGid(const std::string& text, ibv_gid* gid) { return inet_pton(AF_INET6, text.c_str(), gid->raw) == 1; }
+bool parseGid(const std::string& text, ibv_gid* gid) {
+  return text.find('\0') == std::string::npos && inet_pton(AF_INET6, text.c_str(), gid->raw) == 1;
+}
 
 // createCq(cqe): [number, capacity]
 Napi::Value RdmaContext::createCq(const Napi::CallbackInfo& info) {
@@ -92,14 +94,11 @@ Napi::Value RdmaContext::armSrq(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value RdmaContext::destroySrq(const Napi::CallbackInfo& info) {
-  if (!ready(info, "destroySrq")) return {};
-  Srq* srq = find(srqs_, info[0], "destroySrq", "shared receive queue");
-  if (srq == nullptr) return {};
-  const int error = verbs_->destroy_srq(srq->srq);
-  if (error != 0) return refuse(error, "destroy a shared receive queue");
-  forget(srq->calls);
-  srqs_.erase(info[0].As<Napi::Number>().Int64Value());
-  return {};
+  return destroy(info, srqs_, "destroySrq", "shared receive queue", "destroy a shared receive queue", [this](Srq& srq) {
+    const int error = verbs_->destroy_srq(srq.srq);
+    if (error == 0) forget(srq.calls);
+    return error;
+  });
 }
 
 // createQp(pd, sendCq, recvCq, srq or −1, sendWr, recvWr, sendSge, recvSge, inline, signalAll, datagrams): [number,
@@ -178,7 +177,8 @@ Napi::Value RdmaContext::modifyQp(const Napi::CallbackInfo& info) {
       mask |= IBV_QP_SQ_PSN;
     }
   } else if (state == IBV_QPS_RTR) {
-    mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+            IBV_QP_MIN_RNR_TIMER;
     if (!info[3].IsString() || !parseGid(info[3].As<Napi::String>().Utf8Value(), &attr.ah_attr.grh.dgid)) {
       throwRangeError(env_, "modifyQp: the peer's GID is not a valid GID");
       return {};

@@ -40,6 +40,7 @@
 #include "futex.h"
 #include "remapped_memory.h"
 #include "pin.h"
+#include "tagged.h"
 #include "threads.h"
 
 namespace onesided {
@@ -299,12 +300,6 @@ class Server : public Napi::ObjectWrap<Server> {
   }
 
  private:
-  bool isServer(const Napi::CallbackInfo& info, const char* call) {
-    if (info.This().IsObject() && info.This().As<Napi::Object>().CheckTypeTag(&kTag)) return true;
-    throwTypeError(info.Env(), "%s: this is not a Server", call);
-    return false;
-  }
-
   bool start() {
     const int error = startThread(&state_->thread, [shared = state_] { shared->run(); });
     if (error != 0) throwSystemError(env_, error, "Server: cannot start a thread");
@@ -313,7 +308,7 @@ class Server : public Napi::ObjectWrap<Server> {
 
   // add(memory): serves these bytes and pins them. Gives a number for `remove`.
   Napi::Value add(const Napi::CallbackInfo& info) {
-    if (!isServer(info, "Server.add")) return {};
+    if (!isTagged(info, kTag, "Server.add", "a Server")) return {};
     Bytes bytes;
     if (!readBytes(env_, info[0], "Server.add", "the memory", &bytes)) return {};
     if (state_->ended || bytes.length == 0) {
@@ -333,7 +328,7 @@ class Server : public Napi::ObjectWrap<Server> {
 
   // remove(number): when it returns, nothing there is touched any more.
   Napi::Value remove(const Napi::CallbackInfo& info) {
-    if (!isServer(info, "Server.remove")) return {};
+    if (!isTagged(info, kTag, "Server.remove", "a Server")) return {};
     int64_t number;
     if (!readInteger(env_, info[0], "Server.remove", "the number", 0, kMaxSafeInteger, &number)) return {};
     {
@@ -353,7 +348,7 @@ class Server : public Napi::ObjectWrap<Server> {
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {
-    if (!isServer(info, "Server.close")) return {};
+    if (!isTagged(info, kTag, "Server.close", "a Server")) return {};
     end();
     return {};
   }

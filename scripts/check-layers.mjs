@@ -69,7 +69,8 @@ for (const folder of PROGRAMS) {
     for (const target of imports(join(folder, file), TYPES_ONLY)) {
       if (!/^(src|dist)\b/.test(target)) continue;
       wrong.push(
-        `${folder}/${file} imports ${target}: programs import 'onesided', 'onesided/sync', 'onesided/bsp', 'onesided/verbs' or 'onesided/fabrics'`,
+        `${folder}/${file} imports ${target}: programs import 'onesided', 'onesided/sync', 'onesided/bsp', ` +
+          "'onesided/verbs' or 'onesided/fabrics'",
       );
     }
   }

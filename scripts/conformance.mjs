@@ -170,16 +170,21 @@ function writeMpi() {
     '',
     '<!-- Written by `npm run conformance`; changes go into test/ranks/conformance. -->',
     '',
-    'This page lists the requirements of the one-sided chapter of MPI 4.1 (chapter 12), section by section, in our own words.',
-    'For each, it shows where it is tested and with how many ranks it holds. The ranks are processes, worker threads, processes',
-    'whose windows work as on a device across a network (by requests), or processes that work as on two such hosts, with two',
-    'ranks per host (two hosts). A cross before a number means that the requirement did not hold when this page was written.',
+    'This page lists the requirements of the one-sided chapter of MPI 4.1 (chapter 12), section by ' +
+      'section, in our own words.',
+    'For each, it shows where it is tested and with how many ranks it holds. The ranks are processes, ' +
+      'worker threads, processes',
+    'whose windows work as on a device across a network (by requests), ' +
+      'or processes that work as on two such hosts, with two',
+    'ranks per host (two hosts). A cross before a number means that the requirement did not hold ' +
+      'when this page was written.',
     'A dash in the last columns means that devices do not offer the feature.',
     '',
     ...lines,
     '## Programs of other suites',
     '',
-    "These programs are MPICH's test/mpi/rma and test/mpi/errors/rma, mpi4py's test_rma.py and test_win.py, and ARMCI-MPI's",
+    "These programs are MPICH's test/mpi/rma and test/mpi/errors/rma, mpi4py's test_rma.py and " +
+      "test_win.py, and ARMCI-MPI's",
     'tests. For each, the table names the sections whose requirements cover it, or the reason why it does not apply.',
     '',
     '| program | covered in |',
@@ -208,10 +213,13 @@ function writeBsp() {
     '',
     '<!-- Written by `npm run conformance`; changes go into test/ranks/conformance. -->',
     '',
-    'This page lists what the definition of BSPlib (Hill and others, 1998) requires of its twenty primitives, class by class',
+    'This page lists what the definition of BSPlib (Hill and others, 1998) requires of its twenty ' +
+      'primitives, class by class',
     "and in our own words, and what [our names](guide/bsp-names.md) promise beyond it. It is read as MPI's",
-    '[page](conformance.md): numbers of ranks on which the requirement holds, a cross where it did not. Each requirement is',
-    'tried twice, as the ranks deliver supersteps by themselves, and by messages with plain headers and counts by a tree.',
+    '[page](conformance.md): numbers of ranks on which the requirement holds, a cross where it did ' +
+      'not. Each requirement is',
+    'tried twice, as the ranks deliver supersteps by themselves, ' +
+      'and by messages with plain headers and counts by a tree.',
     'Tasks are ranks on modelled fabrics, under schedules that delay, reorder and lose messages.',
     '',
     ...lines,

@@ -63,7 +63,8 @@ if (kills > 0) {
   });
   if (code !== 0) {
     console.error(
-      `${output}\na killed rank was not handled as promised; again:\nONESIDED_SEED=${seed} ONESIDED_TEST_KILLS=${kills} node ${test.join(' ')}`,
+      `${output}\na killed rank was not handled as promised; again:\nONESIDED_SEED=${seed} ` +
+        `ONESIDED_TEST_KILLS=${kills} node ${test.join(' ')}`,
     );
     process.exit(1);
   }

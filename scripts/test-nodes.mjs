@@ -48,7 +48,11 @@ function test(version) {
   const is = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
   console.log(`\n=== Node ${is}`);
   const different = differences(figures(node, version));
-  const drawn = `figures ${different.length === 0 ? `the same as on ${process.version}` : `differ from ${process.version}: ${different.join(', ')} (FAILED)`}`;
+  const drawn =
+    'figures ' +
+    (different.length === 0
+      ? `the same as on ${process.version}`
+      : `differ from ${process.version}: ${different.join(', ')} (FAILED)`);
   if (onlyFigures) return { version: is, failed: different.length > 0 ? 1 : 0, text: drawn };
   const report = join(folder, `${version}.json`);
   const { status } = spawnSync(

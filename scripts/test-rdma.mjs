@@ -3,7 +3,7 @@
  * then two guests connected by a cable, and runs test/rdma/hosts/ in both. Prints what the guests print; fails if a
  * test fails, or no device came up.
  *
- *     node scripts/test-rdma.mjs [--only WORD] [--script test/rdma/guest/tests.sh [--hosts 1]] [--timeout 1200]
+ *     node scripts/test-rdma.mjs [--only WORD] [--script test/rdma/guest/tests.sh [--hosts 1]] [--timeout 3600]
  *
  * With --only, the files of test/rdma/ whose names have the word, in one guest.
  *
@@ -65,7 +65,7 @@ const { values } = parseArgs({
     script: { type: 'string' },
     only: { type: 'string', default: '' },
     hosts: { type: 'string', default: '1' },
-    timeout: { type: 'string', default: '1200' },
+    timeout: { type: 'string', default: '3600' },
   },
 });
 
@@ -146,7 +146,8 @@ class Guest {
     const socket = (of) => join(sockets, `cable${of}`);
     const network =
       count === 1
-        ? // It takes what the guest sends to groups. Nobody would, on a hub, and packets that do not leave are waited for.
+        ? // It takes what the guest sends to groups. Nobody would, on a hub, and packets that do not leave are waited
+          // for.
           'user,restrict=on,id=n0'
         : `dgram,id=n0,local.type=unix,local.path=${socket(host)},remote.type=unix,remote.path=${socket(1 - host)}`;
     this.#qemu = spawn(
@@ -158,7 +159,8 @@ class Guest {
         ...['-monitor', `unix:${this.#monitor},server=on,wait=off`],
         ...['-kernel', `/boot/vmlinuz-${version}`, '-initrd', join(work, 'initrd.gz')],
         '-append',
-        `console=ttyS0 quiet panic=-1 mitigations=off no_timer_check onesided.script=${script} onesided.path=${dirname(process.execPath)} onesided.host=${host} onesided.only=${values.only}`,
+        `console=ttyS0 quiet panic=-1 mitigations=off no_timer_check onesided.script=${script} ` +
+          `onesided.path=${dirname(process.execPath)} onesided.host=${host} onesided.only=${values.only}`,
         ...['-virtfs', 'local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap'],
         ...['-netdev', network, '-device', `virtio-net-pci,netdev=n0,mac=52:54:00:00:00:0${host + 1}`],
       ],

@@ -3,13 +3,14 @@
  *
  *     node scripts/test-sanitize.mjs                    everything
  *     node scripts/test-sanitize.mjs address test/native   one of "faults", "rdma", "address", "thread", "stress"; and
- *     which tests
+ *     which tests, or which programs
  *
  * - faults: what is deliberately wrong is reported, each kind, and what is right is not. Otherwise the rest would say
  *   nothing.
  * - address: tests on an addon with AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer, in an ordinary
  *   Node.
- * - rdma: hostile calls of what there is of RDMA, on the same addon and a device that is only bookkeeping.
+ * - rdma: hostile calls of what there is of RDMA, on both addons and a device that is only bookkeeping; those of
+ *   helpers (threads that serve other ranks) with a program of their own.
  * - thread: tests on an addon with ThreadSanitizer, likewise.
  * - stress: the addon's threads without Node, driven hard, under ThreadSanitizer.
  *
@@ -31,7 +32,9 @@ const TESTS = {
 };
 /** In a stack: the addon, one of its sources, and what the tests of the harness and the stress programs are made of. */
 const OURS = /\/native\/|onesided\.node|faults\.node|stress-/;
-const STRESS = ['accumulate', 'server', 'parker', 'waiter'];
+const STRESS = ['accumulate', 'server', 'parker', 'waiter', 'helper'];
+/** Programs of test/native/programs/ that call what there is of RDMA. */
+const HOSTILE = ['rdma-hostile', 'rdma-hostile-helper'];
 /** Calls of native/test/faults.cc, and what the report says. */
 const FAULTS = {
   address: {
@@ -53,6 +56,7 @@ if (only !== undefined && !['faults', 'rdma', 'address', 'thread', 'stress'].inc
   stop(`there is no step "${only}"`);
 if (process.platform !== 'linux') stop('the addon needs Linux');
 const wants = (step) => only === undefined || only === step;
+const isChosen = (name) => chosen.length === 0 || chosen.includes(name);
 
 let failed = 0;
 const reports = join(out, 'reports');
@@ -61,14 +65,14 @@ mkdirSync(reports, { recursive: true });
 const began = Date.now();
 
 for (const kind of ['address', 'thread']) {
-  if (![kind, 'faults', kind === 'thread' ? 'stress' : 'rdma'].some(wants)) continue;
+  if (![kind, 'faults', 'rdma', ...(kind === 'thread' ? ['stress'] : [])].some(wants)) continue;
   build(kind);
   if (wants('faults')) for (const [fault, expected] of Object.entries(FAULTS[kind])) tryFault(kind, fault, expected);
-  if (kind === 'address' && wants('rdma')) hostileCalls();
+  if (wants('rdma')) for (const name of HOSTILE.filter(isChosen)) hostileCalls(kind, name);
   if (wants(kind)) runTests(kind, chosen.length > 0 ? chosen : TESTS[kind]);
 }
 if (wants('stress')) {
-  for (const name of STRESS) {
+  for (const name of STRESS.filter(isChosen)) {
     stress(name, false);
     stress(name, true);
   }
@@ -115,7 +119,9 @@ function environment(kind, name) {
       // A finding ends its process by a signal, which no test takes for success. UndefinedBehaviorSanitizer, beside the
       // other one, says what it has found on the standard error stream whatever its options are; its signal is then
       // reported as well. Leaks are found when a process ends, and told from V8's own by their stacks: no exit code.
-      ASAN_OPTIONS: `${shared}:abort_on_error=1:exitcode=0:handle_segv=2:handle_abort=2:handle_sigbus=2:detect_stack_use_after_return=1:allocator_may_return_null=1`,
+      ASAN_OPTIONS:
+        `${shared}:abort_on_error=1:exitcode=0:handle_segv=2:handle_abort=2:handle_sigbus=2` +
+        ':detect_stack_use_after_return=1:allocator_may_return_null=1',
       LSAN_OPTIONS: `suppressions=${join(supplement, 'leaks.txt')}:print_suppressions=0`,
       // Its path is the other one's as well: an empty one would send all reports to the standard error stream.
       UBSAN_OPTIONS: `${shared}:abort_on_error=1:print_stacktrace=1`,
@@ -187,25 +193,30 @@ function runTests(kind, tests) {
 }
 
 /** Of RDMA: a libibverbs of our own is found before the one that is installed. */
-function hostileCalls() {
+function hostileCalls(kind, name) {
   const start = Date.now();
-  const { log, env } = environment('address', 'rdma');
-  const folder = join(out, 'address', 'Release');
-  if (!existsSync(join(folder, 'libibverbs.so.1')))
-    stop('infiniband/verbs.h is not installed (apt-get install libibverbs-dev)');
+  const { log, env } = environment(kind, `${name}-${kind}`);
   const types = join(root, 'test', 'support', 'types.mjs');
-  const program = join(root, 'test', 'native', 'programs', 'rdma-hostile.ts');
+  const program = join(root, 'test', 'native', 'programs', `${name}.ts`);
   const { status, signal, stdout, stderr } = spawnSync(
     process.execPath,
     ['--no-warnings', '--expose-gc', '--import', types, program],
-    { cwd: root, env: { ...env, LD_LIBRARY_PATH: folder }, encoding: 'utf8' },
+    { cwd: root, env: { ...env, LD_LIBRARY_PATH: fakeVerbs(kind) }, encoding: 'utf8' },
   );
   const { found } = findings(log);
   const good = status === 0 && found.length === 0 && stdout.includes('ended well');
-  verdict(`hostile calls of RDMA, ${seconds(start)} s`, good, [
+  verdict(`hostile calls, ${name} (${kind}), ${seconds(start)} s`, good, [
     { file: `ended with ${status ?? signal}`, text: `${stdout}${stderr}` },
     ...found,
   ]);
+}
+
+/** The folder of the libibverbs that is only bookkeeping. */
+function fakeVerbs(kind) {
+  const folder = join(out, kind, 'Release');
+  if (!existsSync(join(folder, 'libibverbs.so.1')))
+    stop('infiniband/verbs.h is not installed (apt-get install libibverbs-dev)');
+  return folder;
 }
 
 function tryFault(kind, fault, expected) {
@@ -232,7 +243,7 @@ function stress(name, fault) {
   const library = join(out, 'thread', 'Release', `stress-${name}.so`);
   const { status, signal, stdout, stderr } = spawnSync(program, fault ? [library, '--fault'] : [library], {
     // The program has the runtime itself.
-    env: { ...env, LD_PRELOAD: '', NODE_OPTIONS: '' },
+    env: { ...env, LD_PRELOAD: '', NODE_OPTIONS: '', LD_LIBRARY_PATH: name === 'helper' ? fakeVerbs('thread') : '' },
     encoding: 'utf8',
     timeout: 240_000,
   });

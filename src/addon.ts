@@ -140,7 +140,10 @@ function load(path: string, own: boolean): { readonly addon?: unknown; readonly 
     const addon = createRequire(path)(path) as { readonly version?: string };
     if (addon.version === VERSION) return { addon };
     return {
-      failure: `it belongs to ${addon.version === undefined ? 'an unknown version of onesided' : `onesided ${addon.version}`}, but this is onesided ${VERSION}`,
+      failure:
+        'it belongs to ' +
+        `${addon.version === undefined ? 'an unknown version of onesided' : `onesided ${addon.version}`}, ` +
+        `but this is onesided ${VERSION}`,
     };
   } catch (error) {
     // The dynamic loader's message begins with the path.

@@ -40,7 +40,10 @@ function distanceOf(a: string, b: string): number {
 /** What to say of a name that there is not: `unknown name "nam"; did you mean "name"?` */
 export function unknownName(word: string, known: readonly string[]): string {
   const meant = nearest(word, known);
-  return `unknown name ${show(word)}; ${meant === undefined ? `the known names are ${known.join(', ')}` : `did you mean ${show(meant)}?`}`;
+  return (
+    `unknown name ${show(word)}; ` +
+    `${meant === undefined ? `the known names are ${known.join(', ')}` : `did you mean ${show(meant)}?`}`
+  );
 }
 
 /**

@@ -2,7 +2,8 @@
 # Runs in the guest of scripts/test-rdma.mjs: brings a Soft-RoCE device up and measures on it. Expects the benchmark's
 # options in OPTIONS, and to be in the package's folder.
 set -u
-export PATH="$(sed 's/.*onesided\.path=\([^ ]*\).*/\1/' /proc/cmdline):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+folder_of_node="$(sed 's/.*onesided\.path=\([^ ]*\).*/\1/' /proc/cmdline)"
+export PATH="$folder_of_node:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 export HOME=/run TMPDIR=/run NO_COLOR=1
 ulimit -l unlimited
 ip link set lo up

@@ -4,4 +4,5 @@
 #
 #     ONESIDED_GUEST_CLOCK=instructions node scripts/test-rdma.mjs --script bench/device/layouts.sh
 source "$(dirname "$0")/../../test/rdma/guest/device.sh" > /dev/null
-node dist/cli/main.js run -n 2 --ranks processes --provider rdma-core --timeout 1000 build/programs/bench/ranks/layouts.js
+node dist/cli/main.js run -n 2 --ranks processes --provider rdma-core --timeout 1000 \
+  build/programs/bench/ranks/layouts.js

@@ -37,7 +37,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   {
     figures: [automatic],
-    fabrics: ['infinihost-64', 'infinihost-express', 'infinihost-pci-x', 'connectx-16-cores'],
+    fabrics: ['infinihost-64', 'infinihost-express', 'infinihost-pci-x', 'connectx-16-cores', 'bsp-ib-16'],
   },
   { figures: bspPrograms, fabrics: ['infinihost-express'] },
   { figures: bspModels, fabrics: ['infinihost-64', 'connectx-16-cores'] },

@@ -120,7 +120,8 @@ export const bspModels: readonly Figure[] = [
   {
     id: 'M1',
     claim:
-      "a superstep takes n_o + n_c·g + l; with g and l from a probe, Jacobi's iteration by strips and by squares is predicted",
+      'a superstep takes n_o + n_c·g + l; with g and l from a probe, ' +
+      "Jacobi's iteration by strips and by squares is predicted",
     source: 'Martin and Tiskin, section 1',
     caption: "An iteration of Jacobi's method on n × n points, measured and predicted.",
     expected: 'no prediction is further than 15 % from what was measured',
@@ -154,20 +155,32 @@ export const bspModels: readonly Figure[] = [
             { name: `${parts}, predicted`, values: found[i].map((one) => one.predicted), like: parts },
           ]),
         },
-        measured: `predictions are off by ${percent(Math.max(...errors))} at most, by ${percent(errors.reduce((a, b) => a + b) / errors.length)} in the mean; which of strips and squares is quicker by more than 1 % is predicted wrongly in ${otherOrder} of ${strips.length} cases; the results are those of one process: ${verified ? 'yes' : 'no'}`,
+        measured:
+          `predictions are off by ${percent(Math.max(...errors))} at most, ` +
+          `by ${percent(errors.reduce((a, b) => a + b) / errors.length)} in the mean; ` +
+          `which of strips and squares is quicker by more than 1 % is predicted wrongly in ${otherOrder} of ` +
+          `${strips.length} cases; the results are those of one process: ${verified ? 'yes' : 'no'}`,
         holds: Math.max(...errors) <= 0.15 && verified,
-        note: 'the speed of the loops is what they are charged at, so only communication is predicted. Strips and squares differ by less than the predictions are off: squares have half the words on 16 processes, but put them to four neighbours instead of two, which the model does not know; where they are predicted to be quicker, they need not be. g and l come from a probe of the same run that puts as long pieces as the program does, to one other process',
+        note:
+          'the speed of the loops is what they are charged at, so only communication is predicted. ' +
+          'Strips and squares differ by less than the predictions are off: ' +
+          'squares have half the words on 16 processes, but put them to four neighbours instead of two, ' +
+          'which the model does not know; where they are predicted to be quicker, they need not be. ' +
+          'g and l come from a probe of the same run that puts as long pieces as the program ' +
+          'does, to one other process',
       };
     },
   },
   {
     id: 'M2',
     claim:
-      'the cost table of five algorithms: two levels gain most in the diamond DAG, a factor of p in communication, and nothing in sorting',
+      'the cost table of five algorithms: two levels gain most in the diamond DAG, ' +
+      'a factor of p in communication, and nothing in sorting',
     source: 'Martin and Tiskin, sections 2 and 3',
     caption: 'What flat programs cost over programs of two levels: 16 units of 16 processes.',
     expected:
-      'communication of the diamond DAG gains a factor of p within 5 %, for p of 4 and 16, and no other algorithm gains more; sorting gains nothing',
+      'communication of the diamond DAG gains a factor of p within 5 %, for p of 4 and 16, ' +
+      'and no other algorithm gains more; sorting gains nothing',
     schemes: ['src/bsp/model/algorithms.ts', 'src/bsp/model/machines.ts'],
     async measure() {
       const ratio = (name: Algorithm, machine: Bsp2Machine, n: number): number =>
@@ -195,20 +208,34 @@ export const bspModels: readonly Figure[] = [
           y: { name: 'cost of the flat program over that of two levels', logarithmic: true },
           series: names.map((name) => ({ name, values: SIZES.map((n) => ratio(name, machine, n)) })),
         },
-        measured: `words of flat programs cost more by factors of ${names.map((name, i) => `${show(words[1][i])} (${name})`).join(', ')} with p = 16; everything together, at n = ${SIZES.at(-1)}: ${names.map((name, i) => `${show(large[i])} (${name})`).join(', ')}`,
+        measured:
+          'words of flat programs cost more by factors of ' +
+          `${names.map((name, i) => `${show(words[1][i])} (${name})`).join(', ')} with p = 16; ` +
+          `everything together, at n = ${SIZES.at(-1)}: ` +
+          `${names.map((name, i) => `${show(large[i])} (${name})`).join(', ')}`,
         holds,
-        note: 'calculated, not run: constants are left out, as in the paper. Within a unit a word and a synchronization cost a hundredth of what they cost between units. Tests compare the functions with the table as it is printed. The paper says that the DAGs and the products are bound by computing, so that all this matters little; with these numbers that is so for the diamond DAG only from a side of ten million on, where it gains 8 %',
+        note:
+          'calculated, not run: constants are left out, as in the paper. ' +
+          'Within a unit a word and a synchronization cost a hundredth of what they cost between units. ' +
+          'Tests compare the functions with the table as it is printed. ' +
+          'The paper says that the DAGs and the products are bound by computing, so that all this matters little; ' +
+          'with these numbers that is so for the diamond DAG only from a side of ten million on, where it gains 8 %',
       };
     },
   },
   {
     id: 'M3',
     claim:
-      'a flat program on a machine of two levels sees (s, pq, l + L, g + pG), and none of the five algorithms gains much from two levels',
+      'a flat program on a machine of two levels sees (s, pq, l + L, g + pG), ' +
+      'and none of the five algorithms gains much from two levels',
     source: 'Martin and Tiskin, sections 2 to 4',
     caption:
-      'How many times longer flat programs take than those of two levels: 4 nodes of 4 processes, and 8 of 8 for matrix × matrix.',
-    expected: `l and g of flat programs within ${percent(NEAR)} of l + L and g + pG, on both networks; flat programs take less than ${MUCH} times as long as those of two levels, and sorting no more than 1.1 times`,
+      'How many times longer flat programs take than those of two levels: ' +
+      '4 nodes of 4 processes, and 8 of 8 for matrix × matrix.',
+    expected:
+      `l and g of flat programs within ${percent(NEAR)} of l + L and g + pG, on both networks; ` +
+      `flat programs take less than ${MUCH} times as long as those of two levels, ` +
+      'and sorting no more than 1.1 times',
     schemes: ['bench/bsp/two-levels.ts', 'bench/bsp/levels.ts', 'src/bsp/bsp2.ts', 'src/bsp/model/probe-units.ts'],
     async measure() {
       const all = await forEach(NETWORKS, async (network) => {
@@ -227,7 +254,8 @@ export const bspModels: readonly Figure[] = [
       const parameters = all.flatMap(({ network, probes }) =>
         probes.map(
           ({ found, said, machine: { p, q } }) =>
-            `${network}, ${q} × ${p}: l ${show(found.l)} µs where l + L is ${show(said.l)}, g ${show(found.g)} where g + pG is ${show(said.g)}`,
+            `${network}, ${q} × ${p}: l ${show(found.l)} µs where l + L is ${show(said.l)}, ` +
+            `g ${show(found.g)} where g + pG is ${show(said.g)}`,
         ),
       );
       return {
@@ -240,9 +268,26 @@ export const bspModels: readonly Figure[] = [
             { name: `${network}, predicted`, values: gains.map(({ predicted }) => predicted), like: network },
           ]),
         },
-        measured: `${parameters.join('; ')}. Flat programs take ${all.map(({ network, gains }) => `${gains.map(({ algorithm, measured }) => `${show(measured)} (${algorithm})`).join(', ')} times as long with ${network}`).join('; ')}. The parameters are ${holdsParameters ? '' : 'not all '}as expected, the gains ${holdsGains ? 'too' : 'are not'}; ${errors} results are wrong`,
+        measured:
+          `${parameters.join('; ')}. Flat programs take ` +
+          all
+            .map(
+              ({ network, gains }) =>
+                gains.map(({ algorithm, measured }) => `${show(measured)} (${algorithm})`).join(', ') +
+                ` times as long with ${network}`,
+            )
+            .join('; ') +
+          `. The parameters are ${holdsParameters ? '' : 'not all '}as expected, ` +
+          `the gains ${holdsGains ? 'too' : 'are not'}; ${errors} results are wrong`,
         holds: holdsParameters && holdsGains && errors === 0,
-        note: `Ethernet is the same fabric with links of 100 Mbit/s, as the paper's switched cluster has them. l, L, g and G were each probed by what defines them, with puts of ${GRAIN} words; flat processes lie on the nodes at random, as the paper assumes. g + pG adds up what processors do one after the other: packing and placing is done by all processors of a node at once, so where that is much of a word's cost, as with InfiniBand, a flat program has less than g + pG. Programs of two levels pay twice the waves in the DAGs (constants that the paper leaves out), which can make them slower than flat ones`,
+        note:
+          "Ethernet is the same fabric with links of 100 Mbit/s, as the paper's switched cluster has them. l, L, " +
+          `g and G were each probed by what defines them, with puts of ${GRAIN} words; ` +
+          'flat processes lie on the nodes at random, as the paper assumes. ' +
+          'g + pG adds up what processors do one after the other: packing and placing is done by all processors of ' +
+          "a node at once, so where that is much of a word's cost, as with InfiniBand, " +
+          'a flat program has less than g + pG. Programs of two levels pay twice the waves in the DAGs (constants ' +
+          'that the paper leaves out), which can make them slower than flat ones',
       };
     },
   },

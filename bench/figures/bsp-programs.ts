@@ -79,10 +79,14 @@ export const bspPrograms: readonly Figure[] = [
   {
     id: 'B7',
     claim:
-      'inner product, LU and FFT speed up well on up to 16 nodes, and better than on an SGI Origin 3800 with the same data',
+      'inner product, LU and FFT speed up well on up to 16 nodes, ' +
+      'and better than on an SGI Origin 3800 with the same data',
     source: 'BSP-IB, §4.2 and figures 4 to 6',
     caption: 'Speed-ups of three programs over themselves on one node, each with a small and a large data set.',
-    expected: `each program's large data set has a speed-up of more than 8 on 16 nodes, and on 2 to 16 nodes a larger one than its small data set; on ${PRINTED_AT} nodes all speed-ups are above those that the model gives for the Origin 3800 of table 1`,
+    expected:
+      "each program's large data set has a speed-up of more than 8 on 16 nodes, " +
+      `and on 2 to 16 nodes a larger one than its small data set; on ${PRINTED_AT} nodes all speed-ups are above ` +
+      'those that the model gives for the Origin 3800 of table 1',
     schemes: ['bench/bsp/inner-product.ts', 'bench/bsp/lu.ts', 'bench/bsp/fft.ts'],
     async measure() {
       const found = await forEach(PROGRAMS, (program) => forEach(NODES, (nodes) => program.run(nodes)));
@@ -105,9 +109,21 @@ export const bspPrograms: readonly Figure[] = [
           y: { name: 'speed-up' },
           series: PROGRAMS.map(({ name }, i) => ({ name, values: speedUps[i] })),
         },
-        measured: `on 16 nodes ${PROGRAMS.map(({ name }, i) => `${show(speedUps[i].at(-1)!)} (${name})`).join(', ')}; on ${PRINTED_AT} nodes ${PROGRAMS.map(({ name }, i) => `${show(speedUps[i][at])}, the Origin 3800 ${show(origin[i])} (${name})`).join(', ')}: more in ${beaten} of ${PROGRAMS.length}; ${errors} results are wrong`,
+        measured:
+          `on 16 nodes ${PROGRAMS.map(({ name }, i) => `${show(speedUps[i].at(-1)!)} (${name})`).join(', ')}; ` +
+          `on ${PRINTED_AT} nodes ` +
+          PROGRAMS.map(({ name }, i) => `${show(speedUps[i][at])}, the Origin 3800 ${show(origin[i])} (${name})`).join(
+            ', ',
+          ) +
+          `: more in ${beaten} of ${PROGRAMS.length}; ${errors} results are wrong`,
         holds,
-        note: `the report gives the sizes of its data in pictures only, so these are ours. Processors compute ${MFLOPS} Mflop/s (table 1). The Origin's speed-ups were not run: they are n_o + n_c·g + l of the programs' supersteps with its g and l of table 1, over the work of one processor. In operations, g and l of the Origin are below those that the report measured for itself, so its own model contradicts its figures 4 to 6 unless supersteps cost less than table 1 says; here they do, since the programs put long pieces, and table 1 is of single words`,
+        note:
+          'the report gives the sizes of its data in pictures only, so these are ours. ' +
+          `Processors compute ${MFLOPS} Mflop/s (table 1). The Origin's speed-ups were not run: ` +
+          "they are n_o + n_c·g + l of the programs' supersteps with its g and l of table 1, " +
+          'over the work of one processor. In operations, g and l of the Origin are below those that the report ' +
+          'measured for itself, so its own model contradicts its figures 4 to 6 unless supersteps cost less than ' +
+          'table 1 says; here they do, since the programs put long pieces, and table 1 is of single words',
       };
     },
   },

@@ -119,12 +119,14 @@ export const chapter4: readonly Figure[] = [
   {
     id: 'D4.2',
     claim:
-      'shared locks go through an agent at the target that takes the same word and counts holders; both modes exclude each other correctly',
+      'shared locks go through an agent at the target that takes the same word and counts holders; ' +
+      'both modes exclude each other correctly',
     source: 'dissertation §4.1',
     caption:
       'Locks of one part by 8 ranks, held for 5 µs each, by how many are shared; the mean of 20 random schedules.',
     expected:
-      'no exclusive holder beside another one in any schedule; shared ones hold it together; messages for shared locks, none if all are exclusive',
+      'no exclusive holder beside another one in any schedule; shared ones hold it together; ' +
+      'messages for shared locks, none if all are exclusive',
     schemes: [lockFile('direct'), 'src/sync/lock/agent.ts'],
     async measure() {
       const shares = [0, 25, 50, 75, 100];
@@ -156,8 +158,15 @@ export const chapter4: readonly Figure[] = [
           y: { name: 'time of a lock (µs)' },
           series: [{ name: 'direct', values: took }],
         },
-        note: `that locks take so much longer if all of them are shared, ${show(took[4])} µs rather than ${show(took[0])}, is the price of fairness: after each ${SHARED_BATCH} shared ones the agent gives the word back and steps aside for 2 ms, for exclusive ones to get it, also if there is none. ${times.length - others.length} of ${times.length} locks wait for that; the others take ${show(mean(others))} µs`,
-        measured: `${violations} violations in ${results.flat().length} schedules; at most ${together.join(', ')} shared holders at a time; ${messages.join(', ')} messages`,
+        note:
+          'that locks take so much longer if all of them are shared, ' +
+          `${show(took[4])} µs rather than ${show(took[0])}, is the price of fairness: ` +
+          `after each ${SHARED_BATCH} shared ones the agent gives the word back and steps aside for 2 ms, ` +
+          `for exclusive ones to get it, also if there is none. ${times.length - others.length} of ${times.length} ` +
+          `locks wait for that; the others take ${show(mean(others))} µs`,
+        measured:
+          `${violations} violations in ${results.flat().length} schedules; ` +
+          `at most ${together.join(', ')} shared holders at a time; ${messages.join(', ')} messages`,
         holds: violations === 0 && messages[0] === 0 && messages.slice(1).every((n) => n > 0) && together[4] > 1,
       };
     },
@@ -165,11 +174,13 @@ export const chapter4: readonly Figure[] = [
   {
     id: 'D4.1',
     claim:
-      "exclusive lock is one 64-bit compare-and-swap on the target's lock word (size = free, rank = holder, size + 1 = shared); no target CPU",
+      "exclusive lock is one 64-bit compare-and-swap on the target's lock word (size = free, rank = holder, " +
+      'size + 1 = shared); no target CPU',
     source: 'dissertation figure 4.2, §4.1',
     caption: 'Exclusive lock and unlock while the target computes, by how long it does.',
     expected:
-      'direct: two atomic operations and no message for a lock and its unlock, and the same time within 1 % however long the target computes; two-sided: longer with the computation',
+      'direct: two atomic operations and no message for a lock and its unlock, ' +
+      'and the same time within 1 % however long the target computes; two-sided: longer with the computation',
     schemes: FILES,
     async measure() {
       const computations = [0, 50, 100, 200, 400];
@@ -195,7 +206,9 @@ export const chapter4: readonly Figure[] = [
             { name: 'direct', values: times },
           ],
         },
-        measured: `direct ${show(times[0])} and ${show(times[4])} µs, ${direct[0].atomics} atomic operations, ${direct[0].messages} messages; two-sided ${show(twoSided[0].took)} and ${show(twoSided[4].took)} µs`,
+        measured:
+          `direct ${show(times[0])} and ${show(times[4])} µs, ${direct[0].atomics} atomic operations, ` +
+          `${direct[0].messages} messages; two-sided ${show(twoSided[0].took)} and ${show(twoSided[4].took)} µs`,
         holds,
       };
     },
@@ -229,9 +242,13 @@ export const chapter4: readonly Figure[] = [
           y: { name: 'lock, put or get, unlock (µs)', logarithmic: true },
           series: [...put, ...alike(get, 'get')],
         },
-        measured: `µs: put 4 B: ${at(put, 0)}; put 256 KiB: ${at(put, last)}; get 4 B: ${at(get, 0)}; get 256 KiB: ${at(get, last)}`,
+        measured:
+          `µs: put 4 B: ${at(put, 0)}; put 256 KiB: ${at(put, last)}; get 4 B: ${at(get, 0)}; get ` +
+          `256 KiB: ${at(get, last)}`,
         holds,
-        note: 'the dissertation draws these times and does not print them: the fabric could be compared with its shape only',
+        note:
+          'the dissertation draws these times and does not print them: ' +
+          'the fabric could be compared with its shape only',
       };
     },
   },
@@ -261,7 +278,8 @@ export const chapter4: readonly Figure[] = [
         measured: all
           .map(
             ([twoSided, direct], i) =>
-              `${BOTH[i]} of 256 KiB: direct ${direct[4].toFixed(0)} %, two-sided ${twoSided[4].toFixed(0)} %; two-sided at most ${Math.max(...twoSided).toFixed(0)} %`,
+              `${BOTH[i]} of 256 KiB: direct ${direct[4].toFixed(0)} %, two-sided ${twoSided[4].toFixed(0)} %; ` +
+              `two-sided at most ${Math.max(...twoSided).toFixed(0)} %`,
           )
           .join('; '),
         holds: all.every(([twoSided, direct]) => direct[4] >= 85 && twoSided.every((value) => value < 10)),
@@ -307,14 +325,16 @@ export const chapter4: readonly Figure[] = [
   {
     id: 'D4.6',
     claim:
-      'receiver-side: direct = 1 however many origins; two-sided grows with the origins (the dissertation: about 4.5 at 64)',
+      'receiver-side: direct = 1 however many origins; two-sided grows with the origins (the ' +
+      'dissertation: about 4.5 at 64)',
     source: 'dissertation figure 4.7',
     caption: 'How much longer computation takes, in pieces, while others lock, get 32 KiB and unlock.',
     // §4.4.1: "for 64 processes, the deterioration in the execution time is about 4.5 times worse for the two-sided
     // case as compared to direct passive". It says neither how often the computation lets the library serve, nor that
     // each further origin adds to it.
     expected:
-      'direct within 1 % of 1 with every number of origins; two-sided, with at least one of the lengths of a piece, longer with each further number',
+      'direct within 1 % of 1 with every number of origins; two-sided, ' +
+      'with at least one of the lengths of a piece, longer with each further number',
     schemes: [...FILES, 'bench/patterns/overlap.ts'],
     async measure() {
       const origins = [1, 3, 7, 15, 31, 63];
@@ -339,18 +359,31 @@ export const chapter4: readonly Figure[] = [
             { name: 'direct', values: direct },
           ],
         },
-        measured: `63 origins: direct ${show(direct[5])}; two-sided, in pieces of ${pieces.join(', ')} µs, ${twoSided.map((values) => show(values[5])).join(', ')}`,
+        measured:
+          `63 origins: direct ${show(direct[5])}; two-sided, in pieces of ${pieces.join(', ')} µs, ` +
+          `${twoSided.map((values) => show(values[5])).join(', ')}`,
         holds: direct.every((time) => Math.abs(time - 1) < 0.01) && growing.length > 0,
-        note: `the criterion was corrected: it asked for growth at each step with every length of a piece, of which the dissertation says nothing. It grows at each step in pieces of ${growing.map((i) => pieces[i]).join(', ') || 'no length'} µs; it does not everywhere with others (${stalled.join('; ') || 'none'}). The dissertation’s factor, about 4.5 at 64 processes, is not reached: ${show(Math.max(...twoSided.map((values) => values[5])))} at most, and how often the library serves does not explain it. What the target’s software spent on a request there, which the dissertation does not print, is not in the model`,
+        note:
+          'the criterion was corrected: it asked for growth at each step with every length of a piece, ' +
+          'of which the dissertation says nothing. It grows at each step in pieces of ' +
+          `${growing.map((i) => pieces[i]).join(', ') || 'no length'} µs; ` +
+          `it does not everywhere with others (${stalled.join('; ') || 'none'}). The dissertation’s factor, ` +
+          `about 4.5 at 64 processes, is not reached: ${show(Math.max(...twoSided.map((values) => values[5])))} at ` +
+          'most, and how often the library serves does not explain it. ' +
+          'What the target’s software spent on a request there, which the dissertation does not ' +
+          'print, is not in the model',
       };
     },
   },
   {
     id: 'D4.7',
     claim:
-      'SPLASH LU, block 128: direct beats two-sided at every size by 25–81 % (n = 2048) and 58–87 % (n = 3000), 8–64 processes; "by" is t(two-sided) / t(direct) − 1',
+      'SPLASH LU, block 128: direct beats two-sided at every size by 25–81 % (n = 2048) and 58–87 % (n = 3000), ' +
+      '8–64 processes; "by" is t(two-sided) / t(direct) − 1',
     source: 'dissertation figure 4.8',
-    caption: `By how much two-sided takes longer than direct: SPLASH LU of 2048 × 2048 and 3000 × 3000 in blocks of 128; arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
+    caption:
+      'By how much two-sided takes longer than direct: SPLASH LU of 2048 × 2048 and 3000 × 3000 in blocks of 128; ' +
+      `arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
     expected:
       'two-sided longer than direct by at least 25 % (n = 2048) and 58 % (n = 3000), on 8, 16, 32 and 64 processes',
     schemes: [...FILES, 'bench/splash/lu.ts'],
@@ -380,9 +413,19 @@ export const chapter4: readonly Figure[] = [
             { name: `${name}, dissertation, most`, values: LU_RANKS.map(() => most), like: name },
           ]),
         },
-        measured: `two-sided takes longer, on ${LU_RANKS.join(', ')} processes, by n = 2048: ${percent(gains[0])} %; n = 3000: ${percent(gains[1])} %. ms: ${GAINS.map(({ name }, i) => `${name}: two-sided ${times[i][0].map(show).join(', ')}, direct ${times[i][1].map(show).join(', ')}`).join('; ')}`,
+        measured:
+          `two-sided takes longer, on ${LU_RANKS.join(', ')} processes, by n = 2048: ${percent(gains[0])} %; ` +
+          `n = 3000: ${percent(gains[1])} %. ms: ` +
+          GAINS.map(
+            ({ name }, i) =>
+              `${name}: two-sided ${times[i][0].map(show).join(', ')}, direct ${times[i][1].map(show).join(', ')}`,
+          ).join('; '),
         holds: gains[0].every((gain) => gain >= 25) && gains[1].every((gain) => gain >= 58),
-        note: `${above.length === 0 ? '' : `it is more than the most that the dissertation has at ${above.join(', ')}. `}The program is the dissertation's, whose pattern of gets is known from table 5.1 (${fetched} with blocks of 128 on 8 processes). The rate of the arithmetic, which the dissertation does not give, is free: with ${rates.join(' and ')} GFLOP/s the gain is ${percent(atRates)} % (n = 2048, 8 processes)`,
+        note:
+          `${above.length === 0 ? '' : `it is more than the most that the dissertation has at ${above.join(', ')}. `}` +
+          `The program is the dissertation's, whose pattern of gets is known from table 5.1 (${fetched} with ` +
+          'blocks of 128 on 8 processes). The rate of the arithmetic, which the dissertation does not give, ' +
+          `is free: with ${rates.join(' and ')} GFLOP/s the gain is ${percent(atRates)} % (n = 2048, 8 processes)`,
       };
     },
   },
@@ -390,9 +433,12 @@ export const chapter4: readonly Figure[] = [
     id: 'D4.8',
     claim: 'two-sided spends the difference in unlock and barrier; its lock and get calls cost next to nothing',
     source: 'dissertation figure 4.9',
-    caption: `Where the time of SPLASH LU of 3000 × 3000 goes on 64 processes, the mean of all (pale: unlock as the dissertation prints it); arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
+    caption:
+      'Where the time of SPLASH LU of 3000 × 3000 goes on 64 processes, the mean of all (pale: ' +
+      `unlock as the dissertation prints it); arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
     expected:
-      'two-sided: lock and get together below 5 % of the time; unlock and barrier together longer than under direct by at least 80 % of the whole difference',
+      'two-sided: lock and get together below 5 % of the time; unlock and barrier together longer than under ' +
+      'direct by at least 80 % of the whole difference',
     schemes: [...FILES, 'bench/splash/lu.ts'],
     async measure() {
       const parts = ['lock', 'get', 'unlock', 'barrier', 'compute'] as const;
@@ -415,9 +461,14 @@ export const chapter4: readonly Figure[] = [
             },
           ]),
         },
-        measured: `two-sided, ms: ${parts.map((part) => `${part} ${show(twoSided[part])}`).join(', ')}; direct: ${parts.map((part) => `${part} ${show(direct[part])}`).join(', ')}`,
+        measured:
+          `two-sided, ms: ${parts.map((part) => `${part} ${show(twoSided[part])}`).join(', ')}; direct: ` +
+          `${parts.map((part) => `${part} ${show(direct[part])}`).join(', ')}`,
         holds: (twoSided.lock + twoSided.get) / total(twoSided) < 0.05 && difference > 0 && waited >= 0.8 * difference,
-        note: `the dissertation prints 832 and 421 ms for unlock; here lock and unlock together, since direct waits for its lock in the first, take ${show(twoSided.lock + twoSided.unlock)} and ${show(direct.lock + direct.unlock)}`,
+        note:
+          'the dissertation prints 832 and 421 ms for unlock; here lock and unlock together, ' +
+          `since direct waits for its lock in the first, take ${show(twoSided.lock + twoSided.unlock)} and ` +
+          `${show(direct.lock + direct.unlock)}`,
       };
     },
   },
@@ -454,12 +505,16 @@ export const chapter4: readonly Figure[] = [
   {
     id: 'O.1',
     claim:
-      'our own reader-writer lock without agent, `remote`, keeps up under contention with the locks of the dissertation, and is fair',
+      'our own reader-writer lock without agent, `remote`, keeps up under contention with the locks of the ' +
+      'dissertation, and is fair',
     source: 'ours; the locks of dissertation §4.1 and §5.2 beside it',
     caption:
-      'Locks of one part, a quarter of them exclusive, held for 5 µs: the mean, and (dashed) the longest of all, by the number of processes that want it.',
+      'Locks of one part, a quarter of them exclusive, held for 5 µs: ' +
+      'the mean, and (dashed) the longest of all, by the number of processes that want it.',
     expected:
-      'no exclusive holder beside another one with any lock; from 16 processes on, a lock of remote takes no longer than the fastest of the three others, and its longest wait is not more than three times its mean',
+      'no exclusive holder beside another one with any lock; from 16 processes on, ' +
+      'a lock of remote takes no longer than the fastest of the three others, ' +
+      'and its longest wait is not more than three times its mean',
     schemes: [lockFile('remote'), ...FILES, lockFile('hybrid')],
     async measure() {
       const locks = ['two-sided', 'direct', 'hybrid', 'remote'] as const;
@@ -494,8 +549,15 @@ export const chapter4: readonly Figure[] = [
           y: { name: 'lock, 5 µs, unlock (µs)', logarithmic: true },
           series: [...mean, ...alike(longest, 'longest')],
         },
-        note: `in the order in which they came, shared ones with exclusive ones between them do not hold it together; with direct and hybrid, who comes at the right time overtakes the others, and the longest of all is ${at64Longest.slice(1, 3).map(Math.round).join(' and ')} times the mean with 64 processes, with remote ${at64Longest[3].toFixed(1)} times. The agent of two-sided needs no request of the network to see who is next`,
-        measured: `${violations} violations; µs with 64 processes, mean and longest: ${locks.map((name, i) => `${name} ${show(mean[i].values[at64])}, ${show(longest[i].values[at64])}`).join('; ')}`,
+        note:
+          'in the order in which they came, shared ones with exclusive ones between them do not hold it together; ' +
+          'with direct and hybrid, who comes at the right time overtakes the others, ' +
+          `and the longest of all is ${at64Longest.slice(1, 3).map(Math.round).join(' and ')} times the mean with ` +
+          `64 processes, with remote ${at64Longest[3].toFixed(1)} times. ` +
+          'The agent of two-sided needs no request of the network to see who is next',
+        measured:
+          `${violations} violations; µs with 64 processes, mean and longest: ` +
+          locks.map((name, i) => `${name} ${show(mean[i].values[at64])}, ${show(longest[i].values[at64])}`).join('; '),
         holds,
       };
     },

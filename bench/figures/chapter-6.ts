@@ -181,9 +181,13 @@ export const chapter6: readonly Figure[] = [
     id: 'D6.1',
     claim: 'four schemes: deferred, immediate-naive, immediate-optimized, remote-notify',
     source: 'dissertation §6.2–6.3',
-    caption: `What a rank sends in a fence besides its collectives, the mean of ${SEEDS} random schedules of puts among ${MEMBERS} ranks.`,
+    caption:
+      `What a rank sends in a fence besides its collectives, the mean of ${SEEDS} random schedules of ` +
+      `puts among ${MEMBERS} ranks.`,
     expected:
-      'every put is there after its fence and not before its epoch, in every schedule; for each rank that is put to, a message (deferred), a finish message (immediate-naive, immediate-optimized) or neither (remote-notify); flags to all others with immediate-naive alone',
+      'every put is there after its fence and not before its epoch, in every schedule; ' +
+      'for each rank that is put to, a message (deferred), a finish message (immediate-naive, ' +
+      'immediate-optimized) or neither (remote-notify); flags to all others with immediate-naive alone',
     schemes: FENCE_FILES,
     async measure() {
       const seeds = Array.from({ length: SEEDS }, (_, seed) => seed);
@@ -208,7 +212,10 @@ export const chapter6: readonly Figure[] = [
         },
         measured: FENCES.map((name, i) => {
           const [messages, finishes, flags, wrong] = found[i];
-          return `${name}, for ${sent[i].puts} puts in ${number} fences: ${messages} messages, ${finishes} finish messages, ${flags} flags, ${wrong} values wrong`;
+          return (
+            `${name}, for ${sent[i].puts} puts in ${number} fences: ${messages} messages, ` +
+            `${finishes} finish messages, ${flags} flags, ${wrong} values wrong`
+          );
         }).join('; '),
         holds: FENCES.every((name, i) => must(name, sent[i].puts).every((count, k) => count === found[i][k])),
       };
@@ -218,9 +225,12 @@ export const chapter6: readonly Figure[] = [
     id: 'D6.2',
     claim: 'waiting for local completion and then a barrier is wrong: a put can arrive after it',
     source: 'dissertation figure 6.3',
-    caption: `A put is not in memory when ${MEMBERS} ranks have synchronized: in how many of ${SCHEDULES} random schedules.`,
+    caption:
+      `A put is not in memory when ${MEMBERS} ranks have synchronized: ` +
+      `in how many of ${SCHEDULES} random schedules.`,
     expected:
-      'local completion and a barrier: missing in some schedules, and there later in all; the four fences: in none; and in none at all if what is complete is in memory',
+      'local completion and a barrier: missing in some schedules, and there later in all; the four fences: ' +
+      'in none; and in none at all if what is complete is in memory',
     schemes: [...FENCE_FILES, 'src/providers/modelled/faults.ts'],
     async measure() {
       const placements = [0, 10, 20, 40, 80];
@@ -245,9 +255,13 @@ export const chapter6: readonly Figure[] = [
             { name: 'the four fences together', values: ofFences },
           ],
         },
-        measured: `missing in ${wrong.join(', ')} of ${SCHEDULES} schedules at ${placements.join(', ')} µs, ${lost} of them for good; with the four fences in ${ofFences.join(', ')} of ${FENCES.length * SCHEDULES}`,
+        measured:
+          `missing in ${wrong.join(', ')} of ${SCHEDULES} schedules at ${placements.join(', ')} µs, ` +
+          `${lost} of them for good; with the four fences in ${ofFences.join(', ')} of ${FENCES.length * SCHEDULES}`,
         holds: wrong[0] === 0 && Math.max(...wrong) > 0 && lost === 0 && ofFences.every((n) => n === 0),
-        note: 'what a completion says of the memory at the other end, InfiniBand leaves open; so does the fabric, with faults.placement',
+        note:
+          'what a completion says of the memory at the other end, InfiniBand leaves open; ' +
+          'so does the fabric, with faults.placement',
       };
     },
   },
@@ -257,7 +271,8 @@ export const chapter6: readonly Figure[] = [
     source: 'dissertation figure 6.7',
     caption: 'Overlap of puts with computation in a fence epoch, by the size of the put; two processes.',
     expected:
-      'deferred below 10 % at every size; each immediate scheme below 50 % under 16 KiB, at least 50 % from there on, and at least 80 % from 128 KiB on',
+      'deferred below 10 % at every size; each immediate scheme below 50 % under 16 KiB, ' +
+      'at least 50 % from there on, and at least 80 % from 128 KiB on',
     schemes: FENCE_FILES,
     async measure() {
       const sizes = [4, 1024, 4096, 16384, 65536, 131072, 262144, 1048576];
@@ -303,7 +318,8 @@ export const chapter6: readonly Figure[] = [
     source: 'dissertation figure 6.8',
     caption: 'Fence without any put, by the number of processes.',
     expected:
-      'at every number of processes: deferred the cheapest of the four, immediate-naive the dearest from 4 on, immediate-optimized below remote-notify by a tenth at most',
+      'at every number of processes: deferred the cheapest of the four, immediate-naive the dearest from 4 on, ' +
+      'immediate-optimized below remote-notify by a tenth at most',
     schemes: FENCE_FILES,
     async measure() {
       const { series, at, at64 } = await byRanks(() => []);
@@ -328,7 +344,8 @@ export const chapter6: readonly Figure[] = [
     source: 'dissertation figure 6.9',
     caption: 'An epoch in which every process puts 16 bytes to the next one, by the number of processes.',
     expected:
-      'at every number of processes: immediate-naive the slowest of the four from 4 on, remote-notify below immediate-optimized',
+      'at every number of processes: immediate-naive the slowest of the four from 4 on, ' +
+      'remote-notify below immediate-optimized',
     schemes: FENCE_FILES,
     async measure() {
       const { series, at, at64 } = await byRanks((rank, size) => [(rank + 1) % size]);
@@ -349,7 +366,9 @@ export const chapter6: readonly Figure[] = [
     source: 'dissertation figure 6.10',
     caption: 'An epoch in which every process puts 16 bytes to each of its 8 neighbours, by the number of processes.',
     expected:
-      'at every number of processes: deferred the fastest of the four; where there is more than one neighbour, immediate-optimized minus remote-notify is more than with one put each',
+      'at every number of processes: deferred the fastest of the four; ' +
+      'where there is more than one neighbour, immediate-optimized minus remote-notify is ' +
+      'more than with one put each',
     schemes: FENCE_FILES,
     async measure() {
       const { series, at, at64 } = await byRanks(neighbours);
@@ -365,11 +384,15 @@ export const chapter6: readonly Figure[] = [
       const more = (name: Fence): string => show(at[at16][name] - one[at16][name]);
       return {
         chart: { kind: 'lines', x, y, series },
-        measured: `64 processes, µs: ${said(at64)}; the gap with ${RANKS.join(', ')} processes is ${gaps.map(show).join(', ')}, with one put ${before.map(show).join(', ')}`,
+        measured:
+          `64 processes, µs: ${said(at64)}; the gap with ${RANKS.join(', ')} processes is ` +
+          `${gaps.map(show).join(', ')}, with one put ${before.map(show).join(', ')}`,
         ...judged(
           at,
           statements,
-          `Eight puts instead of one cost deferred ${more('deferred')} µs more with 16 processes, remote-notify ${more('remote-notify')}; what deferred saves by its one collective less grows with the processes`,
+          `Eight puts instead of one cost deferred ${more('deferred')} µs more with 16 processes, ` +
+            `remote-notify ${more('remote-notify')}; what deferred saves by its one collective less ` +
+            'grows with the processes',
         ),
       };
     },
@@ -377,15 +400,20 @@ export const chapter6: readonly Figure[] = [
   {
     id: 'D6.7',
     claim:
-      'halo exchange with computation, 4 and 8 neighbours: remote-notify best (borders worth hiding, ≥ 16 KiB), deferred hides nothing',
+      'halo exchange with computation, 4 and 8 neighbours: remote-notify best (borders worth hiding, ≥ 16 ' +
+      'KiB), deferred hides nothing',
     source: 'dissertation figure 6.11',
     caption:
-      'A step of a halo exchange with 8 or 4 neighbours and 200 or 800 µs of computation on 64 processes, by the size of a border.',
+      'A step of a halo exchange with 8 or 4 neighbours and 200 or 800 µs of computation on 64 processes, ' +
+      'by the size of a border.',
     // §6.4.5: "our new Fence-Imm-RI scheme outperforms all the other schemes", since it "has reasonably low
     // synchronization overhead and very good computation/communication overlap". It gives neither sizes nor the "fixed
     // amount of computation", so it is asked where there is an exchange to hide, and computation to hide it.
     expected:
-      'for 4 and for 8 neighbours, with 200 and with 800 µs: from 16 KiB on, and where the exchange of immediate-optimized alone takes no longer than the computation, remote-notify the fastest of the four (within 1 %); at every size, a step of deferred no shorter than its computation and its exchange alone, by 2 %',
+      'for 4 and for 8 neighbours, with 200 and with 800 µs: from 16 KiB on, ' +
+      'and where the exchange of immediate-optimized alone takes no longer than the computation, ' +
+      'remote-notify the fastest of the four (within 1 %); at every size, ' +
+      'a step of deferred no shorter than its computation and its exchange alone, by 2 %',
     schemes: [...FENCE_FILES, 'bench/patterns/halo.ts'],
     async measure() {
       const sizes = [1024, 4096, 16384, 32768, 65536];
@@ -444,16 +472,30 @@ export const chapter6: readonly Figure[] = [
               ),
             ),
         },
-        measured: `remote-notify is the best at ${asked.filter(isBest).length} of the ${asked.length} points with 16 KiB and more whose exchange alone is no longer than the computation, and at ${worth.filter((point) => !hides(point) && isBest(point)).length} of the ${worth.length - asked.length} others. 32 KiB, µs: ${runs.map(({ neighbours, compute, series }) => `${neighbours} neighbours, ${compute} µs: ${at(series)}`).join('; ')}`,
+        measured:
+          `remote-notify is the best at ${asked.filter(isBest).length} of the ${asked.length} points with 16 KiB ` +
+          'and more whose exchange alone is no longer than the computation, ' +
+          `and at ${worth.filter((point) => !hides(point) && isBest(point)).length} of the ` +
+          `${worth.length - asked.length} others. 32 KiB, µs: ` +
+          runs
+            .map(({ neighbours, compute, series }) => `${neighbours} neighbours, ${compute} µs: ${at(series)}`)
+            .join('; '),
         holds: asked.length > 0 && wrong.length === 0,
-        note: `${wrong.length === 0 ? '' : `${wrong.join('; ')}. `}The criterion was corrected: it asked remote-notify to be the best from 16 KiB on with 200 µs of computation, also where the exchange alone takes longer than that, and the dissertation gives neither. There it is not at ${beyond.map(nameOf).join(', ') || 'no point'}: ${beyond.length === 0 ? '' : 'the links set the pace, and '}which uplink a message takes (\`target % uplinks\` in the modelled network, for which there is no source) decides who is ahead`,
+        note:
+          `${wrong.length === 0 ? '' : `${wrong.join('; ')}. `}The criterion was corrected: ` +
+          'it asked remote-notify to be the best from 16 KiB on with 200 µs of computation, ' +
+          'also where the exchange alone takes longer than that, and the dissertation gives neither. ' +
+          `There it is not at ${beyond.map(nameOf).join(', ') || 'no point'}: ` +
+          `${beyond.length === 0 ? '' : 'the links set the pace, and '}which uplink a message takes (\`target % ` +
+          'uplinks` in the modelled network, for which there is no source) decides who is ahead',
       };
     },
   },
   {
     id: 'D6.8',
     claim:
-      'a calibration: barrier, allreduce and reduce-scatter (256 B) at 2–64 processes: 3.66→44.1, 7.75→51.9, 6.84→33.2 µs',
+      'a calibration: barrier, allreduce and reduce-scatter (256 B) at 2–64 processes: ' +
+      '3.66→44.1, 7.75→51.9, 6.84→33.2 µs',
     source: 'dissertation table 6.1',
     caption: 'Collectives among 2 to 64 processes; hollow: table 6.1.',
     expected: 'each of the 18 numbers of the table within 20 %',
@@ -500,7 +542,10 @@ export const chapter6: readonly Figure[] = [
     source: 'dissertation §6.3.3, left open there',
     caption: 'A fence without any put on 64 processes, by what is asserted.',
     expected:
-      'for every scheme: with NO_PRECEDE and with NO_SUCCEED no slower than without, with both 0; notified puts to one process arrive, each once, the low watermark makes it post more receives, and none of them finds no receive (receiver not ready): 64 × 1000 while it waits in its fence, and 64 × 200 while it computes',
+      'for every scheme: with NO_PRECEDE and with NO_SUCCEED no slower than without, with both 0; ' +
+      'notified puts to one process arrive, each once, the low watermark makes it post more receives, ' +
+      'and none of them finds no receive (receiver not ready): 64 × 1000 while it waits in its fence, ' +
+      'and 64 × 200 while it computes',
     schemes: [...FENCE_FILES, 'src/transfer/arrivals.ts'],
     async measure() {
       const series = await forEach(FENCES, async (name) => ({
@@ -520,7 +565,8 @@ export const chapter6: readonly Figure[] = [
       );
       const [waits, computes] = floods.map(
         ({ right, refills, refused }) =>
-          `${refused} times no receive, more were posted ${refills} times, the puts ${right ? 'arrive' : 'do not all arrive'}`,
+          `${refused} times no receive, more were posted ${refills} times, ` +
+          `the puts ${right ? 'arrive' : 'do not all arrive'}`,
       );
       return {
         chart: {
@@ -529,9 +575,17 @@ export const chapter6: readonly Figure[] = [
           y: { name: 'time of a fence (µs)' },
           series,
         },
-        measured: `µs (none / NO_SUCCEED / NO_PRECEDE / both): ${series.map(({ name, values }) => `${name} ${values.map(show).join(' / ')}`).join('; ')}; 64 × 1000 puts to a process that waits: ${waits}; 64 × 200 to one that computes: ${computes}`,
+        measured:
+          'µs (none / NO_SUCCEED / NO_PRECEDE / both): ' +
+          `${series.map(({ name, values }) => `${name} ${values.map(show).join(' / ')}`).join('; ')}; ` +
+          `64 × 1000 puts to a process that waits: ${waits}; 64 × 200 to one that computes: ${computes}`,
         holds: skips && neverOut,
-        note: `while a process computes, the watermark's event interrupts it: ${show(host.interrupt)} µs later, a number that is free, a handler posts more receives and takes in what has come (§6.3.3's proposal). With nobody there for events (host.helper 0), ${alone.refused} times no receive was found, the puts ${alone.right ? 'arrive all the same, since their connections wait and try again' : 'do not all arrive'}`,
+        note:
+          "while a process computes, the watermark's event interrupts it: " +
+          `${show(host.interrupt)} µs later, a number that is free, a handler posts more receives and takes in ` +
+          "what has come (§6.3.3's proposal). With nobody there for events (host.helper 0), " +
+          `${alone.refused} times no receive was found, the puts ` +
+          `${alone.right ? 'arrive all the same, since their connections wait and try again' : 'do not all arrive'}`,
       };
     },
   },

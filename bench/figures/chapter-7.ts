@@ -88,8 +88,11 @@ export const chapter7: readonly Figure[] = [
     claim: '8-byte put 5.68 µs, get 11.03 µs, accumulate 7.06 µs',
     source: 'dissertation figure 7.3a',
     caption:
-      'An operation of 8 bytes with its synchronization, by three synchronizations; the dissertation does not name its own.',
-    expected: `with one of the three synchronizations, all three operations within ${100 * TOLERANCE} % of what is printed`,
+      'An operation of 8 bytes with its synchronization, by three synchronizations; ' +
+      'the dissertation does not name its own.',
+    expected:
+      'with one of the three synchronizations, all three operations within ' +
+      `${100 * TOLERANCE} % of what is printed`,
     schemes: ['src/sync/fence/notify-all.ts', 'src/sync/fence/deferred.ts', 'src/sync/pscw/by-requests.ts', ...FILES],
     async measure() {
       const infos: readonly (readonly WindowInfo[])[] = [
@@ -115,9 +118,14 @@ export const chapter7: readonly Figure[] = [
           y: { name: 'time (µs)' },
           series: [{ name: 'dissertation', values: PRINTED }, ...series],
         },
-        measured: `put, get, accumulate, µs: ${series.map(({ name, values }) => `${name} ${listed(values)}`).join('; ')}; printed ${listed(PRINTED)}. Within ${100 * TOLERANCE} %: ${fits.map(({ name }) => name).join(', ') || 'none'}`,
+        measured:
+          `put, get, accumulate, µs: ${series.map(({ name, values }) => `${name} ${listed(values)}`).join('; ')}; ` +
+          `printed ${listed(PRINTED)}. Within ${100 * TOLERANCE} %: ` +
+          `${fits.map(({ name }) => name).join(', ') || 'none'}`,
         holds: fits.length > 0,
-        note: 'with the fence, puts and gets are one-sided (notify-all) and accumulates are messages (deferred), as in the library behind the dissertation; the adapters of that testbed were faster ones',
+        note:
+          'with the fence, puts and gets are one-sided (notify-all) and accumulates are messages (deferred), ' +
+          'as in the library behind the dissertation; the adapters of that testbed were faster ones',
       };
     },
   },
@@ -127,7 +135,8 @@ export const chapter7: readonly Figure[] = [
     source: 'dissertation figures 7.2–7.3b',
     caption: 'RandomAccess with an epoch for each update, by get-modify-put and by accumulate.',
     expected:
-      'accumulate faster at every number of processes, and by more updates a second at each than at the one before; get-modify-put loses updates from 4 processes on, accumulate none',
+      'accumulate faster at every number of processes, and by more updates a second at each than at the one ' +
+      'before; get-modify-put loses updates from 4 processes on, accumulate none',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],
     async measure() {
       const gmp = await rates('get-modify-put', 'get-modify-put', RANKS);
@@ -137,13 +146,20 @@ export const chapter7: readonly Figure[] = [
       const lost = gmp.runs.map((result) => result.lost);
       return {
         chart: { kind: 'lines', x: byRanks(RANKS), y, series: [gmp, acc] },
-        measured: `at ${RANKS.join(', ')} processes, million updates a second: get-modify-put ${listed(gmp.values)}, accumulate ${listed(acc.values)}, which is ${listed(ratios)} times as many; words that lost updates: ${lost.join(', ')} of ${gmp.runs.map(({ words }) => words).join(', ')}, with accumulate ${acc.runs.map((result) => result.lost).join(', ')}`,
+        measured:
+          `at ${RANKS.join(', ')} processes, million updates a second: ` +
+          `get-modify-put ${listed(gmp.values)}, accumulate ${listed(acc.values)}, ` +
+          `which is ${listed(ratios)} times as many; words that lost updates: ` +
+          `${lost.join(', ')} of ${gmp.runs.map(({ words }) => words).join(', ')}, ` +
+          `with accumulate ${acc.runs.map((result) => result.lost).join(', ')}`,
         holds:
           gaps.every((gap) => gap > 0) &&
           grows(gaps) &&
           RANKS.every((size, k) => size < 4 || lost[k] > 0) &&
           acc.runs.every((result) => result.lost === 0),
-        note: `the gap grows as it is drawn, in updates a second; as a factor it is ${show(Math.min(...ratios))} to ${show(Math.max(...ratios))}: two epochs in place of one`,
+        note:
+          `the gap grows as it is drawn, in updates a second; as a factor it is ${show(Math.min(...ratios))} to ` +
+          `${show(Math.max(...ratios))}: two epochs in place of one`,
       };
     },
   },
@@ -153,7 +169,9 @@ export const chapter7: readonly Figure[] = [
     source: 'dissertation figure 7.4',
     caption: 'Updates of single words of one rank, together and one by one.',
     expected:
-      'between two ranks: packed faster than an epoch for each update from 4 updates on, and by more the more there are; RandomAccess: faster at every number of processes with 512 and with 1024 updates ahead',
+      'between two ranks: packed faster than an epoch for each update from 4 updates on, ' +
+      'and by more the more there are; RandomAccess: faster at every number of processes with 512 ' +
+      'and with 1024 updates ahead',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],
     async measure() {
       const series = await forEach(HOW, async (how) => ({
@@ -175,7 +193,11 @@ export const chapter7: readonly Figure[] = [
           y: { name: 'time (µs)', logarithmic: true },
           series,
         },
-        measured: `${NUMBERS.join(', ')} updates, µs: an epoch each ${listed(each)}; one epoch ${listed(together)}; packed ${listed(packed)}. RandomAccess at ${RANKS.join(', ')} processes, million updates a second: accumulate ${listed(acc.values)}; ${ahead.map(({ name, values }) => `${name} ahead: ${listed(values)}`).join('; ')}`,
+        measured:
+          `${NUMBERS.join(', ')} updates, µs: an epoch each ${listed(each)}; one epoch ${listed(together)}; ` +
+          `packed ${listed(packed)}. RandomAccess at ${RANKS.join(', ')} processes, million updates a second: ` +
+          `accumulate ${listed(acc.values)}; ` +
+          `${ahead.map(({ name, values }) => `${name} ahead: ${listed(values)}`).join('; ')}`,
         holds:
           grows(gains) &&
           NUMBERS.every((n, k) => n < 4 || packed[k] < each[k]) &&
@@ -193,7 +215,9 @@ export const chapter7: readonly Figure[] = [
     // "the Direct accumulate performs significantly better than the basic accumulate" and "seems to scale very well
     // with increasing number of processors". It says nothing of how the factor between them grows.
     expected:
-      'a single update between two ranks: direct takes the least time; RandomAccess: direct faster than accumulate at every number of processes, and by more updates a second with each number than with the one before',
+      'a single update between two ranks: direct takes the least time; RandomAccess: ' +
+      'direct faster than accumulate at every number of processes, ' +
+      'and by more updates a second with each number than with the one before',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],
     async measure() {
       const names = Object.keys(SINGLES);
@@ -209,9 +233,22 @@ export const chapter7: readonly Figure[] = [
       const slower = at(RANKS, (k) => factors[k] <= 1);
       return {
         chart: { kind: 'lines', x: byRanks(RANKS), y, series: [gmp, acc, direct] },
-        measured: `a single update, µs: ${names.map((name, i) => `${name} ${show(times[i])}`).join(', ')}. RandomAccess at ${RANKS.join(', ')} processes, million updates a second: get-modify-put ${listed(gmp.values)}, accumulate ${listed(acc.values)}, direct ${listed(direct.values)}`,
+        measured:
+          `a single update, µs: ${names.map((name, i) => `${name} ${show(times[i])}`).join(', ')}. ` +
+          `RandomAccess at ${RANKS.join(', ')} processes, million updates a second: ` +
+          `get-modify-put ${listed(gmp.values)}, accumulate ${listed(acc.values)}, direct ${listed(direct.values)}`,
         holds: directTime < Math.min(gmpTime, accTime) && slower === '' && grows(direct.values),
-        note: `the criterion was corrected: it asked for a factor over accumulate that grows at each step; here it is ${listed(factors)}. ${slower === '' ? '' : `With ${slower} processes direct is slower, so the claim does not hold at all points: half of the updates are a rank's own: the library carries them out by its processor, while an adapter must update them, too, by a loopback, or they would not be atomic. HPCC's program for messages updates a rank's own words without any call; whether the dissertation's does, it does not say. `}Direct takes no lock (NO_CHECK): an exclusive one of its own would cost two more round trips`,
+        note:
+          'the criterion was corrected: it asked for a factor over accumulate that grows at each step; ' +
+          `here it is ${listed(factors)}. ` +
+          (slower === ''
+            ? ''
+            : `With ${slower} processes direct is slower, so the claim does not hold at all points: ` +
+              "half of the updates are a rank's own: the library carries them out by its processor, " +
+              'while an adapter must update them, too, by a loopback, or they would not be atomic. ' +
+              "HPCC's program for messages updates a rank's own words without any call; " +
+              "whether the dissertation's does, it does not say. ") +
+          'Direct takes no lock (NO_CHECK): an exclusive one of its own would cost two more round trips',
       };
     },
   },
@@ -230,9 +267,15 @@ export const chapter7: readonly Figure[] = [
       const crossed = MANY_RANKS.find((_, k) => factors[k] < 1);
       return {
         chart: { kind: 'lines', x: byRanks(MANY_RANKS), y, series: [packed, direct] },
-        measured: `at ${MANY_RANKS.join(', ')} processes, million updates a second: packed ${listed(packed.values)}, direct ${listed(direct.values)}; packed is ${listed(factors)} times as fast`,
+        measured:
+          `at ${MANY_RANKS.join(', ')} processes, million updates a second: ` +
+          `packed ${listed(packed.values)}, direct ${listed(direct.values)}; ` +
+          `packed is ${listed(factors)} times as fast`,
         holds: few.every((factor) => factor > 1) && grows(few.map((factor) => -factor)),
-        note: `1024 updates ahead are ${1024 / 64} for each of 64 ranks, and four for each of 256${crossed === undefined ? '' : `: from ${crossed} processes on direct is faster`}`,
+        note:
+          `1024 updates ahead are ${1024 / 64} for each of 64 ranks, ` +
+          'and four for each of ' +
+          `256${crossed === undefined ? '' : `: from ${crossed} processes on direct is faster`}`,
       };
     },
   },

@@ -61,7 +61,10 @@ export const assisted: readonly Figure[] = [
     claim: 'host-assisted zero-copy get and put: above buffered, and unharmed by a busy target while buffered drops',
     source: 'dissertation figures 8.15 to 8.18',
     caption: `Bandwidth of a square of a matrix, with an idle target and with one that computes ${BUSY / 1000} ms.`,
-    expected: `host-assisted has more than buffered (pack) at each size, for gets and puts; with a busy target it has ${UNHARMED} of what it has with an idle one, or more, at each size, and buffered at most ${DROPPED}`,
+    expected:
+      'host-assisted has more than buffered (pack) at each size, for gets and puts; ' +
+      `with a busy target it has ${UNHARMED} of what it has with an idle one, or more, at each size, ` +
+      `and buffered at most ${DROPPED}`,
     schemes: [...FILES, 'bench/figures/squares.ts'],
     async measure() {
       const all = await forEach(['get', 'put'] as const, async (operation) => ({
@@ -93,9 +96,32 @@ export const assisted: readonly Figure[] = [
             ]),
           ),
         },
-        measured: `${EDGES.join(', ')} rows and columns: ${cases.map(({ operation, above, assisted, buffered }) => `${operation}: host-assisted has ${text(above)} times buffered's bandwidth; with a busy target it keeps ${text(assisted)} of it, buffered ${text(buffered)}`).join('. ')}. The target's computation of ${BUSY / 1000} ms takes ${show(late)} µs longer at most. Million bytes a second: ${all.map(({ operation, idle, busy }) => ASSISTED_WAYS.map((way) => `${operation} ${way} idle ${text(idle[way].rates)}, busy ${text(busy[way].rates)}`).join('; ')).join('; ')}`,
+        measured:
+          `${EDGES.join(', ')} rows and columns: ` +
+          cases
+            .map(
+              ({ operation, above, assisted, buffered }) =>
+                `${operation}: host-assisted has ${text(above)} times buffered's bandwidth; ` +
+                `with a busy target it keeps ${text(assisted)} of it, buffered ${text(buffered)}`,
+            )
+            .join('. ') +
+          `. The target's computation of ${BUSY / 1000} ms takes ${show(late)} µs longer at most. ` +
+          'Million bytes a second: ' +
+          all
+            .map(({ operation, idle, busy }) =>
+              ASSISTED_WAYS.map(
+                (way) => `${operation} ${way} idle ${text(idle[way].rates)}, busy ${text(busy[way].rates)}`,
+              ).join('; '),
+            )
+            .join('; '),
         holds,
-        note: `the target's adapter interrupts its computation (host.helper, host.interrupt: free numbers). That is what host-assisted loses while the target is busy, at each request, and it is a sixth of the time of the smallest square, where the claim fails; from 128 rows on it is 3 % or less. Buffered transfers have no helper here, and wait for the end of the computation; those of the dissertation have a thread that copies beside it, and lose less`,
+        note:
+          "the target's adapter interrupts its computation (host.helper, host.interrupt: " +
+          'free numbers). That is what host-assisted loses while the target is busy, at each request, ' +
+          'and it is a sixth of the time of the smallest square, where the claim fails; ' +
+          'from 128 rows on it is 3 % or less. Buffered transfers have no helper here, ' +
+          'and wait for the end of the computation; those of the dissertation have a thread that copies ' +
+          'beside it, and lose less',
       };
     },
   },
@@ -122,7 +148,11 @@ export const assisted: readonly Figure[] = [
           y: { name: 'overlap (%)' },
           series: ASSISTED_WAYS.map((name) => ({ name, values: found[name] })),
         },
-        measured: `${EDGES.join(', ')} rows and columns, %: ${ASSISTED_WAYS.map((way) => `${way} ${text(found[way])}`).join('; ')}. Host-assisted is highest at each size: against buffered ${least('pack') ? 'yes' : 'no'}, against multi-write ${least('multi-write') ? 'yes' : 'no'}`,
+        measured:
+          `${EDGES.join(', ')} rows and columns, %: ` +
+          `${ASSISTED_WAYS.map((way) => `${way} ${text(found[way])}`).join('; ')}. ` +
+          `Host-assisted is highest at each size: against buffered ${least('pack') ? 'yes' : 'no'}, ` +
+          `against multi-write ${least('multi-write') ? 'yes' : 'no'}`,
         holds: least('pack') && least('multi-write'),
       };
     },
@@ -151,9 +181,19 @@ export const assisted: readonly Figure[] = [
             ASSISTED_WAYS.map((way) => ({ name: `${shape}, ${way}`, values: times[way] })),
           ),
         },
-        measured: `${ORDERS.join(', ')}, ms: ${shapes.map(({ shape, times }) => `${shape}: ${ASSISTED_WAYS.map((way) => `${way} ${text(times[way])}`).join('; ')}`).join('. ')}`,
+        measured:
+          `${ORDERS.join(', ')}, ms: ` +
+          shapes
+            .map(
+              ({ shape, times }) => `${shape}: ${ASSISTED_WAYS.map((way) => `${way} ${text(times[way])}`).join('; ')}`,
+            )
+            .join('. '),
         holds: best,
-        note: `the arithmetic is charged at ${GFLOPS} GFLOP/s a process, so that nearly all time is computation, behind which every way's gets hide: the ways differ by a few hundredths. Each get that is served interrupts a computation, which on small matrices costs as much as it saves; the dissertation has orders up to 2000, two processes a node on four nodes`,
+        note:
+          `the arithmetic is charged at ${GFLOPS} GFLOP/s a process, so that nearly all time is computation, ` +
+          "behind which every way's gets hide: the ways differ by a few hundredths. " +
+          'Each get that is served interrupts a computation, which on small matrices costs as much as it saves; ' +
+          'the dissertation has orders up to 2000, two processes a node on four nodes',
       };
     },
   },

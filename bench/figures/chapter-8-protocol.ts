@@ -42,10 +42,15 @@ async function rate(fabric: string, way: Way, pieces: number, bytes: number): Pr
 const verbs: Figure = {
   id: 'D8.1',
   claim:
-    'at verbs level, gather-send/scatter-receive (50 entries a descriptor) beats one RDMA write a block, more so with more blocks',
+    'at verbs level, gather-send/scatter-receive (50 entries a descriptor) beats one RDMA write a block, ' +
+    'more so with more blocks',
   source: 'dissertation figures 8.2 and 8.3',
   caption: `Bandwidth by verbs, ${WINDOW} messages under way: by size with ${ROWS} blocks, and by blocks.`,
-  expected: `with ${ROWS} blocks gather-send has more bandwidth than a write for each block at every size from 2 KiB to 512 KiB; at 128, 256 and 512 KiB it has at most ${COMPARABLE} times as much with 4 blocks, never less with more blocks than with fewer, and more with 64 than with 4; from 4 to 64 blocks it loses at most ${100 * NEGLIGIBLE} % itself`,
+  expected:
+    `with ${ROWS} blocks gather-send has more bandwidth than a write for each block at every size from 2 KiB to ` +
+    `512 KiB; at 128, 256 and 512 KiB it has at most ${COMPARABLE} times as much with 4 blocks, ` +
+    'never less with more blocks than with fewer, and more with 64 than with 4; ' +
+    `from 4 to 64 blocks it loses at most ${100 * NEGLIGIBLE} % itself`,
   schemes: ['bench/figures/gathered.ts', 'src/providers/modelled/requester.ts'],
   async measure() {
     const all = await forEach(BUSES, async ([bus, fabric]) => ({
@@ -98,11 +103,25 @@ const verbs: Figure = {
       measured: `${all
         .map(
           ({ bus, bySize, byBlocks }) =>
-            `${bus}: ${SIZES.map(sizeName).join(', ')} bytes of ${ROWS} blocks: gather-send has ${text(factors(bySize))} times the bandwidth; with ${BLOCKS.join(', ')} blocks ${byBlocks.map(({ bytes, rates }) => `of ${sizeName(bytes)} ${text(factors(rates))} times (from 4 to 64 blocks gather-send loses ${percent(rates.sgrs)}, writes ${percent(rates['multi-write'])})`).join('; ')}`,
+            `${bus}: ${SIZES.map(sizeName).join(', ')} bytes of ${ROWS} blocks: ` +
+            `gather-send has ${text(factors(bySize))} times the bandwidth; ` +
+            `with ${BLOCKS.join(', ')} blocks ` +
+            byBlocks
+              .map(
+                ({ bytes, rates }) =>
+                  `of ${sizeName(bytes)} ${text(factors(rates))} times (from 4 to 64 blocks gather-send loses ` +
+                  `${percent(rates.sgrs)}, writes ${percent(rates['multi-write'])})`,
+              )
+              .join('; '),
         )
         .join('. ')}${failures.length === 0 ? '' : `. What fails: ${failures.join('; ')}`}`,
       holds: failures.length === 0,
-      note: 'the claim itself is true at every point: gather-send beats writes, and by more with more blocks. What fails is that the dissertation calls its loss from 4 to 64 blocks negligible (§8.1): with 128 KiB, whose 64 blocks make two descriptors, it is more than the 5 % that were set for that before measuring; writes lose four times as much. The blocks of a message are read from memory by the adapter that the model has: a price for each entry of a list and for each request, none for short bursts on a bus',
+      note:
+        'the claim itself is true at every point: gather-send beats writes, and by more with more blocks. ' +
+        'What fails is that the dissertation calls its loss from 4 to 64 blocks negligible (§8.1): ' +
+        'with 128 KiB, whose 64 blocks make two descriptors, it is more than the 5 % that were set for that before ' +
+        'measuring; writes lose four times as much. The blocks of a message are read from memory by the adapter ' +
+        'that the model has: a price for each entry of a list and for each request, none for short bursts on a bus',
     };
   },
 };
@@ -148,10 +167,18 @@ async function protocolOf(pieces: number, other: boolean, registration?: number)
 const lists: Figure = {
   id: 'D8.2',
   claim:
-    'the SGRS protocol: rendezvous with layouts, matching decision, second connection, one completion queue, equal descriptor lists; layout cache; optimistic group registration',
+    'the SGRS protocol: rendezvous with layouts, matching decision, second connection, one completion queue, ' +
+    'equal descriptor lists; layout cache; optimistic group registration',
   source: 'dissertation §8.1.1, figure 8.4',
   caption: 'Descriptors of a put by sgrs. Where origin and target post as many, one line covers the other.',
-  expected: `of ${PUTS} puts of one layout, with ${PIECES.join(', ')} pieces at the origin and as many at the target, or half as many again: the target posts as many receives as the origin sends messages, as few as the entries of a list allow, and no list has more of them than the device takes; the layout goes over once, and ${PUTS - 1} times as its number; no second connection is there before the first put, and one at each end afterwards, beside which other messages keep their bytes; one registration of exactly the origin's bytes, gaps and all, is enough, and with a byte less all puts go packed; all bytes are right`,
+  expected:
+    `of ${PUTS} puts of one layout, with ${PIECES.join(', ')} pieces at the origin and as many at the target, ` +
+    'or half as many again: the target posts as many receives as the origin sends messages, ' +
+    'as few as the entries of a list allow, and no list has more of them than the device takes; ' +
+    `the layout goes over once, and ${PUTS - 1} times as its number; ` +
+    'no second connection is there before the first put, and one at each end afterwards, ' +
+    "beside which other messages keep their bytes; one registration of exactly the origin's bytes, gaps and all, " +
+    'is enough, and with a byte less all puts go packed; all bytes are right',
   schemes: LAYOUT_FILES,
   async measure() {
     const same = await forEach(PIECES, (pieces) => protocolOf(pieces, false));
@@ -182,9 +209,22 @@ const lists: Figure = {
           { name: 'receives, cut elsewhere', values: each(other, 'receives'), like: 'receives' },
         ],
       },
-      measured: `${PIECES.join(', ')} pieces: ${each(same, 'sends').join(', ')} sends and ${each(same, 'receives').join(', ')} receives a put; cut elsewhere at the target ${each(other, 'sends').join(', ')} and ${each(other, 'receives').join(', ')}; at most ${most} entries in a list. Of ${PUTS} puts of a layout, ${[...new Set([...same, ...other].map((one) => one.layouts))].join('; ')}. Where the device registers ${bytes} bytes, those of the origin, ${whole.packed} of ${PUTS} puts went packed; where it refuses them, ${refused.packed}${failures.length === 0 ? '' : `. What fails: ${failures.join('; ')}`}`,
+      measured:
+        `${PIECES.join(', ')} pieces: ${each(same, 'sends').join(', ')} sends and ` +
+        `${each(same, 'receives').join(', ')} receives a put; cut elsewhere at the target ` +
+        `${each(other, 'sends').join(', ')} and ${each(other, 'receives').join(', ')}; ` +
+        `at most ${most} entries in a list. Of ${PUTS} puts of a layout, ` +
+        `${[...new Set([...same, ...other].map((one) => one.layouts))].join('; ')}. ` +
+        `Where the device registers ${bytes} bytes, those of the origin, ` +
+        `${whole.packed} of ${PUTS} puts went packed; where it refuses them, ` +
+        `${refused.packed}${failures.length === 0 ? '' : `. What fails: ${failures.join('; ')}`}`,
       holds: failures.length === 0,
-      note: 'the counts are those of `win.statistics().layouts` at both ends. In a put the origin knows both layouts, so it decides how they are cut, where the receiver of a message does in the dissertation; where a registration over gaps is refused, bytes go packed, where the dissertation registers piece by piece. That both connections have one completion queue no count says: it is how a window is made (src/transfer/outstanding.ts)',
+      note:
+        'the counts are those of `win.statistics().layouts` at both ends. In a put the origin knows both layouts, ' +
+        'so it decides how they are cut, where the receiver of a message does in the dissertation; ' +
+        'where a registration over gaps is refused, bytes go packed, ' +
+        'where the dissertation registers piece by piece. That both connections have one completion queue no count ' +
+        'says: it is how a window is made (src/transfer/outstanding.ts)',
     };
   },
 };
@@ -210,7 +250,10 @@ const processors: Figure = {
   claim: "sender CPU: SGRS below multi-write; receiver CPU: SGRS above multi-write's near-zero",
   source: 'dissertation figures 8.12 and 8.13',
   caption: 'What the processors of both ends spend on a put of columns, on PCI-X.',
-  expected: `at each size from 2 KiB to 512 KiB, with ${BLOCKS_BY_PUT.join(' and ')} blocks, the sender spends less with sgrs than with multi-write, and the receiver more; with multi-write the receiver spends at most ${100 * NEXT_TO_NOTHING} % of what the sender does`,
+  expected:
+    `at each size from 2 KiB to 512 KiB, with ${BLOCKS_BY_PUT.join(' and ')} blocks, ` +
+    'the sender spends less with sgrs than with multi-write, and the receiver more; ' +
+    `with multi-write the receiver spends at most ${100 * NEXT_TO_NOTHING} % of what the sender does`,
   schemes: ['src/comm/processor-use.ts', ...LAYOUT_FILES],
   async measure() {
     const all = await forEach(BLOCKS_BY_PUT, async (rows) => {
@@ -241,9 +284,21 @@ const processors: Figure = {
           ),
         ),
       },
-      measured: `µs of a put, ${SIZES.map(sizeName).join(', ')} bytes: ${all.map(({ rows, of }) => `${rows} blocks: sender ${WAYS.map((way) => `${way} ${told(of(way, 0))}`).join(', ')}; receiver ${WAYS.map((way) => `${way} ${told(of(way, 1))}`).join(', ')}`).join('. ')}`,
+      measured:
+        `µs of a put, ${SIZES.map(sizeName).join(', ')} bytes: ` +
+        all
+          .map(
+            ({ rows, of }) =>
+              `${rows} blocks: sender ${WAYS.map((way) => `${way} ${told(of(way, 0))}`).join(', ')}; ` +
+              `receiver ${WAYS.map((way) => `${way} ${told(of(way, 1))}`).join(', ')}`,
+          )
+          .join('. '),
       holds,
-      note: 'virtual time that processors spend on requests, receives, completions and messages (`processorUse`); a rank that waits spends nothing, where one that polls would spend all of its time, and writing the entries of a list has no price in the model. Bytes are moved by adapters, so their number hardly matters',
+      note:
+        'virtual time that processors spend on requests, receives, completions and messages (`processorUse`); ' +
+        'a rank that waits spends nothing, where one that polls would spend all of its time, ' +
+        'and writing the entries of a list has no price in the model. Bytes are moved by adapters, ' +
+        'so their number hardly matters',
     };
   },
 };

@@ -103,11 +103,14 @@ export const chapter8: readonly Figure[] = [
   {
     id: 'D8.3',
     claim:
-      'vector latency, 64 and 128 blocks: pack wins small, SGRS wins beyond the cut-off (32 KiB on PCI-X, lower on PCI-Express); up to 61 % / 69 % below multi-write',
+      'vector latency, 64 and 128 blocks: pack wins small, SGRS wins beyond the cut-off (32 KiB on PCI-X, ' +
+      'lower on PCI-Express); up to 61 % / 69 % below multi-write',
     source: 'dissertation figures 8.5 and 8.6',
     caption: 'A put of some columns of a matrix, until it is complete.',
     expected:
-      'at 2 KiB pack is the quickest; sgrs is quicker than pack from 32 KiB at the latest on PCI-X, from no larger a size on PCI-Express; sgrs takes at most 51 to 71 % less than multi-write on PCI-X (printed: 61), and 59 to 79 % on PCI-Express (printed: 69)',
+      'at 2 KiB pack is the quickest; sgrs is quicker than pack from 32 KiB at the latest on PCI-X, ' +
+      'from no larger a size on PCI-Express; sgrs takes at most 51 to 71 % less than multi-write on PCI-X ' +
+      '(printed: 61), and 59 to 79 % on PCI-Express (printed: 69)',
     schemes: FILES,
     async measure() {
       const all = await cases(() => 2, { window: 1, senders: 'first' });
@@ -135,7 +138,11 @@ export const chapter8: readonly Figure[] = [
           y: { name: 'time (µs)', logarithmic: true },
           series: seriesOf(all, WAYS, (time) => time),
         },
-        measured: `sgrs takes up to ${less[0].toFixed(0)} % less than multi-write on PCI-X and ${less[1].toFixed(0)} % on PCI-Express; it is quicker than pack from ${cuts[0].map(sizeName).join(' and ')} on (PCI-X, ${ROWS.join(' and ')} pieces), and from ${cuts[1].map(sizeName).join(' and ')} (PCI-Express). µs, ${told(all, WAYS, (time) => time)}`,
+        measured:
+          `sgrs takes up to ${less[0].toFixed(0)} % less than multi-write on PCI-X and ${less[1].toFixed(0)} % on ` +
+          `PCI-Express; it is quicker than pack from ${cuts[0].map(sizeName).join(' and ')} on (PCI-X, ` +
+          `${ROWS.join(' and ')} pieces), and from ${cuts[1].map(sizeName).join(' and ')} (PCI-Express). µs, ` +
+          `${told(all, WAYS, (time) => time)}`,
         holds,
         note: 'the dissertation measures messages, here puts with their flush; both sides have the same columns',
       };
@@ -144,11 +151,15 @@ export const chapter8: readonly Figure[] = [
   {
     id: 'D8.4',
     claim:
-      'bandwidth over multi-write ×1.12–4.0 (PCI-X), up to ×7.2 (PCI-Express); SGRS near the contiguous peak; pack stuck at memory-copy speed, also bidirectionally (548 vs 910 of 941 MB/s)',
+      'bandwidth over multi-write ×1.12–4.0 (PCI-X), up to ×7.2 (PCI-Express); SGRS near the contiguous peak; ' +
+      'pack stuck at memory-copy speed, also bidirectionally (548 vs 910 of 941 MB/s)',
     source: 'dissertation figures 8.7 to 8.10',
     caption: `Bandwidth of puts of columns, ${WINDOW} under way, one way.`,
     expected:
-      "sgrs has more than multi-write at every size; at most 3 to 5 times as much on PCI-X (printed: 4.0), 5 to 9 times on PCI-Express (printed: 7.2); at 512 KiB 90 % of what contiguous bytes have or more; pack at most 75 % there; both ways at once on PCI-X, pack has 48 to 68 % of contiguous bytes' (printed: 58), sgrs 87 % or more (printed: 97)",
+      'sgrs has more than multi-write at every size; at most 3 to 5 times as much on PCI-X (printed: ' +
+      '4.0), 5 to 9 times on PCI-Express (printed: 7.2); at 512 KiB 90 % of what contiguous bytes have or more; ' +
+      "pack at most 75 % there; both ways at once on PCI-X, pack has 48 to 68 % of contiguous bytes' (printed: " +
+      '58), sgrs 87 % or more (printed: 97)',
     schemes: FILES,
     async measure() {
       const all = await cases(() => 2, { window: WINDOW, senders: 'first' });
@@ -171,9 +182,23 @@ export const chapter8: readonly Figure[] = [
           y: { name: 'million bytes a second' },
           series: seriesOf(all, WAYS, megabytes(WINDOW)),
         },
-        measured: `sgrs has ${Math.min(...factors[0]).toFixed(2)} to ${most[0].toFixed(2)} times multi-write's bandwidth on PCI-X, ${Math.min(...factors[1]).toFixed(2)} to ${most[1].toFixed(2)} on PCI-Express; at ${sizeName(SIZES[LAST])} ${all.map(({ bus, rows, times }) => `${bus}, ${rows} pieces: sgrs ${percent(part(times, 'sgrs'))} of contiguous, pack ${percent(part(times, 'pack'))}`).join('; ')}. Both ways at once on PCI-X, 128 pieces: sgrs ${percent(part(both, 'sgrs'))}, pack ${percent(part(both, 'pack'))}. Million bytes a second, ${told(all, WAYS, megabytes(WINDOW))}`,
+        measured:
+          `sgrs has ${Math.min(...factors[0]).toFixed(2)} to ${most[0].toFixed(2)} times multi-write's bandwidth ` +
+          `on PCI-X, ${Math.min(...factors[1]).toFixed(2)} to ${most[1].toFixed(2)} on PCI-Express; ` +
+          `at ${sizeName(SIZES[LAST])} ` +
+          all
+            .map(
+              ({ bus, rows, times }) =>
+                `${bus}, ${rows} pieces: sgrs ${percent(part(times, 'sgrs'))} of contiguous, ` +
+                `pack ${percent(part(times, 'pack'))}`,
+            )
+            .join('; ') +
+          `. Both ways at once on PCI-X, 128 pieces: sgrs ${percent(part(both, 'sgrs'))}, ` +
+          `pack ${percent(part(both, 'pack'))}. Million bytes a second, ${told(all, WAYS, megabytes(WINDOW))}`,
         holds,
-        note: 'puts of the same columns again and again, so the copies of `pack` are those of the model: a price for each byte, whatever the caches hold',
+        note:
+          'puts of the same columns again and again, so the copies of `pack` are those of the model: ' +
+          'a price for each byte, whatever the caches hold',
       };
     },
   },
@@ -183,7 +208,8 @@ export const chapter8: readonly Figure[] = [
     source: 'dissertation figure 8.11',
     caption: 'Each rank puts columns to each other rank, until all are complete.',
     expected:
-      'sgrs takes less than multi-write at each size from 4 KiB on, with 64 and 128 pieces, on 8 nodes with PCI-X and 4 with PCI-Express',
+      'sgrs takes less than multi-write at each size from 4 KiB on, with 64 and 128 pieces, ' +
+      'on 8 nodes with PCI-X and 4 with PCI-Express',
     schemes: FILES,
     async measure() {
       const ways = ['multi-write', 'sgrs'] as const;
@@ -196,9 +222,15 @@ export const chapter8: readonly Figure[] = [
           y: { name: 'time (µs)', logarithmic: true },
           series: seriesOf(all, ways, (time) => time),
         },
-        measured: `multi-write takes ${Math.min(...factors).toFixed(2)} to ${Math.max(...factors).toFixed(2)} times as long. µs, ${told(all, ways, (time) => time)}`,
+        measured:
+          `multi-write takes ${Math.min(...factors).toFixed(2)} to ${Math.max(...factors).toFixed(2)} times as ` +
+          `long. µs, ${told(all, ways, (time) => time)}`,
         holds: factors.every((factor) => factor > 1),
-        note: 'puts by multi-write leave in the order of the calls, in which each rank begins with the next one; messages of sgrs leave in the order in which the targets are ready, so probably several meet at one target while another has none. It costs most where messages are long and nodes few',
+        note:
+          'puts by multi-write leave in the order of the calls, in which each rank begins with the next one; ' +
+          'messages of sgrs leave in the order in which the targets are ready, ' +
+          'so probably several meet at one target while another has none. ' +
+          'It costs most where messages are long and nodes few',
       };
     },
   },
@@ -208,7 +240,8 @@ export const chapter8: readonly Figure[] = [
     source: 'dissertation figure 8.14',
     caption: 'What a layout that the target does not know adds to a put by sgrs.',
     expected:
-      'at 2 KiB a layout that has to go over adds 5 to 15 %, with 64 pieces and with 128; at 512 KiB less than a third of that',
+      'at 2 KiB a layout that has to go over adds 5 to 15 %, with 64 pieces and with 128; ' +
+      'at 512 KiB less than a third of that',
     schemes: ['src/transfer/noncontiguous/layout-cache.ts', ...FILES],
     async measure() {
       const options = { window: 1, senders: 'first', listed: true } as const;
@@ -223,9 +256,14 @@ export const chapter8: readonly Figure[] = [
           y: { name: 'added by the layout (%)' },
           series: known.map(({ bus, rows }, i) => ({ name: `${bus}, ${rows} pieces`, values: added[i] })),
         },
-        measured: `${SIZES.map(sizeName).join(', ')} bytes, %: ${known.map(({ bus, rows }, i) => `${bus}, ${rows} pieces ${percent(added[i])}`).join('; ')}`,
+        measured:
+          `${SIZES.map(sizeName).join(', ')} bytes, %: ` +
+          `${known.map(({ bus, rows }, i) => `${bus}, ${rows} pieces ${percent(added[i])}`).join('; ')}`,
         holds: added.every((values) => within(values[0], 5, 15) && values[LAST] < values[0] / 3),
-        note: 'the columns begin at irregular places here, so that their layout is a list of places, half as long as it would be with a length for each piece; a vector is nine words however many pieces it has, and adds 0.7 % at most',
+        note:
+          'the columns begin at irregular places here, so that their layout is a list of places, ' +
+          'half as long as it would be with a length for each piece; ' +
+          'a vector is nine words however many pieces it has, and adds 0.7 % at most',
       };
     },
   },

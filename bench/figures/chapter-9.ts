@@ -50,12 +50,15 @@ export const chapter9: readonly Figure[] = [
   {
     id: 'D9.1',
     claim:
-      'explicit handles, implicit handles (wait for a rank, wait for all), aggregate handles (any number of puts/gets to one rank become one vector operation at wait or when full)',
+      'explicit handles, implicit handles (wait for a rank, wait for all), ' +
+      'aggregate handles (any number of puts/gets to one rank become one vector operation at wait or when full)',
     source: 'dissertation §9.1–9.2',
     caption:
-      "Time of the origin's processor that puts and gets of 8 bytes take, waited for together, one by one, and by an aggregate handle.",
+      "Time of the origin's processor that puts and gets of 8 bytes take, waited for together, one by one, " +
+      'and by an aggregate handle.',
     expected:
-      'all data right with each handle; operations of an aggregate handle leave when it is full or waited for, and not before; from two on it takes less of the processor than separate operations, puts and gets',
+      'all data right with each handle; operations of an aggregate handle leave when it is full or waited for, ' +
+      'and not before; from two on it takes less of the processor than separate operations, puts and gets',
     schemes: [...FILES, PROGRAM],
     async measure() {
       const runs = await forEach(OPERATIONS, (operation) =>
@@ -88,9 +91,25 @@ export const chapter9: readonly Figure[] = [
           y: { name: "time of the origin's processor (µs)", logarithmic: true },
           series,
         },
-        measured: `${NUMBERS.join(', ')} operations, µs of the processor: ${OPERATIONS.flatMap((operation, o) => HANDLES.map((handle) => `${operation} ${handle} ${listed(of(o, handle).map(({ processor }) => processor))}`)).join('; ')}. ${right ? 'All data are right' : 'Some data are wrong'}. Of 10 puts with a limit of ${LIMITS.map(([limit]) => limit).join(', ')}, ${held.map(({ before }) => before).join(', ')} are there before the wait and ${held.map(({ after }) => after).join(', ')} after it`,
+        measured:
+          `${NUMBERS.join(', ')} operations, µs of the processor: ` +
+          OPERATIONS.flatMap((operation, o) =>
+            HANDLES.map(
+              (handle) => `${operation} ${handle} ${listed(of(o, handle).map(({ processor }) => processor))}`,
+            ),
+          ).join('; ') +
+          `. ${right ? 'All data are right' : 'Some data are wrong'}. ` +
+          `Of 10 puts with a limit of ${LIMITS.map(([limit]) => limit).join(', ')}, ` +
+          `${held.map(({ before }) => before).join(', ')} are there before the wait and ` +
+          `${held.map(({ after }) => after).join(', ')} after it`,
         holds: right && leaves && less,
-        note: `the vector operation is a list of requests: one doorbell and one completion for up to 16 of them, since a request of an adapter has one place at the target. If nothing is computed meanwhile, ${NUMBERS.join(', ')} operations of a handle are complete later (+) or sooner (−) than separate ones by ${sooner.map((values, o) => `${percent(values)} % (${OPERATIONS[o]})`).join(' and ')}: the adapter begins when the list is written, and after that each message takes it its time`,
+        note:
+          'the vector operation is a list of requests: one doorbell and one completion for up to 16 of them, ' +
+          'since a request of an adapter has one place at the target. If nothing is computed meanwhile, ' +
+          `${NUMBERS.join(', ')} operations of a handle are complete later (+) or sooner (−) ` +
+          'than separate ones by ' +
+          `${sooner.map((values, o) => `${percent(values)} % (${OPERATIONS[o]})`).join(' and ')}: ` +
+          'the adapter begins when the list is written, and after that each message takes it its time',
       };
     },
   },
@@ -99,7 +118,9 @@ export const chapter9: readonly Figure[] = [
     claim: 'the handle layer adds almost nothing to the bare get',
     source: 'dissertation figure 9.4',
     caption: 'A get and its completion: by a flush, by its request, and by an aggregate handle.',
-    expected: `an explicit and an aggregate handle take at most ${ADDED} % longer than the get and a flush, at every size; all data right`,
+    expected:
+      `an explicit and an aggregate handle take at most ${ADDED} % longer than the get and a flush, at ` +
+      'every size; all data right',
     schemes: [...FILES, PROGRAM],
     async measure() {
       const runs = await forEach(HANDLES, (handle) => forEach(SIZES, (bytes) => run(handle, 'get', bytes, 1)));
@@ -112,19 +133,28 @@ export const chapter9: readonly Figure[] = [
           y: { name: 'time (µs)', logarithmic: true },
           series: HANDLES.map((name, h) => ({ name, values: times[h] })),
         },
-        measured: `${names(SIZES)} bytes, µs: ${HANDLES.map((handle, h) => `${handle} ${listed(times[h])}`).join('; ')}; a handle adds ${Math.max(...added).toFixed(1)} % at most`,
+        measured:
+          `${names(SIZES)} bytes, µs: ${HANDLES.map((handle, h) => `${handle} ${listed(times[h])}`).join('; ')}; ` +
+          `a handle adds ${Math.max(...added).toFixed(1)} % at most`,
         holds: added.every((value) => value <= ADDED) && runs.flat().every(({ right }) => right),
-        note: 'the model charges what is posted and polled, and not the instructions of the library itself: the figure says that a handle needs no request and no look more. What its instructions take, the rows on real ranks say',
+        note:
+          'the model charges what is posted and polled, and not the instructions of the library itself: ' +
+          'the figure says that a handle needs no request and no look more. What its instructions take, ' +
+          'the rows on real ranks say',
       };
     },
   },
   {
     id: 'D9.3',
     claim:
-      'overlap of a non-blocking get: > 99 % direct, about 90 % buffered; send/receive loses it at the rendezvous switch (16 KiB)',
+      'overlap of a non-blocking get: > 99 % direct, about 90 % buffered; ' +
+      'send/receive loses it at the rendezvous switch (16 KiB)',
     source: 'dissertation figure 9.5',
     caption: 'How much of the time of a get computation between its call and its wait hides.',
-    expected: `direct above 99 % from ${sizeName(LARGE)} bytes on; buffered 85 to 95 % at some size, and nowhere more than direct; messages above ${sizeName(SWITCH)} bytes at most two thirds of what they have at the largest size up to it`,
+    expected:
+      `direct above 99 % from ${sizeName(LARGE)} bytes on; buffered 85 to 95 % at some size, ` +
+      `and nowhere more than direct; messages above ${sizeName(SWITCH)} bytes at most two thirds of what they have ` +
+      'at the largest size up to it',
     schemes: ['src/window/request.ts', 'src/transfer/requests.ts', 'src/transfer/noncontiguous/pack.ts', PROGRAM],
     async measure() {
       const [direct, buffered, messages] = await forEach(PROTOCOLS, (protocol) =>
@@ -141,6 +171,7 @@ export const chapter9: readonly Figure[] = [
         ['buffered', buffered.some((v) => v >= 85 && v <= 95) && buffered.every((v, k) => v <= direct[k])],
         ['messages', from(messages, SWITCH + 1).every((value) => value <= (2 / 3) * eager)],
       ] as const;
+      const held = parts.filter(([, holds]) => holds).map(([name]) => name);
       const failed = parts.filter(([, holds]) => !holds).map(([name]) => name);
       return {
         chart: {
@@ -149,14 +180,18 @@ export const chapter9: readonly Figure[] = [
           y: { name: 'overlap (%)' },
           series: [direct, buffered, messages].map((values, i) => ({ name: PROTOCOLS[i], values })),
         },
-        measured: `${names(HIDDEN_SIZES)} bytes, %: direct ${percent(direct)}; buffered ${percent(buffered)}; messages ${percent(messages)}. As claimed: ${
-          parts
-            .filter(([, holds]) => holds)
-            .map(([name]) => name)
-            .join(', ') || 'none'
-        }${failed.length === 0 ? '' : `; not: ${failed.join(', ')}`}`,
+        measured:
+          `${names(HIDDEN_SIZES)} bytes, %: direct ${percent(direct)}; buffered ${percent(buffered)}; ` +
+          `messages ${percent(messages)}. As claimed: ${held.join(', ') || 'none'}` +
+          `${failed.length === 0 ? '' : `; not: ${failed.join(', ')}`}`,
         holds: failed.length === 0,
-        note: `what direct does not hide is posting the request and taking its completion, 1.2 µs. The library buffers no get of consecutive bytes: what stands for it is \`noncontiguous\`: \`pack\`, whose answer the target's processor packs into a message, and the origin's unpacks: ${range(buffered.filter((_, k) => HIDDEN_SIZES[k] < SWITCH))} below ${sizeName(SWITCH)} bytes; from there on the answer is a long message, whose handshake waits for the origin's processor as that of messages does`,
+        note:
+          'what direct does not hide is posting the request and taking its completion, 1.2 µs. ' +
+          'The library buffers no get of consecutive bytes: what stands for it is `noncontiguous`: ' +
+          "`pack`, whose answer the target's processor packs into a message, and the origin's unpacks: " +
+          `${range(buffered.filter((_, k) => HIDDEN_SIZES[k] < SWITCH))} below ${sizeName(SWITCH)} bytes; ` +
+          "from there on the answer is a long message, whose handshake waits for the origin's processor " +
+          'as that of messages does',
       };
     },
   },

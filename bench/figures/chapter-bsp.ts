@@ -65,12 +65,18 @@ const PRIMITIVES = [
 const b1: Figure = {
   id: 'B1',
   claim:
-    'the twenty primitives of BSPlib; puts packed into chunks of 16 KiB, a list for each destination, sent in a Latin square, and placed while others are transferred',
+    'the twenty primitives of BSPlib; puts packed into chunks of 16 KiB, a list for each destination, ' +
+    'sent in a Latin square, and placed while others are transferred',
   source: 'BSP-IB §3.1',
   caption:
-    'Time of a superstep in which each of 8 processes sends and receives h words in puts of 64 words: to all others in turn, to its neighbour only, and what packing, transfer and placement would take one after the other.',
+    'Time of a superstep in which each of 8 processes sends and receives h words in puts of 64 words: ' +
+    'to all others in turn, to its neighbour only, and what packing, ' +
+    'transfer and placement would take one after the other.',
   expected:
-    'from 8192 words on, a word more costs as much in a relation with all others as in one with the neighbour, within a tenth (no two send to one process at a time); and a relation takes less than nine tenths of what packing, transfer and placement of its bytes take together (they are pipelined); all of the primitives are there',
+    'from 8192 words on, a word more costs as much in a relation with all others as in one with the neighbour, ' +
+    'within a tenth (no two send to one process at a time); and a relation takes less than nine tenths of what ' +
+    'packing, transfer and placement of its bytes take together (they are pipelined); ' +
+    'all of the primitives are there',
   schemes: FILES,
   async measure() {
     const fabric = fabricOf(FABRIC);
@@ -102,7 +108,11 @@ const b1: Figure = {
           { name: 'one after the other', values: serial },
         ],
       },
-      measured: `${sizes[last]} words: ${show(full[last])} µs with all others, ${show(sparse[last])} with the neighbour, ${show(serial[last])} one after the other; without any: ${show(empty)}; a word more costs ${show(slope(full))} and ${show(slope(sparse))} ns; primitives that are not there: ${missing.length === 0 ? 'none' : missing.join(', ')}`,
+      measured:
+        `${sizes[last]} words: ${show(full[last])} µs with all others, ${show(sparse[last])} with the neighbour, ` +
+        `${show(serial[last])} one after the other; without any: ${show(empty)}; ` +
+        `a word more costs ${show(slope(full))} and ${show(slope(sparse))} ns; primitives that are not there: ` +
+        `${missing.length === 0 ? 'none' : missing.join(', ')}`,
       holds:
         missing.length === 0 &&
         within(slope(full), slope(sparse), 0.1) &&
@@ -114,10 +124,12 @@ const b1: Figure = {
 const b3: Figure = {
   id: 'B3',
   claim:
-    'on 8 nodes a word costs 0.21, 0.19 and 0.31 µs with the baseline, header compression and zero-copy receive, and a superstep 52, 52 and 115 µs',
+    'on 8 nodes a word costs 0.21, 0.19 and 0.31 µs with the baseline, header compression and zero-copy receive, ' +
+    'and a superstep 52, 52 and 115 µs',
   source: 'BSP-IB table 1 (without its multicast barrier)',
   caption:
-    'g and l on 8 nodes: the line through relations of up to 4096 words, each word a put. The numbers of the baseline are fitted, the others predicted.',
+    'g and l on 8 nodes: the line through relations of up to 4096 words, each word a put. ' +
+    'The numbers of the baseline are fitted, the others predicted.',
   expected: 'the two fitted numbers within 5 %, each of the four predicted ones within 20 %',
   schemes: FILES,
   async measure() {
@@ -147,10 +159,15 @@ const b3: Figure = {
       chart: { ...chartOf('g', 'µs a word'), beside: chartOf('l', 'µs') },
       measured: SCHEMES.map(
         ({ name, printed }, i) =>
-          `${name}: g ${show(found[i].g)} µs a word (${flops(found[i].g)} operations; printed: ${printed.g}), l ${found[i].l.toFixed(0)} µs (printed: ${printed.l})`,
+          `${name}: g ${show(found[i].g)} µs a word (${flops(found[i].g)} operations; printed: ` +
+          `${printed.g}), l ${found[i].l.toFixed(0)} µs (printed: ${printed.l})`,
       ).join('; '),
       holds: wrong.length === 0,
-      note: `fitted: g and l of the baseline; predicted: the others. ${wrong.length === 0 ? 'All are within the tolerance' : `Beyond the tolerance: ${wrong.join(', ')}`}. What makes l of zero-copy twice that of the baseline in the paper ("additional descriptor manipulation and round trip time"), the model has as a round trip, and a record for each entry`,
+      note:
+        'fitted: g and l of the baseline; predicted: the others. ' +
+        `${wrong.length === 0 ? 'All are within the tolerance' : `Beyond the tolerance: ${wrong.join(', ')}`}. ` +
+        'What makes l of zero-copy twice that of the baseline in the paper ("additional descriptor manipulation ' +
+        'and round trip time"), the model has as a round trip, and a record for each entry',
     };
   },
 };
@@ -168,9 +185,11 @@ const b5: Figure = {
   claim: 'zero-copy receive wins from 8 words a put on with scatter lists, and from 512 without',
   source: 'BSP-IB figure 3',
   caption:
-    'g on 8 nodes by the words of a put: the line through relations of up to 32,768 words; packed, zero-copy with lists of 28 entries, and with a read for each put.',
+    'g on 8 nodes by the words of a put: the line through relations of up to 32,768 words; ' +
+    'packed, zero-copy with lists of 28 entries, and with a read for each put.',
   expected:
-    'g of zero-copy is below that of the baseline from 4 to 16 words a put on, without scatter lists from 256 to 1024 on',
+    'g of zero-copy is below that of the baseline from 4 to 16 words a put on, ' +
+    'without scatter lists from 256 to 1024 on',
   schemes: FILES,
   async measure() {
     const fabric = fabricOf(FABRIC);
@@ -196,13 +215,18 @@ const b5: Figure = {
           { name: 'no scatter', values: alone },
         ],
       },
-      measured: `zero-copy is below the baseline ${from(withLists)}, without scatter lists ${from(withoutLists)}; at 8 words a put, g is ${show(packed[3])} (baseline) and ${show(lists[3])} µs (zero-copy)`,
+      measured:
+        `zero-copy is below the baseline ${from(withLists)}, without scatter lists ${from(withoutLists)}; ` +
+        `at 8 words a put, g is ${show(packed[3])} (baseline) and ${show(lists[3])} µs (zero-copy)`,
       holds:
         withLists !== undefined &&
         within(Math.log2(withLists), 3, 1 / 3) &&
         withoutLists !== undefined &&
         within(Math.log2(withoutLists), 9, 1 / 9),
-      note: 'nothing is fitted to this figure. Where the lines cross with lists depends on what an entry costs the adapter (adapter.entry, free) and what the entry costs both processors (host.record, fitted to the g of the baseline, where it counts once at each end as well)',
+      note:
+        'nothing is fitted to this figure. Where the lines cross with lists depends on what an entry costs the ' +
+        'adapter (adapter.entry, free) and what the entry costs both processors (host.record, ' +
+        'fitted to the g of the baseline, where it counts once at each end as well)',
     };
   },
 };
@@ -210,11 +234,13 @@ const b5: Figure = {
 const b6: Figure = {
   id: 'B6',
   claim:
-    'in relations of a million words, a word costs 197 (baseline) and 267 (zero-copy) operations as a put of its own, 21 and 17 in bulk',
+    'in relations of a million words, a word costs 197 (baseline) and 267 (zero-copy) ' +
+    'operations as a put of its own, 21 and 17 in bulk',
   source: 'BSP-IB §4.1',
   caption: 'g on 8 nodes from relations of 1,048,576 words: each word a put, and one put to each other process.',
   expected:
-    'the fitted number (zero-copy in bulk) within 5 %, the other three within 20 %; zero-copy costs more with fine grain and less in bulk',
+    'the fitted number (zero-copy in bulk) within 5 %, the other three within 20 %; ' +
+    'zero-copy costs more with fine grain and less in bulk',
   schemes: FILES,
   async measure() {
     const h = 2 ** 20;
@@ -239,7 +265,10 @@ const b6: Figure = {
       },
       measured: found.map((g, i) => `${names[i]}: ${show(g)} (printed: ${printed[i]})`).join('; '),
       holds: right.every((one) => one) && found[1] > found[0] && found[3] < found[2],
-      note: 'fitted: zero-copy in bulk; predicted: the others. The paper had to post a receive for every chunk, since its adapter waits for a second when there is none; here 64 are posted, and one that finds none is tried again after 10 µs',
+      note:
+        'fitted: zero-copy in bulk; predicted: the others. The paper had to post a receive for every chunk, ' +
+        'since its adapter waits for a second when there is none; here 64 are posted, ' +
+        'and one that finds none is tried again after 10 µs',
     };
   },
 };
@@ -261,8 +290,14 @@ const b8: Figure = {
   claim: 'a dynamic choice of the scheme is never worse than the best fixed one',
   source: 'BSP-IB §4.1, which leaves it open',
   caption:
-    'Time of a superstep, as a multiple of that of the best fixed scheme; 8 processes, relations of 32,768 words with all others, by the words of a put. Beside it the same on a cluster whose processors copy faster than its links.',
-  expected: `for relations of 1024, 8192 and 32,768 words with all others and with the neighbour, in puts of 1 to 4096 words, on the paper's cluster and on infinihost-64: with auto a superstep takes at most ${100 * TOLERANCE} % longer than with the best fixed scheme, when it has tried each way three times; processes compute for up to ${SKEW} µs, drawn anew, before each`,
+    'Time of a superstep, as a multiple of that of the best fixed scheme; ' +
+    '8 processes, relations of 32,768 words with all others, by the words of a put. ' +
+    'Beside it the same on a cluster whose processors copy faster than its links.',
+  expected:
+    'for relations of 1024, 8192 and 32,768 words with all others and with the neighbour, ' +
+    "in puts of 1 to 4096 words, on the paper's cluster and on infinihost-64: " +
+    `with auto a superstep takes at most ${100 * TOLERANCE} % longer than with the best fixed scheme, ` +
+    `when it has tried each way three times; processes compute for up to ${SKEW} µs, drawn anew, before each`,
   schemes: FILES,
   async measure() {
     const grains = [1, 8, 32, 64, 128, 512, 4096];
@@ -288,7 +323,9 @@ const b8: Figure = {
             if (ratio > worst.ratio) {
               worst = {
                 ratio,
-                text: `${name}, ${h} words ${kind === 'full' ? 'with all others' : 'with the neighbour'} in puts of ${grain}`,
+                text:
+                  `${name}, ${h} words ` +
+                  `${kind === 'full' ? 'with all others' : 'with the neighbour'} in puts of ${grain}`,
               };
             }
             if (kind !== 'full' || h !== 32_768) continue;
@@ -308,7 +345,10 @@ const b8: Figure = {
       chart: { ...charts[0], beside: charts[1] },
       measured: `at worst ${worst.ratio.toFixed(3)} of the best fixed scheme's time: ${worst.text}`,
       holds: worst.ratio <= 1 + TOLERANCE,
-      note: 'the supersteps in which it tries the other way cost what that way costs: three for each kind of supersteps (size of puts and volume, each to a power of two), and none where puts are below 256 bytes or a process sends less than 8 KiB',
+      note:
+        'the supersteps in which it tries the other way cost what that way costs: ' +
+        'three for each kind of supersteps (size of puts and volume, each to a power of two), ' +
+        'and none where puts are below 256 bytes or a process sends less than 8 KiB',
     };
   },
 };

@@ -103,7 +103,8 @@ writeFileSync(join(docs, 'claims.json'), `${JSON.stringify(everywhere, null, 1)}
 if (json !== undefined) writeFileSync(json, `${JSON.stringify(claims, null, 1)}\n`);
 for (const { id, holds, measured, real } of claims)
   console.log(
-    `${id}: ${verdict(holds)}. ${measured}${real === undefined ? '' : `. On real ranks: ${verdict(real.holds)}. ${real.measured}`}`,
+    `${id}: ${verdict(holds)}. ` +
+      `${measured}${real === undefined ? '' : `. On real ranks: ${verdict(real.holds)}. ${real.measured}`}`,
   );
 
 /** The rows of figures that were not measured now, as they were written before. */
@@ -159,7 +160,8 @@ function verdict(holds: boolean): string {
 function page(): string {
   const rows = everywhere.map(
     ({ id, claim, holds, sensitivity }) =>
-      `| [${id}](#${id.toLowerCase().replace('.', '')}) | ${claim} | ${verdict(holds)} | ${shortSensitivity(sensitivity)} |`,
+      `| [${id}](#${id.toLowerCase().replace('.', '')}) | ${claim} | ${verdict(holds)} | ` +
+      `${shortSensitivity(sensitivity)} |`,
   );
   const parts = everywhere.map(({ id, claim, source, expected, measured, holds, note, sensitivity }) => {
     const { caption, schemes } = FIGURES.find((figure) => figure.id === id)!;
@@ -172,7 +174,8 @@ function page(): string {
       `- Measured: ${measured}.`,
       `- The claim **${verdict(holds)}**.${note === '' ? '' : ` Note: ${note}.`}`,
       ...said(sensitivity),
-      `- [Data](figures/${id}.json); schemes and programs: ${schemes.map((file) => `[${file}](../${file})`).join(', ')}.`,
+      `- [Data](figures/${id}.json); schemes and programs: ` +
+        `${schemes.map((file) => `[${file}](../${file})`).join(', ')}.`,
     ]
       .join('\n\n')
       .replaceAll('.\n\n- ', '.\n- ');
@@ -180,7 +183,8 @@ function page(): string {
   return `# Results
 
 This page compares claims of the papers with measurements on [modelled
-fabrics](guide/fabrics.md). All figures use one set of numbers. \`npm run figures\` writes this page in about five minutes
+fabrics](guide/fabrics.md). All figures use one set of numbers. \`npm run figures\` writes this page in about \
+five minutes
 on two cores: do not edit it. The measurements are the same on every machine. Some rows are also measured [on real
 ranks](results-real.md). D are the dissertation's claims, by chapter; B those of the report on BSP-IB, M those of the
 paper on BSP2; O is our own. The last column says which numbers
@@ -204,14 +208,17 @@ function pageOfReal(): string {
     real === undefined
       ? []
       : [
-          `| [${id}](results.md#${id.toLowerCase().replace('.', '')}) | ${real.measured} | ${real.expected} | ${verdict(real.holds)}${real.holds || real.why === undefined ? '' : `: ${real.why}`} |`,
+          `| [${id}](results.md#${id.toLowerCase().replace('.', '')}) ` +
+            `| ${real.measured} | ${real.expected} | ` +
+            `${verdict(real.holds)}${real.holds || real.why === undefined ? '' : `: ${real.why}`} |`,
         ],
   );
   const [{ model }] = cpus();
   return `# Results on real ranks
 
 This page shows rows of the [results](results.md), measured with the same programs on processes of one machine:
-${availableParallelism()} cores, ${model}, Node ${process.versions.node}. \`npm run figures -- --real\` writes this page: do not edit it.
+${availableParallelism()} cores, ${model}, Node ${process.versions.node}. \`npm run figures -- --real\` writes \
+this page: do not edit it.
 
 The ranks communicate through an emulated network in shared memory. The schemes take the same steps as on a fabric, so
 their counts and their order can be compared. The rows do not show latencies between nodes, or more ranks than cores.

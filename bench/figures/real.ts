@@ -57,7 +57,8 @@ export interface RealRow {
 /** Between processes of one host, requests of the network are loads and stores of the origin. */
 const NOTHING_UNDER_WAY = 'an operation is complete when its call returns, so there is nothing to overlap';
 const NO_ADAPTER =
-  'here a compare-and-swap is one instruction and a message wakes another process; there is no adapter with a slow loopback';
+  'here a compare-and-swap is one instruction and a message wakes another process; ' +
+  'there is no adapter with a slow loopback';
 
 /** Without an exponent: there are milliseconds among microseconds. */
 function show(value: number): string {
@@ -141,9 +142,12 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       `${show(took)} (${show(atomics)} atomic operations, ${show(messages)} messages)`;
     const [idle, busy] = [await computing(0), await computing(400)];
     return {
-      measured: `2 processes, µs for lock and unlock: target idle: ${told(idle, tell)}; target computes for 400 µs: ${told(busy, tell)}`,
+      measured:
+        `2 processes, µs for lock and unlock: target idle: ${told(idle, tell)}; target computes for ` +
+        `400 µs: ${told(busy, tell)}`,
       expected:
-        'direct: two atomic operations, no message, and at most a tenth of the computation longer; two-sided: at least three quarters of it longer',
+        'direct: two atomic operations, no message, and at most a tenth of the computation longer; two-sided: ' +
+        'at least three quarters of it longer',
       holds:
         [idle, busy].every(({ direct }) => direct.atomics === 2 && direct.messages === 0) &&
         busy.direct.took - idle.direct.took <= 40 &&
@@ -154,7 +158,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     const found = await onRanks(4, 'sharing', { info: { lock: 'direct' }, locks: 500, shared: 50 });
     const [violations, most] = [sum(found, 'violations'), Math.max(...found.map((one) => one.together))];
     return {
-      measured: `4 processes, 500 locks each, half of them shared: ${violations} violations, at most ${most} shared holders at a time`,
+      measured:
+        `4 processes, 500 locks each, half of them shared: ${violations} violations, ` +
+        `at most ${most} shared holders at a time`,
       expected: 'no violation; several ranks hold shared locks at a time',
       holds: violations === 0 && most > 1,
     };
@@ -172,7 +178,14 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       large: await of(2 ** 18, operation),
     }));
     return {
-      measured: `2 processes, µs: ${found.map(({ operation, small, large }) => `${operation} 4 B: ${told(small, show)}; ${operation} 256 KiB: ${told(large, show)}`).join('; ')}`,
+      measured:
+        '2 processes, µs: ' +
+        found
+          .map(
+            ({ operation, small, large }) =>
+              `${operation} 4 B: ${told(small, show)}; ${operation} 256 KiB: ${told(large, show)}`,
+          )
+          .join('; '),
       expected: 'put and get: two-sided faster at 4 bytes, direct at most 2 % slower at 256 KiB',
       holds: found.every(
         ({ small, large }) => small['two-sided'] < small.direct && large.direct <= 1.02 * large['two-sided'],
@@ -216,7 +229,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     });
     const changes = POLICIES.map((policy) => found[policy].migrations);
     return {
-      measured: `4 processes, as if on 2 nodes, 250 locks each: ${told(found, ({ violations, migrations }) => `${violations} violations, ${migrations} changes of mode`)}`,
+      measured:
+        '4 processes, as if on 2 nodes, 250 locks each: ' +
+        `${told(found, ({ violations, migrations }) => `${violations} violations, ${migrations} changes of mode`)}`,
       expected: 'no violation; changes of mode with every policy except never, most with every-request',
       holds:
         POLICIES.every((policy) => found[policy].violations === 0) &&
@@ -238,7 +253,8 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     return {
       measured: `2 processes, µs: no computation: ${told(idle, show)}; pieces of 100 µs: ${told(busy, show)}`,
       expected:
-        'with pieces of 100 µs, two-sided takes at least 5 times as long as without, the others at most a tenth of a piece longer',
+        'with pieces of 100 µs, two-sided takes at least 5 times as long as without, ' +
+        'the others at most a tenth of a piece longer',
       holds:
         busy['two-sided'] >= 5 * idle['two-sided'] &&
         busy.direct - idle.direct <= 10 &&
@@ -249,7 +265,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     const found = [await paired(1), await paired(2)];
     const oneWord = await forEach([1, 2], (others) => pairedBy({ lock: 'hybrid', lock_cpu: 'one-word' }, others));
     return {
-      measured: `2 and 3 processes (two can run at a time), µs: 1 rank takes the lock: ${told(found[0], show)}; 2 ranks: ${told(found[1], show)}; hybrid with one word: ${oneWord.map(show).join(' and ')}`,
+      measured:
+        `2 and 3 processes (two can run at a time), µs: 1 rank takes the lock: ${told(found[0], show)}; 2 ranks: ` +
+        `${told(found[1], show)}; hybrid with one word: ${oneWord.map(show).join(' and ')}`,
       expected: 'with 1 and with 2 ranks: hybrid fastest, direct slowest',
       holds: found.every(
         ({ 'two-sided': twoSided, direct, hybrid }) => hybrid <= Math.min(twoSided, direct) && direct >= twoSided,
@@ -270,9 +288,16 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       0,
     ];
     return {
-      measured: `4 processes, ${2 * epochs} fences each: ${told(found, ({ puts, messages, finishes, flags, wrong }) => `${messages} messages, ${finishes} finish messages, ${flags} flags for ${puts} puts, ${wrong} wrong values`)}`,
+      measured:
+        `4 processes, ${2 * epochs} fences each: ` +
+        told(
+          found,
+          ({ puts, messages, finishes, flags, wrong }) =>
+            `${messages} messages, ${finishes} finish messages, ${flags} flags for ${puts} puts, ${wrong} wrong values`,
+        ),
       expected:
-        'the counts of the figure: a message, a finish message or neither for each put; flags only with immediate-naive; no wrong value',
+        'the counts of the figure: a message, a finish message or neither for each put; ' +
+        'flags only with immediate-naive; no wrong value',
       holds: FENCES.every((name) => {
         const { puts, messages, finishes, flags, wrong } = found[name];
         const counts = [messages, finishes, flags, wrong];
@@ -315,7 +340,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     });
     const ways = await byWay(['accumulate', 'packed']);
     return {
-      measured: `2 processes, 512 updates, µs: ${told(found, show)}; RandomAccess, million updates a second: ${told(ways, ratesOf)}`,
+      measured:
+        `2 processes, 512 updates, µs: ${told(found, show)}; RandomAccess, million updates a ` +
+        `second: ${told(ways, ratesOf)}`,
       expected: 'packed faster than an epoch for each update, and in RandomAccess faster than accumulate',
       holds: found.packed < found['an epoch each'] && ways.packed.rate > ways.accumulate.rate,
     };
@@ -334,7 +361,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     const fastest = (direct: number, others: readonly number[], sign: 1 | -1): boolean =>
       others.every((other) => sign * direct > sign * other);
     return {
-      measured: `2 processes, a single update, µs: ${told(times, show)}; RandomAccess, million updates a second: ${told(ways, ratesOf)}`,
+      measured:
+        `2 processes, a single update, µs: ${told(times, show)}; RandomAccess, million updates a ` +
+        `second: ${told(ways, ratesOf)}`,
       expected:
         'direct takes the least time, and is the fastest in RandomAccess; 2 processes do not tell how it scales',
       holds:
@@ -348,7 +377,9 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       measured: `2 processes, million updates a second: ${told(found, ratesOf)}`,
       expected: 'packed faster; 2 processes do not tell how the gap narrows',
       holds: found.packed.rate > found.direct.rate,
-      why: 'here an update of the adapter is one instruction of the origin, and nothing is saved by sending many at once',
+      why:
+        'here an update of the adapter is one instruction of the origin, ' +
+        'and nothing is saved by sending many at once',
     };
   },
   'D9.1': async () => {
@@ -359,9 +390,15 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     const right = await forEach(OPERATIONS, (operation) => handles(operation, 8, BY_REQUESTS));
     const all = right.every((found) => Object.values(found).every((one) => one.right));
     return {
-      measured: `2 processes, by requests: of 10 puts with a limit of 64 and 4, ${held.map(({ before }) => before).join(' and ')} are there before the wait, ${held.map(({ after }) => after).join(' and ')} after it; 64 operations of 8 bytes, µs: ${OPERATIONS.map((operation, i) => `${operation} ${told(right[i], ({ took }) => show(took))}`).join('; ')}; ${all ? 'all data are right' : 'some data are wrong'}`,
+      measured:
+        '2 processes, by requests: of 10 puts with a limit of 64 and 4, ' +
+        `${held.map(({ before }) => before).join(' and ')} are there before the wait, ` +
+        `${held.map(({ after }) => after).join(' and ')} after it; 64 operations of 8 bytes, µs: ` +
+        `${OPERATIONS.map((operation, i) => `${operation} ${told(right[i], ({ took }) => show(took))}`).join('; ')}` +
+        `; ${all ? 'all data are right' : 'some data are wrong'}`,
       expected:
-        'none, and at least the 8 of full lists, before the wait (the others may leave when this rank looks for completions); all after it; all data right',
+        'none, and at least the 8 of full lists, before the wait (the others may leave when this rank looks for ' +
+        'completions); all after it; all data right',
       holds: all && held[0].before === 0 && held[1].before >= 8 && held.every(({ after }) => after === 10),
     };
   },
@@ -374,10 +411,16 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       return 100 * (slower / implicit.took - 1);
     });
     return {
-      measured: `2 processes, 64 gets of ${sizes.join(' and ')} bytes, µs: in shared memory ${found[0].map((one) => told(one, ({ took }) => show(took))).join('; ')}; by requests ${found[1].map((one) => told(one, ({ took }) => show(took))).join('; ')}; the slower handle adds ${added.map((value) => value.toFixed(0)).join(', ')} %`,
+      measured:
+        `2 processes, 64 gets of ${sizes.join(' and ')} bytes, µs: in shared memory ` +
+        `${found[0].map((one) => told(one, ({ took }) => show(took))).join('; ')}; ` +
+        `by requests ${found[1].map((one) => told(one, ({ took }) => show(took))).join('; ')}; ` +
+        `the slower handle adds ${added.map((value) => value.toFixed(0)).join(', ')} %`,
       expected: 'no handle adds more than 5 %',
       holds: added.every((value) => value <= 5),
-      why: 'here a get is carried out by its call in some nanoseconds, of which a call or an object more is a large part; no adapter has a doorbell or a completion to save',
+      why:
+        'here a get is carried out by its call in some nanoseconds, ' +
+        'of which a call or an object more is a large part; no adapter has a doorbell or a completion to save',
     };
   },
   'D6.9': async () => {
@@ -388,9 +431,13 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     );
     const [{ right, refills }] = await onRanks(4, 'flooded', { puts: 5000, compute: 5000 });
     return {
-      measured: `2 processes, µs: ${told(times, (all) => all.map(show).join(' / '))}; 4 × 5000 notified puts to one of 4 processes ${right ? 'arrive once each' : 'do NOT arrive once each'} and make it post more receives ${refills} times`,
+      measured:
+        `2 processes, µs: ${told(times, (all) => all.map(show).join(' / '))}; ` +
+        `4 × 5000 notified puts to one of 4 processes ${right ? 'arrive once each' : 'do NOT arrive once each'} ` +
+        `and make it post more receives ${refills} times`,
       expected:
-        'for every scheme: with NO_SUCCEED or NO_PRECEDE at most a tenth slower than with neither, with both at most a tenth of that time; the puts arrive. Puts that find no receive are not counted here',
+        'for every scheme: with NO_SUCCEED or NO_PRECEDE at most a tenth slower than with neither, ' +
+        'with both at most a tenth of that time; the puts arrive. Puts that find no receive are not counted here',
       holds:
         right &&
         FENCES.every((name) => {

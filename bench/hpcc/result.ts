@@ -53,8 +53,10 @@ export function describe({
   verified,
 }: Result): string {
   return (
-    `RandomAccess ${variant}: ${gups.toFixed(4)} GUP/s (${(gups / ranks).toFixed(4)} a rank), ${seconds.toFixed(3)} s for ` +
+    `RandomAccess ${variant}: ${gups.toFixed(4)} GUP/s (${(gups / ranks).toFixed(4)} a rank), ` +
+    `${seconds.toFixed(3)} s for ` +
     `${updates} updates of ${words} words on ${ranks} ${ranks === 1 ? 'rank' : 'ranks'}\n` +
-    `${verified ? 'verified' : 'NOT VERIFIED'}: ${errors} wrong words of ${words} (${(100 * errorFraction).toFixed(4)} %)`
+    `${verified ? 'verified' : 'NOT VERIFIED'}: ${errors} wrong words of ${words} ` +
+    `(${(100 * errorFraction).toFixed(4)} %)`
   );
 }

@@ -3,6 +3,10 @@ import type { WindowInfo } from 'onesided';
 import type { ClassName } from './classes.ts';
 import type { StyleName } from './links.ts';
 
+/** The arithmetic in WebAssembly, or in plain TypeScript: the same results, bit by bit. */
+export const KERNEL_NAMES = ['wasm', 'typescript'] as const;
+export type KernelName = (typeof KERNEL_NAMES)[number];
+
 export interface NasOptions {
   readonly class: ClassName;
   readonly style: StyleName;
@@ -14,6 +18,8 @@ export interface NasOptions {
    * classes on modelled fabrics.
    */
   readonly arithmetic: boolean;
+  /** `typescript`, if absent. */
+  readonly kernel?: KernelName;
   /** How often all iterations are timed; 1, if absent. */
   readonly samples?: number;
   /** Instead of the class's number, for which alone the check has its number. */

@@ -4,7 +4,7 @@ import type { Machine } from '../patterns/machine.ts';
 import { program } from '../patterns/program.ts';
 import { CLASSES, type ClassName } from './classes.ts';
 import { STYLE_NAMES, type StyleName } from './links.ts';
-import type { NasOptions } from './options.ts';
+import { KERNEL_NAMES, type KernelName, type NasOptions } from './options.ts';
 
 export function nasProgram<R extends { readonly errors: number }>(
   main: (world: Communicator, options: NasOptions, machine: Machine) => Promise<R>,
@@ -13,12 +13,13 @@ export function nasProgram<R extends { readonly errors: number }>(
   return program(
     {
       numbers: { gflops: [1, 1, 1e6], samples: [1, 1, 1000] },
-      words: { class: CLASSES, style: STYLE_NAMES },
+      words: { class: CLASSES, style: STYLE_NAMES, kernel: KERNEL_NAMES },
       hints: [],
     },
     ({ number, word, info }) => ({
       class: word.class as ClassName,
       style: word.style as StyleName,
+      kernel: word.kernel as KernelName,
       ...number,
       info,
       arithmetic: true,

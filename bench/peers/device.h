@@ -269,8 +269,9 @@ static void connect_queue(struct ibv_qp *it, uint32_t number) {
                               .rnr_retry = 7,
                               .sq_psn = it->qp_num,
                               .max_rd_atomic = 16};
-  error |= ibv_modify_qp(it, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                        IBV_QP_MAX_QP_RD_ATOMIC);
+  error |= ibv_modify_qp(
+      it, &attr,
+      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
   if (error != 0) fail("the queue pair cannot be connected");
 }
 

@@ -71,7 +71,9 @@ int main(int argc, char **argv) {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   double value = wants_idle ? idle(rank, argc > 2 ? atof(argv[2]) : 2) : memory(size);
-  if (rank == 0) printf("{\"row\":\"%s\",\"library\":\"%s\",\"unit\":\"%s\",\"samples\":[%.3f]}\n", argv[1], library_name(), wants_idle ? "%" : "MiB", value);
+  if (rank == 0)
+    printf("{\"row\":\"%s\",\"library\":\"%s\",\"unit\":\"%s\",\"samples\":[%.3f]}\n", argv[1], library_name(),
+           wants_idle ? "%" : "MiB", value);
   MPI_Finalize();
   return 0;
 }

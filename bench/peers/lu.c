@@ -9,8 +9,7 @@
  * warm-up.
  *
  * The rules, the same on both sides:
- * - the kernel keeps tiles of 4 x 4 in eight vectors of two doubles, which is what both processors' baseline (SSE2) and
- *   WebAssembly have; it is compiled with -O3 and nothing else, as a distribution would;
+ * - the kernel (tiles.h) is compiled with -O3 and nothing else, as a distribution would;
  * - blocks are fetched one by one with MPI_Win_lock (exclusive), MPI_Get, MPI_Win_unlock;
  * - here blocks are computed where they lie in the window, from MPI_Win_allocate; ours are computed in memory of their
  *   own and copied there when they are finished;
@@ -24,35 +23,13 @@
 #include <string.h>
 
 #include "library.h"
-
-enum { TILE = 4, PAGE = 4096 };
-typedef double pair __attribute__((vector_size(16)));
+#include "tiles.h"
 
 static int n, block, padded, blocks, rank, ranks, grid_rows, grid_columns;
 static long size; /* of a whole block, in elements */
 static uint32_t seed = 1;
 
-/* --- the kernel: see bench/splash/kernel.ts --- */
-
-static inline void reduce(double *restrict c, const double *restrict a, const double *restrict b, int k) {
-  pair tile[8];
-  memcpy(tile, c, sizeof tile);
-  for (int p = 0; p < k; p++, a += TILE, b += TILE) {
-    pair upper = *(const pair *)a, lower = *(const pair *)(a + 2);
-    for (int j = 0; j < TILE; j++) {
-      pair factor = {b[j], b[j]};
-      tile[2 * j] -= upper * factor;
-      tile[2 * j + 1] -= lower * factor;
-    }
-  }
-  memcpy(c, tile, sizeof tile);
-}
-
-static void update(double *c, const double *a, const double *b, int m, int n, int k) {
-  for (int t = 0; t < n; t += TILE) {
-    for (int s = 0; s < m; s += TILE) reduce(c + (long)s * n + TILE * t, a + (long)s * k, b + (long)t * k, k);
-  }
-}
+/* --- the kernel, which tiles.h has the innermost loops of: see bench/splash/kernel.ts --- */
 
 static void solve(double *x, const double *triangle, const double *inverses, int m, int k, int first, int end) {
   for (int s = 0; s < m; s += TILE) {
@@ -134,10 +111,14 @@ static int extent(int i) { return padded - i * block < block ? padded - i * bloc
 static int owner(int i, int j) { return i % grid_rows * grid_columns + j % grid_columns; }
 static int count(int first, int step) { return blocks > first ? (blocks - first + step - 1) / step : 0; }
 /* The first row, or column, of blocks from k on that this rank has something in. */
-static int next_of(int first, int step, int k) { return k <= first ? first : first + (k - first + step - 1) / step * step; }
+static int next_of(int first, int step, int k) {
+  return k <= first ? first : first + (k - first + step - 1) / step * step;
+}
 static int next_row(int k) { return next_of(rank / grid_columns, grid_rows, k); }
 static int next_column(int k) { return next_of(rank % grid_columns, grid_columns, k); }
-static long place(int i, int j) { return ((long)(i / grid_rows) * count(owner(i, j) % grid_columns, grid_columns) + j / grid_columns) * size; }
+static long place(int i, int j) {
+  return ((long)(i / grid_rows) * count(owner(i, j) % grid_columns, grid_columns) + j / grid_columns) * size;
+}
 
 /* --- the factorization: see lu.ts --- */
 
@@ -177,7 +158,8 @@ static void solve_perimeter(int k) {
     turn(turned, d, ext, ext);
     for (int i = 0; i < ext; i++) inverses[i] = 1 / d[by_rows(i, i, ext)];
   }
-  for (int i = next_row(k + 1); in_column && i < blocks; i += grid_rows) solve(own(i, k), turned, inverses, extent(i), ext, 0, ext);
+  for (int i = next_row(k + 1); in_column && i < blocks; i += grid_rows)
+    solve(own(i, k), turned, inverses, extent(i), ext, 0, ext);
   for (int j = next_column(k + 1); in_row && j < blocks; j += grid_columns) {
     turn(spare, own(k, j), ext, extent(j));
     memcpy(own(k, j), spare, sizeof(double) * ext * extent(j));
@@ -218,7 +200,8 @@ static void fill(void) {
     for (int j = next_column(0); j < blocks; j += grid_columns) {
       double *at = own(i, j);
       for (int r = 0; r < extent(i); r++) {
-        for (int c = 0; c < extent(j); c++) at[by_rows(r, c, extent(j))] = element_of(seed, n, i * block + r, j * block + c);
+        for (int c = 0; c < extent(j); c++)
+          at[by_rows(r, c, extent(j))] = element_of(seed, n, i * block + r, j * block + c);
       }
     }
   }
@@ -229,7 +212,8 @@ static void fill(void) {
 static double factor_element(int i, int j) {
   int row = i / block, column = j / block;
   double *at = own(row, column);
-  return row >= column ? at[by_rows(i % block, j % block, extent(column))] : at[by_columns(i % block, j % block, extent(row))];
+  return row >= column ? at[by_rows(i % block, j % block, extent(column))]
+                       : at[by_columns(i % block, j % block, extent(row))];
 }
 
 static double norm(const double *x) {
@@ -258,7 +242,8 @@ static double multiply(int which, const double *x, double *y, double *part) {
 }
 
 static double residual(void) {
-  double *x = malloc(sizeof(double) * n), *y = malloc(sizeof(double) * n), *z = malloc(sizeof(double) * n), *part = malloc(sizeof(double) * n);
+  double *x = malloc(sizeof(double) * n), *y = malloc(sizeof(double) * n), *z = malloc(sizeof(double) * n),
+         *part = malloc(sizeof(double) * n);
   for (int i = 0; i < n; i++) x[i] = element_of(seed + 1, 0x7fffffff, i, i + 1);
   multiply(RIGHT, x, y, part);
   multiply(LEFT, y, z, part);
@@ -286,13 +271,6 @@ static uint32_t digest(void) {
   return all;
 }
 
-static double *doubles(long count) {
-  double *memory = NULL;
-  if (posix_memalign((void **)&memory, PAGE, sizeof(double) * (count > 0 ? count : 1))) MPI_Abort(MPI_COMM_WORLD, 1);
-  memset(memory, 0, sizeof(double) * count);
-  return memory;
-}
-
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -307,11 +285,11 @@ int main(int argc, char **argv) {
   padded = (n + TILE - 1) / TILE * TILE;
   blocks = (n + block - 1) / block;
   size = (long)block * block;
-  for (grid_rows = (int)sqrt(ranks); ranks % grid_rows != 0; grid_rows--) {
-  }
+  grid_rows = rows_of_grid(ranks);
   grid_columns = ranks / grid_rows;
   int down = count(rank / grid_columns, grid_rows), across = count(rank % grid_columns, grid_columns);
-  MPI_Win_allocate(sizeof(double) * size * down * across + PAGE, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
+  MPI_Win_allocate(sizeof(double) * size * down * across + PAGE, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &window,
+                   &win);
   MPI_Aint start = (PAGE - (uintptr_t)window % PAGE) % PAGE / sizeof(double);
   starts = malloc(sizeof *starts * ranks);
   MPI_Allgather(&start, 1, MPI_AINT, starts, 1, MPI_AINT, MPI_COMM_WORLD);

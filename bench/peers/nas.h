@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doubles.h"
 #include "library.h"
 
-enum { AHEAD = 6, PAGE = 4096 };
+enum { AHEAD = 6 };
 enum { MESSAGES, BLOCKING };
 
 static int rank, ranks, style;
@@ -38,13 +39,6 @@ typedef struct {
   MPI_Win win;
   double *window; /* AHEAD places, then the number of messages that have come */
 } Link;
-
-static double *doubles(long count) {
-  double *memory = NULL;
-  if (posix_memalign((void **)&memory, PAGE, sizeof(double) * (count > 0 ? count : 1))) MPI_Abort(MPI_COMM_WORLD, 1);
-  memset(memory, 0, sizeof(double) * count);
-  return memory;
-}
 
 static void expect(Link *l) {
   MPI_Irecv(l->in[l->taken & 1], l->capacity, MPI_DOUBLE, l->from, l->tag, MPI_COMM_WORLD, &l->coming);

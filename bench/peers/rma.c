@@ -193,7 +193,8 @@ static void acc_doubles(long n) {
 static void getacc_doubles(long n) {
   int count = size / 8;
   for (long i = 0; i < n; i++) {
-    MPI_Get_accumulate(origin, count, MPI_DOUBLE, fetched, count, MPI_DOUBLE, TARGET, 0, count, MPI_DOUBLE, MPI_SUM, win);
+    MPI_Get_accumulate(origin, count, MPI_DOUBLE, fetched, count, MPI_DOUBLE, TARGET, 0, count, MPI_DOUBLE, MPI_SUM,
+                       win);
     MPI_Win_flush(TARGET, win);
   }
 }
@@ -239,7 +240,9 @@ static void barrier(long n) {
 
 /* ALL_PASSIVE: every rank runs the loop, in a lock_all epoch; NEIGHBOURS: both, in epochs of their own */
 enum epoch { PASSIVE, ALL_PASSIVE, PER_OPERATION, NEIGHBOURS, FENCES, NO_WINDOW };
-enum check { WRITTEN, READ, COUNTED, COUNTED_DOUBLE, COUNTED_DOUBLES, CONTENDED, SCATTERED, SCATTERED_DOUBLES, SWAPPED, NONE };
+enum check {
+  WRITTEN, READ, COUNTED, COUNTED_DOUBLE, COUNTED_DOUBLES, CONTENDED, SCATTERED, SCATTERED_DOUBLES, SWAPPED, NONE
+};
 /* how the target's bytes lie */
 enum layout { PLAIN, VECTOR, SUBARRAY, INDEXED };
 
@@ -362,11 +365,13 @@ static void check(const struct row *row) {
   int64_t expected = operations;
   MPI_Bcast(&expected, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
   if (row->check == READ && rank == 0) {
-    for (int i = 0; i < size; i++) if (origin[i] != pattern(i)) fail("get brought something else than the window holds");
+    for (int i = 0; i < size; i++)
+      if (origin[i] != pattern(i)) fail("get brought something else than the window holds");
   }
   if (rank != TARGET) return;
   if (row->check == WRITTEN) {
-    for (long i = 0; i < (long)places * size; i++) if (window[place(row, i)] != pattern((int)(i % size))) fail("put did not arrive");
+    for (long i = 0; i < (long)places * size; i++)
+      if (window[place(row, i)] != pattern((int)(i % size))) fail("put did not arrive");
   }
   if (row->check == COUNTED && *(int64_t *)window != expected) fail("the sum is wrong");
   if (row->check == COUNTED_DOUBLE && *(double *)window != (double)expected) fail("the sum is wrong");
@@ -416,7 +421,8 @@ int main(int argc, char **argv) {
       window = malloc(least);
       MPI_Win_create(window, least, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     } else MPI_Win_allocate(least, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
-    if (posix_memalign((void **)&origin, PAGE, size) || posix_memalign((void **)&fetched, PAGE, size)) fail("out of memory");
+    if (posix_memalign((void **)&origin, PAGE, size) || posix_memalign((void **)&fetched, PAGE, size))
+      fail("out of memory");
     memset(window, 0, least);
     if (row->layout != PLAIN) make_type(row);
     for (int i = 0; i < size; i++) origin[i] = row->check == READ ? 0 : pattern(i);
@@ -448,7 +454,8 @@ int main(int argc, char **argv) {
 
   if (rank == 0) {
     int bandwidth = row->depth > 1;
-    printf("{\"row\":\"%s\",\"library\":\"%s\",\"unit\":\"%s\",\"iterations\":%ld,\"samples\":[", argv[1], library_name(), bandwidth ? "MB/s" : "ns", iterations);
+    printf("{\"row\":\"%s\",\"library\":\"%s\",\"unit\":\"%s\",\"iterations\":%ld,\"samples\":[", argv[1],
+           library_name(), bandwidth ? "MB/s" : "ns", iterations);
     for (int s = 0; s < samples; s++) {
       double value = bandwidth ? (double)size * row->depth / seconds[s] / 1e6 : seconds[s] * 1e9;
       printf("%s%.2f", s ? "," : "", value);

@@ -11,7 +11,7 @@
  * - a rank's block is stored by rows; of A it gets columns, whose target type is MPI_Type_create_subarray, of B rows,
  *   which are consecutive; the gets of the next panel are started before the current one is multiplied, and flushed
  *   after it: the request of MPICH 4.0.2's MPI_Rget with such a type is complete before its data are there;
- * - the kernel is that of lu.c, on panels that are brought into tiles first; -O3 and nothing else;
+ * - the kernel is that of lu.c (tiles.h), on panels that are brought into tiles first; -O3 and nothing else;
  * - elements are small whole numbers, so nothing is rounded: all of C is compared with the direct product.
  */
 #include <math.h>
@@ -22,9 +22,9 @@
 #include <string.h>
 
 #include "library.h"
+#include "tiles.h"
 
-enum { TILE = 4, ROWS = 64, PAGE = 4096 };
-typedef double pair __attribute__((vector_size(16)));
+enum { ROWS = 64 };
 typedef struct { int begin, count; } range;
 
 static int n, rank, ranks, grid_rows, grid_columns, row, column;
@@ -55,27 +55,7 @@ static void fill(double *block, int which, range i, range j) {
   }
 }
 
-/* --- the kernel: see bench/splash/kernel.ts, bench/summa/arithmetic.ts --- */
-
-static inline void reduce(double *restrict c, const double *restrict a, const double *restrict b, int k) {
-  pair tile[8];
-  memcpy(tile, c, sizeof tile);
-  for (int p = 0; p < k; p++, a += TILE, b += TILE) {
-    pair upper = *(const pair *)a, lower = *(const pair *)(a + 2);
-    for (int j = 0; j < TILE; j++) {
-      pair factor = {b[j], b[j]};
-      tile[2 * j] -= upper * factor;
-      tile[2 * j + 1] -= lower * factor;
-    }
-  }
-  memcpy(c, tile, sizeof tile);
-}
-
-static void update(double *c, const double *a, const double *b, int m, int n, int k) {
-  for (int t = 0; t < n; t += TILE) {
-    for (int s = 0; s < m; s += TILE) reduce(c + (long)s * n + TILE * t, a + (long)s * k, b + (long)t * k, k);
-  }
-}
+/* --- the arithmetic: see bench/summa/arithmetic.ts --- */
 
 static void add(const double *a, const double *b, int depth) {
   int m = whole(down.count), n = whole(across.count);
@@ -156,13 +136,6 @@ static long errors(void) {
   return wrong;
 }
 
-static double *doubles(long count) {
-  double *memory = NULL;
-  if (posix_memalign((void **)&memory, PAGE, sizeof(double) * count)) MPI_Abort(MPI_COMM_WORLD, 1);
-  memset(memory, 0, sizeof(double) * count);
-  return memory;
-}
-
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -174,8 +147,7 @@ int main(int argc, char **argv) {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   int gets = strcmp(argv[3], "gets") == 0;
-  for (grid_rows = (int)sqrt(ranks); ranks % grid_rows != 0; grid_rows--) {
-  }
+  grid_rows = rows_of_grid(ranks);
   grid_columns = ranks / grid_rows;
   row = rank / grid_columns, column = rank % grid_columns;
   down = part(grid_rows, row), across = part(grid_columns, column);

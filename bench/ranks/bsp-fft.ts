@@ -15,5 +15,7 @@ await program(
   ({ number }) => number,
   fft,
   ({ n, processes, microseconds, mflops, difference, errors }) =>
-    `${n} complex numbers on ${processes} processes: ${microseconds.toFixed(1)} µs, ${mflops.toFixed(0)} Mflop/s; differs by ${difference.toExponential(1)} from one process${errors === 0 ? '' : ': WRONG'}`,
+    `${n} complex numbers on ${processes} processes: ${microseconds.toFixed(1)} µs, ` +
+    `${mflops.toFixed(0)} Mflop/s; differs by ${difference.toExponential(1)} from one ` +
+    `process${errors === 0 ? '' : ': WRONG'}`,
 );

@@ -14,5 +14,6 @@ await program(
   ({ number }) => number,
   innerProduct,
   ({ n, processes, microseconds, mflops, errors }) =>
-    `two vectors of ${n} on ${processes} processes: ${microseconds.toFixed(1)} µs, ${mflops.toFixed(0)} Mflop/s${errors === 0 ? ', as one process' : ', WRONG'}`,
+    `two vectors of ${n} on ${processes} processes: ${microseconds.toFixed(1)} µs, ` +
+    `${mflops.toFixed(0)} Mflop/s${errors === 0 ? ', as one process' : ', WRONG'}`,
 );

@@ -19,5 +19,7 @@ await program(
   ({ number, word }) => ({ ...number, parts: word.parts as GridParts }),
   jacobi,
   ({ n, parts, processes, microseconds, predicted, l, g, mflops, errors }) =>
-    `${n} × ${n} in ${parts} on ${processes} processes: ${microseconds.toFixed(1)} µs an iteration, predicted ${predicted.toFixed(1)} (l ${l.toFixed(2)} µs, g ${g.toFixed(4)} µs a word, ${mflops.toFixed(0)} Mflop/s)${errors === 0 ? ', as one process' : `, ${errors} elements WRONG`}`,
+    `${n} × ${n} in ${parts} on ${processes} processes: ${microseconds.toFixed(1)} µs an iteration, ` +
+    `predicted ${predicted.toFixed(1)} (l ${l.toFixed(2)} µs, g ${g.toFixed(4)} µs a word, ` +
+    `${mflops.toFixed(0)} Mflop/s)${errors === 0 ? ', as one process' : `, ${errors} elements WRONG`}`,
 );

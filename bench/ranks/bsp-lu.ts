@@ -14,5 +14,6 @@ await program(
   ({ number }) => number,
   lu,
   ({ n, grid, microseconds, mflops, errors }) =>
-    `${n} × ${n} on ${grid.join(' × ')} processes: ${(microseconds / 1e3).toFixed(2)} ms, ${mflops.toFixed(0)} Mflop/s${errors === 0 ? ', as one process' : `, ${errors} elements WRONG`}`,
+    `${n} × ${n} on ${grid.join(' × ')} processes: ${(microseconds / 1e3).toFixed(2)} ms, ` +
+    `${mflops.toFixed(0)} Mflop/s${errors === 0 ? ', as one process' : `, ${errors} elements WRONG`}`,
 );

@@ -37,5 +37,8 @@ await program(
   }),
   twoLevels,
   ({ algorithm, n, levels, units, processes, microseconds, mflops, errors }) =>
-    `${algorithm}, n = ${n}, ${levels === 'two' ? `${units} units of ${processes / units} processes` : `${processes} processes, flat`}: ${microseconds.toFixed(1)} µs, ${mflops.toFixed(0)} Mflop/s${errors === 0 ? ', as one process' : `, ${errors} elements WRONG`}`,
+    `${algorithm}, n = ${n}, ` +
+    `${levels === 'two' ? `${units} units of ${processes / units} processes` : `${processes} processes, flat`}: ` +
+    `${microseconds.toFixed(1)} µs, ${mflops.toFixed(0)} ` +
+    `Mflop/s${errors === 0 ? ', as one process' : `, ${errors} elements WRONG`}`,
 );

@@ -13,5 +13,7 @@ import { nasProgram } from '../nas/program.ts';
 await nasProgram(
   cg,
   ({ class: name, style, n, grid, iterations, microseconds, zeta, errors }) =>
-    `CG, class ${name}, order ${n} on ${grid.join(' × ')} ranks, ${style}: ${iterations} iterations in ${(microseconds / 1e3).toFixed(2)} ms; zeta ${zeta.toPrecision(14)}${errors === 0 ? ', verified' : ''}`,
+    `CG, class ${name}, order ${n} on ${grid.join(' × ')} ranks, ${style}: ` +
+    `${iterations} iterations in ${(microseconds / 1e3).toFixed(2)} ms; ` +
+    `zeta ${zeta.toPrecision(14)}${errors === 0 ? ', verified' : ''}`,
 );

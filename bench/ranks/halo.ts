@@ -25,5 +25,6 @@ await program(
   }),
   halo,
   ({ neighbours, grid, bytes, compute, microseconds }) =>
-    `halo of ${neighbours} neighbours on ${grid.join(' × ')} ranks, ${bytes} bytes each: ${microseconds.toFixed(1)} µs a step, ${compute} of them computing`,
+    `halo of ${neighbours} neighbours on ${grid.join(' × ')} ranks, ${bytes} bytes each: ` +
+    `${microseconds.toFixed(1)} µs a step, ${compute} of them computing`,
 );

@@ -28,7 +28,8 @@ function describe(result: LuResult): string {
   const { n, block, ranks, grid, kernel, milliseconds, gflops, breakdown, fetched, bytes, residual, verified } = result;
   const parts = Object.entries(breakdown).map(([what, time]) => `${what} ${time.toFixed(2)}`);
   return (
-    `LU of ${n} × ${n} in blocks of ${block} on ${ranks} ${ranks === 1 ? 'rank' : 'ranks'} (${grid.join(' × ')}, ${kernel}): ` +
+    `LU of ${n} × ${n} in blocks of ${block} on ${ranks} ${ranks === 1 ? 'rank' : 'ranks'} ` +
+    `(${grid.join(' × ')}, ${kernel}): ` +
     `${Math.min(...milliseconds).toFixed(1)} ms, ${gflops.toFixed(2)} GFLOP/s\n` +
     `ms a rank: ${parts.join(', ')}; ${fetched} blocks fetched, ${(bytes / 2 ** 20).toFixed(1)} MiB\n` +
     `${verified ? 'verified' : 'NOT VERIFIED'}: relative residual ${residual.toExponential(2)}, digest ${result.digest}`

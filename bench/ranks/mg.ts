@@ -14,5 +14,7 @@ import { nasProgram } from '../nas/program.ts';
 await nasProgram(
   mg,
   ({ class: name, style, n, grid, iterations, microseconds, norm, errors }) =>
-    `MG, class ${name}, ${n}³ on ${grid.join(' × ')} ranks, ${style}: ${iterations} iterations in ${(microseconds / 1e3).toFixed(2)} ms; norm ${norm.toExponential(12)}${errors === 0 ? ', verified' : ''}`,
+    `MG, class ${name}, ${n}³ on ${grid.join(' × ')} ranks, ${style}: ` +
+    `${iterations} iterations in ${(microseconds / 1e3).toFixed(2)} ms; ` +
+    `norm ${norm.toExponential(12)}${errors === 0 ? ', verified' : ''}`,
 );

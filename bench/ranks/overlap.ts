@@ -37,6 +37,8 @@ await program(
   overlap,
   (result) =>
     result.side === 'receiver'
-      ? `overlap at the receiver, ${result.origins} origins, ${result.bytes} bytes: ${result.slowdown.toFixed(2)} times as long, ${result.accesses} accesses of ${result.access.toFixed(2)} µs`
-      : `overlap at the ${result.side}, ${result.operations} × ${result.operation} of ${result.bytes} bytes: ${result.overlap.toFixed(0)} % of ${result.base.toFixed(2)} µs`,
+      ? `overlap at the receiver, ${result.origins} origins, ${result.bytes} bytes: ` +
+        `${result.slowdown.toFixed(2)} times as long, ${result.accesses} accesses of ${result.access.toFixed(2)} µs`
+      : `overlap at the ${result.side}, ${result.operations} × ${result.operation} of ${result.bytes} bytes: ` +
+        `${result.overlap.toFixed(0)} % of ${result.base.toFixed(2)} µs`,
 );

@@ -23,6 +23,7 @@ await program(
   }),
   randomAccess,
   ({ way, words, updates, microseconds, rate, lost }) =>
-    `RandomAccess by ${way}: ${(1e3 * rate).toFixed(1)} updates a millisecond, ${(microseconds / 1e3).toFixed(2)} ms for ` +
+    `RandomAccess by ${way}: ${(1e3 * rate).toFixed(1)} updates a millisecond, ` +
+    `${(microseconds / 1e3).toFixed(2)} ms for ` +
     `${updates} of ${words} words; ${lost} words lost updates`,
 );

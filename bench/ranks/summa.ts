@@ -21,5 +21,7 @@ await program(
   ({ number, info }) => ({ ...number, info }),
   summa,
   ({ m, n, k, grid, panel, microseconds, gflops, errors }) =>
-    `${m} × ${k} times ${k} × ${n} on ${grid.join(' × ')} ranks, panels of ${panel}: ${(microseconds / 1e3).toFixed(2)} ms, ${gflops.toFixed(2)} GFLOP/s${errors === 0 ? ', as the direct product' : ''}`,
+    `${m} × ${k} times ${k} × ${n} on ${grid.join(' × ')} ranks, panels of ${panel}: ` +
+    `${(microseconds / 1e3).toFixed(2)} ms, ${gflops.toFixed(2)} ` +
+    `GFLOP/s${errors === 0 ? ', as the direct product' : ''}`,
 );

@@ -18,5 +18,6 @@ await program(
   ({ number: { 'per-node': perNode, tasks, bytes }, info }) => ({ perNode, tasks, bytes: inWords(bytes), info }),
   taskSharing,
   ({ nodes, perNode, tasks, phases, task }) =>
-    `task sharing, ${nodes} nodes of ${perNode} ranks, ${tasks} tasks a rank and phase: ${phases.map((time) => (time / 1e3).toFixed(2)).join(' + ')} ms, ${task.toFixed(3)} µs a task`,
+    `task sharing, ${nodes} nodes of ${perNode} ranks, ${tasks} tasks a rank and phase: ` +
+    `${phases.map((time) => (time / 1e3).toFixed(2)).join(' + ')} ms, ${task.toFixed(3)} µs a task`,
 );

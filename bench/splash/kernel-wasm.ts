@@ -7,18 +7,18 @@
  * order in which it lies. There is no fused multiply-add: WebAssembly's may round once or twice, as the processor
  * likes, and results would differ between machines.
  */
-import type { Kernel } from './kernel.ts';
-import { TILE } from './tiles.ts';
+
 import {
   add,
   type Code,
+  compiled,
   constant,
   get,
+  increase,
   lessThan,
   load,
   loadTwice,
   lowerHalves,
-  moduleOf,
   multiply,
   multiplyPairs,
   repeat,
@@ -29,24 +29,14 @@ import {
   upperHalves,
   type WasmFunction,
   when,
-} from './wasm.ts';
+} from '../wasm.ts';
+import type { Kernel } from './kernel.ts';
+import { TILE } from './tiles.ts';
 
-/** Bytes of a page of WebAssembly's memory. */
-const PAGE = 65536;
-/** So many there can be. */
-const PAGES = 65536;
 /** Bytes of four doubles, and of a tile. */
 const QUAD = 32;
 const TILE_BYTES = 128;
 
-/** What is used of the platform's `WebAssembly`, which TypeScript's library of ES2023 does not know. */
-declare const WebAssembly: {
-  readonly Memory: new (limits: { initial: number; maximum: number }) => { readonly buffer: ArrayBuffer };
-  readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object;
-  readonly Instance: new (module: object, imports: object) => { readonly exports: object };
-};
-
-const increase = (local: number, by: Code): Code => [...get(local), ...by, ...add, ...set(local)];
 const each = (count: number, body: (i: number) => Code): Code =>
   Array.from({ length: count }, (_, i) => body(i)).flat();
 
@@ -191,28 +181,19 @@ function turn(): WasmFunction {
   };
 }
 
-type Exports = Readonly<Record<'update' | 'solve' | 'turn', (...parameters: number[]) => void>>;
-
 /** @param length doubles of memory */
 export function wasmKernel(length: number): Kernel {
-  const pages = Math.ceil((8 * length) / PAGE);
-  if (pages > PAGES)
-    throw new RangeError(
-      `a rank's blocks and buffers need ${Math.ceil((8 * length) / 2 ** 20)} MiB, and WebAssembly has at most 4096: use more ranks, or the kernel 'typescript'`,
-    );
-  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
-  const module = new WebAssembly.Module(moduleOf({ update: update(), solve: solve(), turn: turn() }));
-  const exported = new WebAssembly.Instance(module, { memory: { memory } }).exports as unknown as Exports;
+  const { memory, functions } = compiled({ update: update(), solve: solve(), turn: turn() }, 8 * length);
   return {
-    memory: new Float64Array(memory.buffer, 0, length),
+    memory: new Float64Array(memory, 0, length),
     update(c, a, b, m, n, k) {
-      exported.update(8 * c, 8 * a, 8 * b, m / TILE, n / TILE, k);
+      functions.update(8 * c, 8 * a, 8 * b, m / TILE, n / TILE, k);
     },
     solve(x, t, inverses, m, k, first, end) {
-      exported.solve(8 * x, 8 * t, 8 * inverses, m / TILE, k, first / TILE, end / TILE);
+      functions.solve(8 * x, 8 * t, 8 * inverses, m / TILE, k, first / TILE, end / TILE);
     },
     turn(to, from, m, n) {
-      exported.turn(8 * to, 8 * from, m / TILE, n / TILE);
+      functions.turn(8 * to, 8 * from, m / TILE, n / TILE);
     },
   };
 }

@@ -43,7 +43,8 @@ export function readPart(
   const width = tag === slot.tag ? slot.width : otherWidth(call, name, array, tag, slot);
   if (!isCount(start) || !isCount(n) || start + n > length) {
     throw argumentRangeError(
-      `${call}: ${show(n)} elements from element ${show(start)} on are not part of ${name}, which has ${lengthOf(array)}`,
+      `${call}: ${show(n)} elements from element ${show(start)} on are not part of ${name}, ` +
+        `which has ${lengthOf(array)}`,
       'ERR_BUFFER',
     );
   }
@@ -85,6 +86,7 @@ export function checkPlace(call: string, pid: number, nprocs: number, slot: Slot
     'ERR_RMA_RANGE',
     length < 0
       ? `${call}: process ${pid} has registered null, not a variable`
-      : `${call}: bytes ${at} to ${at + bytes - 1} are beyond the variable at process ${pid}, which has ${length} bytes`,
+      : `${call}: bytes ${at} to ${at + bytes - 1} are beyond the variable at process ${pid}, ` +
+          `which has ${length} bytes`,
   );
 }

@@ -226,7 +226,8 @@ function readOptions(comm: Communicator, options: BspOptions | undefined): Read 
   if (delivery === 'shared' && !loadStore) {
     throw new RmaError(
       'ERR_RMA_SHARED',
-      "bsp.begin: delivery: 'shared' needs processes that load and store each other's memory, and these do not; use 'packed'",
+      "bsp.begin: delivery: 'shared' needs processes that load and store each other's memory, and " +
+        "these do not; use 'packed'",
     );
   }
   return {
@@ -303,7 +304,8 @@ function* makeTogether(
       known[i][number] ?? (number < 0 ? 'hosts' : number === 0 ? 'none' : `${number}`);
     throw new RmaError(
       'ERR_ARG',
-      `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${OPTIONS[i]} '${word(theirs[i])}', this rank '${word(chosen![i])}'`,
+      `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${OPTIONS[i]} ` +
+        `'${word(theirs[i])}', this rank '${word(chosen![i])}'`,
     );
   }
   const toldBy = (rank: number): Float64Array => numbersOf(rank).subarray(chosen!.length + 2);

@@ -7,6 +7,7 @@ import { byteLengthOf } from '../intrinsics.ts';
 import { checkPid, checkPlace, isCount, readPart } from './arguments.ts';
 import type { Core } from './core.ts';
 import type { Part } from './elements.ts';
+import { endSuperstep, endSuperstepSync } from './ending.ts';
 import type { BspMachine } from './model/machines.ts';
 import { type BspReport, reportOf } from './model/report.ts';
 
@@ -15,6 +16,16 @@ export interface Message {
   /** Its tag: as many bytes as `setTagsize` said when it was sent. */
   readonly tag: Uint8Array;
   readonly payload: Uint8Array;
+}
+
+/** What `Bsp.statistics` returns. */
+export interface BspStatistics {
+  /** Supersteps that have ended. */
+  readonly supersteps: number;
+  /** Supersteps whose counts have come by multicast; at process 0, those whose counts it has multicast. */
+  readonly multicasts: number;
+  /** How often this process had to ask for counts that had not come; at process 0, how often it was asked. */
+  readonly nacks: number;
 }
 
 /**
@@ -28,16 +39,6 @@ export interface Message {
  * Calls that begin something (`put`, `get`, `send`, …) never wait. Errors of all calls: `ERR_RMA_SYNC` while a `sync`
  * is under way, `ERR_COMM` after `end`, and the error that broke the computation, if one did.
  */
-/** What `Bsp.statistics` returns. */
-export interface BspStatistics {
-  /** Supersteps that have ended. */
-  readonly supersteps: number;
-  /** Supersteps whose counts have come by multicast; at process 0, those whose counts it has multicast. */
-  readonly multicasts: number;
-  /** How often this process had to ask for counts that had not come; at process 0, how often it was asked. */
-  readonly nacks: number;
-}
-
 export class Bsp {
   /** The number of this process, 0 … `nprocs` − 1 (`bsp_pid`). */
   readonly pid: number;
@@ -96,22 +97,12 @@ export class Bsp {
    * has made the other one); otherwise chunks of 16 KiB, and a copy, or none, at the destination.
    */
   sync(options?: WaitOptions): Promise<void> {
-    try {
-      const wait = readWait('bsp.sync', options);
-      this.#core.beginSync('bsp.sync', false);
-      return this.comm.job.progress.wait(this.#core.await(), wait);
-    } catch (error) {
-      return Promise.reject(this.comm.job.explain(error));
-    }
+    return endSuperstep(this.comm.job, 'bsp.sync', this.#core, options);
   }
 
   /** Ends the superstep and blocks this thread until everything is in place; otherwise the same as `sync`. */
   syncSync(options?: WaitOptions): void {
-    this.comm.job.refuseSync('bsp.sync');
-    const wait = readWait('bsp.sync', options);
-    const core = this.#core;
-    core.beginSync('bsp.sync', false);
-    this.comm.job.progress.waitSync(core.await(), wait);
+    endSuperstepSync(this.comm.job, 'bsp.sync', this.#core, options);
   }
 
   /**
@@ -266,7 +257,8 @@ export class Bsp {
     if (tagBytes !== core.tagSize) {
       throw new RmaError(
         'ERR_TRUNCATE',
-        `bsp.send: the tag has ${tagBytes} bytes, but tags have ${core.tagSize} in this superstep; setTagsize() sets it for the next one`,
+        `bsp.send: the tag has ${tagBytes} bytes, but tags have ${core.tagSize} in this superstep; ` +
+          'setTagsize() sets it for the next one',
       );
     }
     const payloadBytes = payload === null ? 0 : byteLengthOf(payload);

@@ -2,12 +2,13 @@
  * A BSP2 computation: its processes lie in units, which communicate and synchronize among themselves more cheaply
  * (Martin and Tiskin 1999, section 2: `bsp_uid`, `bsp_units`, `bsp_usync`, `bsp_uput`, `bsp_uget`).
  */
-import { readWait, type WaitOptions } from '../comm/operation.ts';
+import type { WaitOptions } from '../comm/operation.ts';
 import type { TypedArray } from '../datatype/base.ts';
 import { argumentRangeError, RmaError, show } from '../errors.ts';
 import { checkPlace, readPart } from './arguments.ts';
 import { Bsp } from './bsp.ts';
 import type { Core } from './core.ts';
+import { endSuperstep, endSuperstepSync } from './ending.ts';
 import type { Unit } from './unit.ts';
 
 /**
@@ -70,21 +71,12 @@ export class Bsp2 extends Bsp {
    * Cost: that of `sync` for a computation of the unit's processes.
    */
   usync(options?: WaitOptions): Promise<void> {
-    try {
-      const wait = readWait('bsp.usync', options);
-      this.#unit.beginSync(false);
-      return this.comm.job.progress.wait(this.#unit.await(), wait);
-    } catch (error) {
-      return Promise.reject(this.comm.job.explain(error));
-    }
+    return endSuperstep(this.comm.job, 'bsp.usync', this.#unit, options);
   }
 
   /** Ends the superstep of the unit and blocks this thread until everything is in place; otherwise as `usync`. */
   usyncSync(options?: WaitOptions): void {
-    this.comm.job.refuseSync('bsp.usync');
-    const wait = readWait('bsp.usync', options);
-    this.#unit.beginSync(false);
-    this.comm.job.progress.waitSync(this.#unit.await(), wait);
+    endSuperstepSync(this.comm.job, 'bsp.usync', this.#unit, options);
   }
 
   /**
@@ -149,7 +141,8 @@ export class Bsp2 extends Bsp {
     if (rank >= 0) return rank;
     throw new RmaError(
       'ERR_RANK',
-      `${call}: process ${pid} is in unit ${this.#unit.uids[pid]}, this one in unit ${this.uid}; use ${call.replace('.u', '.')} for processes of other units`,
+      `${call}: process ${pid} is in unit ${this.#unit.uids[pid]}, this one in unit ${this.uid}; ` +
+        `use ${call.replace('.u', '.')} for processes of other units`,
     );
   }
 }

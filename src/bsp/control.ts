@@ -36,18 +36,28 @@ export function difference(mine: Float64Array, theirs: Float64Array, pid: number
     return `process ${pid} called ${they}, this one ${me}; all must have the same number of supersteps`;
   }
   if (pushed !== theirPushed) {
-    return `process ${pid} registered ${theirPushed} variables in this superstep, this one ${pushed}; all must register the same ones in the same order (null where a process has none)`;
+    return (
+      `process ${pid} registered ${theirPushed} variables in this superstep, this one ${pushed}; ` +
+      'all must register the same ones in the same order (null where a process has none)'
+    );
   }
   if (popped !== theirPopped) {
-    return `process ${pid} removed ${theirPopped} registrations in this superstep, this one ${popped}; all must remove the same ones in the same order`;
+    return (
+      `process ${pid} removed ${theirPopped} registrations in this superstep, this one ${popped}; ` +
+      'all must remove the same ones in the same order'
+    );
   }
   for (let i = 0; i < popped; i++) {
     if (mine[FIXED + i] === theirs[FIXED + i]) continue;
-    return `process ${pid} removed another variable than this one (the ${i + 1}. popReg() of the superstep); all must remove the same ones in the same order`;
+    return (
+      `process ${pid} removed another variable than this one (the ${i + 1}. popReg() of the superstep); ` +
+      'all must remove the same ones in the same order'
+    );
   }
   if (tagSize !== theirTagSize) {
     const size = (bytes: number): string => (bytes === UNSET ? 'none' : `${bytes} bytes`);
-    return `process ${pid} set a tag size of ${size(theirTagSize)}, this one of ${size(tagSize)}; all must set the same`;
+    const [its, mine] = [size(theirTagSize), size(tagSize)];
+    return `process ${pid} set a tag size of ${its}, this one of ${mine}; all must set the same`;
   }
   return undefined;
 }

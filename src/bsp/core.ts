@@ -133,7 +133,7 @@ export class Core implements Superstep, Operation {
     this.#isInUnit = this.unit !== undefined;
     try {
       if (this.unit === undefined) this.#delivery.begin(this, this.#numbers);
-      else this.unit.beginSync(true);
+      else this.unit.beginSync(call, true);
     } catch (error) {
       throw this.fail(error);
     }

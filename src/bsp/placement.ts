@@ -128,6 +128,7 @@ function copyOut({ i32, u8, pos }: Stream, slot: Slot, start: number, bytes: num
 function gone(slot: Slot): RmaError {
   return new RmaError(
     'ERR_BUFFER',
-    `bsp.sync: the registered variable ${show(slot.array)} (registered with ${slot.bytes} bytes) was transferred or resized; leave variables alone while they are registered`,
+    `bsp.sync: the registered variable ${show(slot.array)} (registered with ${slot.bytes} bytes) ` +
+      'was transferred or resized; leave variables alone while they are registered',
   );
 }

@@ -78,7 +78,8 @@ export class Registrations {
       checkBuffer('bsp.pushReg', 'variable', array);
       if (byteLengthOf(array) > MOST_BYTES) {
         throw argumentRangeError(
-          `bsp.pushReg: the variable has ${byteLengthOf(array)} bytes, but at most ${MOST_BYTES} can be registered; register parts of it`,
+          `bsp.pushReg: the variable has ${byteLengthOf(array)} bytes, ` +
+            `but at most ${MOST_BYTES} can be registered; register parts of it`,
           'ERR_SIZE',
         );
       }
@@ -95,7 +96,8 @@ export class Registrations {
       throw new RmaError(
         'ERR_RMA_ATTACH',
         isNew
-          ? `bsp.popReg: ${show(array)} was registered in this superstep; its registration takes effect with sync(), and can be removed after that`
+          ? `bsp.popReg: ${show(array)} was registered in this superstep; ` +
+              'its registration takes effect with sync(), and can be removed after that'
           : `bsp.popReg: ${show(array)} is not registered${line === undefined || line.length === 0 ? '' : ' any more'}`,
       );
     }
@@ -110,7 +112,10 @@ export class Registrations {
     const isNew = this.#pushed.some((one) => one.array !== null && bufferOf(one.array) === bufferOf(array));
     throw new RmaError(
       'ERR_RMA_ATTACH',
-      `${call}: ${show(array)} is not registered${isNew ? ' yet: its registration takes effect with the next sync()' : '; register it with pushReg(), in all processes, in an earlier superstep'}`,
+      `${call}: ${show(array)} is not registered` +
+        (isNew
+          ? ' yet: its registration takes effect with the next sync()'
+          : '; register it with pushReg(), in all processes, in an earlier superstep'),
     );
   }
 

@@ -67,7 +67,8 @@ export class Results {
     if (this.#lost === undefined) return;
     throw new RmaError(
       'ERR_BUFFER',
-      `bsp.sync: ${show(this.#lost)}, the destination of a get, was transferred or resized before the end of the superstep; leave destinations alone until sync() is complete`,
+      `bsp.sync: ${show(this.#lost)}, the destination of a get, was transferred or resized before the end of the ` +
+        'superstep; leave destinations alone until sync() is complete',
     );
   }
 

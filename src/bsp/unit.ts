@@ -68,9 +68,9 @@ export class Unit implements Superstep, Operation {
    * The superstep of the unit ends; or goes on to end, if a wait for that ended early.
    * @param ofAll it is the first part of a `sync`
    */
-  beginSync(ofAll: boolean): void {
+  beginSync(call: string, ofAll: boolean): void {
     if (this.isEnding && !this.#isAwaited && !ofAll && !this.#ofAll) return;
-    if (!ofAll) this.#core.check('bsp.usync');
+    if (!ofAll) this.#core.check(call);
     this.#ofAll = ofAll;
     this.isEnding = true;
     try {
@@ -117,7 +117,8 @@ export class Unit implements Superstep, Operation {
     const [mine, its] = this.#ofAll ? ['sync()', 'usync()'] : ['usync()', 'sync()'];
     throw new RmaError(
       'ERR_COLLECTIVE',
-      `bsp.${this.#ofAll ? 'sync' : 'usync'}: process ${this.ranks.indexOf(other)} called ${its}, this one ${mine}; all processes of a unit must call the same`,
+      `bsp.${this.#ofAll ? 'sync' : 'usync'}: process ${this.ranks.indexOf(other)} called ${its}, ` +
+        `this one ${mine}; all processes of a unit must call the same`,
     );
   }
 

@@ -100,7 +100,10 @@ function headline({ processes, supersteps, delivery, dropped }: Reported): strin
   const count = (n: number): string => n.toLocaleString('en-US');
   const lost =
     dropped > 0 ? ` (the ${count(dropped)} before them are no longer known; --trace-events N keeps more)` : '';
-  return `BSP computation of ${processes} ${processes === 1 ? 'process' : 'processes'}, ${delivery} delivery: ${count(supersteps.length)} supersteps${lost}`;
+  return (
+    `BSP computation of ${processes} ${processes === 1 ? 'process' : 'processes'}, ${delivery} delivery: ` +
+    `${count(supersteps.length)} supersteps${lost}`
+  );
 }
 
 function indented(text: string): string {

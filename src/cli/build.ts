@@ -19,7 +19,8 @@ export const build: Command = {
   summary: 'compile the native addon, which runs ranks as processes',
   usage: `Usage: onesided build
 
-Compiles the native addon from this package's sources. Needs Linux, a C++17 compiler and CMake, and says what is missing.
+Compiles the native addon from this package's sources. Needs Linux, a C++17 compiler and CMake, and says what is \
+missing.
 Downloads nothing. With libibverbs' header (apt-get install libibverbs-dev), the addon supports RDMA devices.
 
 The addon goes into your cache folder, under this version of onesided and this kind of machine:

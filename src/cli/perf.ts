@@ -27,7 +27,8 @@ ${Object.entries(OPERATIONS)
   .map(([name, what]) => `  ${name.padEnd(18)}${what}`)
   .join('\n')}
 
-Rank 0 is the origin and rank 1 the target; -n N sets the number of ranks (default: 2). Each line shows the median of five
+Rank 0 is the origin and rank 1 the target; -n N sets the number of ranks (default: 2). Each line shows the median of \
+five
 blocks of at least 20 ms, after a warm-up. --json prints one object with all samples.`,
 
   async run(args) {

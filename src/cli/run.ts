@@ -54,7 +54,8 @@ ended the rank. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks; a second 
     const { options, kind } = read(args);
     if (kind === undefined && loadNative() === undefined) {
       process.stderr.write(
-        `onesided: the native addon is not available (${nativeStatus().reason}); running the ranks as threads; "npx onesided build" compiles the addon\n`,
+        `onesided: the native addon is not available (${nativeStatus().reason}); running the ranks as threads; ` +
+          '"npx onesided build" compiles the addon\n',
       );
       return report(await runThreads(options));
     }

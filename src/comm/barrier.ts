@@ -133,7 +133,10 @@ class Arrivals {
       if (rank !== this.#rank && !this.#hasEntered(rank, count)) missing.push(rank);
     if (missing.length === 0) return undefined;
     const more = missing.length - named;
-    return `rank${missing.length === 1 ? '' : 's'} ${missing.slice(0, named).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+    return (
+      `rank${missing.length === 1 ? '' : 's'} ` +
+      `${missing.slice(0, named).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+    );
   }
 
   #hasEntered(rank: number, count: number): boolean {

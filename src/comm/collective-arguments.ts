@@ -96,7 +96,8 @@ export function checkCounts(call: string, { size }: Members, buffer: TypedArray,
   for (const count of list) {
     if (!Number.isInteger(count) || count < 0) {
       throw argumentRangeError(
-        `${call}: every count must be a whole number of at least 0, not ${show(count)}; the counts divide ${buffer.length} elements among ${size} ranks`,
+        `${call}: every count must be a whole number of at least 0, not ${show(count)}; ` +
+          `the counts divide ${buffer.length} elements among ${size} ranks`,
       );
     }
     sum += count;

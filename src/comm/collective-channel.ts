@@ -142,7 +142,8 @@ export class CollectiveChannel implements Channel {
     }
     this.#mismatch ??= new RmaError(
       'ERR_COLLECTIVE',
-      `rank ${this.#worldRanks.indexOf(source)} called ${describeSignature(message)}, its ${ordinal(theirs)} collective ` +
+      `rank ${this.#worldRanks.indexOf(source)} called ${describeSignature(message)}, ` +
+        `its ${ordinal(theirs)} collective ` +
         `on ${this.#name}, while this rank called ${describeSignature(own)}${place}; all ranks must call the same ` +
         'collectives in the same order, with the same type, length, operation and root',
     );

@@ -117,7 +117,9 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> {
         cause = error;
       }
     }
-    const why = `${this.#call}: a buffer was transferred or resized while the call was under way; leave buffers alone until it is complete`;
+    const why =
+      `${this.#call}: a buffer was transferred or resized while the call was under way; ` +
+      'leave buffers alone until it is complete';
     this.#turn.channel.withdraw(why);
     this.#turn.broke(why);
     throw new RmaError('ERR_BUFFER', why, { cause });

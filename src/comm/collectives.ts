@@ -44,7 +44,8 @@ export function* receive(channel: Channel, source: number, byteLength: number, c
     if (message.length !== byteLength) {
       throw new RmaError(
         'ERR_TRUNCATE',
-        `${call}: rank ${source} sent ${message.length} bytes, but rank ${channel.rank} expects ${byteLength}; all ranks must pass the same sizes`,
+        `${call}: rank ${source} sent ${message.length} bytes, but rank ${channel.rank} expects ${byteLength}; ` +
+          'all ranks must pass the same sizes',
       );
     }
     return message;

@@ -375,6 +375,11 @@ export class Communicator extends MessageCalls {
     return all;
   }
 
+  /** @internal Fills the numbers of all ranks with those of one: what it has found out for all. */
+  tell(numbers: Float64Array, root: number): Generator<void, void> {
+    return collectives.broadcast(this.#channel, numbers, root);
+  }
+
   /**
    * @internal Why a rank could not do its part of what is being made.
    * @param rank which one: all know it, by an exchange

@@ -74,7 +74,8 @@ export async function init(options: InitOptions = {}): Promise<Communicator> {
     if (named === undefined) {
       throw new RmaError(
         'ERR_COMM',
-        'init: this process has finalized its job and cannot join it again; call finalize() once, at the end. After that, a process can only join a named job: init({ job, size })',
+        'init: this process has finalized its job and cannot join it again; ' +
+          'call finalize() once, at the end. After that, a process can only join a named job: init({ job, size })',
       );
     }
     joined = undefined;
@@ -192,7 +193,8 @@ function joinLauncher(native: Native, fd: number): Membership {
     membership.leave();
     throw new RmaError(
       'ERR_COMM',
-      `init: the launcher of this job (process ${gone}) is gone, so rank ${rank} does not wait for the other ranks; start the job again`,
+      `init: the launcher of this job (process ${gone}) is gone, so rank ${rank} does not wait for the other ` +
+        'ranks; start the job again',
     );
   }
   markFatalErrors(rank);
@@ -232,7 +234,8 @@ function needNative(): Native {
   if (native !== undefined) return native;
   throw new RmaError(
     'ERR_PROVIDER_UNAVAILABLE',
-    `init: ranks that are processes need the native addon, which is not available (${nativeStatus().reason}); build it with "npx onesided build", or run the ranks as threads: "onesided run --ranks threads"`,
+    `init: ranks that are processes need the native addon, which is not available (${nativeStatus().reason}); ` +
+      'build it with "npx onesided build", or run the ranks as threads: "onesided run --ranks threads"',
   );
 }
 

@@ -190,7 +190,8 @@ export class Job {
     if (this.tasks === undefined) return;
     throw new RmaError(
       'ERR_RMA_WOULD_DEADLOCK',
-      `${call}Sync: all ranks are tasks of one thread, and a blocking call would stop them all; await ${call}() instead`,
+      `${call}Sync: all ranks are tasks of one thread, and a blocking call would stop them ` +
+        `all; await ${call}() instead`,
     );
   }
 
@@ -396,7 +397,10 @@ export class Job {
       case FailKind.LAUNCHER_GONE:
         return `the launcher of the job is gone`;
       case FailKind.UNREACHABLE:
-        return `${who} can no longer be reached from rank ${value}: its host, its device or the network between them is down`;
+        return (
+          `${who} can no longer be reached from rank ${value}: its host, ` +
+          'its device or the network between them is down'
+        );
       default:
         return `${who} is gone`;
     }

@@ -22,6 +22,7 @@ export function lostConnection(context: Context, rank: number, status: number, w
   return new LostConnectionError(
     rank,
     silent || trouble !== undefined,
-    `the connection to rank ${rank} was lost: ${what} completed with ${wcStatusName(status)}${why.length > 0 ? ` (${why.join('; ')})` : ''}`,
+    `the connection to rank ${rank} was lost: ${what} completed with ` +
+      `${wcStatusName(status)}${why.length > 0 ? ` (${why.join('; ')})` : ''}`,
   );
 }

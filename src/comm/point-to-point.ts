@@ -114,7 +114,8 @@ class Receive implements Operation {
     } catch (cause) {
       this.#error = new RmaError(
         'ERR_BUFFER',
-        `receive: the buffer was transferred or resized before the message from rank ${this.#source} came, which is lost; leave buffers alone until the call is complete`,
+        `receive: the buffer was transferred or resized before the message from rank ${this.#source} came, ` +
+          'which is lost; leave buffers alone until the call is complete',
         { cause },
       );
     }

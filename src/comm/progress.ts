@@ -479,7 +479,8 @@ export class Progress {
   #timeoutError(operation: Operation, timeoutMs: number): RmaError {
     return new RmaError(
       'ERR_RMA_TIMEOUT',
-      `${operation.describe()} did not complete within ${timeoutMs} ms; if the other ranks may need longer, raise the timeout`,
+      `${operation.describe()} did not complete within ${timeoutMs} ms; ` +
+        'if the other ranks may need longer, raise the timeout',
     );
   }
 }

@@ -368,7 +368,9 @@ class Run<T> {
     const who = [...this.#done.keys()].filter((rank) => !this.#done[rank] && !this.#contexts[rank].cpu.isWaiting);
     return new RmaError(
       'ERR_RMA_WOULD_DEADLOCK',
-      `${who.length === 1 ? 'rank' : 'ranks'} ${who.slice(0, 20).join(', ')} ${who.length === 1 ? 'waits' : 'wait'} for an event outside the fabric that nothing in this process can cause`,
+      `${who.length === 1 ? 'rank' : 'ranks'} ${who.slice(0, 20).join(', ')} ` +
+        `${who.length === 1 ? 'waits' : 'wait'} for an event outside the fabric that nothing ` +
+        'in this process can cause',
     );
   }
 

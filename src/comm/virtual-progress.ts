@@ -110,7 +110,8 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   waitSync(operation: Operation): never {
     throw new RmaError(
       'ERR_RMA_WOULD_DEADLOCK',
-      `${operation.describe()}: all ranks are tasks of one thread, and a blocking call would stop them all; use the form that returns a promise`,
+      `${operation.describe()}: all ranks are tasks of one thread, and a blocking call would stop them all; ` +
+        'use the form that returns a promise',
     );
   }
 
@@ -186,7 +187,8 @@ export class VirtualProgress implements ProgressEngine, Watcher {
           pending,
           new RmaError(
             'ERR_RMA_TIMEOUT',
-            `${pending.operation.describe()} did not complete within ${timeoutMs} ms; if the other ranks may need longer, raise the timeout`,
+            `${pending.operation.describe()} did not complete within ${timeoutMs} ms; ` +
+              'if the other ranks may need longer, raise the timeout',
           ),
         );
       },

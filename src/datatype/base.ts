@@ -201,7 +201,8 @@ export function bytesOf(array: TypedArray): Uint8Array {
     return new Uint8Array(bufferOf(array), byteOffsetOf(array), bytes);
   } catch (cause) {
     throw argumentRangeError(
-      `an array of ${bytes} bytes is too long for this version of Node, which cannot access so many as bytes; use several calls, each with a part of it`,
+      `an array of ${bytes} bytes is too long for this version of Node, which cannot access so many as bytes; ` +
+        'use several calls, each with a part of it',
       'ERR_SIZE',
       { cause },
     );

@@ -377,7 +377,8 @@ export class Datatype<V = unknown> {
     for (const type of list) checkType('struct', type);
     if (lengths.length !== places.length || lengths.length !== list.length) {
       throw argumentRangeError(
-        `Datatype.struct: ${lengths.length} blockLengths, ${places.length} displacements and ${list.length} types; their numbers must be equal`,
+        `Datatype.struct: ${lengths.length} blockLengths, ${places.length} displacements and ${list.length} ` +
+          'types; their numbers must be equal',
       );
     }
     const words = `struct of ${list.length} blocks`;
@@ -405,13 +406,15 @@ export class Datatype<V = unknown> {
     const begins = integersOf(call, 'starts', starts);
     if (all.length === 0 || some.length !== all.length || begins.length !== all.length) {
       throw argumentRangeError(
-        `Datatype.subarray: ${all.length} sizes, ${some.length} subsizes and ${begins.length} starts; their numbers must be equal and at least 1`,
+        `Datatype.subarray: ${all.length} sizes, ${some.length} subsizes and ${begins.length} starts; ` +
+          'their numbers must be equal and at least 1',
       );
     }
     for (let d = 0; d < all.length; d++) {
       if (all[d] >= 1 && some[d] >= 1 && begins[d] >= 0 && begins[d] + some[d] <= all[d]) continue;
       throw argumentRangeError(
-        `Datatype.subarray: in dimension ${d}, a subsize of ${some[d]} at start ${begins[d]} does not fit into a size of ${all[d]}; sizes and subsizes must be at least 1`,
+        `Datatype.subarray: in dimension ${d}, a subsize of ${some[d]} at start ${begins[d]} does not fit into a ` +
+          `size of ${all[d]}; sizes and subsizes must be at least 1`,
       );
     }
     const words = `subarray([${some}] of [${all}] at [${begins}], ${type})`;
@@ -502,7 +505,8 @@ export class Datatype<V = unknown> {
     checkLengths(call, lengths);
     if (lengths.length !== places.length) {
       throw argumentRangeError(
-        `Datatype.${call}: ${lengths.length} blockLengths and ${places.length} displacements; their numbers must be equal`,
+        `Datatype.${call}: ${lengths.length} blockLengths and ${places.length} displacements; ` +
+          'their numbers must be equal',
       );
     }
     const words = `${call} of ${lengths.length} blocks of ${type}`;

@@ -21,7 +21,8 @@ export function ownedBlocks(
   const n = gsizes.length;
   if (n === 0 || kinds.length !== n || args.length !== n || psizes.length !== n) {
     throw argumentRangeError(
-      `Datatype.darray: ${n} gsizes, ${kinds.length} distribs, ${args.length} dargs and ${psizes.length} psizes; their numbers must be equal and at least 1`,
+      `Datatype.darray: ${n} gsizes, ${kinds.length} distribs, ${args.length} dargs and ${psizes.length} psizes; ` +
+        'their numbers must be equal and at least 1',
     );
   }
   const processes = psizes.reduce((product, p) => product * p, 1);

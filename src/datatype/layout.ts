@@ -195,7 +195,8 @@ function bufferSide(call: string, name: string, buffer: TypedArray, code: number
   const side = described(call, name, layout);
   if (side.low < 0 || side.high > buffer.byteLength) {
     throw argumentRangeError(
-      `${call}: the ${name} layout covers bytes ${side.low} … ${side.high - 1} of ${name === 'origin' ? 'an origin' : 'a result'} of ${buffer.byteLength} bytes`,
+      `${call}: the ${name} layout covers bytes ${side.low} … ${side.high - 1} of ` +
+        `${name === 'origin' ? 'an origin' : 'a result'} of ${buffer.byteLength} bytes`,
       'ERR_BUFFER',
     );
   }

@@ -41,7 +41,8 @@ export function fieldsOf(given: object, checkType: (call: string, type: unknown)
   return entries.map(([name, type]) => {
     if (INTEGER.test(name)) {
       throw argumentTypeError(
-        `Datatype.struct: the field name ${show(name)} is an integer, and JavaScript does not keep such fields in order; use another name`,
+        `Datatype.struct: the field name ${show(name)} is an integer, ` +
+          'and JavaScript does not keep such fields in order; use another name',
       );
     }
     if (name === 'toJSON') {
@@ -131,7 +132,8 @@ function accessorOf(name: string, type: FieldType): Accessor {
   const refuse = (): never => {
     throw new RmaError(
       'ERR_TYPE',
-      `view: field ${show(name)} is ${type}, which a view does not support; a field must be a base type, a contiguous array of one, a pair or a record`,
+      `view: field ${show(name)} is ${type}, which a view does not support; ` +
+        'a field must be a base type, a contiguous array of one, a pair or a record',
     );
   };
   return { read: refuse, write: refuse };
@@ -153,7 +155,8 @@ function arrayAccessor(name: string, base: number, length: number): Accessor {
     const begin = data.byteOffset + at;
     if (begin % Elements.BYTES_PER_ELEMENT === 0) return new Elements(data.buffer, begin, length);
     throw argumentRangeError(
-      `view: field ${show(name)} begins at byte ${begin} of its buffer, where a ${Elements.name} cannot begin; use memory that is aligned to ${Elements.BYTES_PER_ELEMENT} bytes`,
+      `view: field ${show(name)} begins at byte ${begin} of its buffer, where a ${Elements.name} cannot begin; ` +
+        `use memory that is aligned to ${Elements.BYTES_PER_ELEMENT} bytes`,
       'ERR_BUFFER',
     );
   };

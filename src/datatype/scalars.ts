@@ -39,26 +39,18 @@ export function readScalar(place: ScalarView, type: number, at: number): Scalar 
   }
 }
 
+/** Integers wrap, so that those with and without a sign are the same bits. */
 export function writeScalar(place: ScalarView, type: number, at: number, value: Scalar): void {
   switch (type) {
-    case TypeCode.INT8:
-      place.setInt8(at, value as number);
-      break;
     case TypeCode.INT16:
-      place.setInt16(at, value as number, LITTLE_ENDIAN);
-      break;
     case TypeCode.UINT16:
       place.setUint16(at, value as number, LITTLE_ENDIAN);
       break;
     case TypeCode.INT32:
-      place.setInt32(at, value as number, LITTLE_ENDIAN);
-      break;
     case TypeCode.UINT32:
       place.setUint32(at, value as number, LITTLE_ENDIAN);
       break;
     case TypeCode.INT64:
-      place.setBigInt64(at, value as bigint, LITTLE_ENDIAN);
-      break;
     case TypeCode.UINT64:
       place.setBigUint64(at, value as bigint, LITTLE_ENDIAN);
       break;

@@ -34,14 +34,14 @@ export function resolveScript(
   return path;
 }
 
+/** Options of Node that can make it run TypeScript. */
+const LOADERS = ['--import', '--require', '-r', '--loader', '--experimental-loader'];
+const STRIPPERS = ['--experimental-strip-types', '--experimental-transform-types'];
+
 /** Whether the ranks can run TypeScript: Node strips types itself, or a loader was asked for. */
 function runsTypeScript(execArgv: readonly string[], env: NodeJS.ProcessEnv): boolean {
   // `process.features.typescript` exists from Node 22.10 on: false, 'strip' or 'transform'.
   if ((process.features as { typescript?: unknown }).typescript) return true;
   const options = [...execArgv, ...(env['NODE_OPTIONS'] ?? '').split(/\s+/)];
-  return options.some((option) =>
-    /^(--import|--require|-r|--loader|--experimental-loader|--experimental-strip-types|--experimental-transform-types)(=|$)/.test(
-      option,
-    ),
-  );
+  return options.some((option) => [...LOADERS, ...STRIPPERS].includes(option.split('=', 1)[0]));
 }

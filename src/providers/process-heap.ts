@@ -124,7 +124,8 @@ export class ProcessHeap {
     if (!this.#hasRoom(byteLength)) {
       throw new RmaError(
         'ERR_VERBS',
-        `allocate: cannot allocate ${byteLength} bytes: this rank already uses ${this.#inUse}, the machine has ${totalmem()}, and one allocation can have at most ${this.#native.maxMapBytes}`,
+        `allocate: cannot allocate ${byteLength} bytes: this rank already uses ${this.#inUse}, ` +
+          `the machine has ${totalmem()}, and one allocation can have at most ${this.#native.maxMapBytes}`,
       );
     }
     let handle: number | undefined;
@@ -400,14 +401,16 @@ function openHeap(member: number, { pid, fd, key }: HeapAddress): number {
     const why =
       code === 'ENOENT'
         ? `process ${pid} no longer exists`
-        : `cannot open ${name} (${code}); run all ranks as one user, and let them see each other in /proc (one PID namespace)`;
+        : `cannot open ${name} (${code}); run all ranks as one user, ` +
+          'and let them see each other in /proc (one PID namespace)';
     throw new RmaError('ERR_VERBS', `attach: cannot map the memory of member ${member}: ${why}`, { cause });
   }
   if (!fstatSync(heap).isFile() || !hasHeapKey(heap, key)) {
     closeSync(heap);
     throw new RmaError(
       'ERR_VERBS',
-      `attach: ${name} is not the memory of member ${member}: its process has ended, and another process now has its PID`,
+      `attach: ${name} is not the memory of member ${member}: its process has ended, ` +
+        'and another process now has its PID',
     );
   }
   return heap;

@@ -110,7 +110,8 @@ export class Mutex {
     if (this.#line.length > 0) {
       throw new RmaError(
         'ERR_RMA_WOULD_DEADLOCK',
-        `Mutex.lockSync: rank ${this.#me} already holds ${this.#words.name} or waits for it, and could not release it while this call blocks; use "await lock()"`,
+        `Mutex.lockSync: rank ${this.#me} already holds ${this.#words.name} or waits for it, ` +
+          'and could not release it while this call blocks; use "await lock()"',
       );
     }
     const acquisition = this.#join();

@@ -137,7 +137,8 @@ function complete({ rank, category, name, start, end, args, lane }: Span): strin
   const process = category === 'memory' ? MEMORY : category === 'superstep' ? SUPERSTEPS : RANKS;
   const place = `"pid":${process},"tid":${threadOf(rank, lane)}`;
   const times = `"ts":${microseconds(start)},"dur":${microseconds(end - start)}`;
-  return `,\n{"ph":"X","cat":"${category}","name":${JSON.stringify(name)},${place},${times},"args":${JSON.stringify(args)}}`;
+  const what = `"cat":"${category}","name":${JSON.stringify(name)}`;
+  return `,\n{"ph":"X",${what},${place},${times},"args":${JSON.stringify(args)}}`;
 }
 
 /** Both ends of each arrow, by the span that they belong to. */
@@ -153,7 +154,8 @@ function endsOf(arrows: readonly Arrow[]): Map<Span, string[]> {
     const arrival = Math.max(to.start, from.start, to.end - 1);
     const flow = (ph: string, { rank, lane, category }: Span, time: number, more: string): string => {
       const place = `"pid":${category === 'memory' ? MEMORY : RANKS},"tid":${threadOf(rank, lane)}`;
-      return `,\n{"ph":"${ph}","cat":"flow","name":"${name}","id":${id + 1},${place},"ts":${microseconds(time)}${more}}`;
+      const what = `"ph":"${ph}","cat":"flow","name":"${name}","id":${id + 1}`;
+      return `,\n{${what},${place},"ts":${microseconds(time)}${more}}`;
     };
     add(from, flow('s', from, from.start, ''));
     add(to, flow('f', to, arrival, ',"bp":"e"'));

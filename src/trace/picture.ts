@@ -40,7 +40,9 @@ const KINDS: Readonly<Record<ArrowKind, { readonly about: string; readonly dash:
 /** A complete HTML document. */
 export function drawPage(scene: Scene): string {
   const { title, program, ranks, hidden, start, end } = scene;
-  const about = `${program}; ${microseconds(end - start)} µs${hidden > 0 ? `; ${ranks.length} of ${ranks.length + hidden} ranks` : ''}`;
+  const about =
+    `${program}; ${microseconds(end - start)} µs` +
+    `${hidden > 0 ? `; ${ranks.length} of ${ranks.length + hidden} ranks` : ''}`;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -53,7 +55,8 @@ ${STYLE}
 </head>
 <body>
 <h1>${markup(title)}</h1>
-<p>${markup(about)}. Time runs downward and is not to scale; the numbers on the left are microseconds. Point at an element to see its exact times.</p>
+<p>${markup(about)}. Time runs downward and is not to scale; the numbers on the left are microseconds. \
+Point at an element to see its exact times.</p>
 ${legend(scene)}
 <div class="scene">${svgOf(scene)}</div>
 </body>
@@ -66,16 +69,24 @@ export function drawSvg(scene: Scene): string {
   return `${svgOf(scene, `<style>${STYLE}\nsvg { background: var(--back); }</style>\n`)}\n`;
 }
 
-const STYLE = `:root { color-scheme: light dark; --back: #ffffff; --ink: #1b1f24; --soft: #5b6570; --line: #c9d1d9; --call: #d5e3f5; --call-edge: #4a78b0; --wait: #f2c14e; --wait-edge: #8a6100; --epoch: #eef2f6; --put: #0b5cad; --get: #0b7a4b; --update: #8a3ab9; --message: #5b6570; --gather: #0f766e; --signal: #b3261e; --lock: #a04b00; --notification: #a3116f; }
-@media (prefers-color-scheme: dark) { :root { --back: #14181d; --ink: #e8edf2; --soft: #a2aeba; --line: #3a444f; --call: #24405f; --call-edge: #7fb0e8; --wait: #8f6a12; --wait-edge: #f5cf6b; --epoch: #1e252d; --put: #6fb3ff; --get: #5fd29b; --update: #cf9bf2; --message: #a2aeba; --gather: #5eead4; --signal: #ff8a80; --lock: #ffb066; --notification: #ff8fd0; } }
+const STYLE = `:root { color-scheme: light dark; --back: #ffffff; --ink: #1b1f24; --soft: #5b6570; --line: #c9d1d9; \
+--call: #d5e3f5; --call-edge: #4a78b0; --wait: #f2c14e; --wait-edge: #8a6100; --epoch: #eef2f6; --put: #0b5cad; \
+--get: #0b7a4b; --update: #8a3ab9; --message: #5b6570; --gather: #0f766e; --signal: #b3261e; --lock: #a04b00; \
+--notification: #a3116f; }
+@media (prefers-color-scheme: dark) { :root { --back: #14181d; --ink: #e8edf2; --soft: #a2aeba; --line: #3a444f; \
+--call: #24405f; --call-edge: #7fb0e8; --wait: #8f6a12; --wait-edge: #f5cf6b; --epoch: #1e252d; --put: #6fb3ff; \
+--get: #5fd29b; --update: #cf9bf2; --message: #a2aeba; --gather: #5eead4; --signal: #ff8a80; --lock: #ffb066; \
+--notification: #ff8fd0; } }
 body { margin: 16px; background: var(--back); color: var(--ink); font: 14px/1.4 system-ui, sans-serif; }
 h1 { font-size: 18px; margin: 0 0 4px; }
 p { margin: 0 0 8px; color: var(--soft); max-width: 70em; }
-.legend { display: flex; flex-wrap: wrap; gap: 4px 22px; margin: 0 0 10px; padding: 0; list-style: none; font-size: 13px; }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 22px; margin: 0 0 10px; padding: 0; list-style: none; \
+font-size: 13px; }
 .legend li { display: flex; align-items: center; gap: 7px; }
 .scene { overflow-x: auto; }
 svg { display: block; }
-svg text { font: 11px system-ui, sans-serif; fill: var(--ink); paint-order: stroke; stroke: var(--back); stroke-width: 3px; stroke-linejoin: round; }
+svg text { font: 11px system-ui, sans-serif; fill: var(--ink); paint-order: stroke; stroke: var(--back); \
+stroke-width: 3px; stroke-linejoin: round; }
 svg .name { font-weight: 600; font-size: 13px; text-anchor: middle; }
 svg .tick { fill: var(--soft); text-anchor: end; }
 .lane { stroke: var(--line); stroke-width: 1.5; }
@@ -89,7 +100,8 @@ svg .tick { fill: var(--soft); text-anchor: end; }
 ${Object.entries(KINDS)
   .map(
     ([kind, { dash }]) =>
-      `.${kind} .arrow { stroke: var(--${kind});${dash && ` stroke-dasharray: ${dash};`} } .${kind} .head { fill: var(--${kind}); }`,
+      `.${kind} .arrow { stroke: var(--${kind});${dash && ` stroke-dasharray: ${dash};`} } ` +
+      `.${kind} .head { fill: var(--${kind}); }`,
   )
   .join('\n')}`;
 
@@ -97,7 +109,8 @@ function legend({ boxes, arrows }: Scene): string {
   const items: string[] = [];
   const box = (name: string, about: string): void => {
     items.push(
-      `<li><svg width="18" height="14" aria-hidden="true"><rect class="${name}" x="2" y="1" width="14" height="12"/></svg>${about}</li>`,
+      '<li><svg width="18" height="14" aria-hidden="true">' +
+        `<rect class="${name}" x="2" y="1" width="14" height="12"/></svg>${about}</li>`,
     );
   };
   if (boxes.some(({ kind }) => kind === 'epoch')) box('epoch', 'epoch');
@@ -106,7 +119,8 @@ function legend({ boxes, arrows }: Scene): string {
   for (const [kind, { about }] of Object.entries(KINDS)) {
     if (!arrows.some((arrow) => arrow.kind === kind)) continue;
     items.push(
-      `<li><svg class="${kind}" width="40" height="12" aria-hidden="true"><path class="arrow" d="M1 6H32"/><path class="head" d="M39 6l-8-4v8z"/></svg>${about}</li>`,
+      `<li><svg class="${kind}" width="40" height="12" aria-hidden="true">` +
+        `<path class="arrow" d="M1 6H32"/><path class="head" d="M39 6l-8-4v8z"/></svg>${about}</li>`,
     );
   }
   return `<ul class="legend">${items.join('')}</ul>`;
@@ -132,7 +146,8 @@ function svgOf(scene: Scene, style = ''): string {
   }
   for (const rank of ranks) {
     parts.push(
-      `<line class="lane${missing.has(rank) ? ' absent' : ''}" x1="${x(rank)}" x2="${x(rank)}" y1="${TOP - 14}" y2="${bottom + 8}"/>`,
+      `<line class="lane${missing.has(rank) ? ' absent' : ''}" x1="${x(rank)}" x2="${x(rank)}" ` +
+        `y1="${TOP - 14}" y2="${bottom + 8}"/>`,
     );
     parts.push(`<text class="name" x="${x(rank)}" y="${TOP - 24}">rank ${rank}</text>`);
   }
@@ -145,7 +160,8 @@ function svgOf(scene: Scene, style = ''): string {
   for (const { rank, time, text, drop } of labels) {
     parts.push(`<text class="label" x="${x(rank) + EPOCH / 2 + 6}" y="${y.get(time)! + drop}">${markup(text)}</text>`);
   }
-  return `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${markup(title)}" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">
+  const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${markup(title)}" ${size}>
 ${style}${parts.join('\n')}
 </svg>`;
 }
@@ -223,7 +239,10 @@ function rowsOf({ boxes, arrows, start, end }: Scene, labels: Label[]): Map<numb
 function drawBox({ kind, detail, unfinished }: Box, x: number, from: number, to: number): string {
   const width = kind === 'epoch' ? EPOCH : kind === 'call' ? CALL : WAIT;
   const name = unfinished ? `${kind} unfinished` : kind;
-  return `<rect class="${name}" x="${x - width / 2}" y="${from}" width="${width}" height="${Math.max(1, to - from).toFixed(1)}" rx="2"><title>${markup(detail)}</title></rect>`;
+  return (
+    `<rect class="${name}" x="${x - width / 2}" y="${from}" width="${width}" ` +
+    `height="${Math.max(1, to - from).toFixed(1)}" rx="2"><title>${markup(detail)}</title></rect>`
+  );
 }
 
 function drawArrow(

@@ -221,7 +221,8 @@ function fenceScene(
     if (span.name === 'fence epoch' && span.args['fence'] === fence - 1 && time !== undefined) time.start = span.start;
   }
   const absent = absentFrom(trace, window, fence);
-  const title = `Fence ${fence} of window ${window.name}${absent.length === 0 ? '' : `: ${ranksInWords(absent)} never came`}`;
+  const never = absent.length === 0 ? '' : `: ${ranksInWords(absent)} never came`;
+  const title = `Fence ${fence} of window ${window.name}${never}`;
   return assemble(trace, window, title, shown, choice, () => true, absent);
 }
 

@@ -56,7 +56,8 @@ export class AnswerWaits {
       if (now - began >= this.#job.timeout) {
         throw new RmaError(
           'ERR_RMA_TIMEOUT',
-          `a call that waits for the answer to a request had none within ${this.#job.timeout} ms; if the other ranks may need longer, raise the timeout`,
+          `a call that waits for the answer to a request had none within ${this.#job.timeout} ms; ` +
+            'if the other ranks may need longer, raise the timeout',
         );
       }
     }

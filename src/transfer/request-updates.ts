@@ -360,7 +360,9 @@ function refuseGoneOf(arrays: Arrays, rank: number): void {
 export function lostError(name: string, call: string, rank: number): RmaError {
   return new RmaError(
     'ERR_BUFFER',
-    `the ${name} of ${call} to rank ${rank} was lost before the operation was complete, because its ArrayBuffer was transferred or has shrunk; keep it until flush, unlock, fence or complete has returned`,
+    `the ${name} of ${call} to rank ${rank} was lost before the operation was complete, ` +
+      'because its ArrayBuffer was transferred or has shrunk; keep it until flush, unlock, ' +
+      'fence or complete has returned',
   );
 }
 

@@ -195,7 +195,8 @@ export class Asker {
     if (Atomics.load(words, this.#slot + STATE) === REFUSED) {
       throw new RmaError(
         'ERR_VERBS',
-        `rank ${this.#owner} refused access to its memory at ${this.#runs[0]}, which is not, or is no longer, part of a window`,
+        `rank ${this.#owner} refused access to its memory at ${this.#runs[0]}, which is not, or is no ` +
+          'longer, part of a window',
       );
     }
     if (this.#sink !== undefined) {

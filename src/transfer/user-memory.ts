@@ -236,7 +236,8 @@ export class UserMemory {
       // `Job.explain` tells whether the rank is gone.
       throw new RmaError(
         'ERR_VERBS',
-        `cannot access the memory of rank ${rank} (process ${pid}) at address ${address} (${(cause as NodeJS.ErrnoException).code})`,
+        `cannot access the memory of rank ${rank} (process ${pid}) ` +
+          `at address ${address} (${(cause as NodeJS.ErrnoException).code})`,
         { cause },
       );
     }

@@ -34,7 +34,8 @@ export function checkRegistration(call: string, memory: Memory, offset: number, 
 export function overrunError(capacity: number): RmaError {
   return new RmaError(
     'ERR_VERBS',
-    `poll: the completion queue of ${capacity} entries was overrun and has lost completions; create it with room for all requests and receives that can be outstanding (CQ_ERR)`,
+    `poll: the completion queue of ${capacity} entries was overrun and has lost completions; ` +
+      'create it with room for all requests and receives that can be outstanding (CQ_ERR)',
   );
 }
 

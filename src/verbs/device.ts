@@ -5,6 +5,7 @@
  * above this layer is written against these interfaces and asks a context for its {@link Capabilities}, never which
  * provider it has.
  */
+import type { RdmaLimits } from '../native.ts';
 import type { MulticastGroup } from './address-handle.ts';
 import type { CompletionQueue } from './completion-queue.ts';
 import type { Helper } from './helper.ts';
@@ -12,35 +13,11 @@ import type { Memory, MemoryRegion, ProtectionDomain, RemotePointer } from './me
 import type { SharedReceiveQueue } from './shared-receive-queue.ts';
 
 /** The limits of a device, in the terms of `ibv_query_device`. Every provider enforces them. */
-export interface DeviceAttributes {
+export interface DeviceAttributes extends Omit<RdmaLimits, 'maxQpRdAtom' | 'atomics'> {
   /** The device's name. */
   readonly name: string;
-  /** Queue pairs. */
-  readonly maxQp: number;
-  /** Outstanding work requests in one queue. */
-  readonly maxQpWr: number;
-  /** Scatter/gather entries of one work request. */
-  readonly maxSge: number;
-  /** Completion queues. */
-  readonly maxCq: number;
-  /** Entries of one completion queue. */
-  readonly maxCqe: number;
-  /** Memory regions. */
-  readonly maxMr: number;
-  /** Bytes of one memory region. */
-  readonly maxMrSize: number;
-  /** Protection domains. */
-  readonly maxPd: number;
-  /** Shared receive queues. */
-  readonly maxSrq: number;
-  /** Outstanding receives in one shared receive queue. */
-  readonly maxSrqWr: number;
-  /** Scatter entries of one receive in a shared receive queue. */
-  readonly maxSrqSge: number;
   /** Bytes that a work request can carry inline. */
   readonly maxInlineData: number;
-  /** RDMA reads and atomics that one queue pair can have outstanding as initiator. */
-  readonly maxQpInitRdAtom: number;
   /** Bytes of one message. */
   readonly maxMsgSize: number;
   /** Bytes of one datagram: the port's MTU, without headers (`ibv_query_port`). */
@@ -49,10 +26,6 @@ export interface DeviceAttributes {
   readonly maxAh: number;
   /** Multicast groups that queue pairs can be attached to. 0 without `capabilities.multicast`, as the two others. */
   readonly maxMcastGrp: number;
-  /** Queue pairs that can be attached to one multicast group. */
-  readonly maxMcastQpAttach: number;
-  /** Attachments of queue pairs to multicast groups, altogether. */
-  readonly maxTotalMcastQpAttach: number;
 }
 
 /**
@@ -84,11 +57,6 @@ export interface Capabilities {
    * devices raise them.
    */
   readonly faultEvents: boolean;
-  /**
-   * Adapters carry requests out. Without it the processors of both sides do, so that moving a byte costs them more than
-   * copying it, and a request as much as a message.
-   */
-  readonly offloads: boolean;
   /** Something beside the program's processor serves other ranks: {@link Context.makeHelper} works. */
   readonly helper: boolean;
   /** There are unreliable datagrams: queue pairs of type UD, and address handles. */

@@ -299,7 +299,8 @@ export class WorkRequestRing {
     this.abort();
     throw new RmaError(
       'ERR_VERBS',
-      `post send: the send queue is full: it holds ${this.capacity} requests (ENOMEM); a request leaves it when its completion, or that of a later request, is polled`,
+      `post send: the send queue is full: it holds ${this.capacity} requests (ENOMEM); ` +
+        'a request leaves it when its completion, or that of a later request, is polled',
     );
   }
 
@@ -336,7 +337,9 @@ export class WorkRequestRing {
     throw refusal(
       this.u32[w + WrField.OPCODE] >= WrOpcode.RDMA_READ
         ? 'reads and atomics cannot have inline data'
-        : `${show(length)} bytes from byte ${show(offset)} of ${tagOf(bytes) === 'Uint8Array' ? lengthOf(bytes) : show(bytes)} cannot be inline data; it must lie within the array and have at most ${this.maxInline} bytes`,
+        : `${show(length)} bytes from byte ${show(offset)} of ` +
+            `${tagOf(bytes) === 'Uint8Array' ? lengthOf(bytes) : show(bytes)} cannot be inline data; ` +
+            `it must lie within the array and have at most ${this.maxInline} bytes`,
     );
   }
 }

@@ -63,7 +63,10 @@ export class AccessLog {
         if (other === undefined) continue;
         throw new RmaError(
           'ERR_RMA_CONFLICT',
-          `${where}: bytes ${Math.max(access.low, other.low)} … ${Math.min(access.high, other.high) - 1} of the part of rank ${target} overlap those of an earlier ${other.call} that is not complete, so the result is undefined; complete the earlier call first, with flush(${target}) or by ending the epoch`,
+          `${where}: bytes ${Math.max(access.low, other.low)} … ${Math.min(access.high, other.high) - 1} of the ` +
+            `part of rank ${target} overlap those of an earlier ${other.call} that is not complete, ` +
+            'so the result is undefined; complete the earlier call first, with ' +
+            `flush(${target}) or by ending the epoch`,
         );
       }
     }

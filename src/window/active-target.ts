@@ -148,7 +148,8 @@ export class ActiveTarget {
     if (unchecked && this.#general.seesPostsAtOnce && !this.#started(targets, 1)) {
       throw new RmaError(
         'ERR_ASSERT',
-        `start of ${epochs.what}: Assert.NO_CHECK was passed, but not all targets (${targets.join(', ')}) have posted yet; post first or omit the assertion`,
+        `start of ${epochs.what}: Assert.NO_CHECK was passed, but not all targets (${targets.join(', ')}) ` +
+          'have posted yet; post first or omit the assertion',
       );
     }
     return targets;

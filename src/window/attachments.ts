@@ -108,7 +108,8 @@ export class Attachments {
     reachable = reach();
     if (reachable === undefined && this.#share === undefined && this.#comm.size > 1) {
       throw refused(
-        'without the native addon other threads cannot access a plain ArrayBuffer; use memory from comm.allocMem or a SharedArrayBuffer of fixed length',
+        'without the native addon other threads cannot access a plain ArrayBuffer; ' +
+          'use memory from comm.allocMem or a SharedArrayBuffer of fixed length',
       );
     }
     const region = this.#register(memory, reachable, refused);
@@ -118,7 +119,8 @@ export class Attachments {
     if (other !== undefined && address < other.address + other.bytes) {
       region?.deregister();
       throw refused(
-        `the ${bytes} bytes at ${address} overlap the ${other.bytes} bytes at ${other.address}, which are already attached`,
+        `the ${bytes} bytes at ${address} overlap the ${other.bytes} bytes at ${other.address}, ` +
+          'which are already attached',
       );
     }
     const number = region === undefined ? this.#share?.server.add(memory) : undefined;
@@ -194,7 +196,8 @@ export class Attachments {
     if (attached !== undefined) return attached;
     throw new RmaError(
       'ERR_RMA_RANGE',
-      `${call}: bytes ${low} … ${high - 1} are not entirely within an attached region; that rank has attached: ${this.#list(this.#regionsOf(rank))}`,
+      `${call}: bytes ${low} … ${high - 1} are not entirely within an attached region; that rank has attached: ` +
+        `${this.#list(this.#regionsOf(rank))}`,
     );
   }
 
@@ -208,7 +211,8 @@ export class Attachments {
     if (own !== undefined && own.part.u8.length === 0) {
       throw new RmaError(
         'ERR_BUFFER',
-        `${this.#window}: the memory at ${own.address} (${own.bytes} bytes) is detached, because its ArrayBuffer was transferred; call detach() before you transfer attached memory`,
+        `${this.#window}: the memory at ${own.address} (${own.bytes} bytes) is detached, ` +
+          'because its ArrayBuffer was transferred; call detach() before you transfer attached memory',
       );
     }
     return own;

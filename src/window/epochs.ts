@@ -544,7 +544,8 @@ export class Epochs extends WindowScope {
     const whom = target === Rank.NULL ? 'Rank.NULL' : `rank ${target}`;
     throw new RmaError(
       'ERR_RMA_SYNC',
-      `${call} to ${whom} in ${this.what}: no epoch gives access to it (${this.describe()}); call fence(), start(group), lock(${showRank(target)}, …) or lockAll() first`,
+      `${call} to ${whom} in ${this.what}: no epoch gives access to it (${this.describe()}); ` +
+        `call fence(), start(group), lock(${showRank(target)}, …) or lockAll() first`,
     );
   }
 

@@ -148,7 +148,8 @@ export class PassiveTarget {
     if (t.lock === undefined) {
       throw new RmaError(
         'ERR_RMA_SYNC',
-        `lock of rank ${t.rank} in ${this.#epochs.what}: the window was created with the hint no_locks, so it has no locks`,
+        `lock of rank ${t.rank} in ${this.#epochs.what}: the window was created with the hint ` +
+          'no_locks, so it has no locks',
       );
     }
     return t.lock;

@@ -249,7 +249,8 @@ export class SlowPath {
     if (!Number.isSafeInteger(at) || at + to.low < 0 || at + to.high > t.byteLength) {
       throw new RmaError(
         'ERR_RMA_RANGE',
-        `${where()}: bytes ${at + to.low} … ${at + to.high - 1} do not fit into its part of ${t.byteLength} bytes (displacement ${disp}, unit ${t.dispUnit})`,
+        `${where()}: bytes ${at + to.low} … ${at + to.high - 1} do not fit into its part of ${t.byteLength} ` +
+          `bytes (displacement ${disp}, unit ${t.dispUnit})`,
       );
     }
     return at;
@@ -263,8 +264,10 @@ export class SlowPath {
     throw new RmaError(
       'ERR_DISP',
       place % needed === 0
-        ? `${where}: the target layout has elements that are not aligned to ${TYPE_NAMES[to.base]} (${needed} bytes), as atomic operations require`
-        : `${where}: byte ${at} of its part is not aligned to ${TYPE_NAMES[to.base]} (${needed} bytes), as atomic operations require`,
+        ? `${where}: the target layout has elements that are not aligned to ${TYPE_NAMES[to.base]} (${needed} ` +
+            'bytes), as atomic operations require'
+        : `${where}: byte ${at} of its part is not aligned to ${TYPE_NAMES[to.base]} (${needed} bytes), ` +
+            'as atomic operations require',
     );
   }
 
@@ -287,7 +290,8 @@ export class SlowPath {
     if (!overlap(origin, from.low, from.high, own.memory, start + to.low, start + to.high)) return;
     throw new RmaError(
       'ERR_RMA_CONFLICT',
-      `${call} to rank ${t.rank} in ${this.#epochs.what}: the ${name} overlaps the target bytes ${at + to.low} … ${at + to.high - 1}`,
+      `${call} to rank ${t.rank} in ${this.#epochs.what}: the ${name} overlaps the target bytes ` +
+        `${at + to.low} … ${at + to.high - 1}`,
     );
   }
 }
@@ -319,7 +323,8 @@ function refuseTwice(call: string, name: string, side: Side): void {
   if (!isOverlapping(call, side)) return;
   throw new RmaError(
     'ERR_RMA_CONFLICT',
-    `${call}: the ${name} layout, ${side.count} × ${side.type}, would write some bytes twice, and the result would be undefined; use a layout that does not overlap itself`,
+    `${call}: the ${name} layout, ${side.count} × ${side.type}, would write some bytes twice, ` +
+      'and the result would be undefined; use a layout that does not overlap itself',
   );
 }
 
@@ -334,7 +339,8 @@ export function checkSingles(call: string, buffers: Record<string, TypedArray>):
     if (code >= 0 && found !== code) {
       throw new RmaError(
         'ERR_TYPE',
-        `${call}: ${name} has the type ${TYPE_NAMES[found]}, but origin has ${TYPE_NAMES[code]}; the types must be the same`,
+        `${call}: ${name} has the type ${TYPE_NAMES[found]}, but origin has ${TYPE_NAMES[code]}; ` +
+          'the types must be the same',
       );
     }
     code = found;

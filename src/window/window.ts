@@ -21,7 +21,7 @@ import type { LayoutStatistics } from '../transfer/noncontiguous/statistics.ts';
 import { Assert, checkAssert } from './assert.ts';
 import type { Attachments } from './attachments.ts';
 import { WindowCore } from './core.ts';
-import { refuseSync } from './creation/begin.ts';
+import { refuseSync, type WindowInTheMaking } from './creation/begin.ts';
 import { beginAllocate } from './creation/flavours/allocate.ts';
 import { beginCreateDynamic } from './creation/flavours/dynamic.ts';
 import { beginCreate } from './creation/flavours/given.ts';
@@ -109,9 +109,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     length: number,
     options?: WindowOptions,
   ): Promise<Window<T>> {
-    const { operation, options: wait } = beginAllocate(comm, type, length, options);
-    await comm.job.progress.wait(operation, wait);
-    return new Window<T>(operation.result);
+    return Window.#made(comm, beginAllocate(comm, type, length, options));
   }
 
   /** Blocks until the call is complete; otherwise like `allocate`. */
@@ -122,9 +120,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     options?: WindowOptions,
   ): Window<T> {
     refuseSync(comm, 'Window.allocate');
-    const { operation, options: wait } = beginAllocate(comm, type, length, options);
-    comm.job.progress.waitSync(operation, wait);
-    return new Window<T>(operation.result);
+    return Window.#madeSync(comm, beginAllocate(comm, type, length, options));
   }
 
   /**
@@ -164,9 +160,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     memory: TypedArray | RawMemory | null,
     options?: WindowOptions,
   ): Promise<Window> {
-    const { operation, options: wait } = beginCreate(comm, memory, options);
-    await comm.job.progress.wait(operation, wait);
-    return new Window(operation.result);
+    return Window.#made(comm, beginCreate(comm, memory, options));
   }
 
   /** Blocks until the call is complete; otherwise like `create`. */
@@ -175,9 +169,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
   static createSync(comm: Communicator, memory: RawMemory | null, options?: WindowOptions): Window<Uint8Array>;
   static createSync(comm: Communicator, memory: TypedArray | RawMemory | null, options?: WindowOptions): Window {
     refuseSync(comm, 'Window.create');
-    const { operation, options: wait } = beginCreate(comm, memory, options);
-    comm.job.progress.waitSync(operation, wait);
-    return new Window(operation.result);
+    return Window.#madeSync(comm, beginCreate(comm, memory, options));
   }
 
   /**
@@ -198,9 +190,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     length: number,
     options?: WindowOptions,
   ): Promise<Window<T>> {
-    const { operation, options: wait } = beginAllocateShared(comm, type, length, options);
-    await comm.job.progress.wait(operation, wait);
-    return new Window<T>(operation.result);
+    return Window.#made(comm, beginAllocateShared(comm, type, length, options));
   }
 
   /** Blocks until the call is complete; otherwise like `allocateShared`. */
@@ -211,9 +201,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     options?: WindowOptions,
   ): Window<T> {
     refuseSync(comm, 'Window.allocateShared');
-    const { operation, options: wait } = beginAllocateShared(comm, type, length, options);
-    comm.job.progress.waitSync(operation, wait);
-    return new Window<T>(operation.result);
+    return Window.#madeSync(comm, beginAllocateShared(comm, type, length, options));
   }
 
   /**
@@ -225,17 +213,23 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
    * `ERR_INFO_VALUE` for a fence scheme other than the default.
    */
   static async createDynamic(comm: Communicator, options?: WindowOptions): Promise<Window<Uint8Array>> {
-    const { operation, options: wait } = beginCreateDynamic(comm, options);
-    await comm.job.progress.wait(operation, wait);
-    return new Window<Uint8Array>(operation.result);
+    return Window.#made(comm, beginCreateDynamic(comm, options));
   }
 
   /** Blocks until the call is complete; otherwise like `createDynamic`. */
   static createDynamicSync(comm: Communicator, options?: WindowOptions): Window<Uint8Array> {
     refuseSync(comm, 'Window.createDynamic');
-    const { operation, options: wait } = beginCreateDynamic(comm, options);
-    comm.job.progress.waitSync(operation, wait);
-    return new Window<Uint8Array>(operation.result);
+    return Window.#madeSync(comm, beginCreateDynamic(comm, options));
+  }
+
+  static async #made<T extends TypedArray>(comm: Communicator, making: WindowInTheMaking): Promise<Window<T>> {
+    await comm.job.progress.wait(making.operation, making.options);
+    return new Window<T>(making.operation.result);
+  }
+
+  static #madeSync<T extends TypedArray>(comm: Communicator, making: WindowInTheMaking): Window<T> {
+    comm.job.progress.waitSync(making.operation, making.options);
+    return new Window<T>(making.operation.result);
   }
 
   private constructor(made: WindowParts) {
@@ -278,7 +272,8 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     if (this.#parts.attachments !== undefined) {
       throw new RmaError(
         'ERR_RMA_FLAVOR',
-        `sharedQuery in ${epochs.what}: a rank of a dynamic window has no single part; use get and put to access attached memory`,
+        `sharedQuery in ${epochs.what}: a rank of a dynamic window has no single part; ` +
+          'use get and put to access attached memory',
       );
     }
     const t =
@@ -294,7 +289,8 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     if (begin % size !== 0 || t.byteLength % size !== 0) {
       throw new RmaError(
         'ERR_RMA_SHARED',
-        `sharedQuery of rank ${t.rank} in ${epochs.what}: the part does not consist of elements of ${size} bytes, as this rank's part does; use get and put`,
+        `sharedQuery of rank ${t.rank} in ${epochs.what}: the part does not consist of elements of ${size} ` +
+          "bytes, as this rank's part does; use get and put",
       );
     }
     return new type(part.buffer, begin, t.byteLength / size);
@@ -335,7 +331,8 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     if (lock !== undefined && !this.#passive.acquireAtOnce(lock)) {
       throw new RmaError(
         'ERR_RMA_ATTACH',
-        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part and may be accessing it; detach after that rank's unlock`,
+        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part and may be accessing it; ` +
+          "detach after that rank's unlock",
       );
     }
     try {
@@ -351,7 +348,8 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     if (attachments !== undefined) return attachments;
     throw new RmaError(
       'ERR_RMA_FLAVOR',
-      `${call}: ${this.#epochs.what} is not dynamic (${this.flavor}); only windows from Window.createDynamic have attached memory`,
+      `${call}: ${this.#epochs.what} is not dynamic (${this.flavor}); ` +
+        'only windows from Window.createDynamic have attached memory',
     );
   }
 

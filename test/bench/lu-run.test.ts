@@ -107,7 +107,7 @@ describe('LU', () => {
     expect(sum).toBeCloseTo((milliseconds[0] + milliseconds[1]) / 2, 6);
   });
 
-  it('charges as many operations as there are, and takes no other time, on a clock that is only moved by that', async () => {
+  it('charges as many operations as there are, on a clock that nothing else moves', async () => {
     const [n, block, rate] = [64, 8, 1000];
     const ranks = await runRanks<{ charged: number; result: LuResult }>('lu-charged', {
       kind,

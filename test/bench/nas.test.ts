@@ -9,12 +9,16 @@ import { runTasks } from 'onesided/fabrics';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CgResult, cg } from '../../bench/nas/cg/cg.ts';
 import { CgPlace, cgGrid } from '../../bench/nas/cg/group.ts';
-import { makeMatrix, multiply } from '../../bench/nas/cg/matrix.ts';
+import { makeMatrix, typescriptProduct } from '../../bench/nas/cg/matrix.ts';
+import { wasmProduct } from '../../bench/nas/cg/product-wasm.ts';
 import { CG_CLASSES, cgIsRight, MG_CLASSES, mgIsRight } from '../../bench/nas/classes.ts';
 import { STYLE_NAMES, type StyleName } from '../../bench/nas/links.ts';
-import { processGrid } from '../../bench/nas/mg/grid.ts';
+import { type Block, type Box, processGrid, type Triple } from '../../bench/nas/mg/grid.ts';
+import { interpolate, MINUS_A, RESTRICTION, stencil } from '../../bench/nas/mg/kernels.ts';
 import { type MgResult, mg } from '../../bench/nas/mg/mg.ts';
-import type { NasOptions } from '../../bench/nas/options.ts';
+import { type Rows, typescriptRows, type Weights } from '../../bench/nas/mg/rows.ts';
+import { wasmRows } from '../../bench/nas/mg/rows-wasm.ts';
+import { KERNEL_NAMES, type NasOptions } from '../../bench/nas/options.ts';
 import { fraction, MULTIPLIER, power, product, SEED } from '../../bench/nas/random.ts';
 import { modelledMachine } from '../../bench/patterns/machine.ts';
 import { onesided } from '../launcher/command.ts';
@@ -89,8 +93,8 @@ describe('the matrix of CG', () => {
     const vector = Float64Array.from({ length: n }, (_, i) => Math.sin(i));
     const other = Float64Array.from({ length: n }, (_, i) => Math.cos(3 * i));
     const [once, twice] = [new Float64Array(n), new Float64Array(n)];
-    multiply(whole, vector, once, all);
-    multiply(whole, other, twice, all);
+    typescriptProduct(whole).multiply(vector, once, all);
+    typescriptProduct(whole).multiply(other, twice, all);
     const dot = (a: Float64Array, b: Float64Array): number => a.reduce((sum, value, i) => sum + value * b[i], 0);
     expect(dot(other, once)).toBeCloseTo(dot(vector, twice), 9);
     const [rows, left, right] = [
@@ -102,10 +106,75 @@ describe('the matrix of CG', () => {
     for (const columns of [left, right]) {
       const part = new Float64Array(80);
       const block = makeMatrix(of, rows, columns);
-      multiply(block, vector.subarray(columns.begin, columns.end), part, { begin: 0, end: 80 });
+      typescriptProduct(block).multiply(vector.subarray(columns.begin, columns.end), part, { begin: 0, end: 80 });
       for (let i = 0; i < 80; i++) sums[i] += part[i];
     }
     for (let i = 0; i < 80; i++) expect(sums[i]).toBeCloseTo(once[70 + i], 12);
+  });
+});
+
+describe('WebAssembly computes the same, bit by bit,', () => {
+  /** Of a block's lengths and of a coarser one's, what is computed from random numbers in the rows of a kernel. */
+  function computed(rows: Rows, [fine, coarse]: readonly [Triple, Triple], box: Box): number[] {
+    let state = SEED;
+    const block = (lengths: Triple): Block & { readonly data: Float64Array } => {
+      const data = rows.doubles(lengths[0] * lengths[1] * lengths[2]);
+      for (let i = 0; i < data.length; i++) data[i] = fraction((state = product(state, MULTIPLIER))) - 0.5;
+      return { lengths, data };
+    };
+    const [to, base, from, small] = [block(fine), block(fine), block(fine), block(coarse)];
+    const weights: Weights = [-3 / 8, 1 / 32, -1 / 64, 1 / 100];
+    stencil(rows, to, base, from, MINUS_A, box);
+    stencil(rows, base, base, from, weights, box);
+    const halved = (values: Triple): Triple => values.map((value) => Math.max(1, value >> 1)) as unknown as Triple;
+    stencil(rows, small, undefined, from, RESTRICTION, { low: [1, 1, 1], high: halved(box.high) }, [0, 0, 0]);
+    interpolate(rows, to, small, [0, 0, 0]);
+    interpolate(rows, base, small, [1, 1, 1]);
+    return [...to.data, ...base.data, ...small.data];
+  }
+
+  const sizes = [4, 6, 10, 18].flatMap((x) => [
+    { lengths: [x, 6, 10] as const, box: { low: [1, 1, 1], high: [x - 2, 4, 8] } as const },
+    { lengths: [x, 6, 10] as const, box: { low: [2, 1, 3], high: [x - 2, 4, 5] } as const },
+  ]);
+
+  it.each(sizes)('as MG: $lengths, $box', ({ lengths, box }) => {
+    const coarse = lengths.map((length) => length / 2 + 1) as unknown as Triple;
+    const all = [lengths, lengths, lengths, coarse].map(([x, y, z]) => x * y * z);
+    const plain = computed(typescriptRows(lengths[0]), [lengths, coarse], box);
+    expect(computed(wasmRows(lengths[0], all), [lengths, coarse], box)).toEqual(plain);
+    expect(plain.every(Number.isFinite)).toBe(true);
+  });
+
+  it('as CG, rows without elements among them', () => {
+    const n = 90;
+    const rows = { begin: 10, end: 80 };
+    const matrix = makeMatrix({ ...CG_CLASSES.S, n, nonzeros: 2 }, rows, { begin: 80, end: n });
+    expect(matrix.starts.some((start, i) => i > 0 && start === matrix.starts[i - 1])).toBe(true);
+    const [plain, quick] = [typescriptProduct(matrix), wasmProduct(matrix, 10 + 70)].map((kernel) => {
+      const [vector, to] = [kernel.doubles(10), kernel.doubles(70)];
+      for (let i = 0; i < vector.length; i++) vector[i] = Math.sin(i + 1);
+      to.fill(7);
+      for (const [begin, end] of [
+        [0, 20],
+        [20, 20],
+        [33, 70],
+      ])
+        kernel.multiply(vector, to, { begin, end });
+      return [...to];
+    });
+    expect(quick).toEqual(plain);
+    expect(quick.slice(20, 33)).toEqual(new Array(13).fill(7));
+  });
+
+  it.each([1, 2, 16])('as both kernels on %i tasks', async (ranks) => {
+    for (const main of [mg, cg] as const) {
+      const results = KERNEL_NAMES.map((kernel) =>
+        inTasks<MgResult | CgResult>(main, ranks, optionsOf('non-blocking', { kernel, iterations: 2 })),
+      );
+      const [quick, plain] = await Promise.all(results);
+      expect(quick).toEqual(plain);
+    }
   });
 });
 

@@ -6,8 +6,10 @@ import { ProgramError } from '../../bench/programs.ts';
 const LATENCY = `                    RDMA_Write Latency Test
  Dual-port       : OFF          Device         : rxe0
 ---------------------------------------------------------------------------------------
- #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]
- 8       1000          10.40          214.17       11.30              12.46            5.12           20.90                  214.17
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
+99% percentile[usec]   99.9% percentile[usec]
+ 8       1000          10.40          214.17       11.30              12.46            5.12           20.90    \
+              214.17
 ---------------------------------------------------------------------------------------
 `;
 const BANDWIDTH = `                    RDMA_Write BW Test

@@ -51,7 +51,8 @@ it('is told in words', () => {
   const flips = [{ fabric: 'infinihost-64', number: 'host.copy', factor: 0.7 }];
   const of = '';
   expect(describeSensitivity({ numbers: 25, holds: true, of, flips, failed: [] })).toBe(
-    'it does not hold with `host.copy` of infinihost-64 at −30 %; else the same with each of 25 numbers at −30 % and +30 %',
+    'it does not hold with `host.copy` of infinihost-64 at −30 %; ' +
+      'else the same with each of 25 numbers at −30 % and +30 %',
   );
   const none = { numbers: 25, holds: false, of, flips: [], failed: [] };
   expect(describeSensitivity(none)).toMatch(/^the verdict is the same/);

@@ -40,20 +40,46 @@ const box = (e) => e.getBoundingClientRect();
 const labels = [...svg.querySelectorAll('text')];
 const meet = (a, b) => a.left < b.right - 0.5 && b.left < a.right - 0.5 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
 const overlaps = [];
-labels.forEach((a, i) => labels.slice(i + 1).forEach((b) => { if (meet(box(a), box(b))) overlaps.push(a.textContent + ' / ' + b.textContent); }));
+labels.forEach((a, i) => labels.slice(i + 1).forEach((b) => {
+  if (meet(box(a), box(b))) overlaps.push(a.textContent + ' / ' + b.textContent);
+}));
 const all = box(svg);
-const outside = [...svg.querySelectorAll('text, rect, path')].filter((e) => { const b = box(e); return b.left < all.left || b.right > all.right || b.top < all.top || b.bottom > all.bottom; }).map((e) => e.outerHTML);
+const outside = [...svg.querySelectorAll('text, rect, path')].filter((e) => {
+  const b = box(e);
+  return b.left < all.left || b.right > all.right || b.top < all.top || b.bottom > all.bottom;
+}).map((e) => e.outerHTML);
 const lanes = [...svg.querySelectorAll('.lane')].map((e) => Number(e.getAttribute('x1')));
 const tips = [...svg.querySelectorAll('.head')];
-const astray = tips.filter((e) => !lanes.some((x) => Math.abs(x - Number(e.getAttribute('d').slice(1).split(' ')[0])) < 0.2)).map((e) => e.getAttribute('d'));
+const xOf = (e) => Number(e.getAttribute('d').slice(1).split(' ')[0]);
+const astray = tips.filter((e) => !lanes.some((x) => Math.abs(x - xOf(e)) < 0.2)).map((e) => e.getAttribute('d'));
 const numbers = (c) => c.match(/[\\d.]+/g).slice(0, 3).map(Number);
-const luminance = (c) => { const [r, g, b] = numbers(c).map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const linear = (v) => v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+const luminance = (c) => {
+  const [r, g, b] = numbers(c).map(linear);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
 const background = getComputedStyle(document.body).backgroundColor;
-const against = (c) => { const [x, y] = [luminance(c), luminance(background)].sort((a, b) => b - a); return Math.round(100 * (x + 0.05) / (y + 0.05)) / 100; };
-const contrasts = { text: against(getComputedStyle(labels.at(-1)).fill), tick: against(getComputedStyle(svg.querySelector('.tick')).fill), paragraph: against(getComputedStyle(document.querySelector('p')).color) };
-for (const kind of ['call', 'wait']) for (const e of svg.querySelectorAll('.' + kind)) contrasts[kind] = against(getComputedStyle(e).stroke);
-for (const e of svg.querySelectorAll('g')) { contrasts[e.getAttribute('class')] = against(getComputedStyle(e.querySelector('.arrow')).stroke); contrasts[e.getAttribute('class') + ' tip'] = against(getComputedStyle(e.querySelector('.head')).fill); }
-document.getElementById('report').textContent = JSON.stringify({ fonts: labels.filter((e) => box(e).width > 0).length, overlaps, outside, arrows: tips.length, astray, contrasts, background, scrolls: document.documentElement.scrollWidth > innerWidth });
+const against = (c) => {
+  const [x, y] = [luminance(c), luminance(background)].sort((a, b) => b - a);
+  return Math.round(100 * (x + 0.05) / (y + 0.05)) / 100;
+};
+const contrastOf = (e, property) => against(getComputedStyle(e)[property]);
+const contrasts = {
+  text: contrastOf(labels.at(-1), 'fill'),
+  tick: contrastOf(svg.querySelector('.tick'), 'fill'),
+  paragraph: contrastOf(document.querySelector('p'), 'color'),
+};
+for (const kind of ['call', 'wait']) {
+  for (const e of svg.querySelectorAll('.' + kind)) contrasts[kind] = contrastOf(e, 'stroke');
+}
+for (const e of svg.querySelectorAll('g')) {
+  contrasts[e.getAttribute('class')] = contrastOf(e.querySelector('.arrow'), 'stroke');
+  contrasts[e.getAttribute('class') + ' tip'] = contrastOf(e.querySelector('.head'), 'fill');
+}
+const fonts = labels.filter((e) => box(e).width > 0).length;
+const scrolls = document.documentElement.scrollWidth > innerWidth;
+const found = { fonts, overlaps, outside, arrows: tips.length, astray, contrasts, background, scrolls };
+document.getElementById('report').textContent = JSON.stringify(found);
 </script>`;
 
 let folder: string;

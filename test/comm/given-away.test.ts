@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { giveAway } from '../ranks/support/given-away.ts';
 
-test('a buffer that is transferred during a collective is an error at all ranks that need it, and hangs none', async () => {
+test('a buffer that is transferred during a collective is an error at all ranks that need it', async () => {
   const results = await runTasks(3, giveAway, { fabric: 'infinihost-64' });
   for (const { wrong } of results) expect(wrong).toEqual([]);
   for (const { ended } of results) expect(ended).toBeGreaterThan(30);

@@ -42,7 +42,9 @@ describe('a lost connection', () => {
     const { job, control } = makeJob(true);
     const cause = lost(true);
     const message =
-      'rank 1 (process 101 on host1) can no longer be reached from rank 0: its host, its device or the network between them is down; the connection to rank 1 was lost: a request completed with IBV_WC_…';
+      'rank 1 (process 101 on host1) can no longer be reached from rank 0: ' +
+      'its host, its device or the network between them is down; the connection to rank 1 was lost: ' +
+      'a request completed with IBV_WC_…';
     expect(job.explain(cause)).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1, message, cause });
     expect(job.failure()).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1 });
     const slot = control.slotWords;

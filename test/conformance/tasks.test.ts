@@ -60,7 +60,8 @@ for (const [chapter, requirements] of Object.entries(allChapters)) {
           if (isUnavailable) skip('not available on devices');
           expect(
             error,
-            `npm run explore -- --seeds=1 --first=${seed} --chapter=${chapter} --size=${size} --fabric=${fabric} '--only=${requirement.says}'`,
+            `npm run explore -- --seeds=1 --first=${seed} --chapter=${chapter} --size=${size} --fabric=${fabric} ` +
+              `'--only=${requirement.says}'`,
           ).toBeUndefined();
         }
       });
@@ -75,7 +76,8 @@ for (const [chapter, requirements] of Object.entries(schemes)) {
         for (const [size, seed, fabric] of OF_SCHEMES) {
           expect(
             await tryUnder(requirement, { fabric, size, seed }),
-            `npm run explore -- --seeds=1 --first=${seed} --chapter=${chapter} --size=${size} --fabric=${fabric} '--only=${requirement.says}'`,
+            `npm run explore -- --seeds=1 --first=${seed} --chapter=${chapter} --size=${size} --fabric=${fabric} ` +
+              `'--only=${requirement.says}'`,
           ).toBeUndefined();
         }
       });

@@ -17,9 +17,11 @@ const theirs = new Set(
 
 /** The twenty primitives (Hill and others 1998), the calls of LPF's core, and what MulticoreBSP adds. */
 const BSPLIB =
-  'init begin end abort nprocs pid time sync push_reg pop_reg put get hpput hpget set_tagsize send qsize get_tag move hpmove';
+  'init begin end abort nprocs pid time sync push_reg pop_reg put get hpput hpget set_tagsize send ' +
+  'qsize get_tag move hpmove';
 const LPF =
-  'exec hook rehook register_global register_local deregister put get sync probe resize_memory_register resize_message_queue';
+  'exec hook rehook register_global register_local deregister put get sync probe ' +
+  'resize_memory_register resize_message_queue';
 const MULTICORE = 'bsp_hpsend bsp_direct_get';
 
 test('every primitive of BSPlib, call of LPF and call that MulticoreBSP adds has its line', () => {

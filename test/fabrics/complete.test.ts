@@ -27,7 +27,7 @@ async function timed(main: (win: Window<Int32Array>, world: Communicator) => Pro
   return times;
 }
 
-test('an epoch without operations does not wait for its notification; one with a get waits for the get alone', async () => {
+test('an epoch without operations does not wait for its notification, one with a get only for the get', async () => {
   const [empty, get, flush] = await timed(async (win, world) => {
     const times: number[] = [];
     const other = win.group.include([1]);

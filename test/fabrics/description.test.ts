@@ -52,7 +52,7 @@ describe('descriptions', () => {
     }
   });
 
-  test('those of this package say of every number whether it has a source, is fitted, or free, and in which range', () => {
+  test('those of this package say of every number whether it has a source, is fitted, or free, and its range', () => {
     for (const name of fabricNames()) {
       const text = readFileSync(new URL(`../../fabrics/${name}.json`, import.meta.url), 'utf8');
       const parts = Object.entries(JSON.parse(text) as Loose).filter(([, fields]) => typeof fields !== 'string');

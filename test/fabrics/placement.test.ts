@@ -207,7 +207,7 @@ test('a put that the next request of its connection finds is not confirmed twice
   expect(took).toBe(0);
 });
 
-test('loads find a put after a wait for the origin’s complete, though its connection with a third rank may be faster', async () => {
+test('loads find a put after a wait for the origin’s complete, though it may reach a third rank sooner', async () => {
   const main = async (world: Communicator): Promise<number[]> => {
     const win = await Window.allocate(world, Int32Array, 1);
     const { group, rank } = world;

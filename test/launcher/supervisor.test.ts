@@ -197,7 +197,8 @@ describe('an exit with code 0 before finalize', () => {
         kind: 'no-finalize',
         rank: 2,
         message:
-          'rank 2 exited with code 0 without calling finalize() (pid 102); rank 0 then exited with code 1; the other rank was stopped',
+          'rank 2 exited with code 0 without calling finalize() (pid 102); rank 0 then exited with code 1; ' +
+          'the other rank was stopped',
       },
     });
   });

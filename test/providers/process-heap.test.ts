@@ -66,7 +66,7 @@ describe('a heap file', () => {
     expect(fileBytes()).toBe(3 * PAGE);
   });
 
-  it('has no memory for the handle of an allocation that was freed, though another one of that length is there now', () => {
+  it('has no memory for the handle of an allocation that was freed, though another one is there now', () => {
     const first = heap.allocate(PAGE);
     heap.free(first);
     const second = heap.allocate(PAGE);
@@ -144,7 +144,7 @@ function transferred(buffer: ArrayBufferLike): ArrayBuffer {
   return given.transfer?.() ?? structuredClone(given, { transfer: [given] });
 }
 
-it('whatever is allocated, freed, mapped and unmapped in whatever order, each allocation has memory of its own, zero at first', () => {
+it('in whatever order things are allocated, freed and mapped, each allocation has zeroed memory of its own', () => {
   let state = seedOfRun() | 1;
   const random = (n: number): number => {
     state = (Math.imul(state, 1664525) + 1013904223) | 0;

@@ -428,7 +428,7 @@ describe('what a window takes of a device', () => {
     expect(device.left).toEqual({ pd: 1, mr: 0, cq: 0, srq: 0, qp: 0 });
   });
 
-  test('makes way when the device has no room for another region, and is an error only if there is nothing to give up', () => {
+  test('makes way when the device has no room for another region, and fails only if nothing can be given up', () => {
     const { device, transfer } = open();
     device.mostRegions = 3;
     const origins = Array.from({ length: 10 }, () => new Uint8Array(4096));

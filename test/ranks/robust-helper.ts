@@ -1,6 +1,6 @@
 /**
- * The last rank ends while the others put to it and get from it by its helper: `--how=kill`, `exit`, `throw` or
- * `exit-computing`; the others print the code of the error that they get.
+ * The last rank ends while the others put to it and get from it by its helper: `--how=kill`, `exit` or `throw`;
+ * the others print the code of the error that they get.
  */
 import { Datatype, init, type RmaError, Window } from 'onesided';
 import { argument } from './support/cases.ts';

@@ -247,7 +247,8 @@ async function singles(world: Communicator, fence: FenceName): Promise<void> {
               hostiles: readonly Hostile[],
             ): void => {
               for (const [hostile, value] of hostiles) {
-                const label = `${call} on rank ${target} in state ${state.name}, ${type.name}, argument ${place}: ${hostile}`;
+                const label =
+                  `${call} on rank ${target} in state ${state.name}, ${type.name}, ` + `argument ${place}: ${hostile}`;
                 const args = right();
                 args.splice(place, 1, value);
                 assertRefused(call, label, () => (win[call] as Any)(...args));

@@ -138,7 +138,12 @@ function checkFetched(epoch: Epoch, fetched: Float64Array, before: readonly Cell
     }
     assert.ok(
       possible.at(-1),
-      `cell ${cell} of rank ${target} was ${before[target][cell]}; no order gives ${operations.map(({ action, value, found }) => `${action.use} ${value}${found === undefined ? '' : ` (fetched ${found})`}`).join(', ')}`,
+      `cell ${cell} of rank ${target} was ${before[target][cell]}; no order gives ` +
+        operations
+          .map(
+            ({ action, value, found }) => `${action.use} ${value}${found === undefined ? '' : ` (fetched ${found})`}`,
+          )
+          .join(', '),
     );
   }
 }

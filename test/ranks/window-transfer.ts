@@ -114,7 +114,9 @@ class Scene {
     const room = PART_BYTES - reach(this.to) * this.width;
     const step = aligned ? 8 : unitOf(target);
     this.at = random.below(Math.floor(room / step) + 1) * step;
-    this.label = `scene ${number} (seed ${seed}): ${base.name}, ${this.from.description} to ${this.to.description} at byte ${this.at}`;
+    this.label =
+      `scene ${number} (seed ${seed}): ${base.name}, ${this.from.description} to ` +
+      `${this.to.description} at byte ${this.at}`;
   }
 
   get layout(): TransferLayout | undefined {

@@ -32,7 +32,6 @@ describe('windows on a device', () => {
     ['window-pscw', 'remote-notify$', 3],
     ['window-pscw', '(everybody|gets): remote-notify (gets-first|interleave|aggregate)$', 3],
     ['window-requests', '(requests|notifications): remote-notify (gets-first|interleave|aggregate)$', 2],
-    ['window-helper', '', 2],
     ['window-transfer', '^(put|accum|compare).*allocate, fence remote-notify', 2],
   ])('%s', LONG, async (name, matching, size) => {
     const args = [`--matching=${matching}`];
@@ -97,22 +96,6 @@ describe('windows on a device', () => {
     expect(code, stdout + stderr).toBe(3);
     expect(stdout.match(/ERR_RMA_RANK_FAILED/g), stdout + stderr).toHaveLength(2);
   });
-
-  test.each(['kill', 'exit', 'throw'])(
-    'a rank that ends with a helper, by %s, is an error of who asks it',
-    LONG,
-    async (how) => {
-      const job = ['run', '-n', '2', '--provider', 'rdma-core', '--timeout', '110'];
-      const { code, stdout, stderr } = await onesided(
-        ...job,
-        program('test/ranks/robust-helper'),
-        '--',
-        `--how=${how}`,
-      );
-      expect(stdout, stdout + stderr).toMatch(/"rank":0,"code":"ERR_RMA_RANK_FAILED"/);
-      expect(code, stdout + stderr).not.toBe(0);
-    },
-  );
 
   test('a device that is not there is named', LONG, async () => {
     process.env['ONESIDED_DEVICE'] = 'mlx5_7';

@@ -67,7 +67,8 @@ describe.skipIf(loadNative() === undefined)('memory of a process rank', () => {
         lines.reduce((sum, line) => sum + line[of], 0) / size;
       proportional.set(size, mean('proportional'));
       console.log(
-        `${size} ranks, each: ${megabytes(mean('resident'))} MB resident, ${megabytes(mean('proportional'))} MB by its share, ` +
+        `${size} ranks, each: ${megabytes(mean('resident'))} MB resident, ` +
+          `${megabytes(mean('proportional'))} MB by its share, ` +
           `${megabytes(mean('shared'))} MB of them shared memory`,
       );
     }

@@ -168,7 +168,8 @@ describe.skipIf(loadNative() === undefined).concurrent(`a rank killed by SIGKILL
     const at = (part: number): number => latencies[Math.floor(part * (latencies.length - 1))];
     if (latencies.length > 0)
       console.log(
-        `${latencies.length} survivors knew after ${at(0.5)} ms (median), ${at(0.9)} ms (nine of ten), ${at(1)} ms (all)`,
+        `${latencies.length} survivors knew after ${at(0.5)} ms (median), ${at(0.9)} ms (nine ` +
+          `of ten), ${at(1)} ms (all)`,
       );
     expect(abandonedSharedMemory(names)).toEqual([]);
   });

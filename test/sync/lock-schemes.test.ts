@@ -326,7 +326,7 @@ describe('locks under random schedules', () => {
   });
 
   for (const scheme of ['direct', 'hybrid']) {
-    test(`${scheme}: who takes the lock again at once steps aside for those who wait, and pays nothing where nobody does`, () => {
+    test(`${scheme}: who takes the lock again at once steps aside for those who wait, and else pays nothing`, () => {
       const size = 2;
       const network = new SlowNetwork(size);
       network.setWord(0, 0, size);

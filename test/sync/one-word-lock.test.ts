@@ -2,35 +2,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { OneWordLock, oneWordLockWords } from '../../src/sync/lock/one-word.ts';
-import type { Context } from '../../src/verbs/device.ts';
 import { seedOfRun } from '../support/ranks.ts';
-import { interleave } from './preemption.ts';
-import { Rank, randomBelow, World } from './sleepers.ts';
+import { fight, type Locks, makeLocks as makeWordLocks, testByHand } from './word-locks.ts';
 
-/** The lock of one target, as `size` ranks see it, and whom they have woken. */
-function makeLocks(size: number): { locks: OneWordLock[]; woken: Set<number> } {
-  const words = new Int32Array(oneWordLockWords(size));
-  const woken = new Set<number>();
-  const context = { wake: (member: number) => woken.add(member - 100) } as unknown as Context;
-  const members = Array.from({ length: size }, (_, rank) => 100 + rank);
-  return { locks: members.map((_, rank) => new OneWordLock(words, rank, members, context)), woken };
+function makeLocks(size: number): Locks {
+  return makeWordLocks(OneWordLock, new Int32Array(oneWordLockWords(size)), size);
 }
 
 describe('by hand', () => {
-  test('exclusive keeps everybody out, shared only exclusive', () => {
-    const { locks } = makeLocks(3);
-    expect(locks[0].tryAcquire(true)).toBe(true);
-    expect(locks[1].tryAcquire(true)).toBe(false);
-    expect(locks[1].tryAcquire(false)).toBe(false);
-    locks[0].release(true);
-    expect(locks[1].tryAcquire(false)).toBe(true);
-    expect(locks[2].tryAcquire(false)).toBe(true);
-    expect(locks[0].tryAcquire(true)).toBe(false);
-    locks[1].release(false);
-    expect(locks[0].tryAcquire(true)).toBe(false);
-    locks[2].release(false);
-    expect(locks[0].tryAcquire(true)).toBe(true);
-  });
+  testByHand(makeLocks);
 
   test('a release wakes all that wait, from the next rank on, and whoever looks first has it', () => {
     const { locks, woken } = makeLocks(40);
@@ -80,16 +60,6 @@ describe('by hand', () => {
     expect([...woken]).toEqual([2]);
     expect(reader.advance()).toBe(true);
   });
-
-  test('who waits in vain is told who holds the lock', () => {
-    const { locks } = makeLocks(3);
-    locks[2].tryAcquire(true);
-    const wait = locks[1].acquire(true);
-    wait.advance();
-    expect(wait.describe()).toContain('rank 2 holds it exclusively');
-    locks[2].release(true);
-    expect(wait.describe()).toContain('no rank holds it');
-  });
 });
 
 test('interrupted between any two atomic operations: nobody enters who must not, and nobody sleeps for ever', () => {
@@ -99,18 +69,7 @@ test('interrupted between any two atomic operations: nobody enters who must not,
     fc.integer(),
     fc.integer({ min: 2, max: 12 }),
     (size, seed, odds) => {
-      const below = randomBelow(seed);
-      const { locks, woken } = makeLocks(size);
-      const world = new World(woken, below);
-      const ranks = locks.map((lock, rank) => new Rank(world, rank, lock, 12));
-      interleave(ranks, below, odds);
-      entries += world.entries;
-      const stuck = ranks.filter((rank) => !rank.done).map((rank) => rank.rank);
-      expect(stuck, 'these ranks wait, asleep, for a lock that nobody holds').toEqual([]);
-      for (const lock of locks) {
-        expect(lock.acquire(true).advance()).toBe(true);
-        lock.release(true);
-      }
+      entries += fight(makeLocks(size), seed, odds);
     },
   );
   fc.assert(property, { numRuns: 4000, seed: seedOfRun() });

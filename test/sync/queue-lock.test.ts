@@ -1,41 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { QueueLock, queueLockWords } from '../../src/sync/lock/queue.ts';
-import type { Context } from '../../src/verbs/device.ts';
 import { seedOfRun } from '../support/ranks.ts';
-import { interleave } from './preemption.ts';
-import { Rank, randomBelow, World } from './sleepers.ts';
+import { fight, type Locks, makeLocks as makeWordLocks, testByHand } from './word-locks.ts';
 
 /** Where queue.ts has the two counts of its line. */
 const NEXT = 32;
 const SERVING = 33;
 
-/** The lock of one target, as `size` ranks see it, and whom they have woken. */
-function makeLocks(size: number, firstTicket = 0): { locks: QueueLock[]; words: Int32Array; woken: Set<number> } {
+function makeLocks(size: number, firstTicket = 0): Locks {
   const words = new Int32Array(queueLockWords(size));
   words[NEXT] = firstTicket;
   words[SERVING] = firstTicket;
-  const woken = new Set<number>();
-  const context = { wake: (member: number) => woken.add(member - 100) } as unknown as Context;
-  const members = Array.from({ length: size }, (_, rank) => 100 + rank);
-  return { locks: members.map((_, rank) => new QueueLock(words, rank, members, context)), words, woken };
+  return makeWordLocks(QueueLock, words, size);
 }
 
 describe('by hand', () => {
-  test('exclusive keeps everybody out, shared only exclusive', () => {
-    const { locks } = makeLocks(3);
-    expect(locks[0].tryAcquire(true)).toBe(true);
-    expect(locks[1].tryAcquire(true)).toBe(false);
-    expect(locks[1].tryAcquire(false)).toBe(false);
-    locks[0].release(true);
-    expect(locks[1].tryAcquire(false)).toBe(true);
-    expect(locks[2].tryAcquire(false)).toBe(true);
-    expect(locks[0].tryAcquire(true)).toBe(false);
-    locks[1].release(false);
-    expect(locks[0].tryAcquire(true)).toBe(false);
-    locks[2].release(false);
-    expect(locks[0].tryAcquire(true)).toBe(true);
-  });
+  testByHand(makeLocks);
 
   test('first come, first served: whoever comes later does not overtake the line', () => {
     const { locks, woken } = makeLocks(4);
@@ -142,16 +123,6 @@ describe('by hand', () => {
     const shared = [0, 1, 2].map((rank) => locks[rank].acquire(false).advance());
     expect(shared).toEqual([true, true, true]);
   });
-
-  test('who waits in vain is told who holds the lock', () => {
-    const { locks } = makeLocks(3);
-    locks[2].tryAcquire(true);
-    const wait = locks[1].acquire(true);
-    wait.advance();
-    expect(wait.describe()).toContain('rank 2 holds it exclusively');
-    locks[2].release(true);
-    expect(wait.describe()).toContain('no rank holds it');
-  });
 });
 
 describe('interrupted between any two atomic operations', () => {
@@ -164,19 +135,7 @@ describe('interrupted between any two atomic operations', () => {
       // Tickets that are about to wrap around: 32 bits, signed 32 bits, the 17 bits that a slot keeps.
       fc.constantFrom(0, -3, 2 ** 31 - 3, 2 ** 17 - 3, 12345),
       (size, seed, odds, firstTicket) => {
-        const below = randomBelow(seed);
-        const { locks, woken } = makeLocks(size, firstTicket | 0);
-        const world = new World(woken, below);
-        const ranks = locks.map((lock, rank) => new Rank(world, rank, lock, 12));
-        interleave(ranks, below, odds);
-        entries += world.entries;
-        const stuck = ranks.filter((rank) => !rank.done).map((rank) => rank.rank);
-        expect(stuck, 'these ranks wait, asleep, for a lock that nobody holds').toEqual([]);
-        // In the end it is free, whatever was given up.
-        for (const lock of locks) {
-          expect(lock.acquire(true).advance()).toBe(true);
-          lock.release(true);
-        }
+        entries += fight(makeLocks(size, firstTicket | 0), seed, odds);
       },
     );
     fc.assert(property, { numRuns: 4000, seed: seedOfRun() });

@@ -290,7 +290,8 @@ const world = await init();
 const win = await Window.allocate(world, Uint8Array, 8);
 const own = [...Object.getOwnPropertyNames(win), ...Object.getOwnPropertyNames(world)];
 const found = own.filter((name) => ['put', 'fence', 'lock', 'barrier'].includes(name));
-console.log(JSON.stringify({ found, recorder: world.job.recorder === undefined, progress: world.job.progress.constructor.name }));
+const { recorder, progress } = world.job;
+console.log(JSON.stringify({ found, recorder: recorder === undefined, progress: progress.constructor.name }));
 await win.free();
 await world.finalize();`,
   );

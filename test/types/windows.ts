@@ -22,11 +22,11 @@ export async function locks(win: Window): Promise<void> {
   await win.lock(Lock.EXCLUSIVE, 0);
   // @ts-expect-error likewise
   win.lockSync(Lock.EXCLUSIVE, 0);
-  // @ts-expect-error a rank
+  // @ts-expect-error a lock type is one of `Lock`, not any number: it could be a rank
   await win.lock(0, 1);
-  // @ts-expect-error a lock type
+  // @ts-expect-error a lock type is not a rank
   await win.flush(Lock.SHARED);
-  // @ts-expect-error no lock type
+  // @ts-expect-error a lock type is one of `Lock`, not any number
   await win.locked(0, 0);
 }
 

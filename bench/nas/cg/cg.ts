@@ -14,7 +14,8 @@ import { CG_CLASSES, type ClassName, cgIsRight } from '../classes.ts';
 import { Links, type StyleName } from '../links.ts';
 import type { NasOptions } from '../options.ts';
 import { CgGroup, CgPlace } from './group.ts';
-import { makeMatrix, multiply, type Range, type Sparse } from './matrix.ts';
+import { makeMatrix, type Product, type Range, type Sparse, typescriptProduct } from './matrix.ts';
+import { wasmProduct } from './product-wasm.ts';
 
 export interface CgResult {
   readonly class: ClassName;
@@ -38,6 +39,11 @@ export interface CgResult {
 /** Of conjugate gradients, in a step of inverse iteration. */
 const INNER = 25;
 
+/** @param length doubles of all vectors */
+function productOf(matrix: Sparse, length: number, { kernel }: NasOptions): Product {
+  return kernel === 'wasm' ? wasmProduct(matrix, length) : typescriptProduct(matrix);
+}
+
 class Gradients {
   readonly x: Float64Array;
   readonly z: Float64Array;
@@ -48,7 +54,7 @@ class Gradients {
   readonly #sums: Float64Array;
   readonly #group: CgGroup;
   /** Undefined without arithmetic. */
-  readonly #matrix: Sparse | undefined;
+  readonly #matrix: Product | undefined;
   /** Of a row of this rank's block: NPB counts nonzeros · (nonzeros + 1) of the whole row, the columns share them. */
   readonly #perRow: number;
   readonly #charge: (operations: number) => void | Promise<void>;
@@ -63,14 +69,17 @@ class Gradients {
     charge: (operations: number) => void | Promise<void>,
   ) {
     const of = CG_CLASSES[options.class];
-    const width = options.arithmetic ? place.columns.end - place.columns.begin : 0;
-    [this.x, this.z, this.#p, this.#q, this.#r] = [0, 1, 2, 3, 4].map(() => new Float64Array(width));
-    this.#sums = new Float64Array(options.arithmetic ? place.rows.end - place.rows.begin : 0);
+    const width = place.columns.end - place.columns.begin;
+    const rows = place.rows.end - place.rows.begin;
+    if (options.arithmetic)
+      this.#matrix = productOf(makeMatrix(of, place.rows, place.columns), 5 * width + rows, options);
+    const doubles = (length: number): Float64Array => this.#matrix?.doubles(length) ?? new Float64Array(0);
+    [this.x, this.z, this.#p, this.#q, this.#r] = [0, 1, 2, 3, 4].map(() => doubles(width));
+    this.#sums = doubles(rows);
     this.#group = group;
-    this.#matrix = options.arithmetic ? makeMatrix(of, place.rows, place.columns) : undefined;
     this.#perRow = (2 * of.nonzeros * (of.nonzeros + 1)) / place.grid.columns;
     this.#charge = charge;
-    this.#width = place.columns.end - place.columns.begin;
+    this.#width = width;
   }
 
   /** Takes the time of so many operations for each element of a vector. */
@@ -81,7 +90,7 @@ class Gradients {
   /** to ← A · from. */
   async #product(from: Float64Array, to: Float64Array): Promise<void> {
     const compute = (rows: Range): void | Promise<void> => {
-      if (this.#matrix !== undefined) multiply(this.#matrix, from, this.#sums, rows);
+      this.#matrix?.multiply(from, this.#sums, rows);
       return this.#charge(this.#perRow * (rows.end - rows.begin));
     };
     await this.#group.product(compute, this.#sums, to, this.#width);

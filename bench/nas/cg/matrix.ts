@@ -118,16 +118,23 @@ function added({ starts, columns, values }: Sparse, width: number): Sparse {
   return { starts: merged, columns: columns.slice(0, end), values: values.slice(0, end) };
 }
 
-/** to(i) = Σ matrix(i, j) · vector(j), for some rows. */
-export function multiply(
-  { starts, columns, values }: Sparse,
-  vector: Float64Array,
-  to: Float64Array,
-  rows: Range,
-): void {
-  for (let row = rows.begin; row < rows.end; row++) {
-    let sum = 0;
-    for (let at = starts[row]; at < starts[row + 1]; at++) sum += values[at] * vector[columns[at]];
-    to[row] = sum;
-  }
+/** The product with a matrix, of vectors that it has room for. */
+export interface Product {
+  /** Zeros. */
+  doubles(length: number): Float64Array<ArrayBuffer>;
+  /** to(i) = Σ matrix(i, j) · vector(j), for some rows; both arrays are of `doubles`. */
+  multiply(vector: Float64Array, to: Float64Array, rows: Range): void;
+}
+
+export function typescriptProduct({ starts, columns, values }: Sparse): Product {
+  return {
+    doubles: (length) => new Float64Array(length),
+    multiply(vector, to, { begin, end }) {
+      for (let row = begin; row < end; row++) {
+        let sum = 0;
+        for (let at = starts[row], last = starts[row + 1]; at < last; at++) sum += values[at] * vector[columns[at]];
+        to[row] = sum;
+      }
+    },
+  };
 }

@@ -21,8 +21,10 @@ import {
   pointsIn,
   replaced,
   type Triple,
+  triple,
 } from './grid.ts';
 import { pack, unpack } from './kernels.ts';
+import type { Rows } from './rows.ts';
 
 /** Computes the points of a box, none of which needs another. It also takes the time for it. */
 export type Produce = (box: Box) => void | Promise<void>;
@@ -51,15 +53,24 @@ export class Exchange {
   /** By stride, axis and side: a stride is a power of two. */
   readonly #links = new Map<string, Link>();
   #scratch = new Float64Array(0);
+  /** By level, what this rank needs of the coarse points of another one. */
+  readonly #around = new Map<Level, Block>();
 
   private constructor(place: Place, overlaps: boolean) {
     this.#place = place;
     this.#overlaps = overlaps;
   }
 
-  /** Collective. */
-  static async make(world: Communicator, place: Place, levels: readonly Level[], links: Links): Promise<Exchange> {
+  /** Collective. @param rows undefined if the arithmetic is left out */
+  static async make(
+    world: Communicator,
+    place: Place,
+    levels: readonly Level[],
+    links: Links,
+    rows: Rows | undefined,
+  ): Promise<Exchange> {
     const exchange = new Exchange(place, links.style.overlaps);
+    for (const level of levels) if (!level.active) exchange.#around.set(level, blockOf(lengthsAround(level), rows));
     for (const axis of AXES) {
       if (place.ranks[axis] === 1) continue;
       const [along, at] = [place.ranks[axis], place.at[axis]];
@@ -199,8 +210,8 @@ export class Exchange {
    */
   async spread(fine: Level, coarse: Level, own: Block): Promise<readonly [Block, Triple]> {
     const thins = (axis: Axis): boolean => coarse.stride[axis] > fine.stride[axis];
-    const lengths = AXES.map((axis) => (coarse.has[axis] ? coarse.lengths[axis] : 2)) as unknown as Triple;
-    const block = coarse.active ? own : blockOf(lengths, own.data !== undefined);
+    const block = coarse.active ? own : this.#around.get(coarse)!;
+    const { lengths } = block;
     let there = coarse.active;
     for (const axis of AXES) {
       if (!thins(axis)) continue;
@@ -218,6 +229,11 @@ export class Exchange {
     const shift = AXES.map((axis) => (thins(axis) && coarse.has[axis] ? 1 : 0)) as unknown as Triple;
     return [block, shift];
   }
+}
+
+/** Of what a rank without points of a level needs of them: two layers along each axis on which it has none. */
+export function lengthsAround({ has, lengths }: Level): Triple {
+  return triple((axis) => (has[axis] ? lengths[axis] : 2));
 }
 
 function facePoints(lengths: Triple, axis: Axis): number {

@@ -7,6 +7,8 @@
  * `ghosts`: index 0 and `points` + 1; x changes fastest. Grids are periodic.
  */
 
+import type { Rows } from './rows.ts';
+
 export const AXES = [0, 1, 2] as const;
 export type Axis = (typeof AXES)[number];
 export type Triple = readonly [x: number, y: number, z: number];
@@ -24,8 +26,12 @@ export interface Block {
   readonly data: Float64Array | undefined;
 }
 
-export function blockOf(lengths: Triple, arithmetic: boolean): Block {
-  return { lengths, data: arithmetic ? new Float64Array(lengths[0] * lengths[1] * lengths[2]) : undefined };
+export function blockOf(lengths: Triple, rows: Rows | undefined): Block {
+  return { lengths, data: rows?.doubles(numbersIn(lengths)) };
+}
+
+export function numbersIn(lengths: Triple): number {
+  return lengths[0] * lengths[1] * lengths[2];
 }
 
 export function pointsIn({ low, high }: Box): number {

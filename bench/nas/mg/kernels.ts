@@ -2,11 +2,11 @@
  * The arithmetic of multigrid (NPB 1, §2.4; RNR-94-007): a stencil of 27 points, with one weight each for the centre
  * and its 6, 12 and 8 neighbours, which is the operator, the smoother and the restriction, and trilinear interpolation.
  *
- * Sums over the four neighbours in y and z are made once for a row and used at three points of it, as NPB does it.
+ * Sums over the four neighbours in y and z are made once for a row and used at three points of it, as NPB does it
+ * (rows.ts).
  */
 import { type Block, type Box, pointsIn, type Triple } from './grid.ts';
-
-export type Weights = readonly [centre: number, faces: number, edges: number, corners: number];
+import type { Rows, Weights } from './rows.ts';
 
 /** The operator A, with its sign turned: r = v − A u. */
 export const MINUS_A: Weights = [8 / 3, 0, -1 / 6, -1 / 12];
@@ -20,60 +20,30 @@ export const OPERATIONS = { residual: 15, smooth: 16, restrict: 24, interpolate:
 
 const NONE: Triple = [0, 0, 0];
 
-/** The sums of a row's four neighbours beside it, and of the four at its edges. As long as the longest row. */
-class Sums {
-  beside = new Float64Array(0);
-  edges = new Float64Array(0);
-
-  reach(length: number): void {
-    if (this.beside.length >= length) return;
-    this.beside = new Float64Array(length);
-    this.edges = new Float64Array(length);
-  }
-}
-
-const sums = new Sums();
-
 /**
- * to(j) = base(j) + Σ weights · from(step · j − offset + neighbour), for the points j of a box.
+ * to(j) = base(j) + Σ weights · from(step · j − offset + neighbour), for the points j of a box; the step is 2 if there
+ * is no base, and 1 otherwise.
  * @param base of the lengths of `to`, and may be the same; none: 0
  */
 export function stencil(
+  rows: Rows,
   to: Block,
   base: Block | undefined,
   from: Block,
   weights: Weights,
   box: Box,
-  step = 1,
   offset: Triple = NONE,
 ): void {
-  if (to.data === undefined || pointsIn(box) === 0) return;
-  const { data, lengths } = from as { data: Float64Array; lengths: Triple };
-  const [centre, faces, edges, corners] = weights;
-  const [first, last] = [step * box.low[0] - offset[0] - 1, step * box.high[0] - offset[0] + 1];
-  sums.reach(lengths[0]);
-  const { beside: f, edges: e } = sums;
-  const row = lengths[0];
-  const plane = row * lengths[1];
+  if (pointsIn(box) === 0) return;
+  const step = base === undefined ? 2 : 1;
+  const row = from.lengths[0];
+  const plane = row * from.lengths[1];
+  const [low, count] = [box.low[0], box.high[0] - box.low[0] + 1];
   for (let z = box.low[2]; z <= box.high[2]; z++) {
     for (let y = box.low[1]; y <= box.high[1]; y++) {
-      const start = plane * (step * z - offset[2]) + row * (step * y - offset[1]);
-      for (let x = first; x <= last; x++) {
-        const at = start + x;
-        f[x] = data[at - row] + data[at + row] + data[at - plane] + data[at + plane];
-        e[x] = data[at - plane - row] + data[at - plane + row] + data[at + plane - row] + data[at + plane + row];
-      }
-      const out = to.lengths[0] * (y + to.lengths[1] * z);
-      for (let j = box.low[0]; j <= box.high[0]; j++) {
-        const x = step * j - offset[0];
-        const at = start + x;
-        to.data[out + j] =
-          (base === undefined ? 0 : base.data![out + j]) +
-          centre * data[at] +
-          faces * (data[at - 1] + data[at + 1] + f[x]) +
-          edges * (f[x - 1] + f[x + 1] + e[x]) +
-          corners * (e[x - 1] + e[x + 1]);
-      }
+      const start = plane * (step * z - offset[2]) + row * (step * y - offset[1]) + step * low - offset[0];
+      const out = to.lengths[0] * (y + to.lengths[1] * z) + low;
+      rows.stencil(to.data!, out, base?.data, from.data!, start, row, plane, count, weights);
     }
   }
 }
@@ -82,27 +52,20 @@ export function stencil(
  * Adds to all of a fine block, ghosts as well, what the coarse one has there. Along an axis, index i of the fine block
  * lies on index (i + shift) / 2 of the coarse one, or between the two around that.
  */
-export function interpolate(fine: Block, coarse: Block, shift: Triple): void {
-  if (fine.data === undefined) return;
-  const from = coarse.data!;
+export function interpolate(rows: Rows, fine: Block, coarse: Block, shift: Triple): void {
   const [width, height, depth] = fine.lengths;
   const [across, down] = coarse.lengths;
-  sums.reach(across);
-  const total = sums.beside;
   for (let z = 0; z < depth; z++) {
     const [front, back] = [(z + shift[2]) >> 1, (z + shift[2] + 1) >> 1];
     for (let y = 0; y < height; y++) {
       const [above, below] = [(y + shift[1]) >> 1, (y + shift[1] + 1) >> 1];
-      const a = across * (above + down * front);
-      const b = across * (below + down * front);
-      const c = across * (above + down * back);
-      const d = across * (below + down * back);
-      for (let x = 0; x < across; x++) total[x] = from[a + x] + from[b + x] + from[c + x] + from[d + x];
-      const out = width * (y + height * z);
-      for (let x = 0; x < width; x++) {
-        const at = x + shift[0];
-        fine.data[out + x] += (total[at >> 1] + total[(at + 1) >> 1]) / 8;
-      }
+      const places = [
+        across * (above + down * front),
+        across * (below + down * front),
+        across * (above + down * back),
+        across * (below + down * back),
+      ] as const;
+      rows.interpolate(fine.data!, width * (y + height * z), width, coarse.data!, places, across, shift[0]);
     }
   }
 }

@@ -16,11 +16,13 @@ import type { Machine } from '../../patterns/machine.ts';
 import { median } from '../../statistics.ts';
 import { type ClassName, MG_CLASSES, mgIsRight } from '../classes.ts';
 import { Links, type StyleName } from '../links.ts';
-import type { NasOptions } from '../options.ts';
+import type { KernelName, NasOptions } from '../options.ts';
 import { placeCharges } from './charges.ts';
-import { Exchange } from './exchange.ts';
-import { type Block, blockOf, type Level, Place, pointsIn, type Triple, triple } from './grid.ts';
-import { interpolate, MINUS_A, OPERATIONS, RESTRICTION, squares, stencil, type Weights } from './kernels.ts';
+import { Exchange, lengthsAround } from './exchange.ts';
+import { type Block, blockOf, type Level, numbersIn, Place, pointsIn, type Triple, triple } from './grid.ts';
+import { interpolate, MINUS_A, OPERATIONS, RESTRICTION, squares, stencil } from './kernels.ts';
+import { type Rows, typescriptRows, type Weights } from './rows.ts';
+import { wasmRows } from './rows-wasm.ts';
 
 export interface MgResult {
   readonly class: ClassName;
@@ -48,6 +50,20 @@ interface Grid {
   readonly r: Block;
 }
 
+function lengthsOf(level: Level): Triple {
+  return level.active ? level.lengths : [0, 0, 0];
+}
+
+/** With room for u and r of each level, the right-hand side, and what comes from others where a rank has no points. */
+function rowsFor(levels: readonly Level[], kernel: KernelName = 'typescript'): Rows {
+  const longest = Math.max(...levels.map(({ lengths }) => lengths[0]));
+  if (kernel === 'typescript') return typescriptRows(longest);
+  return wasmRows(longest, [
+    ...levels.flatMap((level) => [lengthsOf(level), lengthsOf(level), lengthsAround(level)]).map(numbersIn),
+    numbersIn(lengthsOf(levels[levels.length - 1])),
+  ]);
+}
+
 class Multigrid {
   readonly place: Place;
   readonly grids: readonly Grid[];
@@ -55,6 +71,8 @@ class Multigrid {
   readonly v: Block;
   readonly #smoother: Weights;
   readonly #exchange: Exchange;
+  /** Undefined without arithmetic. */
+  readonly #rows: Rows | undefined;
   readonly #charge: (operations: number) => void | Promise<void>;
 
   private constructor(
@@ -62,15 +80,16 @@ class Multigrid {
     grids: readonly Grid[],
     smoother: Weights,
     exchange: Exchange,
+    rows: Rows | undefined,
     charge: (operations: number) => void | Promise<void>,
   ) {
     this.place = place;
     this.grids = grids;
     this.#smoother = smoother;
     this.#exchange = exchange;
+    this.#rows = rows;
     this.#charge = charge;
-    const { level, u } = grids[grids.length - 1];
-    this.v = blockOf(level.lengths, u.data !== undefined);
+    this.v = blockOf(lengthsOf(grids[grids.length - 1].level), rows);
   }
 
   /** Collective. */
@@ -80,12 +99,13 @@ class Multigrid {
     if (Math.max(...place.ranks) > n) throw new RangeError(`class ${options.class} has no ${world.size} blocks`);
     const levels: Level[] = [];
     for (let points = 2; points <= n; points *= 2) levels.push(place.level(points));
-    const exchange = await Exchange.make(world, place, levels, links);
+    const rows = options.arithmetic ? rowsFor(levels, options.kernel) : undefined;
+    const exchange = await Exchange.make(world, place, levels, links, rows);
     const grids = levels.map((level) => {
-      const lengths: Triple = level.active ? level.lengths : [0, 0, 0];
-      return { level, u: blockOf(lengths, options.arithmetic), r: blockOf(lengths, options.arithmetic) };
+      const lengths = lengthsOf(level);
+      return { level, u: blockOf(lengths, rows), r: blockOf(lengths, rows) };
     });
-    return new Multigrid(place, grids, smoother, exchange, (operations) =>
+    return new Multigrid(place, grids, smoother, exchange, rows, (operations) =>
       machine.charge(operations / (1e3 * options.gflops)),
     );
   }
@@ -100,7 +120,7 @@ class Multigrid {
   /** r ← base − A u. @param base may be r itself */
   async residual({ level, u, r }: Grid, base: Block): Promise<void> {
     await this.#exchange.produce(level, r, (box) => {
-      stencil(r, base, u, MINUS_A, box);
+      if (this.#rows !== undefined) stencil(this.#rows, r, base, u, MINUS_A, box);
       return this.#charge(OPERATIONS.residual * pointsIn(box));
     });
   }
@@ -108,7 +128,7 @@ class Multigrid {
   /** u ← u + S r. */
   async #smooth({ level, u, r }: Grid): Promise<void> {
     await this.#exchange.produce(level, u, (box) => {
-      stencil(u, u, r, this.#smoother, box);
+      if (this.#rows !== undefined) stencil(this.#rows, u, u, r, this.#smoother, box);
       return this.#charge(OPERATIONS.smooth * pointsIn(box));
     });
   }
@@ -118,7 +138,7 @@ class Multigrid {
     // Coarse index j is on fine index 2j; on the 1, where the block has that one fine point along an axis.
     const offset = triple((axis) => (fine.level.points[axis] === 1 ? 1 : 0));
     await this.#exchange.produce(coarse.level, coarse.r, (box) => {
-      stencil(coarse.r, undefined, fine.r, RESTRICTION, box, 2, offset);
+      if (this.#rows !== undefined) stencil(this.#rows, coarse.r, undefined, fine.r, RESTRICTION, box, offset);
       return this.#charge(OPERATIONS.restrict * pointsIn(box));
     });
   }
@@ -137,7 +157,7 @@ class Multigrid {
       if (!grid.level.active) continue;
       const [coarse, shift] = await this.#exchange.spread(grid.level, grids[k - 1].level, grids[k - 1].u);
       if (k < finest) grid.u.data?.fill(0);
-      interpolate(grid.u, coarse, shift);
+      if (this.#rows !== undefined) interpolate(this.#rows, grid.u, coarse, shift);
       await this.#charge(OPERATIONS.interpolate * pointsIn(grid.level.interior));
       await this.residual(grid, k < finest ? grid.r : this.v);
       await this.#smooth(grid);

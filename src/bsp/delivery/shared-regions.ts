@@ -89,7 +89,9 @@ export class OwnRegions {
 }
 
 function noMemory(bytes: number, cause?: unknown): RmaError {
-  const message = `bsp: cannot allocate ${bytes} bytes of memory that others reach, for what this superstep puts, sends and gets; call sync() more often, or put less`;
+  const message =
+    `bsp: cannot allocate ${bytes} bytes of memory that others reach, for what this superstep puts, ` +
+    'sends and gets; call sync() more often, or put less';
   return new RmaError('ERR_SIZE', message, cause === undefined ? undefined : { cause });
 }
 

@@ -31,12 +31,15 @@ const CUT_FROM = 20;
 const CUT_SHARE = 0.95;
 const CUT_FACTOR = 2.5;
 
-const STYLE = `text { font: 11px system-ui, sans-serif; fill: #1b1f24; paint-order: stroke; stroke: #ffffff; stroke-width: 2.5px; } .title { font-size: 14px; font-weight: 600; }
+const STYLE = `text { font: 11px system-ui, sans-serif; fill: #1b1f24; paint-order: stroke; stroke: #ffffff; \
+stroke-width: 2.5px; } .title { font-size: 14px; font-weight: 600; }
 .soft { fill: #59636e; } .end { text-anchor: end; } .middle { text-anchor: middle; } .back { fill: #ffffff; }
 .work { fill: #1f4e79; } .communication { fill: #e08e1b; } .sync { fill: #d3d8de; } .relation { fill: #7d8793; }
-.grid { stroke: #c9d1d9; stroke-width: 0.6; } .axis { stroke: #59636e; } .halo { stroke: #ffffff; } .mark { stroke: #000000; }
+.grid { stroke: #c9d1d9; stroke-width: 0.6; } .axis { stroke: #59636e; } .halo { stroke: #ffffff; } \
+.mark { stroke: #000000; }
 .halo, .mark, .axis, .grid { fill: none; } .who { fill: #1b1f24; } .hit { fill: #000000; fill-opacity: 0; }
-@media (prefers-color-scheme: dark) { text { stroke: #14181d; } text, .who { fill: #e8edf2; } .soft { fill: #a2aeba; } .back { fill: #14181d; }
+@media (prefers-color-scheme: dark) { text { stroke: #14181d; } text, .who { fill: #e8edf2; } .soft { fill: #a2aeba; \
+} .back { fill: #14181d; }
 .work { fill: #5b9bd5; } .communication { fill: #b86f00; } .sync { fill: #46505b; } .grid { stroke: #3a444f; }
 .axis { stroke: #a2aeba; } .halo { stroke: #14181d; } .mark { stroke: #ffffff; } }`;
 
@@ -76,7 +79,8 @@ export function reportPicture(report: BspReport): string {
     ...slowest(report, plot, whoTop, lanes),
     ...hits(plot, whoTop + lanes),
   ];
-  return `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${titleOf(report)}" width="${all}" height="${height}" viewBox="0 0 ${all} ${height}">
+  const size = `width="${all}" height="${height}" viewBox="0 0 ${all} ${height}"`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${titleOf(report)}" ${size}>
 <style>${STYLE}</style>
 <rect class="back" width="${all}" height="${height}"/>
 ${parts.join('\n')}
@@ -130,7 +134,10 @@ function head(report: BspReport, { each }: Plot): string[] {
   const rates = (): string => {
     const { s, g, l, o } = machine!;
     const perCall = o === undefined ? '' : `, o ${time(o / s)} a call`;
-    return `prediction: work + h·g + l${o === undefined ? '' : ' + messages·o'}, with g ${time(g / s)} a word, l ${time(l / s)}${perCall}`;
+    return (
+      `prediction: work + h·g + l${o === undefined ? '' : ' + messages·o'}, with g ${time(g / s)} a word, ` +
+      `l ${time(l / s)}${perCall}`
+    );
   };
   const notes = [
     ...(machine === undefined ? [] : [rates()]),
@@ -141,7 +148,8 @@ function head(report: BspReport, { each }: Plot): string[] {
   let x = LEFT;
   const legend = PARTS.map((part) => {
     const text = `${NAMES[part]} ${share(shares[part])}`;
-    const item = `<rect class="${part}" x="${x}" y="53" width="11" height="11"/><text x="${x + 16}" y="62.5">${text}</text>`;
+    const box = `<rect class="${part}" x="${x}" y="53" width="11" height="11"/>`;
+    const item = `${box}<text x="${x + 16}" y="62.5">${text}</text>`;
     x += 30 + 6.2 * text.length;
     return item;
   });
@@ -295,7 +303,9 @@ function hits(plot: Plot, bottom: number): string[] {
     const parts = `work ${time(work)}, communication ${time(communication)}, synchronization ${time(sync)}`;
     const said = predicted === undefined ? '' : `, ${time(predicted)} predicted`;
     const words = `out ${Math.ceil(row.out)} words, in ${Math.ceil(row.in)}, ${messages} messages`;
-    const title = `superstep ${superstep}: ${time(measured)} measured${said}; ${parts}; ${words}; process ${pid} slowest`;
-    return `<g><title>${title}</title><rect class="hit" x="${px(xOf(plot, i))}" y="${TOP}" width="${px(step)}" height="${px(bottom - TOP)}"/></g>`;
+    const times = `${time(measured)} measured${said}; ${parts}`;
+    const title = `superstep ${superstep}: ${times}; ${words}; process ${pid} slowest`;
+    const place = `x="${px(xOf(plot, i))}" y="${TOP}" width="${px(step)}" height="${px(bottom - TOP)}"`;
+    return `<g><title>${title}</title><rect class="hit" ${place}/></g>`;
   });
 }

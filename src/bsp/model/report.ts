@@ -121,7 +121,9 @@ export function reportTable(report: BspReport): string {
     ...[String(slowest), imbalance.toFixed(2)],
   ]);
   const { measured, predicted, error } = reportTotals(report);
-  const end = `${supersteps.length} supersteps of ${processes} processes: ${number(measured)} µs measured${predicted === undefined ? '' : `, ${number(predicted)} predicted (${percent(error!)})`}`;
+  const end =
+    `${supersteps.length} supersteps of ${processes} processes: ${number(measured)} µs ` +
+    `measured${predicted === undefined ? '' : `, ${number(predicted)} predicted (${percent(error!)})`}`;
   return [...aligned([COLUMNS, ...rows]), end].join('\n');
 }
 
@@ -146,7 +148,8 @@ export function reportSummary(report: BspReport): string {
       const { s, g, l, o } = machine;
       const each = o === undefined ? '' : `, o ${number(o / s)} µs a put, get or message`;
       lines.push(
-        `${number(predicted!)} µs predicted (${percent(error!)}; half of the supersteps within ${percent(median!)}), by g ${number(g / s)} µs a word${each}, l ${number(l / s)} µs`,
+        `${number(predicted!)} µs predicted (${percent(error!)}; half of the supersteps within ` +
+          `${percent(median!)}), by g ${number(g / s)} µs a word${each}, l ${number(l / s)} µs`,
       );
     }
     const dearest = [...supersteps].sort((a, b) => b.measured - a.measured).slice(0, DEAREST);

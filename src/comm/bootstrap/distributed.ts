@@ -68,7 +68,8 @@ export class DistributedControl {
     if (failure === undefined) return;
     throw new RmaError(
       'ERR_COMM',
-      `init: rank ${this.#rank} cannot connect to rank 0 at ${failure}; firewalls must allow TCP connections between the hosts of the ranks`,
+      `init: rank ${this.#rank} cannot connect to rank 0 at ${failure}; ` +
+        'firewalls must allow TCP connections between the hosts of the ranks',
     );
   }
 

@@ -90,7 +90,9 @@ export async function joinManaged(
     if (distributed === undefined || cards.some((card) => card.device === undefined) || cards[0].hub === undefined) {
       throw new RmaError(
         'ERR_PROVIDER_UNAVAILABLE',
-        `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${own.host}) do not share a host, a PID namespace and a user, so they need a device to communicate; set ONESIDED_PROVIDER=rdma-core for all ranks`,
+        `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${own.host}) ` +
+          'do not share a host, a PID namespace and a user, so they need a device to communicate; ' +
+          'set ONESIDED_PROVIDER=rdma-core for all ranks',
       );
     }
     for (const [other, card] of cards.entries()) storeAddress(distributed.control.fabric, other, card.device!);
@@ -156,7 +158,8 @@ function checkVersion(other: number, theirs: string, rank: number, own: string):
   if (theirs === own) return;
   throw new RmaError(
     'ERR_VERSION',
-    `init: rank ${other} runs onesided ${theirs}, but rank ${rank} runs ${own}; all ranks of a job must run the same version`,
+    `init: rank ${other} runs onesided ${theirs}, but rank ${rank} runs ${own}; ` +
+      'all ranks of a job must run the same version',
   );
 }
 

@@ -122,7 +122,8 @@ function openJob(native: Native, name: string, notice: Notice): Standing | undef
       closeSync(fd);
       throw new RmaError(
         'ERR_VERSION',
-        `init: process ${pid} in job ${show(name)} runs onesided ${notice.version}, but this process runs ${VERSION}; all ranks of a job must run the same version`,
+        `init: process ${pid} in job ${show(name)} runs onesided ${notice.version}, ` +
+          `but this process runs ${VERSION}; all ranks of a job must run the same version`,
       );
     }
     closeSync(fd);
@@ -152,13 +153,16 @@ function refuse(name: string, size: number, { notice, living }: Standing): void 
     const who = `${living.length === 1 ? 'process' : 'processes'} ${pids.join(', ')}${more}`;
     throw new RmaError(
       'ERR_COMM',
-      `init: the name ${show(name)} is taken: the job has all ${notice.size} ranks, and ${who} ${living.length === 1 ? 'is' : 'are'} still in it; join after they have called finalize() or ended, or choose another name`,
+      `init: the name ${show(name)} is taken: the job has all ${notice.size} ranks, ` +
+        `and ${who} ${living.length === 1 ? 'is' : 'are'} still in it; ` +
+        'join after they have called finalize() or ended, or choose another name',
     );
   }
   if (notice.size !== size) {
     throw new RmaError(
       'ERR_SIZE',
-      `init: job ${show(name)} was started with ${notice.size} ranks, not ${size}; all processes must pass the same size`,
+      `init: job ${show(name)} was started with ${notice.size} ranks, not ${size}; ` +
+        'all processes must pass the same size',
     );
   }
 }

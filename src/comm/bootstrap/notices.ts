@@ -71,7 +71,8 @@ export class Notices {
         if (performance.now() > deadline) {
           throw new RmaError(
             'ERR_COMM',
-            `init: another process has held the lock of ${this.#directory} for ${patienceMs} ms; check whether one was stopped (SIGSTOP, a debugger) in init() or finalize()`,
+            `init: another process has held the lock of ${this.#directory} for ${patienceMs} ms; ` +
+              'check whether one was stopped (SIGSTOP, a debugger) in init() or finalize()',
           );
         }
         Atomics.wait(PAUSE, 0, 0, RETRY_MS);
@@ -174,7 +175,8 @@ function made(directory: string, uid: number): string {
   const refused = (why: string, cause?: unknown): RmaError =>
     new RmaError(
       'ERR_COMM',
-      `init: named jobs need a directory that only this user can access, but ${directory} ${why}; set XDG_RUNTIME_DIR ` +
+      `init: named jobs need a directory that only this user can access, but ${directory} ` +
+        `${why}; set XDG_RUNTIME_DIR ` +
         'to a directory of your own, for all ranks',
       { cause },
     );

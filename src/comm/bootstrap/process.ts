@@ -55,7 +55,8 @@ function openControl(native: Native, fd: number, size: number): Control {
   const notOurs = (cause?: unknown): RmaError =>
     new RmaError(
       'ERR_COMM',
-      `init: file descriptor ${fd} is not, or is no longer, the control memory of a job; "onesided run" passes it to each rank, and only one thread of a rank can call init()`,
+      `init: file descriptor ${fd} is not, or is no longer, the control memory of a job; ` +
+        '"onesided run" passes it to each rank, and only one thread of a rank can call init()',
       { cause },
     );
   // If another thread of this process is the rank, it has closed the descriptor, and the number may by now be that of
@@ -75,7 +76,8 @@ function openControl(native: Native, fd: number, size: number): Control {
   if (found < bytes) {
     throw new RmaError(
       'ERR_VERSION',
-      `init: the job's control memory has ${found} bytes, but ${size} ranks need ${bytes}: the launcher runs another version of onesided`,
+      `init: the job's control memory has ${found} bytes, but ${size} ranks need ${bytes}: ` +
+        'the launcher runs another version of onesided',
     );
   }
   const control = viewControl(memory, size);
@@ -83,7 +85,8 @@ function openControl(native: Native, fd: number, size: number): Control {
   if (layout !== CONTROL_LAYOUT) {
     throw new RmaError(
       'ERR_VERSION',
-      `init: the job's control memory has layout ${layout}, but this library uses layout ${CONTROL_LAYOUT}; the launcher and all ranks must run the same version of onesided`,
+      `init: the job's control memory has layout ${layout}, but this library uses layout ${CONTROL_LAYOUT}; ` +
+        'the launcher and all ranks must run the same version of onesided',
     );
   }
   return control;

@@ -10,6 +10,7 @@ import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit } from '../.
 import type { QueuePair } from '../../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
 import { CREATE_AH } from './address-handles.ts';
+import type { Mapping } from './mapping.ts';
 import type { ReceiveSource } from './receives.ts';
 
 export abstract class MemoryCore implements Memory {
@@ -30,7 +31,8 @@ export abstract class MemoryCore implements Memory {
     if (this.regions > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `free memory: ${this.regions} memory regions are still registered over these ${this.byteLength} bytes; deregister them first (EBUSY)`,
+        `free memory: ${this.regions} memory regions are still registered over these ${this.byteLength} bytes; ` +
+          'deregister them first (EBUSY)',
       );
     }
     this.#freed = true;
@@ -40,6 +42,9 @@ export abstract class MemoryCore implements Memory {
   /** Gives the bytes back. */
   protected abstract release(): void;
 }
+
+/** Memory that this process has mapped. */
+export type MappedMemory = MemoryCore & { readonly mapping: Mapping };
 
 export abstract class RegionCore<M extends MemoryCore, Pd extends { children: number }> implements MemoryRegion {
   readonly pd: Pd;
@@ -130,7 +135,8 @@ export abstract class ProtectionDomainCore<
     if (this.children > 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `deallocate a protection domain: ${this.children} memory regions, queue pairs, address handles and shared receive queues still belong to it; destroy them first (EBUSY)`,
+        `deallocate a protection domain: ${this.children} memory regions, queue pairs, ` +
+          'address handles and shared receive queues still belong to it; destroy them first (EBUSY)',
       );
     }
     this.release();

@@ -328,7 +328,8 @@ export abstract class QueuePairCore<
     if (this.#groups.size === 0) return;
     throw new RmaError(
       'ERR_VERBS',
-      `destroy a queue pair: queue pair ${this.number} is attached to ${this.#groups.size} multicast groups; detach it first (EBUSY)`,
+      `destroy a queue pair: queue pair ${this.number} is attached to ${this.#groups.size} multicast ` +
+        'groups; detach it first (EBUSY)',
     );
   }
 

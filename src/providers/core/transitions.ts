@@ -110,7 +110,8 @@ export function checkMove(call: string, from: number, attributes: QpAttributes, 
   if (!rule?.from.includes(from)) {
     throw new RmaError(
       'ERR_VERBS',
-      `${call}: cannot move from ${stateName(from)} to ${stateName(to)}; the order is RESET, INIT, RTR, RTS, and every state can move to ERR and RESET (EINVAL)`,
+      `${call}: cannot move from ${stateName(from)} to ${stateName(to)}; ` +
+        'the order is RESET, INIT, RTR, RTS, and every state can move to ERR and RESET (EINVAL)',
     );
   }
   const move: Move = {

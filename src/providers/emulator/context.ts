@@ -17,11 +17,11 @@ import type { Memory, ProtectionDomain, QueuePairInit, RemotePointer } from '../
 import { QpState } from '../../verbs/queue-pair.ts';
 import { MAX_MESSAGE_BYTES } from '../../verbs/work-request-ring.ts';
 import { AddressHandles, groupInMemory, memberGid } from '../core/address-handles.ts';
+import type { Mapping } from '../core/mapping.ts';
 import { checkQueuePair, failUsersOf, makeRing } from '../core/queue-pair.ts';
 import { EmulatedCompletionQueue } from './completion-queue.ts';
 import type { Allocation, Fabric } from './fabric.ts';
 import { CAPABILITIES, DEVICE } from './limits.ts';
-import type { Mapping } from './mapping.ts';
 import { AddressSpace, EmulatedMemory } from './memory.ts';
 import { EmulatedRegion } from './memory-region.ts';
 import { Peer } from './peer.ts';
@@ -94,7 +94,8 @@ export class EmulatedContext implements Context {
   readonly #peers: (Peer | undefined)[];
   /** This context's own memory by handle. */
   readonly #ownMemory = new Map<number, Mapping>();
-  readonly #regions = new Map<number, EmulatedRegion>();
+  /** By local key. */
+  readonly regions = new Map<number, EmulatedRegion>();
   readonly #cqs = new Set<EmulatedCompletionQueue>();
   readonly #srqs = new Set<EmulatedSharedReceiveQueue>();
   readonly #queuePairs = new Set<EmulatedQueuePair>();
@@ -222,13 +223,15 @@ export class EmulatedContext implements Context {
     ) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: ${show(length)} bytes at address ${show(remoteAddress)} are not within the region of ${region.length} bytes at address ${region.address} of member ${member}`,
+        `${call}: ${show(length)} bytes at address ${show(remoteAddress)} are not within the region of ` +
+          `${region.length} bytes at address ${region.address} of member ${member}`,
       );
     }
     if ((region.access & access) !== access) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: the caller asks for access rights ${show(access)}, but the region of member ${member} allows only ${region.access}`,
+        `${call}: the caller asks for access rights ${show(access)}, ` +
+          `but the region of member ${member} allows only ${region.access}`,
       );
     }
     const { attached } = region;
@@ -265,7 +268,7 @@ export class EmulatedContext implements Context {
     }
     for (const srq of this.#srqs) srq.destroy();
     for (const cq of this.#cqs) cq.destroy();
-    for (const region of this.#regions.values()) region.deregister();
+    for (const region of this.regions.values()) region.deregister();
     this.#closed = true;
     // First: a fabric that is closed need not make room for anything.
     this.fabric.close();
@@ -291,10 +294,6 @@ export class EmulatedContext implements Context {
     return peer;
   }
 
-  region(lkey: number): EmulatedRegion | undefined {
-    return this.#regions.get(lkey);
-  }
-
   register(
     pd: EmulatedProtectionDomain,
     memory: EmulatedMemory,
@@ -313,9 +312,9 @@ export class EmulatedContext implements Context {
     });
     const region = new EmulatedRegion(pd, memory, offset, length, access, key, (revoked) => {
       this.root.regions.revoke(revoked);
-      this.#regions.delete(revoked);
+      this.regions.delete(revoked);
     });
-    this.#regions.set(key, region);
+    this.regions.set(key, region);
     return region;
   }
 

@@ -15,20 +15,20 @@ import { loadAcquire } from '../../memory-model.ts';
 import { GRH_BYTES } from '../../verbs/address-handle.ts';
 import { WcFlag, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { parseGid } from '../../verbs/gid.ts';
-import { Access } from '../../verbs/memory.ts';
 import { QpState, QpType, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { type WorkRequestRing, WrField } from '../../verbs/work-request-ring.ts';
 import type { AddressHandleCore } from '../core/address-handles.ts';
 import { writeGrh } from '../core/grh.ts';
+import { LocalSide } from '../core/local-side.ts';
+import { copyPieces, Mapping, Pieces } from '../core/mapping.ts';
 import { CompletionRing } from './completion-ring.ts';
 import type { EmulatedContext } from './context.ts';
 import { DEVICE } from './limits.ts';
-import { LocalSide } from './local-side.ts';
-import { copyPieces, Mapping, Pieces } from './mapping.ts';
 import type { Attached, Peer } from './peer.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpField, QpField64 } from './qp-table.ts';
 import { NO_RECEIVE, ReceiveRing } from './receive-ring.ts';
+import { findScatter } from './scatter.ts';
 
 /** A queue pair that datagrams go to, and what is mapped of it. */
 interface Receiver {
@@ -58,7 +58,7 @@ export class DatagramRequester {
     this.#context = context;
     this.#number = number;
     this.#ring = ring;
-    this.#source = new LocalSide(context, pd, ring);
+    this.#source = new LocalSide(context.regions, pd, ring);
     this.#message = new Pieces(1 + Math.max(1, ring.maxSge), this.#grh);
     this.#gid = parseGid('open a device', context.gid);
   }
@@ -120,7 +120,7 @@ export class DatagramRequester {
     const left = receives.consume();
     if (left === NO_RECEIVE) return;
     if (words[row + QpField.SHARED] !== 0 && receives.passedLimit(left)) peer.callAttention();
-    const status = this.#findScatter(receiver);
+    const status = findScatter(peer, row, receives, receiver.scatter, this.#message.length);
     if (status !== WcStatus.SUCCESS) {
       // As in a connection: the receive completes with what went wrong, its queue pair flushes those behind it.
       peer.root.queuePairs.toError(row);
@@ -171,29 +171,6 @@ export class DatagramRequester {
 
   #letGo({ peer, attached }: Receiver): void {
     for (const one of attached) peer.detach(one);
-  }
-
-  /** Resolves where the receive that was claimed puts the message. @returns the receiver's status */
-  #findScatter({ peer, row, receives, scatter }: Receiver): number {
-    scatter.clear();
-    let left = this.#message.length;
-    for (let i = 0; i < receives.numSge && left > 0; i++) {
-      const n = Math.min(receives.lengths[i], left);
-      if (n === 0) continue;
-      const region = peer.region(receives.lkeys[i]);
-      const address = receives.addresses[i];
-      if (
-        region === undefined ||
-        region.pd !== peer.root.queuePairs.words[row + QpField.PD] ||
-        (region.access & Access.LOCAL_WRITE) === 0 ||
-        !region.contains(address, n)
-      ) {
-        return WcStatus.LOC_PROT_ERR;
-      }
-      scatter.add(region.mapping, address + region.shift, n);
-      left -= n;
-    }
-    return left > 0 ? WcStatus.LOC_LEN_ERR : WcStatus.SUCCESS;
   }
 
   #complete(

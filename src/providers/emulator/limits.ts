@@ -40,7 +40,6 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   remoteUserMemory: false,
   randomKeys: true,
   faultEvents: true,
-  offloads: false,
   helper: false,
   datagrams: true,
   multicast: true,

@@ -2,11 +2,11 @@
  * A registered memory region as its own context sees it. One key serves as both, since peers need it to scatter into
  * this side's receives.
  */
-import { RegionCore } from '../core/objects.ts';
+import { MappedRegion } from '../core/local-side.ts';
 import type { EmulatedMemory } from './memory.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
 
-export class EmulatedRegion extends RegionCore<EmulatedMemory, EmulatedProtectionDomain> {
+export class EmulatedRegion extends MappedRegion<EmulatedMemory, EmulatedProtectionDomain> {
   readonly #revoke: (key: number) => void;
 
   constructor(

@@ -8,9 +8,9 @@
  */
 import { randomInt } from 'node:crypto';
 import { bytesIn } from '../../intrinsics.ts';
+import { Mapping } from '../core/mapping.ts';
 import { MemoryCore } from '../core/objects.ts';
 import type { Allocation, Fabric } from './fabric.ts';
-import { Mapping } from './mapping.ts';
 
 const PAGE = 4096;
 

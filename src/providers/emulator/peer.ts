@@ -4,8 +4,9 @@
  * A piece of the peer's memory is mapped once, however many regions, rings and pointers lie in it, and unmapped when
  * the last of them is gone. What was resolved from a key is kept, and dropped when the key is found revoked.
  */
+
+import { Mapping } from '../core/mapping.ts';
 import type { Attachment, Fabric } from './fabric.ts';
-import { Mapping } from './mapping.ts';
 import type { RegionEntry } from './region-table.ts';
 import { ROOT_BYTES, Root } from './root.ts';
 

@@ -41,7 +41,8 @@ export class EmulatedProtectionDomain extends ProtectionDomainCore<
     if (!memory.fromLibrary && (access & ~Access.LOCAL_WRITE) !== 0) {
       throw new RmaError(
         'ERR_VERBS',
-        `${call}: other ranks cannot access this process's own memory (capability remoteUserMemory); register it with access LOCAL_WRITE or 0, or use memory from allocateMemory (EINVAL)`,
+        `${call}: other ranks cannot access this process's own memory (capability remoteUserMemory); ` +
+          'register it with access LOCAL_WRITE or 0, or use memory from allocateMemory (EINVAL)',
       );
     }
     return this.#context.register(this, memory, offset, length, access);

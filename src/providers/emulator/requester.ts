@@ -20,14 +20,15 @@ import { WcFlag, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
 import { QpState, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
+import { LocalSide } from '../core/local-side.ts';
+import { copyBytes, copyPieces, Mapping, Pieces } from '../core/mapping.ts';
 import { CompletionRing } from './completion-ring.ts';
 import type { EmulatedContext } from './context.ts';
-import { LocalSide } from './local-side.ts';
-import { copyBytes, copyPieces, Mapping, Pieces } from './mapping.ts';
 import type { Attached, Peer, PeerRegion } from './peer.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpEvent, QpField, QpField64 } from './qp-table.ts';
 import { NO_RECEIVE, ReceiveRing } from './receive-ring.ts';
+import { findScatter } from './scatter.ts';
 
 /** What `execute` returns, besides a `WcStatus`, when the peer has posted no receive. */
 export const NOT_READY = -1;
@@ -71,7 +72,7 @@ export class Requester {
     this.#context = context;
     this.#number = number;
     this.#ring = ring;
-    this.#source = new LocalSide(context, pd, ring);
+    this.#source = new LocalSide(context.regions, pd, ring);
     this.#ringMapping = this.#source.ringMapping;
     this.#operands = this.#ringMapping.i64;
     this.#local = this.#source.pieces;
@@ -207,7 +208,7 @@ export class Requester {
     if (!this.#isConnected() || !this.#openReceives()) return WcStatus.RETRY_EXC_ERR;
     if (!this.#consume()) return NOT_READY;
     const { length } = this.#local;
-    const receiver = this.#findScatter(length);
+    const receiver = findScatter(this.#peer!, this.#row, this.#receives!, this.#scatter!, length);
     if (receiver !== WcStatus.SUCCESS) {
       // The receive that was consumed completes with what went wrong at its end, and takes its queue pair along. Its
       // owner flushes the receives behind it when its attention is called: after this completion.
@@ -307,34 +308,6 @@ export class Requester {
     if (left === NO_RECEIVE) return false;
     if (this.#table[this.#row + QpField.SHARED] !== 0 && receives.passedLimit(left)) this.#peer!.callAttention();
     return true;
-  }
-
-  /**
-   * Resolves where the receive that was consumed puts `length` bytes into `#scatter`.
-   * @returns the receiver's status
-   */
-  #findScatter(length: number): number {
-    const receives = this.#receives!;
-    const scatter = this.#scatter!;
-    scatter.clear();
-    let left = length;
-    for (let i = 0; i < receives.numSge && left > 0; i++) {
-      const n = Math.min(receives.lengths[i], left);
-      if (n === 0) continue;
-      const region = this.#peer!.region(receives.lkeys[i]);
-      const address = receives.addresses[i];
-      if (
-        region === undefined ||
-        region.pd !== this.#table[this.#row + QpField.PD] ||
-        (region.access & Access.LOCAL_WRITE) === 0 ||
-        !region.contains(address, n)
-      ) {
-        return WcStatus.LOC_PROT_ERR;
-      }
-      scatter.add(region.mapping, address + region.shift, n);
-      left -= n;
-    }
-    return left > 0 ? WcStatus.LOC_LEN_ERR : WcStatus.SUCCESS;
   }
 
   /** Puts the completion of the receive that was consumed into the other end's queue, and wakes who asked for it. */

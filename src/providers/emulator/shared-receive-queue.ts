@@ -17,11 +17,12 @@ export function addReceiveSge(
 ): void {
   checkReceiveEntry(ring, address, length);
   if (length !== 0) {
-    const region = context.region(lkey);
+    const region = context.regions.get(lkey);
     if (region !== undefined && !region.memory.fromLibrary) {
       refuseReceive(
         ring,
-        "the sender stores the message itself and cannot access this process's own memory; receive into memory from allocateMemory (EINVAL)",
+        "the sender stores the message itself and cannot access this process's own memory; " +
+          'receive into memory from allocateMemory (EINVAL)',
       );
     }
   }

@@ -271,7 +271,8 @@ class ThreadFabric implements Fabric {
       if (left <= 0) {
         throw new RmaError(
           'ERR_VERBS',
-          `attach: the thread that started the ranks did not answer within ${this.#answerWithin} ms; it must not block its event loop`,
+          `attach: the thread that started the ranks did not answer within ${this.#answerWithin} ms; ` +
+            'it must not block its event loop',
         );
       }
       Atomics.wait(this.#answered, 0, seen, left);

@@ -13,8 +13,9 @@ export class Connection {
   readonly #context: ModelledContext;
   readonly #number: number;
   #destNumber = 0;
-  /** Messages that have gone and come on this connection. */
+  /** Messages that have gone and come on this connection, and whether their buffer is one that every poll looks at. */
   #messages = 0;
+  #isPolled = false;
 
   /** @param number of the queue pair at this end */
   constructor(context: ModelledContext, number: number) {
@@ -29,6 +30,15 @@ export class Connection {
 
   disconnect(): void {
     this.destMember = -1;
+    this.endPolling();
+  }
+
+  /** Nothing comes by this connection any more. */
+  endPolling(): void {
+    this.#messages = 0;
+    if (!this.#isPolled) return;
+    this.#isPolled = false;
+    this.#context.polled--;
   }
 
   /** The queue pair at the other end, if it is there and connected to this one. */
@@ -54,6 +64,8 @@ export class Connection {
     if (this.goesByMemory(WrOpcode.SEND)) return;
     const context = this.#context;
     const { pollThreshold, pollLimit } = context.fabric.host;
-    if (++this.#messages === pollThreshold + 1 && context.polled < pollLimit) context.polled++;
+    if (++this.#messages !== pollThreshold + 1 || context.polled >= pollLimit) return;
+    this.#isPolled = true;
+    context.polled++;
   }
 }

@@ -268,23 +268,6 @@ export class ModelledContext implements Context {
     for (const put of this.#unplaced) put();
   }
 
-  /** The region of a local key, if an entry of a request or receive lies in it and may do there what it wants to. */
-  localRegion(
-    lkey: number,
-    pd: ModelledProtectionDomain,
-    right: number,
-    address: number,
-    length: number,
-  ): ModelledRegion | undefined {
-    const region = this.regions.get(lkey);
-    return region !== undefined &&
-      region.pd === pd &&
-      (region.access & right) === right &&
-      region.contains(address, length)
-      ? region
-      : undefined;
-  }
-
   /** Errors: `ERR_VERBS` if the program has no more memory to register (`faults.registration`). */
   checkLocked(call: string, length: number): void {
     const { registration } = this.shared.faults;

@@ -12,15 +12,15 @@ import { GRH_BYTES } from '../../verbs/address-handle.ts';
 import { WcFlag, WcStatus } from '../../verbs/completion-queue.ts';
 import { parseGid } from '../../verbs/gid.ts';
 import { QpState, QpType, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
-import { type WorkRequestRing, WrField } from '../../verbs/work-request-ring.ts';
+import { WrField } from '../../verbs/work-request-ring.ts';
 import type { AddressHandleCore } from '../core/address-handles.ts';
 import { writeGrh } from '../core/grh.ts';
-import { Mapping } from '../emulator/mapping.ts';
+import { Mapping } from '../core/mapping.ts';
 import type { ModelledContext, ModelledFabric } from './context.ts';
 import type { FabricEvent } from './event-queue.ts';
-import { LocalSide } from './local-side.ts';
 import { gather, local } from './pieces.ts';
 import type { ModelledQueuePair } from './queue-pair.ts';
+import { SendQueue } from './send-queue.ts';
 
 /** What is sent. Its copies share it; nobody changes it. */
 export interface Message {
@@ -86,30 +86,15 @@ class Copy implements FabricEvent {
   }
 }
 
-export class DatagramSender implements FabricEvent {
-  readonly member: number;
-  readonly ring: WorkRequestRing;
-  readonly #context: ModelledContext;
-  readonly #qp: ModelledQueuePair;
-  readonly #signalAll: boolean;
-  readonly #source: LocalSide;
+export class DatagramSender extends SendQueue implements FabricEvent {
   readonly #gid: Uint32Array;
   /** When the doorbells rang whose requests were not sent: the count of the first request, and the time. */
   #doorbells: { readonly first: number; readonly time: number }[] = [];
-  /** The next request to be sent: between the ring's `head` and `tail`. */
-  #next = 0;
-  /** An event that sends it is in the queue. */
-  #sending = false;
   /** Times that the requests were forgotten: their completions are not wanted any more. */
   #forgotten = 0;
 
   constructor(context: ModelledContext, qp: ModelledQueuePair, signalAll: boolean) {
-    this.#context = context;
-    this.#qp = qp;
-    this.#signalAll = signalAll;
-    this.member = context.member;
-    this.ring = qp.ring;
-    this.#source = new LocalSide(context, qp.pd, qp.ring);
+    super(context, qp, signalAll);
     this.#gid = parseGid('open a device', context.gid);
   }
 
@@ -118,7 +103,7 @@ export class DatagramSender implements FabricEvent {
 
   /** Takes note of requests that were posted, from `first` to the ring's tail. */
   post(first: number): void {
-    this.#doorbells.push({ first, time: this.#context.cpu.time });
+    this.#doorbells.push({ first, time: this.context.cpu.time });
     this.#sendNext();
   }
 
@@ -132,29 +117,29 @@ export class DatagramSender implements FabricEvent {
   /** Has the next request sent, when the adapter comes to it. */
   #sendNext(): void {
     const { ring, member } = this;
-    if (this.#sending || this.#next === ring.tail || this.#qp.state !== QpState.RTS) return;
-    this.#sending = true;
-    const { simulator, shared } = this.#context;
-    const bytes = ring.u32[ring.wordsOf(this.#next) + WrField.MESSAGE_LENGTH];
+    if (this.sending || this.next === ring.tail || this.qp.state !== QpState.RTS) return;
+    this.sending = true;
+    const { simulator, shared } = this.context;
+    const bytes = ring.u32[ring.wordsOf(this.next) + WrField.MESSAGE_LENGTH];
     const free = shared.network.freeToSend(member, bytes);
-    simulator.at(Math.max(this.#postedAt(this.#next), free), member, this);
+    simulator.at(Math.max(this.#postedAt(this.next), free), member, this);
   }
 
   /** Sends one request. */
   happen(): void {
-    this.#sending = false;
+    this.sending = false;
     const { ring } = this;
-    const { simulator, cpu, shared, handles, device } = this.#context;
-    if (this.#next === ring.tail || this.#qp.state !== QpState.RTS || cpu.dead) return;
-    const request = this.#next;
+    const { simulator, cpu, shared, handles, device } = this.context;
+    if (this.next === ring.tail || this.qp.state !== QpState.RTS || cpu.dead) return;
+    const request = this.next;
     // What was to be sent is flushed or forgotten, and this one has come since: not before its time.
     if (this.#postedAt(request) > simulator.now) {
       this.#sendNext();
       return;
     }
-    this.#next = (request + 1) | 0;
+    this.next = (request + 1) | 0;
     const w = ring.wordsOf(request);
-    let status = this.#source.find(w, 0);
+    let status = this.source.find(w, 0);
     const handle = handles.get(ring.u32[w + WrField.AH]);
     const { length } = local;
     if (status === WcStatus.SUCCESS && length > device.mtu) status = WcStatus.LOC_LEN_ERR;
@@ -167,14 +152,14 @@ export class DatagramSender implements FabricEvent {
     simulator.at(Math.max(simulator.now, shared.network.freeToSend(member, length)), member, {
       happen: () => {
         simulator.underWay--;
-        if (forgotten === this.#forgotten) this.#complete(status);
+        if (forgotten === this.#forgotten) this.completeOldest(status);
       },
     });
     if (status === WcStatus.SUCCESS) this.#sendNext();
   }
 
   #depart(w: number, handle: AddressHandleCore): void {
-    const { shared, simulator, fabric } = this.#context;
+    const { shared, simulator, fabric } = this.context;
     const { network } = shared;
     const { u32 } = this.ring;
     const entries = u32[w + WrField.INLINE_LENGTH] > 0 ? 0 : local.count;
@@ -192,7 +177,7 @@ export class DatagramSender implements FabricEvent {
       }
       return;
     }
-    const byMemory = fabric.node.messagesByMemory === 1 && this.#context.near(member);
+    const byMemory = fabric.node.messagesByMemory === 1 && this.context.near(member);
     const time = byMemory
       ? simulator.now + fabric.node.latency + bytes * fabric.node.gap
       : network.depart(simulator.now, this.member, member, bytes, entries);
@@ -210,35 +195,11 @@ export class DatagramSender implements FabricEvent {
     return {
       ...{ data, length },
       qkey: u32[w + WrField.REMOTE_QKEY],
-      source: this.#qp.number,
+      source: this.qp.number,
       flags: WcFlag.GRH | (withImm ? WcFlag.WITH_IMM : 0),
       immediate: withImm ? u32[w + WrField.IMM_DATA] : 0,
       solicited: (u32[w + WrField.FLAGS] & SendFlag.SOLICITED) !== 0,
     };
-  }
-
-  /** The oldest request has left, or has failed. */
-  #complete(status: number): void {
-    const { ring } = this;
-    const flags = ring.u32[ring.wordsOf(ring.head) + WrField.FLAGS];
-    if (status !== WcStatus.SUCCESS) {
-      this.#qp.completeHead(status);
-      this.#qp.toError();
-    } else if (this.#signalAll || (flags & SendFlag.SIGNALED) !== 0) this.#qp.completeHead(status);
-    else ring.head = (ring.head + 1) | 0;
-  }
-
-  /** Completes all requests as flushed. */
-  flush(): void {
-    const { ring } = this;
-    while (ring.head !== ring.tail) this.#qp.completeHead(WcStatus.WR_FLUSH_ERR);
-    this.#next = ring.tail;
-  }
-
-  /** Drops all requests. */
-  clear(): void {
-    this.ring.clear();
-    this.#next = this.ring.tail;
   }
 
   /** What has left goes on; its request completes as flushed, or not at all. */

@@ -53,5 +53,8 @@ function fabricFolder(): string {
 /** What a name may be: for the message about one that is none. */
 function known(names: readonly string[]): string {
   if (names.length > 0) return `${names.join(', ')}, or the name of a file that ends in .json`;
-  return "the name of a file that ends in .json (in a bundle, pass the object that you import from 'onesided/fabrics/NAME.json')";
+  return (
+    'the name of a file that ends in .json (in a bundle, pass the object that you import from ' +
+    "'onesided/fabrics/NAME.json')"
+  );
 }

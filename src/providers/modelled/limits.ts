@@ -21,7 +21,6 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   remoteUserMemory: true,
   randomKeys: false,
   faultEvents: true,
-  offloads: true,
   helper: false,
   datagrams: true,
   multicast: true,

@@ -7,8 +7,9 @@ import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts'
 import { checkRoom } from '../../verbs/checks.ts';
 import type { Memory, QueuePairInit } from '../../verbs/memory.ts';
 import { wayInMemory } from '../core/address-handles.ts';
-import { MemoryCore, ProtectionDomainCore, RegionCore } from '../core/objects.ts';
-import { Mapping } from '../emulator/mapping.ts';
+import { MappedRegion } from '../core/local-side.ts';
+import { Mapping } from '../core/mapping.ts';
+import { MemoryCore, ProtectionDomainCore } from '../core/objects.ts';
 import type { ModelledContext } from './context.ts';
 import type { ModelledQueuePair } from './queue-pair.ts';
 import { ModelledSharedReceiveQueue } from './receive-queue.ts';
@@ -39,18 +40,7 @@ export class ModelledMemory extends MemoryCore {
 }
 
 /** One key serves as both, as on most adapters. */
-export class ModelledRegion extends RegionCore<ModelledMemory, ModelledProtectionDomain> {
-  /** Whether `length` bytes at `address` lie in the region, and still in its buffer, which may have been detached. */
-  contains(address: number, length: number): boolean {
-    const at = address - this.address;
-    return (
-      at >= 0 &&
-      length <= this.length &&
-      at <= this.length - length &&
-      address - this.memory.address + length <= this.memory.mapping.u8.length
-    );
-  }
-
+export class ModelledRegion extends MappedRegion<ModelledMemory, ModelledProtectionDomain> {
   protected revoke(): void {
     this.memory.context.forgetRegion(this);
   }

@@ -1,5 +1,5 @@
 /** Where the data of the request lie that a device of this thread just looks at, and copying from and to there. */
-import { copyBytes, Mapping, Pieces } from '../emulator/mapping.ts';
+import { copyBytes, Mapping, Pieces } from '../core/mapping.ts';
 
 const filler = new Mapping(new ArrayBuffer(0));
 

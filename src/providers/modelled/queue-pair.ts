@@ -227,6 +227,7 @@ export class ModelledQueuePair extends QueuePairCore<
     this.receiveQueue.ring();
     this.#forgetWork();
     this.#context.queuePairs.delete(this.number);
+    this.connection.endPolling();
     this.leave();
   }
 }

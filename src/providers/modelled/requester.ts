@@ -5,15 +5,15 @@
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
 import { QpState, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
-import { type WorkRequestRing, WrField } from '../../verbs/work-request-ring.ts';
+import { WrField } from '../../verbs/work-request-ring.ts';
 import { FOR_EVER, type Move } from '../core/transitions.ts';
 import type { Connection } from './connection.ts';
 import type { ModelledContext } from './context.ts';
 import type { FabricEvent } from './event-queue.ts';
-import { LocalSide } from './local-side.ts';
 import { local, spread } from './pieces.ts';
 import type { ModelledQueuePair } from './queue-pair.ts';
 import type { Waiter } from './receive-queue.ts';
+import { SendQueue } from './send-queue.ts';
 import type { Transit } from './transit.ts';
 
 /** What is known of a request that was sent: nothing, or its `WcStatus`. */
@@ -25,14 +25,8 @@ const NO_FLAGS = new Uint8Array(0);
 const NO_STATUSES = new Int8Array(0);
 const NO_TRANSITS: (Transit | undefined)[] = [];
 
-export class Requester implements FabricEvent, Waiter {
-  readonly member: number;
-  readonly ring: WorkRequestRing;
+export class Requester extends SendQueue implements FabricEvent, Waiter {
   readonly connection: Connection;
-  readonly #context: ModelledContext;
-  readonly #qp: ModelledQueuePair;
-  readonly #signalAll: boolean;
-  readonly #source: LocalSide;
   /**
    * By slot: when the request was posted, whether it only asks if something has changed, what is known of it, and what
    * of it is on its way.
@@ -41,10 +35,6 @@ export class Requester implements FabricEvent, Waiter {
   #asks = NO_FLAGS;
   #known = NO_STATUSES;
   #transits = NO_TRANSITS;
-  /** The next request to be sent: between the ring's `head` and `tail`. */
-  #next = 0;
-  /** An event that sends it is in the queue. */
-  #sending = false;
   /** Nothing is sent until a request that was sent in vain is sent again. */
   #held = false;
   /** Reads and atomics that have not come back. */
@@ -62,13 +52,8 @@ export class Requester implements FabricEvent, Waiter {
   #resends = 0;
 
   constructor(context: ModelledContext, qp: ModelledQueuePair, signalAll: boolean) {
-    this.#context = context;
-    this.#qp = qp;
-    this.#signalAll = signalAll;
-    this.member = context.member;
-    this.ring = qp.ring;
+    super(context, qp, signalAll);
     this.connection = qp.connection;
-    this.#source = new LocalSide(context, qp.pd, qp.ring);
   }
 
   limit({ rnrRetry, retryCount, maxRdAtomic }: Move): void {
@@ -85,7 +70,7 @@ export class Requester implements FabricEvent, Waiter {
    */
   post(first: number, asking: boolean): void {
     const { ring } = this;
-    const { cpu } = this.#context;
+    const { cpu } = this.context;
     const mask = this.#mask();
     for (let count = first; count !== ring.tail; count = (count + 1) | 0) {
       this.#posted[count & mask] = cpu.time;
@@ -122,11 +107,11 @@ export class Requester implements FabricEvent, Waiter {
   /** Has the next request sent, when the adapter comes to it. */
   #sendNext(): void {
     const { ring, member, connection } = this;
-    if (this.#sending || this.#held || this.#next === ring.tail || this.#qp.state !== QpState.RTS) return;
-    this.#sending = true;
-    const { simulator, shared } = this.#context;
-    const posted = this.#posted[this.#next & this.#mask()];
-    const w = ring.wordsOf(this.#next);
+    if (this.sending || this.#held || this.next === ring.tail || this.qp.state !== QpState.RTS) return;
+    this.sending = true;
+    const { simulator, shared } = this.context;
+    const posted = this.#posted[this.next & this.#mask()];
+    const w = ring.wordsOf(this.next);
     const opcode = ring.u32[w + WrField.OPCODE];
     const bytes = opcode >= WrOpcode.RDMA_READ ? 0 : ring.u32[w + WrField.MESSAGE_LENGTH];
     const free = connection.goesByMemory(opcode)
@@ -137,11 +122,11 @@ export class Requester implements FabricEvent, Waiter {
 
   /** Sends one request. */
   happen(): void {
-    this.#sending = false;
+    this.sending = false;
     const { ring } = this;
-    const context = this.#context;
-    if (this.#held || this.#next === ring.tail || this.#qp.state !== QpState.RTS || context.cpu.dead) return;
-    const request = this.#next;
+    const context = this.context;
+    if (this.#held || this.next === ring.tail || this.qp.state !== QpState.RTS || context.cpu.dead) return;
+    const request = this.next;
     // What was to be sent is flushed or forgotten, and this one has come since: not before its time.
     if (this.#posted[request & this.#mask()] > context.simulator.now) {
       this.#sendNext();
@@ -153,7 +138,7 @@ export class Requester implements FabricEvent, Waiter {
     // Both go on when a read comes back.
     if ((ring.u32[w + WrField.FLAGS] & SendFlag.FENCE) !== 0 && this.#reads > 0) return;
     if (returns && this.#reads >= this.#maxRdAtomic && this.#maxRdAtomic > 0) return;
-    this.#next = (request + 1) | 0;
+    this.next = (request + 1) | 0;
     const fault = this.#faultOf(w, opcode);
     if (fault !== WcStatus.SUCCESS) {
       // Those before it complete first; nothing behind it is sent.
@@ -176,7 +161,7 @@ export class Requester implements FabricEvent, Waiter {
   }
 
   #depart(request: number, w: number, opcode: number): void {
-    const { shared } = this.#context;
+    const { shared } = this.context;
     const slot = request & this.#mask();
     const transit = shared.takeTransit(this.#asks[slot] === 1);
     transit.requester = this;
@@ -199,7 +184,7 @@ export class Requester implements FabricEvent, Waiter {
    * @param right what the regions must allow besides reading
    */
   findLocal(w: number, right: number): number {
-    return this.#source.find(w, right);
+    return this.source.find(w, right);
   }
 
   // ---- what comes back ----------------------------------------------------------------------------------------------
@@ -227,7 +212,7 @@ export class Requester implements FabricEvent, Waiter {
 
   /** No receive was posted. */
   refused(transit: Transit): void {
-    const { simulator, shared } = this.#context;
+    const { simulator, shared } = this.context;
     const peer = this.connection.peer();
     const { request } = transit;
     this.#release(transit);
@@ -238,7 +223,7 @@ export class Requester implements FabricEvent, Waiter {
       }
       this.#rnrLeft--;
     }
-    this.#next = request;
+    this.next = request;
     const timer = peer?.responder.rnrTimer ?? 0;
     this.#retryFrom = simulator.now + timer;
     this.#retryPeriod = timer + 2 * shared.network.acknowledgement(this.member, this.connection.destMember);
@@ -250,7 +235,7 @@ export class Requester implements FabricEvent, Waiter {
   }
 
   receivePosted(): void {
-    const { now } = this.#context.simulator;
+    const { now } = this.context.simulator;
     const tries = Math.max(0, Math.ceil((now - this.#retryFrom) / this.#retryPeriod));
     this.#resendAt(this.#retryFrom + tries * this.#retryPeriod);
   }
@@ -264,22 +249,22 @@ export class Requester implements FabricEvent, Waiter {
       return;
     }
     this.#timeoutsLeft--;
-    this.#next = request;
-    this.#resendAt(this.#context.simulator.now);
+    this.next = request;
+    this.#resendAt(this.context.simulator.now);
   }
 
   /** Nothing of this transit is on its way any more. */
   #release(transit: Transit): void {
     this.#transits[transit.request & (this.#transits.length - 1)] = undefined;
     if (transit.opcode >= WrOpcode.RDMA_READ) this.#reads--;
-    this.#context.shared.giveBack(transit);
+    this.context.shared.giveBack(transit);
   }
 
   /** What was sent behind a request is out of sequence; nothing more is sent until that request is sent again. */
   discardBehind(request: number): void {
     this.#held = true;
     const mask = this.#transits.length - 1;
-    for (let count = (request + 1) | 0; count !== this.#next; count = (count + 1) | 0) {
+    for (let count = (request + 1) | 0; count !== this.next; count = (count + 1) | 0) {
       const transit = this.#transits[count & mask];
       if (transit === undefined) continue;
       if (transit.opcode >= WrOpcode.RDMA_READ) this.#reads--;
@@ -288,7 +273,7 @@ export class Requester implements FabricEvent, Waiter {
   }
 
   #resendAt(time: number): void {
-    const { simulator } = this.#context;
+    const { simulator } = this.context;
     const resend = ++this.#resends;
     simulator.underWay++;
     simulator.at(time, this.member, {
@@ -308,31 +293,10 @@ export class Requester implements FabricEvent, Waiter {
     const { ring } = this;
     const mask = this.#mask();
     this.#known[request & mask] = status;
-    while (ring.head !== this.#next) {
+    while (ring.head !== this.next) {
       const known = this.#known[ring.head & mask];
-      if (known === UNDER_WAY) return;
-      if (known !== WcStatus.SUCCESS) {
-        this.#qp.completeHead(known);
-        this.#qp.toError();
-        return;
-      }
-      const flags = ring.u32[ring.wordsOf(ring.head) + WrField.FLAGS];
-      if (this.#signalAll || (flags & SendFlag.SIGNALED) !== 0) this.#qp.completeHead(known);
-      else ring.head = (ring.head + 1) | 0;
+      if (known === UNDER_WAY || !this.completeOldest(known)) return;
     }
-  }
-
-  /** Completes all requests as flushed. */
-  flush(): void {
-    const { ring } = this;
-    while (ring.head !== ring.tail) this.#qp.completeHead(WcStatus.WR_FLUSH_ERR);
-    this.#next = ring.tail;
-  }
-
-  /** Drops all requests. */
-  clear(): void {
-    this.ring.clear();
-    this.#next = this.ring.tail;
   }
 
   /** Nothing that is under way matters any more. */

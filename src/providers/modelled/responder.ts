@@ -8,7 +8,7 @@ import { WcFlag, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
 import { SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
-import { copyBytes, copyPieces, Mapping } from '../emulator/mapping.ts';
+import { copyBytes, copyPieces, Mapping } from '../core/mapping.ts';
 import type { ModelledContext } from './context.ts';
 import type { Message } from './datagrams.ts';
 import type { ModelledRegion } from './memory.ts';
@@ -201,8 +201,8 @@ export class Responder {
       const n = Math.min(receives.length(i), left);
       if (n === 0) continue;
       const address = receives.address(i);
-      const region = this.#context.localRegion(receives.lkey(i), this.#qp.pd, Access.LOCAL_WRITE, address, n);
-      if (region === undefined) return WcStatus.LOC_PROT_ERR;
+      const region = this.#context.regions.get(receives.lkey(i));
+      if (!region?.allows(this.#qp.pd, Access.LOCAL_WRITE, address, n)) return WcStatus.LOC_PROT_ERR;
       scatter.add(region.memory.mapping, address - region.memory.address, n);
       left -= n;
     }

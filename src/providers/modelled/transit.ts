@@ -16,7 +16,7 @@
  */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { WrOpcode } from '../../verbs/queue-pair.ts';
-import { Mapping } from '../emulator/mapping.ts';
+import { Mapping } from '../core/mapping.ts';
 import type { ModelledFabric } from './context.ts';
 import type { FabricEvent } from './event-queue.ts';
 import type { Requester } from './requester.ts';

@@ -6,7 +6,7 @@
  * queue pair needs to be connected to one.
  */
 
-import { closeSync, existsSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { loadNative, type Native, type RdmaContext } from '../../native.ts';
@@ -51,7 +51,6 @@ const CAPABILITIES: Capabilities = Object.freeze({
   remoteUserMemory: true,
   randomKeys: false,
   faultEvents: false,
-  offloads: true,
   helper: true,
   datagrams: true,
   multicast: false,
@@ -100,13 +99,6 @@ export function openRdma(
     );
   }
   return new RdmaCoreContext(native, endpoint, member, peers, heap);
-}
-
-/** Whether a device is an adapter. A driver without hardware, as Soft-RoCE's and Soft-iWARP's, has no bus behind it. */
-function isHardware(device: string): boolean {
-  const folder = `/sys/class/infiniband/${device}`;
-  // Where the kernel says nothing, it is what devices usually are.
-  return existsSync(`${folder}/device`) || !existsSync(folder);
 }
 
 /**
@@ -173,8 +165,7 @@ export class RdmaCoreContext implements Context {
     const multicast = this.#group !== undefined;
     // A completion of iWARP only says that the origin may be changed (RFC 5040, 5.5).
     const completionImpliesPlacement = transport !== 'iWARP';
-    const offloads = isHardware(device);
-    this.capabilities = Object.freeze({ ...CAPABILITIES, completionImpliesPlacement, offloads, datagrams, multicast });
+    this.capabilities = Object.freeze({ ...CAPABILITIES, completionImpliesPlacement, datagrams, multicast });
     this.gid = limits.gid;
     this.own = { gid: limits.gid, lid: limits.lid, mtu: limits.mtu };
     this.member = member;
@@ -459,7 +450,8 @@ export class RdmaCoreContext implements Context {
   #break(what: string, type: string): void {
     this.#broken ??= new RmaError(
       'ERR_VERBS',
-      `${what} ${this.device.name} has failed (${type}) and completes no more requests; look into the kernel's log (dmesg), and restart the job`,
+      `${what} ${this.device.name} has failed (${type}) and completes no more requests; ` +
+        "look into the kernel's log (dmesg), and restart the job",
     );
     for (const cq of this.cqs.values()) cq.refusal ??= this.#broken;
   }

@@ -23,7 +23,8 @@ export interface RdmaChoice {
 }
 
 const NO_DEVICE =
-  'this machine has no RDMA device; Soft-RoCE provides one on an ordinary network interface: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0';
+  'this machine has no RDMA device; Soft-RoCE provides one on an ordinary network interface: modprobe rdma_rxe; ' +
+  'rdma link add rxe0 type rxe netdev eth0';
 
 /** Lists the RDMA devices of this machine. If there are none, `reason` says why, and what to do. */
 export function rdmaDevices(): {
@@ -77,7 +78,9 @@ export function chooseEndpoint(choice: RdmaChoice = {}, found = rdmaDevices()): 
         refusals.push(`${which} has no GID ${what}`);
       } else if (choice.gidIndex === undefined && port.linkLayer === 'Ethernet' && !isAddress(gid)) {
         refusals.push(
-          `${which} has no usable GID: its only GID, ${gid}, is not the address of any interface (assign an address to its interface: ip addr add …; or choose this GID: ONESIDED_DEVICE=${device.name}:${port.port}:${gidIndex})`,
+          `${which} has no usable GID: its only GID, ${gid}, is not the address of any interface (assign an ` +
+            'address to its interface: ip addr add …; or choose this GID: ' +
+            `ONESIDED_DEVICE=${device.name}:${port.port}:${gidIndex})`,
         );
       } else return { device: device.name, port: port.port, gidIndex: gidIndex!, transport: device.transport };
     }
@@ -97,7 +100,9 @@ function refusalOf({ name, file, refused, refusedCode }: RdmaDevice): string {
   const cure: Record<string, string> = {
     EACCES: `this user needs permission to read and write ${file}`,
     EPERM: `the container needs permission to use ${file} (--device ${file})`,
-    ENOENT: `${file} does not exist; load the kernel module ib_uverbs, and in a container, pass the file in (--device ${file})`,
+    ENOENT:
+      `${file} does not exist; load the kernel module ib_uverbs, and in a container, ` +
+      `pass the file in (--device ${file})`,
   };
   return `cannot open ${name}: ${cure[refusedCode ?? ''] ?? `${file}: ${refused}`}`;
 }

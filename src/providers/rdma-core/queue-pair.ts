@@ -154,7 +154,9 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     const peer = this.#context.peers[dest.member];
     const timer = rnrTimerCode(move.minRnrTimerMs);
     const mtu = Math.min(peer.mtu, this.#context.own.mtu);
-    const way = `${call} (from GID ${this.#context.own.gid} to ${peer.gid}; check that both hosts can reach each other at these addresses)`;
+    const way =
+      `${call} (from GID ${this.#context.own.gid} to ${peer.gid}; check that both hosts can reach each ` +
+      'other at these addresses)';
     verb(way, () =>
       this.#device.modifyQp(
         ...[this.#handle, QpState.RTR, access],

@@ -102,7 +102,10 @@ class NotifyAllFence implements FenceScheme {
 
   describe(): string {
     const missing = this.#expected[this.#parity] - this.#notifications.told(this.#parity);
-    return `fence of ${this.#description} (${this.#next < this.#size ? 'waiting for its own requests' : `waiting for ${missing} notifications`})`;
+    return (
+      `fence of ${this.#description} ` +
+      `(${this.#next < this.#size ? 'waiting for its own requests' : `waiting for ${missing} notifications`})`
+    );
   }
 
   #tell(): void {

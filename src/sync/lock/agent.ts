@@ -328,7 +328,8 @@ export class LockAgent {
         return ranks.every(isDone);
       },
       describe: () =>
-        `operations at rank ${ranks.filter((r) => !isDone(r)).join(', ')} (waiting for its agent, which serves requests only while that rank is in the library)`,
+        `operations at rank ${ranks.filter((r) => !isDone(r)).join(', ')} (waiting for its agent, ` +
+        'which serves requests only while that rank is in the library)',
     };
   }
 

@@ -170,7 +170,8 @@ export class HybridLock implements TargetLock {
       describe: () =>
         asked === undefined
           ? `lock of rank ${this.#target}${line === undefined ? '' : `: ${line.describe()}`}`
-          : `lock of rank ${this.#target} (waiting for its manager, which serves requests only while that rank is in the library)`,
+          : `lock of rank ${this.#target} (waiting for its manager, which serves requests only while ` +
+            'that rank is in the library)',
       abandon: () => {
         if (done) return;
         if (line !== undefined) touch(this.#node!, () => line!.abandon!());

@@ -1,6 +1,7 @@
 /** Puts and gets of a window that do not move by one request for each piece: who decides, and who carries them out. */
 import type { Side } from '../../datatype/layout.ts';
-import { type NoncontiguousName, needsTarget, noncontiguousNamed, type Way } from './kinds.ts';
+import type { LayoutCosts } from './costs.ts';
+import { type NoncontiguousKind, type NoncontiguousName, needsTarget, noncontiguousNamed, type Way } from './kinds.ts';
 import { piecesIn } from './layout-words.ts';
 import type { LayoutStatistics } from './statistics.ts';
 
@@ -31,28 +32,22 @@ function hasMessages(mover: Mover): mover is MessageMover {
 export class NoncontiguousTransfers {
   /** Whether some of them wait until the target's program is in the library. */
   readonly needsTarget: boolean;
-  readonly #wayOf: (puts: boolean, bytes: number, pieces: number, offloads: boolean) => Way;
-  readonly #offloads: boolean;
+  /** Whether it chooses by `costs`. */
+  readonly needsCosts: boolean;
+  /** What each way takes; undefined before it was measured. */
+  costs: LayoutCosts | undefined;
+  readonly #kind: NoncontiguousKind;
   readonly #movers: Movers;
   readonly #families: readonly (MessageMover | undefined)[];
   readonly #poll: () => void;
   readonly #counts: (() => LayoutStatistics) | undefined;
   #turns = 0;
 
-  /**
-   * @param offloads `Capabilities.offloads`
-   * @param poll brings messages in
-   */
-  constructor(
-    name: NoncontiguousName,
-    movers: Movers,
-    offloads: boolean,
-    poll: () => void,
-    counts?: () => LayoutStatistics,
-  ) {
-    this.#offloads = offloads;
+  /** @param poll brings messages in */
+  constructor(name: NoncontiguousName, movers: Movers, poll: () => void, counts?: () => LayoutStatistics) {
     this.needsTarget = needsTarget(name);
-    this.#wayOf = noncontiguousNamed(name).wayOf;
+    this.#kind = noncontiguousNamed(name);
+    this.needsCosts = this.#kind.measured === true;
     this.#movers = movers;
     const families: MessageMover[] = [];
     for (const mover of Object.values(movers)) if (hasMessages(mover)) families[mover.family] = mover;
@@ -70,7 +65,12 @@ export class NoncontiguousTransfers {
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): boolean {
     const pieces = Math.max(piecesIn(from), piecesIn(to));
     if (pieces < 2) return false;
-    const mover = this.#movers[this.#wayOf(puts, from.bytes, pieces, this.#offloads)];
+    return this.moveBy(this.#kind.wayOf(puts, from.bytes, pieces, this.costs), puts, origin, from, rank, at, to);
+  }
+
+  /** The same, of several pieces, in a way that is given. */
+  moveBy(way: Way, puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): boolean {
+    const mover = this.#movers[way];
     mover?.move(puts, origin, from, rank, at, to);
     return mover !== undefined;
   }

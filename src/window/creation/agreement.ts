@@ -21,6 +21,8 @@ export interface Making {
   readonly call: string;
   readonly flavor: Flavor;
   readonly name: string;
+  /** It is made to measure what layouts take, and nothing is measured for it (layout-costs.ts). */
+  readonly measures?: true;
 }
 
 /** What all ranks have said, and this rank's own. */
@@ -137,7 +139,9 @@ function brokenPromise({ comm, call, flavor }: Making, records: Records, hints: 
       if (bytes > 0 && at % element !== 0) {
         return new RmaError(
           'ERR_SIZE',
-          `${call}: the part of rank ${rank} would begin at byte ${at}, which is not a multiple of its element size, ${element} bytes; choose other lengths or pass the hint alloc_shared_noncontig`,
+          `${call}: the part of rank ${rank} would begin at byte ${at}, ` +
+            `which is not a multiple of its element size, ${element} bytes; ` +
+            'choose other lengths or pass the hint alloc_shared_noncontig',
         );
       }
       at += bytes;
@@ -151,7 +155,8 @@ function brokenPromise({ comm, call, flavor }: Making, records: Records, hints: 
     if (rank < 0) continue;
     return new RmaError(
       'ERR_INFO_VALUE',
-      `${call}: the hint ${hint} is set, but rank 0 has a ${thing} of ${records.of(0, field)} bytes and rank ${rank} one of ${records.of(rank, field)} bytes`,
+      `${call}: the hint ${hint} is set, but rank 0 has a ${thing} of ${records.of(0, field)} bytes and rank ` +
+        `${rank} one of ${records.of(rank, field)} bytes`,
     );
   }
   return undefined;

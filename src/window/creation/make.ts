@@ -38,6 +38,7 @@ import {
 import { SharedDirectory } from '../shared-directory.ts';
 import { Target, Targets } from '../target.ts';
 import { type Agreement, agree, type Making, notMade } from './agreement.ts';
+import { layoutCosts } from './layout-costs.ts';
 import { allocateByFirst, Mapping } from './mapping.ts';
 import { noncontiguousTransfers } from './noncontiguous.ts';
 import type { Offer } from './offer.ts';
@@ -81,6 +82,8 @@ function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator
   const refusal = yield* comm.agree(failure);
   if (parts === undefined) throw failure;
   if (refusal !== undefined) throw notMade(call, refusal);
+  if (making.measures === undefined && comm.size > 1 && parts.noncontiguous?.needsCosts)
+    parts.noncontiguous.costs = yield* layoutCosts(making, makeWindow);
   return parts;
 }
 

@@ -83,7 +83,8 @@ export class Mapping {
     if (records.of(rank, 'share') !== 0) {
       throw new RmaError(
         'ERR_RMA_SHARED',
-        `${this.#window}: other ranks cannot load and store the part of rank ${rank}, because it is private memory of that rank; use put and get, or memory from comm.allocMem on that rank`,
+        `${this.#window}: other ranks cannot load and store the part of rank ${rank}, ` +
+          'because it is private memory of that rank; use put and get, or memory from comm.allocMem on that rank',
       );
     }
     const member = group.worldRanks[rank];
@@ -96,7 +97,8 @@ export class Mapping {
     if (!job.context.capabilities.loadStore) {
       throw new RmaError(
         'ERR_RMA_SHARED',
-        `${this.#window}: the part of rank ${rank} is behind a device, so other ranks cannot load and store it; use put and get`,
+        `${this.#window}: the part of rank ${rank} is behind a device, so other ranks cannot load and ` +
+          'store it; use put and get',
       );
     }
     const [rkey, address] = records.listOf(rank, 'region');

@@ -33,10 +33,9 @@ export function noncontiguousTransfers(
   undo: Undo,
 ): NoncontiguousTransfers | undefined {
   const { messenger, processor, progress, context } = comm.job;
-  const { offloads } = context.capabilities;
   if (hasHelper(name, context)) {
     // No program of a target's has to look at anything.
-    return helpers && new NoncontiguousTransfers(name, { sgrs: new HelpedTransfers(helpers) }, offloads, () => {});
+    return helpers && new NoncontiguousTransfers(name, { sgrs: new HelpedTransfers(helpers) }, () => {});
   }
   const packed = new PackedTransfers(channel, requests, part, loadNative());
   const sgrs = needsSecond(name)
@@ -49,7 +48,7 @@ export function noncontiguousTransfers(
     layoutsNamed: sgrs?.named ?? 0,
     ...(sgrs === undefined ? noMessages() : requests.second.counts),
   });
-  const transfers = new NoncontiguousTransfers(name, movers, offloads, () => messenger.poll(), counts);
+  const transfers = new NoncontiguousTransfers(name, movers, () => messenger.poll(), counts);
   undo.add(channel.listen((source, message) => transfers.take(source, message)));
   undo.add(lookInWaits(progress, () => messenger.poll(), true));
   // Without a helper, a scheme that wants one has no messages (`availableHere`).

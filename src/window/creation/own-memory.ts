@@ -51,7 +51,8 @@ function refuseResizable(call: string, memory: TypedArray): void {
   if (!isResizable(buffer)) return;
   throw new RmaError(
     'ERR_BUFFER',
-    `${call}: the ${types.isSharedArrayBuffer(buffer) ? 'Shared' : ''}ArrayBuffer is resizable, so its memory could change while other ranks access it; use a buffer of fixed length`,
+    `${call}: the ${types.isSharedArrayBuffer(buffer) ? 'Shared' : ''}ArrayBuffer is resizable, ` +
+      'so its memory could change while other ranks access it; use a buffer of fixed length',
   );
 }
 
@@ -78,6 +79,7 @@ export function offerOwnMemory(
     return { memory: undefined, discard: () => {} };
   throw new RmaError(
     'ERR_BUFFER',
-    `${call}: without the native addon (see "onesided info") other threads cannot access a plain ArrayBuffer; use a SharedArrayBuffer of fixed length, memory from comm.allocMem, or Window.allocate`,
+    `${call}: without the native addon (see "onesided info") other threads cannot access a plain ArrayBuffer; ` +
+      'use a SharedArrayBuffer of fixed length, memory from comm.allocMem, or Window.allocate',
   );
 }

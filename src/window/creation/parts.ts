@@ -87,6 +87,7 @@ export interface WindowParts extends Omit<Schemes, 'release'> {
 export function goneError(window: string): RmaError {
   return new RmaError(
     'ERR_BUFFER',
-    `${window}: this rank's part is detached, because its ArrayBuffer was transferred; other ranks still access the original memory`,
+    `${window}: this rank's part is detached, because its ArrayBuffer was transferred; ` +
+      'other ranks still access the original memory',
   );
 }

@@ -232,7 +232,8 @@ requirement('12.3.1', 'the origin may be the target', 'mpich/selfrma mpich/conti
 requirement(
   '12.3',
   'a target of Rank.NULL makes every call do nothing',
-  'mpich/rmanull mpich/locknull mpi4py/testPutProcNull mpi4py/testGetProcNull mpi4py/testAccumulateProcNullReplace mpi4py/testAccumulateProcNullSum',
+  'mpich/rmanull mpich/locknull mpi4py/testPutProcNull mpi4py/testGetProcNull ' +
+    'mpi4py/testAccumulateProcNullReplace mpi4py/testAccumulateProcNullSum',
   (t) =>
     t.window(Int32Array, 2, async (win) => {
       const result = Int32Array.of(8);
@@ -425,7 +426,8 @@ requirement('12.3.2', 'a struct of different base types is put and got', 'mpich/
 requirement(
   '12.3.1',
   'a strided patch of a matrix goes to another one and back, under locks',
-  'mpich/strided_putget_indexed mpich/strided_putget_indexed_shared armci/test_puts_gets armci/test_puts armci/test_putv',
+  'mpich/strided_putget_indexed mpich/strided_putget_indexed_shared armci/test_puts_gets ' +
+    'armci/test_puts armci/test_putv',
   (t) =>
     t.window(Float64Array, 16 * 16, async (win) => {
       const patch = { type: Datatype.vector(4, 6, 16, FLOAT64), count: 1 };
@@ -761,7 +763,8 @@ requirement('12.3.4', 'getAccumulate on 64-bit integers gives the elements befor
 requirement(
   '12.3.4',
   'getAccumulate takes a layout on each of its three sides',
-  'mpich/get_accumulate_int_derived mpich/get_accumulate_double_derived mpich/get_accumulate_short_derived mpich/get_accumulate_long_derived mpich/strided_getacc_indexed mpich/strided_getacc_indexed_shared',
+  'mpich/get_accumulate_int_derived mpich/get_accumulate_double_derived mpich/get_accumulate_short_derived ' +
+    'mpich/get_accumulate_long_derived mpich/strided_getacc_indexed mpich/strided_getacc_indexed_shared',
   (t) =>
     t.window(Int32Array, 8, async (win) => {
       win.local.set(iota(8, 10));
@@ -898,7 +901,8 @@ requirement('12.3.4', 'a target layout may begin before the displacement', '', a
 requirement(
   '12.3.4',
   'fetchAndOp gives the value before and applies the operation, on every number type',
-  'mpich/fetch_and_op_char mpich/fetch_and_op_short mpich/fetch_and_op_int mpich/fetch_and_op_double mpich/fetch_and_op_long_double',
+  'mpich/fetch_and_op_char mpich/fetch_and_op_short mpich/fetch_and_op_int mpich/fetch_and_op_double ' +
+    'mpich/fetch_and_op_long_double',
   async (t) => {
     for (const Type of NUMBER_TYPES) {
       await t.window<Numbers>(Type, 1, async (win) => {
@@ -1033,7 +1037,8 @@ requirement('12.3.4', 'compareAndSwap refuses floating-point types', 'mpich-erro
 requirement(
   '12.3.4',
   'a list that is built by compareAndSwap holds every element once',
-  'mpich/linked_list mpich/linked_list_fop mpich/linked_list_lockall mpich/linked_list_bench_lock_all mpich/linked_list_bench_lock_shr mpich/linked_list_bench_lock_shr_nocheck',
+  'mpich/linked_list mpich/linked_list_fop mpich/linked_list_lockall mpich/linked_list_bench_lock_all ' +
+    'mpich/linked_list_bench_lock_shr mpich/linked_list_bench_lock_shr_nocheck',
   (t) =>
     // At rank 0 the head; at each rank the successor of each of its elements. An element's name is 1 + 10 × rank +
     // number.
@@ -1067,7 +1072,8 @@ requirement(
 requirement(
   '12.3.4',
   'a queue lock made of atomic calls keeps all others out',
-  'mpich/mutex_bench mpich/mutex_bench_shared mpich/mutex_bench_shm mpich/mutex_bench_shm_ordered mpich/mcs_mutex armci/test_mutex armci/test_mutex_rmw armci/test_mutex_contention armci/test_mutex_trylock',
+  'mpich/mutex_bench mpich/mutex_bench_shared mpich/mutex_bench_shm mpich/mutex_bench_shm_ordered ' +
+    'mpich/mcs_mutex armci/test_mutex armci/test_mutex_rmw armci/test_mutex_contention armci/test_mutex_trylock',
   (t) =>
     // MCS: at rank 0 the tail (0), and what is guarded (1); at each rank: blocked (2), next (3). Ranks are named from
     // 1.

@@ -517,7 +517,8 @@ requirement(
 requirement(
   '12.2.4',
   'atomic calls work on attached memory',
-  'mpich/win_dynamic_acc mpich/win_dynamic_acc_flush_get mpich/win_dynamic_gacc_flush_get mpich/win_dynamic_fop_flush_get mpich/win_dynamic_cas_flush_get',
+  'mpich/win_dynamic_acc mpich/win_dynamic_acc_flush_get mpich/win_dynamic_gacc_flush_get ' +
+    'mpich/win_dynamic_fop_flush_get mpich/win_dynamic_cas_flush_get',
   (t) =>
     attached(t, async (win, _memory, addresses) => {
       const old = new Int32Array(1);

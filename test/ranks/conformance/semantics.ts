@@ -543,7 +543,8 @@ async function transposed(
 requirement(
   '12.7',
   'a matrix is transposed on its way, in every kind of epoch',
-  'mpich/transpose1 mpich/transpose2 mpich/transpose3 mpich/transpose4 mpich/transpose5 mpich/transpose6 mpich/transpose7 armci/transp1D',
+  'mpich/transpose1 mpich/transpose2 mpich/transpose3 mpich/transpose4 mpich/transpose5 mpich/transpose6 ' +
+    'mpich/transpose7 armci/transp1D',
   (t) => {
     const side = 12;
     const matrix = Float64Array.from({ length: side * side }, (_, i) => 1000 * t.rank + i);

@@ -269,7 +269,9 @@ function make(comm: Communicator, seed: number, step: number, isSync: boolean): 
   const inputs = call.args.map((arg) =>
     ArrayBuffer.isView(arg) && arg !== call.written ? (arg as TypedArray).slice() : undefined,
   );
-  const label = `step ${step} of seed ${seed}: ${name} of ${drawn.length} ${drawn.base.name}, ${drawn.op}, root ${drawn.root}, counts ${JSON.stringify(drawn.counts)}, rank ${rank} of ${size}`;
+  const label =
+    `step ${step} of seed ${seed}: ${name} of ${drawn.length} ${drawn.base.name}, ${drawn.op}, root ${drawn.root}, ` +
+    `counts ${JSON.stringify(drawn.counts)}, rank ${rank} of ${size}`;
   const check = (): void => {
     for (const [i, input] of inputs.entries()) {
       if (input !== undefined)

@@ -73,7 +73,9 @@ export class Exploration {
         if (error === undefined) continue;
         const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
         failures.push(
-          `${standardOf(name)}, ${requirement.section}: ${requirement.says}\n${text}\nto repeat it: npm run explore -- --seeds=1 --first=${seed} --chapter=${name} --size=${size} --fabric=${fabric} '--only=${requirement.says}'\n`,
+          `${standardOf(name)}, ${requirement.section}: ${requirement.says}\n${text}\nto repeat it: ` +
+            `npm run explore -- --seeds=1 --first=${seed} --chapter=${name} --size=${size} --fabric=${fabric} ` +
+            `'--only=${requirement.says}'\n`,
         );
       }
     }

@@ -34,7 +34,8 @@ export function findAddress(): ProcessManager | undefined {
     if (process.env['ONESIDED_SIZE'] === undefined) return undefined;
     throw new RmaError(
       'ERR_COMM',
-      'init: ONESIDED_SIZE is set, but ONESIDED_ROOT_ADDRESS (host:port, where rank 0 listens) is not; set it, or unset ONESIDED_SIZE to run alone',
+      'init: ONESIDED_SIZE is set, but ONESIDED_ROOT_ADDRESS (host:port, where rank 0 listens) is not; ' +
+        'set it, or unset ONESIDED_SIZE to run alone',
     );
   }
   const rank = readNumber('ONESIDED_RANK');
@@ -43,13 +44,15 @@ export function findAddress(): ProcessManager | undefined {
     const { ONESIDED_RANK, ONESIDED_SIZE } = process.env;
     throw new RmaError(
       'ERR_COMM',
-      `init: ONESIDED_RANK=${ONESIDED_RANK} and ONESIDED_SIZE=${ONESIDED_SIZE} are not the rank and the size of a job; ONESIDED_ROOT_ADDRESS needs both, with 0 ≤ rank < size`,
+      `init: ONESIDED_RANK=${ONESIDED_RANK} and ONESIDED_SIZE=${ONESIDED_SIZE} are not the rank and the size of ` +
+        'a job; ONESIDED_ROOT_ADDRESS needs both, with 0 ≤ rank < size',
     );
   }
   if (secret === undefined || secret.length < SECRET_CHARACTERS) {
     throw new RmaError(
       'ERR_COMM',
-      `init: ONESIDED_ROOT_ADDRESS needs ONESIDED_SECRET, a string of at least ${SECRET_CHARACTERS} characters that only this job's ranks know; openssl rand -hex 16 makes one`,
+      `init: ONESIDED_ROOT_ADDRESS needs ONESIDED_SECRET, a string of at least ${SECRET_CHARACTERS} characters ` +
+        "that only this job's ranks know; openssl rand -hex 16 makes one",
     );
   }
   const { host, port } = readAddress(address);

@@ -58,7 +58,9 @@ function openSocket(fd: number): Socket {
   }
   throw new RmaError(
     'ERR_COMM',
-    `init: PMI_FD=${process.env['PMI_FD']} is not, or is no longer, a connection to a process manager; let mpiexec or srun start "node app.js" directly (npx does not pass the connection on), and call init() in one thread only, or unset PMI_FD to run alone`,
+    `init: PMI_FD=${process.env['PMI_FD']} is not, or is no longer, a connection to a process manager; ` +
+      'let mpiexec or srun start "node app.js" directly (npx does not pass the connection on), and call init() ' +
+      'in one thread only, or unset PMI_FD to run alone',
   );
 }
 

@@ -20,7 +20,8 @@ export function findPmix(native: Native): ProcessManager {
   } catch (cause) {
     throw new RmaError(
       'ERR_COMM',
-      `init: PMIX_NAMESPACE is set, but onesided cannot connect to ${name}: ${(cause as Error).message}; unset PMIX_NAMESPACE to run alone`,
+      `init: PMIX_NAMESPACE is set, but onesided cannot connect to ${name}: ${(cause as Error).message}; ` +
+        'unset PMIX_NAMESPACE to run alone',
       { cause },
     );
   }

@@ -30,7 +30,8 @@ export function beginCreateDynamic(comm: Communicator, options: WindowOptions | 
       if (value === undefined) continue;
       throw new RmaError(
         'ERR_INFO_VALUE',
-        `${call}: the hint ${key} cannot be "${value}" for a dynamic window, whose memory is not known when it is created`,
+        `${call}: the hint ${key} cannot be "${value}" for a dynamic window, ` +
+          'whose memory is not known when it is created',
       );
     }
     if (!loadStore) return { ...common, local, memory: undefined, discard: () => {} };

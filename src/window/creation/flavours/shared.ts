@@ -28,7 +28,8 @@ export function beginAllocateShared(
     if (loadStore && fenceNamed(offer.hints.fence).moves !== 'immediately') {
       throw new RmaError(
         'ERR_INFO_VALUE',
-        `${call}: fence "${offer.hints.fence}" requires a window that is accessed by requests, but ranks access a shared window by loads and stores; use fence "immediate" or Window.allocate`,
+        `${call}: fence "${offer.hints.fence}" requires a window that is accessed by requests, ` +
+          'but ranks access a shared window by loads and stores; use fence "immediate" or Window.allocate',
       );
     }
     return offer.hints.alloc_shared_noncontig
@@ -43,6 +44,7 @@ function refuseStrangers(comm: Communicator, call: string): void {
   if (stranger < 0) return;
   throw new RmaError(
     'ERR_RMA_SHARED',
-    `${call}: rank ${comm.rank} reaches rank ${stranger} through a device and cannot load and store its memory; use comm.splitType('shared') to select ranks that can, or use Window.allocate`,
+    `${call}: rank ${comm.rank} reaches rank ${stranger} through a device and cannot load and store its memory; ` +
+      "use comm.splitType('shared') to select ranks that can, or use Window.allocate",
   );
 }

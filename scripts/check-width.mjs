@@ -1,8 +1,10 @@
 /**
- * Checks that lines of comments and of Markdown's prose end at column 120, as code does (which the formatter sees to).
- * Tables, blocks of code and the addresses of links may be wider, and pages that programs write are not looked at.
+ * Checks that lines of code, comments and Markdown's prose end at column 120. The formatter breaks most code; what it
+ * leaves are strings, which `+` continues, and lines of text in templates, which a backslash at their end continues.
+ * Wider may be: a line that is one regular expression; tables, blocks of code and the addresses of links of Markdown.
+ * Pages that programs write are not looked at.
  *
- *     node scripts/check-comments.mjs
+ *     node scripts/check-width.mjs
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -16,6 +18,9 @@ const FOREIGN = join(root, 'native', 'include');
 /** Written by `npm run figures`, `conformance` and `docs`. */
 const WRITTEN = /^docs\/(results\.md|conformance\.md|figures\/|api\/)/;
 
+/** A line that is one regular expression. */
+const EXPRESSION = /^\s*\/.*\/[a-z]*[,;]?$/;
+
 /** Tables, code by indentation, addresses, HTML, and messages: a line that is one span of code. */
 const NO_PROSE = /^\s*\||^ {4}|^\s*\[[^\]]*\]: |^\s*<|^\s*`[^`]*`[.,:;]?$/;
 
@@ -24,27 +29,22 @@ for (const folder of FOLDERS) {
   for (const entry of readdirSync(join(root, folder), { recursive: folder !== '.', withFileTypes: true })) {
     const file = join(entry.parentPath ?? entry.path, entry.name);
     if (!entry.isFile() || file.startsWith(FOREIGN) || WRITTEN.test(relative(root, file))) continue;
-    const find = /\.([cm]?[jt]s|cc?|h|sh)$/.test(entry.name)
-      ? comments
-      : entry.name.endsWith('.md')
-        ? prose
-        : undefined;
+    const find = /\.([cm]?[jt]s|cc?|h|sh)$/.test(entry.name) ? code : entry.name.endsWith('.md') ? prose : undefined;
     if (find === undefined) continue;
-    for (const [i, text] of find(readFileSync(file, 'utf8').split('\n'), file)) {
+    for (const [i, text] of find(readFileSync(file, 'utf8').split('\n'))) {
       const columns = [...text].length;
       if (columns > WIDTH) wide.push(`${relative(root, file)}:${i + 1}: ${columns} columns`);
     }
   }
 }
 if (wide.length > 0) {
-  console.error(`Comments or prose wider than ${WIDTH} columns; break the lines:\n${wide.join('\n')}`);
+  console.error(`Lines wider than ${WIDTH} columns:\n${wide.join('\n')}`);
   process.exitCode = 1;
 }
 
-/** Lines of comments, with their numbers from 0. */
-function* comments(lines, file) {
-  const comment = file.endsWith('.sh') ? /^\s*#/ : /^\s*(\/\/|\/?\*)/;
-  for (const [i, line] of lines.entries()) if (comment.test(line)) yield [i, line];
+/** Lines of code and comments, with their numbers from 0. */
+function* code(lines) {
+  for (const [i, line] of lines.entries()) if (!EXPRESSION.test(line)) yield [i, line];
 }
 
 /** Lines of prose, without the addresses of links. */

@@ -1,0 +1,61 @@
+/**
+ * The requests of a queue pair as its adapter sees them: those up to `next` it has begun to send, and they complete in
+ * the order of posting. What is sent, and when it completes, say requester.ts and datagrams.ts.
+ */
+import { WcStatus } from '../../verbs/completion-queue.ts';
+import { SendFlag } from '../../verbs/queue-pair.ts';
+import { type WorkRequestRing, WrField } from '../../verbs/work-request-ring.ts';
+import { LocalSide } from '../core/local-side.ts';
+import type { ModelledContext } from './context.ts';
+import { local } from './pieces.ts';
+import type { ModelledQueuePair } from './queue-pair.ts';
+
+export abstract class SendQueue {
+  readonly member: number;
+  readonly ring: WorkRequestRing;
+  protected readonly context: ModelledContext;
+  protected readonly qp: ModelledQueuePair;
+  /** Resolves into `local` what a request gathers from or scatters to. */
+  protected readonly source: LocalSide;
+  /** The next request to be sent: between the ring's `head` and `tail`. */
+  protected next = 0;
+  /** An event that sends it is in the queue. */
+  protected sending = false;
+  readonly #signalAll: boolean;
+
+  constructor(context: ModelledContext, qp: ModelledQueuePair, signalAll: boolean) {
+    this.context = context;
+    this.qp = qp;
+    this.#signalAll = signalAll;
+    this.member = context.member;
+    this.ring = qp.ring;
+    this.source = new LocalSide(context.regions, qp.pd, qp.ring, local);
+  }
+
+  /** The oldest request is complete, or has failed. @returns whether others can complete behind it */
+  protected completeOldest(status: number): boolean {
+    const { ring, qp } = this;
+    if (status !== WcStatus.SUCCESS) {
+      qp.completeHead(status);
+      qp.toError();
+      return false;
+    }
+    const flags = ring.u32[ring.wordsOf(ring.head) + WrField.FLAGS];
+    if (this.#signalAll || (flags & SendFlag.SIGNALED) !== 0) qp.completeHead(status);
+    else ring.head = (ring.head + 1) | 0;
+    return true;
+  }
+
+  /** Completes all requests as flushed. */
+  flush(): void {
+    const { ring } = this;
+    while (ring.head !== ring.tail) this.qp.completeHead(WcStatus.WR_FLUSH_ERR);
+    this.next = ring.tail;
+  }
+
+  /** Drops all requests. */
+  clear(): void {
+    this.ring.clear();
+    this.next = this.ring.tail;
+  }
+}
