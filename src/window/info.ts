@@ -63,9 +63,9 @@ export interface WindowInfo {
    * (or packs, for a get) when the target is in the library. `sgrs`: messages that the devices gather and scatter, for
    * which the target posts receives or sends when it is in the library. `host-assisted`: the same, which a helper at
    * the target serves while its program computes (on devices a thread of the addon); without one, as `multi-write`.
-   * `auto`: for each call one of the first three, by its bytes and pieces and by what each takes, which is measured when
-   * the communicator's first window with `auto` is made. No effect in dynamic windows, and where memory is loaded and
-   * stored.
+   * `auto`: for each call one of the first three, by its bytes and pieces and by what each takes, which is measured
+   * when the communicator's first window with `auto` is made; `sgrs` where there is no memory to measure with. No
+   * effect in dynamic windows, and where memory is loaded and stored.
    */
   readonly noncontiguous?: NoncontiguousName;
   /** Promises that no rank locks the window: it has no locks, and `lock` fails. */

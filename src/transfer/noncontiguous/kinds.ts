@@ -28,7 +28,7 @@ export interface NoncontiguousKind<N extends string = string> {
    * @param puts whether it is a put
    * @param bytes in all
    * @param pieces stretches of consecutive bytes on the side that has more of them; at least 2
-   * @param costs undefined while they are measured, and where a rank is alone
+   * @param costs undefined where nothing could be measured, and where a rank is alone
    */
   wayOf(puts: boolean, bytes: number, pieces: number, costs: LayoutCosts | undefined): Way;
 }
@@ -37,9 +37,9 @@ function kind<const N extends string>(it: NoncontiguousKind<N>): NoncontiguousKi
   return it;
 }
 
-/** What is quickest for one put or get with its flush, as far as it was measured. */
+/** What is quickest for one put or get with its flush, as far as it was measured; `sgrs` where nothing was. */
 function quickest(puts: boolean, bytes: number, pieces: number, costs: LayoutCosts | undefined): Way {
-  return costs?.quickest(puts, bytes, pieces) ?? 'multi-write';
+  return costs?.quickest(puts, bytes, pieces) ?? 'sgrs';
 }
 
 /** Their order gives the numbers by which ranks compare their hints. */

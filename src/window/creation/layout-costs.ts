@@ -7,12 +7,16 @@
  * All transfers are made once before any is measured: connections are made then, layouts that go over once have gone,
  * and code is compiled. Where time is real, each is measured some times and the shortest counts, since a processor may
  * be taken away in the middle.
+ *
+ * Where a rank cannot register the memory that this takes, nothing is measured: all ranks hear of it together, by what
+ * they agree on, and go on without. The next window tries again.
  */
 import type { Communicator } from '../../comm/communicator.ts';
 import { Datatype } from '../../datatype/datatype.ts';
 import { checkSides, type Side } from '../../datatype/layout.ts';
+import { LostConnectionError, RankFailedError } from '../../errors.ts';
 import { LayoutCosts, type Place } from '../../transfer/noncontiguous/costs.ts';
-import { type Making, notMade } from './agreement.ts';
+import type { Making } from './agreement.ts';
 import { offerNothingYet, withMemory } from './flavours/allocate.ts';
 import type { Offer } from './offer.ts';
 import type { WindowParts } from './parts.ts';
@@ -29,9 +33,10 @@ const measured = new WeakMap<Communicator, LayoutCosts>();
 /**
  * Collective.
  * @param make makes the window in which it is measured
+ * @returns undefined, at all ranks, if one of them has no memory for it
  * Cost: 108 puts and gets, twice each, or four times where time is real; 160 KiB at the last rank, 128 KiB at rank 0.
  */
-export function* layoutCosts(making: Making, make: Make): Generator<void, LayoutCosts> {
+export function* layoutCosts(making: Making, make: Make): Generator<void, LayoutCosts | undefined> {
   const { comm, call } = making;
   const known = measured.get(comm);
   if (known !== undefined) return known;
@@ -45,7 +50,13 @@ export function* layoutCosts(making: Making, make: Make): Generator<void, Layout
   } catch (error) {
     wrong = error;
   }
-  const window = yield* make({ ...making, name: `${making.name}, to measure layouts`, measures: true }, offer, wrong);
+  let window: WindowParts;
+  try {
+    window = yield* make({ ...making, name: `${making.name}, to measure layouts`, measures: true }, offer, wrong);
+  } catch (error) {
+    if (isLoss(error)) throw error;
+    return undefined;
+  }
   try {
     const costs = new LayoutCosts();
     let failure: unknown;
@@ -56,14 +67,18 @@ export function* layoutCosts(making: Making, make: Make): Generator<void, Layout
         failure = error;
       }
     }
-    const refusal = yield* comm.agree(failure);
-    if (refusal !== undefined) throw failure ?? notMade(call, refusal);
+    if ((yield* comm.agree(failure)) !== undefined) return undefined;
     yield* comm.tell(costs.times, 0);
     measured.set(comm, costs);
     return costs;
   } finally {
     window.release();
   }
+}
+
+/** Not all ranks hear of it in the same call. */
+function isLoss(error: unknown): boolean {
+  return error instanceof RankFailedError || error instanceof LostConnectionError;
 }
 
 function* measure(comm: Communicator, window: WindowParts, costs: LayoutCosts): Generator<void, void> {
