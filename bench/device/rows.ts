@@ -32,14 +32,17 @@ function perftest(name: string, ours: string, command: PerftestCommand, unit: 'n
   };
 }
 
-/** A row of bench/ranks/rma.ts and bench/peers/verbs.c. */
-function window(row: string): DeviceRow {
+/**
+ * A row of bench/ranks/rma.ts.
+ * @param peer of bench/peers/verbs.c
+ */
+function window(row: string, peer = row): DeviceRow {
   return {
     id: `rdma-${row}`,
     unit: 'ns',
     better: 'lower',
     ours: { program: 'ranks/rma', args: [row] },
-    peer: { name: 'verbs', row },
+    peer: { name: 'verbs', row: peer },
     required: { ratio: 0.8 },
     together: row.startsWith('fence'),
   };
@@ -82,6 +85,10 @@ export const DEVICE_ROWS: readonly DeviceRow[] = [
   window('acc-flush-double/8'),
   window('lock-put-unlock/8'),
   window('fence-put-fence/8'),
+  ...['2x8', '8x8', '64x64'].flatMap((pieces) => [
+    window(`separate-puts/${pieces}`, `put-vector/${pieces}`),
+    window(`aggregate-puts/${pieces}`, `put-vector/${pieces}`),
+  ]),
   ...layouts('put-vector/64x64', '-pack'),
   ...layouts('put-vector/128x1024', ''),
   ...layouts('get-vector/128x1024', ''),

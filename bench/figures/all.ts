@@ -8,7 +8,7 @@ import { bspPrograms } from './bsp-programs.ts';
 import { chapter4 } from './chapter-4.ts';
 import { chapter5 } from './chapter-5.ts';
 import { chapter6 } from './chapter-6.ts';
-import { chapter7 } from './chapter-7.ts';
+import { chapter7, manyProcesses } from './chapter-7.ts';
 import { chapter8 } from './chapter-8.ts';
 import { assisted } from './chapter-8-assisted.ts';
 import { protocol } from './chapter-8-protocol.ts';
@@ -30,7 +30,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: chapter4, fabrics: ['infinihost-64'] },
   { figures: chapter5, fabrics: ['connectx-16-cores', 'infinihost-64'] },
   { figures: chapter6, fabrics: ['infinihost-64'] },
-  { figures: chapter7, fabrics: ['infinihost-64'] },
+  { figures: [...chapter7, manyProcesses], fabrics: ['infinihost-64'] },
   { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['infinihost-64'] },
   { figures: chapterBsp, fabrics: ['bsp-ib-16', 'infinihost-64'] },

@@ -23,6 +23,7 @@ const SAMPLES = 20;
 const RANKS = [2, 4, 8, 16, 32, 64];
 /** Twice as many take the model four times as long: packs are half as full, so there are four times as many. */
 const MANY_RANKS = [...RANKS, 128, 256];
+const MOST_RANKS = [64, 128, 256, 512, 1024];
 
 /**
  * The dissertation's library: an epoch of one small operation is one message, which the target's processor carries out.
@@ -280,3 +281,29 @@ export const chapter7: readonly Figure[] = [
     },
   },
 ];
+
+/** D7.5 goes on: its gap has closed, and opens the other way. */
+export const manyProcesses: Figure = {
+  id: 'O.3',
+  claim: 'the gap of D7.5 goes on to narrow up to 1,024 processes, where direct accumulates have passed packed ones',
+  source: 'ours; the programs of dissertation figure 7.7',
+  caption: 'RandomAccess as in D7.5, with more processes.',
+  expected:
+    'packed is faster by a smaller factor at each number of processes than at the one before, and slower at 1024',
+  schemes: ['bench/hpcc/epochs.ts', ...FILES],
+  long: true,
+  async measure() {
+    const packed = await rates('packed', 'packed', MOST_RANKS);
+    const direct = await rates('direct', 'direct', MOST_RANKS);
+    const factors = MOST_RANKS.map((_, k) => packed.values[k] / direct.values[k]);
+    return {
+      chart: { kind: 'lines', x: byRanks(MOST_RANKS), y, series: [packed, direct] },
+      measured:
+        `at ${MOST_RANKS.join(', ')} processes, million updates a second: ` +
+        `packed ${listed(packed.values)}, direct ${listed(direct.values)}; ` +
+        `packed is ${listed(factors)} times as fast`,
+      holds: factors.at(-1)! < 1 && grows(factors.map((factor) => -factor)),
+      note: 'it takes ten minutes, so it is measured when it is named only (`npm run figures -- --only O.3`)',
+    };
+  },
+};

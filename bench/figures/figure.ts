@@ -48,6 +48,8 @@ export interface Figure {
   readonly expected: string;
   /** Files of the schemes that are compared, from the root of the repository. */
   readonly schemes: readonly string[];
+  /** It takes minutes: it is measured when `--only` names it, and else keeps what it has. */
+  readonly long?: true;
   readonly measure: () => Promise<Outcome>;
 }
 

@@ -66,7 +66,7 @@ const { only, real, sensitivity, resume, redraw, json, docs } = orExplain(() => 
   return { ...values, only };
 });
 
-const chosen = FIGURES.filter(({ id }) => only === undefined || only.includes(id));
+const chosen = FIGURES.filter(({ id, long }) => only?.includes(id) ?? (redraw || long === undefined));
 const pictures = join(docs, 'figures');
 mkdirSync(pictures, { recursive: true });
 const progress = new Progress('figures', chosen.length, true);
@@ -94,7 +94,7 @@ const claims: Claim[] = found.map(({ figure: { id, claim, source, expected }, ou
   ...withSensitivity(sensitivityOf(sensitivities, id, outcome)),
   ...(real === undefined ? {} : { real }),
 }));
-const everywhere = [...(only === undefined ? [] : kept()), ...claims.map(({ real: _, ...claim }) => claim)].sort(
+const everywhere = [...kept(), ...claims.map(({ real: _, ...claim }) => claim)].sort(
   (a, b) => placeOf(a.id) - placeOf(b.id),
 );
 writeFileSync(join(docs, 'results.md'), page());
@@ -112,7 +112,8 @@ function kept(): Claim[] {
   const file = join(docs, 'claims.json');
   if (!existsSync(file)) return [];
   const before = JSON.parse(readFileSync(file, 'utf8')) as Claim[];
-  return before.filter(({ id }) => !only!.includes(id) && FIGURES.some((figure) => figure.id === id));
+  const left = FIGURES.filter((figure) => !chosen.includes(figure)).map(({ id }) => id);
+  return before.filter(({ id }) => left.includes(id));
 }
 
 async function outcomesOf(): Promise<readonly Outcome[]> {

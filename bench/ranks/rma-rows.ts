@@ -25,6 +25,17 @@ interface Context {
   readonly layout: TransferLayout | undefined;
   /** Places in the window that the operations of a bandwidth row go to in turn; a power of two. */
   readonly places: number;
+  /** Those of a vector. */
+  readonly pieces: number;
+}
+
+/** The pieces of a vector as operations of their own: each with its origin, and where it goes. */
+function separately({ origin, length, pieces }: Context): { readonly from: TypedArray; readonly to: number }[] {
+  const each = length / pieces;
+  return Array.from({ length: pieces }, (_, i) => ({
+    from: origin.subarray(i * each, (i + 1) * each),
+    to: 2 * i * each,
+  }));
 }
 
 export interface Row {
@@ -382,6 +393,37 @@ export const ROWS: Readonly<Record<string, Row>> = {
           window.flushSync(TARGET);
         }
       },
+  },
+  'separate-puts': {
+    epoch: 'lock-all',
+    check: 'written',
+    shape: 'vector',
+    loop: (context) => {
+      const { window } = context;
+      const puts = separately(context);
+      return (n) => {
+        for (let i = 0; i < n; i++) {
+          for (const { from, to } of puts) window.put(from, TARGET, to);
+          window.flushSync(TARGET);
+        }
+      };
+    },
+  },
+  'aggregate-puts': {
+    epoch: 'lock-all',
+    check: 'written',
+    shape: 'vector',
+    loop: (context) => {
+      const { window } = context;
+      const puts = separately(context);
+      return (n) => {
+        for (let i = 0; i < n; i++) {
+          const batch = window.aggregate(TARGET);
+          for (const { from, to } of puts) batch.put(from, to);
+          batch.waitSync();
+        }
+      };
+    },
   },
   'get-vector': {
     epoch: 'lock-all',

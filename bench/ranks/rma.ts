@@ -123,7 +123,7 @@ async function run(
 
   const together = row.epoch !== 'lock-all' && row.epoch !== 'per operation';
   const transfer = layout.type === undefined ? undefined : { target: { type: layout.type } };
-  const loop = row.loop({ world, window: window as Window, origin, length, places, layout: transfer });
+  const loop = row.loop({ world, window: window as Window, origin, length, places, layout: transfer, pieces: rows });
   const inLockAll = row.epoch === 'lock-all' || row.epoch === 'all';
   if (inLockAll) window!.lockAllSync();
   const measured =

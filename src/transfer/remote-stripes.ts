@@ -6,7 +6,8 @@
  *   NUMBER                the number that the next one gets who stands in line, at any stripe of the part
  *   PLACE of each rank    0, or lower half: 1 + the stripe that it stands in line for; upper half: its number
  *
- * Acquire: compare-and-swap on WORD, from nobody holding it and nobody in line: one round trip if it is free. Otherwise
+ * Acquire: compare-and-swap on WORD, from nobody holding it and nobody in line: one round trip if it is free, which
+ * requests that are posted behind it share (a device carries them out after it). Otherwise
  * a number, then additions to PLACE and WORD: additions succeed whatever the others do, so who asks seldom, or comes
  * late each time, gets into the line all the same; and from then on no newcomer's swap succeeds. Who stands in line
  * asks for WORD until nobody holds it, reads all PLACEs, and takes the stripe if it has the lowest number of those who
@@ -68,6 +69,14 @@ export class Reply {
   }
 }
 
+/**
+ * How an `acquire` ended: `at once`, by its first request, so that those posted behind it were carried out under the
+ * stripe; `later`; or `left`, without the stripe and without a place in its line.
+ */
+export type Acquired = 'at once' | 'later' | 'left';
+
+const nothing = (): void => {};
+
 /** What stripes need of the job. */
 export interface StripeKeepers {
   /** Milliseconds of the clock that waits go by. */
@@ -103,16 +112,18 @@ export class RemoteStripes {
   }
 
   /**
-   * Ends when this rank holds the stripe. @returns false if `hold.leaving` came first: it neither holds it nor stands
-   * in line then
+   * Ends when this rank holds the stripe, or has left since `hold.leaving` came first.
+   * @param postBehind posts requests to the target right behind the first one
    */
-  *acquire(target: number, stripe: number, hold: Hold): Generator<void, boolean> {
+  *acquire(target: number, stripe: number, hold: Hold, postBehind = nothing): Generator<void, Acquired> {
     const word = this.#word(target, stripe);
-    const first = yield* this.#swap(word, 0, 0, 0).wait();
-    if (first.lo === 0 && first.hi === 0) return true;
-    if (hold.leaving) return false;
+    const swap = this.#swap(word, 0, 0, 0);
+    postBehind();
+    const first = yield* swap.wait();
+    if (first.lo === 0 && first.hi === 0) return 'at once';
+    if (hold.leaving) return 'left';
     const { lo: number } = yield* this.#add(this.#word(target, NUMBER), 1, 0).wait();
-    if (hold.leaving) return false;
+    if (hold.leaving) return 'left';
     const place = this.#word(target, PLACES + this.#me);
     this.#add(place, stripe + 1, number);
     const added = this.#add(word, 0, 1);
@@ -126,7 +137,7 @@ export class RemoteStripes {
       this.#subtract(place, stripe + 1, number);
       if (!taken) this.#subtract(word, 0, 1);
     }
-    return taken;
+    return taken ? 'later' : 'left';
   }
 
   /** @param seen what was in WORD last. @returns whether it has the stripe, and is counted in the line no more */

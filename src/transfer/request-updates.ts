@@ -9,17 +9,17 @@
  *   the element itself, so they agree with each other. Unless the window's accumulates are to be in bulk: then they are
  *   as all other types.
  * - All other types: the element's stripe is locked (remote-stripes.ts), what is to change is read, combined here,
- *   written back, and
- *   the stripe released by a fetch-and-add on the same connection behind the writes. Who needs several stripes takes
- *   them in ascending order, and
- *   holds none while it waits for one of a lower number, so nobody waits in a circle. Everybody uses the stripes for
- *   these types, so all of them are atomic towards each other.
+ *   written back, and the stripe released by a fetch-and-add on the same connection behind the writes. The read is
+ *   posted right behind the compare-and-swap that locks: if that took the stripe, which is the rule, it was carried out
+ *   under it; if not, its bytes are not looked at, and there is another one. Who needs several stripes takes them in
+ *   ascending order, and holds none while it waits for one of a lower number, so nobody waits in a circle. Everybody
+ *   uses the stripes for these types, so all of them are atomic towards each other.
  *
- * Memory order. A read or an atomic behind a write of the same connection sees it (InfiniBand's ordering rules; so does
- * the release), and whoever acquires the stripe next reads after its own compare-and-swap was answered.
+ * Memory order. A read or an atomic behind a write or an atomic of the same connection sees it (InfiniBand's ordering
+ * rules; so does the release), and whoever acquires the stripe next reads behind its own compare-and-swap.
  *
- * Cost: one round trip for SUM of 64-bit integers, two or three for their other operations, four for the rest; elements
- * of one call share them.
+ * Cost: one round trip for SUM of 64-bit integers, two or three for their other operations, two for the rest (three
+ * where several stripes are needed, and one more for each of them); elements of one call share them.
  */
 import { combineBigInt } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
@@ -31,7 +31,7 @@ import { accumulateElements, type BulkKernels } from './accumulate.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
 import type { RemoteWord } from './remote-access.ts';
 import type { RemotePart } from './remote-part.ts';
-import { type RemoteStripes, Reply } from './remote-stripes.ts';
+import { type Acquired, type RemoteStripes, Reply } from './remote-stripes.ts';
 import type { Hold, HoldingSteps } from './request-tasks.ts';
 import type { RequestTransfer } from './requests.ts';
 import { STRIPE_WORDS, Stripes, stripeAt } from './stripes.ts';
@@ -303,12 +303,21 @@ export class RequestUpdates {
     let written: Generator<void, void> | undefined;
     try {
       hold.has = true;
-      for (const stripe of stripesOf(at, to)) {
-        if (!(yield* this.#stripes.acquire(rank, stripe, hold))) return false;
+      const read = (): Generator<void, void> =>
+        requests.remote.read(rank, begin, region, first, bytes - first, target, left);
+      const stripes = stripesOf(at, to);
+      let early: Generator<void, void> | undefined;
+      const readEarly = (): void => {
+        early = read();
+      };
+      let acquired: Acquired = 'later';
+      for (const stripe of stripes) {
+        acquired = yield* this.#stripes.acquire(rank, stripe, hold, stripes.length === 1 ? readEarly : undefined);
+        if (acquired === 'left') return false;
         held.push(stripe);
         if (hold.leaving) return false;
       }
-      const reading = requests.remote.read(rank, begin, region, first, bytes - first, target, left);
+      const reading = acquired === 'at once' && early !== undefined ? early : read();
       while (!reading.next().done) {
         if (hold.leaving) return false;
         yield;
