@@ -24,7 +24,7 @@ const MESSAGES = 32;
 export const SECOND_ENTRIES = 3 * MESSAGES;
 /** Entries of a message's list; more of them cost memory of the device for each place of a queue. */
 const MOST_ENTRIES = 60;
-/** Reads under way that confirm what was sent. */
+/** Reads under way that confirm what was sent, at most. */
 const READS = 4;
 
 /** Identities of requests begin here. */
@@ -82,6 +82,8 @@ interface Batch {
 export class SecondConnections {
   /** As many entries as a list can have here. */
   readonly entries: number;
+  /** Reads that may be under way on a connection. */
+  readonly #reads: number;
   readonly counts: MessageCounts = noMessages();
   readonly #reachesAll: boolean;
   readonly #pd: ProtectionDomain;
@@ -123,6 +125,7 @@ export class SecondConnections {
     this.#memberOf = memberOf;
     this.#lose = lose;
     this.entries = Math.min(MOST_ENTRIES, device.maxSge);
+    this.#reads = Math.min(READS, device.maxQpInitRdAtom);
     this.#reachesAll = capabilities.remoteUserMemory;
     this.#most = Math.floor(reserve / 3);
   }
@@ -152,8 +155,8 @@ export class SecondConnections {
   /** @param qpNumber the number of the other end's queue pair */
   connect({ queuePair, rank }: SecondConnection, qpNumber: number): void {
     const dest = { member: this.#memberOf(rank), qpNumber };
-    queuePair.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: READS });
-    queuePair.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: READS });
+    queuePair.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: this.#reads });
+    queuePair.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: this.#reads });
   }
 
   // ---- registrations ------------------------------------------------------------------------------------------------

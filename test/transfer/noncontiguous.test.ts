@@ -310,13 +310,16 @@ describe('layouts of several pieces', () => {
     await runTasks(4, main, { ...FABRIC, ...options });
   });
 
-  test('sgrs goes packed where a device takes one entry only', async () => {
-    const known = loadFabric('infinihost-express');
-    const one = { seed: 1, fabric: { ...known, adapter: { ...known.adapter, maxSge: 1 } } };
-    expect(await runTasks(3, (world) => exchange(world, 'sgrs'), one)).toEqual(
-      await runTasks(3, (world) => exchange(world, 'multi-write'), one),
-    );
-  });
+  test.each(['maxSge', 'maxReads'])(
+    'sgrs brings the same where a device has one of %s (with one entry, it goes packed)',
+    async (limit) => {
+      const known = loadFabric('infinihost-express');
+      const one = { seed: 1, fabric: { ...known, adapter: { ...known.adapter, [limit]: 1 } } };
+      expect(await runTasks(3, (world) => exchange(world, 'sgrs'), one)).toEqual(
+        await runTasks(3, (world) => exchange(world, 'multi-write'), one),
+      );
+    },
+  );
 });
 
 describe('two layouts cut into messages', () => {

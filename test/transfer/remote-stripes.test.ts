@@ -35,6 +35,50 @@ async function openWindow(world: Communicator): Promise<Window<Float64Array>> {
 }
 
 describe('stripes by requests', () => {
+  test('an accumulate of one double takes two round trips: its read goes along with the lock', async () => {
+    const main = async (world: Communicator): Promise<readonly number[]> => {
+      const win = await openWindow(world);
+      const took: number[] = [];
+      const read = new Float64Array(1);
+      for (const call of [() => win.get(read, 0, 0), () => win.accumulate(Float64Array.of(1), 0, 0, Op.SUM)]) {
+        for (let turn = 0; world.rank === 1 && turn < 2; turn++) {
+          const began = world.now();
+          call();
+          await win.flush(0);
+          took[turn === 0 ? took.length : took.length - 1] = world.now() - began;
+        }
+      }
+      await win.unlockAll();
+      await win.free();
+      return took;
+    };
+    const [, [get, accumulate]] = await runTasks(2, main, FABRIC);
+    expect(accumulate).toBeGreaterThan(1.5 * get);
+    expect(accumulate).toBeLessThan(3 * get);
+  });
+
+  test.each(SCHEDULES)('of ranks that meet at one double, each adds to what the others left: %o', async (options) => {
+    const rounds = 20;
+    const main = async (world: Communicator): Promise<readonly number[]> => {
+      const win = await openWindow(world);
+      const seen: number[] = [];
+      for (let i = 0; i < rounds; i++) {
+        const before = new Float64Array(1);
+        win.fetchAndOp(Float64Array.of(1), before, 0, 0, Op.SUM);
+        await win.flush(0);
+        seen.push(before[0]);
+        await world.compute((7 * world.rank * i) % 11);
+      }
+      await world.barrier();
+      if (world.rank === 0) expect(win.local[0]).toBe(rounds * world.size);
+      await win.unlockAll();
+      await win.free();
+      return seen;
+    };
+    const seen = (await runTasks(5, main, { ...FABRIC, ...options })).flat();
+    expect(seen.sort((a, b) => a - b)).toEqual(Array.from({ length: 5 * rounds }, (_, i) => i));
+  });
+
   test.each(SCHEDULES)(
     'a rank that stays away with one lets deadlines pass, and nothing is lost: %o',
     async (options) => {
