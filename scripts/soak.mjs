@@ -39,8 +39,8 @@ const PROGRAMS = [
   ['window-dynamic'],
   ['window-user-memory'],
   ['structures'],
-  ['bsp', '--programs=40', '--matching=random'],
-  ['bsp', '--programs=40', '--matching=random', '--delivery=packed'],
+  // How supersteps are delivered is drawn, too.
+  ['bsp', '--programs=80', '--matching=random'],
 ];
 const KINDS = [
   ['processes', 2],

@@ -3,6 +3,7 @@
  */
 
 import { automatic } from './automatic.ts';
+import { bspBarriers } from './bsp-barriers.ts';
 import { bspModels } from './bsp-models.ts';
 import { bspPrograms } from './bsp-programs.ts';
 import { chapter4 } from './chapter-4.ts';
@@ -33,7 +34,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: [...chapter7, manyProcesses], fabrics: ['infinihost-64'] },
   { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['infinihost-64'] },
-  { figures: chapterBsp, fabrics: ['bsp-ib-16', 'infinihost-64'] },
+  { figures: [...chapterBsp, ...bspBarriers], fabrics: ['bsp-ib-16', 'infinihost-64'] },
   { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   {
     figures: [automatic],

@@ -167,7 +167,7 @@ export const bspModels: readonly Figure[] = [
           'squares have half the words on 16 processes, but put them to four neighbours instead of two, ' +
           'which the model does not know; where they are predicted to be quicker, they need not be. ' +
           'g and l come from a probe of the same run that puts as long pieces as the program ' +
-          'does, to one other process',
+          'does, to one other process; both are timed when links have been made, and auto has tried its ways',
       };
     },
   },

@@ -16,7 +16,15 @@ import { MulticastCounts, partsFor } from './delivery/multicast.ts';
 import { PackedDelivery } from './delivery/packed.ts';
 import { SharedDelivery, sharedWords } from './delivery/shared.ts';
 import type { StepTrace } from './ledger.ts';
-import { knownMachine, makeLedger, measureMachine, recordMachine, stepTrace, wantsProbe } from './recorded.ts';
+import {
+  knownMachine,
+  makeLedger,
+  measureMachine,
+  prepareReport,
+  recordMachine,
+  stepTrace,
+  wantsProbe,
+} from './recorded.ts';
 import { Unit } from './unit.ts';
 import { colorsOf, readUnits, type Units } from './units.ts';
 
@@ -91,6 +99,7 @@ export async function begin(comm: Communicator, options?: BspOptions): Promise<B
   let wrong: unknown;
   try {
     read = readOptions(comm, options);
+    prepareReport(comm.job);
   } catch (error) {
     wrong = error;
   }

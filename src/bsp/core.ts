@@ -101,13 +101,19 @@ export class Core implements Superstep, Operation {
   /** Elements to a variable, without the promise of a copy. */
   hpput(pid: number, slot: Slot, at: number, part: Part): void {
     if (this.#delivery.direct?.put(pid, slot, at, part) !== true) this.outgoing.put(pid, slot, at, part);
-    else if (pid !== this.comm.rank) this.outgoing.apart++;
+    else if (pid !== this.comm.rank) this.#noteDirect(pid, part.count * part.width, 0);
   }
 
   /** Elements from a variable, likewise. */
   hpget(pid: number, slot: Slot, at: number, part: Part): void {
     if (this.#delivery.direct?.get(pid, slot, at, part) !== true) this.outgoing.get(pid, slot.id, at, part);
-    else if (pid !== this.comm.rank) this.outgoing.apart++;
+    else if (pid !== this.comm.rank) this.#noteDirect(pid, 0, part.count * part.width);
+  }
+
+  #noteDirect(pid: number, written: number, read: number): void {
+    this.outgoing.apart++;
+    // All processes keep reports, or none does.
+    if (this.ledger !== undefined) this.outgoing.tellDirect(pid, written, read);
   }
 
   get isEnded(): boolean {

@@ -6,7 +6,7 @@ import type { TypedArray } from '../datatype/base.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type ChunkPool, Stream } from './chunks.ts';
 import { type Part, packBytes, packDouble, packElements } from './elements.ts';
-import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
+import { DIRECT, fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
 import type { Slot } from './registrations.ts';
 import { Results } from './results.ts';
 
@@ -131,6 +131,18 @@ export class Outgoing {
     writeHeader(stream, slot, at, bytes, 0);
     this.results[pid] ??= new Results();
     this.results[pid].expect(array, start * width, bytes);
+  }
+
+  /**
+   * Tells a process of bytes that `hpput` writes and `hpget` reads there, for its report: nothing else says so. The
+   * call itself is one of `apart`. Errors: `ERR_SIZE`.
+   */
+  tellDirect(pid: number, written: number, read: number): void {
+    const stream = this.gets[pid] ?? this.#make(this.gets, pid);
+    if (stream.end - stream.pos < HEADER_WORDS) stream.grow();
+    writeHeader(stream, DIRECT, written, read, 0);
+    // There are none, which the process says, too.
+    this.results[pid] ??= new Results();
   }
 
   /** Bytes of data that go to the others, and that they send for this one's gets. */

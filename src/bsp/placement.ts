@@ -9,7 +9,7 @@ import { RmaError, show } from '../errors.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Stream } from './chunks.ts';
 import type { MessageQueue } from './queue.ts';
-import { HEADER_WORDS, isShort, MESSAGE, offsetOf, slotOf, wordsOf } from './records.ts';
+import { DIRECT, HEADER_WORDS, isShort, MESSAGE, offsetOf, slotOf, wordsOf } from './records.ts';
 import type { Registrations, Slot } from './registrations.ts';
 
 /** Words that are copied one by one. */
@@ -79,10 +79,18 @@ export class Placement {
     if (at + bytes > variable.u8.length) throw gone(variable);
   }
 
-  /** Writes the results of the gets in the words from `from` up to `to`. Errors: `ERR_BUFFER`, `ERR_SIZE`. */
+  /**
+   * Writes the results of the gets in the words from `from` up to `to`, and counts what was moved here without a record
+   * of its own. Errors: `ERR_BUFFER`, `ERR_SIZE`.
+   */
   serve(source: number, results: Stream, i32: Int32Array, from: number, to: number): void {
     if (source !== this.#pid) this.calls += (to - from) / HEADER_WORDS;
     for (let at = from; at < to; at += HEADER_WORDS) {
+      if (i32[at] === DIRECT) {
+        this.received += i32[at + 1];
+        this.served += i32[at + 2];
+        continue;
+      }
       const slot = this.registrations.slots[i32[at]]!;
       const start = i32[at + 1];
       const bytes = i32[at + 2];

@@ -1,6 +1,6 @@
 /**
- * How a computation records itself in a job whose supersteps are recorded (`onesided run --bsp-report`, `--trace`), and
- * how the machine is measured before it, if the report is to predict.
+ * How a computation records itself in a job whose supersteps are recorded (`onesided run --bsp-report`, `--trace`), how
+ * the machine is measured before it, if the report is to predict, and who writes the report where ranks do.
  *
  * Two lines are measured, of puts of one word and of many: the first one's slope is a word and a call, the second one's
  * a word and a part of a call. So g is what a word takes in long puts, and o what each call adds; in a model without o,
@@ -13,6 +13,7 @@ import { type MeasuredMachine, scopeOf } from '../trace/supersteps.ts';
 import type { Bsp } from './bsp.ts';
 import { Ledger, type StepTrace } from './ledger.ts';
 import { probe } from './model/probe.ts';
+import { reportMachine, showSupersteps } from './model/report-files.ts';
 
 /** Words of a long put. */
 const GRAIN = 64;
@@ -25,6 +26,18 @@ const machines = new WeakMap<Job, Map<string, MeasuredMachine>>();
 /** The machine as this rank knows it. @param how the number of processes and the options of delivery */
 export function knownMachine(job: Job, how: string): MeasuredMachine | undefined {
   return machines.get(job)?.get(how);
+}
+
+/**
+ * Where ranks write the report themselves, since no launcher of ours does: has it ready before the first computation.
+ * Errors: `ERR_ARG` for a machine that cannot be read.
+ */
+export function prepareReport({ supersteps }: Job): void {
+  const own = supersteps?.report;
+  if (own === undefined || own.write !== undefined) return;
+  const { base, machine } = own.request;
+  const given = reportMachine('ONESIDED_BSP_MACHINE', machine);
+  own.write = (recordings) => showSupersteps(recordings, given, base, process.argv[1] ?? 'onesided');
 }
 
 /** Whether this rank wants the machine to be measured before a computation. */

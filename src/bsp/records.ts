@@ -6,6 +6,8 @@
  *     message     MESSAGE, bytes in all, bytes of this piece; then the data
  *     more of it  MESSAGE_MORE, 0, bytes of this piece; then the data
  *     get         slot, byte of the variable, bytes
+ *     direct      DIRECT, bytes that `hpput` has written here, bytes that `hpget` has read here: among gets, and only
+ *                 where reports are kept, since otherwise nobody here would know of them
  *
  * A put whose numbers do not fit into one word has a long header, so the format is chosen for each put. Data are padded
  * to whole words. A record lies in one chunk: what does not fit is cut into several puts, or pieces of a message.
@@ -14,6 +16,7 @@
 export const HEADER_WORDS = 3;
 export const MESSAGE = -1;
 export const MESSAGE_MORE = -2;
+export const DIRECT = -1;
 
 /** A short header: bits 31 and 30 are 1 and 0; then slot (6 bits), words of data (6), word of the variable (18). */
 const SHORT = 0x80000000 | 0;

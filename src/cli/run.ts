@@ -118,15 +118,17 @@ function superstepsOf(
   script: string,
 ): LaunchOptions['supersteps'] {
   const file = reportFile(values);
-  const { 'bsp-machine': machine, 'trace-events': events } = values;
+  const { 'bsp-machine': option, 'trace-events': events } = values;
+  const machine = option ?? (process.env['ONESIDED_BSP_MACHINE'] || 'probe');
+  const machineName = option === undefined ? 'ONESIDED_BSP_MACHINE' : '--bsp-machine';
   if (file === undefined) {
-    if (machine !== undefined) throw new UsageError('--bsp-machine needs --bsp-report');
+    if (option !== undefined) throw new UsageError('--bsp-machine needs --bsp-report');
     return undefined;
   }
   if (file !== '')
     for (const end of ['json', 'svg']) checkWritable('report', `${file.replace(/\.(json|svg)$/, '')}.${end}`);
   const kept = events === undefined ? undefined : readEvents('--trace-events', events);
-  return bspReport({ file, machine, events: kept, size, script });
+  return bspReport({ file, machine, machineName, events: kept, size, script });
 }
 
 /** What `--trace` asks for, or the environment. @param reported events are of supersteps, too */

@@ -4,6 +4,8 @@
 import { LostConnectionError, RankFailedError, RmaError } from '../errors.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Recorder } from '../trace/recorder.ts';
+import type { ReportRequest } from '../trace/request.ts';
+import type { Recording } from '../trace/ring.ts';
 import type { Context } from '../verbs/device.ts';
 import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
 import { Blocks } from './blocks.ts';
@@ -41,13 +43,28 @@ export interface Membership {
   /** Records this rank's run, if the job is traced. */
   readonly recorder?: Recorder | undefined;
   /** Where its supersteps are recorded, if somebody wants to know, and whether the machine is to be measured first. */
-  readonly supersteps?: { readonly recorder: Recorder; readonly probes: boolean } | undefined;
+  readonly supersteps?: RecordedSupersteps | undefined;
   /** Where ranks are tasks, in virtual time. */
   readonly tasks?: TaskTime;
   /** Asks the process of a rank to end: where nobody watches them, `abort` does that with ranks that go on. */
   terminate?(rank: number): void;
   /** Lets go of everything; called once. */
   leave(): void;
+}
+
+/** How supersteps are recorded. */
+export interface RecordedSupersteps {
+  readonly recorder: Recorder;
+  readonly probes: boolean;
+  /** Where this rank may have to write the report itself, since no launcher of ours does. */
+  readonly report?: OwnReport | undefined;
+}
+
+/** A report that ranks write. */
+export interface OwnReport {
+  readonly request: ReportRequest;
+  /** Writes it, and returns what there is to say; set by the first computation that begins. */
+  write: ((recordings: readonly Recording[]) => string) | undefined;
 }
 
 /** What is different where ranks are tasks of one process, and time is virtual. */

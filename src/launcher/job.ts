@@ -4,7 +4,7 @@ import { MAX_RANKS, Records } from '../comm/bootstrap/control.ts';
 import { FATAL_VARIABLE } from '../comm/bootstrap/fatal-errors.ts';
 import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 import { writeTrace } from '../trace/chrome.ts';
-import type { TraceRequest } from '../trace/request.ts';
+import { RECORDING_VARIABLES, type TraceRequest } from '../trace/request.ts';
 import type { Recording } from '../trace/ring.ts';
 import { MARK_VARIABLE } from './descendants.ts';
 import type { Destination } from './line-merger.ts';
@@ -108,14 +108,7 @@ export function environmentOfRanks(
   mark: string,
 ): NodeJS.ProcessEnv {
   const own: NodeJS.ProcessEnv = { ...env, ONESIDED_SIZE: String(size), [MARK_VARIABLE]: mark };
-  for (const name of [
-    'ONESIDED_CONTROL_FD',
-    'ONESIDED_TRACE',
-    'ONESIDED_TRACE_EVENTS',
-    'ONESIDED_BSP_REPORT',
-    FATAL_VARIABLE,
-  ])
-    delete own[name];
+  for (const name of ['ONESIDED_CONTROL_FD', ...RECORDING_VARIABLES, FATAL_VARIABLE]) delete own[name];
   // For ranks whose launcher is gone. Where it is not, it ends the job first: it asks each rank what it waits in, and a
   // rank whose own deadline passed meanwhile would print an error instead.
   if (timeout !== undefined) own['ONESIDED_TIMEOUT'] = String(timeout + AFTER_LAUNCHER_S);

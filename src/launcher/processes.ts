@@ -50,7 +50,7 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
     );
   }
   const { events, records } = recordsOf(options);
-  const { fd, control } = createControl(native, size, events, records);
+  const { fd, control } = createControl(native, size, { events, records });
   noteLauncher(control);
   const mark = newMark();
   const guardian = startGuardian(mark);

@@ -8,11 +8,10 @@
  *
  * A flow belongs to the span before it in the file that is open at its time. So each flow's end follows its span.
  */
-import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { VERSION } from '../version.ts';
 import type { Recording } from './ring.ts';
 import { type Arrow, type Span, type Timeline, timelineOf } from './timeline.ts';
+import { writeWhole } from './whole-file.ts';
 
 /** Process numbers. */
 export const RANKS = 1;
@@ -20,8 +19,6 @@ export const MEMORY = 2;
 export const SUPERSTEPS = 3;
 /** From one lane of a rank to the next: more than there are ranks. */
 export const LANE = 10_000;
-/** Characters that are written at once. */
-const CHUNK = 1 << 20;
 
 export interface TraceOptions {
   /** For the viewer: what was run. */
@@ -36,30 +33,7 @@ export interface TraceOptions {
  */
 export function writeTrace(file: string, recordings: readonly Recording[], options: TraceOptions): string {
   const timeline = timelineOf(recordings);
-  // What is no file (a pipe, a terminal) has no other name to be written under.
-  const direct = statSync(file, { throwIfNoEntry: false })?.isFile() === false;
-  const own = direct ? file : `${file}.${randomUUID()}.part`;
-  // A new file, so that nobody's link is followed.
-  const fd = openSync(own, direct ? 'w' : 'wx');
-  try {
-    try {
-      // Unlike `writeSync`, this writes everything, or fails: a disk that is nearly full takes a part.
-      let text = '';
-      for (const line of linesOf(timeline, options)) {
-        text += line;
-        if (text.length < CHUNK) continue;
-        writeFileSync(fd, text);
-        text = '';
-      }
-      writeFileSync(fd, text);
-    } finally {
-      closeSync(fd);
-    }
-    if (!direct) renameSync(own, file);
-  } catch (error) {
-    if (!direct) unlinkSync(own);
-    throw error;
-  }
+  writeWhole(file, linesOf(timeline, options));
   return summary(file, timeline);
 }
 

@@ -1,6 +1,7 @@
 /**
  * Whether a run is to be traced: `onesided run --trace`, or `ONESIDED_TRACE` and `ONESIDED_TRACE_EVENTS` in the
- * environment.
+ * environment; and whether its supersteps are to be reported: `--bsp-report`, or `ONESIDED_BSP_REPORT` and
+ * `ONESIDED_BSP_MACHINE`.
  */
 import { resolve } from 'node:path';
 import { argumentRangeError, show } from '../errors.ts';
@@ -11,6 +12,36 @@ export interface TraceRequest {
   readonly file: string;
   /** Records that each rank keeps. */
   readonly events: number;
+}
+
+export interface ReportRequest {
+  /** Where the report goes, an absolute path without `.json` and `.svg`. */
+  readonly base: string;
+  /** As `--bsp-machine`: `probe`, `none`, or a file. */
+  readonly machine: string;
+  /** Records that each rank keeps. */
+  readonly events: number;
+}
+
+/** Variables that only the process they are given to may read: what it starts is not to write over its files. */
+export const RECORDING_VARIABLES = [
+  'ONESIDED_TRACE',
+  'ONESIDED_TRACE_EVENTS',
+  'ONESIDED_BSP_REPORT',
+  'ONESIDED_BSP_MACHINE',
+] as const;
+
+/** A superstep is three records. */
+const EVENTS_PER_SUPERSTEP = 3;
+
+/** Records of a rank whose supersteps are reported, unless the user says how many. */
+export function reportEvents(size: number): number {
+  return EVENTS_PER_SUPERSTEP * defaultEvents(size);
+}
+
+/** The path of a report without what its files end with. */
+export function reportBase(file: string): string {
+  return resolve(file.replace(/\.(json|svg)$/, ''));
 }
 
 /** @param name of the option, for messages. Throws a `RangeError` with code `ERR_ARG` */
@@ -29,4 +60,16 @@ export function traceFromEnvironment(env: NodeJS.ProcessEnv, size: number): Trac
   if (!file) return undefined;
   const events = env['ONESIDED_TRACE_EVENTS'];
   return { file: resolve(file), events: events ? readEvents('ONESIDED_TRACE_EVENTS', events) : defaultEvents(size) };
+}
+
+/** What the environment asks for. */
+export function reportFromEnvironment(env: NodeJS.ProcessEnv, size: number): ReportRequest | undefined {
+  const file = env['ONESIDED_BSP_REPORT'];
+  if (!file) return undefined;
+  const events = env['ONESIDED_TRACE_EVENTS'];
+  return {
+    base: reportBase(file),
+    machine: env['ONESIDED_BSP_MACHINE'] || 'probe',
+    events: events ? readEvents('ONESIDED_TRACE_EVENTS', events) : reportEvents(size),
+  };
 }

@@ -8,6 +8,9 @@
  */
 import { FIELDS, Field, Kind, type Recording } from './ring.ts';
 
+/** What there is to say where no computation has begun. */
+export const NO_SUPERSTEPS = 'no supersteps: the program began no BSP computation';
+
 /** What is known of one superstep of one process: places in an array. Times are microseconds. */
 export const StepField = Object.freeze({
   /** Computing, before `sync` was called. */

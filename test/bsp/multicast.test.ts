@@ -2,6 +2,7 @@
 import { type BspOptions, type BspStatistics, begin } from 'onesided/bsp';
 import { runTasks, type TaskOptions } from 'onesided/fabrics';
 import { describe, expect, test } from 'vitest';
+import type { Context } from '../../src/verbs/device.ts';
 import { seedOfRun } from '../support/ranks.ts';
 
 const STEPS = 40;
@@ -12,7 +13,10 @@ interface Outcome {
   readonly microseconds: number;
 }
 
-/** In each superstep each process puts its number and the superstep to all others, and checks what has come. */
+/**
+ * In each superstep each process puts its number and the superstep to all others, and checks what has come.
+ * @param without processes whose ports have no multicast
+ */
 async function exchanged(
   size: number,
   faults: TaskOptions['faults'] = {},
@@ -20,10 +24,15 @@ async function exchanged(
   fabric = 'infinihost-64',
   seed = seedOfRun(),
   steps = STEPS,
+  without: readonly number[] = [],
 ): Promise<Outcome[]> {
   return runTasks(
     size,
     async (world) => {
+      if (without.includes(world.rank)) {
+        const { capabilities } = (world as unknown as { job: { context: Context } }).job.context;
+        (capabilities as { multicast: boolean }).multicast = false;
+      }
       const bsp = await begin(world, { delivery: 'packed', counts: 'multicast', ...options });
       const came = new Float64Array(size);
       bsp.pushReg(came);
@@ -141,6 +150,33 @@ describe('with losses', () => {
       { fabric: 'infinihost-64', seed: seedOfRun(), faults: { loss: 0.05 } },
     );
     expect(errors).toEqual(new Array(6).fill(0));
+  });
+});
+
+describe('where ports have no multicast', () => {
+  const SIZE = 7;
+  const pids = [...Array(SIZE).keys()];
+
+  test.each([
+    ['none has', pids],
+    ['that of the manager has none', [0]],
+    ['that of another process has none', [4]],
+  ])('%s: the counts come all the same', async (_, without) => {
+    const outcomes = await exchanged(SIZE, { loss: 0.01 }, {}, 'infinihost-64', seedOfRun(), STEPS, without);
+    for (const { errors, statistics } of outcomes) {
+      expect(errors).toBe(0);
+      expect(statistics).toEqual({ supersteps: STEPS + 1, multicasts: 0, nacks: 0 });
+    }
+  });
+
+  test('without losses it takes as long as the tree', async () => {
+    const run = async (counts: 'multicast' | 'tree', without: readonly number[]) =>
+      (await exchanged(SIZE, {}, { counts }, 'infinihost-64', 11, STEPS, without)).map((one) => one.microseconds);
+    const tree = await run('tree', []);
+    for (const [i, microseconds] of (await run('multicast', [2])).entries()) {
+      expect(microseconds).toBeCloseTo(tree[i], 6);
+    }
+    expect(await run('multicast', [])).not.toEqual(tree);
   });
 });
 

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
 import { endMembers, failuresOf, follow, type Member, PROGRAM } from '../robustness/members.ts';
+import { Pmi, type Tamper } from '../support/pmi.ts';
 import { freePort } from '../support/ports.ts';
 
 afterEach(endMembers);
@@ -32,108 +33,10 @@ async function expectWork(members: readonly Member[]): Promise<void> {
   expect(await Promise.all(members.map(({ ended }) => ended))).toEqual(members.map(() => ({ code: 0, signal: null })));
 }
 
-/** What is sent instead of an answer; nothing: the connection ends. */
-type Tamper = (answer: string, request: string) => string | undefined;
-
-/** What a manager does with a request: answers it (to one rank or, at a fence, to all). */
-class Pmi {
-  readonly members: Member[] = [];
-  readonly requests: string[] = [];
-  #sockets: Socket[] = [];
-  #version: 1 | 2;
-  #values = new Map<string, string>();
-  #waiting: Socket[] = [];
-  #tamper: Tamper;
-
-  constructor(size: number, version: 1 | 2, tamper: Tamper = (answer) => answer, timeout = 0) {
-    this.#version = version;
-    this.#tamper = tamper;
-    for (let rank = 0; rank < size; rank++) {
-      const { member, child } = start(
-        {
-          PMI_FD: '3',
-          PMI_RANK: String(rank),
-          PMI_SIZE: String(size),
-          ...(version === 2 && { PMI_JOBID: 'job' }),
-        },
-        'work',
-        timeout,
-      );
-      this.members.push(member);
-      const socket = child.stdio[3] as unknown as Socket;
-      this.#sockets.push(socket);
-      let text = '';
-      socket.on('error', () => {});
-      socket.on('data', (bytes: Buffer) => {
-        text += bytes.toString('latin1');
-        for (;;) {
-          const line = /^cmd=[^\n]*\n/.exec(text)?.[0] ?? this.#frame(text);
-          if (line === undefined) break;
-          text = text.slice(line.length);
-          this.#serve(socket, line.replace(/^ *\d+/, '').trim());
-        }
-      });
-    }
-  }
-
-  #frame(text: string): string | undefined {
-    const length = Number(text.slice(0, 6));
-    return text.length >= 6 && text.length >= 6 + length ? text.slice(0, 6 + length) : undefined;
-  }
-
-  #send(socket: Socket, answer: string, request: string): void {
-    const sent = this.#tamper(answer, request);
-    if (sent === undefined) socket.end();
-    else if (sent.endsWith('\n') || this.#version === 1) socket.write(sent.endsWith('\n') ? sent : `${sent}\n`);
-    // In two pieces: a message may come in any.
-    else {
-      const frame = `${String(sent.length).padStart(6)}${sent}`;
-      socket.write(frame.slice(0, 9));
-      setTimeout(() => socket.write(frame.slice(9)), 1);
-    }
-  }
-
-  #serve(socket: Socket, request: string): void {
-    this.requests.push(request);
-    const words = request.split(request.includes(';') ? ';' : ' ');
-    const fields = new Map(words.map((word) => [word.split('=')[0], word.slice(word.indexOf('=') + 1)]));
-    const command = fields.get('cmd')!;
-    if (/put$/.test(command)) this.#values.set(fields.get('key')!, fields.get('value')!);
-    const answer = this.#answer(command, this.#values.get(fields.get('key') ?? ''));
-    if (!/barrier|fence/.test(command)) {
-      this.#send(socket, answer, request);
-      return;
-    }
-    this.#waiting.push(socket);
-    if (this.#waiting.length < this.#sockets.length) return;
-    for (const waiting of this.#waiting.splice(0)) this.#send(waiting, answer, request);
-  }
-
-  #answer(command: string, value: string | undefined): string {
-    switch (command) {
-      case 'init':
-        return `cmd=response_to_init pmi_version=${this.#version} pmi_subversion=0 rc=0\n`;
-      case 'get_my_kvsname':
-        return 'cmd=my_kvsname kvsname=space';
-      case 'put':
-        return 'cmd=put_result rc=0 msg=success';
-      case 'barrier_in':
-        return 'cmd=barrier_out';
-      case 'get':
-        return `cmd=get_result rc=0 msg=success value=${value}`;
-      case 'finalize':
-        return this.#version === 1 ? 'cmd=finalize_ack' : 'cmd=finalize-response;rc=0;';
-      case 'fullinit':
-        return 'cmd=fullinit-response;pmi-version=2;pmi-subversion=0;rank=0;size=1;rc=0;';
-      case 'kvs-put':
-      case 'kvs-fence':
-        return `cmd=${command}-response;rc=0;`;
-      case 'kvs-get':
-        return `cmd=kvs-get-response;${value === undefined ? 'found=FALSE' : `found=TRUE;value=${value}`};rc=0;`;
-      default:
-        throw new Error(`not PMI: ${command}`);
-    }
-  }
+/** Ranks that a manager has started. */
+function managed(size: number, version: 1 | 2, tamper?: Tamper, timeout = 0) {
+  const manager = new Pmi(size, version, (environment) => start(environment, 'work', timeout), tamper);
+  return { manager, members: manager.started.map(({ member }) => member) };
 }
 
 /** The answer with its card changed. */
@@ -147,8 +50,8 @@ function doctor(answer: string, change: (card: Record<string, unknown>) => void)
 
 describe.skipIf(loadNative() === undefined)('a rank and its process manager', () => {
   it.each([1, 2] as const)('meet by PMI-%i', async (version) => {
-    const manager = new Pmi(3, version);
-    await expectWork(manager.members);
+    const { manager, members } = managed(3, version);
+    await expectWork(members);
     expect(manager.requests.filter((request) => request.includes('finalize'))).toHaveLength(3);
   });
 
@@ -215,14 +118,14 @@ describe.skipIf(loadNative() === undefined)('a rank and its process manager', ()
   );
   it.each(cases)('that $what, by PMI-$version: $code', async ({ code, message, tamper, version }) => {
     // Rank 0 would wait for the others, who have failed.
-    const { members } = new Pmi(2, version, tamper, 20_000);
+    const { members } = managed(2, version, tamper, 20_000);
     const [failure] = await failuresOf(members.slice(1));
     expect(failure.message).toMatch(message);
     expect(failure.code).toBe(code);
   });
 
   it('that never lets them meet: a timeout', async () => {
-    const { members } = new Pmi(1, 1, (answer, request) => (/barrier/.test(request) ? '' : answer), 300);
+    const { members } = managed(1, 1, (answer, request) => (/barrier/.test(request) ? '' : answer), 300);
     const [failure] = await failuresOf(members);
     expect(failure.code).toMatch(/ERR_RMA_TIMEOUT|ERR_COMM/);
   });

@@ -4,6 +4,9 @@
  * what to install; with ONESIDED_TEST_LAUNCHERS=1 (`npm run test:launchers`) all must be there.
  */
 import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, vi } from 'vitest';
@@ -13,6 +16,7 @@ import { type Finished, leftWith, marker, processesWith } from './command.ts';
 import { type Slurm, startSlurm } from './slurm.ts';
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/jacobi.js', import.meta.url));
+const STEPS = fileURLToPath(new URL('../../build/programs/test/ranks/bsp-steps.js', import.meta.url));
 const RANKS = 4;
 
 // Slurm's daemons take some seconds to come up.
@@ -66,11 +70,15 @@ const launchers: Launcher[] = [
   })),
 ].map((launcher) => ({ ...launcher, command: launcher.command || undefined }));
 
-async function start({ command, environment }: Launcher, args: readonly string[]) {
+async function start(
+  { command, environment }: Launcher,
+  args: readonly string[],
+  own: Readonly<Record<string, string>> = {},
+) {
   const [program, ...rest] = command!;
   const child = spawn(program, [...rest, process.execPath, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, FORCE_COLOR: '0', ...(await environment?.()) },
+    env: { ...process.env, FORCE_COLOR: '0', ...(await environment?.()), ...own },
   });
   const out = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (out.stdout += text));
@@ -112,6 +120,19 @@ describe.skipIf(loadNative() === undefined)('a job', () => {
         const { code, stdout, stderr } = await (await start(launcher, [EXAMPLE])).finished;
         expect(code, stdout + stderr).toBe(0);
         expect(stdout).toMatch(/\S/);
+      });
+
+      it('reports its supersteps', async () => {
+        const folder = mkdtempSync(join(tmpdir(), 'onesided-launched-'));
+        try {
+          const job = await start(launcher, [STEPS], { ONESIDED_BSP_REPORT: join(folder, 'steps') });
+          const { code, stdout, stderr } = await job.finished;
+          expect(code, stdout + stderr).toBe(0);
+          expect(stderr).toMatch(/BSP computation of 4 processes, shared delivery: 5 supersteps/);
+          expect(readdirSync(folder).sort()).toEqual(['steps.json', 'steps.svg']);
+        } finally {
+          rmSync(folder, { recursive: true, force: true });
+        }
       });
 
       it('can stand beside another one', async () => {

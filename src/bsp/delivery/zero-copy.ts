@@ -334,6 +334,7 @@ export class ZeroCopy implements Route {
       count++;
     }
     placement.received += bytes;
+    placement.calls += count;
     const isEnd = list.at >= list.end;
     return { first, count, bytes, isEnd, isLast: isEnd && list.isLast };
   }

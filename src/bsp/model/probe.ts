@@ -7,6 +7,7 @@ import { Op } from '../../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../../errors.ts';
 import { refuseUnknown } from '../../options.ts';
 import type { Bsp } from '../bsp.ts';
+import { LEARNING } from '../delivery/choices.ts';
 import type { BspMachine } from './machines.ts';
 
 /** Options of `probe`. All processes give the same. */
@@ -48,8 +49,8 @@ const SPEED_MS = 20;
 
 /**
  * Collective: all processes of a computation call it, with no variable put or got meanwhile. It registers two variables
- * and takes `steps` × `repetitions` supersteps and some. Errors: `TypeError`, `RangeError`, those of `sync`; `ERR_ARG`
- * where time is virtual and `mflops` is not given.
+ * and takes `steps` × (`repetitions` + 7) supersteps and some: before a relation is timed, `auto` has chosen its way.
+ * Errors: `TypeError`, `RangeError`, those of `sync`; `ERR_ARG` where time is virtual and `mflops` is not given.
  */
 export async function probe(bsp: Bsp, options: ProbeOptions = {}): Promise<Probed> {
   const { relation, grain, most, steps, repetitions, mflops } = readProbe(options);
@@ -91,11 +92,11 @@ export async function sampled(
   { grain, most, steps, repetitions }: Sampling,
   relate: (puts: number) => Promise<void>,
 ): Promise<Sample[]> {
-  await relate(Math.floor(most / grain));
   const samples: Sample[] = [];
   for (let step = 0; step < steps; step++) {
     const puts = Math.floor(((most / grain) * step) / (steps - 1));
-    await relate(puts);
+    // Links are made, buffers grow, and `auto` tries its ways, which none of the supersteps after these does.
+    for (let i = 0; i < LEARNING; i++) await relate(puts);
     const began = comm.now();
     for (let i = 0; i < repetitions; i++) await relate(puts);
     const took = Float64Array.of((comm.now() - began) / repetitions);

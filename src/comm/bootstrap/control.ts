@@ -173,19 +173,18 @@ export function isControl(buffer: ArrayBufferLike): boolean {
 
 /**
  * Control memory in a file of this process, which ranks inherit or open.
- * @param traceEvents of the rings behind it, in which the ranks record; 0: none
- * @param records what they record
+ * @param events records of each of the rings behind it, in which the ranks record; 0: none
+ * @param records what they record: bits of `Records`
  */
 export function createControl(
   native: Native,
   size: number,
-  traceEvents: number,
-  records: number = Records.CALLS,
+  { events, records }: { readonly events: number; readonly records: number },
 ): { control: Control; fd: number } {
   const fd = native.memoryCreate('onesided-control');
-  native.memoryResize(fd, traceEvents === 0 ? controlBytes(size) : ringPlace(size, size, traceEvents));
+  native.memoryResize(fd, events === 0 ? controlBytes(size) : ringPlace(size, size, events));
   const control = viewControl(native.memoryMap(fd, 0, controlBytes(size)), size);
-  Atomics.store(control.header, Header.TRACE_EVENTS, traceEvents);
+  Atomics.store(control.header, Header.TRACE_EVENTS, events);
   Atomics.store(control.header, Header.RECORDS, records);
   formatControl(control);
   return { control, fd };

@@ -20,7 +20,7 @@ import { DistributedControl, type Hub } from './distributed.ts';
 import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/manager.ts';
 import { joinProcesses } from './process.ts';
 import { neighboursMap, spansHosts } from './provider.ts';
-import { refuseTrace, requestedEvents } from './tracing.ts';
+import { refuseTrace, requestedRecords } from './tracing.ts';
 
 /** As the kernel writes a list of cores. */
 const CORES = /^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?){0,50}$/;
@@ -54,7 +54,7 @@ export async function joinManaged(
 ): Promise<{ membership: Membership; complete(): void }> {
   const { rank, size } = manager;
   if (size > MAX_RANKS) throw new RmaError('ERR_COMM', `init: a job can have at most ${MAX_RANKS} ranks, not ${size}`);
-  const control = rank === 0 ? createControl(native, size, requestedEvents(size)) : undefined;
+  const control = rank === 0 ? createControl(native, size, requestedRecords(size)) : undefined;
   const distributed = spansHosts() ? new DistributedControl(rank, size) : undefined;
   const heap = distributed && neighboursMap() ? new NeighbourHeap(native, rank) : undefined;
   const device = distributed && openDevice(distributed.control.fabric, rank, size, heap);

@@ -19,7 +19,7 @@ import type { Membership } from '../job.ts';
 import { type Control, controlBytes, createControl, Header, MAX_RANKS, viewControl } from './control.ts';
 import { isIn, type Member, type Notice, Notices } from './notices.ts';
 import { joinProcesses } from './process.ts';
-import { requestedEvents } from './tracing.ts';
+import { requestedRecords } from './tracing.ts';
 
 /** How long to wait for the lock of the notices: thousands of processes may come at once. */
 const JOIN_PATIENCE_MS = 30_000;
@@ -168,7 +168,7 @@ function refuse(name: string, size: number, { notice, living }: Standing): void 
 }
 
 function begin(native: Native, notices: Notices, name: string, size: number): Place {
-  const { fd } = createControl(native, size, requestedEvents(size));
+  const { fd } = createControl(native, size, requestedRecords(size));
   const { dev, ino } = fstatSync(fd);
   const members = [{ pid: process.pid, fd }];
   return announce(notices, name, { version: VERSION, size, device: dev, inode: ino, members }, fd);

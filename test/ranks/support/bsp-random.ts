@@ -7,12 +7,26 @@
  * overlap (one place again, with other lengths), that are null at some, and that are popped, several a superstep;
  * sizes of tags; puts that overlap, elements and bytes of any variable, `hpput` and `hpget` in supersteps where their
  * promise is kept; messages, which are taken by `move`, by `hpmove`, or left. Memory beside variables, and variables
- * that are no longer registered, must not change.
+ * that are no longer registered, must not change. How supersteps are delivered is drawn, too, as far as it is not
+ * given, from all ways that the ranks have.
+ *
+ * The report of each superstep must say what the model counts: bytes that were sent and received, and calls, of the
+ * process that has most.
  */
 import assert from 'node:assert/strict';
-import type { Communicator, TypedArray } from 'onesided';
-import { type Bsp, type BspOptions, begin } from 'onesided/bsp';
+import type { Communicator, RmaError, TypedArray } from 'onesided';
+import { type Bsp, type BspOptions, begin, type CountExchange, type DeliveryName, type HeaderName } from 'onesided/bsp';
 import { Random } from './random.ts';
+
+/** All ways there are: the compiler wants a new one named here. */
+const namesOf = <T extends string>(all: Readonly<Record<T, true>>): T[] => Object.keys(all) as T[];
+const DELIVERIES = namesOf<DeliveryName>({ shared: true, packed: true, 'zero-copy': true, auto: true });
+const HEADERS = namesOf<HeaderName>({ compressed: true, plain: true });
+const COUNTS = namesOf<CountExchange>({ 'all-to-all': true, tree: true, multicast: true });
+/** Milliseconds: at once, soon, and later than on most machines anything is late. */
+const PATIENCE = [0, 1, 10];
+/** Less than a chunk, with its headers: what one process has for another one is not cut into pieces. */
+const UNCUT_BYTES = 16_000;
 
 const TYPES = [Uint8Array, Int16Array, Int32Array, Float64Array] as const;
 /** Elements beside a variable. */
@@ -53,16 +67,55 @@ function randomBytes(random: Random, length: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => first + i * step);
 }
 
-export async function bspRandom(
-  world: Communicator,
-  seed: number,
-  blocks: boolean,
-  options: BspOptions,
-): Promise<void> {
-  const bsp = await begin(world, options);
-  const program = new Program(bsp, seed);
+/** What passes between each process and the others in a superstep: bytes, and calls. */
+class Traffic {
+  readonly sent: number[];
+  readonly received: number[];
+  readonly out: number[];
+  readonly in: number[];
+
+  constructor(nprocs: number) {
+    [this.sent, this.received, this.out, this.in] = [0, 0, 0, 0].map((zero) => new Array<number>(nprocs).fill(zero));
+  }
+
+  /** A call of process `caller` that concerns `other` moves bytes from one of them to the other. */
+  add(caller: number, other: number, from: number, bytes: number): void {
+    if (caller === other) return;
+    this.out[caller]++;
+    this.in[other]++;
+    this.sent[from] += bytes;
+    this.received[from === caller ? other : caller] += bytes;
+  }
+}
+
+/** What is not given. The same at all processes. */
+function drawn(seed: number): BspOptions {
+  const random = new Random(seed, 0x0b5b);
+  return {
+    delivery: random.pick(DELIVERIES),
+    headers: random.pick(HEADERS),
+    counts: random.pick(COUNTS),
+    nackAfter: random.pick(PATIENCE),
+    report: random.below(2) === 0,
+  };
+}
+
+/** @param given options that are not drawn */
+export async function bspRandom(world: Communicator, seed: number, blocks: boolean, given: BspOptions): Promise<void> {
+  let options: BspOptions = { ...drawn(seed), ...given };
+  let bsp: Bsp;
+  try {
+    bsp = await begin(world, options);
+  } catch (error) {
+    if (given.delivery === 'shared' || (error as RmaError).code !== 'ERR_RMA_SHARED') throw error;
+    options = { ...options, delivery: 'auto' };
+    bsp = await begin(world, options);
+  }
+  const program = new Program(bsp, seed, JSON.stringify(options));
   for (let step = 0; step < STEPS; step++) await program.superstep(step, blocks);
+  if (options.report) await program.checkReport();
   await bsp.end();
+  program.free();
 }
 
 class Program {
@@ -70,11 +123,17 @@ class Program {
   readonly #seed: number;
   readonly #random: Random;
   readonly #storages: Storage[] = [];
+  readonly #allocated: Uint8Array[] = [];
   #live: Registration[] = [];
   #tagBytes = 0;
   #mode: Mode = 'buffered';
+  readonly #label: string;
+  /** Of each superstep, the last one of which is under way. */
+  readonly #traffic: Traffic[] = [];
 
-  constructor(bsp: Bsp, seed: number) {
+  /** @param how supersteps are delivered */
+  constructor(bsp: Bsp, seed: number, how: string) {
+    this.#label = `seed ${seed}, process ${bsp.pid} of ${bsp.nprocs}, ${how}`;
     this.#bsp = bsp;
     this.#seed = seed;
     this.#random = new Random(seed);
@@ -82,10 +141,14 @@ class Program {
 
   async superstep(step: number, blocks: boolean): Promise<void> {
     const [bsp, random] = [this.#bsp, this.#random];
-    const label = `seed ${this.#seed}, process ${bsp.pid} of ${bsp.nprocs}, superstep ${step}`;
+    const label = `${this.#label}, superstep ${step}`;
     this.#mode = random.pick(['buffered', 'buffered', 'buffered', 'hpput', 'hpget']);
     // What `hpput` writes may be there before others have looked at what the last superstep has left.
-    if (this.#mode === 'hpput') await bsp.sync();
+    if (this.#mode === 'hpput') {
+      this.#traffic.push(new Traffic(bsp.nprocs));
+      await bsp.sync();
+    }
+    this.#traffic.push(new Traffic(bsp.nprocs));
     const changed = this.#changes();
     const nextTag = random.below(4) === 0 ? random.below(6) : undefined;
     if (nextTag !== undefined) assert.equal(bsp.setTagsize(nextTag), this.#tagBytes, label);
@@ -99,7 +162,8 @@ class Program {
     for (const { to, expected } of gets) assert.deepEqual(bytesOf(to), expected, `${label}: a get`);
     for (const [i, { own, memory, model, type }] of this.#storages.entries()) {
       assert.deepEqual(bytesOf(own), model[bsp.pid], `${label}: variable ${i}`);
-      const around = [...memory.subarray(0, own.byteOffset), ...memory.subarray(own.byteOffset + own.byteLength)];
+      const start = own.byteOffset - memory.byteOffset;
+      const around = [...memory.subarray(0, start), ...memory.subarray(start + own.byteLength)];
       assert.equal(around.length, 2 * MARGIN * type.BYTES_PER_ELEMENT);
       assert.ok(
         around.every((byte) => byte === 0xa5),
@@ -109,6 +173,26 @@ class Program {
     this.#receive(messages, label, new Random(this.#seed, step, bsp.pid));
     this.#live = changed;
     this.#tagBytes = nextTag ?? this.#tagBytes;
+  }
+
+  /** When nobody reaches for variables any more. */
+  free(): void {
+    for (const memory of this.#allocated) this.#bsp.comm.freeMem(memory);
+  }
+
+  /** Collective. */
+  async checkReport(): Promise<void> {
+    const { supersteps } = await this.#bsp.report();
+    assert.equal(supersteps.length, this.#traffic.length, this.#label);
+    for (const [i, { out, in: into, h, messages }] of supersteps.entries()) {
+      const { sent, received, out: ours, in: theirs } = this.#traffic[i];
+      const label = `${this.#label}: the report of superstep ${i}`;
+      const [most, calls] = [Math.max(...sent, ...received), Math.max(...ours, ...theirs)];
+      assert.deepEqual([8 * out, 8 * into, 8 * h], [Math.max(...sent), Math.max(...received), most], label);
+      // Calls of others are counted by their records; long ones have several.
+      if (most + 12 * calls < UNCUT_BYTES) assert.equal(messages, calls, label);
+      else assert.ok(messages >= calls, label);
+    }
   }
 
   /** Registers and removes, in any order, and gives what is registered in the next superstep. */
@@ -170,8 +254,12 @@ class Program {
     const lengths = Array.from({ length: this.#bsp.nprocs }, () => random.below(random.below(4) === 0 ? 6000 : 40));
     const model = lengths.map((length) => randomBytes(random, length * type.BYTES_PER_ELEMENT));
     const mine = lengths[this.#bsp.pid];
-    const memory = new Uint8Array((mine + 2 * MARGIN) * type.BYTES_PER_ELEMENT).fill(0xa5);
-    const own = new type(memory.buffer, MARGIN * type.BYTES_PER_ELEMENT, mine);
+    const bytes = (mine + 2 * MARGIN) * type.BYTES_PER_ELEMENT;
+    // Where processes share memory, `hpput` reaches only what comes from the library.
+    const isLibrarys = random.below(2) === 0;
+    const memory = (isLibrarys ? this.#bsp.comm.allocMem(Uint8Array, bytes) : new Uint8Array(bytes)).fill(0xa5);
+    const own = new type(memory.buffer, memory.byteOffset + MARGIN * type.BYTES_PER_ELEMENT, mine);
+    if (isLibrarys) this.#allocated.push(memory);
     bytesOf(own).set(model[this.#bsp.pid]);
     const storage = { type, own, memory, model };
     this.#storages.push(storage);
@@ -211,10 +299,12 @@ class Program {
         const [from, place, part] = [random.below(bsp.nprocs), random.bits(), random.bits()];
         const asBytes = random.below(4) === 0;
         const length = this.#meant(storage, pid)?.lengths[from] ?? -1;
-        if (length < 0 || pid !== bsp.pid) continue;
+        if (length < 0) continue;
         const at = place % (length + 1);
         const count = part % (length - at + 1);
         const width = storage.type.BYTES_PER_ELEMENT;
+        if (count > 0) this.#traffic.at(-1)!.add(pid, from, from, count * width);
+        if (pid !== bsp.pid) continue;
         const to = this.#array(storage, count + 2, asBytes);
         const unit = asBytes ? width : 1;
         const get = this.#mode === 'hpget' ? bsp.hpget.bind(bsp) : bsp.get.bind(bsp);
@@ -262,6 +352,7 @@ class Program {
     // Bytes need not be whole elements.
     const bytes = Math.max(0, count * width - (asBytes ? less : 0));
     storage.model[to].set(values.subarray(0, bytes), at * width);
+    if (bytes > 0) this.#traffic.at(-1)!.add(writer, to, writer, bytes);
     if (writer !== bsp.pid) return;
     const source = this.#array(storage, count + 2, asBytes);
     bytesOf(source).set(values.subarray(0, bytes), width);
@@ -299,6 +390,7 @@ class Program {
         const length = random.below(random.below(5) === 0 ? 20_000 : 30);
         const tag = randomBytes(random, tagBytes);
         const payload = randomBytes(random, length);
+        this.#traffic.at(-1)!.add(pid, to, pid, tagBytes + length);
         if (to === bsp.pid) mine.push(textOf(tag, payload));
         if (pid !== bsp.pid) continue;
         bsp.send(to, tagBytes === 0 ? null : tag, payload);
