@@ -1,9 +1,9 @@
-/** The multicast barrier on modelled fabrics: what is lost, late, or missing is recovered, and counted. */
+/** The multicast barrier on modelled fabrics and real ranks: what is lost, late, or missing is recovered, and counted. */
 import { type BspOptions, type BspStatistics, begin } from 'onesided/bsp';
 import { runTasks, type TaskOptions } from 'onesided/fabrics';
 import { describe, expect, test } from 'vitest';
 import type { Context } from '../../src/verbs/device.ts';
-import { seedOfRun } from '../support/ranks.ts';
+import { RANK_KINDS, runRanks, seedOfRun } from '../support/ranks.ts';
 
 const STEPS = 40;
 
@@ -199,4 +199,16 @@ describe('a process that dies', () => {
     await run.catch(() => {});
     expect(codes).toEqual(new Array(size - 1).fill('ERR_RMA_RANK_FAILED'));
   });
+});
+
+test.each(RANK_KINDS)('on ranks that are %s, what one does not hear is asked for', async (kind) => {
+  const size = 3;
+  const options = { kind, size, args: ['--deaf', '--nackAfter=200'] } as const;
+  const ranks = await runRanks<BspStatistics & { lost: number }>('bsp-multicast', options);
+  const { supersteps, multicasts, nacks, lost } = ranks[size - 1];
+  expect(lost).toBeGreaterThan(10);
+  expect(nacks).toBeGreaterThanOrEqual(lost);
+  expect(multicasts).toBeLessThanOrEqual(supersteps - lost);
+  // A busy machine may make others late, whose datagrams come all the same.
+  for (const other of ranks.slice(0, -1)) expect(other.multicasts + other.nacks).toBeGreaterThanOrEqual(supersteps);
 });

@@ -50,11 +50,35 @@ test.each(['put', 'get'])('a process that dies in a superstep ends the sync of t
   expect(code, stdout + stderr).toBe(3);
 });
 
+interface Counted {
+  readonly supersteps: number;
+  readonly multicasts: number;
+  readonly nacks: number;
+  /** Datagrams that could not come. */
+  readonly lost: number;
+}
+
+test('datagrams that the device does not bring are asked for, by whoever misses them', async () => {
+  const size = 3;
+  const ranks = await runRanks<Counted>('bsp-multicast', {
+    kind: 'processes',
+    size,
+    env: ON_DEVICE,
+    args: ['--deaf', '--nackAfter=50'],
+    timeout: 150,
+  });
+  const { supersteps, multicasts, nacks, lost } = ranks[size - 1];
+  expect(lost).toBeGreaterThan(10);
+  expect(nacks).toBeGreaterThanOrEqual(lost);
+  expect(multicasts).toBeLessThanOrEqual(supersteps - lost);
+  expect(ranks.slice(0, -1).map((one) => one.lost)).toEqual([0, 0]);
+});
+
 test('on a device the counts come by multicast, and nobody asks', async () => {
-  const ranks = await runRanks<{ supersteps: number; multicasts: number; nacks: number }>('bsp-multicast', {
+  const ranks = await runRanks<Counted>('bsp-multicast', {
     kind: 'processes',
     size: 3,
-    env: { ONESIDED_PROVIDER: 'rdma-core' },
+    env: ON_DEVICE,
     timeout: 150,
   });
   for (const { supersteps, multicasts, nacks } of ranks) {
