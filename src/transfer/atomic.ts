@@ -11,11 +11,22 @@ import { OpCode } from '../datatype/op.ts';
 
 type IntegerArray = Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array;
 
-/** Applies `op` to one element and returns what was there. */
+/**
+ * Applies `op` to one element and returns what was there. Sums by themselves: the compiler inlines what is as small as
+ * this into the call of a program, and 64-bit elements need no `BigInt` then.
+ */
 export function updateInteger(view: IntegerArray, index: number, op: number, value: number): number {
+  return op === OpCode.SUM ? Atomics.add(view, index, value) : updateIntegerOther(view, index, op, value);
+}
+
+export function updateBigInt(view: BigInt64Array | BigUint64Array, index: number, op: number, value: bigint): bigint {
+  return op === OpCode.SUM
+    ? Atomics.add(view as BigInt64Array, index, value)
+    : updateBigIntOther(view as BigInt64Array, index, op, value);
+}
+
+function updateIntegerOther(view: IntegerArray, index: number, op: number, value: number): number {
   switch (op) {
-    case OpCode.SUM:
-      return Atomics.add(view, index, value);
     case OpCode.BAND:
       return Atomics.and(view, index, value);
     case OpCode.BOR:
@@ -37,24 +48,22 @@ export function updateInteger(view: IntegerArray, index: number, op: number, val
   }
 }
 
-export function updateBigInt(view: BigInt64Array | BigUint64Array, index: number, op: number, value: bigint): bigint {
+function updateBigIntOther(view: BigInt64Array, index: number, op: number, value: bigint): bigint {
   switch (op) {
-    case OpCode.SUM:
-      return Atomics.add(view as BigInt64Array, index, value);
     case OpCode.BAND:
-      return Atomics.and(view as BigInt64Array, index, value);
+      return Atomics.and(view, index, value);
     case OpCode.BOR:
-      return Atomics.or(view as BigInt64Array, index, value);
+      return Atomics.or(view, index, value);
     case OpCode.BXOR:
-      return Atomics.xor(view as BigInt64Array, index, value);
+      return Atomics.xor(view, index, value);
     case OpCode.REPLACE:
-      return Atomics.exchange(view as BigInt64Array, index, value);
+      return Atomics.exchange(view, index, value);
     case OpCode.NO_OP:
-      return Atomics.load(view as BigInt64Array, index);
+      return Atomics.load(view, index);
     default: {
-      let seen = Atomics.load(view as BigInt64Array, index);
+      let seen = Atomics.load(view, index);
       for (;;) {
-        const found = Atomics.compareExchange(view as BigInt64Array, index, seen, combineBigInt(op, seen, value));
+        const found = Atomics.compareExchange(view, index, seen, combineBigInt(op, seen, value));
         if (found === seen) return seen;
         seen = found;
       }

@@ -78,18 +78,13 @@ export abstract class Communication<T extends TypedArray> {
     layout?: L,
   ): void {
     const epochs = this.#epochs;
-    const t = epochs.known(target);
-    if (t !== undefined) {
-      const done =
-        layout === undefined
-          ? epochs.allows(t) && fastPut(t, origin, disp)
-          : t.fastLimit >= 0 && fastLayout(epochs, t, origin, disp, layout, true);
-      if (done) {
-        epochs.noteStores();
-        return;
-      }
-    }
-    this.#slowPath.put(origin, target, disp, layout);
+    const t = epochs.opened(target);
+    if (
+      t !== undefined &&
+      (layout === undefined ? fastPut(t, origin, disp) : fastLayout(epochs, t, origin, disp, layout, true))
+    )
+      epochs.noteStores();
+    else this.#slowPath.put(origin, target, disp, layout);
   }
 
   /**
@@ -103,18 +98,13 @@ export abstract class Communication<T extends TypedArray> {
     layout?: L,
   ): void {
     const epochs = this.#epochs;
-    const t = epochs.known(target);
-    if (t !== undefined) {
-      const done =
-        layout === undefined
-          ? epochs.allows(t) && fastGet(t, origin, disp)
-          : t.fastLimit >= 0 && fastLayout(epochs, t, origin, disp, layout, false);
-      if (done) {
-        epochs.noteUse();
-        return;
-      }
-    }
-    this.#slowPath.get(origin, target, disp, layout);
+    const t = epochs.opened(target);
+    if (
+      t !== undefined &&
+      (layout === undefined ? fastGet(t, origin, disp) : fastLayout(epochs, t, origin, disp, layout, false))
+    )
+      epochs.noteUse();
+    else this.#slowPath.get(origin, target, disp, layout);
   }
 
   /**
@@ -134,8 +124,8 @@ export abstract class Communication<T extends TypedArray> {
     layout?: L,
   ): void {
     const epochs = this.#epochs;
-    const t = epochs.known(target);
-    if (t !== undefined && layout === undefined && epochs.allows(t) && fastAccumulate(t, origin, disp, op)) {
+    const t = epochs.opened(target);
+    if (t !== undefined && layout === undefined && fastAccumulate(t, origin, disp, op)) {
       epochs.noteUse();
       return;
     }
@@ -155,10 +145,9 @@ export abstract class Communication<T extends TypedArray> {
     op: OpOn<A, undefined>,
   ): void {
     const epochs = this.#epochs;
-    const t = epochs.known(target);
+    const t = epochs.opened(target);
     if (
       t !== undefined &&
-      epochs.allows(t) &&
       origin !== null &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
@@ -183,10 +172,9 @@ export abstract class Communication<T extends TypedArray> {
     disp: number,
   ): void {
     const epochs = this.#epochs;
-    const t = epochs.known(target);
+    const t = epochs.opened(target);
     if (
       t !== undefined &&
-      epochs.allows(t) &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       compare === this.#apartCompare &&
@@ -213,11 +201,10 @@ export abstract class Communication<T extends TypedArray> {
     layout?: L,
   ): void {
     const epochs = this.#epochs;
-    const t = epochs.known(target);
+    const t = epochs.opened(target);
     if (
       t !== undefined &&
       layout === undefined &&
-      epochs.allows(t) &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       fastGetAccumulate(t, this.#apartTag, this.#apartOrigin, result, disp, op)
@@ -227,7 +214,8 @@ export abstract class Communication<T extends TypedArray> {
     }
     this.#slowPath.getAccumulate('getAccumulate', origin, result, target, disp, op, layout);
     // They do not overlap, and are of one type: refused otherwise.
-    if (op !== Op.NO_OP && layout === undefined && t !== undefined) this.#remember(origin!, NOTHING, result);
+    if (op !== Op.NO_OP && layout === undefined && epochs.known(target) !== undefined)
+      this.#remember(origin!, NOTHING, result);
   }
 
   // ---- requests and notifications -----------------------------------------------------------------------------------

@@ -14,10 +14,15 @@ import { type Opening, Openings } from './openings.ts';
 import { LOCKED, STARTED, type Target } from './target.ts';
 import { WindowScope } from './window-scope.ts';
 
-/** What opens all targets at once: a fence, */
-const FENCE = 1;
-/** or `lockAll`. */
-const LOCK_ALL = 2;
+/** What opens all targets at once, in bits that go with those of `Target.held`: a fence, */
+const FENCE = 16;
+/** or `lockAll`, which is a shared lock. */
+const LOCK_ALL = LockBit.SHARED;
+
+/** Something was issued in the epoch that the last fence opened; */
+const USED = 1;
+/** plain stores were made that no fence instruction has followed. */
+const STORED = 2;
 
 /** The calls that synchronize, and are under way until what they wait for has happened. */
 type EpochCall = 'fence' | 'start' | 'complete' | 'lockAll' | 'unlockAll';
@@ -38,10 +43,10 @@ export class Epochs extends WindowScope {
   readonly locks: LocksAtRank;
   /** `FENCE`, `LOCK_ALL`, or 0; single targets are opened by `Target.held`. */
   #open = 0;
-  /** Something was issued in the epoch that the last fence opened. */
-  #used = false;
-  /** Plain stores were made that no fence instruction has followed. */
-  #dirty = false;
+  /** `USED`, `STORED`, or 0: a number, since a field that is true or false costs each flush more. */
+  #issued = 0;
+  /** `LOCKED` if flushes never wait, else 0. */
+  #quick = 0;
   /** Targets of the access epoch that `start` has opened. */
   #started: readonly number[] | undefined;
   /** Origins of the exposure epoch that `post` has opened. */
@@ -81,15 +86,20 @@ export class Epochs extends WindowScope {
     return (this.#open | t.held) !== 0;
   }
 
+  /** A target by rank, if it was asked for before and an epoch gives access to it. For fast paths. */
+  opened(target: number): Target | undefined {
+    const t = this.known(target);
+    return t !== undefined && (this.#open | t.held) !== 0 ? t : undefined;
+  }
+
   /** Something was issued that is complete, or that its path completes. */
   noteUse(): void {
-    this.#used = true;
+    this.#issued |= USED;
   }
 
   /** Plain stores were made. */
   noteStores(): void {
-    this.#used = true;
-    this.#dirty = true;
+    this.#issued = USED | STORED;
   }
 
   /** Whether the next fence completes what is issued now. */
@@ -97,9 +107,13 @@ export class Epochs extends WindowScope {
     return this.#open === FENCE;
   }
 
+  get #isUsed(): boolean {
+    return (this.#issued & USED) !== 0;
+  }
+
   /** Whether a passive epoch is open to the target. */
   isPassive(t: Target): boolean {
-    return this.#open === LOCK_ALL || (t.held & LOCKED) !== 0;
+    return ((this.#open | t.held) & LOCKED) !== 0;
   }
 
   describe(): string {
@@ -121,7 +135,7 @@ export class Epochs extends WindowScope {
     if (this.#exposed !== undefined)
       return [`an exposure epoch to rank ${this.#exposed.join(', ')} is open (post)`, ['post']];
     if (this.#open === FENCE)
-      return [this.#used ? 'a fence epoch has operations that are not complete' : 'a fence epoch is open', ['fence']];
+      return [this.#isUsed ? 'a fence epoch has operations that are not complete' : 'a fence epoch is open', ['fence']];
     return ['no epoch is open', []];
   }
 
@@ -145,7 +159,7 @@ export class Epochs extends WindowScope {
       this.#held + this.#waiting > 0 ||
       this.#open === LOCK_ALL ||
       this.#started !== undefined ||
-      (this.#open === FENCE && this.#used)
+      (this.#open === FENCE && this.#isUsed)
     );
   }
 
@@ -182,7 +196,7 @@ export class Epochs extends WindowScope {
     const passive = this.#held + this.#waiting > 0 || this.#open === LOCK_ALL;
     const general = this.#started !== undefined || this.#exposed !== undefined;
     if (this.isFreed || this.#busy !== undefined || passive || general) this.#refuseFence();
-    if (noPrecede && this.#used && this.#open === FENCE) {
+    if (noPrecede && this.#isUsed && this.#open === FENCE) {
       throw new RmaError(
         'ERR_ASSERT',
         `fence of ${this.what}: Assert.NO_PRECEDE was passed, but this rank has issued operations since the last fence`,
@@ -213,8 +227,7 @@ export class Epochs extends WindowScope {
   /** @param opens whether the next epoch is open now */
   fenceEnded(opens: boolean): void {
     this.#busy = undefined;
-    this.#dirty = false;
-    this.#used = false;
+    this.#issued = 0;
     this.accesses?.completed(undefined);
     this.#open = opens ? FENCE : 0;
     this.#openings.note('fence');
@@ -250,7 +263,7 @@ export class Epochs extends WindowScope {
 
   started(targets: readonly number[]): void {
     this.#open = 0;
-    this.#used = false;
+    this.#issued &= ~USED;
     this.#started = targets;
     for (let i = 0; i < targets.length; i++) this.find(targets[i])!.held = STARTED;
     this.#openings.note('start');
@@ -275,7 +288,7 @@ export class Epochs extends WindowScope {
     this.#closeStarted();
     this.#busy = undefined;
     this.#started = undefined;
-    this.#used = false;
+    this.#issued &= ~USED;
     this.accesses?.completed(undefined);
     this.keepMoving();
   }
@@ -298,7 +311,7 @@ export class Epochs extends WindowScope {
       const origins = this.#exposed.join(', ');
       throw this.#refused('post of', `this rank's part is already exposed to rank ${origins}; call wait() first`);
     }
-    if (this.#open === FENCE && this.#used) throw this.#tooEarly('post');
+    if (this.#open === FENCE && this.#isUsed) throw this.#tooEarly('post');
     if (this.#ownLocked)
       throw this.#tooEarly('post', 'a part cannot be locked and exposed at the same time; unlock it first');
   }
@@ -354,7 +367,7 @@ export class Epochs extends WindowScope {
     if ((t.held & LOCKED) !== 0) return `this rank already holds this lock; call unlock(${t.rank}) first`;
     if (this.#started !== undefined) return `${this.describe()}; call complete() first`;
     if (this.#open === LOCK_ALL) return 'a lockAll epoch is open; call unlockAll() first';
-    if (this.#open === FENCE && this.#used)
+    if (this.#open === FENCE && this.#isUsed)
       return 'operations of a fence epoch are not complete; call fence(Assert.NO_SUCCEED) first';
     if (this.#isExposed && t.rank === this.comm.rank)
       return 'this part is exposed (post), and a part cannot be locked and exposed at the same time; call wait() first';
@@ -414,7 +427,7 @@ export class Epochs extends WindowScope {
     const { held } = t;
     t.held = 0;
     this.#held--;
-    this.#used = false;
+    this.#issued &= ~USED;
     this.accesses?.completed(t.rank);
     return held;
   }
@@ -477,21 +490,33 @@ export class Epochs extends WindowScope {
 
   unlockedAll(): void {
     this.#open = 0;
-    this.#used = false;
+    this.#issued &= ~USED;
     this.accesses?.completed(undefined);
   }
 
   // ---- flush --------------------------------------------------------------------------------------------------------
 
-  /** Whether a passive epoch is open to the target, and nothing is under way. */
-  mayFlush(t: Target): boolean {
-    return this.isPassive(t) && this.#busy === undefined;
+  /** From now on flushes have nothing to wait for: all is complete when it is issued, and nobody is to be served. */
+  completesAtOnce(): void {
+    this.#quick = LOCKED;
+  }
+
+  /**
+   * A flush of one target that has nothing to wait for: a fast path of `checkFlush` and `settle`. No call is under way
+   * while a passive epoch is open: those that end one close it first.
+   * @returns false if it has done nothing
+   */
+  tryFlush(kind: FlushKind, target: number): boolean {
+    const t = this.known(target);
+    if (t === undefined || ((this.#open | t.held) & this.#quick) === 0) return false;
+    this.settle(kind, t);
+    return true;
   }
 
   /** What needs a passive epoch to the target. `undefined` for `Rank.NULL`. */
   checkFlush(call: string, target: number): Target | undefined {
     const t = this.find(target);
-    if (t !== undefined && this.mayFlush(t)) return t;
+    if (t !== undefined && this.isPassive(t)) return t;
     this.checkUsable(call);
     if (target === Rank.NULL) return undefined;
     this.target(call, target);
@@ -550,24 +575,28 @@ export class Epochs extends WindowScope {
   }
 
   /**
-   * Orders our stores before our next loads, if there were any.
+   * Orders our stores before our next loads, if there were any. In two parts, since a flush after a get needs only one.
    * @param kind what has completed accesses, to `target` or to all; `undefined` if nothing has
    */
   settle(kind: FlushKind | undefined, target: Target | undefined): void {
     this.keepMoving();
-    if (!this.#dirty) return;
-    this.#dirty = false;
-    memoryFence();
-    if (this.accesses !== undefined) this.#log(kind, target, this.accesses);
+    if ((this.#issued & STORED) !== 0) this.#order(kind, target);
   }
 
-  #log(kind: FlushKind | undefined, target: Target | undefined, accesses: AccessLog): void {
+  #order(kind: FlushKind | undefined, target: Target | undefined): void {
+    this.#issued &= ~STORED;
+    memoryFence();
+    if (LOG_ACCESSES) this.#log(kind, target);
+  }
+
+  #log(kind: FlushKind | undefined, target: Target | undefined): void {
+    const accesses = this.accesses!;
     if (kind !== undefined && (kind.all || target !== undefined)) {
       const rank = kind.all ? undefined : target?.rank;
       if (kind.extent === 'here') accesses.completedHere(rank);
       else accesses.completed(rank);
     }
-    this.#dirty = accesses.pending;
+    if (accesses.pending) this.#issued |= STORED;
   }
 
   /** An access that was checked is about to be made. @param reads it writes nothing at the target */
@@ -579,9 +608,9 @@ export class Epochs extends WindowScope {
     to: Side,
     reads: boolean = kind === 'get',
   ): void {
-    this.#used = true;
+    this.#issued |= USED;
     if (this.accesses === undefined) return;
     this.accesses.note(call, kind, reads, `${call} to rank ${t.rank} in ${this.what}`, t.rank, at, to);
-    this.#dirty = true;
+    this.#issued |= STORED;
   }
 }

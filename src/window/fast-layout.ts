@@ -27,6 +27,7 @@ export function fastLayout(
   layout: TransferLayout,
   puts: boolean,
 ): boolean {
+  if (t.fastLimit < 0) return false;
   // Reading the layout may run code of the caller's, which may end the epoch: all else is looked at afterwards.
   const kept = findSides(origin, layout);
   if (kept === undefined || !epochs.allows(t) || !within(t.fastLimit, disp)) return false;

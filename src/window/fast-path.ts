@@ -4,8 +4,9 @@
  * returns false and has touched nothing) goes to the slow path, which also writes the error messages. The caller has
  * seen to the epoch.
  *
- * One branch an element type, so that each copy sees one kind of array only; the most frequent type comes first, in a
- * function small enough to be inlined. `Target.fastLimit` bounds the displacement so that all
+ * One branch an element type, so that each copy sees one kind of array only; the most frequent case comes first, one
+ * double. It must be short: V8 inlines no more than 920 bytes of bytecode into a loop of the program, and a put with
+ * its flush has to be within them, or costs a tenth more. `Target.fastLimit` bounds the displacement so that all
  * offsets are 31-bit integers.
  */
 import type { TypedArray } from '../datatype/base.ts';
@@ -19,6 +20,7 @@ import {
   loadI64,
   loadU8,
   loadU64,
+  type RemotePart,
   storeF64,
   storeI32,
   storeI64,
@@ -26,6 +28,8 @@ import {
   storeU64,
 } from '../transfer/remote-part.ts';
 import type { Target } from './target.ts';
+
+type Kernels = Target['kernels'];
 
 /**
  * Whether a buffer lies in the memory of the target, which can only be this rank's own part: the slow path looks
@@ -37,25 +41,33 @@ export function aliases(t: Target, buffer: TypedArray): boolean {
 
 /** Whether the displacement is one that the fast path can take. @param limit `Target.fastLimit` or `fastUpdates` */
 export function within(limit: number, disp: number): boolean {
-  return typeof disp === 'number' && (disp | 0) === disp && disp >= 0 && disp <= limit;
+  return typeof disp === 'number' && disp >>> 0 === disp && disp <= limit;
 }
 
 export function fastPut(t: Target, origin: TypedArray, disp: number): boolean {
   const tag = tagOf(origin);
-  if (!within(t.fastLimit, disp) || tag === undefined) return false;
+  if (tag === undefined || !within(t.fastLimit, disp) || aliases(t, origin)) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
-  const n = lengthOf(origin);
-  if (n === 0 || aliases(t, origin)) return false;
-  const { kernels, part } = t;
-  if (tag === 'Float64Array') {
-    if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
-    storeF64(part.f64, at >> 3, origin as Float64Array, n, kernels);
-    return true;
-  }
-  return fastPutOther(t, tag, origin, at, n);
+  // Elements say whether there is one, and cost less than the length: see `fastAccumulate`.
+  if (tag !== 'Float64Array') return fastPutOther(t.part, tag, origin, at, t.kernels);
+  const value = origin[0] as number | undefined;
+  if (value === undefined || origin[1] !== undefined) return fastPutDoubles(t.part, origin, at, t.kernels);
+  const { f64 } = t.part;
+  if ((at & 7) !== 0 || at >> 3 >= f64.length) return false;
+  f64[at >> 3] = value;
+  return true;
 }
 
-function fastPutOther({ kernels, part }: Target, tag: string, origin: TypedArray, at: number, n: number): boolean {
+function fastPutDoubles({ f64 }: RemotePart, origin: TypedArray, at: number, kernels: Kernels): boolean {
+  const n = lengthOf(origin);
+  if (n === 0 || (at & 7) !== 0 || (at >> 3) + n > f64.length) return false;
+  storeF64(f64, at >> 3, origin as Float64Array, n, kernels);
+  return true;
+}
+
+function fastPutOther(part: RemotePart, tag: string, origin: TypedArray, at: number, kernels: Kernels): boolean {
+  const n = lengthOf(origin);
+  if (n === 0) return false;
   if (tag === 'Uint8Array') {
     if (at + n > part.u8.length) return false;
     storeU8(part.u8, at, origin as Uint8Array, n, kernels);
@@ -74,20 +86,26 @@ function fastPutOther({ kernels, part }: Target, tag: string, origin: TypedArray
 
 export function fastGet(t: Target, origin: TypedArray, disp: number): boolean {
   const tag = tagOf(origin);
-  if (!within(t.fastLimit, disp) || tag === undefined) return false;
+  if (tag === undefined || !within(t.fastLimit, disp) || aliases(t, origin)) return false;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
-  const n = lengthOf(origin);
-  if (n === 0 || aliases(t, origin)) return false;
-  const { kernels, part } = t;
-  if (tag === 'Float64Array') {
-    if ((at & 7) !== 0 || (at >> 3) + n > part.f64.length) return false;
-    loadF64(part.f64, at >> 3, origin as Float64Array, n, kernels);
-    return true;
-  }
-  return fastGetOther(t, tag, origin, at, n);
+  if (tag !== 'Float64Array') return fastGetOther(t.part, tag, origin, at, t.kernels);
+  if (origin[0] === undefined || origin[1] !== undefined) return fastGetDoubles(t.part, origin, at, t.kernels);
+  const { f64 } = t.part;
+  if ((at & 7) !== 0 || at >> 3 >= f64.length) return false;
+  origin[0] = f64[at >> 3];
+  return true;
 }
 
-function fastGetOther({ kernels, part }: Target, tag: string, origin: TypedArray, at: number, n: number): boolean {
+function fastGetDoubles({ f64 }: RemotePart, origin: TypedArray, at: number, kernels: Kernels): boolean {
+  const n = lengthOf(origin);
+  if (n === 0 || (at & 7) !== 0 || (at >> 3) + n > f64.length) return false;
+  loadF64(f64, at >> 3, origin as Float64Array, n, kernels);
+  return true;
+}
+
+function fastGetOther(part: RemotePart, tag: string, origin: TypedArray, at: number, kernels: Kernels): boolean {
+  const n = lengthOf(origin);
+  if (n === 0) return false;
   if (tag === 'Uint8Array') {
     if (at + n > part.u8.length) return false;
     loadU8(part.u8, at, origin as Uint8Array, n, kernels);
@@ -227,7 +245,7 @@ export function fastCompareAndSwap(
   disp: number,
 ): boolean {
   if (!within(t.fastUpdates, disp) || tag !== 'BigInt64Array') return false;
-  if (aliases(t, origin) || aliases(t, compare) || aliases(t, result)) return false;
+  if (t.own !== undefined && (aliases(t, origin) || aliases(t, compare) || aliases(t, result))) return false;
   const { i64 } = t.part;
   const at = Math.imul(disp, t.dispUnit) + t.skew;
   const value = origin[0] as bigint | undefined;

@@ -53,6 +53,7 @@ export class PassiveTarget {
     this.#makeAll = parts.allLock;
     this.#serve = parts.serve;
     this.#short = this.#completion === undefined && parts.serve === undefined && parts.comm.job.tasks === undefined;
+    if (this.#short) epochs.completesAtOnce();
   }
 
   // ---- lock ---------------------------------------------------------------------------------------------------------
@@ -366,10 +367,7 @@ export class PassiveTarget {
   }
 
   flushSync(kind: FlushKind, target: number, options: WaitOptions | undefined): void {
-    const t = this.#epochs.known(target);
-    if (this.#short && options === undefined && t !== undefined && this.#epochs.mayFlush(t))
-      this.#epochs.settle(kind, t);
-    else this.#flushLongSync(kind, target, options);
+    if (options !== undefined || !this.#epochs.tryFlush(kind, target)) this.#flushLongSync(kind, target, options);
   }
 
   #flushLongSync(kind: FlushKind, target: number, options: WaitOptions | undefined): void {

@@ -14,15 +14,14 @@ export class WindowScope {
   /** The targets that were made, by rank. Emptied when the window is freed, which closes the fast path. */
   protected made: readonly (Target | undefined)[];
   readonly #targets: Targets;
-  readonly #messenger: Messenger;
-  readonly #poll = (): void => this.#messenger.poll();
+  protected readonly messenger: Messenger;
   #freed = false;
 
   constructor({ comm, name, targets }: WindowParts) {
     this.comm = comm;
     this.group = comm.group;
     this.name = name;
-    this.#messenger = comm.job.messenger;
+    this.messenger = comm.job.messenger;
     this.#targets = targets;
     this.made = targets.made;
   }
@@ -89,6 +88,10 @@ export class WindowScope {
    * flushes or tests does so. One load when there are none.
    */
   keepMoving(): void {
-    if (!this.#messenger.idle) this.attempt(this.#poll);
+    if (this.messenger.idle !== true) this.#move();
+  }
+
+  #move(): void {
+    this.attempt(() => this.messenger.poll());
   }
 }
