@@ -20,7 +20,12 @@ export interface Series extends Line {
 
 export interface Chart {
   readonly kind: 'lines' | 'bars';
-  readonly x: { readonly name: string; readonly places: readonly (string | number)[] };
+  readonly x: {
+    readonly name: string;
+    readonly places: readonly (string | number)[];
+    /** Each place is named in the picture, whether or not there seems to be room. */
+    readonly all?: boolean;
+  };
   /** With its unit. */
   readonly y: { readonly name: string; readonly logarithmic?: boolean };
   readonly series: readonly Line[];

@@ -25,6 +25,20 @@ const alone =
   (...marks: readonly Mark[]): Layout =>
   (chart) => [{ title: '', chart, marks }];
 
+/** What was measured, and what else was in the same runs. */
+const besides =
+  (title: string, other: string): Layout =>
+  (chart) => {
+    const { beside } = chart;
+    if (beside === undefined) return [{ title: '', chart, marks: [] }];
+    // Schemes and relations: few, with short names.
+    const named = (one: Chart): Chart => (one.kind === 'bars' ? { ...one, x: { ...one.x, all: true } } : one);
+    return [
+      { title, chart: named(chart), marks: [] },
+      { title: other, chart: named(beside), marks: [] },
+    ];
+  };
+
 const value = (at: number, label: string): Mark => ({ kind: 'value', at, label: `paper: ${label}` });
 const range = (from: number, to: number, label: string): Mark => ({
   kind: 'range',
@@ -143,6 +157,9 @@ const withPrinted = (chart: Chart): Chart => ({
 });
 
 const LAYOUTS: Readonly<Record<string, Layout>> = {
+  B2: besides('by the relation', 'where messages are lost'),
+  B3: besides('a word', 'a superstep'),
+  B8: besides('', ''),
   'D4.6': alone({ kind: 'point', x: 64, y: 4.5, label: 'paper: two-sided about 4.5 at 64' }),
   'D4.7': (chart) => {
     const large = ', n = 3000';

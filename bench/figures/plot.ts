@@ -222,7 +222,8 @@ function upOf(panels: readonly Panel[]): Scale {
 function acrossAxes({ x }: Chart, scale: Scale | undefined, i: number): readonly object[] {
   const name = { name: x.name, nameLocation: 'middle', nameGap: 30, nameTextStyle: { color: INK, fontSize: 12 } };
   if (scale === undefined) {
-    const common = { gridIndex: i, type: 'category', data: x.places.map(String), axisLabel: { color: INK } };
+    const axisLabel = { color: INK, ...(x.all && { interval: 0 }) };
+    const common = { gridIndex: i, type: 'category', data: x.places.map(String), axisLabel };
     return [
       { ...common, ...name, axisTick: { show: false } },
       { ...common, show: false },
