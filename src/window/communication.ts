@@ -149,7 +149,6 @@ export abstract class Communication<T extends TypedArray> {
     const t = epochs.opened(target);
     if (
       t !== undefined &&
-      origin !== null &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       fastFetchAndOp(t, this.#apartTag, origin, result, disp, op)
