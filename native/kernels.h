@@ -264,7 +264,7 @@ struct Scattered {
 template <typename T, typename Work>
 auto applyTo(int op, const Work& work) -> decltype(work.template apply<kNoOp, T>()) {
   using Done = decltype(work.template apply<kNoOp, T>());
-#define ONESIDED_CASE(code, types) \
+#define ONESIDED_CASE(code, types, result) \
   case code: \
     if constexpr (((types) & kGroupOf<T>) != 0) return work.template apply<code, T>(); \
     break;

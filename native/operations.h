@@ -22,26 +22,27 @@ constexpr unsigned kBytes = 4;
 constexpr unsigned kPairs = 8;
 constexpr unsigned kAll = kIntegers | kFloats | kBytes | kPairs;
 
-// A row an operation, with the types on which it is defined (MPI 4.1, section 6.9.2): in the order of their codes, as
+// A row an operation, with the types on which it is defined (MPI 4.1, section 6.9.2), and what a plain update, or a
+// compare-and-swap loop, stores: of `target`, what is there, and `origin`, what comes. In the order of their codes, as
 // in src/datatype/op.ts.
 #define ONESIDED_OPERATIONS(ROW) \
-  ROW(kSum, kIntegers | kFloats) \
-  ROW(kProd, kIntegers | kFloats) \
-  ROW(kMin, kIntegers | kFloats) \
-  ROW(kMax, kIntegers | kFloats) \
-  ROW(kLand, kIntegers) \
-  ROW(kLor, kIntegers) \
-  ROW(kLxor, kIntegers) \
-  ROW(kBand, kIntegers | kBytes) \
-  ROW(kBor, kIntegers | kBytes) \
-  ROW(kBxor, kIntegers | kBytes) \
-  ROW(kReplace, kAll) \
-  ROW(kNoOp, kAll) \
-  ROW(kMinloc, kPairs) \
-  ROW(kMaxloc, kPairs)
+  ROW(kSum, kIntegers | kFloats, sum(target, origin)) \
+  ROW(kProd, kIntegers | kFloats, product(target, origin)) \
+  ROW(kMin, kIntegers | kFloats, smaller(target, origin)) \
+  ROW(kMax, kIntegers | kFloats, larger(target, origin)) \
+  ROW(kLand, kIntegers, target != 0 && origin != 0) \
+  ROW(kLor, kIntegers, target != 0 || origin != 0) \
+  ROW(kLxor, kIntegers, (target != 0) != (origin != 0)) \
+  ROW(kBand, kIntegers | kBytes, target & origin) \
+  ROW(kBor, kIntegers | kBytes, target | origin) \
+  ROW(kBxor, kIntegers | kBytes, target ^ origin) \
+  ROW(kReplace, kAll, origin) \
+  ROW(kNoOp, kAll, target) \
+  ROW(kMinloc, kPairs, located(target, origin, origin.value < target.value)) \
+  ROW(kMaxloc, kPairs, located(target, origin, origin.value > target.value))
 
-#define ONESIDED_CODE(code, types) code,
-#define ONESIDED_TYPES(code, types) types,
+#define ONESIDED_CODE(code, types, result) code,
+#define ONESIDED_TYPES(code, types, result) types,
 enum Op { ONESIDED_OPERATIONS(ONESIDED_CODE) kOps };
 constexpr unsigned kDefinedOn[kOps] = {ONESIDED_OPERATIONS(ONESIDED_TYPES)};
 
@@ -146,35 +147,34 @@ T larger(T a, T b) {
   return a > b ? a : b;
 }
 
-template <Op op, typename V, size_t index_at, size_t stride>
-Pair<V, index_at, stride> combine(Pair<V, index_at, stride> target, Pair<V, index_at, stride> origin) {
-  if constexpr (op == kReplace) return origin;
-  if constexpr (op == kNoOp) return target;
-  static_assert(op == kReplace || op == kNoOp || op == kMinloc || op == kMaxloc, "its arithmetic on pairs is missing");
+// In 64 bits: small unsigned types would be promoted to int, whose overflow is undefined.
+template <typename T>
+T sum(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return a + b;
+  else return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+template <typename T>
+T product(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return a * b;
+  else return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+// Of two pairs. `wins`: the value that comes does, if they are different and both are numbers.
+template <typename P>
+P located(P target, P origin, bool wins) {
   if (target.value == origin.value) return {target.value, target.index < origin.index ? target.index : origin.index};
   if (target.value != target.value) return target;
   if (origin.value != origin.value) return origin;
-  return (op == kMinloc) == (origin.value < target.value) ? origin : target;
+  return wins ? origin : target;
 }
 
-// What a plain update, or a compare-and-swap loop, stores.
+// What the row of an operation says.
 template <Op op, typename T>
 T combine(T target, T origin) {
-  if constexpr (op == kReplace) return origin;
-  else if constexpr (op == kNoOp) return target;
-  else if constexpr (op == kMin) return smaller(target, origin);
-  else if constexpr (op == kMax) return larger(target, origin);
-  else if constexpr (op == kLand) return static_cast<T>(target != 0 && origin != 0);
-  else if constexpr (op == kLor) return static_cast<T>(target != 0 || origin != 0);
-  else if constexpr (op == kLxor) return static_cast<T>((target != 0) != (origin != 0));
-  else {
-    static_assert(op == kSum || op == kProd, "its arithmetic is missing");
-    if constexpr (std::is_floating_point_v<T>) return op == kSum ? target + origin : target * origin;
-    // In 64 bits: small unsigned types would be promoted to int, whose overflow is undefined.
-    const auto a = static_cast<uint64_t>(target);
-    const auto b = static_cast<uint64_t>(origin);
-    return static_cast<T>(op == kSum ? a + b : a * b);
-  }
+#define ONESIDED_COMBINE(code, types, result) \
+  if constexpr (op == code) return static_cast<T>(result);
+  ONESIDED_OPERATIONS(ONESIDED_COMBINE)
 }
 
 // Updates one integer; gives what was there. Where nobody wants that, the compiler takes the shorter instruction

@@ -1,74 +1,24 @@
-/**
- * The predefined operations on single values, as `Op` describes them. Results are stored into a typed array of the
- * operands' type, which wraps integers and rounds to single precision, so that these functions need not.
- */
+/** The predefined operations on single values, as the rows of `Op` say. */
 
 import type { TypedArray } from './base.ts';
-import { OpCode } from './op.ts';
+import { OpCode, onBigInts, onIntegers, onNumbers } from './op.ts';
 
-/** `target op origin` for types that are numbers. `NO_OP` gives `target`, `REPLACE` gives `origin`. */
+/**
+ * `target op origin` for types that are numbers. `NO_OP` gives `target`, `REPLACE` gives `origin`. Sums, which are the
+ * most frequent, without the call that a row is.
+ */
 export function combineNumber(op: number, target: number, origin: number): number {
-  switch (op) {
-    case OpCode.SUM:
-      return target + origin;
-    case OpCode.PROD:
-      return target * origin;
-    case OpCode.MIN:
-      return Math.min(target, origin);
-    case OpCode.MAX:
-      return Math.max(target, origin);
-    case OpCode.LAND:
-      return target !== 0 && origin !== 0 ? 1 : 0;
-    case OpCode.LOR:
-      return target !== 0 || origin !== 0 ? 1 : 0;
-    case OpCode.LXOR:
-      return (target !== 0) !== (origin !== 0) ? 1 : 0;
-    case OpCode.BAND:
-      return target & origin;
-    case OpCode.BOR:
-      return target | origin;
-    case OpCode.BXOR:
-      return target ^ origin;
-    case OpCode.REPLACE:
-      return origin;
-    default:
-      return target;
-  }
+  return op === OpCode.SUM ? target + origin : onNumbers[op](target, origin);
 }
 
-/** The same for integers of at most 32 bits, whose product can exceed 2^53: `imul` keeps the low 32 bits. */
+/** The same for integers of at most 32 bits, whose product can exceed 2^53. */
 export function combineInteger(op: number, target: number, origin: number): number {
-  return op === OpCode.PROD ? Math.imul(target, origin) : combineNumber(op, target, origin);
+  return onIntegers[op](target, origin);
 }
 
 /** The same for 64-bit integers. */
 export function combineBigInt(op: number, target: bigint, origin: bigint): bigint {
-  switch (op) {
-    case OpCode.SUM:
-      return target + origin;
-    case OpCode.PROD:
-      return target * origin;
-    case OpCode.MIN:
-      return target < origin ? target : origin;
-    case OpCode.MAX:
-      return target > origin ? target : origin;
-    case OpCode.LAND:
-      return target !== 0n && origin !== 0n ? 1n : 0n;
-    case OpCode.LOR:
-      return target !== 0n || origin !== 0n ? 1n : 0n;
-    case OpCode.LXOR:
-      return (target !== 0n) !== (origin !== 0n) ? 1n : 0n;
-    case OpCode.BAND:
-      return target & origin;
-    case OpCode.BOR:
-      return target | origin;
-    case OpCode.BXOR:
-      return target ^ origin;
-    case OpCode.REPLACE:
-      return origin;
-    default:
-      return target;
-  }
+  return onBigInts[op](target, origin);
 }
 
 /** `target[i] = target[i] op origin[i]` for two arrays of one type and length. Not atomic: for private memory. */

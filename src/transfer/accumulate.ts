@@ -7,7 +7,7 @@ import { combineNumber } from '../datatype/arithmetic.ts';
 import { DATA_SIZES, PAIR_PARTS, partOf, type TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
 import { elementOffsets, type Side } from '../datatype/layout.ts';
-import { changesTarget, OpCode } from '../datatype/op.ts';
+import { changesTarget, OpCode, onPairs } from '../datatype/op.ts';
 import { copyScalar, placeOf, readScalar, type Scalar, type ScalarView, writeScalar } from '../datatype/scalars.ts';
 import { updateBigInt, updateInteger } from './atomic.ts';
 import type { RemotePart } from './remote-part.ts';
@@ -316,8 +316,8 @@ function copyPair(to: ScalarView, toAt: number, from: ScalarView, fromAt: number
 }
 
 /**
- * Whether `MINLOC` or `MAXLOC` takes the pair that comes, not the one that is there. A NaN wins, the one that is there
- * first.
+ * Whether an operation on pairs (`MINLOC`, `MAXLOC`) takes the pair that comes, not the one that is there. A NaN wins,
+ * the one that is there first.
  */
 function wins(op: number, type: number, target: ScalarView, at: number, origin: ScalarView, from: number): boolean {
   const [valueType, indexAt] = PAIR_PARTS[type];
@@ -328,5 +328,5 @@ function wins(op: number, type: number, target: ScalarView, at: number, origin: 
   }
   if (Number.isNaN(there)) return false;
   if (Number.isNaN(comes)) return true;
-  return op === OpCode.MINLOC ? comes < there : comes > there;
+  return onPairs[op](there, comes);
 }

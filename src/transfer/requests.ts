@@ -12,18 +12,16 @@
  * What the library itself reads, writes and asks for in other ranks' memory is in remote-access.ts. What takes several
  * requests, one after the other, is a task (request-tasks.ts).
  *
- * A put or get of consecutive bytes has a way of its own that allocates nothing: `putPlain`, `getPlain`. Whatever else
- * is posted takes the one way through `Outstanding.post`.
+ * A put or get of a whole array has a way of its own that allocates nothing (whole-arrays.ts). Whatever else is posted
+ * takes the one way through `Outstanding.post`.
  */
 import type { Operation } from '../comm/operation.ts';
 import type { Origins } from '../comm/origins.ts';
-import type { TypedArray } from '../datatype/base.ts';
 import { forEachSegment, type Side } from '../datatype/layout.ts';
-import { byteLengthOf, byteOffsetOf } from '../intrinsics.ts';
 import type { CompletionQueue } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 import type { MemoryRegion, ProtectionDomain } from '../verbs/memory.ts';
-import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
+import type { QueuePair } from '../verbs/queue-pair.ts';
 import { ALONE, AnswerWaits } from './answer-waits.ts';
 import { Arrivals, COUNTED } from './arrivals.ts';
 import { type ConnectionRegistry, Connections, DEPTH } from './connections.ts';
@@ -37,6 +35,7 @@ import { type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import { lostError } from './request-updates.ts';
 import type { Scratch } from './scratch.ts';
 import { type Confirmation, SECOND_ENTRIES, type SecondConnections } from './second-connections.ts';
+import { WholeArrays } from './whole-arrays.ts';
 
 /** Flushes that are complete at once before the notifications are looked at, too: peers wait for their receives. */
 const FLUSHES = 16;
@@ -57,6 +56,8 @@ export class RequestTransfer {
   readonly notifications: Notifications;
   /** What the library itself does in their memory. */
   readonly remote: RemoteAccess;
+  /** Puts and gets of whole arrays. */
+  readonly whole: WholeArrays;
   readonly #connections: Connections;
   readonly #outstanding: Outstanding;
   readonly #registrations: Registrations;
@@ -111,6 +112,7 @@ export class RequestTransfer {
     this.#registrations = this.#outstanding.registrations;
     this.#confirms = !context.capabilities.completionImpliesPlacement;
     this.#flushes = new Flushes(this.#connections, this.#outstanding, this.#tasks, this.#confirms);
+    this.whole = new WholeArrays(context, this.#connections, this.#outstanding, this.#flushes, notifies);
     this.#waits = new AnswerWaits(this.#outstanding, job);
     this.notifications = new Notifications(arrivals, this.#connections, this.#outstanding, this.#tasks, size);
     this.remote = new RemoteAccess(context, pd, this.#outstanding);
@@ -140,6 +142,7 @@ export class RequestTransfer {
     this.#regions = regions;
     this.notifications.regions = regions;
     this.remote.regions = regions;
+    this.whole.regions = regions;
   }
 
   /**
@@ -195,54 +198,6 @@ export class RequestTransfer {
       this.#setSge(qp, origin, sources[i], lengths[i]);
     };
     this.#outstanding.postList(rank, count, build, origin.buffer, false, true);
-  }
-
-  /**
-   * Puts all of `origin` to byte `at` of a rank's part.
-   * @returns false if it must go the other way, which says why or does it in pieces; nothing was done then
-   */
-  putPlain(origin: TypedArray, rank: number, at: number, fenced: boolean): boolean {
-    const bytes = byteLengthOf(origin);
-    const connection = this.#connections.to(rank);
-    if (bytes > this.#context.device.maxMsgSize || !this.#outstanding.mayPost(connection)) return false;
-    const { rkey, address } = this.#regions!.of(rank);
-    const notify = fenced && this.#notifies;
-    const qp = connection.queuePair ?? this.#connections.queuePairTo(rank);
-    // What can fail is outside of the builder; then there is nothing to take back.
-    const buffer = this.#registrations.remember(origin);
-    const inline = bytes <= qp.maxInlineData;
-    const region = inline ? undefined : this.#registrations.regionOfLast();
-    if (!inline && region === undefined) return false;
-    qp.wrStart();
-    if (notify) qp.wrRdmaWriteImm(rank, SendFlag.SIGNALED, rkey, address + at, COUNTED);
-    else qp.wrRdmaWrite(rank, SendFlag.SIGNALED, rkey, address + at);
-    if (region === undefined) qp.wrSetInlineData(buffer, byteOffsetOf(origin), bytes);
-    else qp.wrSetSge(region.lkey, region.address + byteOffsetOf(origin), bytes);
-    qp.wrComplete();
-    this.#outstanding.notePosted(connection);
-    if (fenced) connection.fenced = true;
-    else this.#flushes.noteUnplaced(connection, rkey, address + at);
-    if (notify) connection.sent++;
-    return true;
-  }
-
-  /** The same for a get into all of `origin`. */
-  getPlain(origin: TypedArray, rank: number, at: number): boolean {
-    const bytes = byteLengthOf(origin);
-    const connection = this.#connections.to(rank);
-    if (bytes > this.#context.device.maxMsgSize || !this.#outstanding.mayPost(connection)) return false;
-    const { rkey, address } = this.#regions!.of(rank);
-    this.#registrations.remember(origin);
-    const region = this.#registrations.regionOfLast();
-    if (region === undefined) return false;
-    const qp = connection.queuePair ?? this.#connections.queuePairTo(rank);
-    qp.wrStart();
-    connection.reading = true;
-    qp.wrRdmaRead(rank, SendFlag.SIGNALED, rkey, address + at);
-    qp.wrSetSge(region.lkey, region.address + byteOffsetOf(origin), bytes);
-    qp.wrComplete();
-    this.#outstanding.notePosted(connection);
-    return true;
   }
 
   /** Collects what is posted to a rank from now on, or, with −1, no longer (`Outstanding.collectFor`). */

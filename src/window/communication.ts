@@ -3,7 +3,8 @@
  * requests, and notifications.
  *
  * `put`, `get` and the atomic calls have a fast path for what is most frequent (fast-path.ts), and a slow path
- * (slow-path.ts) that handles all the rest and writes the error messages.
+ * (slow-path.ts) that handles all the rest and writes the error messages. Between them is the way of whole arrays to a
+ * device.
  */
 import { Rank } from '../comm/group.ts';
 import type { WaitOptions } from '../comm/operation.ts';
@@ -11,7 +12,7 @@ import type { TypedArray } from '../datatype/base.ts';
 import type { ElementsOf, OpOn, OriginOf, ResultOf, Swappable } from '../datatype/elements.ts';
 import type { FetchLayout, TransferLayout } from '../datatype/layout.ts';
 import { Op } from '../datatype/op.ts';
-import { tagOf } from '../intrinsics.ts';
+import { byteLengthOf, tagOf } from '../intrinsics.ts';
 import { Aggregate, type AggregateOptions, readLimit } from './aggregate.ts';
 import type { WindowCore } from './core.ts';
 import type { Epochs } from './epochs.ts';
@@ -84,7 +85,7 @@ export abstract class Communication<T extends TypedArray> {
       (layout === undefined ? fastPut(t, origin, disp) : fastLayout(epochs, t, origin, disp, layout, true))
     )
       epochs.noteStores();
-    else this.#slowPath.put(origin, target, disp, layout);
+    else this.#transfer('put', origin, target, disp, layout);
   }
 
   /**
@@ -104,7 +105,7 @@ export abstract class Communication<T extends TypedArray> {
       (layout === undefined ? fastGet(t, origin, disp) : fastLayout(epochs, t, origin, disp, layout, false))
     )
       epochs.noteUse();
-    else this.#slowPath.get(origin, target, disp, layout);
+    else this.#transfer('get', origin, target, disp, layout);
   }
 
   /**
@@ -148,7 +149,6 @@ export abstract class Communication<T extends TypedArray> {
     const t = epochs.opened(target);
     if (
       t !== undefined &&
-      origin !== null &&
       result === this.#apartResult &&
       origin === this.#apartOrigin &&
       fastFetchAndOp(t, this.#apartTag, origin, result, disp, op)
@@ -384,6 +384,38 @@ export abstract class Communication<T extends TypedArray> {
    */
   testNotify(count = 1): boolean {
     return this.#notifications.test(count);
+  }
+
+  /** A put or get that the fast path has not taken on: to a device, or what is less common. */
+  #transfer(call: 'put' | 'get', origin: TypedArray, target: number, disp: number, layout?: TransferLayout): void {
+    this.#epochs.checkUsable(call);
+    if (layout === undefined && this.#paths.sendsWhole && this.#transferWhole(call, origin, target, disp)) return;
+    this.#slowPath.transfer(call, origin, target, disp, layout);
+  }
+
+  /**
+   * All of an array of a common type, by one request. It decides nothing: what it does not take on (it then returns
+   * false and has done nothing) goes on in the slow path, which also writes the error messages.
+   */
+  #transferWhole(call: 'put' | 'get', origin: TypedArray, target: number, disp: number): boolean {
+    const epochs = this.#epochs;
+    const t = epochs.find(target);
+    if (t === undefined || !epochs.allows(t) || !Number.isSafeInteger(disp) || disp < 0) return false;
+    const tag = tagOf(origin);
+    if (tag !== 'Float64Array' && tag !== 'Uint8Array' && tag !== 'Int32Array' && tag !== 'BigInt64Array') return false;
+    const bytes = byteLengthOf(origin);
+    const at = disp * t.dispUnit;
+    if (bytes === 0 || at + bytes > t.byteLength) return false;
+    try {
+      const whole = this.#paths.whole(t);
+      const { rank } = t;
+      if (!(call === 'put' ? whole?.put(origin, rank, at, epochs.isFenced) : whole?.get(origin, rank, at)))
+        return false;
+    } catch (error) {
+      throw epochs.comm.job.explain(error);
+    }
+    epochs.noteUse();
+    return true;
   }
 
   #fetchChecked(origin: TypedArray | null, result: TypedArray, target: number, disp: number, op: Op): void {

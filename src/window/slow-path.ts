@@ -18,7 +18,7 @@ import {
 import { isOp, Op } from '../datatype/op.ts';
 import { MIXED } from '../datatype/signature.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
-import { bufferOf, byteLengthOf, byteOffsetOf, lengthOf, tagOf } from '../intrinsics.ts';
+import { bufferOf, byteLengthOf, byteOffsetOf, lengthOf } from '../intrinsics.ts';
 import type { Fetch } from '../transfer/request-updates.ts';
 import type { Epochs } from './epochs.ts';
 import type { OwnMemory, Path } from './path/path.ts';
@@ -34,47 +34,19 @@ export class SlowPath {
     this.#paths = paths;
   }
 
-  put(given: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
-    const epochs = this.#epochs;
-    epochs.checkUsable('put');
-    if (layout === undefined && this.#paths.sendsWhole && this.#moveWhole(true, given, target, disp)) return;
-    const origin = ownView('put', 'origin', given);
-    const { from, to } = checkSides('put', origin, layout);
-    refuseTwice('put', 'target', to);
-    this.#transfer('put', origin, from, target, disp, to);
-  }
-
-  get(given: TypedArray, target: number, disp: number, layout: TransferLayout | undefined): void {
-    const epochs = this.#epochs;
-    epochs.checkUsable('get');
-    if (layout === undefined && this.#paths.sendsWhole && this.#moveWhole(false, given, target, disp)) return;
-    const origin = ownView('get', 'origin', given);
-    const { from, to } = checkSides('get', origin, layout);
-    refuseTwice('get', 'origin', from);
-    this.#transfer('get', origin, from, target, disp, to);
-  }
-
-  /**
-   * All of an array, by one request. It decides nothing: what it does not take on (it then returns false and has done
-   * nothing) goes on in the slow path, which also writes the error messages.
-   */
-  #moveWhole(puts: boolean, origin: TypedArray, target: number, disp: number): boolean {
-    const epochs = this.#epochs;
-    const t = epochs.find(target);
-    if (t === undefined || !epochs.allows(t)) return false;
-    if (!isPlain(origin) || !Number.isSafeInteger(disp) || disp < 0) return false;
-    const bytes = byteLengthOf(origin);
-    const at = disp * t.dispUnit;
-    if (bytes === 0 || at + bytes > t.byteLength) return false;
-    try {
-      const path = this.#paths.whole(t);
-      if (path === undefined) return false;
-      if (!(puts ? path.putWhole(origin, at) : path.getWhole(origin, at))) return false;
-    } catch (error) {
-      throw epochs.comm.job.explain(error);
-    }
-    epochs.noteUse();
-    return true;
+  /** A put or get. The caller has seen to it that the window can be used. */
+  transfer(
+    call: 'put' | 'get',
+    given: TypedArray,
+    target: number,
+    disp: number,
+    layout: TransferLayout | undefined,
+  ): void {
+    const origin = ownView(call, 'origin', given);
+    const { from, to } = checkSides(call, origin, layout);
+    if (call === 'put') refuseTwice(call, 'target', to);
+    else refuseTwice(call, 'origin', from);
+    this.#transfer(call, origin, from, target, disp, to);
   }
 
   #transfer(call: 'put' | 'get', origin: TypedArray, from: Side, target: number, disp: number, to: Side): void {
@@ -299,12 +271,6 @@ export class SlowPath {
 /** The bytes of an array from `at` on. */
 function bytesFrom(array: TypedArray, at: number): Uint8Array {
   return bytesOf(array).subarray(at);
-}
-
-/** The common types. */
-function isPlain(origin: TypedArray): boolean {
-  const tag = tagOf(origin);
-  return tag === 'Float64Array' || tag === 'Uint8Array' || tag === 'Int32Array' || tag === 'BigInt64Array';
 }
 
 function checkOp(call: string, op: Op, to: Side): void {

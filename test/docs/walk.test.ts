@@ -3,19 +3,19 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { QueuePairCore } from '../../src/providers/core/queue-pair.ts';
-import { Requester } from '../../src/providers/modelled/requester.ts';
+import { ModelledQueuePair } from '../../src/providers/modelled/queue-pair.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
 import { WorkRequestRing } from '../../src/verbs/work-request-ring.ts';
 import { Assert } from '../../src/window/assert.ts';
 import { Window } from '../../src/window/window.ts';
 
-/** Where a stack is looked at: the calls that build requests, the ring that they write to, and the device. */
+/** Where a stack is looked at: the calls that build requests, the ring that they write to, and the call that posts. */
 const STOPS = [
   ['wrRdmaWrite', QueuePairCore, 'providers/core/queue-pair.ts'],
   ['wrRdmaWriteImm', QueuePairCore, 'providers/core/queue-pair.ts'],
   ['wrAtomicCmpSwp', QueuePairCore, 'providers/core/queue-pair.ts'],
   ['rdma', WorkRequestRing, 'verbs/work-request-ring.ts'],
-  ['post', Requester, 'providers/modelled/requester.ts'],
+  ['wrComplete', ModelledQueuePair, 'providers/modelled/queue-pair.ts'],
 ] as const;
 type Stop = (typeof STOPS)[number][0];
 
@@ -57,7 +57,7 @@ async function walk(): Promise<Record<Stop, string[]>> {
         const win = await Window.allocate(world, Float64Array, 1);
         await win.fence();
         if (world.rank === 0) {
-          expected.push('wrRdmaWrite', 'rdma', 'post');
+          expected.push('wrRdmaWrite', 'rdma', 'wrComplete');
           win.put(Float64Array.of(1), 1, 0);
           expected.push('wrRdmaWriteImm');
         }
@@ -87,14 +87,14 @@ function sectionOf(heading: string): string[] {
 
 test('a put, a fence and a lock go through the files that docs/walk.md names', async () => {
   const seen = await walk();
-  const put = [...seen.wrRdmaWrite, ...seen.rdma, ...seen.post];
+  const put = [...seen.wrRdmaWrite, ...seen.rdma, ...seen.wrComplete];
   expect(sectionOf('A put')).toEqual([...new Set(put)]);
   expect(sectionOf('A fence')).toEqual(seen.wrRdmaWriteImm);
   expect(sectionOf('A lock')).toEqual(seen.wrAtomicCmpSwp);
 });
 
-test('the way of a put has five files to the builder call, six to the ring, eight to the device', async () => {
-  const { wrRdmaWrite, rdma, post } = await walk();
+test('the way of a put has three files to the builder call, four to the ring, five to the device', async () => {
+  const { wrRdmaWrite, rdma, wrComplete } = await walk();
   const count = (...stacks: string[][]): number => new Set(stacks.flat()).size;
-  expect([count(wrRdmaWrite), count(wrRdmaWrite, rdma), count(wrRdmaWrite, rdma, post)]).toEqual([5, 6, 8]);
+  expect([count(wrRdmaWrite), count(wrRdmaWrite, rdma), count(wrRdmaWrite, rdma, wrComplete)]).toEqual([3, 4, 5]);
 });

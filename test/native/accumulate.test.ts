@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { TypeCode } from '../../src/datatype/codes.ts';
 import { OpCode } from '../../src/datatype/op.ts';
 import { STRIPE_WORDS } from '../../src/transfer/stripes.ts';
+import { MODELS } from '../ranks/support/operations.ts';
 import { addon, mappedWords } from '../support/addon.ts';
 import { runProgram, startWorker, workerEnded } from '../support/children.ts';
 
@@ -37,54 +38,21 @@ const ARRAYS = {
 /** Floating-point numbers and pairs go through `accumulateAt`. */
 const typeNames = Object.keys(ARRAYS).filter((type) => !isFloat(type)) as (keyof typeof ARRAYS)[];
 const opNames = Object.keys(OpCode) as (keyof typeof OpCode)[];
-const bitwise = new Set(['BAND', 'BOR', 'BXOR']);
-const logical = new Set(['LAND', 'LOR', 'LXOR']);
 
 function isFloat(type: string): boolean {
   return type.startsWith('FLOAT');
 }
 
-/** MPI 4.1, section 6.9.2: bits for integers and bytes, arithmetic and logic for numbers, both where it makes sense. */
 function defined(op: string, type: string): boolean {
-  if (op === 'REPLACE' || op === 'NO_OP') return true;
-  if (op === 'MINLOC' || op === 'MAXLOC') return false;
-  if (type === 'BYTE') return bitwise.has(op);
-  return !isFloat(type) || !(bitwise.has(op) || logical.has(op));
+  const { integers, floats, bytes } = MODELS[op]!;
+  if (type === 'BYTE') return bytes === true;
+  return (isFloat(type) ? floats : integers) !== undefined;
 }
 
 /** What an element must become: integers by exact arithmetic on bigints, which the array's element type then wraps. */
 function model(op: keyof typeof OpCode, a: number | bigint, b: number | bigint, float: boolean): number | bigint {
-  if (op === 'REPLACE') return b;
-  if (op === 'NO_OP') return a;
-  if (float) {
-    const x = Number(a);
-    const y = Number(b);
-    return { SUM: x + y, PROD: x * y, MIN: Math.min(x, y), MAX: Math.max(x, y) }[op as 'SUM'];
-  }
-  const x = BigInt(a);
-  const y = BigInt(b);
-  switch (op) {
-    case 'SUM':
-      return x + y;
-    case 'PROD':
-      return x * y;
-    case 'MIN':
-      return x < y ? x : y;
-    case 'MAX':
-      return x > y ? x : y;
-    case 'LAND':
-      return x !== 0n && y !== 0n ? 1n : 0n;
-    case 'LOR':
-      return x !== 0n || y !== 0n ? 1n : 0n;
-    case 'LXOR':
-      return (x !== 0n) !== (y !== 0n) ? 1n : 0n;
-    case 'BAND':
-      return x & y;
-    case 'BOR':
-      return x | y;
-    default:
-      return x ^ y;
-  }
+  const { integers, floats } = MODELS[op]!;
+  return float ? floats!(Number(a), Number(b)) : integers!(BigInt(a), BigInt(b));
 }
 
 function store(array: Numbers, index: number, value: number | bigint): void {

@@ -31,6 +31,7 @@ import { type Piece, piecesOf } from '../../datatype/pieces.ts';
 import type { OperationQueue } from '../../transfer/operation-queue.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
+import type { WholeArrays } from '../../transfer/whole-arrays.ts';
 import type { Attachments } from '../attachments.ts';
 import { goneError, type WindowParts } from '../creation/parts.ts';
 import type { Epochs } from '../epochs.ts';
@@ -53,7 +54,7 @@ export class Paths {
   readonly completion: Completion | undefined;
   /** Completes operations so that a notification can follow them; absent likewise. */
   readonly drain: (() => Operation) | undefined;
-  /** Whether some targets take whole arrays by one request (`Requests.putWhole`). */
+  /** Whether some targets take whole arrays by one request (transfer/whole-arrays.ts). */
   readonly sendsWhole: boolean;
   readonly #parts: WindowParts;
   readonly #epochs: Epochs;
@@ -140,11 +141,11 @@ export class Paths {
     return new Loads({ part, skew: part.skew - address, stripes }, own, epochs, kernels, undefined);
   }
 
-  /** Where whole arrays go by one request; `undefined` if they do not. To this rank itself, overlaps are looked for. */
-  whole(t: Target): Requests | undefined {
+  /** What posts whole arrays by one request; `undefined` if nothing does. To this rank itself, overlaps are looked for. */
+  whole(t: Target): WholeArrays | undefined {
     if (t.transfers === undefined) this.#choose(t);
     const { transfers } = t;
-    return transfers instanceof Requests && transfers.own === undefined ? transfers : undefined;
+    return transfers instanceof Requests && transfers.own === undefined ? this.#senders!.requests.whole : undefined;
   }
 
   /** Where operations of the open epoch wait for the target to carry them out; `undefined` if they leave at once. */

@@ -49,21 +49,8 @@ export class Requests implements Path {
     this.#senders.requests.put(bytesOf(origin), from, this.#rank, at, to, this.#epochs.isFenced, this.#region);
   }
 
-  /**
-   * Puts all of an array by one request, without allocating anything.
-   * @returns false if that cannot be; nothing was done then
-   */
-  putWhole(origin: TypedArray, at: number): boolean {
-    return this.#senders.requests.putPlain(origin, this.#rank, at, this.#epochs.isFenced);
-  }
-
   get(origin: TypedArray, from: Side, at: number, to: Side): void {
     this.#senders.requests.get(bytesOf(origin), from, this.#rank, at, to, this.#region);
-  }
-
-  /** The same as `putWhole` for a get into all of an array. */
-  getWhole(origin: TypedArray, at: number): boolean {
-    return this.#senders.requests.getPlain(origin, this.#rank, at);
   }
 
   update(origin: TypedArray, from: Side, at: number, to: Side, op: number, fetch: Fetch | undefined): void {

@@ -3,6 +3,7 @@
  * that are cut to their width, datatypes as lists of offsets.
  */
 import { Datatype, Op, type TypedArray, type TypedArrayConstructor } from 'onesided';
+import { MODELS } from './operations.ts';
 import type { Random } from './random.ts';
 
 /** A base type, and how its values are made and cut. */
@@ -30,8 +31,7 @@ export const BASE_TYPES: readonly BaseType[] = [
 export const OPS: readonly Op[] = Object.values(Op);
 
 export function isAllowed(op: Op, base: BaseType): boolean {
-  if (op === Op.MINLOC || op === Op.MAXLOC) return false;
-  return base.kind !== 'float' || !['BAND', 'BOR', 'BXOR', 'LAND', 'LOR', 'LXOR'].includes(op.name);
+  return MODELS[op.name][base.kind === 'float' ? 'floats' : 'integers'] !== undefined;
 }
 
 type Value = number | bigint;
@@ -73,50 +73,13 @@ export function valueAt(array: TypedArray, index: number): Value {
 
 /** `target op origin`, as MPI 4.1, 6.9.2 defines it on values of one type. */
 export function combined(base: BaseType, op: Op, target: Value, origin: Value): Value {
-  if (op === Op.REPLACE) return origin;
-  if (op === Op.NO_OP) return target;
+  const { floats, integers } = MODELS[op.name];
   if (base.kind === 'float') {
-    const value = combinedFloats(op, target as number, origin as number);
+    const value = floats!(target as number, origin as number);
     return base.bits === 32 ? Math.fround(value) : value;
   }
-  const value = cut(base, combinedIntegers(op, BigInt(target), BigInt(origin)));
+  const value = cut(base, integers!(BigInt(target), BigInt(origin)));
   return base.bits === 64 ? value : Number(value);
-}
-
-function combinedFloats(op: Op, a: number, b: number): number {
-  if (op === Op.SUM) return a + b;
-  if (op === Op.PROD) return a * b;
-  if (op === Op.MIN) return Math.min(a, b);
-  if (op === Op.MAX) return Math.max(a, b);
-  throw new Error(`${op} is not for floats`);
-}
-
-function combinedIntegers(op: Op, a: bigint, b: bigint): bigint {
-  const truth = (x: boolean): bigint => (x ? 1n : 0n);
-  switch (op) {
-    case Op.SUM:
-      return a + b;
-    case Op.PROD:
-      return a * b;
-    case Op.MIN:
-      return a < b ? a : b;
-    case Op.MAX:
-      return a > b ? a : b;
-    case Op.LAND:
-      return truth(a !== 0n && b !== 0n);
-    case Op.LOR:
-      return truth(a !== 0n || b !== 0n);
-    case Op.LXOR:
-      return truth((a !== 0n) !== (b !== 0n));
-    case Op.BAND:
-      return a & b;
-    case Op.BOR:
-      return a | b;
-    case Op.BXOR:
-      return a ^ b;
-    default:
-      throw new Error(`${op} is unknown`);
-  }
 }
 
 /** A layout for the library, and where its elements are, relative to the displacement. */
