@@ -22,6 +22,8 @@ export interface NasOptions {
   readonly kernel?: KernelName;
   /** How often all iterations are timed; 1, if absent. */
   readonly samples?: number;
+  /** How often they are run before, and not timed: code is compiled then; none, if absent. */
+  readonly warmUps?: number;
   /** Instead of the class's number, for which alone the check has its number. */
   readonly iterations?: number;
 }

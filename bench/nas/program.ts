@@ -12,7 +12,7 @@ export function nasProgram<R extends { readonly errors: number }>(
 ): Promise<void> {
   return program(
     {
-      numbers: { gflops: [1, 1, 1e6], samples: [1, 1, 1000] },
+      numbers: { gflops: [1, 1, 1e6], samples: [1, 1, 1000], 'warm-ups': [0, 0, 1000] },
       words: { class: CLASSES, style: STYLE_NAMES, kernel: KERNEL_NAMES },
       hints: [],
     },
@@ -20,7 +20,7 @@ export function nasProgram<R extends { readonly errors: number }>(
       class: word.class as ClassName,
       style: word.style as StyleName,
       kernel: word.kernel as KernelName,
-      ...number,
+      ...{ gflops: number.gflops, samples: number.samples, warmUps: number['warm-ups'] },
       info,
       arithmetic: true,
     }),

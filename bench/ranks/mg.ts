@@ -2,7 +2,7 @@
  * NAS MG, verified: see bench/nas/mg/mg.ts.
  *
  *   onesided run -n 4 build/programs/bench/ranks/mg.js -- [--class S|W|A|B] [--style messages|blocking|non-blocking]
- *     [--samples 1] [--gflops 1] [--form sync|promise] [--json FILE] [--quiet]
+ *     [--samples 1] [--warm-ups 0] [--gflops 1] [--form sync|promise] [--json FILE] [--quiet]
  *
  * The number of ranks is a power of two. `--gflops`: what the arithmetic of a rank is charged at on a modelled fabric.
  * The exit code is 1 if NAS' check fails.

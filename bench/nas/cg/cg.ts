@@ -157,7 +157,7 @@ function addTo(to: Float64Array, factor: number, from: Float64Array): void {
 /** Collective. @throws RangeError if the number of ranks is no power of two */
 export async function cg(world: Communicator, options: NasOptions, machine: Machine): Promise<CgResult> {
   const { n, shift, zeta: expected, ...usual } = CG_CLASSES[options.class];
-  const { iterations = usual.iterations, samples = 1, arithmetic, style } = options;
+  const { iterations = usual.iterations, samples = 1, warmUps = 0, arithmetic, style } = options;
   const calls = callsOf(world, machine.form);
   const place = new CgPlace(n, world.rank, world.size);
   const links = new Links(machine.form, style, options.info);
@@ -170,14 +170,14 @@ export async function cg(world: Communicator, options: NasOptions, machine: Mach
   await gradients.step();
   const times: number[] = [];
   let zeta = Number.NaN;
-  for (let sample = 0; sample < samples; sample++) {
+  for (let sample = -warmUps; sample < samples; sample++) {
     gradients.x.fill(1);
     await calls.barrier();
     const began = machine.now();
     for (let iteration = 0; iteration < iterations; iteration++) zeta = shift + 1 / (await gradients.step());
     const slowest = new Float64Array(1);
     await world.allreduce(Float64Array.of(machine.now() - began), slowest, Op.MAX);
-    times.push(slowest[0]);
+    if (sample >= 0) times.push(slowest[0]);
   }
   // NAS checks what rank 0 has found. Here the check is all ranks'.
   const wrong = new Float64Array(1);

@@ -168,7 +168,7 @@ class Multigrid {
 /** Collective. @throws RangeError if the number of ranks is no power of two */
 export async function mg(world: Communicator, options: NasOptions, machine: Machine): Promise<MgResult> {
   const { n, norm: expected, ...usual } = MG_CLASSES[options.class];
-  const { iterations = usual.iterations, samples = 1, arithmetic, style } = options;
+  const { iterations = usual.iterations, samples = 1, warmUps = 0, arithmetic, style } = options;
   const calls = callsOf(world, machine.form);
   const links = new Links(machine.form, style, options.info);
   const multigrid = await Multigrid.make(world, options, machine, links);
@@ -179,7 +179,7 @@ export async function mg(world: Communicator, options: NasOptions, machine: Mach
   await multigrid.begin();
   await multigrid.cycle();
   const [times, each]: [number[], number[]] = [[], []];
-  for (let sample = 0; sample < samples; sample++) {
+  for (let sample = -warmUps; sample < samples; sample++) {
     await calls.barrier();
     const start = machine.now();
     await multigrid.begin();
@@ -191,6 +191,7 @@ export async function mg(world: Communicator, options: NasOptions, machine: Mach
     const end = machine.now();
     const slowest = new Float64Array(2);
     await world.allreduce(Float64Array.of(end - start, (end - began) / iterations), slowest, Op.MAX);
+    if (sample < 0) continue;
     times.push(slowest[0]);
     each.push(slowest[1]);
   }
