@@ -3,7 +3,7 @@
  * usual types move without a view being made of the array; the rest moves as bytes.
  */
 import { bytesOf as newBytesOf, type TypedArray } from '../datatype/base.ts';
-import { bufferOf, byteLengthOf, byteOffsetOf } from '../intrinsics.ts';
+import { byteLengthOf } from '../intrinsics.ts';
 
 const NO_BYTES = new Uint8Array(0);
 
@@ -18,8 +18,9 @@ export class Part {
   count = 0;
 }
 
-/** Elements that are moved one by one; above, a view and one copy cost less. */
-const FEW = 16;
+/** Elements, and bytes, that are moved one by one; above, a view and one copy cost less. */
+export const FEW = 16;
+const FEW_BYTES = 32;
 
 const doubles = new Float64Array(1);
 /** The same eight bytes. */
@@ -70,14 +71,20 @@ export function packElements(i32: Int32Array, u8: Uint8Array, at: number, part: 
 
 /** Copies `count` bytes of an array from byte `start` on. */
 export function packBytes(u8: Uint8Array, at: number, from: TypedArray, start: number, count: number): void {
-  u8.set(bytesOf(from).subarray(start, start + count), at);
+  copyBytes(u8, at, bytesOf(from), start, count);
 }
 
 /** Copies bytes from a chunk to byte `start` of an array. False if it has not so many, since its memory has changed. */
 export function unpackBytes(u8: Uint8Array, at: number, to: TypedArray, start: number, count: number): boolean {
   if (start + count > byteLengthOf(to)) return false;
-  new Uint8Array(bufferOf(to), byteOffsetOf(to) + start, count).set(u8.subarray(at, at + count));
+  copyBytes(bytesOf(to), start, u8, at, count);
   return true;
+}
+
+/** Both have them. */
+function copyBytes(to: Uint8Array, at: number, from: Uint8Array, start: number, count: number): void {
+  if (count > FEW_BYTES) to.set(from.subarray(start, start + count), at);
+  else for (let k = 0; k < count; k++) to[at + k] = from[start + k];
 }
 
 /** The same for one element of 8 bytes, whose words are `i32[at]` and the next. */

@@ -28,9 +28,11 @@ export interface Reach {
 }
 
 /** The variable of another process. */
-interface Mapped {
+export interface Mapped {
   readonly pointer: RemotePointer;
-  readonly view: Uint8Array;
+  readonly u8: Uint8Array;
+  /** Its doubles, if it begins where one may. */
+  readonly f64: Float64Array | undefined;
 }
 
 const UNREACHED: Reach = { region: undefined, key: BY_CHUNKS, address: 0 };
@@ -89,23 +91,25 @@ export class Variables {
   }
 
   /**
-   * The bytes of a variable at another process, where processes load and store each other's memory; `undefined` if they
-   * cannot be mapped. Errors: `ERR_VERBS`.
+   * A variable at another process, where processes load and store each other's memory; `undefined` if it cannot be
+   * mapped. Errors: `ERR_VERBS`.
    */
-  viewOf(slot: Slot, pid: number): Uint8Array | undefined {
+  mappedOf(slot: Slot, pid: number): Mapped | undefined {
     const key = atPid(slot.keys, pid);
     if (!isReached(key)) return undefined;
     let mapped = this.#mapped.get(slot);
     if (mapped === undefined) this.#mapped.set(slot, (mapped = []));
     mapped[pid] ??= this.#map(slot, pid, key);
-    return mapped[pid].view;
+    return mapped[pid];
   }
 
   #map({ addresses, lengths }: Slot, pid: number, key: number): Mapped {
     const { job, group } = this.#comm;
     const [address, bytes] = [atPid(addresses, pid), atPid(lengths, pid)];
     const pointer = job.context.remotePointer(group.worldRanks[pid], rkeyOf(key), address, bytes, ALL_ACCESS);
-    return { pointer, view: new Uint8Array(pointer.buffer, pointer.offset, bytes) };
+    const { buffer, offset } = pointer;
+    const f64 = offset % 8 === 0 ? new Float64Array(buffer, offset, Math.floor(bytes / 8)) : undefined;
+    return { pointer, u8: new Uint8Array(buffer, offset, bytes), f64 };
   }
 
   /** It was removed, and nobody reaches for it any more. */

@@ -8,10 +8,16 @@
  * of the superstep before, or since: BSPlib leaves that open.
  */
 import type { Communicator } from '../../comm/communicator.ts';
-import { type Part, packBytes, unpackBytes } from '../elements.ts';
+import { FEW, type Part, packBytes, unpackBytes } from '../elements.ts';
 import type { Slot } from '../registrations.ts';
 import type { Variables } from '../variables.ts';
 import type { Direct } from './direct.ts';
+
+/** A variable: this process's own, or another's as it is mapped here. */
+interface Reached {
+  readonly u8: Uint8Array;
+  readonly f64?: Float64Array | undefined;
+}
 
 export class DirectShared implements Direct {
   sent = 0;
@@ -27,26 +33,37 @@ export class DirectShared implements Direct {
     this.#hasEnded = hasEnded;
   }
 
-  put(pid: number, slot: Slot, at: number, { array, start, count, width }: Part): boolean {
-    const view = this.#viewOf(pid, slot);
+  put(pid: number, slot: Slot, at: number, { array, tag, start, count, width }: Part): boolean {
+    const there = this.#reach(pid, slot);
     const bytes = count * width;
-    if (view === undefined || at + bytes > view.length) return false;
-    packBytes(view, at, array, start * width, bytes);
+    if (there === undefined || at + bytes > there.u8.length) return false;
+    const { u8, f64 } = there;
+    if (f64 !== undefined && count <= FEW && tag === 'Float64Array' && at % 8 === 0)
+      copyDoubles(f64, at / 8, array as Float64Array, start, count);
+    else packBytes(u8, at, array, start * width, bytes);
     if (pid !== this.#comm.rank) this.sent += bytes;
     return true;
   }
 
-  get(pid: number, slot: Slot, at: number, { array, start, count, width }: Part): boolean {
-    const view = this.#viewOf(pid, slot);
+  get(pid: number, slot: Slot, at: number, { array, tag, start, count, width }: Part): boolean {
+    const there = this.#reach(pid, slot);
     const bytes = count * width;
-    if (view === undefined || at + bytes > view.length) return false;
+    if (there === undefined || at + bytes > there.u8.length) return false;
     if (pid !== this.#comm.rank) this.got += bytes;
-    return unpackBytes(view, at, array, start * width, bytes);
+    const { u8, f64 } = there;
+    if (f64 === undefined || count > FEW || tag !== 'Float64Array' || at % 8 !== 0)
+      return unpackBytes(u8, at, array, start * width, bytes);
+    copyDoubles(array as Float64Array, start, f64, at / 8, count);
+    return true;
   }
 
-  /** The bytes of a variable at a process; `undefined` if they cannot be reached now. */
-  #viewOf(pid: number, slot: Slot): Uint8Array | undefined {
-    if (pid === this.#comm.rank) return slot.u8;
-    return this.#hasEnded(pid) ? this.#variables.viewOf(slot, pid) : undefined;
+  /** A variable at a process; `undefined` if it cannot be reached now. */
+  #reach(pid: number, slot: Slot): Reached | undefined {
+    if (pid === this.#comm.rank) return slot;
+    return this.#hasEnded(pid) ? this.#variables.mappedOf(slot, pid) : undefined;
   }
+}
+
+function copyDoubles(to: Float64Array, at: number, from: Float64Array, start: number, count: number): void {
+  for (let k = 0; k < count; k++) to[at + k] = from[start + k];
 }
