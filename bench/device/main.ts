@@ -48,8 +48,8 @@ if (rows.length === 0)
 
 /** Samples, their milliseconds, and those of the warm-up: compiling takes long on an emulated processor. */
 const LENGTH = values.instructions ? ['3', '20', '400'] : values.quick ? ['3', '50', '1000'] : ['5', '100', '3000'];
-/** The same for layouts counted in instructions: their loops have more code, and are executed less often. */
-const LAYOUT_LENGTH = values.instructions ? ['3', '40', '1500'] : LENGTH;
+/** The same for windows, counted in instructions: their loops have more code, and are executed less often. */
+const WINDOW_LENGTH = values.instructions ? ['3', '40', '2500'] : LENGTH;
 /** Iterations of one sample of perftest. */
 const ITERATIONS = { ib_write_lat: 5000, ib_atomic_lat: 5000, ib_write_bw: 1000 };
 /** An emulated processor, and a machine that has other things to do. */
@@ -61,7 +61,7 @@ const found = rdmaDevices().devices.find((candidate) => candidate.name === name)
 if (found === undefined) throw new Error(`ONESIDED_DEVICE=name:port:gid must name a device, and is '${name}'`);
 
 async function runOurs({ program, args }: DeviceRow['ours']): Promise<Report> {
-  const length = args.includes('--noncontiguous') ? LAYOUT_LENGTH : LENGTH;
+  const length = program === 'ranks/rma' ? WINDOW_LENGTH : LENGTH;
   // The verbs' ranks exchange their addresses through shared memory, and open the device by themselves.
   const provider = program === 'ranks/verbs' ? [] : ['--provider', 'rdma-core'];
   const launch = [
