@@ -269,7 +269,7 @@ export class ActiveTarget {
   wait(options: WaitOptions | undefined): Promise<void> {
     try {
       const wait = readWait('wait', options);
-      const origins = this.#epochs.checkWait('wait');
+      const origins = this.#epochs.exposure.checkWait('wait');
       if (this.#ended(origins, wait === undefined ? this.#asyncSpin : 1)) return this.#epochs.comm.job.progress.done();
       return this.#finishWait(origins, wait);
     } catch (error) {
@@ -280,14 +280,14 @@ export class ActiveTarget {
   waitSync(options: WaitOptions | undefined): void {
     this.#epochs.comm.job.refuseSync('wait');
     const wait = readWait('wait', options);
-    const origins = this.#epochs.checkWait('wait');
+    const origins = this.#epochs.exposure.checkWait('wait');
     if (this.#ended(origins, this.#spin)) return;
     this.#epochs.comm.job.progress.waitSync(this.#general.wait(origins), wait);
-    this.#epochs.exposureEnded();
+    this.#epochs.exposure.ended();
   }
 
   test(): boolean {
-    return this.#ended(this.#epochs.checkWait('test'), 1);
+    return this.#ended(this.#epochs.exposure.checkWait('test'), 1);
   }
 
   #ended(origins: readonly number[], looks: number): boolean {
@@ -297,18 +297,18 @@ export class ActiveTarget {
     } catch (error) {
       throw this.#epochs.comm.job.explain(error);
     }
-    this.#epochs.exposureEnded();
+    this.#epochs.exposure.ended();
     return true;
   }
 
   async #finishWait(origins: readonly number[], options: WaitOptions | undefined): Promise<void> {
-    this.#epochs.waitsForOrigins(true);
+    this.#epochs.exposure.waitBegun();
     try {
       await this.#epochs.comm.job.progress.wait(this.#general.wait(origins), options);
     } finally {
-      this.#epochs.waitsForOrigins(false);
+      this.#epochs.exposure.waitEnded();
     }
-    this.#epochs.exposureEnded();
+    this.#epochs.exposure.ended();
   }
 
   /** The members of a group as ranks of the window. */

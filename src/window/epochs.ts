@@ -9,6 +9,7 @@ import { LockBit } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
 import type { WindowParts } from './creation/parts.ts';
+import { Exposure } from './exposure.ts';
 import type { FlushKind } from './flush-kinds.ts';
 import { type Opening, Openings } from './openings.ts';
 import { LOCKED, STARTED, type Target } from './target.ts';
@@ -39,6 +40,8 @@ type Resumed = keyof typeof REMEDIES;
 export class Epochs extends WindowScope {
   /** For debugging only. */
   readonly accesses = LOG_ACCESSES ? new AccessLog() : undefined;
+  /** What `post` opens. */
+  readonly exposure = new Exposure(this);
   /** For the message of a deadlock. */
   readonly locks: LocksAtRank;
   /** `FENCE`, `LOCK_ALL`, or 0; single targets are opened by `Target.held`. */
@@ -49,10 +52,6 @@ export class Epochs extends WindowScope {
   #quick = 0;
   /** Targets of the access epoch that `start` has opened. */
   #started: readonly number[] | undefined;
-  /** Origins of the exposure epoch that `post` has opened. */
-  #exposed: readonly number[] | undefined;
-  /** A promise waits for the end of the exposure epoch. */
-  #waitingForOrigins = false;
   /** Targets whose lock this rank holds. */
   #held = 0;
   /** Locks of `Rank.NULL`: they open an epoch in which nothing can be accessed, and that is no error. */
@@ -132,8 +131,8 @@ export class Epochs extends WindowScope {
     }
     if (this.#started !== undefined)
       return [`an access epoch to rank ${this.#started.join(', ')} is open (start)`, ['start']];
-    if (this.#exposed !== undefined)
-      return [`an exposure epoch to rank ${this.#exposed.join(', ')} is open (post)`, ['post']];
+    if (this.exposure.origins !== undefined)
+      return [`an exposure epoch to rank ${this.exposure.origins.join(', ')} is open (post)`, ['post']];
     if (this.#open === FENCE)
       return [this.#isUsed ? 'a fence epoch has operations that are not complete' : 'a fence epoch is open', ['fence']];
     return ['no epoch is open', []];
@@ -150,7 +149,7 @@ export class Epochs extends WindowScope {
 
   /** Whether this rank's part is exposed to somebody. */
   get #isExposed(): boolean {
-    return this.#exposed !== undefined && this.#exposed.length > 0;
+    return (this.exposure.origins?.length ?? 0) > 0;
   }
 
   /** Whether an access epoch is open that a synchronization call has to end. */
@@ -165,12 +164,12 @@ export class Epochs extends WindowScope {
 
   /** Why `call`, which comes outside of all epochs, is too early; or undefined. */
   refusalOfOpen(call: string): RmaError | undefined {
-    return this.#accessing || this.#exposed !== undefined ? this.#tooEarly(call) : undefined;
+    return this.#accessing || this.exposure.origins !== undefined ? this.#tooEarly(call) : undefined;
   }
 
   #tooEarly(call: string, remedy = 'end that epoch first'): RmaError {
     const [words, openings] = this.#described();
-    return this.#refused(`${call} of`, `${words}; ${remedy}${this.#openings.tell(openings)}`);
+    return this.refused(`${call} of`, `${words}; ${remedy}${this.#openings.tell(openings)}`);
   }
 
   /** The same, and while a synchronization call is under way. */
@@ -185,16 +184,12 @@ export class Epochs extends WindowScope {
     return this.#interrupted ? `${this.#busy} whose wait ended early` : `${this.#busy}`;
   }
 
-  #refused(call: string, why: string): RmaError {
-    return new RmaError('ERR_RMA_SYNC', `${call} ${this.what}: ${why}`);
-  }
-
   // ---- fence --------------------------------------------------------------------------------------------------------
 
   /** Refuses a fence, unless it is one whose wait ended early: that goes on. */
   checkFence(noPrecede: boolean): void {
     const passive = this.#held + this.#waiting > 0 || this.#open === LOCK_ALL;
-    const general = this.#started !== undefined || this.#exposed !== undefined;
+    const general = this.#started !== undefined || this.exposure.origins !== undefined;
     if (this.isFreed || this.#busy !== undefined || passive || general) this.#refuseFence();
     if (noPrecede && this.#isUsed && this.#open === FENCE) {
       throw new RmaError(
@@ -275,7 +270,7 @@ export class Epochs extends WindowScope {
     if (this.#isInterrupted('complete')) this.checkAlive('complete');
     else this.checkUsable('complete');
     if (this.#started !== undefined) return this.#started;
-    throw this.#refused('complete of', `${this.describe()}; complete() ends only an epoch that start() has opened`);
+    throw this.refused('complete of', `${this.describe()}; complete() ends only an epoch that start() has opened`);
   }
 
   /** Nothing more is issued in the epoch, since its targets may be told from now on. */
@@ -307,9 +302,9 @@ export class Epochs extends WindowScope {
 
   checkPost(): void {
     this.checkUsable('post');
-    if (this.#exposed !== undefined) {
-      const origins = this.#exposed.join(', ');
-      throw this.#refused('post of', `this rank's part is already exposed to rank ${origins}; call wait() first`);
+    if (this.exposure.origins !== undefined) {
+      const origins = this.exposure.origins.join(', ');
+      throw this.refused('post of', `this rank's part is already exposed to rank ${origins}; call wait() first`);
     }
     if (this.#open === FENCE && this.#isUsed) throw this.#tooEarly('post');
     if (this.#ownLocked)
@@ -318,25 +313,8 @@ export class Epochs extends WindowScope {
 
   posted(origins: readonly number[]): void {
     this.#open &= ~FENCE;
-    this.#exposed = origins;
+    this.exposure.begun(origins);
     this.#openings.note('post');
-  }
-
-  /** @param call `wait` or `test` @returns the origins of the epoch */
-  checkWait(call: string): readonly number[] {
-    this.checkAlive(call);
-    if (this.#waitingForOrigins) throw this.#refused(`${call} on`, 'a wait is in progress; await it first');
-    if (this.#exposed !== undefined) return this.#exposed;
-    throw this.#refused(`${call} of`, 'no exposure epoch is open; call post() first');
-  }
-
-  /** @param begins or ends */
-  waitsForOrigins(begins: boolean): void {
-    this.#waitingForOrigins = begins;
-  }
-
-  exposureEnded(): void {
-    this.#exposed = undefined;
   }
 
   // ---- locks --------------------------------------------------------------------------------------------------------
@@ -344,7 +322,7 @@ export class Epochs extends WindowScope {
   /** The target, if this rank may lock it and has done so before: a fast path of `checkLock`. */
   mayLock(target: number): Target | undefined {
     const t = this.known(target);
-    const own = this.#exposed !== undefined && target === this.comm.rank;
+    const own = this.exposure.origins !== undefined && target === this.comm.rank;
     const free = this.#busy === undefined && this.#started === undefined && !own;
     return t !== undefined && !this.allows(t) && free && !t.waiting && t.lock !== undefined ? t : undefined;
   }
@@ -358,7 +336,7 @@ export class Epochs extends WindowScope {
     }
     const t = this.target('lock', target);
     const why = this.#refusalOfLock(t);
-    if (why !== undefined) throw this.#refused(`lock of rank ${target} in`, why);
+    if (why !== undefined) throw this.refused(`lock of rank ${target} in`, why);
     return t;
   }
 
@@ -403,7 +381,7 @@ export class Epochs extends WindowScope {
       return undefined;
     }
     this.target('unlock', target);
-    throw this.#refused(`unlock of rank ${target} in`, 'this rank does not hold this lock');
+    throw this.refused(`unlock of rank ${target} in`, 'this rank does not hold this lock');
   }
 
   /**
@@ -440,7 +418,7 @@ export class Epochs extends WindowScope {
   get isIdle(): boolean {
     return (
       (this.#open | this.#held | this.#waiting) === 0 &&
-      this.#exposed === undefined &&
+      this.exposure.origins === undefined &&
       this.#busy === undefined &&
       this.#started === undefined &&
       !this.isFreed
@@ -474,7 +452,7 @@ export class Epochs extends WindowScope {
 
   checkUnlockAll(): void {
     this.checkUsable('unlockAll');
-    if (this.#open !== LOCK_ALL) throw this.#refused('unlockAll of', 'no lockAll epoch is open');
+    if (this.#open !== LOCK_ALL) throw this.refused('unlockAll of', 'no lockAll epoch is open');
   }
 
   /** The epoch is closed while the unlock waits. */
@@ -529,7 +507,7 @@ export class Epochs extends WindowScope {
   }
 
   #noPassiveEpoch(call: string): RmaError {
-    return this.#refused(call, `the call requires a passive-target epoch (lock or lockAll), but ${this.describe()}`);
+    return this.refused(call, `the call requires a passive-target epoch (lock or lockAll), but ${this.describe()}`);
   }
 
   // ---- free ---------------------------------------------------------------------------------------------------------

@@ -36,6 +36,11 @@ export class WindowScope {
     return typeof target === 'number' ? this.made[target] : undefined;
   }
 
+  /** @param call with a preposition, such as `post of` */
+  refused(call: string, why: string): RmaError {
+    return new RmaError('ERR_RMA_SYNC', `${call} ${this.what}: ${why}`);
+  }
+
   get isFreed(): boolean {
     return this.#freed;
   }
