@@ -53,6 +53,8 @@ export const LOCKS: readonly WindowInfo[] = [
 
 export const SCHEDULES: readonly WindowInfo[] = NAMES.map((schedule) => ({ schedule }));
 
+export const LAYOUTS: readonly WindowInfo[] = NONCONTIGUOUS_NAMES.map((noncontiguous) => ({ noncontiguous }));
+
 /** Four schedules with the schemes that windows have by themselves, then four with others. */
 function hintsOf(seed: number): WindowInfo {
   const turn = Math.floor(seed / 4);
@@ -63,7 +65,7 @@ function hintsOf(seed: number): WindowInfo {
     ...LOCKS[pair % LOCKS.length],
     ...SCHEDULES[(pair + 1) % SCHEDULES.length],
     update: UPDATE_SCHEMES[pair % UPDATE_SCHEMES.length],
-    noncontiguous: NONCONTIGUOUS_NAMES[(pair + 1) % NONCONTIGUOUS_NAMES.length],
+    ...LAYOUTS[(pair + 1) % LAYOUTS.length],
   };
 }
 

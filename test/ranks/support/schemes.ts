@@ -7,7 +7,8 @@
 import assert from 'node:assert/strict';
 import { Assert, Lock, Op, type Window, type WindowInfo } from 'onesided';
 import type { Requirement, Trial } from '../conformance/requirement.ts';
-import { FENCES, LOCKS, SCHEDULES } from './explorer.ts';
+import { FENCES, LAYOUTS, LOCKS, SCHEDULES } from './explorer.ts';
+import { layouts } from './layouts.ts';
 import { schedules } from './schedules.ts';
 
 const ROUNDS = 6;
@@ -278,7 +279,7 @@ const requirementsOf = (
     run: (t: Trial) => run(t, info),
   }));
 
-export const schemeNames: readonly string[] = [...FENCES, ...LOCKS, ...SCHEDULES].map(nameOf);
+export const schemeNames: readonly string[] = [...FENCES, ...LOCKS, ...SCHEDULES, ...LAYOUTS].map(nameOf);
 
 /** Whether a requirement is one of a scheme, or of one of its variants: `hybrid` is any hybrid one. */
 export function isOfScheme({ says }: Requirement, scheme: string): boolean {
@@ -302,5 +303,11 @@ export const schemes: Readonly<Record<string, readonly Requirement[]>> = {
     '12.7',
     'what an epoch has put, fetched and added is right behind it, and only a flush orders it before',
     schedules,
+  ),
+  layouts: requirementsOf(
+    LAYOUTS,
+    '12.3',
+    'what an epoch has put, fetched and added is right behind it, whatever the layouts on both sides',
+    layouts,
   ),
 };
