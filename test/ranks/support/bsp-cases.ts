@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import type { Communicator, RmaError, TypedArray } from 'onesided';
 import { type Bsp, type BspOptions, begin } from 'onesided/bsp';
 import { bspRandom } from './bsp-random.ts';
+import { REPEATED, reportedOneByOne } from './bsp-repeated-cases.ts';
 import type { Cases } from './cases.ts';
 
 /** How the cases run. */
@@ -625,6 +626,13 @@ const WHOLE: Record<string, (world: Communicator, options: BspRuns) => Promise<v
     await part.free();
   },
 
+  'a report counts doubles that are put one by one': (world, { delivery, headers, counts }) =>
+    reportedOneByOne(world, {
+      ...(delivery !== undefined && { delivery }),
+      ...(headers !== undefined && { headers }),
+      ...(counts !== undefined && { counts }),
+    }),
+
   'random programs leave what a sequential model leaves': async (world, { seed, blocks, programs, ...options }) => {
     for (let i = 0; i < programs; i++) await bspRandom(world, seed + i, blocks, options);
   },
@@ -634,7 +642,7 @@ export function bspCases(options: BspRuns): Cases {
   const { seed: _, blocks, programs: __, ...given } = options;
   let calls = 0;
   const cases: Cases = {};
-  for (const [name, run] of Object.entries(PRIMITIVES)) {
+  for (const [name, run] of Object.entries({ ...PRIMITIVES, ...REPEATED })) {
     cases[name] = async (world) => {
       const bsp = await begin(world, given);
       await run(bsp, async () => {
