@@ -117,6 +117,12 @@ function putWords(slot: Slot, from: Int32Array, u8: Uint8Array, at: number, to: 
     return;
   }
   if (to + words > i32.length) throw gone(slot);
+  // A double: mostly, what is put word by word.
+  if (words === 2) {
+    i32[to] = from[at];
+    i32[to + 1] = from[at + 1];
+    return;
+  }
   for (let k = 0; k < words; k++) i32[to + k] = from[at + k];
 }
 
