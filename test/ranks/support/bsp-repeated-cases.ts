@@ -12,8 +12,6 @@ const CALLS = ['put', 'hpput'] as const;
 /** As many as short headers reach, and more; and more puts than a chunk holds. */
 const LENGTH = 132_000;
 const PUTS = 3000;
-/** Milliseconds in which a process does nothing. */
-const STOPS = 30;
 
 const codeOf = (code: string) => (error: unknown) => (error as RmaError).code === code;
 
@@ -23,32 +21,7 @@ async function settle(sync: () => Promise<void>): Promise<void> {
   await sync();
 }
 
-export const REPEATED: Record<string, Run> = {
-  'hpput: whoever has not ended the superstep before is not stored to': async (bsp, sync) => {
-    const x = bsp.comm.allocMem(Float64Array, 2).fill(0);
-    bsp.pushReg(x);
-    await settle(sync);
-    const source = Float64Array.of(1, 5, 9);
-    for (let round = 0; round < 3; round++) {
-      if (bsp.pid === 1) {
-        for (let i = 0; i < 3; i++) bsp.hpput(0, source, x, 0, 1, 0);
-        bsp.put(0, source, x, 1, 1, 1);
-      }
-      const ending = bsp.sync();
-      // Has come to the end, and what was put is not in place yet.
-      if (bsp.pid === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STOPS);
-      await ending;
-      if (bsp.pid === 1) for (let i = 0; i < 3; i++) bsp.hpput(0, source, x, 1, 1, 2);
-      await sync();
-      if (bsp.pid === 0 && bsp.nprocs > 1) assert.deepEqual([...x], [1, 9]);
-      await sync();
-    }
-    bsp.popReg(x);
-    await sync();
-    bsp.comm.freeMem(x);
-  },
-  ...Object.fromEntries(CALLS.flatMap(oneByOne)),
-};
+export const REPEATED: Record<string, Run> = Object.fromEntries(CALLS.flatMap(oneByOne));
 
 function oneByOne(call: (typeof CALLS)[number]): [name: string, run: Run][] {
   return [
