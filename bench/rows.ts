@@ -157,12 +157,12 @@ function footprint(id: string, unit: Unit, ranks: number, ours: string, peer: st
   };
 }
 
-/** A bulk-synchronous program, beside LPF. */
-function bsp(id: string, unit: Unit, required?: Requirement): Row {
+/** A bulk-synchronous program, beside LPF. @param peer LPF's row */
+function bsp(id: string, unit: Unit, required?: Requirement, peer = id): Row {
   return {
     ...{ id, unit, better: 'lower', ranks: 2 },
     ours: { program: 'ranks/bsp', args: [id] },
-    peer: { program: 'bsp', args: [id] },
+    peer: { program: 'bsp', args: [peer] },
     ...(required === undefined ? {} : { required }),
   };
 }
@@ -225,5 +225,6 @@ export const ROWS: readonly Row[] = [
   footprint('memory/8', 'MiB', 8, 'memory', 'memory'),
   bsp('bsp-l/2', 'ns', { ratio: 1 }),
   bsp('bsp-g/2', 'ns', { ratio: 1 }),
+  bsp('bsp-g-put/2', 'ns', undefined, 'bsp-g/2'),
   bsp('bsp-fft/2^18', 'ms', { ratio: 1 }),
 ];

@@ -1,4 +1,7 @@
 /**
+ * What a process of the transform in fft.ts computes, and how in plain TypeScript; fft-wasm.ts does the same with
+ * vectors of two doubles.
+ *
  * Fourier transforms of complex numbers in typed arrays (real part, imaginary part, and so on): Stockham's way, which
  * needs no reordering. A pass of radix 4 reads one array and writes another; the passes take turns. Each pass does the
  * same for `batch` transforms that lie beside each other, so transforms over the rows of a matrix need no
@@ -6,6 +9,41 @@
  *
  * The numbers e^(−2πi k/n) are tabulated once. The loops allocate nothing, and look nothing up but the table.
  */
+
+/** What a process computes, on arrays of its own. */
+export interface Transforms {
+  /** This process's m = n/p numbers, which `first` transforms, and their blocks from all processes, for `second`. */
+  readonly data: Float64Array;
+  readonly blocks: Float64Array;
+  /** Transforms `data`, and multiplies result k by e^(−2πi s·k/n). @returns the array with the results */
+  first(): Float64Array;
+  /** Transforms over the blocks. @returns the array with the results, until `first` is called again */
+  second(): Float64Array;
+}
+
+/** @param n numbers of all @param p processes @param s this one */
+export function typescriptTransforms(n: number, p: number, s: number): Transforms {
+  const m = n / p;
+  const first = new Fft(m);
+  const second = new Fft(p, m / p);
+  const factors = twiddles(n, m, s);
+  const [data, work, blocks] = [0, 1, 2].map(() => new Float64Array(2 * m));
+  return {
+    data,
+    blocks,
+    first() {
+      const result = first.run(data, work);
+      multiply(result, factors);
+      return result;
+    },
+    second: () => second.run(blocks, work),
+  };
+}
+
+/** Floating-point operations of `batch` transforms of n numbers, counted as usual: 5 n log2 n each. */
+export function operationsOf(n: number, batch = 1): number {
+  return 5 * n * Math.log2(n) * batch;
+}
 
 /** A transform of a length, a power of two, and its table. */
 export class Fft {
@@ -19,11 +57,6 @@ export class Fft {
     this.n = n;
     this.batch = batch;
     this.#table = roots(n, (3 * n) / 4 + 1);
-  }
-
-  /** Floating-point operations, counted as usual: 5 n log2 n each. */
-  get operations(): number {
-    return 5 * this.n * Math.log2(this.n) * this.batch;
   }
 
   /** Transforms `data`. @param work as long as `data`: its contents are lost. @returns the one that has the result */
@@ -54,6 +87,26 @@ export function roots(n: number, count: number): Float64Array {
     table[2 * k + 1] = Math.sin(angle);
   }
   return table;
+}
+
+/** e^(−2πi s·k/n) for k below m. */
+export function twiddles(n: number, m: number, s: number): Float64Array {
+  const table = new Float64Array(2 * m);
+  for (let k = 0; k < m; k++) {
+    const angle = (-2 * Math.PI * s * k) / n;
+    table[2 * k] = Math.cos(angle);
+    table[2 * k + 1] = Math.sin(angle);
+  }
+  return table;
+}
+
+function multiply(x: Float64Array, factors: Float64Array): void {
+  for (let i = 0; i < x.length; i += 2) {
+    const r = x[i];
+    const j = x[i + 1];
+    x[i] = r * factors[i] - j * factors[i + 1];
+    x[i + 1] = r * factors[i + 1] + j * factors[i];
+  }
 }
 
 /** Four quarters become one of four interleaved transforms, each a quarter as long. @param step in the table */

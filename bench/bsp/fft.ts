@@ -14,8 +14,13 @@
 import { type Communicator, Op } from 'onesided';
 import { type BspOptions, begin } from 'onesided/bsp';
 import type { Machine } from '../patterns/machine.ts';
-import { Fft, roots } from './fft-kernel.ts';
+import { Fft, operationsOf, roots, type Transforms, typescriptTransforms } from './fft-kernel.ts';
+import { fitsVectors, wasmTransforms } from './fft-wasm.ts';
 import { type Measured, median } from './measured.ts';
+
+/** The arithmetic in WebAssembly, or in plain TypeScript: the same results, bit by bit. */
+export const FFT_KERNELS = ['wasm', 'typescript'] as const;
+export type FftKernel = (typeof FFT_KERNELS)[number];
 
 export interface FftOptions extends BspOptions {
   /** Complex numbers: 2 to this power. */
@@ -23,6 +28,8 @@ export interface FftOptions extends BspOptions {
   readonly samples: number;
   /** Million operations a second that the arithmetic is charged at, where time is virtual. */
   readonly mflops: number;
+  /** `wasm` if absent. Small parts of a process are transformed in TypeScript, whatever this says. */
+  readonly kernel?: FftKernel;
 }
 
 export interface FftResult extends Measured {
@@ -42,7 +49,7 @@ const imaginary = (k: number): number => ((k * 104729) % 997) / 498.5 - 1;
 
 /** Collective. Errors: `RangeError` if n and the processes do not fit. */
 export async function fft(world: Communicator, options: FftOptions, machine: Machine): Promise<FftResult> {
-  const { log2n, samples, mflops, ...given } = options;
+  const { log2n, samples, mflops, kernel = 'wasm', ...given } = options;
   const n = 2 ** log2n;
   const { size: p, rank: s } = world;
   if (2 ** Math.round(Math.log2(p)) !== p || p * p > n) {
@@ -53,11 +60,9 @@ export async function fft(world: Communicator, options: FftOptions, machine: Mac
   const bsp = await begin(world, given);
   const m = n / p;
   const block = m / p;
-  const first = new Fft(m);
-  const second = new Fft(p, block);
-  const factors = twiddles(n, m, s);
-  const [data, work] = [new Float64Array(2 * m), new Float64Array(2 * m)];
-  const blocks = new Float64Array(2 * m);
+  const makeTransforms = kernel === 'wasm' && fitsVectors(m, p) ? wasmTransforms : typescriptTransforms;
+  const transforms: Transforms = makeTransforms(n, p, s);
+  const { data, blocks } = transforms;
   bsp.pushReg(blocks);
   await bsp.sync();
   const times: number[] = [];
@@ -70,16 +75,15 @@ export async function fft(world: Communicator, options: FftOptions, machine: Mac
     }
     await sync();
     const began = machine.now();
-    const own = first.run(data, work);
-    multiply(own, factors);
-    await machine.charge((first.operations + 6 * m) / mflops);
+    const own = transforms.first();
+    await machine.charge((operationsOf(m) + 6 * m) / mflops);
     for (let k = 1; k <= p; k++) {
       const t = (s + k) % p;
       bsp.put(t, own, blocks, 2 * block * s, 2 * block, 2 * block * t);
     }
     await sync();
-    result = second.run(blocks, own === data ? work : data);
-    await machine.charge(second.operations / mflops);
+    result = transforms.second();
+    await machine.charge(operationsOf(p, block) / mflops);
     if (sample >= 0) times.push(machine.now() - began);
   }
   const longest = new Float64Array(samples);
@@ -92,26 +96,6 @@ export async function fft(world: Communicator, options: FftOptions, machine: Mac
     mflops: (5 * n * log2n) / median([...longest]),
     errors: difference[0] < TOLERANCE ? 0 : 1,
   };
-}
-
-/** e^(−2πi s·k/n) for k below m. */
-function twiddles(n: number, m: number, s: number): Float64Array {
-  const table = new Float64Array(2 * m);
-  for (let k = 0; k < m; k++) {
-    const angle = (-2 * Math.PI * s * k) / n;
-    table[2 * k] = Math.cos(angle);
-    table[2 * k + 1] = Math.sin(angle);
-  }
-  return table;
-}
-
-function multiply(x: Float64Array, factors: Float64Array): void {
-  for (let i = 0; i < x.length; i += 2) {
-    const r = x[i];
-    const j = x[i + 1];
-    x[i] = r * factors[i] - j * factors[i + 1];
-    x[i + 1] = r * factors[i + 1] + j * factors[i];
-  }
 }
 
 /** Of this process's part and that of a transform by one process. */

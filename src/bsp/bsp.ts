@@ -10,6 +10,7 @@ import type { Part } from './elements.ts';
 import { endSuperstep, endSuperstepSync } from './ending.ts';
 import type { BspMachine } from './model/machines.ts';
 import { type BspReport, reportOf } from './model/report.ts';
+import type { RepeatedDirectPut, RepeatedPut } from './repeated.ts';
 
 /** A message that has come. */
 export interface Message {
@@ -48,12 +49,16 @@ export class Bsp {
   readonly comm: Communicator;
   readonly #core: Core;
   readonly #part: Part;
+  readonly #repeatedPut: RepeatedPut;
+  readonly #repeatedDirectPut: RepeatedDirectPut;
   readonly #began: number;
 
   /** @internal Made by `begin`. */
   constructor(core: Core) {
     this.#core = core;
     this.#part = core.part;
+    this.#repeatedPut = core.repeatedPut;
+    this.#repeatedDirectPut = core.repeatedDirectPut;
     this.comm = core.comm;
     this.pid = core.comm.rank;
     this.nprocs = core.comm.size;
@@ -140,7 +145,8 @@ export class Bsp {
    * @param start where to begin in `source`, in its elements
    * Errors: `ERR_RANK`, `ERR_RMA_ATTACH` (not registered), `ERR_RMA_RANGE` (at the other process), `ERR_TYPE`,
    * `ERR_BUFFER`, `ERR_SIZE` (no memory). Nothing is put then.
-   * Cost: a copy of the elements, and some 10 ns.
+   * Cost: a copy of the elements, and some 30 ns; 6 ns for a double after another one from the same array to the same
+   * variable of the same process, where memory is shared.
    */
   put(
     pid: number,
@@ -150,10 +156,12 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
+    if (this.#repeatedPut.again(pid, source, variable, offset, count, start)) return;
+    const like = this.#core.isLast(pid, source, variable) ? variable : undefined;
     const slot = this.#core.slotOf('bsp.put', variable);
     const part = readPart(this.#part, 'bsp.put', 'source', source, start, count, slot);
     checkPlace('bsp.put', pid, this.nprocs, slot, offset, part.count * part.width);
-    if (part.count > 0) this.#core.outgoing.put(pid, slot, offset * slot.width, part);
+    if (part.count > 0) this.#core.put(pid, slot, offset * slot.width, part, like);
   }
 
   /**
@@ -161,6 +169,7 @@ export class Bsp {
    * as they are until the superstep has ended, and the elements may be in the variable before that. They are not copied
    * on the way where the variable can be reached: in memory from `comm.allocMem` where processes share memory, by RDMA
    * from 1 KiB on where `delivery` is `zero-copy` or `auto`. Otherwise this is `put`.
+   * Cost where memory is shared: a copy, and some 30 ns; 3 ns for a double after another one, as of `put`.
    */
   hpput(
     pid: number,
@@ -170,10 +179,12 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
+    if (this.#repeatedDirectPut.again(pid, source, variable, offset, count, start)) return;
+    const like = this.#core.isLast(pid, source, variable) ? variable : undefined;
     const slot = this.#core.slotOf('bsp.hpput', variable);
     const part = readPart(this.#part, 'bsp.hpput', 'source', source, start, count, slot);
     checkPlace('bsp.hpput', pid, this.nprocs, slot, offset, part.count * part.width);
-    if (part.count > 0) this.#core.hpput(pid, slot, offset * slot.width, part);
+    if (part.count > 0) this.#core.hpput(pid, slot, offset * slot.width, part, like);
   }
 
   /**

@@ -12,7 +12,12 @@ import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
 import { Registrations, type Slot } from './registrations.ts';
+import { RepeatedDirectPut, RepeatedPut } from './repeated.ts';
 import type { Unit } from './unit.ts';
+
+const DOUBLE = 8;
+/** So many calls can be told of at once: their bytes are a 31-bit number. */
+const MOST_CALLS = 2 ** 27;
 
 export class Core implements Superstep, Operation {
   readonly comm: Communicator;
@@ -49,6 +54,10 @@ export class Core implements Superstep, Operation {
   #last: TypedArray | undefined;
   #lastSlot: Slot | undefined;
   #lastStep = -1;
+
+  /** Calls that repeat the one before. */
+  readonly repeatedPut = new RepeatedPut();
+  readonly repeatedDirectPut = new RepeatedDirectPut();
 
   /** What each superstep was; absent if nobody wants to know. */
   readonly ledger: Ledger | undefined;
@@ -98,22 +107,77 @@ export class Core implements Superstep, Operation {
     return slot;
   }
 
-  /** Elements to a variable, without the promise of a copy. */
-  hpput(pid: number, slot: Slot, at: number, part: Part): void {
-    if (this.#delivery.direct?.put(pid, slot, at, part) !== true) this.outgoing.put(pid, slot, at, part);
-    else if (pid !== this.comm.rank) this.#noteDirect(pid, part.count * part.width, 0);
+  /** Whether the call before named the same process and the same arrays. */
+  isLast(pid: number, source: TypedArray, variable: TypedArray): boolean {
+    return source === this.part.array && variable === this.#last && pid === this.part.pid;
+  }
+
+  /**
+   * Elements to a variable.
+   * @param variable as the call names it; `undefined` if it is not like the one before, for then the next one will
+   * hardly be either
+   */
+  put(pid: number, slot: Slot, at: number, part: Part, variable: TypedArray | undefined): void {
+    this.outgoing.put(pid, slot, at, part);
+    part.pid = pid;
+    if (variable !== undefined && isDouble(part, slot)) {
+      this.outgoing.remember(this.repeatedPut, pid, variable, slot, part.array as Float64Array);
+    }
+  }
+
+  /** The same without the promise of a copy. */
+  hpput(pid: number, slot: Slot, at: number, part: Part, variable: TypedArray | undefined): void {
+    const { direct } = this.#delivery;
+    part.pid = pid;
+    if (direct?.put(pid, slot, at, part) !== true) {
+      this.outgoing.put(pid, slot, at, part);
+      return;
+    }
+    if (pid === this.comm.rank) return;
+    this.#noteDirect(pid, 1, part.count * part.width, 0);
+    if (variable === undefined || !isDouble(part, slot)) return;
+    const there = direct.doublesOf?.(pid, slot);
+    if (there === undefined) return;
+    this.#settle();
+    this.repeatedDirectPut.remember(pid, part.array as Float64Array, variable, there);
   }
 
   /** Elements from a variable, likewise. */
   hpget(pid: number, slot: Slot, at: number, part: Part): void {
     if (this.#delivery.direct?.get(pid, slot, at, part) !== true) this.outgoing.get(pid, slot.id, at, part);
-    else if (pid !== this.comm.rank) this.#noteDirect(pid, 0, part.count * part.width);
+    else if (pid !== this.comm.rank) this.#noteDirect(pid, 1, 0, part.count * part.width);
   }
 
-  #noteDirect(pid: number, written: number, read: number): void {
-    this.outgoing.apart++;
+  #noteDirect(pid: number, calls: number, written: number, read: number): void {
+    this.outgoing.apart += calls;
     // All processes keep reports, or none does.
-    if (this.ledger !== undefined) this.outgoing.tellDirect(pid, written, read);
+    if (this.ledger !== undefined) this.outgoing.tellDirect(pid, calls, written, read);
+  }
+
+  /** Takes account of the calls of `hpput` that were repeated. Errors: `ERR_SIZE`. */
+  #settle(): void {
+    const repeated = this.repeatedDirectPut;
+    while (repeated.calls > 0) {
+      const calls = Math.min(repeated.calls, MOST_CALLS);
+      repeated.calls -= calls;
+      this.#delivery.direct!.sent += DOUBLE * calls;
+      this.#noteDirect(repeated.pid, calls, DOUBLE * calls, 0);
+    }
+  }
+
+  /** A superstep ends: the next call is checked as the first one was. Errors: `ERR_SIZE`. */
+  settleCalls(): void {
+    try {
+      this.#settle();
+    } catch (error) {
+      throw this.fail(error);
+    }
+    this.#forgetCalls();
+  }
+
+  #forgetCalls(): void {
+    this.repeatedPut.forget();
+    this.repeatedDirectPut.forget();
   }
 
   get isEnded(): boolean {
@@ -132,6 +196,7 @@ export class Core implements Superstep, Operation {
   beginSync(call: string, ends: boolean): void {
     if (this.#begun && !this.#isAwaited && this.#ends === ends && this.#broken === undefined) return;
     this.check(call);
+    this.settleCalls();
     this.#ends = ends;
     this.ledger?.ends(this.step, this.outgoing.callsBeside(this.comm.rank));
     this.#numbers = this.#changes(ends);
@@ -238,6 +303,7 @@ export class Core implements Superstep, Operation {
   /** Nothing can be called any more. */
   end(): void {
     this.#ended = true;
+    this.#forgetCalls();
     this.registrations.clear();
   }
 
@@ -253,10 +319,16 @@ export class Core implements Superstep, Operation {
 
   /** Nothing can be done any more. @returns the error */
   fail(error: unknown): unknown {
+    this.#forgetCalls();
     this.#broken ??=
       error instanceof RmaError
         ? error
         : new RmaError('ERR_COMM', `bsp: superstep ${this.step} failed: ${String(error)}`, { cause: error });
     return error;
   }
+}
+
+/** Whether it is one double to a variable of doubles. */
+function isDouble({ count, tag }: Part, slot: Slot): boolean {
+  return count === 1 && tag === 'Float64Array' && slot.tag === tag;
 }

@@ -9,6 +9,8 @@ const NO_BYTES = new Uint8Array(0);
 
 /** Elements of an array that a call names. It is filled again for each call, so that none allocates. */
 export class Part {
+  /** Of a put: the process. */
+  pid = -1;
   array: TypedArray = NO_BYTES;
   /** The array's type, and the bytes of an element. */
   tag = '';

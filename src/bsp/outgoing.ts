@@ -6,10 +6,13 @@ import type { TypedArray } from '../datatype/base.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type ChunkPool, Stream } from './chunks.ts';
 import { type Part, packBytes, packDouble, packElements } from './elements.ts';
-import { DIRECT, fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
+import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
 import type { Slot } from './registrations.ts';
+import type { RepeatedPut } from './repeated.ts';
 import { Results } from './results.ts';
+import { atPid } from './variables.ts';
 
+const DOUBLE = 8;
 /** A piece of data is worth the rest of a chunk from so many words on. */
 const LEAST_PIECE = 64;
 
@@ -101,6 +104,20 @@ export class Outgoing {
     else packElements(i32, stream.u8, data, part);
   }
 
+  /** Has `repeated` append doubles like one that was put, if such puts go into chunks and nothing else counts them. */
+  remember(
+    repeated: RepeatedPut,
+    pid: number,
+    variable: TypedArray,
+    { id, lengths }: Slot,
+    source: Float64Array,
+  ): void {
+    const stream = this.puts[pid];
+    if (stream === undefined || this.#route !== undefined || this.#processor !== undefined) return;
+    const room = Math.floor(atPid(lengths, pid) / DOUBLE);
+    repeated.remember(pid, source, variable, id, room, this.#short && fitsShort(id, 0, DOUBLE / 4), stream);
+  }
+
   /** A message of a payload and, behind it, a tag: bytes of two arrays. Errors: `ERR_SIZE`. */
   send(pid: number, payload: TypedArray, payloadBytes: number, tag: TypedArray | undefined, tagBytes: number): void {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
@@ -134,13 +151,13 @@ export class Outgoing {
   }
 
   /**
-   * Tells a process of bytes that `hpput` writes and `hpget` reads there, for its report: nothing else says so. The
-   * call itself is one of `apart`. Errors: `ERR_SIZE`.
+   * Tells a process of bytes that so many calls of `hpput` write and of `hpget` read there, for its report: nothing
+   * else says so. The calls themselves are among `apart`. Errors: `ERR_SIZE`.
    */
-  tellDirect(pid: number, written: number, read: number): void {
+  tellDirect(pid: number, calls: number, written: number, read: number): void {
     const stream = this.gets[pid] ?? this.#make(this.gets, pid);
     if (stream.end - stream.pos < HEADER_WORDS) stream.grow();
-    writeHeader(stream, DIRECT, written, read, 0);
+    writeHeader(stream, -calls, written, read, 0);
     // There are none, which the process says, too.
     this.results[pid] ??= new Results();
   }

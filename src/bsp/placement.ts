@@ -9,7 +9,7 @@ import { RmaError, show } from '../errors.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Stream } from './chunks.ts';
 import type { MessageQueue } from './queue.ts';
-import { DIRECT, HEADER_WORDS, isShort, MESSAGE, offsetOf, slotOf, wordsOf } from './records.ts';
+import { HEADER_WORDS, isShort, MESSAGE, offsetOf, slotOf, wordsOf } from './records.ts';
 import type { Registrations, Slot } from './registrations.ts';
 
 /** Words that are copied one by one. */
@@ -86,7 +86,9 @@ export class Placement {
   serve(source: number, results: Stream, i32: Int32Array, from: number, to: number): void {
     if (source !== this.#pid) this.calls += (to - from) / HEADER_WORDS;
     for (let at = from; at < to; at += HEADER_WORDS) {
-      if (i32[at] === DIRECT) {
+      if (i32[at] < 0) {
+        // The record is counted already.
+        this.calls += -i32[at] - 1;
         this.received += i32[at + 1];
         this.served += i32[at + 2];
         continue;
@@ -115,6 +117,12 @@ function putWords(slot: Slot, from: Int32Array, u8: Uint8Array, at: number, to: 
     return;
   }
   if (to + words > i32.length) throw gone(slot);
+  // A double: mostly, what is put word by word.
+  if (words === 2) {
+    i32[to] = from[at];
+    i32[to + 1] = from[at + 1];
+    return;
+  }
   for (let k = 0; k < words; k++) i32[to + k] = from[at + k];
 }
 

@@ -6,8 +6,8 @@
  *     message     MESSAGE, bytes in all, bytes of this piece; then the data
  *     more of it  MESSAGE_MORE, 0, bytes of this piece; then the data
  *     get         slot, byte of the variable, bytes
- *     direct      DIRECT, bytes that `hpput` has written here, bytes that `hpget` has read here: among gets, and only
- *                 where reports are kept, since otherwise nobody here would know of them
+ *     direct      −n for n calls, bytes that `hpput` has written here, bytes that `hpget` has read here: among gets,
+ *                 and only where reports are kept, since otherwise nobody here would know of them
  *
  * A put whose numbers do not fit into one word has a long header, so the format is chosen for each put. Data are padded
  * to whole words. A record lies in one chunk: what does not fit is cut into several puts, or pieces of a message.
@@ -16,14 +16,13 @@
 export const HEADER_WORDS = 3;
 export const MESSAGE = -1;
 export const MESSAGE_MORE = -2;
-export const DIRECT = -1;
 
 /** A short header: bits 31 and 30 are 1 and 0; then slot (6 bits), words of data (6), word of the variable (18). */
 const SHORT = 0x80000000 | 0;
 const MARK = 0xc0000000 | 0;
 const SHORT_SLOTS = 64;
 const SHORT_WORDS = 64;
-const SHORT_OFFSETS = 2 ** 18;
+export const SHORT_OFFSETS = 2 ** 18;
 
 export function isShort(header: number): boolean {
   return (header & MARK) === SHORT;

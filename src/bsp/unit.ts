@@ -70,7 +70,10 @@ export class Unit implements Superstep, Operation {
    */
   beginSync(call: string, ofAll: boolean): void {
     if (this.isEnding && !this.#isAwaited && !ofAll && !this.#ofAll) return;
-    if (!ofAll) this.#core.check(call);
+    if (!ofAll) {
+      this.#core.check(call);
+      this.#core.settleCalls();
+    }
     this.#ofAll = ofAll;
     this.isEnding = true;
     try {

@@ -2,7 +2,8 @@
 import { loadFabric, runTasks } from 'onesided/fabrics';
 import { describe, expect, it } from 'vitest';
 import { fft, slowly } from '../../bench/bsp/fft.ts';
-import { Fft } from '../../bench/bsp/fft-kernel.ts';
+import { Fft, typescriptTransforms } from '../../bench/bsp/fft-kernel.ts';
+import { fitsVectors, wasmTransforms } from '../../bench/bsp/fft-wasm.ts';
 import { innerProduct } from '../../bench/bsp/inner-product.ts';
 import { lu } from '../../bench/bsp/lu.ts';
 import { twoLevels } from '../../bench/bsp/two-levels.ts';
@@ -37,6 +38,47 @@ describe('a Fourier transform by one process', () => {
   });
 });
 
+describe('the transforms of a process in WebAssembly have the bits of those in TypeScript', () => {
+  // Parts of even and odd powers of two; passes over 1, 2, 4, 8, 16 and 32 blocks; the least that fits.
+  it.each([
+    [8, 1],
+    [16, 1],
+    [512, 1],
+    [1024, 1],
+    [16, 2],
+    [2 ** 11, 2],
+    [2 ** 12, 2],
+    [32, 4],
+    [2 ** 10, 4],
+    [128, 8],
+    [512, 16],
+    [2 ** 13, 16],
+    [2048, 32],
+  ])('of %i numbers on %i processes', (n, p) => {
+    expect(fitsVectors(n / p, p)).toBe(true);
+    for (const s of new Set([0, 1 % p, p - 1])) {
+      const [plain, quick] = [typescriptTransforms, wasmTransforms].map((make) => {
+        const { data, blocks, first, second } = make(n, p, s);
+        const results: number[] = [];
+        // Twice: a transform must not be disturbed by what the one before has left.
+        for (const shift of [1, 2]) {
+          for (let i = 0; i < data.length; i++) data[i] = Math.sin(3 * i + shift) + (i % 5);
+          results.push(...first());
+          for (let i = 0; i < blocks.length; i++) blocks[i] = Math.cos(i * i - shift) - (i % 3);
+          results.push(...second());
+        }
+        return results;
+      });
+      expect(plain).toHaveLength((8 * n) / p);
+      expect(quick).toEqual(plain);
+    }
+  });
+
+  it('are not made for less than two numbers beside each other', () => {
+    expect([fitsVectors(4, 1), fitsVectors(8, 8), fitsVectors(8, 4)]).toEqual([false, false, true]);
+  });
+});
+
 describe('programs', () => {
   it.each([
     [1, 6],
@@ -48,6 +90,9 @@ describe('programs', () => {
   ])('transform on %i processes 2^%i numbers as one does', async (p, log2n) => {
     const options = { log2n, samples: 1, mflops: 1000 };
     const [result] = await runTasks(p, (world) => fft(world, options, modelledMachine(world)), NODES);
+    const plain = { ...options, kernel: 'typescript' } as const;
+    const [same] = await runTasks(p, (world) => fft(world, plain, modelledMachine(world)), NODES);
+    expect(same).toEqual(result);
     expect(result.errors).toBe(0);
     expect(result.difference).toBeLessThan(1e-14);
     expect(result.microseconds).toBeGreaterThan((5 * 2 ** log2n * log2n) / 1000 / p);

@@ -21,12 +21,15 @@ const RUNS: readonly (readonly [program: string, ranks: number, args: readonly s
 ];
 
 describe.each(RANK_KINDS)('as %s', (kind) => {
-  it.each(['bsp-l/2', 'bsp-g/2', 'bsp-fft/2^18'])('the row %s of the benchmark is measured, and right', async (row) => {
-    const path = fileURLToPath(new URL('../../build/programs/bench/ranks/bsp.js', import.meta.url));
-    const run = await onesided('run', '-n', '2', '--ranks', kind, '--timeout', '100', path, '--', row, '2', '1');
-    expect(run.code, run.stderr).toBe(0);
-    expect(reportIn(run.stdout).samples).toHaveLength(2);
-  });
+  it.each(['bsp-l/2', 'bsp-g/2', 'bsp-g-put/2', 'bsp-fft/2^18'])(
+    'the row %s of the benchmark is measured, and right',
+    async (row) => {
+      const path = fileURLToPath(new URL('../../build/programs/bench/ranks/bsp.js', import.meta.url));
+      const run = await onesided('run', '-n', '2', '--ranks', kind, '--timeout', '100', path, '--', row, '2', '1');
+      expect(run.code, run.stderr).toBe(0);
+      expect(reportIn(run.stdout).samples).toHaveLength(2);
+    },
+  );
 
   it.each(RUNS)('%s on %i ranks %j', async (program, ranks, args, said) => {
     const path = fileURLToPath(new URL(`../../build/programs/bench/ranks/${program}.js`, import.meta.url));

@@ -10,7 +10,7 @@
 import type { Communicator } from '../../comm/communicator.ts';
 import { FEW, type Part, packBytes, unpackBytes } from '../elements.ts';
 import type { Slot } from '../registrations.ts';
-import type { Variables } from '../variables.ts';
+import type { Mapped, Variables } from '../variables.ts';
 import type { Direct } from './direct.ts';
 
 /** A variable: this process's own, or another's as it is mapped here. */
@@ -25,6 +25,10 @@ export class DirectShared implements Direct {
   readonly #comm: Communicator;
   readonly #variables: Variables;
   readonly #hasEnded: (pid: number) => boolean;
+  /** What was reached last in the superstep under way. */
+  #pid = -1;
+  #slot: Slot | undefined;
+  #reached: Mapped | undefined;
 
   /** @param hasEnded whether a process has ended the superstep before the one under way */
   constructor(comm: Communicator, variables: Variables, hasEnded: (pid: number) => boolean) {
@@ -57,10 +61,26 @@ export class DirectShared implements Direct {
     return true;
   }
 
-  /** A variable at a process; `undefined` if it cannot be reached now. */
+  doublesOf(pid: number, slot: Slot): Float64Array | undefined {
+    return pid === this.#comm.rank ? undefined : this.#reach(pid, slot)?.f64;
+  }
+
+  /** A superstep is over: whoever could be reached may have something to do in it yet. */
+  next(): void {
+    this.#pid = -1;
+    this.#slot = this.#reached = undefined;
+  }
+
+  /** A variable at a process; `undefined` if it cannot be reached now. Mostly, the one that was reached before. */
   #reach(pid: number, slot: Slot): Reached | undefined {
     if (pid === this.#comm.rank) return slot;
-    return this.#hasEnded(pid) ? this.#variables.mappedOf(slot, pid) : undefined;
+    if (pid === this.#pid && slot === this.#slot) return this.#reached;
+    if (!this.#hasEnded(pid)) return undefined;
+    const reached = this.#variables.mappedOf(slot, pid);
+    this.#pid = pid;
+    this.#slot = slot;
+    this.#reached = reached;
+    return reached;
   }
 }
 

@@ -13,6 +13,8 @@ export interface Direct {
   put(pid: number, slot: Slot, at: number, part: Part): boolean;
   /** Moves elements from byte `at` of a variable, likewise. */
   get(pid: number, slot: Slot, at: number, part: Part): boolean;
+  /** The doubles of a variable of another process, if until the end of this superstep they can be stored to. */
+  doublesOf?(pid: number, slot: Slot): Float64Array | undefined;
   /** Bytes that moved to others, and from them, in this superstep; for whoever takes and clears them. */
   sent: number;
   got: number;

@@ -135,6 +135,7 @@ export class SharedDelivery implements Delivery {
     // What others read in this superstep they have read when the next one's barrier is left; what they read in the one
     // before, they have.
     this.#step++;
+    this.direct.next();
     this.pool.recycle();
     this.#answers.reset();
     this.#numbersOut.reset();

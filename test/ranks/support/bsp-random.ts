@@ -5,10 +5,10 @@
  *
  * Drawn are: sizes from none to several chunks, types, places that are not aligned; registrations that are pushed, that
  * overlap (one place again, with other lengths), that are null at some, and that are popped, several a superstep;
- * sizes of tags; puts that overlap, elements and bytes of any variable, `hpput` and `hpget` in supersteps where their
- * promise is kept; messages, which are taken by `move`, by `hpmove`, or left. Memory beside variables, and variables
- * that are no longer registered, must not change. How supersteps are delivered is drawn, too, as far as it is not
- * given, from all ways that the ranks have.
+ * sizes of tags; puts that overlap, elements, also one by one, and bytes of any variable, `hpput` and `hpget` in
+ * supersteps where their promise is kept; messages, which are taken by `move`, by `hpmove`, or left. Memory beside
+ * variables, and variables that are no longer registered, must not change. How supersteps are delivered is drawn, too,
+ * as far as it is not given, from all ways that the ranks have.
  *
  * The report of each superstep must say what the model counts: bytes that were sent and received, and calls, of the
  * process that has most.
@@ -32,6 +32,8 @@ const TYPES = [Uint8Array, Int16Array, Int32Array, Float64Array] as const;
 /** Elements beside a variable. */
 const MARGIN = 3;
 const STEPS = 6;
+/** Elements that are put one by one. */
+const MOST_APART = 12;
 const MOST_REGISTRATIONS = 7;
 const MOST_STORAGES = 9;
 
@@ -352,17 +354,20 @@ class Program {
     // Bytes need not be whole elements.
     const bytes = Math.max(0, count * width - (asBytes ? less : 0));
     storage.model[to].set(values.subarray(0, bytes), at * width);
-    if (bytes > 0) this.#traffic.at(-1)!.add(writer, to, writer, bytes);
+    const apart = !asBytes && random.below(2) === 0 ? Math.min(count, MOST_APART) : 0;
+    for (let i = 0; i < apart; i++) this.#traffic.at(-1)!.add(writer, to, writer, width);
+    if (bytes > apart * width) this.#traffic.at(-1)!.add(writer, to, writer, bytes - apart * width);
     if (writer !== bsp.pid) return;
     const source = this.#array(storage, count + 2, asBytes);
     bytesOf(source).set(values.subarray(0, bytes), width);
     const unit = asBytes ? width : 1;
-    if (this.#mode === 'hpput') {
-      bsp.hpput(to, source, storage.own, at, asBytes ? bytes : count, unit);
-      return;
+    const isDirect = this.#mode === 'hpput';
+    const call = isDirect ? bsp.hpput.bind(bsp) : bsp.put.bind(bsp);
+    for (let i = 0; i < apart; i++) call(to, source, storage.own, at + i, 1, unit + i);
+    if (apart === 0 || apart < count) {
+      call(to, source, storage.own, at + apart, (asBytes ? bytes : count) - apart, unit + apart);
     }
-    bsp.put(to, source, storage.own, at, asBytes ? bytes : count, unit);
-    bytesOf(source).fill(0x77);
+    if (!isDirect) bytesOf(source).fill(0x77);
   }
 
   /** What is beyond a variable, as the newest registration has it, or not registered, is refused. */

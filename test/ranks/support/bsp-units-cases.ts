@@ -165,6 +165,8 @@ const PRIMITIVES: Record<string, Run> = {
 
   'wrong arguments are refused, and nothing is put': async (bsp, { sync, usync }) => {
     const x = new Int32Array(2);
+    const y = Float64Array.of(7);
+    bsp.pushReg(y);
     bsp.pushReg(x);
     await sync();
     const other = stranger(bsp);
@@ -177,9 +179,15 @@ const PRIMITIVES: Record<string, Run> = {
     assert.throws(() => bsp.uput(bsp.pid, new Float32Array(1), x), codeOf('ERR_TYPE'));
     assert.throws(() => bsp.uget(bsp.pid, x, 0, x, 3), codeOf('ERR_BUFFER'));
     assert.throws(() => bsp.uput(bsp.pid, [1] as never, x), codeOf('ERR_BUFFER'));
+    // Calls that repeat the one before are refused, too.
+    const again = (): void => bsp.put(bsp.pid, y, y, 0, 1, 0);
+    for (let i = 0; i < 3; i++) again();
     const ending = bsp.usync();
     // Alone in its unit, a process may have ended it already.
-    if (bsp.unitSuperstep === 1) assert.throws(() => bsp.uput(bsp.pid, x, x), /superstep of the unit is ending/);
+    if (bsp.unitSuperstep === 1) {
+      assert.throws(() => bsp.uput(bsp.pid, x, x), /superstep of the unit is ending/);
+      assert.throws(again, /superstep of the unit is ending/);
+    }
     await ending;
     await usync();
     assert.deepEqual(x, new Int32Array(2));
@@ -324,8 +332,33 @@ export function unitCases(runs: UnitRuns): Cases {
       if (bsp.pidsOf().length > 1) await assert.rejects(bsp.end(), codeOf('ERR_COLLECTIVE'));
     };
   }
+  cases['a report counts what hpput has stored before and after usync'] = (world) => reported(world, runs);
   cases['begin: other units at a process are refused everywhere, and what are no units'] = (world) => refused(world);
   return cases;
+}
+
+/** All others store doubles to process 0 one by one, some before a superstep of their unit ends, some behind it. */
+async function reported(world: Communicator, { units, delivery }: UnitRuns): Promise<void> {
+  const [before, after] = [5, 7];
+  const most = before + after;
+  const bsp = await begin(world, { units, report: true, ...(delivery !== undefined && { delivery }) });
+  const x = world.allocMem(Float64Array, most * world.size).fill(-1);
+  bsp.pushReg(x);
+  await bsp.sync();
+  await bsp.sync();
+  const source = Float64Array.from({ length: most }, (_, i) => i);
+  const put = (i: number): void => bsp.hpput(0, source, x, most * bsp.pid + i, 1, i);
+  if (bsp.pid > 0) for (let i = 0; i < before; i++) put(i);
+  await bsp.usync();
+  if (bsp.pid > 0) for (let i = before; i < most; i++) put(i);
+  await bsp.sync();
+  if (bsp.pid === 0) assert.ok(x.every((value, i) => value === (i < most ? -1 : i % most)));
+  const { supersteps } = await bsp.report();
+  const all = most * (world.size - 1);
+  const found = supersteps.slice(-1).map(({ out, in: into, h, messages }) => [out, into, h, messages]);
+  assert.deepEqual(found, [[world.size === 1 ? 0 : most, all, all, all]]);
+  await bsp.end();
+  world.freeMem(x);
 }
 
 async function refused(world: Communicator): Promise<void> {
