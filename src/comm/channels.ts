@@ -2,13 +2,16 @@
 import type { MessageChannel } from './collectives.ts';
 import type { Group } from './group.ts';
 import type { Job } from './job.ts';
+import type { Fill } from './messages.ts';
 
 /** Messages among the ranks that only one thing uses. */
 export interface OwnChannel extends MessageChannel {
   /** The number of its space, for `openChannel` of the next. */
   readonly space: number;
   /** Hands over messages as they arrive (`Messenger.listen`), instead of `receive`. */
-  listen(listener: (source: number, message: Uint8Array) => void): () => void;
+  listen(listener: (source: number, message: Uint8Array) => void, borrows?: boolean): () => void;
+  /** Sends a message that `fill` writes (`Messenger.compose`). */
+  compose(target: number, bytes: number, fill: Fill): void;
   /** Looks for arrivals: of this space, and of all others. */
   poll(): void;
 }
@@ -38,8 +41,9 @@ export function makeOwnChannel(job: Job, group: Group, contextId: number): OwnCh
   return {
     ...makeChannel(job, group, contextId),
     space: contextId,
-    listen: (listener) =>
-      job.messenger.listen(contextId, (source, message) => listener(ranks.indexOf(source), message)),
+    listen: (listener, borrows) =>
+      job.messenger.listen(contextId, (source, message) => listener(ranks.indexOf(source), message), borrows),
+    compose: (target, bytes, fill) => job.messenger.compose(ranks[target], contextId, bytes, fill),
     poll: () => job.messenger.poll(),
   };
 }

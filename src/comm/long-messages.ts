@@ -169,6 +169,11 @@ export class LongMessages {
     else this.#received(source, id);
   }
 
+  /** Whether messages of a source wait for one that is not complete. */
+  holds(source: number): boolean {
+    return this.#behind.has(source);
+  }
+
   /** Keeps a message that is complete if an earlier one of its source is not. @returns whether it does */
   hold(source: number, context: number, message: Uint8Array): boolean {
     const behind = this.#behind.get(source);

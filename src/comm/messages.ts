@@ -67,6 +67,12 @@ export interface MessageMemory {
   readonly byRead?: boolean;
 }
 
+/** Who takes messages as they arrive; `borrows`: it may be given memory that is used again when it returns. */
+interface Listener {
+  readonly take: (source: number, message: Uint8Array) => void;
+  readonly borrows: boolean;
+}
+
 interface Connection {
   readonly peer: number;
   readonly qp: QueuePair;
@@ -91,6 +97,9 @@ interface Partial {
   readonly complete?: () => void;
 }
 
+/** Writes a message from byte `at` of `memory` on. */
+export type Fill = (memory: Uint8Array, at: number) => void;
+
 export class Messenger {
   readonly rank: number;
   readonly size: number;
@@ -100,6 +109,7 @@ export class Messenger {
   #srq: SharedReceiveQueue;
   #region: MemoryRegion;
   #bytes: Uint8Array;
+  #words: Uint32Array;
   readonly #memory: MessageMemory;
   readonly #long: number;
   readonly #processor: ProcessorTime | undefined;
@@ -112,7 +122,7 @@ export class Messenger {
   /** Complete messages, by context and source. */
   readonly #inbox = new Map<number, Map<number, Fifo<Uint8Array>>>();
   /** Who takes messages of a communicator as they arrive. */
-  readonly #listeners = new Map<number, (source: number, message: Uint8Array) => void>();
+  readonly #listeners = new Map<number, Listener>();
   /**
    * Nothing waits to leave, so `poll` need not be called for it: one load for calls that never wait. False while sends
    * are under way, too: where a device has no processor of its own, one that its target cannot take yet is tried again
@@ -165,6 +175,7 @@ export class Messenger {
     this.#srq = pd.createSharedReceiveQueue({ maxWr: receives });
     this.#region = pd.registerMemory(context.allocateMemory(bytes), 0, bytes, Access.LOCAL_WRITE);
     this.#bytes = new Uint8Array(this.#region.memory.buffer);
+    this.#words = new Uint32Array(this.#region.memory.buffer);
     for (let i = 0; i < receives; i++) this.#postReceive(i);
     for (let i = 0; i < sends; i++) this.#freeSends.push(receives + i);
     this.#cq.reqNotify();
@@ -186,6 +197,40 @@ export class Messenger {
   give(target: number, context: number, message: Uint8Array): void {
     if (this.#isLong(target, message.length)) this.#sendLong(target, context, message, NOTHING);
     else this.#sendChunks(target, context, message, NOTHING);
+  }
+
+  /**
+   * The same for a message that `fill` writes, at a multiple of 8: without a copy, if one chunk can leave at once.
+   * @param fill must neither send nor poll
+   */
+  compose(target: number, context: number, bytes: number, fill: Fill): void {
+    const connection = this.#connections.get(target);
+    const fits = bytes <= Math.min(this.#memory.chunk - HEADER_BYTES, this.#eager, this.#long - 1);
+    const leaves = connection?.stage === 3 && connection.backlog.length === 0 && this.#freeSends.length > 0;
+    if (!fits || !leaves) {
+      const message = new Uint8Array(bytes);
+      fill(message, 0);
+      this.give(target, context, message);
+      return;
+    }
+    const slot = this.#freeSends.pop()!;
+    const at = slot * this.#memory.chunk;
+    try {
+      fill(this.#bytes, at + HEADER_BYTES);
+      this.#trace?.sent(target, bytes);
+      this.#processor?.copy(bytes);
+    } catch (error) {
+      this.#freeSends.push(slot);
+      throw error;
+    }
+    this.#words[at / 4] = context;
+    this.#words[at / 4 + 1] = bytes;
+    this.idle = false;
+    const { qp } = connection;
+    qp.wrStart();
+    qp.wrSend(slot, SendFlag.SIGNALED);
+    qp.wrSetSge(this.#region.lkey, this.#region.address + at, HEADER_BYTES + bytes);
+    qp.wrComplete();
   }
 
   #isLong(target: number, bytes: number): boolean {
@@ -267,10 +312,12 @@ export class Messenger {
   /**
    * Hands messages of `context` to `listener` as they arrive, and those that have arrived before. It may send, but
    * neither wait nor poll.
+   * @param borrows it keeps nothing of a message, whose memory may be used again when it returns; those that are given
+   * so begin at a multiple of 8
    * @returns ends it
    */
-  listen(context: number, listener: (source: number, message: Uint8Array) => void): () => void {
-    this.#listeners.set(context, listener);
+  listen(context: number, listener: (source: number, message: Uint8Array) => void, borrows = false): () => void {
+    this.#listeners.set(context, { take: listener, borrows });
     const before = this.#inbox.get(context);
     this.#inbox.delete(context);
     if (before !== undefined) {
@@ -346,7 +393,9 @@ export class Messenger {
     let from = at + HEADER_BYTES;
     let message = this.#partial.get(source);
     if (message === undefined) {
-      const [context, said] = new Uint32Array(this.#bytes.buffer, at, HEADER_BYTES / 4);
+      const context = this.#words[at / 4];
+      const said = this.#words[at / 4 + 1];
+      if (said === length - HEADER_BYTES && this.#lend(source, context, from, said)) return;
       if (said >= Handshake.REFUSED && said <= Handshake.REQUEST) {
         // A copy: what is told of may post receives, and send.
         const chunk = this.#bytes.slice(from, at + length);
@@ -373,6 +422,19 @@ export class Messenger {
       this.#deliver(message.context, source, message.bytes);
   }
 
+  /**
+   * Shows a message of one chunk to who borrows it. The chunk's receive is posted again when that has returned.
+   * @returns false if it must be copied
+   */
+  #lend(source: number, context: number, from: number, bytes: number): boolean {
+    const listener = this.#listeners.get(context);
+    if (listener?.borrows !== true || this.#longs?.holds(source) === true) return false;
+    this.#processor?.copy(bytes);
+    this.#trace?.seen(source, bytes);
+    listener.take(source, this.#bytes.subarray(from, from + bytes));
+    return true;
+  }
+
   #roomFor(source: number, bytes: number): Uint8Array | undefined {
     try {
       return new Uint8Array(bytes);
@@ -390,7 +452,7 @@ export class Messenger {
     if (source !== this.rank) this.#trace?.seen(source, message.length);
     const listener = this.#listeners.get(context);
     if (listener !== undefined) {
-      listener(source, message);
+      listener.take(source, message);
       return;
     }
     let sources = this.#inbox.get(context);

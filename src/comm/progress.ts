@@ -30,6 +30,8 @@ const CALL_MS = 10;
  * seconds before it does.
  */
 const YIELDS = 60;
+/** The same, of a sleeper that a message has woken: before it sleeps again, and before it does after each further one. */
+const LINGERS = 6;
 /**
  * So often, and not longer than that, does the promise form hand its core on before it goes to the event loop and
  * sleeps, where ranks share cores. To put eight ranks to sleep there and wake them takes a millisecond, to let them
@@ -249,7 +251,9 @@ export class Progress {
         this.#yield!();
         if (operation.advance()) return;
       }
+      let awake = false;
       for (;;) {
+        const before = parking.received;
         const token = parking.arm();
         try {
           const due = this.#poll();
@@ -259,17 +263,43 @@ export class Progress {
           if (this.#liveness.isAsked()) this.#report(waitInWords(operation, start));
           const left = deadline - performance.now();
           if (left <= 0) throw this.#timeoutError(operation, timeoutMs);
-          parking.sleepSync(token, Math.min(left, due, this.#nap(operation.isPolling?.() ?? false)));
+          if (!awake) parking.sleepSync(token, Math.min(left, due, this.#nap(operation.isPolling?.() ?? false)));
         } finally {
           parking.disarm();
         }
         for (let i = 0; i < 8; i++) if (operation.advance()) return;
+        const { received } = parking;
+        if ((awake || received !== before) && this.#linger(operation, received)) return;
+        awake = received !== parking.received;
         this.#inspect();
       }
     } catch (error) {
       operation.abandon?.();
       throw this.#liveness.explain(error);
     }
+  }
+
+  /**
+   * Looks on for a while, until something more comes. Who has asked this rank for something while it waits, and has got
+   * it, asks again soon most likely; on a device, to sleep until then and to wake up takes more than ten system calls.
+   * Whoever comes back from here goes through all that a rank does before it sleeps.
+   * @param received as of the last look
+   * @returns whether the operation is complete
+   */
+  #linger(operation: Operation, received: number | undefined): boolean {
+    const { parking } = this.#context;
+    const start = performance.now();
+    while (performance.now() - start < this.#patience) {
+      for (let i = 0; i < BATCH; i++) {
+        if (operation.advance()) return true;
+        if (parking.received !== received) return false;
+      }
+    }
+    for (let i = Math.min(this.#yields, LINGERS); i > 0 && parking.received === received; i--) {
+      this.#yield!();
+      if (operation.advance()) return true;
+    }
+    return false;
   }
 
   /** What a call returns that was complete at once. */

@@ -111,6 +111,11 @@ export interface Parking {
    */
   readonly seesPlainStores: boolean;
   /**
+   * Messages and notifications of other ranks that polling has found so far. Absent where waking a sleeper and going to
+   * sleep again cost little beside what is waited for: in shared memory, and where time is virtual.
+   */
+  readonly received?: number;
+  /**
    * Announces that this rank is about to sleep, and returns a token for `sleep`. Nests: each `arm` needs one `disarm`.
    */
   arm(): number;

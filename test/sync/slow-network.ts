@@ -110,6 +110,11 @@ export class SlowNetwork {
         this.#listeners[rank] = listener;
         return () => {};
       },
+      compose: (target, bytes, fill) => {
+        const message = new Uint8Array(bytes);
+        fill(message, 0);
+        give(target, message);
+      },
       poll: () => {},
     };
   }

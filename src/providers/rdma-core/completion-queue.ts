@@ -136,6 +136,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
     if (owner >= RECEIVE) {
       const slots = this.#context.receiver(owner - RECEIVE);
       if (slots === undefined) return false;
+      this.#context.parking.received++;
       wc.wrId[n] = slots.take(words[w + 1]);
       const good = status === WcStatus.SUCCESS;
       // The opcode of a completion in error says nothing.

@@ -24,6 +24,7 @@ const BACKGROUND_MS = 2;
 
 export class RdmaParking implements Parking {
   readonly seesPlainStores = false;
+  received = 0;
   readonly #device: RdmaContext;
   readonly #takeAsync: () => void;
   readonly #notify: () => void;

@@ -12,7 +12,7 @@ const LAYOUTS = 32;
 /** Words of a layout that is kept. */
 const MOST_WORDS = 512;
 
-const NO_WORDS = new Float64Array(0);
+export const NO_WORDS = new Float64Array(0);
 
 /** What says a layout in a message. */
 export interface SaidLayout {

@@ -22,10 +22,11 @@ export function layoutWords({ runs }: Places): number {
 
 export function encodeLayout(places: Places): Float64Array {
   const { runs, count, stride, bytes } = places;
+  if (runs === undefined) return Float64Array.of(Form.DENSE, bytes);
   const words = new Float64Array(layoutWords(places));
-  if (runs === undefined) words.set([Form.DENSE, bytes]);
-  else if (runs.starts === undefined) {
-    words.set([Form.NEST, count, stride, runs.first, runs.block, runs.n0, runs.s0, runs.n1, runs.s1]);
+  if (runs.starts === undefined) {
+    const { first, block, n0, s0, n1, s1 } = runs;
+    words.set([Form.NEST, count, stride, first, block, n0, s0, n1, s1]);
   } else if (runs.lengths === undefined) {
     words.set([Form.BLOCKS, count, stride, runs.unit, runs.block]);
     words.set(runs.starts, 5);
@@ -37,14 +38,15 @@ export function encodeLayout(places: Places): Float64Array {
   return words;
 }
 
+/** What is decoded keeps nothing of the words. */
 export function decodeLayout(words: Float64Array): Places {
-  const [form, count, stride] = words;
+  const form = words[0];
+  const count = words[1];
   if (form === Form.DENSE) return dense(count);
+  const stride = words[2];
   let runs: Runs;
-  if (form === Form.NEST) {
-    const [first, block, n0, s0, n1, s1] = words.subarray(3);
-    runs = Runs.nest(block, first, n0, s0, n1, s1);
-  } else if (form === Form.BLOCKS) runs = Runs.blocks(Int32Array.from(words.subarray(5)), words[3], words[4]);
+  if (form === Form.NEST) runs = Runs.nest(words[4], words[3], words[5], words[6], words[7], words[8]);
+  else if (form === Form.BLOCKS) runs = Runs.blocks(Int32Array.from(words.subarray(5)), words[3], words[4]);
   else {
     const n = (words.length - 3) / 2;
     runs = Runs.list(words.subarray(3, 3 + n), words.subarray(3 + n));

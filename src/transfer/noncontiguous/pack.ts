@@ -18,6 +18,7 @@
  * Memory at each end, for each rank that it talks to: `UNDER_WAY` messages, which belong to the messenger.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
+import type { Fill } from '../../comm/messages.ts';
 import { type CopyKernels, copyPlaces, type Places } from '../../datatype/copy.ts';
 import type { Side } from '../../datatype/layout.ts';
 import { Fifo } from '../../fifo.ts';
@@ -26,6 +27,7 @@ import type { RemotePart } from '../remote-part.ts';
 import type { RequestTransfer } from '../requests.ts';
 import { failureIn, failureText } from '../served-messages.ts';
 import { decodeLayout, dense, encodeLayout, layoutWords, partOf } from './layout-words.ts';
+import { MessageWords } from './message-words.ts';
 import { Moving, steps } from './moving.ts';
 import { RunWalk } from './run-walk.ts';
 import type { MessageMover } from './transfers.ts';
@@ -64,6 +66,10 @@ export class PackedTransfers implements MessageMover {
   readonly #kernels: CopyKernels | undefined;
   /** Puts and gets that were begun. */
   issued = 0;
+  /** The layout that was sent last, and its words: programs move the same one again and again. */
+  #said: Places = dense(0);
+  #saidWords = encodeLayout(this.#said);
+  readonly #words = new MessageWords();
   readonly #lanes = new ByRank((): Lane => ({ waiting: new Fifo(), chunks: new Fifo() }));
 
   /** @param part this rank's part, or an error if it is gone */
@@ -108,7 +114,7 @@ export class PackedTransfers implements MessageMover {
       const bytes = Math.min(CHUNK, operation.from.bytes - skip);
       try {
         if (!operation.isThere) throw operation.lost();
-        this.#channel.give(rank, this.#message(operation, skip, bytes));
+        this.#send(rank, operation, skip, bytes);
         operation.begun += bytes;
         operation.left++;
         chunks.push({ operation, skip, bytes });
@@ -119,27 +125,42 @@ export class PackedTransfers implements MessageMover {
     }
   }
 
-  #message({ puts, origin, from, at, to }: Moving, skip: number, bytes: number): Uint8Array {
+  #send(rank: number, { puts, origin, from, at, to }: Moving, skip: number, bytes: number): void {
     const whole = bytes === to.bytes || layoutWords(to) <= WHOLE_LAYOUT;
-    const layout = whole ? encodeLayout(to) : partOf(to, skip, bytes);
+    const layout = whole ? this.#wordsOf(to) : partOf(to, skip, bytes);
     const data = HEADER + NUMBERS + layout.byteLength;
-    const message = new Uint8Array(data + (puts ? bytes : 0));
-    new Int32Array(message.buffer, 0, 2).set([puts ? What.PUT : What.GET, layout.length]);
-    new Float64Array(message.buffer, HEADER, 3).set([at, whole ? skip : 0, bytes]);
-    new Float64Array(message.buffer, HEADER + NUMBERS, layout.length).set(layout);
-    if (puts) this.#gather(from, origin, 0, skip, bytes, message, data);
-    return message;
+    this.#channel.compose(rank, data + (puts ? bytes : 0), (memory, start) => {
+      const { i32, f64 } = this.#words.of(memory.buffer);
+      i32[start / 4] = puts ? What.PUT : What.GET;
+      i32[start / 4 + 1] = layout.length;
+      const numbers = (start + HEADER) / 8;
+      f64[numbers] = at;
+      f64[numbers + 1] = whole ? skip : 0;
+      f64[numbers + 2] = bytes;
+      f64.set(layout, numbers + 3);
+      if (puts) this.#gather(from, origin, 0, skip, bytes, memory, start + data);
+    });
   }
 
-  #takeAnswer(source: number, what: number, contents: Uint8Array): void {
+  #wordsOf(layout: Places): Float64Array {
+    const { runs, count, stride, bytes } = this.#said;
+    const same = layout.runs === runs && layout.count === count && layout.stride === stride && layout.bytes === bytes;
+    if (!same) {
+      this.#said = layout;
+      this.#saidWords = encodeLayout(layout);
+    }
+    return this.#saidWords;
+  }
+
+  #takeAnswer(source: number, what: number, message: Uint8Array): void {
     const lane = this.#lanes.of(source);
     const { operation, skip, bytes } = lane.chunks.shift()!;
     operation.left--;
-    if (what === What.FAILURE) operation.giveUp(failureIn(source, contents));
+    if (what === What.FAILURE) operation.giveUp(failureIn(source, message.subarray(HEADER)));
     else if (what === What.DATA) {
       const { origin, from } = operation;
       if (!operation.isThere) operation.giveUp(operation.lost());
-      else this.#spread(from, origin, 0, skip, bytes, contents);
+      else this.#spread(from, origin, 0, skip, bytes, message, HEADER);
     }
     // One that was given up may still stand first.
     while (lane.waiting.first?.isBegun) lane.waiting.shift();
@@ -148,33 +169,42 @@ export class PackedTransfers implements MessageMover {
 
   // ---- the target ---------------------------------------------------------------------------------------------------
 
-  /** Takes a message that has come by the channel; it begins at a multiple of 8. */
-  take(source: number, { buffer, byteOffset, length }: Uint8Array): void {
-    const [what, words] = new Int32Array(buffer, byteOffset, 2);
+  /** Takes a message that has come by the channel; it begins at a multiple of 8, and nothing of it is kept. */
+  take(source: number, message: Uint8Array): void {
+    const { buffer, byteOffset } = message;
+    const { i32, f64 } = this.#words.of(buffer);
+    const what = i32[byteOffset / 4];
     if (what >= What.DONE) {
-      this.#takeAnswer(source, what, new Uint8Array(buffer, byteOffset + HEADER, length - HEADER));
+      this.#takeAnswer(source, what, message);
       return;
     }
-    let answer: Uint8Array;
-    let answered: number;
+    const words = i32[byteOffset / 4 + 1];
+    const numbers = (byteOffset + HEADER) / 8;
+    const at = f64[numbers];
+    const skip = f64[numbers + 1];
+    const bytes = f64[numbers + 2];
     try {
-      const [at, skip, bytes] = new Float64Array(buffer, byteOffset + HEADER, 3);
-      const first = byteOffset + HEADER + NUMBERS;
-      const layout = decodeLayout(new Float64Array(buffer, first, words));
+      const layout = decodeLayout(f64.subarray(numbers + 3, numbers + 3 + words));
       const part = this.#part();
-      answer = new Uint8Array(what === What.PUT ? HEADER : HEADER + bytes);
-      answered = what === What.PUT ? What.DONE : What.DATA;
-      const data = new Uint8Array(buffer, first + 8 * words, what === What.PUT ? bytes : 0);
-      if (what === What.PUT) this.#spread(layout, part.u8, part.skew + at, skip, bytes, data);
-      else this.#gather(layout, part.u8, part.skew + at, skip, bytes, answer, HEADER);
+      if (what === What.PUT) {
+        this.#spread(layout, part.u8, part.skew + at, skip, bytes, message, HEADER + NUMBERS + 8 * words);
+        this.#answer(source, What.DONE, 0, () => {});
+      } else {
+        this.#answer(source, What.DATA, bytes, (memory, start) =>
+          this.#gather(layout, part.u8, part.skew + at, skip, bytes, memory, start),
+        );
+      }
     } catch (error) {
       const text = failureText(error);
-      answer = new Uint8Array(HEADER + text.length);
-      answer.set(text, HEADER);
-      answered = What.FAILURE;
+      this.#answer(source, What.FAILURE, text.length, (memory, start) => memory.set(text, start));
     }
-    new Int32Array(answer.buffer, 0, 1)[0] = answered;
-    this.#channel.give(source, answer);
+  }
+
+  #answer(source: number, what: number, bytes: number, fill: Fill): void {
+    this.#channel.compose(source, HEADER + bytes, (memory, start) => {
+      this.#words.of(memory.buffer).i32[start / 4] = what;
+      fill(memory, start + HEADER);
+    });
   }
 
   // ---- both ---------------------------------------------------------------------------------------------------------
@@ -201,15 +231,23 @@ export class PackedTransfers implements MessageMover {
     }
   }
 
-  /** The other way round, from all of `data`. */
-  #spread(layout: Places, memory: Uint8Array, at: number, skip: number, bytes: number, data: Uint8Array): void {
+  /** The other way round, from byte `dataAt` of `data` on. */
+  #spread(
+    layout: Places,
+    memory: Uint8Array,
+    at: number,
+    skip: number,
+    bytes: number,
+    data: Uint8Array,
+    dataAt: number,
+  ): void {
     this.#channel.processor?.copy(bytes);
     if (bytes === layout.bytes) {
-      copyPlaces(dense(bytes), data, 0, layout, memory, at, this.#kernels);
+      copyPlaces(dense(bytes), data, dataAt, layout, memory, at, this.#kernels);
       return;
     }
     const walk = new RunWalk(layout, skip);
     for (let done = 0; done < bytes && walk.next(bytes - done); done += walk.bytes)
-      memory.set(data.subarray(done, done + walk.bytes), at + walk.offset);
+      memory.set(data.subarray(dataAt + done, dataAt + done + walk.bytes), at + walk.offset);
   }
 }

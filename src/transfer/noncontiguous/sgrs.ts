@@ -30,9 +30,10 @@ import { Fifo } from '../../fifo.ts';
 import { ByRank } from '../by-rank.ts';
 import type { RequestTransfer } from '../requests.ts';
 import type { Entries, LocalPlace, SecondConnection } from '../second-connections.ts';
-import { ReceivedLayouts, SentLayouts } from './layout-cache.ts';
+import { NO_WORDS, ReceivedLayouts, SentLayouts } from './layout-cache.ts';
 import { partOf } from './layout-words.ts';
 import { entriesOf, Matching } from './matching.ts';
+import { MessageWords } from './message-words.ts';
 import { Moving, steps } from './moving.ts';
 import type { PackedTransfers } from './pack.ts';
 import type { MessageMover } from './transfers.ts';
@@ -109,6 +110,7 @@ export class SgrsTransfers implements MessageMover {
   readonly #lanes = new ByRank(() => new Lane());
   /** Ranks whose last look has left something that waits for room. */
   readonly #stuck = new Set<number>();
+  readonly #words = new MessageWords();
   /** Requests that said a layout with its words, or by its number. */
   said = 0;
   named = 0;
@@ -185,8 +187,21 @@ export class SgrsTransfers implements MessageMover {
   }
 
   #tellNumber(rank: number, what: number, connection: SecondConnection | undefined): void {
-    const message = new Int32Array([what, connection?.queuePair.number ?? -1, this.#requests.second.entries, 0]);
-    this.#channel.give(rank, new Uint8Array(message.buffer));
+    this.#tell(rank, what, connection?.queuePair.number ?? -1, this.#requests.second.entries);
+  }
+
+  /** A message of a header alone. */
+  #tell(rank: number, what: number, number: number, entries = 0): void {
+    this.#channel.compose(rank, HEADER, (memory, at) => this.#writeHeader(memory, at, what, number, entries, 0));
+  }
+
+  #writeHeader(memory: Uint8Array, at: number, what: number, id: number, number: number, words: number): Float64Array {
+    const { i32, f64 } = this.#words.of(memory.buffer);
+    i32[at / 4] = what;
+    i32[at / 4 + 1] = id;
+    i32[at / 4 + 2] = number;
+    i32[at / 4 + 3] = words;
+    return f64;
   }
 
   /** The other end has said its number. */
@@ -241,30 +256,33 @@ export class SgrsTransfers implements MessageMover {
     const id = lane.id++ & 0x7fffffff;
     if (puts) lane.groups.set(id, group);
     else second.receive(connection, second.placeOf(origin), transfer.entries, lengths, () => this.#end(lane, group));
-    this.#channel.give(rank, this.#message(lane, transfer, id, lengths, skip, bytes));
+    this.#wish(rank, lane, transfer, id, lengths, skip, bytes);
     return true;
   }
 
-  #message(
+  #wish(
+    rank: number,
     lane: Lane,
     { puts, at, to }: Transfer,
     id: number,
     lengths: readonly number[],
     skip: number,
     bytes: number,
-  ): Uint8Array {
+  ): void {
     const said = lane.sent.say(to);
     const words = said?.words ?? partOf(to, skip, bytes);
     if (words.length > 0) this.said++;
     else this.named++;
-    const message = new Uint8Array(HEADER + NUMBERS + 8 * (lengths.length + words.length));
-    const what = puts ? What.PUT : What.GET;
-    new Int32Array(message.buffer, 0, 4).set([what, id, said?.number ?? -1, words.length]);
-    const numbers = new Float64Array(message.buffer, HEADER);
-    numbers.set([at, said === undefined ? 0 : skip, lengths.length]);
-    numbers.set(lengths, 3);
-    numbers.set(words, 3 + lengths.length);
-    return message;
+    const size = HEADER + NUMBERS + 8 * (lengths.length + words.length);
+    this.#channel.compose(rank, size, (memory, start) => {
+      const f64 = this.#writeHeader(memory, start, puts ? What.PUT : What.GET, id, said?.number ?? -1, words.length);
+      const numbers = (start + HEADER) / 8;
+      f64[numbers] = at;
+      f64[numbers + 1] = said === undefined ? 0 : skip;
+      f64[numbers + 2] = lengths.length;
+      for (let i = 0; i < lengths.length; i++) f64[numbers + 3 + i] = lengths[i];
+      if (words.length > 0) f64.set(words, numbers + 3 + lengths.length);
+    });
   }
 
   /** The target has posted receives for a group. */
@@ -301,11 +319,16 @@ export class SgrsTransfers implements MessageMover {
     id: number,
     number: number,
     words: number,
-    rest: Float64Array,
+    f64: Float64Array,
+    numbers: number,
   ): void {
-    const [at, skip, count] = rest;
-    const lengths = [...rest.subarray(3, 3 + count)];
-    const layout = lane.received.hear({ number, words: rest.slice(3 + count, 3 + count + words) });
+    const at = f64[numbers];
+    const skip = f64[numbers + 1];
+    const count = f64[numbers + 2];
+    const lengths: number[] = [];
+    for (let i = 0; i < count; i++) lengths.push(f64[numbers + 3 + i]);
+    const first = numbers + 3 + count;
+    const layout = lane.received.hear({ number, words: words === 0 ? NO_WORDS : f64.subarray(first, first + words) });
     const entries = entriesOf(layout, skip);
     const place = { lkey: this.#part.lkey, address: this.#part.address + at };
     const connection = lane.connection!;
@@ -322,14 +345,19 @@ export class SgrsTransfers implements MessageMover {
     lane.receives.push(() => {
       if (!second.mayReceive(connection, lengths.length)) return false;
       second.receive(connection, place, entries, lengths, advance);
-      this.#channel.give(rank, new Uint8Array(new Int32Array([What.READY, id, 0, 0]).buffer));
+      this.#tell(rank, What.READY, id);
       return true;
     });
   }
 
-  /** Takes a message that has come by the channel; it begins at a multiple of 8. */
-  take(rank: number, { buffer, byteOffset, length }: Uint8Array): void {
-    const [what, id, number, words] = new Int32Array(buffer, byteOffset, 4);
+  /** Takes a message that has come by the channel; it begins at a multiple of 8, and nothing of it is kept. */
+  take(rank: number, { buffer, byteOffset }: Uint8Array): void {
+    const { i32, f64 } = this.#words.of(buffer);
+    const header = byteOffset / 4;
+    const what = i32[header];
+    const id = i32[header + 1];
+    const number = i32[header + 2];
+    const words = i32[header + 3];
     const lane = this.#lanes.of(rank);
     if (what === What.CONNECT) {
       this.#make(rank, lane);
@@ -337,10 +365,7 @@ export class SgrsTransfers implements MessageMover {
     }
     if (what <= What.CONNECTED) this.#takeNumber(lane, id, number);
     else if (what === What.READY) this.#takeReady(rank, lane, id);
-    else {
-      const rest = new Float64Array(buffer, byteOffset + HEADER, (length - HEADER) / 8);
-      this.#takeWish(rank, lane, what, id, number, words, rest);
-    }
+    else this.#takeWish(rank, lane, what, id, number, words, f64, (byteOffset + HEADER) / 8);
     // Receives that have been filled make room.
     this.#requests.collect();
     this.#advance(rank, lane);

@@ -18,7 +18,7 @@ export interface Mover {
 export interface MessageMover extends Mover {
   /** Its messages begin with a number from 16 × `family` on, one of 16. */
   readonly family: number;
-  /** Takes a message of another rank's mover of its family; it begins at a multiple of 8. */
+  /** Takes a message of another rank's mover of its family; it begins at a multiple of 8, and nothing of it is kept. */
   take(source: number, message: Uint8Array): void;
 }
 
@@ -75,11 +75,11 @@ export class NoncontiguousTransfers {
     return mover !== undefined;
   }
 
-  /** Takes a message of another rank. */
+  /** Takes a message of another rank; nothing of it is kept. */
   take(source: number, message: Uint8Array): void {
-    // Messages begin at a multiple of 8 of a buffer of their own.
     const aligned = message.byteOffset % 8 === 0 ? message : message.slice();
-    const what = new Int32Array(aligned.buffer, aligned.byteOffset, 1)[0];
+    // It is below 256, in the first or the last byte of its word.
+    const what = aligned[0] | aligned[3];
     this.#families[what >> 4]!.take(source, aligned);
   }
 

@@ -49,7 +49,7 @@ export function noncontiguousTransfers(
     ...(sgrs === undefined ? noMessages() : requests.second.counts),
   });
   const transfers = new NoncontiguousTransfers(name, movers, () => messenger.poll(), counts);
-  undo.add(channel.listen((source, message) => transfers.take(source, message)));
+  undo.add(channel.listen((source, message) => transfers.take(source, message), true));
   undo.add(lookInWaits(progress, () => messenger.poll(), true));
   // Without a helper, a scheme that wants one has no messages (`availableHere`).
   if (!needsTarget(name) && sgrs !== undefined) undo.add(serveBeside(processor!, messenger, requests, sgrs));
