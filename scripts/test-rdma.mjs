@@ -3,7 +3,7 @@
  * then two guests connected by a cable, and runs test/rdma/hosts/ in both. Prints what the guests print; fails if a
  * test fails, or no device came up.
  *
- *     node scripts/test-rdma.mjs [--only WORD] [--script test/rdma/guest/tests.sh [--hosts 1]] [--timeout 3600]
+ *     node scripts/test-rdma.mjs [--only WORD] [--script test/rdma/guest/tests.sh [--hosts 1]] [--timeout 7200]
  *
  * With --only, the files of test/rdma/ whose names have the word, in one guest.
  *
@@ -65,7 +65,7 @@ const { values } = parseArgs({
     script: { type: 'string' },
     only: { type: 'string', default: '' },
     hosts: { type: 'string', default: '1' },
-    timeout: { type: 'string', default: '3600' },
+    timeout: { type: 'string', default: '7200' },
   },
 });
 
