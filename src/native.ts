@@ -200,7 +200,7 @@ export interface RdmaContext {
   attachMcast(qp: number, gid: string, lid: number): void;
   detachMcast(qp: number, gid: string, lid: number): void;
   asyncEvent(): [number, number] | undefined;
-  wait(milliseconds: number): void;
+  wait(milliseconds: number): number;
   beginWait(milliseconds: number): number;
   takeEvents(): number;
   interrupt(release: boolean): void;

@@ -30,8 +30,14 @@ const CALL_MS = 10;
  * seconds before it does.
  */
 const YIELDS = 60;
-/** The same, of a sleeper that a message has woken: before it sleeps again, and before it does after each further one. */
-const LINGERS = 6;
+/** Looks at the operation after a sleep. On a device each polls its queues, where what has woken this rank is. */
+const WOKEN = 8;
+const WOKEN_BY_DEVICE = 2;
+/**
+ * Yields of a sleeper that a message has woken, before it sleeps again. Few: while a rank has used less of its core
+ * than the others have, yielding does not hand it on.
+ */
+const LINGERS = 1;
 /**
  * So often, and not longer than that, does the promise form hand its core on before it goes to the event loop and
  * sleeps, where ranks share cores. To put eight ranks to sleep there and wake them takes a millisecond, to let them
@@ -267,7 +273,8 @@ export class Progress {
         } finally {
           parking.disarm();
         }
-        for (let i = 0; i < 8; i++) if (operation.advance()) return;
+        const looks = before === undefined ? WOKEN : WOKEN_BY_DEVICE;
+        for (let i = 0; i < looks; i++) if (operation.advance()) return;
         const { received } = parking;
         if ((awake || received !== before) && this.#linger(operation, received)) return;
         awake = received !== parking.received;

@@ -216,10 +216,13 @@ export class SecondConnections {
     this.#receiving += lengths.length;
     this.counts.receives += lengths.length;
     for (const length of lengths) {
-      let [last, bytes, count] = [0, 0, 0];
+      let last = 0;
+      let bytes = 0;
+      let count = 0;
       entries(length, (offset, n) => {
         if (bytes > 0) queuePair.addRecvSge(lkey, address + last, bytes);
-        [last, bytes] = [offset, n];
+        last = offset;
+        bytes = n;
         count++;
       });
       this.counts.receiveEntries += count;

@@ -64,3 +64,51 @@ describe('messages', () => {
     });
   }
 });
+
+describe('messages that are composed, for who borrows them', () => {
+  const bytesOf = (length: number): Uint8Array => Uint8Array.from({ length }, (_, i) => i * 3 + length);
+  /** What is given to a listener of `b`: copies, since the memory is used again; and where it lay. */
+  const taken = (b: Messenger, borrows: boolean): { readonly all: Uint8Array[]; readonly buffers: Set<unknown> } => {
+    const found = { all: [] as Uint8Array[], buffers: new Set<unknown>() };
+    const take = (_: number, message: Uint8Array): void => {
+      expect(message.byteOffset % 8).toBe(0);
+      found.buffers.add(message.buffer);
+      found.all.push(message.slice());
+    };
+    b.listen(7, take, borrows);
+    return found;
+  };
+
+  test.each([true, false])('arrive as they were written, among others, in order (borrowed: %s)', (borrows) => {
+    const [a, b] = pair({ chunk: CHUNK, receives: 4, sends: 2 });
+    const { all, buffers } = taken(b, borrows);
+    const lengths = [0, 1, 8, 56, 57, 200, 40, 3, 3, 3, 3, 3, 56];
+    for (const [i, length] of lengths.entries()) {
+      if (i % 3 === 2) a.send(1, 7, bytesOf(length));
+      else a.compose(1, 7, length, (memory, at) => memory.set(bytesOf(length), at));
+      // Some find their connection ready and the others a backlog.
+      if (i % 4 === 3) for (let look = 0; look < 20; look++) for (const it of [a, b]) it.poll();
+    }
+    while (all.length < lengths.length) for (const it of [a, b]) it.poll();
+    expect(all).toEqual(lengths.map(bytesOf));
+    while (!a.drained) for (const it of [a, b]) it.poll();
+    // What is borrowed lies where it came in, unless it came in several chunks.
+    const several = lengths.filter((length) => length > CHUNK - 8).length;
+    expect(buffers.size).toBe(borrows ? several + 1 : lengths.length);
+  });
+
+  test('leave nothing behind if they cannot be written', () => {
+    const [a, b] = pair({ chunk: CHUNK, receives: 4, sends: 2 });
+    const { all } = taken(b, true);
+    a.send(1, 7, bytesOf(4));
+    while (all.length < 1 || !a.drained) for (const it of [a, b]) it.poll();
+    const fail = (): never => {
+      throw new RangeError('no such bytes');
+    };
+    for (let i = 0; i < 5; i++) expect(() => a.compose(1, 7, 8, fail)).toThrow('no such bytes');
+    expect(a.drained).toBe(true);
+    a.compose(1, 7, 8, (memory, at) => memory.set(bytesOf(8), at));
+    while (all.length < 2) for (const it of [a, b]) it.poll();
+    expect(all).toEqual([bytesOf(4), bytesOf(8)]);
+  });
+});

@@ -217,7 +217,10 @@ class Device {
   asyncEvent = () => this.events.shift();
   takeEvents = () => (this.events.length > 0 ? 65536 : 0);
   waits = 0;
-  wait = () => void this.waits++;
+  wait = () => {
+    this.waits++;
+    return this.takeEvents();
+  };
   beginWait = () => 0;
   interrupt = () => {};
   close = () => {};

@@ -68,9 +68,10 @@ export class RdmaParking implements Parking {
   disarm(): void {}
 
   sleepSync(token: number, timeoutMs: number): void {
-    if (!this.#maySleep(token, timeoutMs)) return;
-    this.#device.wait(timeoutMs);
-    this.#take();
+    // What has come already ends the sleep at once.
+    if (token !== this.#events || timeoutMs <= 0) return;
+    this.#notify();
+    if (token === this.#events) this.#took(this.#device.wait(timeoutMs));
   }
 
   /** In the background it looks again after some milliseconds: the device's thread keeps the event loop alive. */
@@ -123,7 +124,10 @@ export class RdmaParking implements Parking {
 
   /** Fetches what has come. @returns whether there was anything */
   #take(): boolean {
-    const taken = this.#device.takeEvents();
+    return this.#took(this.#device.takeEvents());
+  }
+
+  #took(taken: number): boolean {
     if (taken === 0) return false;
     if (taken >= 65536) this.#takeAsync();
     this.#events = (this.#events + 1) | 0;

@@ -78,16 +78,23 @@ export class Matching {
   }
 }
 
+/** Whether two layouts are the same, as far as that can be seen at once. */
+export function sameLayout(a: Places, b: Places): boolean {
+  return a.runs === b.runs && a.count === b.count && a.stride === b.stride && a.bytes === b.bytes;
+}
+
 /** The pieces of a layout from byte `skip` on, of which those that touch are one. */
 export function entriesOf(places: Places, skip: number): Entries {
   const walk = new RunWalk(places, skip);
   return (bytes, each) => {
-    let [start, length] = [0, 0];
+    let start = 0;
+    let length = 0;
     for (let done = 0; done < bytes && walk.next(bytes - done); done += walk.bytes) {
       if (length > 0 && walk.offset === start + length) length += walk.bytes;
       else {
         if (length > 0) each(start, length);
-        [start, length] = [walk.offset, walk.bytes];
+        start = walk.offset;
+        length = walk.bytes;
       }
     }
     if (length > 0) each(start, length);

@@ -27,6 +27,7 @@ import type { RemotePart } from '../remote-part.ts';
 import type { RequestTransfer } from '../requests.ts';
 import { failureIn, failureText } from '../served-messages.ts';
 import { decodeLayout, dense, encodeLayout, layoutWords, partOf } from './layout-words.ts';
+import { sameLayout } from './matching.ts';
 import { MessageWords } from './message-words.ts';
 import { Moving, steps } from './moving.ts';
 import { RunWalk } from './run-walk.ts';
@@ -143,9 +144,7 @@ export class PackedTransfers implements MessageMover {
   }
 
   #wordsOf(layout: Places): Float64Array {
-    const { runs, count, stride, bytes } = this.#said;
-    const same = layout.runs === runs && layout.count === count && layout.stride === stride && layout.bytes === bytes;
-    if (!same) {
+    if (!sameLayout(layout, this.#said)) {
       this.#said = layout;
       this.#saidWords = encodeLayout(layout);
     }

@@ -25,6 +25,7 @@
  * Each put or get is a task of the window's requests (request-tasks.ts), as in pack.ts.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
+import type { Places } from '../../datatype/copy.ts';
 import type { Side } from '../../datatype/layout.ts';
 import { Fifo } from '../../fifo.ts';
 import { ByRank } from '../by-rank.ts';
@@ -32,7 +33,7 @@ import type { RequestTransfer } from '../requests.ts';
 import type { Entries, LocalPlace, SecondConnection } from '../second-connections.ts';
 import { NO_WORDS, ReceivedLayouts, SentLayouts } from './layout-cache.ts';
 import { partOf } from './layout-words.ts';
-import { entriesOf, Matching } from './matching.ts';
+import { entriesOf, Matching, sameLayout } from './matching.ts';
 import { MessageWords } from './message-words.ts';
 import { Moving, steps } from './moving.ts';
 import type { PackedTransfers } from './pack.ts';
@@ -70,6 +71,14 @@ class Transfer extends Moving {
 
 interface Group {
   readonly transfer: Transfer;
+  readonly lengths: readonly number[];
+}
+
+/** A transfer's layouts, and the bytes of the messages that they were cut into for lists of so many entries. */
+interface Cut {
+  readonly from: Places;
+  readonly to: Places;
+  readonly entries: number;
   readonly lengths: readonly number[];
 }
 
@@ -111,6 +120,8 @@ export class SgrsTransfers implements MessageMover {
   /** Ranks whose last look has left something that waits for room. */
   readonly #stuck = new Set<number>();
   readonly #words = new MessageWords();
+  /** How the last transfer of one group was cut: programs move the same layouts again and again. */
+  #lastCut: Cut | undefined;
   /** Requests that said a layout with its words, or by its number. */
   said = 0;
   named = 0;
@@ -227,7 +238,7 @@ export class SgrsTransfers implements MessageMover {
   #ask(rank: number, lane: Lane, transfer: Transfer): boolean {
     const { second } = this.#requests;
     const connection = lane.connection!;
-    const { puts, origin, from, to } = transfer;
+    const { puts, origin } = transfer;
     if (!puts && !second.mayReceive(connection, GROUP)) return false;
     try {
       if (!transfer.isThere) throw transfer.lost();
@@ -244,9 +255,8 @@ export class SgrsTransfers implements MessageMover {
       this.#pack(transfer);
       return true;
     }
-    transfer.matching ??= new Matching(from, to, connection.entries, this.#requests.maxMsgSize);
-    const lengths = transfer.matching.next(GROUP);
-    const bytes = lengths.reduce((sum, length) => sum + length, 0);
+    const lengths = this.#cut(transfer, connection.entries);
+    const bytes = sum(lengths);
     const skip = transfer.begun;
     transfer.begun += bytes;
     transfer.left++;
@@ -258,6 +268,19 @@ export class SgrsTransfers implements MessageMover {
     else second.receive(connection, second.placeOf(origin), transfer.entries, lengths, () => this.#end(lane, group));
     this.#wish(rank, lane, transfer, id, lengths, skip, bytes);
     return true;
+  }
+
+  /** Bytes of the messages of a transfer's next group. */
+  #cut(transfer: Transfer, entries: number): readonly number[] {
+    const { from, to, begun } = transfer;
+    const last = this.#lastCut;
+    const isFirst = begun === 0;
+    if (isFirst && last?.entries === entries && sameLayout(last.from, from) && sameLayout(last.to, to))
+      return last.lengths;
+    transfer.matching ??= new Matching(from, to, entries, this.#requests.maxMsgSize);
+    const lengths = transfer.matching.next(GROUP);
+    if (isFirst && sum(lengths) === from.bytes) this.#lastCut = { from, to, entries, lengths };
+    return lengths;
   }
 
   #wish(
@@ -370,6 +393,12 @@ export class SgrsTransfers implements MessageMover {
     this.#requests.collect();
     this.#advance(rank, lane);
   }
+}
+
+function sum(lengths: readonly number[]): number {
+  let bytes = 0;
+  for (let i = 0; i < lengths.length; i++) bytes += lengths[i];
+  return bytes;
 }
 
 function takeTurns(turns: Fifo<Turn>): void {
