@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A hash table that is spread over all ranks, without a lock: a place is taken by one compareAndSwap. Every rank counts
- * the words of its share of a text; the same word is met by several at the same time.
+ * A hash table that is spread over all ranks, without locks: one compareAndSwap takes a place for a word. Every rank
+ * counts the words of its share of a text, and several ranks meet the same word at the same time.
  *
  *     npx onesided run -n 4 examples/hash-table.js -- 20000
  */
@@ -14,7 +14,7 @@ const EMPTY = 0n;
 
 const world = await init();
 const { rank, size } = world;
-/** Places of each rank: twice as many as can be needed, so that there is always a free one. */
+/** Places of each rank: twice as many as can be needed, so that one is always free. */
 const PLACES = Math.ceil((2 * VOCABULARY) / size);
 const keys = await Window.allocate(world, BigUint64Array, PLACES, { name: 'keys' });
 const counts = await Window.allocate(world, Int32Array, PLACES, { name: 'counts' });
@@ -29,14 +29,14 @@ function keyOf(word) {
 /** Where to look for a key first, among all places of all ranks. @param {bigint} key */
 const hash = (key) => Number(((key * 0x9e3779b97f4a7c15n) & 0xffff_ffff_ffff_ffffn) >> 32n) % (PLACES * size);
 
-/** The place of a key; takes one for it if it has none. @param {bigint} key */
+/** The place of a key, which takes a free one if it has none yet. @param {bigint} key */
 async function placeOf(key) {
   const before = new BigUint64Array(1);
   for (let place = hash(key); ; place = (place + 1) % (PLACES * size)) {
     const owner = Math.floor(place / PLACES);
     keys.compareAndSwap(BigUint64Array.of(key), BigUint64Array.of(EMPTY), before, owner, place % PLACES);
     await keys.flush(owner);
-    // It was free and is ours now, or somebody has taken it for the same word.
+    // The place was free and is ours now, or another rank took it for the same word.
     if (before[0] === EMPTY || before[0] === key) return place;
   }
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /**
- * Every rank writes a greeting into the memory of the next one. Nobody receives anything: after the fence, it is there.
+ * Every rank writes a greeting into the memory of the next one. No rank calls a receive: after the fence, the greeting
+ * is there.
  *
  *     npx onesided run -n 4 examples/hello-window.js
  */
@@ -10,14 +11,14 @@ import { init, Window } from 'onesided';
 const world = await init();
 const { rank, size } = world;
 
-// Collective: every rank brings 64 bytes that the others may access.
+// Collective: every rank contributes 64 bytes that the others may access.
 const win = await Window.allocate(world, Uint8Array, 64);
 const next = (rank + 1) % size;
 const previous = (rank + size - 1) % size;
 
-await win.fence(); // from here on, everybody may access everybody's window
+await win.fence(); // from now on, every rank may access every part
 win.put(new TextEncoder().encode(`hello from rank ${rank}`), next, 0);
-await win.fence(); // whatever was issued before is complete, everywhere
+await win.fence(); // all operations issued before are complete, at all ranks
 
 const text = new TextDecoder().decode(win.local).replace(/\0+$/, '');
 console.log(`rank ${rank} found "${text}"`);

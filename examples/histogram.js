@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A histogram that is spread over all ranks: bin b lives in rank b mod size. Everybody adds to everybody's bins at the
- * same time; accumulate is atomic for each element, so no count is lost.
+ * A histogram that is spread over all ranks: bin b is in rank (b mod size). All ranks add to all bins at the same time;
+ * accumulate is atomic for each element, so no count is lost.
  *
  *     npx onesided run -n 4 examples/histogram.js -- 20000
  */
@@ -25,7 +25,7 @@ for (let i = 0; i < SAMPLES; i++) {
 }
 await win.fence();
 
-// Rank 0 reads the bins together. A get is complete after the next fence, like everything else.
+// Rank 0 collects the bins. Like every operation, a get is complete after the next fence.
 const bins = new Int32Array(BINS);
 if (rank === 0) {
   for (let bin = 0; bin < BINS; bin++) win.get(bins.subarray(bin, bin + 1), bin % size, Math.floor(bin / size));

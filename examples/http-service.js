@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * An HTTP service of several processes that share what they know: how many requests each user has made in this period
- * (a rate limiter), and how many points each has (a leaderboard). Both are in windows; no process asks another one.
+ * An HTTP service of several processes with shared state: how many requests each user has made in this period (a rate
+ * limiter), and how many points each has (a leaderboard). Both are in windows; no process asks another one.
  *
  *     npx onesided run -n 4 examples/http-service.js                 tests it under load, and counts
  *     npx onesided run -n 4 examples/http-service.js -- --port 8080  serves on ports 8080 … 8083
@@ -35,13 +35,13 @@ async function admit(user) {
   let seen = 0;
   for (;;) {
     const period = Math.max(now, seen >>> 6);
-    const used = seen >>> 6 === period ? seen & 0x3f : 0; // an older period is over
+    const used = seen >>> 6 === period ? seen & 0x3f : 0; // the bucket is of an older period
     if (used === LIMIT) return { admitted: false, period };
     const next = Uint32Array.of(((period << 6) | (used + 1)) >>> 0);
     buckets.compareAndSwap(next, Uint32Array.of(seen), before, user % size, user);
     await buckets.flush(user % size);
     if (before[0] === seen) return { admitted: true, period };
-    seen = before[0]; // somebody else was admitted meanwhile: again, from what is there
+    seen = before[0]; // another request was admitted meanwhile: try again from the current value
   }
 }
 
@@ -73,7 +73,7 @@ if (values.port !== undefined) {
   await once(process, 'SIGINT');
 } else await load();
 
-await world.barrier(); // nobody needs this rank's server any more, which uses the windows
+await world.barrier(); // no rank needs this rank's server any more, which uses the windows
 await points.unlockAll();
 await buckets.unlockAll();
 server.close();
@@ -81,7 +81,7 @@ await points.free();
 await buckets.free();
 await world.finalize();
 
-/** Every rank asks all servers, eight requests at a time; in the end all numbers must be right, to the last one. */
+/** Every rank asks all servers, eight requests at a time; in the end, every number must be right. */
 async function load() {
   const ports = new Int32Array(size);
   await world.allgather(Int32Array.of(port), ports);
@@ -90,7 +90,7 @@ async function load() {
     const [response] = await once(get({ host: '127.0.0.1', port: ports[server], path, agent }), 'response');
     return { status: response.statusCode, body: await text(response) };
   };
-  // By period and user: how many have asked, how many were admitted.
+  // By period and user: how many requests were made, and how many were admitted.
   const [asked, admitted] = [new Float64Array(1000 * USERS), new Float64Array(1000 * USERS)];
   await Promise.all(
     Array.from({ length: 8 }, async (_, client) => {

@@ -30,7 +30,7 @@ const edge = (
   /** @type {number} */ top,
   /** @type {number} */ left,
 ) => Datatype.subarray([WIDTH, WIDTH], [height, width], [top, left], Datatype.FLOAT64);
-/** To whom, what of mine, and where it goes there. A put to Rank.NULL does nothing. */
+/** The target, my edge, and where it goes in the target's halo. A put to Rank.NULL does nothing. */
 const exchanges = [
   { to: at(row - 1, column), mine: edge(1, TILE, 1, 1), theirs: edge(1, TILE, TILE + 1, 1) },
   { to: at(row + 1, column), mine: edge(1, TILE, TILE, 1), theirs: edge(1, TILE, 0, 1) },
@@ -44,13 +44,13 @@ const tile = win.local;
 const put = (/** @type {(typeof exchanges)[number]} */ { to, mine, theirs }) =>
   win.put(tile, to, 0, { origin: { type: mine }, target: { type: theirs } });
 
-/** Everybody's halo is complete after the fence, and used before the next one. */
+/** All halos are complete after the fence, and are used before the next one. */
 async function byFence() {
   await win.fence();
   for (const exchange of exchanges) put(exchange);
   await win.fence();
 }
-/** Only neighbours wait for each other: post says that my halo may be written, wait that it is complete. */
+/** Only neighbours wait for each other: post permits writing to my halo, wait returns when it is complete. */
 async function byNeighbours() {
   win.post(neighbours);
   await win.start(neighbours);
@@ -58,7 +58,7 @@ async function byNeighbours() {
   await win.complete();
   await win.wait();
 }
-/** One neighbour at a time; that all have done it, a barrier must say. */
+/** One neighbour at a time; then a barrier, so that every rank knows that all halos are complete. */
 async function byLocks() {
   await world.barrier();
   for (const exchange of exchanges) {
@@ -70,7 +70,7 @@ async function byLocks() {
 }
 
 for (const exchangeHalos of [byFence, byNeighbours, byLocks]) {
-  await world.barrier(); // nobody puts into a tile that is still being read or set up
+  await world.barrier(); // no rank puts into a tile that is still being read or set up
   win.sync();
   tile.fill(0);
   if (row === 0) tile.fill(HOT, 0, WIDTH);
@@ -80,7 +80,7 @@ for (const exchangeHalos of [byFence, byNeighbours, byLocks]) {
     relax(tile, WIDTH, WIDTH);
     win.sync();
   }
-  // The whole plate, by one rank alone: the same numbers to the last bit.
+  // One rank alone computes the whole plate, and must find the same numbers to the last bit.
   const plate = new Float64Array((down * TILE + 2) * (across * TILE + 2)).fill(HOT, 0, across * TILE + 2);
   for (let step = 0; step < STEPS; step++) relax(plate, down * TILE + 2, across * TILE + 2);
   for (let i = 1; i <= TILE; i++) {

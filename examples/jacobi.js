@@ -36,18 +36,18 @@ await win.fence();
 do {
   win.put(temperature.slice(1, 2), left, leftCount + 1);
   win.put(temperature.slice(count, count + 1), right, 0);
-  await win.fence(); // the halo is complete, and nobody changes it before the next fence
+  await win.fence(); // the halo is complete, and no rank changes it before the next fence
   change[0] = 0;
   for (let i = 1; i <= count; i++) {
     next[i] = (temperature[i - 1] + temperature[i + 1]) / 2;
     change[0] = Math.max(change[0], Math.abs(next[i] - temperature[i]));
   }
   temperature.set(next.subarray(1, count + 1), 1);
-  await win.fence(); // everybody has read its halo
+  await win.fence(); // every rank has read its halo
   if (++steps % 50 === 0) await world.allreduce(change, largest, Op.MAX);
 } while (steps % 50 !== 0 || largest[0] > 1e-7);
 
-// In the end the temperature falls evenly from one end of the rod to the other.
+// In the end, the temperature falls evenly from one end of the rod to the other.
 for (let i = 1; i <= count; i++) {
   const exact = HOT * (1 - (first + i) / (POINTS + 1));
   assert.ok(Math.abs(temperature[i] - exact) < 1e-2, `point ${first + i}: ${temperature[i]}, not ${exact}`);

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A linked list that all ranks build at once without a lock: the head is one word of rank 0, every node lies in the
- * memory of the rank that made it, and compareAndSwap moves the head if nobody else has moved it meanwhile.
+ * A linked list that all ranks build at once, without a lock. The head is one word of rank 0, and every node is in the
+ * memory of the rank that made it. compareAndSwap moves the head unless another rank has moved it meanwhile.
  *
  *     npx onesided run -n 4 examples/linked-stack.js
  */
@@ -23,29 +23,29 @@ let retries = 0;
 
 await win.lockAll();
 win.local[0] = EMPTY;
-win.sync(); // a store into one's own part is for others to see after this
-await world.barrier(); // nobody begins before rank 0 has set the head
+win.sync(); // after this, other ranks can see the store into my part
+await world.barrier(); // no rank begins before rank 0 has set the head
 
 for (let i = 0; i < NODES; i++) {
-  // A node's number says where it lies: the rank and the place there.
+  // A node's number encodes its rank and its place there.
   const number = BigInt64Array.of(BigInt(rank * NODES + i));
   node[0] = BigInt(rank * 1000 + i);
-  win.fetchAndOp(unused, expected, 0, 0, Op.NO_OP); // an atomic get: others change the word meanwhile
+  win.fetchAndOp(unused, expected, 0, 0, Op.NO_OP); // an atomic get, because other ranks change the word meanwhile
   await win.flush(0);
   for (;;) {
     node[1] = expected[0];
     win.put(node, rank, 1 + 2 * i);
-    await win.flush(rank); // the node is complete before anybody can find it
+    await win.flush(rank); // the node is complete before any rank can find it
     win.compareAndSwap(number, expected, head, 0, 0);
     await win.flush(0);
     if (head[0] === expected[0]) break;
-    expected[0] = head[0]; // somebody was faster: go on from what is there now
+    expected[0] = head[0]; // another rank was faster: try again from the current head
     retries++;
   }
 }
 await world.barrier();
 
-// Everybody walks through the whole list.
+// Every rank walks through the whole list.
 win.get(head, 0, 0);
 await win.flush(0);
 const seen = new Set();

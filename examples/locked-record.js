@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * A record of several fields that must change together. Writers take the exclusive lock of the rank that holds it:
- * read, change, write, unlock. Readers share a shared lock. No reader sees a record half written, no update is lost.
+ * A record of several fields that must change together. A writer takes the exclusive lock of the rank that holds the
+ * record: it reads, changes, writes and unlocks. Readers take a shared lock. No reader sees a half-written record, and
+ * no update is lost.
  *
  *     npx onesided run -n 4 examples/locked-record.js
  */
@@ -18,7 +19,7 @@ const { rank, size } = world;
 const win = await Window.allocate(world, Float64Array, rank === OWNER ? FIELDS : 0);
 const record = new Float64Array(FIELDS);
 
-/** The sum of squares of n deposits of 1, 2, …, which must fit to the other fields whenever somebody looks. */
+/** The sum of squares of n deposits of 1, 2, …, which must agree with the other fields at every read. */
 function check() {
   const [count, sum, largest, squares] = record;
   assert.ok(squares >= (sum * sum) / Math.max(1, count), 'a record that was half written');
@@ -28,7 +29,7 @@ function check() {
 for (let amount = 1; amount <= DEPOSITS; amount++) {
   await win.lock(OWNER, Lock.EXCLUSIVE);
   win.get(record, OWNER, 0);
-  await win.flush(OWNER); // a get within a lock is complete after a flush
+  await win.flush(OWNER); // under a lock, a get is complete after a flush
   check();
   record[0] += 1;
   record[1] += amount;

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The product of two matrices that are spread over a grid of ranks in blocks (SUMMA). Nobody sends anything: each rank
- * gets, panel by panel, columns of A from its row of the grid and rows of B from its column. The columns of a block
- * are a subarray; the next panel comes while the current one is multiplied.
+ * The product of two matrices that are spread in blocks over a grid of ranks (SUMMA). No rank sends anything: panel by
+ * panel, each rank gets columns of A from its row of the grid, and rows of B from its column. The columns of a block
+ * are a subarray. The next panel arrives while the current one is multiplied.
  *
  *     npx onesided run -n 4 examples/matrix-product.js -- 120
  */
@@ -43,7 +43,7 @@ for (let at = 0; at < height * width; at++) {
 }
 const product = new Float64Array(height * width);
 
-/** Panels of columns of A, which are rows of B: none reaches over the end of a block. */
+/** Panels: columns of A, and the same rows of B. No panel crosses the end of a block. */
 const panels = [];
 for (let first = 0; first < N; ) {
   const [c, r] = [partOf(across, first), partOf(down, first)];
@@ -58,7 +58,7 @@ function fetch({ first, depth, c, r }) {
   const partB = new Float64Array(depth * width);
   const requests = [];
   if (height > 0 && width > 0) {
-    // Of the block in my row of the grid: all rows, and the panel's columns.
+    // From the block in my row of the grid: all rows of the panel's columns.
     const stride = begin(across, c + 1) - begin(across, c);
     const columns = Datatype.subarray(
       [height, stride],
@@ -73,7 +73,7 @@ function fetch({ first, depth, c, r }) {
   return { partA, partB, depth, requests };
 }
 
-await world.barrier(); // all have filled their blocks
+await world.barrier(); // all ranks have filled their blocks
 await winA.lockAll();
 await winB.lockAll();
 let coming = panels.length > 0 ? fetch(panels[0]) : undefined;

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * π from random points: the share of them that falls into a quarter of a circle. Every rank throws its own points;
- * allreduce adds up what all of them have found, and gives the sum to everybody.
+ * allreduce adds up the hits of all ranks, and returns the sum to every rank.
  *
  *     npx onesided run -n 4 examples/pi.js -- 1000000
  */

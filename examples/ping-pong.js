@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The shortest way between two ranks: one writes a number into the other's window, which watches for it and answers.
- * There is no fence; a flush after each write sends it on its way. Watching takes a whole core, so it is for short
- * waits. (One rank alone plays with itself.)
+ * The fastest exchange between two ranks: one writes a number into the other's window; the other polls for it and
+ * answers. There is no fence; a flush after each write completes it. Polling takes a whole core, so it suits short
+ * waits only. (A single rank plays with itself.)
  *
  *     npx onesided run -n 2 examples/ping-pong.js -- 10000
  */
@@ -22,7 +22,7 @@ const seen = new Int32Array(1);
 const unused = new Int32Array(1);
 
 /**
- * Writes the ball: REPLACE is an atomic put, as others look at the word meanwhile.
+ * Writes the ball. REPLACE is an atomic put, because the other rank reads the word meanwhile.
  * @param {number} target
  * @param {number} place
  */
@@ -32,7 +32,7 @@ function throwTo(target, place) {
 }
 
 /**
- * Looks at a word of one's own part, atomically, until it has the value.
+ * Reads a word of my own part, atomically, until it has the value.
  * @param {number} place
  * @param {number} value
  */
@@ -42,7 +42,7 @@ async function watch(place, value) {
     win.flushSync(rank);
     if (seen[0] === value) return;
     assert.equal(seen[0], value - 1, 'a ball got lost, or overtook another');
-    if (looks % 1000 === 0) await sleep(1); // more ranks than cores? Then the other one needs this core
+    if (looks % 1000 === 0) await sleep(1); // with more ranks than cores, the other rank needs this core
   }
 }
 

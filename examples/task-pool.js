@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Work of uneven size, shared out as it gets done: every rank has a queue of tasks, which is one counter in its window.
- * A rank takes its own tasks first; when they are done it steals from the others. Taking is one fetchAndOp, wherever
+ * Tasks of uneven size, shared out as ranks become free. Every rank has a queue of tasks, which is one counter in its
+ * window. A rank takes its own tasks first, and then steals from the others. Taking a task is one fetchAndOp, wherever
  * the queue is.
  *
  *     npx onesided run -n 4 examples/task-pool.js -- 50
@@ -48,8 +48,8 @@ for (let step = 0; step < size; step++) {
   }
 }
 await win.flushAll();
-await world.barrier(); // everybody's accumulates are complete
-win.sync(); // and their values are what we load now
+await world.barrier(); // the accumulates of all ranks are complete
+win.sync(); // and the following loads see their values
 const doneBy = win.local.subarray(1);
 assert.ok(
   doneBy.every((who) => who >= 1 && who <= size),

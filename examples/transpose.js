@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A matrix whose rows are spread over the ranks is transposed by one put to each rank. No element is copied by the
- * program: the origin's datatype reads a block of the matrix column by column, the target's writes it row by row.
+ * A matrix whose rows are spread over the ranks is transposed by one put to each rank. The program copies no element:
+ * the origin's datatype reads a block of the matrix column by column, and the target's writes it row by row.
  *
  *     npx onesided run -n 4 examples/transpose.js -- 64
  */
@@ -27,7 +27,7 @@ for (let target = 0; target < size; target++) {
   if (rows === 0 || columns === 0) continue;
   // One column of my rows; the next column begins one element further on.
   const column = Datatype.resized(Datatype.vector(rows, 1, N, Datatype.FLOAT64), 0, 8);
-  // There, my rows are columns: a block as wide as I have rows.
+  // At the target, my rows become columns: a block as wide as my number of rows.
   const block = Datatype.subarray([columns, N], [columns, rows], [0, first], Datatype.FLOAT64);
   transposed.put(matrix.subarray(start), target, 0, {
     origin: { type: column, count: columns },

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * How often each word occurs in a text, as a bulk-synchronous program: every process counts the words of its part, and
- * sends each word with its count to the process that the word belongs to. That takes two supersteps, and no locks. The
- * largest counts then go to process 0.
+ * A bulk-synchronous program that counts how often each word occurs in a text. Every process counts the words of its
+ * part, and sends each word with its count to the process that owns the word. This takes two supersteps, and no locks.
+ * The largest counts then go to process 0.
  *
  *     npx onesided run -n 4 examples/word-count.js
  */
@@ -10,14 +10,14 @@ import assert from 'node:assert/strict';
 import { run } from 'onesided/bsp';
 
 const WORDS = ['put', 'get', 'sync', 'send', 'move', 'process', 'superstep'];
-/** Word i of the text: made up, so that there is one to count. */
+/** Word i of the text, which is made up. */
 const wordAt = (/** @type {number} */ i) => WORDS[(Math.imul(i, 0x9e3779b1) >>> 16) % WORDS.length];
 const LENGTH = 10_000;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** The process that a word belongs to: the same everywhere. */
+/** The process that owns a word: all processes agree on it. */
 function ownerOf(/** @type {string} */ word, /** @type {number} */ nprocs) {
   let hash = 0;
   for (const letter of word) hash = (31 * hash + letter.charCodeAt(0)) % 65_521;

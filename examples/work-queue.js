@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Producers and consumers: half of the ranks make tasks, the others do them, and write their results into one list that
- * a mutex guards. A bounded queue holds back producers that are too fast.
+ * Producers and consumers: half of the ranks make tasks; the others carry them out, and write their results into one
+ * list that a mutex guards. A bounded queue holds back producers that are too fast.
  *
  *     npx onesided run -n 4 examples/work-queue.js -- 200
  */
@@ -17,7 +17,7 @@ const producers = Math.ceil(size / 2);
 const tasks = await BoundedQueue.create(world, Int32Array, 16, { length: 2, name: 'tasks' });
 const finished = await Counter.create(world);
 const mutex = await Mutex.create(world);
-/** At rank 0: how many results there are, then the results. Not atomic: who has the mutex may change it. */
+/** At rank 0: the number of results, then the results. Not atomic: only the holder of the mutex changes it. */
 const results = await Window.allocate(world, Float64Array, rank === 0 ? 1 + TASKS * producers : 0);
 
 async function produce() {
@@ -43,7 +43,7 @@ async function consume() {
   return done;
 }
 
-/** With one rank it is both. */
+/** A single rank is both. */
 const [, done] = await Promise.all([
   rank < producers ? produce() : undefined,
   rank >= producers || size === 1 ? consume() : 0,

@@ -72,7 +72,7 @@ export const automatic: Figure = {
   source: 'ours; the schemes of dissertation §8.1 and §8.3',
   caption:
     'Puts and gets of columns with their flush, by the number of pieces: ' +
-    `how many times as long as the quickest fixed scheme, where it is worst of pieces of ${BYTES.join(', ')} bytes.`,
+    `time relative to the fastest fixed scheme, at the worst of pieces of ${BYTES.join(', ')} bytes.`,
   expected:
     `auto takes at most ${ALLOWED} times as long as the quickest of ${FIXED.join(', ')}, ` +
     `at each place of a grid of ${PIECES.join(', ')} pieces of ${BYTES.join(', ')} bytes, puts and gets, ` +
@@ -142,8 +142,8 @@ export const automatic: Figure = {
       note:
         'auto measures what the fixed ways take between rank 0 and the last rank when its window is made, ' +
         'at some places of such a grid, and draws straight lines between them. ' +
-        'A window with it has a second connection, which a poll looks at as well: ' +
-        'that is what auto loses where transfers are shortest. ' +
+        'A window with auto has a second connection, which must be polled as well: that is what auto ' +
+        'loses on the shortest transfers. ' +
         'The target waits in the library. ' +
         '`host-assisted` is `sgrs` where the target does not compute',
     };

@@ -124,7 +124,7 @@ export const bspModels: readonly Figure[] = [
       "Jacobi's iteration by strips and by squares is predicted",
     source: 'Martin and Tiskin, section 1',
     caption: "An iteration of Jacobi's method on n × n points, measured and predicted.",
-    expected: 'no prediction is further than 15 % from what was measured',
+    expected: 'no prediction is off by more than 15 %',
     schemes: ['bench/bsp/jacobi.ts', 'src/bsp/model/algorithms.ts', 'src/bsp/model/probe.ts'],
     async measure() {
       const found = await forEach(PARTS, (parts) =>
@@ -162,10 +162,10 @@ export const bspModels: readonly Figure[] = [
           `${strips.length} cases; the results are those of one process: ${verified ? 'yes' : 'no'}`,
         holds: Math.max(...errors) <= 0.15 && verified,
         note:
-          'the speed of the loops is what they are charged at, so only communication is predicted. ' +
-          'Strips and squares differ by less than the predictions are off: ' +
-          'squares have half the words on 16 processes, but put them to four neighbours instead of two, ' +
-          'which the model does not know; where they are predicted to be quicker, they need not be. ' +
+          'loops are charged at a known speed, so only communication is predicted. Strips and squares ' +
+          'differ by less than the error of the predictions: squares have half the words on 16 processes, ' +
+          'but put them to four neighbours instead of two, ' +
+          'which the model does not know; so where the model predicts them to be faster, they need not be. ' +
           'g and l come from a probe of the same run that puts as long pieces as the program ' +
           'does, to one other process; both are timed when links have been made, and auto has tried its ways: ' +
           'seven supersteps before are not timed. ' +
@@ -179,7 +179,7 @@ export const bspModels: readonly Figure[] = [
       'the cost table of five algorithms: two levels gain most in the diamond DAG, ' +
       'a factor of p in communication, and nothing in sorting',
     source: 'Martin and Tiskin, sections 2 and 3',
-    caption: 'What flat programs cost over programs of two levels: 16 units of 16 processes.',
+    caption: 'Cost of flat programs relative to programs of two levels: 16 units of 16 processes.',
     expected:
       'communication of the diamond DAG gains a factor of p within 5 %, for p of 4 and 16, ' +
       'and no other algorithm gains more; sorting gains nothing',
@@ -220,8 +220,9 @@ export const bspModels: readonly Figure[] = [
           'calculated, not run: constants are left out, as in the paper. ' +
           'Within a unit a word and a synchronization cost a hundredth of what they cost between units. ' +
           'Tests compare the functions with the table as it is printed. ' +
-          'The paper says that the DAGs and the products are bound by computing, so that all this matters little; ' +
-          'with these numbers that is so for the diamond DAG only from a side of ten million on, where it gains 8 %',
+          'The paper says that the DAGs and the products are bound by computation, so that ' +
+          'communication matters little; with these numbers, that is true of the diamond DAG only from a ' +
+          'side of ten million on, where it gains 8 %',
       };
     },
   },
@@ -285,7 +286,7 @@ export const bspModels: readonly Figure[] = [
         note:
           "Ethernet is the same fabric with links of 100 Mbit/s, as the paper's switched cluster has them. l, L, " +
           `g and G were each probed by what defines them, with puts of ${GRAIN} words; ` +
-          'flat processes lie on the nodes at random, as the paper assumes. ' +
+          'flat processes are placed on the nodes at random, as the paper assumes. ' +
           'g + pG adds up what processors do one after the other: packing and placing is done by all processors of ' +
           "a node at once, so where that is much of a word's cost, as with InfiniBand, " +
           'a flat program has less than g + pG. Programs of two levels pay twice the waves in the DAGs (constants ' +

@@ -89,7 +89,7 @@ export const chapter10: readonly Figure[] = [
     expected:
       'PCI-Express: the largest gain is 76 % within a quarter, the highest throughput 1,788 million bytes a ' +
       'second within 5 %; PCI-X: the largest gain is 8 % within a half; ' +
-      'with no size is interleaving more than 2 % slower',
+      'interleaving is more than 2 % slower at no size',
     schemes: FILES(['issue-order', 'interleave']),
     async measure() {
       const sizes = SIZES.slice(2);
@@ -119,7 +119,7 @@ export const chapter10: readonly Figure[] = [
         // §10.3 measures "the maximum throughput we can achieve" and says "improvement in throughput up to 76%" and
         // "maximum improvement ... about 8%": the largest of the sizes, so all of them are compared.
         note:
-          'of the highest throughputs alone, whatever their size, interleaved ones are higher by ' +
+          'comparing only the highest throughputs, at any size, interleaving gains ' +
           compared
             .map(
               ({ bus, before, after }) =>
@@ -141,11 +141,11 @@ export const chapter10: readonly Figure[] = [
       'issuing gets first lowers the latency of epochs of a put and a get, by up to 40 % on PCI-Express, 20 % on PCI-X',
     source: 'dissertation figures 10.4 and 10.8',
     caption:
-      'Time in which each of two ranks puts to and gets from the other in an epoch, ' +
-      'the get first and in the order of the calls.',
+      'Time of an epoch in which each of two ranks puts to and gets from the other, with the get first ' +
+      'and in the order of the calls.',
     expected:
       'the largest gain is 40 % within a quarter on PCI-Express and 20 % within a quarter on PCI-X; ' +
-      'with no size are gets first more than 2 % slower',
+      'gets first are more than 2 % slower at no size',
     schemes: FILES(['issue-order', 'gets-first']),
     async measure() {
       const compared = await compare(inTurns, { puts: 1, gets: 1 }, 'gets-first', SIZES);
@@ -163,9 +163,9 @@ export const chapter10: readonly Figure[] = [
           within(Math.max(...pciX), 20, 0.25) &&
           [...express, ...pciX].every((gain) => gain >= -2),
         note:
-          'near the edge of the tolerance on both. It depends on the packets of 1,024 bytes, ' +
-          'which were looked up after a first run with 2,048: with those, 27 % come out on PCI-X, ' +
-          'and the claim does not hold',
+          'both gains are near the edge of the tolerance. The result depends on the packet size, 1,024 ' +
+          'bytes, which was looked up after a first run with 2,048: with those, the gain on PCI-X is 27 ' +
+          '%, and the claim does not hold',
       };
     },
   },
@@ -177,12 +177,12 @@ export const chapter10: readonly Figure[] = [
       'nothing lost for large ones',
     source: 'dissertation figures 10.5, 10.9 and 10.10',
     caption:
-      'Half the time in which each of two ranks puts to the other in an epoch (and the same of gets), ' +
-      'with and without aggregation.',
+      'Half the time of an epoch in which each of two ranks puts to the other (or gets from it), with ' +
+      'and without aggregation.',
     expected:
       'the largest gains are 44 % (put) and 42 % (get) on PCI-Express, 38 % and 42 % on PCI-X, ' +
       'each within a quarter; from 64 KiB on within 2 % of the time without; ' +
-      'slower than without by more than 2 % at no size',
+      'at no size more than 2 % slower than without',
     schemes: FILES(['issue-order', 'aggregate']),
     async measure() {
       const puts = await compare(inTurns, { puts: 1, gets: 0 }, 'aggregate', SIZES);

@@ -123,10 +123,11 @@ export const chapter4: readonly Figure[] = [
       'both modes exclude each other correctly',
     source: 'dissertation §4.1',
     caption:
-      'Locks of one part by 8 ranks, held for 5 µs each, by how many are shared; the mean of 20 random schedules.',
+      'Mean time of a lock when 8 ranks lock one part for 5 µs each, by the share of shared locks; 20 ' +
+      'random schedules.',
     expected:
-      'no exclusive holder beside another one in any schedule; shared ones hold it together; ' +
-      'messages for shared locks, none if all are exclusive',
+      'in no schedule an exclusive holder together with another holder; several shared holders at a ' +
+      'time; messages for shared locks, none if all are exclusive',
     schemes: [lockFile('direct'), 'src/sync/lock/agent.ts'],
     async measure() {
       const shares = [0, 25, 50, 75, 100];
@@ -159,10 +160,11 @@ export const chapter4: readonly Figure[] = [
           series: [{ name: 'direct', values: took }],
         },
         note:
-          'that locks take so much longer if all of them are shared, ' +
-          `${show(took[4])} µs rather than ${show(took[0])}, is the price of fairness: ` +
-          `after each ${SHARED_BATCH} shared ones the agent gives the word back and steps aside for 2 ms, ` +
-          `for exclusive ones to get it, also if there is none. ${times.length - others.length} of ${times.length} ` +
+          'locks take much longer if all of them are shared, ' +
+          `${show(took[4])} µs rather than ${show(took[0])}, which is the price of fairness: after ` +
+          `every ${SHARED_BATCH} shared locks the agent releases the word and steps aside for 2 ms, so ` +
+          `that exclusive locks can get it, even if there are none. ${times.length - others.length} of ` +
+          `${times.length} ` +
           `locks wait for that; the others take ${show(mean(others))} µs`,
         measured:
           `${violations} violations in ${results.flat().length} schedules; ` +
@@ -177,10 +179,11 @@ export const chapter4: readonly Figure[] = [
       "exclusive lock is one 64-bit compare-and-swap on the target's lock word (size = free, rank = holder, " +
       'size + 1 = shared); no target CPU',
     source: 'dissertation figure 4.2, §4.1',
-    caption: 'Exclusive lock and unlock while the target computes, by how long it does.',
+    caption: 'Exclusive lock and unlock while the target computes, by the length of the computation.',
     expected:
       'direct: two atomic operations and no message for a lock and its unlock, ' +
-      'and the same time within 1 % however long the target computes; two-sided: longer with the computation',
+      'and the same time within 1 % for every length of the computation; two-sided: longer with the ' +
+      'computation',
     schemes: FILES,
     async measure() {
       const computations = [0, 50, 100, 200, 400];
@@ -217,7 +220,7 @@ export const chapter4: readonly Figure[] = [
     id: 'D4.3',
     claim: 'lock + put/get + unlock: two-sided is faster for small messages, direct is equal or faster for large ones',
     source: 'dissertation figure 4.4',
-    caption: 'Lock, put (dashed: get) and unlock by its size; nobody else wants the lock.',
+    caption: 'Lock, put (dashed: get) and unlock, by the size of the transfer; no other rank wants the lock.',
     expected: 'put and get: two-sided faster at 4 bytes, direct not more than 2 % slower at 256 KiB',
     schemes: FILES,
     async measure() {
@@ -246,9 +249,7 @@ export const chapter4: readonly Figure[] = [
           `µs: put 4 B: ${at(put, 0)}; put 256 KiB: ${at(put, last)}; get 4 B: ${at(get, 0)}; get ` +
           `256 KiB: ${at(get, last)}`,
         holds,
-        note:
-          'the dissertation draws these times and does not print them: ' +
-          'the fabric could be compared with its shape only',
+        note: 'the dissertation draws these times but does not print them, so only the shape could be compared',
       };
     },
   },
@@ -256,7 +257,7 @@ export const chapter4: readonly Figure[] = [
     id: 'D4.4',
     claim: 'sender-side overlap: direct reaches nearly all of a large transfer, two-sided none',
     source: 'dissertation figure 4.5',
-    caption: 'How much of an epoch of one put (dashed: get) hides behind computation before the unlock.',
+    caption: 'Share of an epoch of one put (dashed: get) that is hidden behind computation before the unlock.',
     expected: 'put and get: 256 KiB: direct at least 85 %; two-sided below 10 % at every size',
     schemes: FILES,
     async measure() {
@@ -290,7 +291,7 @@ export const chapter4: readonly Figure[] = [
     id: 'D4.5',
     claim: 'the same for 32 KiB with a growing number of operations in the epoch',
     source: 'dissertation figure 4.6',
-    caption: 'How much of an epoch of several puts (dashed: gets) of 32 KiB hides behind computation.',
+    caption: 'Share of an epoch of several puts (dashed: gets) of 32 KiB that is hidden behind computation.',
     expected: 'puts and gets: from 8 operations on: direct at least 85 %; two-sided below 10 % at every number',
     schemes: FILES,
     async measure() {
@@ -328,13 +329,13 @@ export const chapter4: readonly Figure[] = [
       'receiver-side: direct = 1 however many origins; two-sided grows with the origins (the ' +
       'dissertation: about 4.5 at 64)',
     source: 'dissertation figure 4.7',
-    caption: 'How much longer computation takes, in pieces, while others lock, get 32 KiB and unlock.',
+    caption: 'Slowdown of a computation in pieces while other ranks lock, get 32 KiB and unlock.',
     // §4.4.1: "for 64 processes, the deterioration in the execution time is about 4.5 times worse for the two-sided
     // case as compared to direct passive". It says neither how often the computation lets the library serve, nor that
     // each further origin adds to it.
     expected:
-      'direct within 1 % of 1 with every number of origins; two-sided, ' +
-      'with at least one of the lengths of a piece, longer with each further number',
+      'direct within 1 % of 1 with every number of origins; two-sided, for at least one length of a ' +
+      'piece, slower with each larger number of origins',
     schemes: [...FILES, 'bench/patterns/overlap.ts'],
     async measure() {
       const origins = [1, 3, 7, 15, 31, 63];
@@ -364,10 +365,10 @@ export const chapter4: readonly Figure[] = [
           `${twoSided.map((values) => show(values[5])).join(', ')}`,
         holds: direct.every((time) => Math.abs(time - 1) < 0.01) && growing.length > 0,
         note:
-          'the criterion was corrected: it asked for growth at each step with every length of a piece, ' +
-          'of which the dissertation says nothing. It grows at each step in pieces of ' +
-          `${growing.map((i) => pieces[i]).join(', ') || 'no length'} µs; ` +
-          `it does not everywhere with others (${stalled.join('; ') || 'none'}). The dissertation’s factor, ` +
+          'the criterion was corrected: it required growth at each step for every length of a piece, ' +
+          'which the dissertation does not claim. It grows at each step in pieces of ' +
+          `${growing.map((i) => pieces[i]).join(', ') || 'no length'} µs; with the other lengths it ` +
+          `does not grow everywhere (${stalled.join('; ') || 'none'}). The dissertation’s factor, ` +
           `about 4.5 at 64 processes, is not reached: ${show(Math.max(...twoSided.map((values) => values[5])))} at ` +
           'most, and how often the library serves does not explain it. ' +
           'What the target’s software spent on a request there, which the dissertation does not ' +
@@ -434,8 +435,9 @@ export const chapter4: readonly Figure[] = [
     claim: 'two-sided spends the difference in unlock and barrier; its lock and get calls cost next to nothing',
     source: 'dissertation figure 4.9',
     caption:
-      'Where the time of SPLASH LU of 3000 × 3000 goes on 64 processes, the mean of all (pale: ' +
-      `unlock as the dissertation prints it); arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
+      'Where SPLASH LU of 3000 × 3000 spends its time on 64 processes, the mean of all (pale: unlock as ' +
+      'the dissertation prints it)' +
+      `; arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
     expected:
       'two-sided: lock and get together below 5 % of the time; unlock and barrier together longer than under ' +
       'direct by at least 80 % of the whole difference',
@@ -476,8 +478,8 @@ export const chapter4: readonly Figure[] = [
     id: 'D4.9',
     claim: 'exponential back-off keeps a contended direct lock from flooding the network',
     source: 'dissertation §4.1, left open there',
-    caption: 'Atomic operations for each lock that is taken, by ranks that all want the same one and hold it for 5 µs.',
-    expected: 'with 64 ranks, fewer than a fifth of the atomic operations that ranks need which swap again at once',
+    caption: 'Atomic operations per acquired lock, when all ranks want the same lock and hold it for 5 µs.',
+    expected: 'with 64 ranks, fewer than a fifth of the atomic operations of ranks that retry at once',
     schemes: [lockFile('direct'), 'src/sync/lock/back-off.ts'],
     async measure() {
       const locks = 10;
@@ -550,9 +552,10 @@ export const chapter4: readonly Figure[] = [
           series: [...mean, ...alike(longest, 'longest')],
         },
         note:
-          'in the order in which they came, shared ones with exclusive ones between them do not hold it together; ' +
-          'with direct and hybrid, who comes at the right time overtakes the others, ' +
-          `and the longest of all is ${at64Longest.slice(1, 3).map(Math.round).join(' and ')} times the mean with ` +
+          'a lock that serves ranks in order cannot let shared locks with an exclusive one between them ' +
+          'hold it together; with direct and hybrid, a rank that comes at the right time overtakes the ' +
+          'others, and the longest wait is ' +
+          `${at64Longest.slice(1, 3).map(Math.round).join(' and ')} times the mean with ` +
           `64 processes, with remote ${at64Longest[3].toFixed(1)} times. ` +
           'The agent of two-sided needs no request of the network to see who is next',
         measured:

@@ -146,11 +146,11 @@ export const chapter5: readonly Figure[] = [
       'the lock manager holds both while the mode changes; exclusion holds throughout',
     source: 'dissertation figures 5.2–5.4',
     caption:
-      'How often the mode changes for 100 locks, when 8 ranks on 2 nodes want the same one; ' +
-      '20 random schedules of each policy.',
+      'Changes of mode per 100 locks, when 8 ranks on 2 nodes want the same lock; 20 random schedules ' +
+      'for each policy.',
     expected:
-      'no exclusive holder beside another one in any schedule; the mode changes with every policy but never, ' +
-      'most often with every-request',
+      'in no schedule an exclusive holder together with another holder; the mode changes with every ' +
+      'policy except never, and most often with every-request',
     schemes: [lockFile('hybrid'), 'src/sync/lock/migration.ts'],
     async measure() {
       let violations = 0;
@@ -191,7 +191,7 @@ export const chapter5: readonly Figure[] = [
     id: 'D5.2',
     claim: 'intra-node lock/unlock: hybrid fastest, one-sided (NIC loopback) slowest',
     source: 'dissertation figure 5.5',
-    caption: "Lock and unlock of another rank's part on the same node; nobody else wants it.",
+    caption: "Lock and unlock of another rank's part on the same node; no other rank wants the lock.",
     expected: 'hybrid < two-sided < one-sided',
     schemes: FILES,
     async measure() {
@@ -214,7 +214,7 @@ export const chapter5: readonly Figure[] = [
     claim: 'with a computing target: two-sided grows with the computation, the others do not',
     source: 'dissertation figure 5.6',
     caption: 'Lock and unlock within a node while the target computes in pieces, by the length of a piece.',
-    expected: 'two-sided at pieces of 100 µs at least 5 times what it is without; the others within 10 %',
+    expected: 'two-sided with pieces of 100 µs at least 5 times as long as without computation; the others within 10 %',
     schemes: FILES,
     async measure() {
       const pieces = [0, 10, 25, 50, 100];
@@ -300,7 +300,8 @@ export const chapter5: readonly Figure[] = [
             (n < 5 || twoSided[k] <= hybrid[k]),
         ),
         note:
-          'the dissertation does not say what each core that waits adds to a hand-over (`node.waiter`, free). ' +
+          'the dissertation does not say how much each waiting core adds to a hand-over (`node.waiter`, ' +
+          'free). ' +
           `Two-sided is faster ${crossing(hybrid)} if it is ${waiter} µs, ` +
           `${ends.map(({ values }, k) => `${crossing(values)} if ${WAITER_RANGE[k]}`).join(', ')}; ` +
           `with the queue lock, ${crossing(queue.values)}`,
@@ -313,9 +314,12 @@ export const chapter5: readonly Figure[] = [
       'ring of lock-put-notify with computation between nodes: one-sided = hybrid, both far below two-sided; ' +
       'the target looks at its own window with plain loads',
     source: 'dissertation figure 5.9',
-    caption: 'A message of 1 KiB goes round a ring of 8 nodes that compute in pieces: the time from one to the next.',
+    caption:
+      'A message of 1 KiB travels round a ring of 8 nodes that compute in pieces: the time from ' +
+      'one node to the next.',
     expected:
-      'at pieces of 50 µs and more: one-sided and hybrid within 10 % of each other, both below two thirds of two-sided',
+      'with pieces of 50 µs or more: one-sided and hybrid within 10 % of each other, both below two ' +
+      'thirds of two-sided',
     schemes: [...FILES, 'bench/patterns/ring.ts'],
     async measure() {
       const pieces = [5, 25, 50, 100, 200];
@@ -358,11 +362,11 @@ export const chapter5: readonly Figure[] = [
       'rounds: hybrid best at every number of processes',
     source: 'dissertation §5.3.5, figure 5.11',
     caption:
-      'A task (lock, put, unlock) of 1 KiB (dashed: 64 KiB) that leaders hand to workers of their node and to ' +
-      'other leaders, by the number of processes on 4 nodes.',
+      'Time of a task (lock, put, unlock) of 1 KiB (dashed: 64 KiB) that leaders hand to the workers of ' +
+      'their node and to other leaders, by the number of processes on 4 nodes.',
     expected:
-      'hybrid the fastest of the three on 4 × 1, 2, 4, 8 and 16 processes, at one at least of the sizes drawn: ' +
-      'the dissertation gives none',
+      'hybrid the fastest of the three on 4 × 1, 2, 4, 8 and 16 processes, for at least one of the ' +
+      'sizes drawn (the dissertation gives no size)',
     schemes: [...FILES, 'bench/patterns/task-sharing.ts'],
     async measure() {
       const perNode = [1, 2, 4, 8, 16];
@@ -403,9 +407,8 @@ export const chapter5: readonly Figure[] = [
         note:
           'hybrid is not the fastest ' +
           `${sizes.map((bytes, i) => `with ${sizeName(bytes)} ${places(lost[i])}`).join(', ')}. ` +
-          'Where a node has one process, there is nothing but locks between nodes, ' +
-          'of which two-sided sends a small one with its put in one message, ' +
-          'and hybrid takes them as one-sided does',
+          'If a node has one process, all locks are between nodes: two-sided sends a small put together ' +
+          'with its lock in one message, and hybrid locks as one-sided does',
       };
     },
   },
@@ -419,9 +422,8 @@ export const chapter5: readonly Figure[] = [
       `SPLASH LU of 2048 × 2048 in blocks of ${LU_BLOCK} on nodes of 8 ranks; ` +
       `hybrid locks change their mode at every request; arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
     expected:
-      'one node: hybrid the fastest, no change of mode; 2, 4 and 8 nodes: ' +
-      'hybrid slower than two-sided, a thousand changes at least; ' +
-      'as many locks within nodes and between them as table 5.1 has',
+      'one node: hybrid the fastest, no change of mode; 2, 4 and 8 nodes: hybrid slower than two-sided, ' +
+      'at least a thousand changes; as many locks within and between nodes as in table 5.1',
     schemes: [...FILES, 'bench/splash/lu.ts'],
     async measure() {
       const runs = await forEach(SCHEMES, ([, info]) => forEach(LU_NODES, (nodes) => factor(nodes, info)));
@@ -460,8 +462,9 @@ export const chapter5: readonly Figure[] = [
     claim: 'a policy with memory (threshold, history, hint) repairs D5.9',
     source: 'dissertation §5.3.7, left open there',
     caption:
-      'SPLASH LU as in the figure before, by when hybrid locks change their mode, ' +
-      `and by how ranks of other nodes ask for them; arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
+      'SPLASH LU as in D5.9, by the policy that changes the mode of hybrid locks, and by how ranks of ' +
+      'other nodes ask for them;' +
+      ` arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
     // §5.3.7 leaves open which policy it is. So one must do: the same one everywhere.
     expected:
       'one and the same policy (history with lock_defer): on 2, 4 and 8 nodes not more than 1 % slower than ' +
@@ -497,13 +500,14 @@ export const chapter5: readonly Figure[] = [
           others.every(({ values }) => repaired[0] <= values[0]) &&
           repaired[0] <= twoSided[0],
         note:
-          'the criterion was corrected: it asked history, threshold:4 and never, all three, ' +
-          'to be faster than two-sided and not slower than every-request, by 1 %; ' +
-          'not one of them is faster than two-sided on all numbers of nodes. Without lock_defer, on 2, ' +
+          'the criterion was corrected: it required history, threshold:4 and never each to be faster ' +
+          'than two-sided and no slower than every-request, within 1 %; none of them is faster than ' +
+          'two-sided on all numbers of nodes. Without lock_defer, on 2, ' +
           `4 and 8 nodes they take longer than two-sided by: ${others.map(slower).join('; ')}. ` +
           'No choice of the mode alone repairs it: in network mode the ranks of a node lock through the adapter; ' +
-          'in CPU mode one of another node sends its lock, its get and its unlock one after the other, ' +
-          'each to an owner that computes. With lock_defer the three are one message, as with two-sided, ' +
+          'in CPU mode a rank of another node sends its lock, its get and its unlock one after the ' +
+          'other, each to an owner that computes. With lock_defer the three are one message, as with ' +
+          'two-sided, ' +
           'which counts towards no change of mode ' +
           `(${runs[runs.length - 1].map((run) => run.migrations).join(', ')} changes), ` +
           'and the ranks of the node keep the processors’ lock. It depends on the rate of the arithmetic, ' +
@@ -519,12 +523,12 @@ export const chapter5: readonly Figure[] = [
       'a few per cent of migrations cost little (beside an intra-node two-sided lock), many cost',
     source: 'dissertation figure 5.10',
     caption:
-      `Lock and unlock around nothing, of rank 0's part: ${MIGRATING_LOCKS} times by rank 1 on its node, ` +
+      `Empty epochs under a lock of rank 0's part: ${MIGRATING_LOCKS} times by rank 1 on its node, ` +
       `after ${MIGRATING_PAUSE} µs of computation each, and now and then by rank 2 on another node; ` +
       'the mode changes at every request from the other side.',
     expected:
       'locks within the node: with changes for at most 5 % of the locks, ' +
-      'still less than a two-sided lock there takes; with 40 % and more, at least twice as long as with none',
+      'still faster than a two-sided lock there; with 40 % or more, at least twice as long as with no change',
     schemes: [lockFile('hybrid'), 'src/sync/lock/migration.ts'],
     async measure() {
       const found = await forEach([200, 100, 50, 20, 10, 5, 2, 1], (every) => migrating(every, EVERY));
@@ -559,7 +563,7 @@ export const chapter5: readonly Figure[] = [
           `; two-sided within the node ${show(twoSided)}`,
         holds,
         note:
-          'each lock of the other node brings a change with it, so that its line does not depend on the share: ' +
+          'each lock of the other node causes a change of mode, so its line does not depend on the share: ' +
           `${show(lines[1].values[1])} µs, in network mode ${show(lines[1].values[0])}`,
       };
     },

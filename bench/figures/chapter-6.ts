@@ -229,8 +229,8 @@ export const chapter6: readonly Figure[] = [
       `A put is not in memory when ${MEMBERS} ranks have synchronized: ` +
       `in how many of ${SCHEDULES} random schedules.`,
     expected:
-      'local completion and a barrier: missing in some schedules, and there later in all; the four fences: ' +
-      'in none; and in none at all if what is complete is in memory',
+      'local completion and a barrier: the put is missing in some schedules, and arrives later in all; ' +
+      'with the four fences it is missing in none; and in none at all if completed data is in memory',
     schemes: [...FENCE_FILES, 'src/providers/modelled/faults.ts'],
     async measure() {
       const placements = [0, 10, 20, 40, 80];
@@ -260,8 +260,8 @@ export const chapter6: readonly Figure[] = [
           `${lost} of them for good; with the four fences in ${ofFences.join(', ')} of ${FENCES.length * SCHEDULES}`,
         holds: wrong[0] === 0 && Math.max(...wrong) > 0 && lost === 0 && ofFences.every((n) => n === 0),
         note:
-          'what a completion says of the memory at the other end, InfiniBand leaves open; ' +
-          'so does the fabric, with faults.placement',
+          'InfiniBand leaves open what a completion says about the memory at the other end; so does the ' +
+          'fabric, with faults.placement',
       };
     },
   },
@@ -271,8 +271,8 @@ export const chapter6: readonly Figure[] = [
     source: 'dissertation figure 6.7',
     caption: 'Overlap of puts with computation in a fence epoch, by the size of the put; two processes.',
     expected:
-      'deferred below 10 % at every size; each immediate scheme below 50 % under 16 KiB, ' +
-      'at least 50 % from there on, and at least 80 % from 128 KiB on',
+      'deferred below 10 % at every size; each immediate scheme below 50 % for less than 16 KiB, at ' +
+      'least 50 % from 16 KiB on, and at least 80 % from 128 KiB on',
     schemes: FENCE_FILES,
     async measure() {
       const sizes = [4, 1024, 4096, 16384, 65536, 131072, 262144, 1048576];
@@ -316,10 +316,10 @@ export const chapter6: readonly Figure[] = [
     id: 'D6.4',
     claim: 'no put: deferred cheapest, naive dearest (from 4 processes on), optimized slightly below remote-notify',
     source: 'dissertation figure 6.8',
-    caption: 'Fence without any put, by the number of processes.',
+    caption: 'A fence without puts, by the number of processes.',
     expected:
-      'at every number of processes: deferred the cheapest of the four, immediate-naive the dearest from 4 on, ' +
-      'immediate-optimized below remote-notify by a tenth at most',
+      'at every number of processes: deferred the fastest of the four, immediate-naive the slowest from ' +
+      '4 on, immediate-optimized faster than remote-notify by at most a tenth',
     schemes: FENCE_FILES,
     async measure() {
       const { series, at, at64 } = await byRanks(() => []);
@@ -367,8 +367,8 @@ export const chapter6: readonly Figure[] = [
     caption: 'An epoch in which every process puts 16 bytes to each of its 8 neighbours, by the number of processes.',
     expected:
       'at every number of processes: deferred the fastest of the four; ' +
-      'where there is more than one neighbour, immediate-optimized minus remote-notify is ' +
-      'more than with one put each',
+      'if there is more than one neighbour, immediate-optimized minus remote-notify is larger than with ' +
+      'one put each',
     schemes: FENCE_FILES,
     async measure() {
       const { series, at, at64 } = await byRanks(neighbours);
@@ -410,10 +410,10 @@ export const chapter6: readonly Figure[] = [
     // synchronization overhead and very good computation/communication overlap". It gives neither sizes nor the "fixed
     // amount of computation", so it is asked where there is an exchange to hide, and computation to hide it.
     expected:
-      'for 4 and for 8 neighbours, with 200 and with 800 µs: from 16 KiB on, ' +
-      'and where the exchange of immediate-optimized alone takes no longer than the computation, ' +
-      'remote-notify the fastest of the four (within 1 %); at every size, ' +
-      'a step of deferred no shorter than its computation and its exchange alone, by 2 %',
+      'for 4 and for 8 neighbours, with 200 and with 800 µs: from 16 KiB on, if the exchange of ' +
+      'immediate-optimized alone takes no longer than the computation, remote-notify the fastest of ' +
+      'the four (within 1 %); at every size, a step of deferred no shorter than the sum of its ' +
+      'computation and its exchange alone, within 2 %',
     schemes: [...FENCE_FILES, 'bench/patterns/halo.ts'],
     async measure() {
       const sizes = [1024, 4096, 16384, 32768, 65536];
@@ -483,9 +483,10 @@ export const chapter6: readonly Figure[] = [
         holds: asked.length > 0 && wrong.length === 0,
         note:
           `${wrong.length === 0 ? '' : `${wrong.join('; ')}. `}The criterion was corrected: ` +
-          'it asked remote-notify to be the best from 16 KiB on with 200 µs of computation, ' +
-          'also where the exchange alone takes longer than that, and the dissertation gives neither. ' +
-          `There it is not at ${beyond.map(nameOf).join(', ') || 'no point'}: ` +
+          'it required remote-notify to be the best from 16 KiB on with 200 µs of computation, even ' +
+          'where the exchange alone takes longer; the dissertation gives neither number. There it is not ' +
+          'the best at ' +
+          `${beyond.map(nameOf).join(', ') || 'no point'}: ` +
           `${beyond.length === 0 ? '' : 'the links set the pace, and '}which uplink a message takes (\`target % ` +
           'uplinks` in the modelled network, for which there is no source) decides who is ahead',
       };
@@ -532,7 +533,7 @@ export const chapter6: readonly Figure[] = [
           )
           .join('; ')}`,
         holds: off.flat().every((percent) => Math.abs(percent) <= 20),
-        note: "the fabric's numbers that no source gives were fitted to this table, once",
+        note: 'the numbers of the fabric that no source gives were fitted to this table, once',
       };
     },
   },
@@ -540,11 +541,11 @@ export const chapter6: readonly Figure[] = [
     id: 'D6.9',
     claim: 'assertions skip what they allow; receive descriptors never run out (shared receive queue, low watermark)',
     source: 'dissertation §6.3.3, left open there',
-    caption: 'A fence without any put on 64 processes, by what is asserted.',
+    caption: 'A fence without puts on 64 processes, by its assertions.',
     expected:
       'for every scheme: with NO_PRECEDE and with NO_SUCCEED no slower than without, with both 0; ' +
-      'notified puts to one process arrive, each once, the low watermark makes it post more receives, ' +
-      'and none of them finds no receive (receiver not ready): 64 × 1000 while it waits in its fence, ' +
+      'notified puts to one process arrive once each, the low watermark makes it post more receives, ' +
+      'and every put finds a receive (no receiver-not-ready): 64 × 1000 while it waits in its fence, ' +
       'and 64 × 200 while it computes',
     schemes: [...FENCE_FILES, 'src/transfer/arrivals.ts'],
     async measure() {
@@ -583,7 +584,7 @@ export const chapter6: readonly Figure[] = [
         note:
           "while a process computes, the watermark's event interrupts it: " +
           `${show(host.interrupt)} µs later, a number that is free, a handler posts more receives and takes in ` +
-          "what has come (§6.3.3's proposal). With nobody there for events (host.helper 0), " +
+          "what has come (§6.3.3's proposal). If no one handles events (host.helper 0), " +
           `${alone.refused} times no receive was found, the puts ` +
           `${alone.right ? 'arrive all the same, since their connections wait and try again' : 'do not all arrive'}`,
       };

@@ -89,8 +89,8 @@ export const chapter7: readonly Figure[] = [
     claim: '8-byte put 5.68 µs, get 11.03 µs, accumulate 7.06 µs',
     source: 'dissertation figure 7.3a',
     caption:
-      'An operation of 8 bytes with its synchronization, by three synchronizations; ' +
-      'the dissertation does not name its own.',
+      'An operation of 8 bytes with its synchronization, for three kinds of synchronization; the ' +
+      'dissertation does not name its own.',
     expected:
       'with one of the three synchronizations, all three operations within ' +
       `${100 * TOLERANCE} % of what is printed`,
@@ -126,7 +126,7 @@ export const chapter7: readonly Figure[] = [
         holds: fits.length > 0,
         note:
           'with the fence, puts and gets are one-sided (notify-all) and accumulates are messages (deferred), ' +
-          'as in the library behind the dissertation; the adapters of that testbed were faster ones',
+          'as in the library behind the dissertation; the adapters of that testbed were faster',
       };
     },
   },
@@ -136,8 +136,8 @@ export const chapter7: readonly Figure[] = [
     source: 'dissertation figures 7.2–7.3b',
     caption: 'RandomAccess with an epoch for each update, by get-modify-put and by accumulate.',
     expected:
-      'accumulate faster at every number of processes, and by more updates a second at each than at the one ' +
-      'before; get-modify-put loses updates from 4 processes on, accumulate none',
+      'accumulate faster at every number of processes, with a lead in updates a second that grows at ' +
+      'each step; get-modify-put loses updates from 4 processes on, accumulate none',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],
     async measure() {
       const gmp = await rates('get-modify-put', 'get-modify-put', RANKS);
@@ -159,8 +159,8 @@ export const chapter7: readonly Figure[] = [
           RANKS.every((size, k) => size < 4 || lost[k] > 0) &&
           acc.runs.every((result) => result.lost === 0),
         note:
-          `the gap grows as it is drawn, in updates a second; as a factor it is ${show(Math.min(...ratios))} to ` +
-          `${show(Math.max(...ratios))}: two epochs in place of one`,
+          `the gap grows as drawn, in updates a second; as a factor it is ${show(Math.min(...ratios))} to ` +
+          `${show(Math.max(...ratios))}, because two epochs replace one`,
       };
     },
   },
@@ -170,8 +170,8 @@ export const chapter7: readonly Figure[] = [
     source: 'dissertation figure 7.4',
     caption: 'Updates of single words of one rank, together and one by one.',
     expected:
-      'between two ranks: packed faster than an epoch for each update from 4 updates on, ' +
-      'and by more the more there are; RandomAccess: faster at every number of processes with 512 ' +
+      'between two ranks: packed faster than an epoch for each update from 4 updates on, by a margin ' +
+      'that grows with their number; RandomAccess: faster at every number of processes with 512 ' +
       'and with 1024 updates ahead',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],
     async measure() {
@@ -203,7 +203,7 @@ export const chapter7: readonly Figure[] = [
           grows(gains) &&
           NUMBERS.every((n, k) => n < 4 || packed[k] < each[k]) &&
           ahead.every(({ values }) => values.every((value, k) => value > acc.values[k])),
-        note: 'accumulates of one epoch leave in one message here, too: they cost little more than the packed one',
+        note: 'here, accumulates of one epoch also leave in one message: they cost little more than the packed one',
       };
     },
   },
@@ -217,8 +217,8 @@ export const chapter7: readonly Figure[] = [
     // with increasing number of processors". It says nothing of how the factor between them grows.
     expected:
       'a single update between two ranks: direct takes the least time; RandomAccess: ' +
-      'direct faster than accumulate at every number of processes, ' +
-      'and by more updates a second with each number than with the one before',
+      'direct faster than accumulate at every number of processes, with a lead in updates a second that ' +
+      'grows at each step',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],
     async measure() {
       const names = Object.keys(SINGLES);
@@ -240,8 +240,9 @@ export const chapter7: readonly Figure[] = [
           `get-modify-put ${listed(gmp.values)}, accumulate ${listed(acc.values)}, direct ${listed(direct.values)}`,
         holds: directTime < Math.min(gmpTime, accTime) && slower === '' && grows(direct.values),
         note:
-          'the criterion was corrected: it asked for a factor over accumulate that grows at each step; ' +
-          `here it is ${listed(factors)}. ` +
+          'the criterion was corrected: it required a factor over accumulate that grows at each step; ' +
+          'here it is ' +
+          `${listed(factors)}. ` +
           (slower === ''
             ? ''
             : `With ${slower} processes direct is slower, so the claim does not hold at all points: ` +

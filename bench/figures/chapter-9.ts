@@ -57,8 +57,9 @@ export const chapter9: readonly Figure[] = [
       "Time of the origin's processor that puts and gets of 8 bytes take, waited for together, one by one, " +
       'and by an aggregate handle.',
     expected:
-      'all data right with each handle; operations of an aggregate handle leave when it is full or waited for, ' +
-      'and not before; from two on it takes less of the processor than separate operations, puts and gets',
+      'all data correct with each handle; operations of an aggregate handle leave when it is full or ' +
+      'waited for, and not before; from two operations on, puts and gets take less processor time ' +
+      'than separate ones',
     schemes: [...FILES, PROGRAM],
     async measure() {
       const runs = await forEach(OPERATIONS, (operation) =>
@@ -105,11 +106,11 @@ export const chapter9: readonly Figure[] = [
         holds: right && leaves && less,
         note:
           'the vector operation is a list of requests: one doorbell and one completion for up to 16 of them, ' +
-          'since a request of an adapter has one place at the target. If nothing is computed meanwhile, ' +
+          'since a request of an adapter has one place at the target. Without computation meanwhile, ' +
           `${NUMBERS.join(', ')} operations of a handle are complete later (+) or sooner (−) ` +
           'than separate ones by ' +
           `${sooner.map((values, o) => `${percent(values)} % (${OPERATIONS[o]})`).join(' and ')}: ` +
-          'the adapter begins when the list is written, and after that each message takes it its time',
+          'the adapter begins when the list is written, and then needs time for each message',
       };
     },
   },
@@ -138,9 +139,9 @@ export const chapter9: readonly Figure[] = [
           `a handle adds ${Math.max(...added).toFixed(1)} % at most`,
         holds: added.every((value) => value <= ADDED) && runs.flat().every(({ right }) => right),
         note:
-          'the model charges what is posted and polled, and not the instructions of the library itself: ' +
-          'the figure says that a handle needs no request and no look more. What its instructions take, ' +
-          'the rows on real ranks say',
+          'the model charges for posting and polling, not for the instructions of the library itself: ' +
+          'the figure shows that a handle needs no further request and no further poll. The rows on real ' +
+          'ranks show what its instructions cost',
       };
     },
   },
@@ -150,7 +151,7 @@ export const chapter9: readonly Figure[] = [
       'overlap of a non-blocking get: > 99 % direct, about 90 % buffered; ' +
       'send/receive loses it at the rendezvous switch (16 KiB)',
     source: 'dissertation figure 9.5',
-    caption: 'How much of the time of a get computation between its call and its wait hides.',
+    caption: 'Share of the time of a get that computation between its call and its wait hides.',
     expected:
       `direct above 99 % from ${sizeName(LARGE)} bytes on; buffered 85 to 95 % at some size, ` +
       `and nowhere more than direct; messages above ${sizeName(SWITCH)} bytes at most two thirds of what they have ` +
@@ -186,8 +187,8 @@ export const chapter9: readonly Figure[] = [
           `${failed.length === 0 ? '' : `; not: ${failed.join(', ')}`}`,
         holds: failed.length === 0,
         note:
-          'what direct does not hide is posting the request and taking its completion, 1.2 µs. ' +
-          'The library buffers no get of consecutive bytes: what stands for it is `noncontiguous`: ' +
+          'direct hides all but posting the request and taking its completion, 1.2 µs. ' +
+          'The library buffers no get of consecutive bytes, so its place is taken by `noncontiguous`: ' +
           "`pack`, whose answer the target's processor packs into a message, and the origin's unpacks: " +
           `${range(buffered.filter((_, k) => HIDDEN_SIZES[k] < SWITCH))} below ${sizeName(SWITCH)} bytes; ` +
           "from there on the answer is a long message, whose handshake waits for the origin's processor " +

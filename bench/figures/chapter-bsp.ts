@@ -76,11 +76,12 @@ const b1: Figure = {
   source: 'BSP-IB §3.1',
   caption:
     'Time of a superstep in which each of 8 processes sends and receives h words in puts of 64 words: ' +
-    'to all others in turn, to its neighbour only, and what packing, ' +
-    'transfer and placement would take one after the other.',
+    'to all others in turn, and to its neighbour only; and the time that packing, transfer and ' +
+    'placement would take one after the other.',
   expected:
-    'from 8192 words on, a word more costs as much in a relation with all others as in one with the neighbour, ' +
-    'within a tenth (no two send to one process at a time); and a relation takes less than nine tenths of what ' +
+    'from 8192 words on, a further word costs as much in a relation with all others as in one with the ' +
+    'neighbour, within a tenth (no two processes send to one at a time); and a relation takes less ' +
+    'than nine tenths of what ' +
     'packing, transfer and placement of its bytes take together (they are pipelined); ' +
     'all of the primitives are there',
   schemes: FILES,
@@ -352,8 +353,8 @@ const b8: Figure = {
       measured: `at worst ${worst.ratio.toFixed(3)} of the best fixed scheme's time: ${worst.text}`,
       holds: worst.ratio <= 1 + TOLERANCE,
       note:
-        'the supersteps in which it tries the other way cost what that way costs: ' +
-        'three for each kind of supersteps (size of puts and volume, each to a power of two), ' +
+        'supersteps in which auto tries the other way cost as much as that way: three for each kind of ' +
+        'superstep (size of puts and volume, each to a power of two), ' +
         'and none where puts are below 256 bytes or a process sends less than 8 KiB',
     };
   },

@@ -96,7 +96,7 @@ const STYLES: Readonly<Record<string, Style>> = {
   // Deliveries of supersteps.
   baseline: style('#1f4e9e', 'circle'),
   compressed: style('#5fbfb0', 'rect', -45),
-  multicast: style('#7d4fb0', 'diamond', 90),
+  multicast: style('#a07fd0', 'diamond', 90),
   'zero-copy': style('#c0392b', 'triangle', 45),
   'no scatter': style('#f2b134', DOWN, 0),
   'with all others': style('#1f4e9e', 'circle'),

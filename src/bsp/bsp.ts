@@ -356,7 +356,7 @@ export class Bsp {
   async report(machine?: BspMachine, options?: WaitOptions): Promise<BspReport> {
     const { ledger } = this.#core;
     if (ledger?.keeps !== true) {
-      throw new RmaError('ERR_ARG', 'bsp.report: nothing was kept; begin the computation with { report: true }');
+      throw new RmaError('ERR_ARG', 'bsp.report: this computation keeps no report; begin it with { report: true }');
     }
     const mine = ledger.numbers;
     const all = new Float64Array(mine.length * this.nprocs);

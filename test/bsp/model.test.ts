@@ -85,7 +85,7 @@ describe('the models', () => {
       [{ s: 1, p: 4.5, l: 2, g: 1 }, /p must be a whole number from 1 on, not 4.5/],
       [{ s: 1, p: 4, l: -2, g: 1 }, /l must be a number from 0 on, not -2/],
       [{ s: 1, p: 4, q: 2, l: 1, g: 1, G: 1 }, /L must be/],
-      [{ s: 1, p: 4, l: 1, g: 1, G: 1 }, /G is no number of a machine; those are s, p, l, g/],
+      [{ s: 1, p: 4, l: 1, g: 1, G: 1 }, /a machine has no G; its numbers are s, p, l, g/],
       [[1, 2], /must be an object/],
     ];
     for (const [machine, message] of wrong) {

@@ -21,7 +21,7 @@ export function readMachine(value: unknown, name = 'machine'): Machine {
   const fields = Object.hasOwn(given, 'q') ? TWO_LEVELS : ONE_LEVEL;
   const other = Object.keys(given).find((field) => !fields.includes(field));
   if (other !== undefined) {
-    throw new RmaError('ERR_ARG', `${name}: ${other} is no number of a machine; those are ${fields.join(', ')}`);
+    throw new RmaError('ERR_ARG', `${name}: a machine has no ${other}; its numbers are ${fields.join(', ')}`);
   }
   return Object.fromEntries(fields.map((field) => [field, numberOf(name, field, given[field])])) as unknown as Machine;
 }

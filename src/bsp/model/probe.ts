@@ -137,7 +137,10 @@ export async function speed({ comm }: Bsp): Promise<number> {
   const least = new Float64Array(1);
   await comm.allreduce(mine, least, Op.MIN);
   if (least[0] > 0) return least[0];
-  throw new RmaError('ERR_ARG', 'probe: computing takes no time here, since time is virtual; pass { mflops }');
+  throw new RmaError(
+    'ERR_ARG',
+    'probe: computation takes no virtual time, so its speed cannot be measured; pass { mflops }',
+  );
 }
 
 /** @internal Errors: `TypeError`, `RangeError`. */

@@ -342,7 +342,8 @@ export abstract class QueuePairCore<
     this.ring.abort();
     throw new RmaError(
       'ERR_VERBS',
-      `post send: ${show(ah)} is no address handle of the queue pair's protection domain, or was destroyed (EINVAL)`,
+      `post send: ${show(ah)} is not an address handle of the queue pair's protection domain, ` +
+        'or was destroyed (EINVAL)',
     );
   }
 

@@ -315,7 +315,10 @@ export class RdmaCoreContext implements Context {
     const group = this.#group;
     if (group === undefined) {
       const { name } = this.device;
-      throw new RmaError('ERR_VERBS', `${call}: device ${name} has none (capability multicast) (ENOTSUP)`);
+      throw new RmaError(
+        'ERR_VERBS',
+        `${call}: device ${name} has no multicast groups (capability multicast) (ENOTSUP)`,
+      );
     }
     checkInteger(call, 'the number', number, 0, 0xffff);
     return Object.freeze({ gid: gidText([...group.slice(0, 3), group[3] + number]), lid: 0 });

@@ -95,7 +95,7 @@ function prepare({ comm, call, flavor }: Making, offer: Offer, undo: Undo): Omit
   } catch (cause) {
     throw new RmaError(
       'ERR_SIZE',
-      `${call}: there is no memory for what the library needs for the window: ${(cause as Error).message}`,
+      `${call}: cannot allocate the library's own memory for the window: ${(cause as Error).message}`,
       { cause },
     );
   }

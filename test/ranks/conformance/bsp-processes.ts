@@ -12,7 +12,7 @@ export const bspProcesses: readonly Requirement[] = requirements;
 
 requirement(
   'initialization',
-  'the processes of a computation execute the same program, each with data of its own',
+  'the processes of a computation execute the same program, each with its own data',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 1, b.pid);
@@ -21,7 +21,7 @@ requirement(
 );
 requirement(
   'initialization',
-  'bsp_end is a last synchronization: what was asked for before it has happened',
+  'bsp_end is a last synchronization: it carries out what was requested before it',
   '',
   async (t) => {
     const bsp = await begin(t.comm);
@@ -41,7 +41,7 @@ requirement('initialization', 'no primitive can be called after bsp_end', '', as
 });
 untested(
   'initialization',
-  'bsp_begin(n) starts at most n processes, and bsp_init lets it stand elsewhere than first in main',
+  'bsp_begin(n) starts at most n processes, and after bsp_init need not be the first statement of main',
   'the launcher starts the processes, before the program begins',
 );
 untested(
@@ -52,7 +52,7 @@ untested(
 
 requirement(
   'enquiry',
-  'bsp_nprocs is the number of processes, the same at all of them',
+  'bsp_nprocs is the number of processes, and the same at all of them',
   '',
   inComputation(async (b) => {
     const all = new Float64Array(b.nprocs);
@@ -62,7 +62,7 @@ requirement(
 );
 requirement(
   'enquiry',
-  'bsp_pid numbers the processes from 0 on, without a gap',
+  'bsp_pid numbers the processes from 0, without gaps',
   '',
   inComputation(async (b) => {
     const all = new Float64Array(b.nprocs);
@@ -75,7 +75,7 @@ requirement(
 );
 requirement(
   'enquiry',
-  'bsp_time gives seconds, and never less than before',
+  'bsp_time returns seconds, and never decreases',
   '',
   inComputation(async (b) => {
     let before = b.bsp.time();
@@ -91,7 +91,7 @@ requirement(
 
 requirement(
   'superstep',
-  'after bsp_sync, what all processes asked for in the superstep has happened',
+  'after bsp_sync, everything that processes requested in the superstep has been carried out',
   '',
   inComputation(async (b) => {
     const x = await variable(b, b.nprocs, -1);
@@ -107,7 +107,7 @@ requirement(
 );
 requirement(
   'superstep',
-  'nothing that was asked for in a superstep has an effect before bsp_sync',
+  'nothing that was requested in a superstep has an effect before bsp_sync',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 1, 1);
@@ -140,7 +140,7 @@ requirement(
 );
 requirement(
   'superstep',
-  'all processes have the same number of supersteps: otherwise all learn of it',
+  'all processes must have the same number of supersteps: otherwise each gets an error',
   '',
   inComputation(
     (b) =>
@@ -169,7 +169,7 @@ requirement(
 );
 requirement(
   'registration',
-  'variables belong together by the order of their registration, whatever they are at each process',
+  'variables correspond by the order of their registration, whatever they are at each process',
   '',
   inComputation(async (b) => {
     const pair = [new Float64Array(1), new Float64Array(1)];
@@ -185,7 +185,7 @@ requirement(
 );
 requirement(
   'registration',
-  'a process may register another size than the others, and that one bounds what they access there',
+  'a process may register a different size from the others, and its size bounds their accesses to it',
   '',
   inComputation(async (b) => {
     const x = new Float64Array(b.pid + 1);
@@ -199,7 +199,7 @@ requirement(
 );
 requirement(
   'registration',
-  'a process that has no such variable registers null, and nobody can access it there',
+  'a process without such a variable registers null, and no process can access it there',
   '',
   inComputation(async (b) => {
     const x = b.pid === 0 ? null : new Float64Array(1);
@@ -229,7 +229,7 @@ requirement(
 );
 requirement(
   'registration',
-  'a place that is registered again stands for its newest registration',
+  'memory that is registered again is known by its newest registration',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 10);
@@ -275,7 +275,7 @@ requirement(
 );
 requirement(
   'registration',
-  'all processes register in the same order: otherwise all learn of it',
+  'all processes must register in the same order: otherwise each gets an error',
   '',
   inComputation(async (b) => {
     b.bsp.pushReg(new Float64Array(1));
@@ -286,7 +286,7 @@ requirement(
 );
 requirement(
   'registration',
-  'all processes remove the same registrations in the same order: otherwise all learn of it',
+  'all processes must remove the same registrations in the same order: otherwise each gets an error',
   '',
   inComputation(async (b) => {
     const [x, y] = [await variable(b, 1), await variable(b, 1)];

@@ -12,7 +12,7 @@ const one = (value: number): Float64Array => Float64Array.of(value);
 
 requirement(
   'put',
-  'bsp_put has taken the source when it returns: it may be changed at once',
+  'bsp_put has copied the source when it returns, so that it may be changed at once',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 1);
@@ -25,7 +25,7 @@ requirement(
 );
 requirement(
   'put',
-  'the source may be any memory, registered or not, and the registered variable itself',
+  'the source may be any memory, registered or not, even the registered variable itself',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 4, b.pid);
@@ -36,7 +36,7 @@ requirement(
 );
 requirement(
   'put',
-  'only the bytes that were put change, at the offset that was given',
+  'a put changes only the bytes at the given offset',
   '',
   inComputation(async (b) => {
     const x = new Uint8Array(64).fill(1);
@@ -74,7 +74,7 @@ requirement(
 );
 requirement(
   'put',
-  'a put of nothing does nothing, at the end of the variable, too',
+  'an empty put does nothing, even at the end of the variable',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 2, 6);
@@ -86,7 +86,7 @@ requirement(
 );
 requirement(
   'put',
-  'of several processes that put to one place, one is seen, with all of its bytes',
+  'if several processes put to one place, the result is the whole put of one of them',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 1, -1);
@@ -115,7 +115,7 @@ requirement(
 );
 requirement(
   'put',
-  'beyond the variable of the other process, a put is refused, and nothing is put',
+  "a put past the end of the other process's variable is refused, and writes nothing",
   '',
   inComputation(async (b) => {
     const x = await variable(b, 4);
@@ -128,7 +128,7 @@ requirement(
 
 requirement(
   'get',
-  'bsp_get gives the value at the end of the superstep, with what its owner has stored until then',
+  'bsp_get returns the value at the end of the superstep, including what its owner has stored until then',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 1, 1);
@@ -141,7 +141,7 @@ requirement(
 );
 requirement(
   'get',
-  'gets see nothing of the puts of their superstep: those are written afterwards',
+  'gets do not see the puts of their superstep: those are written afterwards',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 1, b.pid);
@@ -154,7 +154,7 @@ requirement(
 );
 requirement(
   'get',
-  'the destination may be any memory, and changes only where the get says',
+  'the destination may be any memory, and changes only where the get writes',
   '',
   inComputation(async (b) => {
     const x = Float64Array.from([1, 2, 3, 4], (value) => value + 10 * b.pid);
@@ -168,7 +168,7 @@ requirement(
 );
 requirement(
   'get',
-  'many gets may read one place, and a process its own',
+  'many gets may read one place, and a process may get its own data',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 1, b.pid + 1);
@@ -195,7 +195,7 @@ requirement(
 );
 requirement(
   'get',
-  'beyond the variable of the other process, a get is refused',
+  "a get past the end of the other process's variable is refused",
   '',
   inComputation(async (b) => {
     const x = await variable(b, 4);
@@ -205,7 +205,7 @@ requirement(
 
 requirement(
   'messages',
-  'tags have no bytes at first, and bsp_set_tagsize gives the size that was',
+  'tags have no bytes at first, and bsp_set_tagsize returns the previous size',
   '',
   inComputation(async (b) => {
     assert.equal(b.bsp.setTagsize(4), 0);
@@ -217,7 +217,7 @@ requirement(
 );
 requirement(
   'messages',
-  'a size of tags takes effect with the next superstep; queued messages keep theirs',
+  'a new tag size takes effect with the next superstep; queued messages keep theirs',
   '',
   inComputation(async (b) => {
     b.bsp.setTagsize(8);
@@ -236,7 +236,7 @@ requirement(
 );
 requirement(
   'messages',
-  'all processes set the same size of tags: otherwise all learn of it',
+  'all processes must set the same tag size: otherwise each gets an error',
   '',
   inComputation(async (b) => {
     b.bsp.setTagsize(b.pid === 0 ? 4 : 8);
@@ -246,7 +246,7 @@ requirement(
 );
 requirement(
   'messages',
-  'bsp_send has taken payload and tag when it returns',
+  'bsp_send has copied payload and tag when it returns',
   '',
   inComputation(async (b) => {
     b.bsp.setTagsize(8);
@@ -276,7 +276,7 @@ requirement(
 );
 requirement(
   'messages',
-  'any number of messages comes from each process, in any order among them',
+  'each process may send any number of messages, which arrive in any order',
   '',
   inComputation(async (b) => {
     for (let i = 0; i < 700; i++) b.bsp.send(i % b.nprocs, null, Float64Array.of(b.pid, i));
@@ -292,7 +292,7 @@ requirement(
 );
 requirement(
   'messages',
-  'bsp_qsize gives the messages in the queue and the bytes of their payloads',
+  'bsp_qsize returns the number of messages in the queue and the bytes of their payloads',
   '',
   inComputation(async (b) => {
     for (const length of [0, 3, 100_000]) b.bsp.send(b.right, null, new Uint8Array(length));
@@ -305,7 +305,7 @@ requirement(
 );
 requirement(
   'messages',
-  'bsp_get_tag gives the bytes of the first payload and its tag, and leaves it; −1 if there is none',
+  'bsp_get_tag returns the size of the first payload and its tag without removing it; −1 if there is none',
   '',
   inComputation(async (b) => {
     b.bsp.setTagsize(8);
@@ -319,7 +319,7 @@ requirement(
 );
 requirement(
   'messages',
-  'bsp_move copies what fits of the first payload, and takes the message from the queue',
+  'bsp_move copies as much of the first payload as fits, and removes the message from the queue',
   '',
   inComputation(async (b) => {
     b.bsp.send(b.right, null, Uint8Array.of(1, 2, 3));
@@ -334,7 +334,7 @@ requirement(
 
 requirement(
   'high performance',
-  'bsp_hpput does what bsp_put does, if source and destination stay as they are',
+  'bsp_hpput does what bsp_put does, if source and destination are left unchanged',
   '',
   inComputation(async (b) => {
     const x = await variable(b, 3000);
@@ -346,7 +346,7 @@ requirement(
 );
 requirement(
   'high performance',
-  'bsp_hpget does what bsp_get does, if source and destination stay as they are',
+  'bsp_hpget does what bsp_get does, if source and destination are left unchanged',
   '',
   inComputation(async (b) => {
     const x = Float64Array.from({ length: 3000 }, (_, i) => i * (b.pid + 1));
@@ -360,7 +360,7 @@ requirement(
 );
 requirement(
   'high performance',
-  'bsp_hpmove gives tag and payload where they are, until the next superstep ends',
+  'bsp_hpmove returns tag and payload in place, valid until the next superstep ends',
   '',
   inComputation(async (b) => {
     b.bsp.setTagsize(3);
@@ -393,7 +393,7 @@ requirement(
 );
 requirement(
   'beyond',
-  'messages of one process come in the order of their calls',
+  'messages of one process arrive in the order of their calls',
   '',
   inComputation(async (b) => {
     for (let i = 0; i < 40; i++) b.bsp.send(b.right, null, one(i));
@@ -401,7 +401,7 @@ requirement(
     for (let i = 0; i < 40; i++) assert.equal(new Float64Array(b.bsp.hpmove()!.payload.slice().buffer)[0], i);
   }),
 );
-requirement('beyond', 'a computation may follow another, and parts of the ranks have their own', '', async (t) => {
+requirement('beyond', 'one computation may follow another, and groups of ranks may have their own', '', async (t) => {
   for (let i = 0; i < 3; i++) await (await begin(t.comm)).end();
   const part = (await t.comm.split(t.rank % 2))!;
   const own = await begin(part);
@@ -413,6 +413,6 @@ requirement('beyond', 'a computation may follow another, and parts of the ranks 
   assert.equal(x[0], t.rank % 2);
   await part.free();
 });
-requirement('beyond', 'random programs leave what a sequential model leaves', '', async (t) => {
+requirement('beyond', 'random programs leave the same data as a sequential model', '', async (t) => {
   for (const way of WAYS) await bspRandom(t.comm, t.shared.below(2 ** 31), t.blocks, way);
 });

@@ -61,7 +61,7 @@ const views = (bytes: Uint8Array): TypedArray[] =>
       new (type as TypedArrayConstructor)(bytes.buffer, bytes.byteOffset, bytes.length / type.BYTES_PER_ELEMENT),
   );
 
-requirement('12.3', 'a layout says of what type the elements are, whatever array they lie in', '', (t) =>
+requirement('12.3', 'a layout determines the type of the elements, whatever array contains them', '', (t) =>
   t.window(Uint8Array, 256, async (win) => {
     const { FLOAT32, INT16, UINT64, DOUBLE_INT } = Datatype;
     const pair = Datatype.struct({ x: FLOAT64, n: INT32 });
@@ -109,7 +109,7 @@ requirement('12.3.4', 'fetchAndOp with NO_OP needs no origin', '', (t) =>
     await t.barrier();
   }),
 );
-requirement('12.3.4', 'elements without end, one upon the other, are refused before any is touched', '', (t) =>
+requirement('12.3.4', 'an immense number of overlapping elements is refused before any is touched', '', (t) =>
   t.window(Uint8Array, 8, async (win) => {
     const side = { type: Datatype.resized(Datatype.UINT8, 0, 0), count: 2 ** 50 };
     await lockedAll(t, win, () => {
@@ -126,7 +126,7 @@ requirement('12.3.4', 'elements without end, one upon the other, are refused bef
 
 requirement(
   '12.3.1',
-  'put writes consecutive elements at a displacement and nothing beside them',
+  'put writes consecutive elements at a displacement, and nothing around them',
   'mpich/putfence1',
   (t) =>
     t.window(Float64Array, 16, async (win) => {
@@ -165,7 +165,7 @@ requirement(
 );
 requirement(
   '12.3.1',
-  'transfers of all lengths around the sizes at which ways of copying change arrive whole',
+  'transfers arrive whole at all lengths around those where the way of copying changes',
   'mpich/rma_contig',
   (t) =>
     t.window(Uint8Array, 70_000, async (win) => {
@@ -182,7 +182,7 @@ requirement(
       }
     }),
 );
-requirement('12.3.1', 'several megabytes are put and got', 'mpich/test5 mpich/test5_am mpich/win_large_shm', (t) =>
+requirement('12.3.1', 'several megabytes can be put and got', 'mpich/test5 mpich/test5_am mpich/win_large_shm', (t) =>
   t.window(Float64Array, 1 << 18, async (win) => {
     const origin = Float64Array.from({ length: 1 << 18 }, (_, i) => i + t.rank);
     const back = new Float64Array(1 << 18);
@@ -254,7 +254,7 @@ requirement(
 );
 requirement(
   '12.3',
-  'Rank.NULL works for getAccumulate and the requests, which are complete at once',
+  'getAccumulate and the request-based calls accept Rank.NULL and are complete at once',
   'mpich/rmanull',
   (t) =>
     t.window(Int32Array, 2, (win) =>
@@ -273,7 +273,7 @@ requirement(
       }),
     ),
 );
-requirement('12.3', 'calls with no elements transfer nothing, also at the end of a part', 'mpich/rmazero', (t) =>
+requirement('12.3', 'calls with no elements transfer nothing, even at the end of a part', 'mpich/rmazero', (t) =>
   t.window(Int32Array, 2, async (win) => {
     const none = new Int32Array(0);
     const layout = { origin: { type: INT32, count: 0 }, target: { type: INT32, count: 0 } };
@@ -336,7 +336,7 @@ requirement('12.3.1', 'a vector at the origin gathers', 'mpich/transpose3', (t) 
 );
 requirement(
   '12.3.1',
-  'layouts of origin and target differ as long as their elements are the same in number and type',
+  'the layouts of origin and target may differ if their elements agree in number and type',
   'mpich/transpose1 mpich/transpose7',
   (t) =>
     puts(
@@ -350,7 +350,7 @@ requirement(
 requirement('12.3.1', 'a count repeats a layout at multiples of its extent', 'mpich/transpose4', (t) =>
   puts(t, undefined, { type: Datatype.vector(2, 1, 3, INT32), count: 3 }, iota(6), [0, 3, 4, 7, 8, 11]),
 );
-requirement('12.3.1', 'an indexed block puts elements at any places', 'mpich/putfidx', (t) =>
+requirement('12.3.1', 'an indexed block puts elements at arbitrary places', 'mpich/putfidx', (t) =>
   puts(t, undefined, { type: Datatype.indexedBlock(2, [10, 0, 20], INT32), count: 1 }, iota(6), [10, 11, 0, 1, 20, 21]),
 );
 requirement('12.3.1', 'a negative stride runs backwards', 'mpich/transpose5', (t) =>
@@ -379,7 +379,7 @@ requirement(
 );
 requirement(
   '12.3.1',
-  'a subarray of a matrix is put in C order and in Fortran order',
+  'a subarray of a matrix can be put in C order and in Fortran order',
   'mpich/strided_acc_subarray',
   async (t) => {
     const rows = Datatype.subarray([5, 8], [2, 3], [1, 2], INT32);
@@ -392,7 +392,7 @@ requirement('12.3.1', 'resized changes where the next instance begins', 'mpich/t
   const column = Datatype.resized(Datatype.vector(3, 1, 4, INT32), 0, 4);
   await puts(t, undefined, { type: column, count: 4 }, iota(12), [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]);
 });
-requirement('12.3.1', 'dup of a datatype lays out the same', '', (t) =>
+requirement('12.3.1', 'a duplicate of a datatype has the same layout', '', (t) =>
   puts(t, undefined, { type: Datatype.dup(Datatype.vector(3, 1, 2, INT32)), count: 1 }, iota(3), [0, 2, 4]),
 );
 requirement('12.3.1', 'datatypes nest', 'mpich/lock_dt', (t) =>
@@ -404,7 +404,7 @@ requirement('12.3.1', 'datatypes nest', 'mpich/lock_dt', (t) =>
     [0, 1, 3, 4, 15, 16, 18, 19],
   ),
 );
-requirement('12.3.2', 'a struct of different base types is put and got', 'mpich/get_struct', (t) =>
+requirement('12.3.2', 'a struct of different base types can be put and got', 'mpich/get_struct', (t) =>
   t.window(Uint8Array, 64, async (win) => {
     const type = Datatype.struct([1, 2], [0, 8], [FLOAT64, INT32]);
     assert.deepEqual([type.size, type.extent], [16, 16]);
@@ -425,7 +425,7 @@ requirement('12.3.2', 'a struct of different base types is put and got', 'mpich/
 );
 requirement(
   '12.3.1',
-  'a strided patch of a matrix goes to another one and back, under locks',
+  'a strided patch of a matrix can be put to another matrix and got back, under locks',
   'mpich/strided_putget_indexed mpich/strided_putget_indexed_shared armci/test_puts_gets ' +
     'armci/test_puts armci/test_putv',
   (t) =>
@@ -446,7 +446,7 @@ requirement(
 );
 requirement(
   '12.3.1',
-  'the span of the target layout is checked against the part, not its first instance only',
+  'the whole span of the target layout is checked against the part, not only its first instance',
   'mpich/badrma',
   (t) =>
     t.window(Int32Array, 10, async (win) => {
@@ -459,36 +459,36 @@ requirement(
       assert.deepEqual([...win.local], [0, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
     }),
 );
-requirement('12.3.1', 'different elements at origin and target are refused', 'mpich-errors/acc_op_type_check', (t) =>
-  t.window(Int32Array, 8, async (win) => {
-    await fenced(win, () => {
-      const origin = new Int32Array(4);
-      refused('ERR_TYPE', () => win.put(origin, t.next, 0, { target: { type: INT32, count: 3 } }));
-      refused('ERR_TYPE', () => win.put(origin, t.next, 0, { target: { type: FLOAT64, count: 4 } }));
-      refused('ERR_TYPE', () =>
-        win.put(origin, t.next, 0, { origin: { type: FLOAT64, count: 2 }, target: { type: INT32, count: 4 } }),
-      );
-    });
-    assert.ok(win.local.every((value) => value === 0));
-  }),
+requirement(
+  '12.3.1',
+  'elements that differ between origin and target are refused',
+  'mpich-errors/acc_op_type_check',
+  (t) =>
+    t.window(Int32Array, 8, async (win) => {
+      await fenced(win, () => {
+        const origin = new Int32Array(4);
+        refused('ERR_TYPE', () => win.put(origin, t.next, 0, { target: { type: INT32, count: 3 } }));
+        refused('ERR_TYPE', () => win.put(origin, t.next, 0, { target: { type: FLOAT64, count: 4 } }));
+        refused('ERR_TYPE', () =>
+          win.put(origin, t.next, 0, { origin: { type: FLOAT64, count: 2 }, target: { type: INT32, count: 4 } }),
+        );
+      });
+      assert.ok(win.local.every((value) => value === 0));
+    }),
 );
-requirement('12.3.1', 'bytes are put as bytes, whatever the elements of the origin are', '', (t) =>
+requirement('12.3.1', 'bytes are put as bytes, whatever the element type of the origin', '', (t) =>
   t.window(Uint8Array, 8, async (win) => {
     const layout = { origin: { type: BYTE, count: 8 }, target: { type: BYTE, count: 8 } };
     await fenced(win, () => win.put(Float64Array.of(t.rank + 1), t.next, 0, layout));
     assert.equal(new Float64Array(win.local.slice().buffer)[0], t.previous + 1);
   }),
 );
-requirement(
-  '12.3.2',
-  'overlapping elements of an origin are put; where memory is written they are not allowed',
-  '',
-  (t) =>
-    t.window(Int32Array, 8, async (win) => {
-      const twice = { type: Datatype.indexedBlock(2, [0, 1], INT32), count: 1 };
-      await fenced(win, () => win.put(Int32Array.of(1, 2, 3), t.next, 0, { origin: twice }));
-      assert.deepEqual([...win.local.subarray(0, 4)], [1, 2, 2, 3]);
-    }),
+requirement('12.3.2', 'put accepts an origin layout whose elements overlap', '', (t) =>
+  t.window(Int32Array, 8, async (win) => {
+    const twice = { type: Datatype.indexedBlock(2, [0, 1], INT32), count: 1 };
+    await fenced(win, () => win.put(Int32Array.of(1, 2, 3), t.next, 0, { origin: twice }));
+    assert.deepEqual([...win.local.subarray(0, 4)], [1, 2, 2, 3]);
+  }),
 );
 
 // ---- 12.3.4: accumulate ---------------------------------------------------------------------------------------------
@@ -559,7 +559,7 @@ requirement('12.3.4', 'accumulate applies every operation to 64-bit integers', '
 });
 requirement(
   '12.3.4',
-  'accumulate applies arithmetic to floating-point types, and refuses bits',
+  'accumulate applies arithmetic to floating-point types, and refuses bitwise operations',
   'mpi4py/testAccumulate',
   async (t) => {
     for (const Type of [Float32Array, Float64Array] as NumberType[]) {
@@ -578,7 +578,7 @@ requirement(
     }
   },
 );
-requirement('12.3.4', 'REPLACE is an atomic put, of any layout', 'mpich/acc_loc', (t) =>
+requirement('12.3.4', 'REPLACE is an atomic put of any layout', 'mpich/acc_loc', (t) =>
   t.window(Float64Array, 8, async (win) => {
     const type = Datatype.vector(3, 1, 2, FLOAT64);
     await fenced(win, () => win.accumulate(Float64Array.of(1, 2, t.rank), t.next, 1, Op.REPLACE, { target: { type } }));
@@ -587,7 +587,7 @@ requirement('12.3.4', 'REPLACE is an atomic put, of any layout', 'mpich/acc_loc'
 );
 requirement(
   '12.3.4',
-  'what REPLACE moves, what is fetched, and what NO_OP leaves keeps its bits, those of NaNs too',
+  'values that REPLACE moves, a fetch returns or NO_OP leaves keep all their bits, even those of NaNs',
   '',
   async (t) => {
     await t.window(Uint8Array, 640, (win) => keepsBits(t, win));
@@ -596,7 +596,7 @@ requirement(
 );
 requirement(
   '12.3.4',
-  "what REPLACE moves to memory that is not the library's keeps its bits, and so does what is fetched from it",
+  'values that REPLACE moves to memory of the program, or that are fetched from it, keep all their bits',
   '',
   (t) => t.using(Window.create(t.comm, new Uint8Array(new ArrayBuffer(640))), (win) => keepsBits(t, win)),
 );
@@ -664,7 +664,7 @@ requirement(
       }
     }),
 );
-requirement('12.3.4', 'a struct of one base type with gaps is accumulated', 'mpich/acc_pairtype', (t) =>
+requirement('12.3.4', 'a struct of one base type with gaps can be accumulated', 'mpich/acc_pairtype', (t) =>
   t.window(Int32Array, 12, async (win) => {
     const type = Datatype.struct([1, 1], [0, 8], [INT32, INT32]);
     await fenced(win, () =>
@@ -700,7 +700,7 @@ requirement('12.3.4', 'MAXLOC works on pairs of a double and an int', 'mpich/acc
     assert.equal(new Int32Array(win.local.buffer, win.local.byteOffset, 4)[2], 9 + t.size);
   }),
 );
-requirement('12.3.4', 'only the predefined operations are taken', 'mpich-errors/acc_op_type_check', (t) =>
+requirement('12.3.4', 'only predefined operations are accepted', 'mpich-errors/acc_op_type_check', (t) =>
   t.window(Int32Array, 1, (win) =>
     fenced(win, () => {
       for (const op of ['SUM', (a: number, b: number) => a + b, { ...Op.SUM }, undefined])
@@ -733,7 +733,7 @@ for (const [name, Type] of Object.entries({
 }) as unknown as [string, NumberType][]) {
   requirement(
     '12.3.4',
-    `getAccumulate gives the elements before and applies the operation (${name})`,
+    `getAccumulate returns the previous elements and applies the operation (${name})`,
     `mpich/get_accumulate_${name} mpi4py/testGetAccumulate`,
     (t) =>
       t.window<Numbers>(Type, 8, async (win) => {
@@ -751,14 +751,18 @@ for (const [name, Type] of Object.entries({
       }),
   );
 }
-requirement('12.3.4', 'getAccumulate on 64-bit integers gives the elements before', 'mpich/get_accumulate_long', (t) =>
-  t.window(BigInt64Array, 2, async (win) => {
-    const result = new BigInt64Array(2);
-    await lockedAll(t, win, () => win.getAccumulate(BigInt64Array.of(1n, -(2n ** 40n)), result, 0, 0, Op.SUM));
-    assert.ok(result[0] >= 0n && result[0] < t.size);
-    assert.equal(result[1] % 2n ** 40n, 0n);
-    if (t.rank === 0) assert.deepEqual([...win.local].map(Number), [t.size, -t.size * 2 ** 40]);
-  }),
+requirement(
+  '12.3.4',
+  'getAccumulate on 64-bit integers returns the previous elements',
+  'mpich/get_accumulate_long',
+  (t) =>
+    t.window(BigInt64Array, 2, async (win) => {
+      const result = new BigInt64Array(2);
+      await lockedAll(t, win, () => win.getAccumulate(BigInt64Array.of(1n, -(2n ** 40n)), result, 0, 0, Op.SUM));
+      assert.ok(result[0] >= 0n && result[0] < t.size);
+      assert.equal(result[1] % 2n ** 40n, 0n);
+      if (t.rank === 0) assert.deepEqual([...win.local].map(Number), [t.size, -t.size * 2 ** 40]);
+    }),
 );
 requirement(
   '12.3.4',
@@ -900,7 +904,7 @@ requirement('12.3.4', 'a target layout may begin before the displacement', '', a
 
 requirement(
   '12.3.4',
-  'fetchAndOp gives the value before and applies the operation, on every number type',
+  'fetchAndOp returns the previous value and applies the operation, on every number type',
   'mpich/fetch_and_op_char mpich/fetch_and_op_short mpich/fetch_and_op_int mpich/fetch_and_op_double ' +
     'mpich/fetch_and_op_long_double',
   async (t) => {
@@ -950,7 +954,7 @@ requirement('12.3.4', 'fetchAndOp takes one element', '', (t) =>
 );
 requirement(
   '12.3.4',
-  'a counter in a tree of fetchAndOps counts every rank once',
+  'a tree of fetchAndOp counters counts every rank once',
   'mpich/fetchandadd mpich/fetchandadd_am mpich/fetchandadd_tree mpich/fetchandadd_tree_am armci/test_rmw_fadd',
   (t) =>
     t.window(Int32Array, t.size, async (win) => {
@@ -973,7 +977,7 @@ requirement(
 );
 requirement(
   '12.3.4',
-  'compareAndSwap replaces what is equal, and gives the value before',
+  'compareAndSwap replaces an equal value, and returns the previous value in either case',
   'mpich/compare_and_swap',
   (t) =>
     t.window(Int32Array, 2, async (win) => {
@@ -987,7 +991,7 @@ requirement(
       assert.deepEqual([...win.local], [50, 0]);
     }),
 );
-requirement('12.3.4', 'of many compareAndSwaps on one element one wins', 'mpich/compare_and_swap', (t) =>
+requirement('12.3.4', 'if many ranks compareAndSwap one element, exactly one wins', 'mpich/compare_and_swap', (t) =>
   t.window(Int32Array, 20, async (win) => {
     const won: number[] = [];
     await lockedAll(t, win, async () => {
@@ -1006,26 +1010,21 @@ requirement('12.3.4', 'of many compareAndSwaps on one element one wins', 'mpich/
     for (const i of won) assert.equal(found[i], t.rank + 1);
   }),
 );
-requirement(
-  '12.3.4',
-  'compareAndSwap works on all integer types and on bytes of memory',
-  'mpich/compare_and_swap',
-  async (t) => {
-    for (const Type of INTEGER_TYPES) {
-      await t.window<Numbers>(Type, 3, async (win) => {
-        win.local.fill(7);
-        await fenced(win, () => win.compareAndSwap(Type.of(100), Type.of(7), Type.of(0), t.next, 1));
-        assert.deepEqual([...win.local], [7, 100, 7]);
-      });
-    }
-    await t.window(BigUint64Array, 1, async (win) => {
-      await fenced(win, () =>
-        win.compareAndSwap(BigUint64Array.of(2n ** 63n), new BigUint64Array(1), new BigUint64Array(1), t.next, 0),
-      );
-      assert.equal(win.local[0], 2n ** 63n);
+requirement('12.3.4', 'compareAndSwap works on all integer types and on bytes', 'mpich/compare_and_swap', async (t) => {
+  for (const Type of INTEGER_TYPES) {
+    await t.window<Numbers>(Type, 3, async (win) => {
+      win.local.fill(7);
+      await fenced(win, () => win.compareAndSwap(Type.of(100), Type.of(7), Type.of(0), t.next, 1));
+      assert.deepEqual([...win.local], [7, 100, 7]);
     });
-  },
-);
+  }
+  await t.window(BigUint64Array, 1, async (win) => {
+    await fenced(win, () =>
+      win.compareAndSwap(BigUint64Array.of(2n ** 63n), new BigUint64Array(1), new BigUint64Array(1), t.next, 0),
+    );
+    assert.equal(win.local[0], 2n ** 63n);
+  });
+});
 requirement('12.3.4', 'compareAndSwap refuses floating-point types', 'mpich-errors/cas_type_check', (t) =>
   t.window(Float64Array, 1, (win) =>
     fenced(win, () => {
@@ -1036,7 +1035,7 @@ requirement('12.3.4', 'compareAndSwap refuses floating-point types', 'mpich-erro
 );
 requirement(
   '12.3.4',
-  'a list that is built by compareAndSwap holds every element once',
+  'a list built by compareAndSwap contains every element once',
   'mpich/linked_list mpich/linked_list_fop mpich/linked_list_lockall mpich/linked_list_bench_lock_all ' +
     'mpich/linked_list_bench_lock_shr mpich/linked_list_bench_lock_shr_nocheck',
   (t) =>
@@ -1071,7 +1070,7 @@ requirement(
 );
 requirement(
   '12.3.4',
-  'a queue lock made of atomic calls keeps all others out',
+  'a queue lock built from atomic calls excludes all other ranks',
   'mpich/mutex_bench mpich/mutex_bench_shared mpich/mutex_bench_shm mpich/mutex_bench_shm_ordered ' +
     'mpich/mcs_mutex armci/test_mutex armci/test_mutex_rmw armci/test_mutex_contention armci/test_mutex_trylock',
   (t) =>
@@ -1139,23 +1138,27 @@ requirement(
 
 // ---- 12.3.5: requests -----------------------------------------------------------------------------------------------
 
-requirement('12.3.5', 'rput is complete at the origin when its request is', 'mpich/rput_local_comp mpich/reqops', (t) =>
-  t.window(Int32Array, 4, async (win) => {
-    await win.lockAll();
-    const origin = Int32Array.of(t.rank + 1);
-    const request = win.rput(origin, t.next, 1);
-    await request.wait();
-    origin[0] = -1;
-    await win.flush(t.next);
-    await t.barrier();
-    assert.equal(await peek(win, t.rank, 1), t.previous + 1);
-    await win.unlockAll();
-    await t.barrier();
-  }),
+requirement(
+  '12.3.5',
+  'when the request of an rput is complete, its origin may be used again',
+  'mpich/rput_local_comp mpich/reqops',
+  (t) =>
+    t.window(Int32Array, 4, async (win) => {
+      await win.lockAll();
+      const origin = Int32Array.of(t.rank + 1);
+      const request = win.rput(origin, t.next, 1);
+      await request.wait();
+      origin[0] = -1;
+      await win.flush(t.next);
+      await t.barrier();
+      assert.equal(await peek(win, t.rank, 1), t.previous + 1);
+      await win.unlockAll();
+      await t.barrier();
+    }),
 );
 requirement(
   '12.3.5',
-  'the result of rget is there when its request is complete',
+  'when the request of an rget is complete, its result is there',
   'mpich/reqops mpich/req_example',
   (t) =>
     t.window(Int32Array, 4, async (win) => {
@@ -1174,7 +1177,7 @@ requirement(
 );
 requirement(
   '12.3.5',
-  'raccumulate lets its origin be used again when its request is complete',
+  'when the request of an raccumulate is complete, its origin may be used again',
   'mpich/racc_local_comp mpich/reqops',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -1188,7 +1191,7 @@ requirement(
       if (t.rank === 0) assert.equal(win.local[0], 15 * t.size);
     }),
 );
-requirement('12.3.5', 'the result of rgetAccumulate is there when its request is complete', 'mpich/reqops', (t) =>
+requirement('12.3.5', 'when the request of an rgetAccumulate is complete, its result is there', 'mpich/reqops', (t) =>
   t.window(Int32Array, 3, async (win) => {
     const fetched: Numbers[] = [];
     await lockedAll(t, win, async () => {
@@ -1202,7 +1205,7 @@ requirement('12.3.5', 'the result of rgetAccumulate is there when its request is
     if (t.rank === 0) assert.deepEqual([...win.local], [5 * t.size, 50 * t.size, 10 * t.size]);
   }),
 );
-requirement('12.3.5', 'test of a request comes true, and stays so', 'mpich/rget_testall', (t) =>
+requirement('12.3.5', 'test of a request becomes true, and stays true', 'mpich/rget_testall', (t) =>
   t.window(Int32Array, 64, async (win) => {
     await win.lockAll();
     const into = t.ranks.map(() => new Int32Array(64));
@@ -1237,7 +1240,7 @@ requirement('12.3.5', 'waitAll waits for requests of every kind', 'mpich/reqops 
     );
   }),
 );
-requirement('12.3.5', 'waitAny in a loop names each request once, if null takes the place of those named', '', (t) =>
+requirement('12.3.5', 'waitAny in a loop returns each request once, if those returned are replaced by null', '', (t) =>
   t.window(Int32Array, 4, async (win) => {
     await lockedAll(t, win, async () => {
       const requests: (Request | null)[] = iota(4).map((i) => win.rput(Int32Array.of(i + 1), t.next, i));
@@ -1256,7 +1259,7 @@ requirement('12.3.5', 'waitAny in a loop names each request once, if null takes 
     assert.deepEqual([...win.local], [1, 2, 3, 4]);
   }),
 );
-requirement('12.3.5', 'waitAny names a request that is complete', 'mpich/reqops', (t) =>
+requirement('12.3.5', 'waitAny returns a request that is complete', 'mpich/reqops', (t) =>
   t.window(Int32Array, 4, async (win) => {
     await lockedAll(t, win, async () => {
       const requests = [win.rput(Int32Array.of(1), t.next, 0), win.rput(Int32Array.of(2), t.next, 1)];
@@ -1284,7 +1287,7 @@ requirement('12.3.5', 'a request may be waited for after the epoch has ended', '
 );
 requirement(
   '12.3.5',
-  'requests are for passive target epochs: in a fence epoch they are refused',
+  'request-based calls belong to passive target epochs: in a fence epoch they are refused',
   'mpich/reqops',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -1296,7 +1299,7 @@ requirement(
       await win.fence(Assert.NO_SUCCEED);
     }),
 );
-requirement('12.3.5', 'requests take layouts', 'mpich/rget_testall', (t) =>
+requirement('12.3.5', 'request-based calls accept layouts', 'mpich/rget_testall', (t) =>
   t.window(Int32Array, 8, async (win) => {
     const target = { type: Datatype.vector(2, 1, 3, INT32), count: 1 };
     await lockedAll(t, win, async () => {
@@ -1309,22 +1312,18 @@ requirement('12.3.5', 'requests take layouts', 'mpich/rget_testall', (t) =>
     assert.deepEqual([...win.local], [0, 5, 0, 0, 6, 0, 0, 0]);
   }),
 );
-requirement(
-  '12.3.5',
-  'pi is computed from requests that all ranks wait for',
-  'mpich/ircpi mpich/req_example_shm',
-  (t) =>
-    t.window(Float64Array, 1, async (win) => {
-      let sum = 0;
-      for (let i = t.rank; i < 2000; i += t.size) sum += 4 / (1 + ((i + 0.5) / 2000) ** 2) / 2000;
-      await lockedAll(t, win, () => win.raccumulate(Float64Array.of(sum), 0, 0, Op.SUM).wait());
-      if (t.rank === 0) assert.ok(Math.abs(win.local[0] - Math.PI) < 1e-6);
-    }),
+requirement('12.3.5', 'all ranks compute pi with request-based calls', 'mpich/ircpi mpich/req_example_shm', (t) =>
+  t.window(Float64Array, 1, async (win) => {
+    let sum = 0;
+    for (let i = t.rank; i < 2000; i += t.size) sum += 4 / (1 + ((i + 0.5) / 2000) ** 2) / 2000;
+    await lockedAll(t, win, () => win.raccumulate(Float64Array.of(sum), 0, 0, Op.SUM).wait());
+    if (t.rank === 0) assert.ok(Math.abs(win.local[0] - Math.PI) < 1e-6);
+  }),
 );
 
 // ---- beyond the chapter ---------------------------------------------------------------------------------------------
 
-requirement('beyond', 'putNotify raises a counter at the target after its data is visible', '', (t) =>
+requirement('beyond', 'putNotify increments a counter at the target after its data is visible', '', (t) =>
   t.window(Int32Array, 8, async (win) => {
     await win.lockAll();
     for (let i = 1; i <= 5; i++) {
@@ -1341,7 +1340,7 @@ requirement('beyond', 'putNotify raises a counter at the target after its data i
     await t.barrier();
   }),
 );
-requirement('beyond', 'a floating-point element is fetched and added to by every rank exactly', 'mpich/test3_am', (t) =>
+requirement('beyond', 'additions of all ranks to one floating-point element are exact', 'mpich/test3_am', (t) =>
   t.window(Float64Array, 1, async (win) => {
     await lockedAll(t, win, () => {
       for (let i = 0; i < 50; i++) win.accumulate(Float64Array.of(0.5), 0, 0, Op.SUM);

@@ -46,7 +46,7 @@ async function eachAccess(
 
 requirement(
   '12.6.1',
-  'what goes wrong is thrown by calls that start, and rejects those that wait',
+  'calls that start an operation throw errors; calls that wait reject with them',
   'mpich/wincall mpi4py/testGetSetErrhandler',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -59,7 +59,7 @@ requirement(
 );
 requirement(
   '12.6.1',
-  'an error can be told by its class, and its message names call, window and rank',
+  'an error has a class, and its message names the call, the window and the rank',
   'mpich-errors/winerr mpich-errors/winerr2',
   (t) =>
     t.window(
@@ -78,7 +78,7 @@ requirement(
       { name: 'grid' },
     ),
 );
-requirement('12.6.1', 'a window can be used after an error', 'mpich-errors/winerr2', (t) =>
+requirement('12.6.1', 'a window remains usable after an error', 'mpich-errors/winerr2', (t) =>
   t.window(Int32Array, 1, async (win) => {
     await win.fence();
     refused('ERR_RMA_RANGE', () => win.put(Int32Array.of(1), t.next, 7));
@@ -94,7 +94,7 @@ for (const [group, accesses] of [
 ] as const) {
   requirement(
     '12.6.2',
-    `a target that is no rank of the window is ERR_RANK: ${group}`,
+    `a target that is not a rank of the window is ERR_RANK: ${group}`,
     'mpich/badrma mpich-errors/winerr',
     (t) =>
       eachAccess(t, accesses, (access) => {
@@ -104,7 +104,7 @@ for (const [group, accesses] of [
   );
   requirement(
     '12.6.2',
-    `a displacement that is no whole number of at least 0 is ERR_DISP: ${group}`,
+    `a displacement that is negative or not a whole number is ERR_DISP: ${group}`,
     'mpich/badrma',
     (t) =>
       eachAccess(t, accesses, (access) => {
@@ -112,7 +112,7 @@ for (const [group, accesses] of [
           refused('ERR_DISP', () => access(t.next, disp));
       }),
   );
-  requirement('12.6.2', `elements outside of the part are ERR_RMA_RANGE: ${group}`, 'mpich/badrma', (t) =>
+  requirement('12.6.2', `elements outside the part are ERR_RMA_RANGE: ${group}`, 'mpich/badrma', (t) =>
     eachAccess(t, accesses, (access) => {
       for (const disp of [4, 5, 2 ** 31, 2 ** 40]) refused('ERR_RMA_RANGE', () => access(t.next, disp));
     }),
@@ -130,7 +130,7 @@ for (const [group, accesses] of [
 }
 requirement(
   '12.6.2',
-  'access to a target that is not locked is ERR_RMA_SYNC, also while another one is',
+  'access to a target that is not locked is ERR_RMA_SYNC, even while another target is locked',
   'mpich-errors/win_sync_op',
   (t) =>
     t.window(Int32Array, 4, async (win) => {
@@ -151,18 +151,22 @@ requirement('12.6.2', 'fence while a lock is held is ERR_RMA_SYNC', 'mpich-error
     await win.unlockAll();
   }),
 );
-requirement('12.6.2', 'lock in a fence epoch that is in use is ERR_RMA_SYNC', 'mpich-errors/win_sync_lock_fence', (t) =>
-  t.window(Int32Array, 1, async (win) => {
-    await win.fence();
-    win.put(Int32Array.of(1), t.next, 0);
-    await refusedLater('ERR_RMA_SYNC', () => win.lock(t.next, Lock.SHARED));
-    await refusedLater('ERR_RMA_SYNC', () => win.lockAll());
-    await win.fence(Assert.NO_SUCCEED);
-  }),
+requirement(
+  '12.6.2',
+  'lock in a fence epoch that has operations is ERR_RMA_SYNC',
+  'mpich-errors/win_sync_lock_fence',
+  (t) =>
+    t.window(Int32Array, 1, async (win) => {
+      await win.fence();
+      win.put(Int32Array.of(1), t.next, 0);
+      await refusedLater('ERR_RMA_SYNC', () => win.lock(t.next, Lock.SHARED));
+      await refusedLater('ERR_RMA_SYNC', () => win.lockAll());
+      await win.fence(Assert.NO_SUCCEED);
+    }),
 );
 requirement(
   '12.6.2',
-  'lock while start is in use, and start while a lock is held, are ERR_RMA_SYNC',
+  'lock between start and complete, and start while a lock is held, are ERR_RMA_SYNC',
   'mpich-errors/win_sync_lock_at',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -182,7 +186,7 @@ requirement(
 );
 requirement(
   '12.6.2',
-  'a lock that is held cannot be taken again, nor by lockAll',
+  'a rank cannot lock a target again that it has locked, not even by lockAll',
   'mpich-errors/win_sync_lock_pt mpich-errors/win_sync_nested',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -197,7 +201,7 @@ requirement(
       await win.unlockAll();
     }),
 );
-requirement('12.6.2', 'unlock of what is not locked is ERR_RMA_SYNC', 'mpich-errors/win_sync_unlock', (t) =>
+requirement('12.6.2', 'unlock of a target that is not locked is ERR_RMA_SYNC', 'mpich-errors/win_sync_unlock', (t) =>
   t.window(Int32Array, 1, async (win) => {
     await refusedLater('ERR_RMA_SYNC', () => win.unlock(t.next));
     await refusedLater('ERR_RMA_SYNC', () => win.unlockAll());
@@ -223,7 +227,7 @@ requirement(
       if (t.blocks) refused('ERR_RMA_SYNC', () => win.waitSync());
     }),
 );
-requirement('12.6.2', 'start twice, and post twice, are ERR_RMA_SYNC', 'mpich-errors/win_sync_nested', (t) =>
+requirement('12.6.2', 'a second start or post in an open epoch is ERR_RMA_SYNC', 'mpich-errors/win_sync_nested', (t) =>
   t.window(Int32Array, 1, async (win) => {
     const self = t.comm.group.include([t.rank]);
     await win.post(self);
@@ -236,7 +240,7 @@ requirement('12.6.2', 'start twice, and post twice, are ERR_RMA_SYNC', 'mpich-er
 );
 requirement(
   '12.6.2',
-  'free in an epoch of a lock is ERR_RMA_SYNC, and the window lives on',
+  'free while a lock is held is ERR_RMA_SYNC, and the window remains usable',
   'mpich-errors/win_sync_free_pt',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -251,7 +255,7 @@ requirement(
 );
 requirement(
   '12.6.2',
-  'free between start and complete, or post and wait, is ERR_RMA_SYNC',
+  'free between start and complete, or between post and wait, is ERR_RMA_SYNC',
   'mpich-errors/win_sync_free_at',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -264,7 +268,7 @@ requirement(
       await win.wait();
     }),
 );
-requirement('12.6.2', 'a lock type that there is not is ERR_LOCKTYPE', 'mpich-errors/winerr', (t) =>
+requirement('12.6.2', 'an unknown lock type is ERR_LOCKTYPE', 'mpich-errors/winerr', (t) =>
   t.window(Int32Array, 1, async (win) => {
     for (const type of [0, 3, -1, 1.5, Number.NaN, undefined, 'shared'])
       await refusedLater('ERR_LOCKTYPE', () => win.lock(t.next, type as never));
@@ -272,7 +276,7 @@ requirement('12.6.2', 'a lock type that there is not is ERR_LOCKTYPE', 'mpich-er
 );
 requirement(
   'beyond',
-  'what programs compute by accident is no wildcard: a target of −1 is an error in every call, and so is a color',
+  'numbers that programs compute by accident are not wildcards: −1 is an error as a target and as a color',
   '',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -303,7 +307,7 @@ requirement(
 );
 requirement(
   '12.6.2',
-  'a group that is none, or has ranks outside of the window, is ERR_GROUP or ERR_RANK',
+  'an argument that is not a group, or a group with ranks outside the window, is ERR_GROUP or ERR_RANK',
   '',
   async (t) => {
     const half = (await t.comm.split(t.rank % 2))!;
@@ -325,7 +329,7 @@ requirement(
 );
 requirement(
   '12.6.2',
-  'what is no memory is refused as a window, and what is no typed array as an origin',
+  'a window must be made over memory, and an origin must be a typed array',
   'mpich-errors/winerr',
   async (t) => {
     for (const memory of [undefined, 7, [1, 2], {}]) {
@@ -341,7 +345,7 @@ requirement(
 );
 requirement(
   '12.6.2',
-  'arguments that only one rank gets wrong end a collective call at all of them',
+  'wrong arguments at one rank end a collective call at all ranks',
   'mpich-errors/winerr2',
   async (t) => {
     await assert.rejects(() => Window.allocate(t.comm, Int32Array, t.rank === t.size - 1 ? -1 : 4));
@@ -393,7 +397,7 @@ requirement('12.6.2', 'a target layout that names an element twice is refused by
     assert.ok(win.local.every((value) => value === 0));
   }),
 );
-requirement('12.6.2', 'waits end by a deadline or a signal, and can be taken up again', '', (t) =>
+requirement('12.6.2', 'a deadline or a signal ends a wait, and the call can be repeated', '', (t) =>
   t.window(Int32Array, 1, async (win) => {
     if (t.rank === 0) {
       await win.lock(0, Lock.EXCLUSIVE);

@@ -20,7 +20,7 @@ const iota = (n: number, first = 0): number[] => Array.from({ length: n }, (_, i
 
 requirement(
   '12.2.1',
-  'create makes a window over memory from allocMem, which keeps what stood in it',
+  'create makes a window over memory from allocMem, and keeps its contents',
   'mpich/allocmem mpi4py/testGetMemory armci/test_win_create',
   async (t) => {
     const memory = t.comm.allocMem(Float64Array, 8);
@@ -43,7 +43,7 @@ requirement('12.2.1', 'create makes a window over an ordinary array of the progr
 );
 requirement(
   '12.2.1',
-  'a part may begin anywhere in the memory it is cut from',
+  'a part may begin anywhere in the memory that contains it',
   'mpich/put_base mpich/put_bottom',
   (t) =>
     t.using(Window.create(t.comm, Buffer.alloc(64).subarray(5, 37)), async (win) => {
@@ -55,7 +55,7 @@ requirement(
 );
 requirement(
   '12.2.1',
-  'atomic calls of all ranks on ordinary memory lose nothing, its owner among them',
+  'atomic calls on ordinary memory lose no update, whether of the owner or of other ranks',
   'mpich/test3',
   (t) =>
     t.using(Window.create(t.comm, new Int32Array(4)), async (win) => {
@@ -80,7 +80,7 @@ requirement(
 );
 requirement(
   '12.2.1',
-  'ordinary memory is accessed while its owner computes and calls nothing',
+  'ordinary memory can be accessed while its owner computes without calling the library',
   'mpich/put_base mpich/wintest',
   (t) =>
     t.using(Window.create(t.comm, new Int32Array(4)), async (win) => {
@@ -105,12 +105,17 @@ requirement(
       await t.barrier();
     }),
 );
-requirement('12.2.1', 'some ranks bring memory from allocMem, others ordinary memory', 'mpich/allocmem', async (t) => {
-  const memory = t.rank % 2 === 0 ? t.comm.allocMem(Float64Array, 2) : new Float64Array(2);
-  await t.using(Window.create(t.comm, memory), (win) => ring(t, win as Window<Float64Array>));
-  assert.equal(memory[0], 100 + t.previous);
-});
-requirement('12.2.1', 'a layout with gaps is put into ordinary memory and got from it', 'mpich/test1_dt', (t) =>
+requirement(
+  '12.2.1',
+  'some ranks may contribute memory from allocMem, and others ordinary memory',
+  'mpich/allocmem',
+  async (t) => {
+    const memory = t.rank % 2 === 0 ? t.comm.allocMem(Float64Array, 2) : new Float64Array(2);
+    await t.using(Window.create(t.comm, memory), (win) => ring(t, win as Window<Float64Array>));
+    assert.equal(memory[0], 100 + t.previous);
+  },
+);
+requirement('12.2.1', 'put and get move a layout with gaps to and from ordinary memory', 'mpich/test1_dt', (t) =>
   t.using(Window.create(t.comm, new Int32Array(12)), async (win) => {
     const target = { type: Datatype.vector(4, 1, 3, Datatype.INT32) };
     const back = new Int32Array(4);
@@ -123,7 +128,7 @@ requirement('12.2.1', 'a layout with gaps is put into ordinary memory and got fr
     assert.deepEqual([...win.local], [0, 1, 0, 0, 2, 0, 0, 3, 0, 0, 4 + t.previous, 0]);
   }),
 );
-requirement('12.2.1', 'ranks bring parts of different sizes', 'mpich/getgroup armci/test_malloc_irreg', (t) =>
+requirement('12.2.1', 'ranks may contribute parts of different sizes', 'mpich/getgroup armci/test_malloc_irreg', (t) =>
   t.window(Int32Array, 3 * t.rank + 1, async (win) => {
     await win.fence();
     for (const target of t.ranks) win.accumulate(Int32Array.of(1), target, 3 * target, Op.SUM);
@@ -134,24 +139,28 @@ requirement('12.2.1', 'ranks bring parts of different sizes', 'mpich/getgroup ar
     await win.fence(Assert.NO_SUCCEED);
   }),
 );
-requirement('12.2.1', 'a displacement counts in the unit of the target, which each rank chooses', 'mpich/test2', (t) =>
-  t.window(
-    Int32Array,
-    8,
-    async (win) => {
-      const unitOf = (rank: number): number => [1, 2, 4][rank % 3];
-      assert.equal(win.dispUnit, unitOf(t.rank));
-      await win.fence();
-      win.put(Int32Array.of(t.rank + 1), t.next, 20 / unitOf(t.next));
-      await win.fence(Assert.NO_SUCCEED);
-      assert.deepEqual([...win.local], [0, 0, 0, 0, 0, t.previous + 1, 0, 0]);
-    },
-    { dispUnit: [1, 2, 4][t.rank % 3] },
-  ),
+requirement(
+  '12.2.1',
+  "a displacement counts in the target's unit, which each rank chooses for its part",
+  'mpich/test2',
+  (t) =>
+    t.window(
+      Int32Array,
+      8,
+      async (win) => {
+        const unitOf = (rank: number): number => [1, 2, 4][rank % 3];
+        assert.equal(win.dispUnit, unitOf(t.rank));
+        await win.fence();
+        win.put(Int32Array.of(t.rank + 1), t.next, 20 / unitOf(t.next));
+        await win.fence(Assert.NO_SUCCEED);
+        assert.deepEqual([...win.local], [0, 0, 0, 0, 0, t.previous + 1, 0, 0]);
+      },
+      { dispUnit: [1, 2, 4][t.rank % 3] },
+    ),
 );
 requirement(
   '12.2.1',
-  'a rank may bring no memory and access the memory of others',
+  'a rank that contributes no memory can access the memory of others',
   'mpich/win_zero mpich/rmazero',
   (t) =>
     t.window(Float64Array, t.rank === 0 ? t.size : 0, async (win) => {
@@ -164,7 +173,7 @@ requirement(
 );
 requirement(
   '12.2.1',
-  'a window to which nobody brings memory can be made, synchronized and freed',
+  'a window to which no rank contributes memory can be made, synchronized and freed',
   'mpich/win_zero',
   (t) =>
     t.window(Float64Array, 0, async (win) => {
@@ -178,7 +187,7 @@ requirement(
 );
 requirement(
   '12.2.1',
-  'one memory may belong to several windows, which all see it',
+  'the same memory may belong to several windows, and is visible through each',
   'mpich/overlap_wins_put',
   async (t) => {
     const memory = t.comm.allocMem(Int32Array, 16);
@@ -200,7 +209,7 @@ requirement(
     t.comm.freeMem(memory);
   },
 );
-requirement('12.2.1', 'windows are made and freed many times', 'mpich/window_creation mpich/manyrma3', async (t) => {
+requirement('12.2.1', 'windows can be made and freed many times', 'mpich/window_creation mpich/manyrma3', async (t) => {
   for (let i = 0; i < 20; i++) {
     const one = await Window.allocate(t.comm, Float64Array, 4);
     const two = await Window.allocate(t.comm, Float64Array, 4);
@@ -212,7 +221,7 @@ requirement('12.2.1', 'windows are made and freed many times', 'mpich/window_cre
 });
 requirement(
   '12.2.1',
-  'a window on a part of the ranks concerns them only',
+  'a window on some of the ranks involves only those',
   'armci/test_malloc_group armci/test_groups armci/test_group_split',
   async (t) => {
     const half = (await t.comm.split(t.rank % 2, -t.rank))!;
@@ -232,7 +241,7 @@ requirement(
 );
 requirement(
   '12.2.1',
-  'a displacement unit that is not a whole number of at least 0 is refused at all ranks',
+  'a displacement unit that is negative or not a whole number is refused at all ranks',
   '',
   async (t) => {
     for (const dispUnit of [-1, -4, 1.5, Number.NaN]) {
@@ -241,23 +250,28 @@ requirement(
   },
 );
 
-requirement('12.2.1', 'with a displacement unit of 0, every displacement is the beginning', '', async (t) => {
-  await t.window(
-    Int32Array,
-    2,
-    async (win) => {
-      await win.fence(Assert.NO_PRECEDE);
-      win.put(Int32Array.of(t.rank + 1), t.next, 1000 * t.rank);
-      refused('ERR_RMA_RANGE', () => win.put(new Int32Array(3), t.next, 0));
-      await win.fence(Assert.NO_SUCCEED);
-      assert.deepEqual([...win.local], [t.previous + 1, 0]);
-    },
-    { dispUnit: 0 },
-  );
-});
 requirement(
   '12.2.1',
-  'a window is made over any memory: a buffer, a DataView, the middle of an array, none at all',
+  'with a displacement unit of 0, every displacement means the start of the part',
+  '',
+  async (t) => {
+    await t.window(
+      Int32Array,
+      2,
+      async (win) => {
+        await win.fence(Assert.NO_PRECEDE);
+        win.put(Int32Array.of(t.rank + 1), t.next, 1000 * t.rank);
+        refused('ERR_RMA_RANGE', () => win.put(new Int32Array(3), t.next, 0));
+        await win.fence(Assert.NO_SUCCEED);
+        assert.deepEqual([...win.local], [t.previous + 1, 0]);
+      },
+      { dispUnit: 0 },
+    );
+  },
+);
+requirement(
+  '12.2.1',
+  'a window can be made over any memory: a buffer, a DataView, the middle of an array, or none',
   '',
   async (t) => {
     const bytes = t.comm.allocMem(Uint8Array, 64);
@@ -287,18 +301,14 @@ requirement(
 
 // ---- 12.2.2 allocate ------------------------------------------------------------------------------------------------
 
-requirement(
-  '12.2.2',
-  'allocate gives each rank memory of its own, of the size it asked for',
-  'mpich/win_flavors',
-  (t) =>
-    t.window(Float64Array, 5 + t.rank, async (win) => {
-      assert.equal(win.local.length, 5 + t.rank);
-      assert.ok(win.local.every((value) => value === 0));
-      win.local.fill(t.rank + 1);
-      await ring(t, win);
-      assert.ok(win.local.subarray(1).every((value) => value === t.rank + 1));
-    }),
+requirement('12.2.2', 'allocate gives each rank its own memory, of the size it asked for', 'mpich/win_flavors', (t) =>
+  t.window(Float64Array, 5 + t.rank, async (win) => {
+    assert.equal(win.local.length, 5 + t.rank);
+    assert.ok(win.local.every((value) => value === 0));
+    win.local.fill(t.rank + 1);
+    await ring(t, win);
+    assert.ok(win.local.subarray(1).every((value) => value === t.rank + 1));
+  }),
 );
 requirement('12.2.2', 'every element type can be allocated', 'mpich/wintest', async (t) => {
   for (const Type of [Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array]) {
@@ -319,7 +329,7 @@ requirement('12.2.2', 'every element type can be allocated', 'mpich/wintest', as
 });
 requirement(
   '12.2.2',
-  'a size that no array has is refused at all ranks, and the communicator can be used',
+  'a size that no array can have is refused at all ranks, and the communicator remains usable',
   '',
   async (t) => {
     for (const length of [-1, 1.5, Number.NaN, 2 ** 60]) {
@@ -330,7 +340,7 @@ requirement(
 );
 requirement(
   '12.2.2',
-  'a window of several mebibytes is reached to its last byte',
+  'a window of several mebibytes can be accessed to its last byte',
   'mpich/win_large_shm mpich/test5',
   (t) =>
     t.window(Uint8Array, 4 << 20, async (win) => {
@@ -345,27 +355,31 @@ requirement(
 
 // ---- 12.2.3 allocate shared -----------------------------------------------------------------------------------------
 
-requirement('12.2.3', 'a shared part is loaded and stored by every rank', 'mpich/win_shared mpich/fence_shm', (t) =>
-  t.using(Window.allocateShared(t.comm, Float64Array, 4), async (w) => {
-    const win = w as Window<Float64Array>;
-    await win.lockAll();
-    win.local[0] = t.rank + 1;
-    win.sync();
-    await t.barrier();
-    win.sync();
-    for (const rank of t.ranks) assert.equal(win.sharedQuery(rank)[0], rank + 1);
-    await t.barrier();
-    win.sharedQuery(t.next)[1] = 50 + t.rank;
-    win.sync();
-    await t.barrier();
-    win.sync();
-    assert.equal(win.local[1], 50 + t.previous);
-    await win.unlockAll();
-  }),
+requirement(
+  '12.2.3',
+  'every rank can load from a shared part and store to it',
+  'mpich/win_shared mpich/fence_shm',
+  (t) =>
+    t.using(Window.allocateShared(t.comm, Float64Array, 4), async (w) => {
+      const win = w as Window<Float64Array>;
+      await win.lockAll();
+      win.local[0] = t.rank + 1;
+      win.sync();
+      await t.barrier();
+      win.sync();
+      for (const rank of t.ranks) assert.equal(win.sharedQuery(rank)[0], rank + 1);
+      await t.barrier();
+      win.sharedQuery(t.next)[1] = 50 + t.rank;
+      win.sync();
+      await t.barrier();
+      win.sync();
+      assert.equal(win.local[1], 50 + t.previous);
+      await win.unlockAll();
+    }),
 );
 requirement(
   '12.2.3',
-  'sharedQuery gives each part in the length that its rank asked for',
+  'sharedQuery returns each part with the length that its rank asked for',
   'mpich/win_shared_zerobyte',
   (t) =>
     t.using(Window.allocateShared(t.comm, Int32Array, t.rank % 2 === 0 ? 0 : 3), (w) => {
@@ -375,7 +389,7 @@ requirement(
 );
 requirement(
   '12.2.3',
-  'sharedQuery of Rank.NULL gives the part of the first rank that has memory',
+  'sharedQuery of Rank.NULL returns the part of the first rank that has memory',
   'mpich/win_shared_query_null',
   (t) =>
     t.using(Window.allocateShared(t.comm, Int32Array, t.rank === 0 ? 0 : 2), async (w) => {
@@ -388,7 +402,7 @@ requirement(
     }),
   2,
 );
-requirement('12.2.3', 'parts of a shared window lie one after the other', 'mpich/win_shared_create_allocshm', (t) =>
+requirement('12.2.3', 'the parts of a shared window are contiguous', 'mpich/win_shared_create_allocshm', (t) =>
   t.using(Window.allocateShared(t.comm, Float64Array, 3), async (w) => {
     const win = w as Window<Float64Array>;
     await win.fence();
@@ -404,7 +418,7 @@ requirement('12.2.3', 'parts of a shared window lie one after the other', 'mpich
 );
 requirement(
   '12.2.3',
-  'with alloc_shared_noncontig parts need not lie one after the other, and are shared all the same',
+  'with alloc_shared_noncontig, parts need not be contiguous, and are still shared',
   'mpich/win_shared_noncontig mpich/win_shared_noncontig_put mpich/win_shared_create_no_allocshm',
   (t) =>
     t.using(Window.allocateShared(t.comm, Float64Array, 3, { info: { alloc_shared_noncontig: true } }), async (w) => {
@@ -440,7 +454,7 @@ for (const [call, issue] of Object.entries({
   const short = { put: 'put', accumulate: 'acc', getAccumulate: 'gacc', fetchAndOp: 'fop', compareAndSwap: 'cas' };
   requirement(
     '12.2.3',
-    `what ${call} and flush have written into a shared part, another rank loads`,
+    `after ${call} and flush, another rank loads the new value from a shared part`,
     `mpich/win_shared_${short[call as keyof typeof short]}_flush_load`,
     (t) =>
       t.using(Window.allocateShared(t.comm, Int32Array, 1), async (w) => {
@@ -458,7 +472,7 @@ for (const [call, issue] of Object.entries({
 }
 requirement(
   '12.2.3',
-  'parts of an allocated window can be queried and loaded, too, where ranks share memory',
+  'where ranks share memory, the parts of an allocated window can be queried and loaded, too',
   'mpich/win_shared_query',
   (t) =>
     t.window(Int32Array, 2, async (win) => {
@@ -472,7 +486,7 @@ requirement(
 requirement('12.2.3', 'sharedQuery on a dynamic window is an error', 'mpich/win_shared_query', (t) =>
   t.using(Window.createDynamic(t.comm), (win) => refused('ERR_RMA_FLAVOR', () => win.sharedQuery(t.rank))),
 );
-requirement('12.2.3', 'sharedQuery of a rank that there is not is an error', 'mpich/win_shared_query', (t) =>
+requirement('12.2.3', 'sharedQuery of a rank that does not exist is an error', 'mpich/win_shared_query', (t) =>
   t.using(Window.allocateShared(t.comm, Int32Array, 1), (w) => {
     const win = w as Window<Int32Array>;
     for (const rank of [t.size, -7, 0.5]) refused('ERR_RANK', () => win.sharedQuery(rank));
@@ -499,7 +513,7 @@ async function attached(
 
 requirement(
   '12.2.4',
-  'memory that a rank attaches is reached by others at its address plus bytes',
+  'other ranks access attached memory at its address plus an offset in bytes',
   'mpich/win_dynamic_put_flush_get mpich/aint',
   (t) =>
     attached(t, async (win, memory, addresses) => {
@@ -537,7 +551,7 @@ requirement(
 );
 requirement(
   '12.2.4',
-  'what is next to each other in memory is so in the window: one access reaches over two regions that meet',
+  'regions that are adjacent in memory are adjacent in the window: one access can cross from one into the other',
   '',
   async (t) => {
     const win = (await Window.createDynamic(t.comm)) as Window;
@@ -566,7 +580,7 @@ requirement(
 );
 requirement(
   '12.2.4',
-  'attaching is local: a rank attaches more memory while others access',
+  'attaching is local: a rank can attach more memory while others access its part',
   'mpich/linked_list',
   async (t) => {
     const win = (await Window.createDynamic(t.comm)) as Window;
@@ -590,7 +604,7 @@ requirement(
 );
 requirement(
   '12.2.4',
-  'a rank attaches as many memories as it likes, in any order, and takes any of them back',
+  'a rank can attach any number of regions, in any order, and detach any of them',
   '',
   async (t) => {
     const win = await Window.createDynamic(t.comm);
@@ -628,7 +642,7 @@ requirement(
     t.comm.freeMem(whole);
   },
 );
-requirement('12.2.4', 'memory that is not attached is out of range, before and after', '', (t) =>
+requirement('12.2.4', 'memory is out of range before it is attached and after it is detached', '', (t) =>
   attached(t, async (win, _memory, addresses) => {
     await win.lockAll();
     refused('ERR_RMA_RANGE', () => win.put(Int32Array.of(1), t.next, addresses[t.next] + 32));
@@ -638,7 +652,7 @@ requirement('12.2.4', 'memory that is not attached is out of range, before and a
 );
 requirement(
   '12.2.4',
-  'one call accesses several attached memories, whose distance its layout holds',
+  'one call can access several attached regions with a layout that spans them',
   'mpich/win_dynamic_put_flush_get mpich/win_dynamic_acc_flush_get',
   async (t) => {
     const win = (await Window.createDynamic(t.comm)) as Window;
@@ -667,7 +681,7 @@ requirement(
 );
 requirement(
   '12.2.4',
-  'ordinary memory can be attached, and attached again elsewhere after it was detached',
+  'ordinary memory can be attached, detached, and attached again elsewhere',
   'mpich/win_dynamic_acc',
   async (t) => {
     const win = (await Window.createDynamic(t.comm)) as Window;
@@ -690,7 +704,7 @@ requirement(
     await win.free();
   },
 );
-requirement('12.2.4', 'attaching what is attached and detaching what is not are errors', '', (t) =>
+requirement('12.2.4', 'it is an error to attach memory that is attached, or to detach memory that is not', '', (t) =>
   attached(t, (win, memory) => {
     refused('ERR_RMA_ATTACH', () => win.attach(memory));
     refused('ERR_RMA_ATTACH', () => win.detach(new Int32Array(4)));
@@ -727,7 +741,7 @@ requirement('12.2.5', 'a freed window refuses every call', 'mpi4py/testFree', as
 });
 requirement(
   '12.2.5',
-  'free comes back when all ranks have called it, so that no access comes too late',
+  'free returns only when all ranks have called it, so that no access comes too late',
   '',
   async (t) => {
     const win = await Window.allocate(t.comm, Float64Array, 1);
@@ -741,7 +755,7 @@ requirement(
 );
 requirement(
   '12.2.5',
-  'what is pending when a fence epoch ends is complete before free returns',
+  'operations that are pending when a fence epoch ends are complete before free returns',
   'armci/test_malloc',
   async (t) => {
     const memory = t.comm.allocMem(Float64Array, t.size);
@@ -757,7 +771,7 @@ requirement(
     t.comm.freeMem(memory);
   },
 );
-requirement('12.2.5', 'freeing memory that is part of a window is refused', 'mpich/allocmem', async (t) => {
+requirement('12.2.5', 'memory that is part of a window cannot be freed', 'mpich/allocmem', async (t) => {
   const memory = t.comm.allocMem(Float64Array, 1);
   const win = await Window.create(t.comm, memory);
   refused('ERR_BUFFER', () => t.comm.freeMem(memory));
@@ -769,7 +783,7 @@ requirement('12.2.5', 'freeing memory that is part of a window is refused', 'mpi
 
 requirement(
   '12.2.6',
-  'a window tells base and size of its part, its unit and its flavour',
+  'a window reports the base and size of its part, its unit and its flavour',
   'mpich/baseattrwin mpich/win_flavors mpi4py/testGetAttributes mpi4py/testGetMemory',
   async (t) => {
     await t.window(Int16Array, 6, (win) => {
@@ -783,19 +797,19 @@ requirement(
     t.comm.freeMem(memory);
   },
 );
-requirement('12.2.6', 'the flavours of shared and dynamic windows are told, too', 'mpich/win_flavors', async (t) => {
+requirement('12.2.6', 'shared and dynamic windows report their flavour, too', 'mpich/win_flavors', async (t) => {
   await t.using(Window.allocateShared(t.comm, Int32Array, 1), (win) => assert.equal(win.flavor, 'shared'));
   await t.using(Window.createDynamic(t.comm), (win) => {
     assert.equal(win.flavor, 'dynamic');
     assert.equal(win.local.length, 0);
   });
 });
-requirement('12.2.6', 'a window tells its memory model, which is the unified one', 'armci/test_win_model', (t) =>
+requirement('12.2.6', 'a window reports its memory model: unified', 'armci/test_win_model', (t) =>
   t.window(Int32Array, 1, (win) => assert.equal(win.model, 'unified')),
 );
 requirement(
   '12.2.6',
-  "a window's group has the ranks of its communicator in their order",
+  "a window's group has the ranks of its communicator, in the same order",
   'mpich/getgroup',
   async (t) => {
     const reversed = (await t.comm.split(0, -t.rank))!;
@@ -807,7 +821,7 @@ requirement(
     await reversed.finalize();
   },
 );
-requirement('12.2.6', 'a window has a name, which errors on it mention', 'mpich/winname mpi4py/testGetSetName', (t) =>
+requirement('12.2.6', 'a window has a name, which appears in its errors', 'mpich/winname mpi4py/testGetSetName', (t) =>
   t.window(
     Float64Array,
     1,
@@ -828,7 +842,7 @@ requirement('12.2.6', 'the name of a window can be changed', 'mpich/winname mpi4
 
 // ---- 12.2.7 info ----------------------------------------------------------------------------------------------------
 
-requirement('12.2.7', 'getInfo tells the hints that are in use, given or not', 'mpich/win_info', async (t) => {
+requirement('12.2.7', 'getInfo returns the hints in use, whether given or by default', 'mpich/win_info', async (t) => {
   await t.window(
     Float64Array,
     1,
@@ -847,40 +861,48 @@ requirement('12.2.7', 'getInfo tells the hints that are in use, given or not', '
     assert.equal(String(info['accumulate_ops']), 'same_op_no_op');
   });
 });
-requirement('12.2.7', 'setInfo changes a hint that may change, at all ranks', 'mpich/win_info', (t) =>
+requirement('12.2.7', 'setInfo changes, at all ranks, a hint that may change', 'mpich/win_info', (t) =>
   t.window(Float64Array, 1, async (win) => {
     await win.setInfo({ accumulate_ordering: 'none' });
     assert.equal(String(win.getInfo()['accumulate_ordering']), 'none');
   }),
 );
-requirement('12.2.7', 'setInfo ignores a hint that cannot change any more, and getInfo tells', 'mpich/win_info', (t) =>
-  t.window(Float64Array, 1, async (win) => {
-    const before = win.getInfo();
-    win.setInfo({ no_locks: true, same_size: 'true', fence: 'deferred', accumulate_ordering: 'none' });
-    assert.deepEqual(win.getInfo(), { ...before, accumulate_ordering: 'none' });
-    await win.lock(t.next, Lock.SHARED);
-    await win.unlock(t.next);
-    await ring(t, win);
-  }),
-);
-requirement('12.2.7', 'a window with no_locks refuses locks and does the rest', 'mpich/badrma mpich/lockopts', (t) =>
-  t.window(
-    Float64Array,
-    1,
-    async (win) => {
-      await refusedLater('ERR_RMA_SYNC', () => win.lock(t.next, Lock.SHARED));
-      await refusedLater('ERR_RMA_SYNC', () => win.lockAll());
+requirement(
+  '12.2.7',
+  'setInfo ignores a hint that can no longer change, and getInfo shows this',
+  'mpich/win_info',
+  (t) =>
+    t.window(Float64Array, 1, async (win) => {
+      const before = win.getInfo();
+      win.setInfo({ no_locks: true, same_size: 'true', fence: 'deferred', accumulate_ordering: 'none' });
+      assert.deepEqual(win.getInfo(), { ...before, accumulate_ordering: 'none' });
+      await win.lock(t.next, Lock.SHARED);
+      await win.unlock(t.next);
       await ring(t, win);
-    },
-    { info: { no_locks: 'true' } },
-  ),
+    }),
 );
-requirement('12.2.7', 'same_size and same_disp_unit are accepted where they are true', 'mpich/win_info', (t) =>
+requirement(
+  '12.2.7',
+  'a window with no_locks refuses locks, and everything else works',
+  'mpich/badrma mpich/lockopts',
+  (t) =>
+    t.window(
+      Float64Array,
+      1,
+      async (win) => {
+        await refusedLater('ERR_RMA_SYNC', () => win.lock(t.next, Lock.SHARED));
+        await refusedLater('ERR_RMA_SYNC', () => win.lockAll());
+        await ring(t, win);
+      },
+      { info: { no_locks: 'true' } },
+    ),
+);
+requirement('12.2.7', 'same_size and same_disp_unit are accepted if they are true', 'mpich/win_info', (t) =>
   t.window(Float64Array, 4, (win) => ring(t, win), { info: { same_size: 'true', same_disp_unit: true } }),
 );
 requirement(
   '12.2.7',
-  'every accumulate_ordering that MPI knows is accepted, and no other',
+  'every accumulate_ordering that MPI defines is accepted, and no other',
   'mpich/acc_ordering',
   async (t) => {
     for (const accumulate_ordering of ['none', 'rar', 'raw,war', 'rar,raw,war,waw']) {
@@ -896,7 +918,7 @@ requirement(
 requirement('12.2.7', 'mpi_accumulate_granularity takes a number of bytes', '', (t) =>
   t.window(Float64Array, 1, (win) => ring(t, win), { info: { mpi_accumulate_granularity: 8 } }),
 );
-requirement('12.2.7', 'hints that nobody knows are ignored, and not told', 'mpich/win_info', async (t) => {
+requirement('12.2.7', 'unknown hints are ignored, and getInfo does not return them', 'mpich/win_info', async (t) => {
   const info = { no_lock: true, mpi_minimum_memory_alignment: '64', planning: 'issue-order', colour: 7 } as object;
   await t.window(
     Float64Array,

@@ -8,7 +8,7 @@ export const memoryModel = requirements;
 
 requirement(
   '12.4',
-  'what a rank stores into its own part before a fence, others get after it',
+  'after a fence, other ranks get what a rank stored into its own part before it',
   'mpich/getfence1',
   (t) =>
     t.window(Float64Array, 64, async (win) => {
@@ -25,7 +25,7 @@ requirement(
 );
 requirement(
   '12.4',
-  'what was put is loaded from the part without a call, once the putter has flushed and said so',
+  'once the origin has flushed a put and announced it, the target loads the new value without a call',
   'mpich/flush mpich/at_complete',
   (t) =>
     t.window(Int32Array, 8, async (win) => {
@@ -45,7 +45,7 @@ requirement(
 );
 requirement(
   '12.4',
-  'a value that another rank puts comes to be seen by a rank that only loads',
+  'a rank that only loads eventually sees a value that another rank puts',
   'mpich/win_shared_put_flush_load',
   (t) =>
     t.window(Int32Array, 2, async (win) => {
@@ -57,25 +57,21 @@ requirement(
       await t.barrier();
     }),
 );
-requirement(
-  '12.4',
-  'loads of a part that others only get from are allowed at the same time',
-  'mpich/strided_get_indexed',
-  (t) =>
-    t.window(Int32Array, 8, async (win) => {
-      win.local.fill(t.rank);
-      await win.fence();
-      const found = new Int32Array(8);
-      for (const target of t.ranks) {
-        win.get(found, target, 0);
-        assert.ok(win.local.every((value) => value === t.rank));
-      }
-      await win.fence(Assert.NO_SUCCEED);
-    }),
+requirement('12.4', 'the owner may load from its part while others get from it', 'mpich/strided_get_indexed', (t) =>
+  t.window(Int32Array, 8, async (win) => {
+    win.local.fill(t.rank);
+    await win.fence();
+    const found = new Int32Array(8);
+    for (const target of t.ranks) {
+      win.get(found, target, 0);
+      assert.ok(win.local.every((value) => value === t.rank));
+    }
+    await win.fence(Assert.NO_SUCCEED);
+  }),
 );
 requirement(
   '12.4',
-  'stores beside the elements that others put leave these alone, down to the byte',
+  'stores next to elements that others put do not disturb them, not even at adjacent bytes',
   'mpich/lockcontention3 mpich/mixedsync',
   (t) =>
     t.window(Uint8Array, 16 * t.size, async (win) => {
@@ -98,7 +94,7 @@ requirement(
 );
 requirement(
   '12.4',
-  "a rank's own stores, made under its own lock, and others' locked accesses follow each other",
+  "a rank's own stores under a lock on itself are ordered with other ranks' locked accesses",
   'mpich/lockcontention2 mpich/wintest',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -120,7 +116,7 @@ requirement(
       await t.barrier();
     }),
 );
-requirement('12.4', 'sync may be called in any passive epoch, as often as one likes', 'mpi4py/testFlushSync', (t) =>
+requirement('12.4', 'sync may be called any number of times in any passive target epoch', 'mpi4py/testFlushSync', (t) =>
   t.window(Int32Array, 1, async (win) => {
     await win.lockAll();
     for (let i = 0; i < 3; i++) win.sync();
@@ -133,7 +129,7 @@ requirement('12.4', 'sync may be called in any passive epoch, as often as one li
 );
 requirement(
   '12.4',
-  'a part seen through two overlapping windows is one memory',
+  'a part that is visible through two overlapping windows is the same memory',
   'mpich/overlap_wins_acc mpich/overlap_wins_gacc mpich/overlap_wins_fop mpich/overlap_wins_cas',
   async (t) => {
     const memory = t.comm.allocMem(Int32Array, 4);

@@ -14,7 +14,7 @@ const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 
 requirement(
   '12.7',
-  'puts of several ranks to elements of their own, side by side, all stay',
+  'puts of several ranks to different adjacent elements all persist',
   'mpich/contention_put mpich/manyrma2_shm',
   (t) =>
     t.window(Uint8Array, 64 * t.size, async (win) => {
@@ -28,7 +28,7 @@ requirement(
 );
 requirement(
   '12.7',
-  'gets and puts to different elements of one part come at the same time',
+  'gets and puts to different elements of one part may run at the same time',
   'mpich/contention_putget',
   (t) =>
     t.window(Float64Array, 100 * (t.size + 1), async (win) => {
@@ -54,7 +54,7 @@ requirement(
 
 requirement(
   '12.7.1',
-  'accumulates with one operation lose no update, whatever the type',
+  'accumulates with the same operation lose no update, whatever the type',
   'mpich/accfence1 armci/test_accs armci/test_accs_dla',
   async (t) => {
     for (const Type of [Int8Array, Int16Array, Int32Array, Float32Array, Float64Array] as Float64ArrayConstructor[]) {
@@ -76,7 +76,7 @@ requirement(
     }
   },
 );
-requirement('12.7.1', 'a read by NO_OP sees no half of an element', 'mpich/atomic_get', (t) =>
+requirement('12.7.1', 'a read by NO_OP never sees half an element', 'mpich/atomic_get', (t) =>
   t.window(BigInt64Array, 1, async (win) => {
     const patterns = [0n, 0x0101_0101_0101_0101n, 0x7f7f_7f7f_7f7f_7f7fn, -1n];
     await win.lockAll();
@@ -93,7 +93,7 @@ requirement('12.7.1', 'a read by NO_OP sees no half of an element', 'mpich/atomi
     await t.barrier();
   }),
 );
-requirement('12.7.1', 'fetchAndOp and accumulate are atomic towards each other', 'mpich/atomic_rmw_fop', (t) =>
+requirement('12.7.1', 'fetchAndOp and accumulate are atomic with respect to each other', 'mpich/atomic_rmw_fop', (t) =>
   t.window(Float64Array, 1, async (win) => {
     let last = -1;
     await win.lockAll();
@@ -112,30 +112,34 @@ requirement('12.7.1', 'fetchAndOp and accumulate are atomic towards each other',
     if (t.rank === 0) assert.equal(win.local[0], 30 * t.size);
   }),
 );
-requirement('12.7.1', 'compareAndSwap is atomic towards fetchAndOp and accumulate', 'mpich/atomic_rmw_cas', (t) =>
-  t.window(Int32Array, 1, async (win) => {
-    await win.lockAll();
-    for (let i = 0; i < 30; i++) {
-      const found = new Int32Array(1);
-      if (i % 3 === 0) win.accumulate(Int32Array.of(1), 0, 0, Op.SUM);
-      else if (i % 3 === 1) win.fetchAndOp(Int32Array.of(1), found, 0, 0, Op.SUM);
-      else {
-        for (;;) {
-          const value = await peek(win, 0, 0);
-          win.compareAndSwap(Int32Array.of(value + 1), Int32Array.of(value), found, 0, 0);
-          await win.flush(0);
-          if (found[0] === value) break;
+requirement(
+  '12.7.1',
+  'compareAndSwap is atomic with respect to fetchAndOp and accumulate',
+  'mpich/atomic_rmw_cas',
+  (t) =>
+    t.window(Int32Array, 1, async (win) => {
+      await win.lockAll();
+      for (let i = 0; i < 30; i++) {
+        const found = new Int32Array(1);
+        if (i % 3 === 0) win.accumulate(Int32Array.of(1), 0, 0, Op.SUM);
+        else if (i % 3 === 1) win.fetchAndOp(Int32Array.of(1), found, 0, 0, Op.SUM);
+        else {
+          for (;;) {
+            const value = await peek(win, 0, 0);
+            win.compareAndSwap(Int32Array.of(value + 1), Int32Array.of(value), found, 0, 0);
+            await win.flush(0);
+            if (found[0] === value) break;
+          }
         }
       }
-    }
-    await win.unlockAll();
-    await t.barrier();
-    if (t.rank === 0) assert.equal(win.local[0], 30 * t.size);
-  }),
+      await win.unlockAll();
+      await t.barrier();
+      if (t.rank === 0) assert.equal(win.local[0], 30 * t.size);
+    }),
 );
 requirement(
   '12.7.1',
-  'getAccumulate is atomic towards getAccumulate, element by element',
+  'getAccumulates are atomic with respect to each other, element by element',
   'mpich/atomic_rmw_gacc',
   (t) =>
     t.window(Int32Array, 16, async (win) => {
@@ -157,7 +161,7 @@ requirement(
       }
     }),
 );
-requirement('12.7.1', 'the owner takes part in atomic updates like any other rank', 'mpich/fetchandadd', (t) =>
+requirement('12.7.1', 'the owner can make atomic updates like any other rank', 'mpich/fetchandadd', (t) =>
   t.window(Int32Array, 1, async (win) => {
     await win.lockAll();
     for (const target of t.ranks) for (let i = 0; i < 10; i++) win.accumulate(Int32Array.of(1), target, 0, Op.SUM);
@@ -199,7 +203,7 @@ function shuffled(random: Random): number[] {
 
 requirement(
   '12.7.1',
-  'accumulates of overlapping patches, by every way of naming them and every rank, all count',
+  'accumulates of overlapping patches all count, from every rank and by every kind of layout',
   'armci/test_acc_overlap',
   (t) =>
     t.window(Int32Array, 2 * PATCH, async (win) => {
@@ -222,7 +226,7 @@ requirement(
 
 requirement(
   '12.7.2',
-  "one rank's accumulates on an element come in the order in which they were issued",
+  "one rank's accumulates on an element take effect in the order in which they were issued",
   'mpich/acc_ordering',
   (t) =>
     t.window(Int32Array, t.size, async (win) => {
@@ -242,7 +246,7 @@ requirement(
 );
 requirement(
   '12.7.2',
-  'a fetch sees the accumulates that its rank has issued before, without a flush (raw, rar)',
+  'a fetch sees the accumulates that its rank issued before it, without a flush (raw, rar)',
   'mpich/acc_ordering mpich/get_acc_local',
   (t) =>
     t.window(Int32Array, t.size, async (win) => {
@@ -281,7 +285,7 @@ requirement(
 );
 requirement(
   '12.7.2',
-  'overlapping accumulates of different layouts keep their order: location consistency',
+  'overlapping accumulates of different layouts keep their order at each element (location consistency)',
   'armci/test_location_consistency',
   (t) =>
     t.window(Int32Array, 2 * PATCH, async (win) => {
@@ -311,7 +315,7 @@ requirement(
 );
 requirement(
   '12.7.2',
-  'put, accumulate and get follow each other where a flush is between them',
+  'put, accumulate and get take effect in order if there is a flush between them',
   'armci/test_location_consistency armci/test_puts_gets_dla armci/test_onesided',
   (t) =>
     t.window(Int32Array, 2 * PATCH, async (win) => {
@@ -338,7 +342,7 @@ requirement(
       await t.barrier();
     }),
 );
-requirement('12.7.2', 'with accumulate_ordering none every update still counts', 'mpich/acc_ordering', (t) =>
+requirement('12.7.2', 'with accumulate_ordering none, every update still counts', 'mpich/acc_ordering', (t) =>
   t.window(
     Int32Array,
     1,
@@ -352,7 +356,7 @@ requirement('12.7.2', 'with accumulate_ordering none every update still counts',
     { info: { accumulate_ordering: 'none' } },
   ),
 );
-requirement('12.7.2', 'what two flushed puts have written is seen in their order by a rank that loads', '', (t) =>
+requirement('12.7.2', 'a rank that loads sees the values of two flushed puts in their order', '', (t) =>
   // A sequence number is put after the data that it stands for.
   t.window(Int32Array, 2, async (win) => {
     await win.lockAll();
@@ -374,7 +378,7 @@ requirement('12.7.2', 'what two flushed puts have written is seen in their order
 
 requirement(
   '12.7.3',
-  'accesses complete while the target computes and calls nothing',
+  'accesses complete while the target computes without calling the library',
   'mpich/nb_test mpich/wintest',
   (t) =>
     t.window(Int32Array, 4, async (win) => {
@@ -404,7 +408,7 @@ requirement(
 );
 requirement(
   '12.7.3',
-  'locks are taken and given back while the target computes and calls nothing',
+  'locks are acquired and released while the target computes without calling the library',
   'mpich/lockcontention',
   (t) =>
     t.window(Int32Array, 2, async (win) => {
@@ -428,7 +432,7 @@ requirement(
       await t.barrier();
     }),
 );
-requirement('12.7.3', 'a rank that waits in a fence lets others work on its part', 'mpich/at_complete', (t) =>
+requirement('12.7.3', 'other ranks can access the part of a rank that waits in a fence', 'mpich/at_complete', (t) =>
   t.window(Int32Array, 2, async (win) => {
     await win.fence();
     if (t.rank !== 0) {
@@ -454,7 +458,7 @@ requirement('12.7.3', 'a request that is only tested completes', 'mpich/nb_test 
 );
 requirement(
   '12.7.3',
-  'two ranks that lock each other both come through',
+  "two ranks that lock each other's parts both make progress",
   'mpich/lock_nested mpich/lockcontention2',
   (t) =>
     t.window(Int32Array, 1, async (win) => {
@@ -505,7 +509,7 @@ requirement(
 );
 requirement(
   '12.7.4',
-  'no call changes its origin or what it compares with',
+  'no call changes its origin, or the value that it compares with',
   'mpi4py/testPutGet mpi4py/testAccumulate mpi4py/testGetAccumulate',
   (t) =>
     t.window(Int32Array, 4, async (win) => {
@@ -542,7 +546,7 @@ async function transposed(
 
 requirement(
   '12.7',
-  'a matrix is transposed on its way, in every kind of epoch',
+  'a matrix can be transposed in transit, in every kind of epoch',
   'mpich/transpose1 mpich/transpose2 mpich/transpose3 mpich/transpose4 mpich/transpose5 mpich/transpose6 ' +
     'mpich/transpose7 armci/transp1D',
   (t) => {

@@ -334,7 +334,7 @@ export function datagrams(suite: Suite): void {
       [/atomics need one of type RC/, () => qp.wrAtomicFetchAdd(1, 0, 1, 0, 1, 0)],
       [/atomics need one of type RC/, () => qp.wrAtomicCmpSwp(1, 0, 1, 0, 1, 0, 1, 0)],
       ...[foreign, gone, undefined, null, {}, { ...ah }, 7].map((handle): [RegExp, () => void] => [
-        /no address handle of the queue pair's protection domain/,
+        /not an address handle of the queue pair's protection domain/,
         set(handle, number, QKEY),
       ]),
       ...[0, -1, 2 ** 24, 1.5, Number.NaN, '1', undefined].map((qpn): [RegExp, () => void] => [
