@@ -18,6 +18,8 @@ export interface DeviceRow {
   readonly required?: Requirement;
   /** Both ranks wait for each other in each iteration, and look again and again meanwhile. */
   readonly together: boolean;
+  /** An iteration takes so long that V8 has compiled everything only after thousands of millions of instructions. */
+  readonly long?: boolean;
 }
 
 function perftest(name: string, ours: string, command: PerftestCommand, unit: 'ns' | 'MB/s', ratio: number): DeviceRow {
@@ -62,6 +64,7 @@ function layout(row: string, scheme: string, likeC: '' | '-pack' | '-sgrs'): Dev
     peer: { name: 'verbs', row: `${name}${likeC}/${size}` },
     required: { ratio: 0.8 },
     together: false,
+    long: true,
   };
 }
 

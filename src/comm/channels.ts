@@ -2,7 +2,7 @@
 import type { MessageChannel } from './collectives.ts';
 import type { Group } from './group.ts';
 import type { Job } from './job.ts';
-import type { Fill } from './messages.ts';
+import type { Fill } from './long-messages.ts';
 
 /** Messages among the ranks that only one thing uses. */
 export interface OwnChannel extends MessageChannel {

@@ -16,14 +16,16 @@
  * Order. Messages of one source are delivered in the order of their sends: what comes behind a REQUEST waits until that
  * message is complete (`hold`).
  *
- * Memory: each message under way is registered while it is. A sender whose device has no room for that is told by
- * `offer`, and sends chunks.
+ * Memory: a message that is written in place (`compose`), or that its receiver reads where it has arrived (`borrows`),
+ * lies in staging memory if there is room (staging.ts); any other under way is registered while it is. A sender whose
+ * device has no room for that is told by `offer`, and sends chunks.
  */
 import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import type { Context } from '../verbs/device.ts';
-import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
+import { Access, type ProtectionDomain } from '../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
+import { type Place, type Staged, Staging } from './staging.ts';
 
 /** What the chunks of the handshake say in place of a length. */
 export const Handshake = Object.freeze({
@@ -40,6 +42,9 @@ export const TRANSFER_ID = 2 ** 41;
 const PIECE = 2 ** 30;
 const NOTHING = new Uint8Array(0);
 
+/** Writes a message from byte `at` of `memory` on. */
+export type Fill = (memory: Uint8Array, at: number) => void;
+
 /** What the messenger does for its long messages. */
 export interface Carrier {
   /** Sends a chunk of the handshake behind all that was sent to the peer before. */
@@ -49,6 +54,8 @@ export interface Carrier {
   queuePair(peer: number): QueuePair;
   /** A message is complete, and its turn has come. */
   deliver(source: number, context: number, message: Uint8Array): void;
+  /** Whether who takes messages of a context keeps nothing of them. */
+  borrows(context: number): boolean;
   /** There was no memory for a message. */
   lose(error: RmaError): void;
 }
@@ -58,6 +65,8 @@ export interface Arriving {
   readonly context: number;
   message: Uint8Array;
   isComplete: boolean;
+  /** Where it lies, if that is used again. */
+  readonly staged?: Staged | undefined;
 }
 
 interface Outgoing {
@@ -65,18 +74,19 @@ interface Outgoing {
   readonly context: number;
   readonly head: Uint8Array;
   readonly payload: Uint8Array;
-  readonly region: MemoryRegion;
+  readonly place: Place;
 }
 
 interface Incoming {
   readonly arriving: Arriving;
-  readonly region: MemoryRegion | undefined;
+  /** Where its data goes, if that is given back when it is there. */
+  readonly place: Place | undefined;
 }
 
 /** Data that an RDMA request moves, or several, one after the other. */
 interface Transfer {
   readonly peer: number;
-  readonly region: MemoryRegion;
+  readonly place: Place;
   readonly address: number;
   readonly rkey: number;
   moved: number;
@@ -92,6 +102,7 @@ export class LongMessages {
   readonly #carrier: Carrier;
   readonly #byRead: boolean;
   readonly #piece: number;
+  readonly #staging: Staging;
   #lastId = 0;
   readonly #outgoing = new Map<number, Outgoing>();
   /** By source and the sender's number. */
@@ -109,6 +120,7 @@ export class LongMessages {
     this.#byRead = byRead;
     this.#carrier = carrier;
     this.#piece = Math.min(PIECE, context.device.maxMsgSize);
+    this.#staging = new Staging(context, pd);
   }
 
   /** Whether nothing of this rank's is under way. */
@@ -123,21 +135,43 @@ export class LongMessages {
    * @returns false if the device has no room for its registration
    */
   offer(peer: number, context: number, head: Uint8Array, payload: Uint8Array): boolean {
-    const region = this.#register(payload, this.#byRead ? Access.REMOTE_READ : 0);
-    if (region === undefined) return false;
+    const place = this.#register(payload, this.#byRead ? Access.REMOTE_READ : 0);
+    if (place === undefined) return false;
+    this.#request(peer, context, head, payload, place);
+    return true;
+  }
+
+  /**
+   * Asks a peer to take a message that `fill` writes, at a multiple of 8.
+   * @returns false if there is no room for it in staging memory; nothing was written then
+   */
+  compose(peer: number, context: number, head: Uint8Array, bytes: number, fill: Fill): boolean {
+    const place = this.#staging.take(bytes);
+    if (place === undefined) return false;
+    const { memory, at } = place;
+    try {
+      fill(memory, at);
+    } catch (error) {
+      place.release();
+      throw error;
+    }
+    this.#request(peer, context, head, memory.subarray(at, at + bytes), place);
+    return true;
+  }
+
+  #request(peer: number, context: number, head: Uint8Array, payload: Uint8Array, place: Place): void {
     const id = ++this.#lastId;
-    this.#outgoing.set(id, { peer, context, head, payload, region });
-    const { address, rkey } = region;
+    this.#outgoing.set(id, { peer, context, head, payload, place });
+    const { address, rkey } = place;
     const numbers = [id, payload.length, this.#byRead ? address : 0, this.#byRead ? rkey : 0];
     this.#carrier.control(peer, Handshake.REQUEST, context, numbers, head);
-    return true;
   }
 
   #room(peer: number, id: number, address: number, rkey: number): void {
     const sent = this.#outgoing.get(id)!;
     this.#start({
       peer,
-      region: sent.region,
+      place: sent.place,
       address,
       rkey,
       moved: 0,
@@ -148,12 +182,12 @@ export class LongMessages {
 
   #refused(peer: number, id: number): void {
     const { context, head, payload } = this.#outgoing.get(id)!;
-    this.#sent(id);
     this.#carrier.instead(peer, context, id, head, payload);
+    this.#sent(id);
   }
 
   #sent(id: number): void {
-    this.#outgoing.get(id)!.region.deregister();
+    this.#outgoing.get(id)!.place.release();
     this.#outgoing.delete(id);
   }
 
@@ -197,31 +231,34 @@ export class LongMessages {
     rkey: number,
     head: Uint8Array,
   ): void {
-    let message = NOTHING;
+    const total = head.length + length;
+    const staged = this.#carrier.borrows(context) ? this.#staging.take(total) : undefined;
+    let message: Uint8Array = NOTHING;
     try {
-      message = new Uint8Array(head.length + length);
+      message = staged?.memory.subarray(staged.at, staged.at + total) ?? new Uint8Array(total);
     } catch (cause) {
       const what = `receive: cannot allocate the ${length} bytes of a message from rank ${source}`;
       this.#carrier.lose(new RmaError('ERR_SIZE', `${what}; send it in several messages`, { cause }));
       return;
     }
     message.set(head);
-    const into = message.subarray(head.length);
-    const region = this.#register(into, this.#byRead ? Access.LOCAL_WRITE : Access.LOCAL_WRITE | Access.REMOTE_WRITE);
-    const arriving = { context, message, isComplete: false };
+    const access = this.#byRead ? Access.LOCAL_WRITE : Access.LOCAL_WRITE | Access.REMOTE_WRITE;
+    const place =
+      staged === undefined ? this.#register(message.subarray(head.length), access) : behindHead(staged, head);
+    const arriving = { context, message, isComplete: false, staged };
     let behind = this.#behind.get(source);
     if (behind === undefined) this.#behind.set(source, (behind = new Fifo()));
     behind.push(arriving);
     let mine = this.#incoming.get(source);
     if (mine === undefined) this.#incoming.set(source, (mine = new Map()));
-    mine.set(id, { arriving, region });
-    if (region === undefined) this.#carrier.control(source, Handshake.REFUSED, context, [id], NOTHING);
+    mine.set(id, { arriving, place });
+    if (place === undefined) this.#carrier.control(source, Handshake.REFUSED, context, [id], NOTHING);
     else if (!this.#byRead)
-      this.#carrier.control(source, Handshake.ROOM, context, [id, region.address, region.rkey], NOTHING);
+      this.#carrier.control(source, Handshake.ROOM, context, [id, place.address, place.rkey], NOTHING);
     else {
       this.#start({
         peer: source,
-        region,
+        place,
         address,
         rkey,
         moved: 0,
@@ -236,15 +273,28 @@ export class LongMessages {
 
   #received(source: number, id: number): void {
     const mine = this.#incoming.get(source)!;
-    const { arriving, region } = mine.get(id)!;
+    const { arriving, place } = mine.get(id)!;
     mine.delete(id);
-    region?.deregister();
+    place?.release();
     arriving.isComplete = true;
     const behind = this.#behind.get(source)!;
     while (behind.length > 0 && behind.first!.isComplete) {
-      const { context, message } = behind.shift()!;
+      const first = behind.shift()!;
       if (behind.length === 0) this.#behind.delete(source);
+      this.#deliver(source, first);
+    }
+  }
+
+  #deliver(source: number, { context, message, staged }: Arriving): void {
+    if (staged === undefined) {
       this.#carrier.deliver(source, context, message);
+      return;
+    }
+    try {
+      // Who borrows may have gone meanwhile, and the message is kept then.
+      this.#carrier.deliver(source, context, this.#carrier.borrows(context) ? message : message.slice());
+    } finally {
+      staged.release();
     }
   }
 
@@ -258,18 +308,18 @@ export class LongMessages {
   #post(): void {
     while (this.#waiting.length > 0 && this.#transfers.size < MOST_TRANSFERS) {
       const transfer = this.#waiting.shift()!;
-      const { peer, region, rkey, moved } = transfer;
-      const length = Math.min(this.#piece, region.length - moved);
+      const { peer, place, rkey, moved } = transfer;
+      const length = Math.min(this.#piece, place.length - moved);
       const id = ++this.#lastTransfer;
       this.#transfers.set(id, transfer);
       const qp = this.#carrier.queuePair(peer);
       qp.wrStart();
       if (this.#byRead) qp.wrRdmaRead(TRANSFER_ID + id, SendFlag.SIGNALED, rkey, transfer.address + moved);
       else qp.wrRdmaWrite(TRANSFER_ID + id, SendFlag.SIGNALED, rkey, transfer.address + moved);
-      qp.wrSetSge(region.lkey, region.address + moved, length);
+      qp.wrSetSge(place.lkey, place.address + moved, length);
       qp.wrComplete();
       transfer.moved += length;
-      if (transfer.moved === region.length) transfer.posted();
+      if (transfer.moved === place.length) transfer.posted();
     }
   }
 
@@ -278,23 +328,31 @@ export class LongMessages {
     const id = wrId - TRANSFER_ID;
     const transfer = this.#transfers.get(id)!;
     this.#transfers.delete(id);
-    if (transfer.moved < transfer.region.length) this.#waiting.push(transfer);
+    if (transfer.moved < transfer.place.length) this.#waiting.push(transfer);
     else transfer.complete();
     this.#post();
   }
 
   close(): void {
-    for (const { region } of this.#outgoing.values()) region.deregister();
-    for (const mine of this.#incoming.values()) for (const { region } of mine.values()) region?.deregister();
+    for (const { place } of this.#outgoing.values()) place.release();
+    for (const mine of this.#incoming.values()) for (const { place } of mine.values()) place?.release();
+    this.#staging.close();
   }
 
-  #register(bytes: Uint8Array, access: number): MemoryRegion | undefined {
+  #register(bytes: Uint8Array, access: number): Place | undefined {
     try {
       const memory = this.#context.adoptMemory(bytes.buffer);
-      return this.#pd.registerMemory(memory, bytes.byteOffset, bytes.length, access);
+      const region = this.#pd.registerMemory(memory, bytes.byteOffset, bytes.length, access);
+      const { lkey, rkey, address, length } = region;
+      return { lkey, rkey, address, length, release: () => region.deregister() };
     } catch (error) {
       if (error instanceof RmaError) return undefined;
       throw error;
     }
   }
+}
+
+/** Where the data of a message goes that lies in staging memory. That is given back when the message was delivered. */
+function behindHead({ lkey, rkey, address, length }: Staged, head: Uint8Array): Place {
+  return { lkey, rkey, address: address + head.length, length: length - head.length, release: () => {} };
 }

@@ -20,7 +20,7 @@ import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
-import { Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
+import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
 import { lostConnection } from './lost-connection.ts';
 
 /**
@@ -96,9 +96,6 @@ interface Partial {
   /** Of one in the place of a long message: it is complete. */
   readonly complete?: () => void;
 }
-
-/** Writes a message from byte `at` of `memory` on. */
-export type Fill = (memory: Uint8Array, at: number) => void;
 
 export class Messenger {
   readonly rank: number;
@@ -189,7 +186,9 @@ export class Messenger {
     if (!this.#isLong(target, head.length + payload.length)) this.#sendChunks(target, context, payload, head);
     else {
       this.#processor?.copy(payload.length);
-      this.#sendLong(target, context, payload.slice(), head);
+      const fill: Fill = (memory, at) => memory.set(payload, at);
+      if (!this.#composeLong(target, context, head, payload.length, fill))
+        this.#sendLong(target, context, payload.slice(), head);
     }
   }
 
@@ -200,7 +199,8 @@ export class Messenger {
   }
 
   /**
-   * The same for a message that `fill` writes, at a multiple of 8: without a copy, if one chunk can leave at once.
+   * The same for a message that `fill` writes, at a multiple of 8: without a copy, if one chunk can leave at once, or
+   * if it is a long one and there is staging memory for it.
    * @param fill must neither send nor poll
    */
   compose(target: number, context: number, bytes: number, fill: Fill): void {
@@ -208,6 +208,7 @@ export class Messenger {
     const fits = bytes <= Math.min(this.#memory.chunk - HEADER_BYTES, this.#eager, this.#long - 1);
     const leaves = connection?.stage === 3 && connection.backlog.length === 0 && this.#freeSends.length > 0;
     if (!fits || !leaves) {
+      if (this.#isLong(target, bytes) && this.#composeLong(target, context, NOTHING, bytes, fill)) return;
       const message = new Uint8Array(bytes);
       fill(message, 0);
       this.give(target, context, message);
@@ -235,6 +236,14 @@ export class Messenger {
 
   #isLong(target: number, bytes: number): boolean {
     return bytes > this.#eager && target !== this.rank;
+  }
+
+  /** @returns false if there is no staging memory for it */
+  #composeLong(target: number, context: number, head: Uint8Array, bytes: number, fill: Fill): boolean {
+    this.#connect(target);
+    if (!this.#longs!.compose(target, context, head, bytes, fill)) return false;
+    this.#trace?.sent(target, head.length + bytes);
+    return true;
   }
 
   #sendLong(target: number, context: number, payload: Uint8Array, head: Uint8Array): void {
@@ -290,6 +299,7 @@ export class Messenger {
       instead: (peer, context, id, head, payload) => this.#sendChunks(peer, context, payload, head, id),
       queuePair: (peer) => this.#connect(peer).qp,
       deliver: (source, context, message) => this.#deliver(context, source, message),
+      borrows: (context) => this.#listeners.get(context)?.borrows === true,
       lose: (error) => {
         this.#lost ??= error;
       },

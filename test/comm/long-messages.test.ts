@@ -16,8 +16,8 @@ function fabricOf(rendezvousByRead: number, host: Partial<Fabric['host']> = {}):
 }
 
 /** What a rank sends to another one, in order. */
-function messageOf(source: number, target: number, k: number): Uint8Array {
-  return Uint8Array.from({ length: LENGTHS[k] }, (_, i) => (31 * source + 17 * target + 7 * k + i) & 0xff);
+function messageOf(source: number, target: number, k: number, lengths = LENGTHS): Uint8Array {
+  return Uint8Array.from({ length: lengths[k] }, (_, i) => (31 * source + 17 * target + 7 * k + i) & 0xff);
 }
 
 /** All ranks send all lengths to all, at once, and look at what has come. @returns messages that were wrong */
@@ -47,6 +47,50 @@ async function exchange(world: Communicator): Promise<number> {
   }
   await world.barrier();
   return wrong;
+}
+
+/**
+ * The same of messages that are composed, for listeners that borrow.
+ * @param answers who listens sends one for each
+ */
+async function exchangeComposed(world: Communicator, answers = false): Promise<number> {
+  const channel = world.openChannel(world.lastSpace);
+  const lengths = [...LENGTHS, 60_000];
+  const next = new Array<number>(world.size).fill(0);
+  const answered = new Array<number>(world.size).fill(0);
+  let wrong = 0;
+  channel.listen((source, message) => {
+    if (message.byteOffset % 8 !== 0) wrong++;
+    if (message.length === 1) answered[source]++;
+    else if (Buffer.compare(message, messageOf(source, world.rank, next[source]++, lengths)) !== 0) wrong++;
+    else if (answers) channel.send(source, Uint8Array.of(1));
+  }, true);
+  await world.barrier();
+  for (let k = 0; k < lengths.length; k++) {
+    for (let target = 0; target < world.size; target++) {
+      const message = messageOf(world.rank, target, k, lengths);
+      channel.compose(target, message.length, (memory, at) => memory.set(message, at));
+    }
+  }
+  const expected = answers ? lengths.length : 0;
+  while (next.some((k) => k < lengths.length) || answered.some((count) => count < expected)) {
+    channel.poll();
+    await world.compute(1);
+  }
+  await world.barrier();
+  return wrong;
+}
+
+/** Counts registrations of a rank's device, from now on. */
+function countRegistrations(world: Communicator): { registered: () => number } {
+  const { pd } = world.job;
+  const register = pd.registerMemory.bind(pd);
+  let count = 0;
+  pd.registerMemory = (memory, offset, length, access) => {
+    count++;
+    return register(memory, offset, length, access);
+  };
+  return { registered: () => count };
 }
 
 const run = (main: (world: Communicator) => Promise<number>, options: TaskOptions): Promise<number[]> =>
@@ -92,6 +136,82 @@ describe.each([
     };
     // Those of one in one are never refused.
     expect(await run(main, { fabric: fabricOf(byRead) })).toEqual([-1, 0, 0, -1]);
+  });
+
+  test('are written in place and read where they arrive, in memory that is registered once', async () => {
+    const main = async (world: Communicator): Promise<number> => {
+      const { registered } = countRegistrations(world);
+      const channel = world.openChannel(world.lastSpace);
+      const places = new Set<unknown>();
+      let right = 0;
+      const take = (source: number, message: Uint8Array): void => {
+        places.add(message.buffer);
+        if (Buffer.compare(message, messageOf(source, world.rank, places.size, [0, 60_000])) === 0) right++;
+      };
+      channel.listen(take, true);
+      const target = (world.rank + 1) % RANKS;
+      const message = messageOf(world.rank, target, 1, [0, 60_000]);
+      for (let k = 0; k < 20; k++) {
+        channel.compose(target, message.length, (memory, at) => memory.set(message, at));
+        while (right === k) {
+          channel.poll();
+          await world.compute(1);
+        }
+        await world.barrier();
+      }
+      return registered();
+    };
+    expect(await run(main, { fabric: fabricOf(byRead) })).toEqual([1, 1, 1, 1]);
+  });
+
+  test('are composed and borrowed whatever order things happen in, and where a device has no room', async () => {
+    for (let seed = 1; seed <= 4; seed++) {
+      const faults = { delay: 5, loss: 0.02, placement: 20 };
+      const options = { fabric: fabricOf(byRead), order: 'random', faults, seed } as const;
+      const main = (world: Communicator): Promise<number> => {
+        if (seed > 2) limitRegistrations(world, 1 + ((world.rank + seed) % 3));
+        return exchangeComposed(world, seed % 2 === 0);
+      };
+      expect(await run(main, options), `seed ${seed}`).toEqual([0, 0, 0, 0]);
+    }
+  });
+
+  test('are kept if who borrows has gone before they are there', async () => {
+    const kept: number[] = [];
+    for (let after = 1; after <= 40; after++) {
+      const main = async (world: Communicator): Promise<number> => {
+        const channel = world.openChannel(world.lastSpace);
+        const taken: Uint8Array[] = [];
+        const borrow = (): (() => void) => channel.listen((_, message) => void taken.push(message.slice()), true);
+        const put = (value: number): void =>
+          channel.compose(1, 5000, (memory, at) => memory.fill(value, at, at + 5000));
+        const stop = borrow();
+        await world.barrier();
+        if (world.rank === 0) put(7);
+        if (world.rank === 1) {
+          await world.compute(after);
+          stop();
+          while (taken.length === 0) {
+            const first = channel.receive(0);
+            if (first !== undefined) taken.push(first);
+            await world.compute(1);
+          }
+          if (taken[0].buffer.byteLength === 5000 && !kept.includes(after)) kept.push(after);
+          borrow();
+        }
+        await world.barrier();
+        // This one may come to the same memory.
+        if (world.rank === 0) put(9);
+        while (world.rank === 1 && taken.length < 2) {
+          channel.poll();
+          await world.compute(1);
+        }
+        await world.barrier();
+        return taken.filter((message, k) => message.some((byte) => byte !== 7 + 2 * k)).length;
+      };
+      expect(await run(main, { fabric: fabricOf(byRead) }), `after ${after} µs`).toEqual([0, 0, 0, 0]);
+    }
+    expect(kept.length).toBeGreaterThan(0);
   });
 
   test('take the time of their bytes once, and no copies', async () => {

@@ -18,7 +18,7 @@
  * Memory at each end, for each rank that it talks to: `UNDER_WAY` messages, which belong to the messenger.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
-import type { Fill } from '../../comm/messages.ts';
+import type { Fill } from '../../comm/long-messages.ts';
 import { type CopyKernels, copyPlaces, type Places } from '../../datatype/copy.ts';
 import type { Side } from '../../datatype/layout.ts';
 import { Fifo } from '../../fifo.ts';
