@@ -5,7 +5,7 @@
  * one sender arrive in order (a reliable connection keeps it), so a message is put together without sequence numbers. A
  * queue pair is made when two ranks first talk. Memory: `receives + sends` chunks a rank, one queue pair a peer that
  * was talked to. Messages above the eager limit go from memory to memory instead (long-messages.ts), where the device
- * can do that.
+ * can do that; for those of some tens of KiB there is staging memory (staging.ts).
  *
  * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the
  * order of the sends. A message that nobody waits for yet is kept.
