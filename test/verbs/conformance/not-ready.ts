@@ -93,11 +93,12 @@ export function notReady({ check, clock }: Suite): void {
   });
 
   check('each request has all the retries', async ([a, b]) => {
-    connect(a, b, {}, { rnrRetry: 3, minRnrTimerMs: 1 });
-    for (let i = 0; i < 6; i++) {
+    connect(a, b, {}, { rnrRetry: 6, minRnrTimerMs: 4 });
+    for (let i = 0; i < 10; i++) {
       send(a, i, 0, 8);
-      // A little over two of the receiver's times, so that every request needs retries.
-      clock.pass(1.5, () => a.sendCq.poll(0));
+      // Every request needs retries: fewer than it has, also if this thread gets no core for a while; and all together
+      // need more than one has.
+      clock.pass(6, () => a.sendCq.poll(0));
       b.receive(i, 0, 64);
       expect((await pollSuccess(a.sendCq)).wrId).toBe(i);
     }
