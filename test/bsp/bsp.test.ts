@@ -16,7 +16,7 @@ const WAYS = {
 };
 
 /** In the gate, one way of each kind. */
-const tried = Object.entries(WAYS).filter((_, i) => !IN_GATE || [0, 3, 5, 7].includes(i));
+const tried = Object.entries(WAYS).filter((_, i) => !IN_GATE || [0, 3, 7].includes(i));
 
 describe.each(tried)('BSPlib by %s', (_, args) => {
   for (const { kind, size } of rankRuns([1, 2, 3, 5])) {

@@ -8,6 +8,7 @@ import { CompletionRing, completionRingBytes, ringCapacity } from '../../src/pro
 import { NO_RECEIVE, ReceiveRing, receiveRingBytes } from '../../src/providers/emulator/receive-ring.ts';
 import { WorkRequestRing, WrField, WrField64 } from '../../src/verbs/work-request-ring.ts';
 import { startWorker, workerEnded } from '../support/children.ts';
+import { IN_GATE } from '../support/gate.ts';
 
 const [HEAD, TAIL] = [0, 32];
 const PROGRAM = new URL('./programs/ring-producer.ts', import.meta.url);
@@ -204,7 +205,7 @@ describe('the work request ring', () => {
 describe('many threads', () => {
   test('put completions into one ring and take receives from another, each once', async () => {
     const producers = 4;
-    const each = 20_000;
+    const each = IN_GATE ? 4000 : 20_000;
     const capacity = 64;
     const completions = new SharedArrayBuffer(completionRingBytes(capacity));
     const receives = new SharedArrayBuffer(receiveRingBytes(capacity, 1));
