@@ -90,7 +90,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     this.#servers.add(serve);
     if (background) {
       this.#background.add(serve);
-      this.#cpu.watcher = this;
+      this.#cpu.watchFor(this);
     }
     return () => {
       this.#servers.delete(serve);
@@ -155,7 +155,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       if (timeoutMs < Number.POSITIVE_INFINITY) this.#setDeadline(pending, timeoutMs);
       this.#pending.add(pending);
       this.#cpu.beginWait();
-      this.#cpu.watcher = this;
+      this.#cpu.watchFor(this);
       this.#lookLater(this.#untilLook(operation));
     });
     return seenByCaller(settled, signal);
@@ -173,7 +173,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   }
 
   #watchWhileNeeded(): void {
-    if (this.#pending.size === 0 && (this.#background.size === 0 || this.#closed)) this.#cpu.watcher = undefined;
+    if (this.#pending.size === 0 && (this.#background.size === 0 || this.#closed)) this.#cpu.watchFor(undefined);
   }
 
   #setDeadline(pending: Pending, timeoutMs: number): void {

@@ -276,7 +276,10 @@ export class Outstanding {
 
   /** Posts what waited for room. */
   postWaiting(): void {
-    if (this.registrations.draining && this.#isSilent) this.registrations.drained();
+    if (this.registrations.draining && this.#isSilent) {
+      this.registrations.drained();
+      this.#second?.noteRoom();
+    }
     if (this.#waiting === 0) return;
     for (const connection of this.#connections.all) if (!this.#postBacklog(connection)) break;
     this.#refuseFailed();

@@ -15,6 +15,7 @@
  * A put or get of a whole array has a way of its own that allocates nothing (whole-arrays.ts). Whatever else is posted
  * takes the one way through `Outstanding.post`.
  */
+import type { ProcessorTime } from '../comm/job.ts';
 import type { Operation } from '../comm/operation.ts';
 import type { Origins } from '../comm/origins.ts';
 import { forEachSegment, type Side } from '../datatype/layout.ts';
@@ -67,8 +68,8 @@ export class RequestTransfer {
   #regions: Regions | undefined;
   /** Whether puts of fence epochs are notified. */
   readonly #notifies: boolean;
-  /** Completions wake who waits. */
-  readonly #rings: boolean;
+  /** On a modelled fabric, where completions wake who waits. */
+  readonly #processor: ProcessorTime | undefined;
   /** Completions do not say that data are in memory. */
   readonly #confirms: boolean;
   /** What reads that confirm it read to. */
@@ -94,7 +95,7 @@ export class RequestTransfer {
   ) {
     this.#context = context;
     this.#notifies = notifies;
-    this.#rings = job.processor !== undefined;
+    this.#processor = job.processor;
     const entries = seconds ? DEPTH + SECOND_ENTRIES : DEPTH;
     this.#sendCq = context.createCq(Math.min(entries * size, context.device.maxCqe));
     const arrivals = new Arrivals(context, pd);
@@ -352,7 +353,7 @@ export class RequestTransfer {
    * posted. On a modelled fabric, each completion wakes who waits.
    */
   get isPolling(): boolean {
-    return !this.#rings && this.#tasks.count > 0;
+    return this.#processor === undefined && this.#tasks.count > 0;
   }
 
   /** Takes in completions and notifications, and posts what waited for room. */
@@ -371,8 +372,11 @@ export class RequestTransfer {
 
   /** @param waiting this rank waits for its requests */
   #run(waiting: boolean): void {
+    const before = this.#processor?.fetched;
     this.#waits.runUnsettled();
     this.#tasks.run(waiting);
+    // A task that brings messages in brings in what others, which have looked before, may wait for.
+    if (this.#processor?.fetched !== before) this.#processor!.lookAgain();
   }
 
   /**

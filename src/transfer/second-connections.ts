@@ -100,6 +100,8 @@ export class SecondConnections {
   readonly #most: number;
   #sending = 0;
   #receiving = 0;
+  /** Those who wait for room. */
+  readonly #waiting = new Set<() => void>();
   /** Users of registrations, posted or not. */
   #holding = 0;
 
@@ -310,11 +312,29 @@ export class SecondConnections {
   }
 
   settle(): void {
+    if (this.#done.length === 0) return;
     while (this.#done.length > 0) {
       const done = this.#done;
       this.#done = [];
       for (const batch of done) batch.done();
     }
+    this.noteRoom();
+  }
+
+  /**
+   * Calls `look` once, when messages have completed on any connection, or registrations have been given up: what could
+   * not be posted or held before may be now.
+   */
+  whenRoom(look: () => void): void {
+    this.#waiting.add(look);
+  }
+
+  /** There may be room that was not there before. */
+  noteRoom(): void {
+    if (this.#waiting.size === 0) return;
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const look of waiting) look();
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 /**
  * The modelled fabric, with all devices driven by this thread: virtual time goes on whenever the test lets the event
  * loop turn. Once in the order of the ranks, and under schedules drawn from a seed: with delays, so that messages of
- * different queue pairs overtake each other, and with losses.
+ * different queue pairs overtake each other, with losses, and with writes that are complete before they are in memory.
  */
 import { loadFabric } from '../../src/fabrics/index.ts';
 import { ModelledFabric } from '../../src/providers/modelled/context.ts';
@@ -53,3 +53,7 @@ await verbsConformance(
   new Modelled('connectx-16-cores', seed, { delay: 20 }),
 );
 await verbsConformance('the modelled fabric, losses', new Modelled('infinihost-64', seed, { delay: 2, loss: 0.02 }));
+await verbsConformance(
+  'the modelled fabric, losses, writes that are placed late',
+  new Modelled('infinihost-64', seed, { delay: 2, loss: 0.02, placement: 20 }),
+);

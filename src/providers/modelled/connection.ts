@@ -10,6 +10,8 @@ export class Connection {
   /** Messages of this queue pair come in order: when the last one comes, and when it is carried out. */
   lastArrival = 0;
   lastExecuted = 0;
+  /** Until then none is carried out: one waits until writes before it are in memory. */
+  heldUntil = 0;
   readonly #context: ModelledContext;
   readonly #number: number;
   #destNumber = 0;

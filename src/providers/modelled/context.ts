@@ -369,6 +369,7 @@ export class ModelledContext implements Context {
   spendPoll(n: number, scans: boolean): void {
     const { completion, pollConnection } = this.fabric.host;
     const others = scans ? Math.max(0, this.polled - 1) : 0;
+    this.cpu.fetched += n;
     this.cpu.spend(n * completion + others * pollConnection);
   }
 

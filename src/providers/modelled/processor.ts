@@ -120,6 +120,16 @@ export class ProcessorTime {
     return this.#context.handleCompletions(handler, wants);
   }
 
+  /** Completions that the rank has fetched. */
+  get fetched(): number {
+    return this.#context.cpu.fetched;
+  }
+
+  /** Has every wait of the rank look once more: what some of them wait for was fetched after they had looked. */
+  lookAgain(): void {
+    this.#context.cpu.lookAgain();
+  }
+
   /**
    * Processes the next event, in a call that must not return before its requests are answered. Tasks that the event
    * wakes continue after this one.

@@ -275,8 +275,11 @@ export class Cpu implements FabricEvent {
   /** Until then it is busy. */
   #clock = 0;
   #looking = false;
-  /** Whoever waits here. */
-  watcher: Watcher | undefined;
+  #watcher: Watcher | undefined;
+  /** It is to look once more when somebody waits here. */
+  #lookDue = false;
+  /** Completions that it has fetched. */
+  fetched = 0;
   /** The rank has died: nothing happens here any more. */
   dead = false;
   /** What is posted next only asks whether something has changed (`ProcessorTime.asks`). */
@@ -350,9 +353,23 @@ export class Cpu implements FabricEvent {
    * changed by then.
    */
   ring(): void {
-    if (this.#looking || this.watcher === undefined || this.dead) return;
+    if (this.#looking || this.#watcher === undefined || this.dead) return;
     this.#looking = true;
     this.#simulator.at(this.time, this.rank, this);
+  }
+
+  /** Whoever waits here; undefined: nobody does any more. */
+  watchFor(watcher: Watcher | undefined): void {
+    this.#watcher = watcher;
+    if (watcher === undefined || !this.#lookDue) return;
+    this.#lookDue = false;
+    this.ring();
+  }
+
+  /** What has come was fetched when some of those who wait for it had looked: all look once more. */
+  lookAgain(): void {
+    if (this.#watcher === undefined) this.#lookDue = true;
+    else this.ring();
   }
 
   /** The rank's task waits for one thing more. */
@@ -390,6 +407,6 @@ export class Cpu implements FabricEvent {
     if (this.dead) return;
     // It was given work since.
     if (this.#clock > this.#simulator.now) this.ring();
-    else this.watcher?.notice();
+    else this.#watcher?.notice();
   }
 }

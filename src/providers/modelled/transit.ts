@@ -138,10 +138,12 @@ export class Transit implements FabricEvent {
     const dest = connection.destMember;
     const peer = connection.peer();
     const placed = faults.placement > 0 && opcode !== WrOpcode.RDMA_WRITE ? (peer?.responder.lastPlaced ?? 0) : 0;
-    if (placed > now) {
-      // What is seen after this must be in memory.
-      connection.lastExecuted = Math.max(connection.lastExecuted, placed);
-      simulator.at(placed, dest, this);
+    const time = Math.max(placed, connection.heldUntil);
+    if (time > now) {
+      // What is seen after this must be in memory. What comes behind it comes here before that time, and so is put off
+      // to it as well, but later: events of one time and rank take place in the order in which they were made.
+      connection.heldUntil = time;
+      simulator.at(time, dest, this);
       return;
     }
     const status = peer?.isReady ? peer.responder.carryOut(this) : NO_ANSWER;

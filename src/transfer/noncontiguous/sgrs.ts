@@ -160,9 +160,16 @@ export class SgrsTransfers implements MessageMover {
       this.#takeTurns(rank, lane);
     }
     lane.busy = false;
-    if (lane.isStuck) this.#stuck.add(rank);
-    else this.#stuck.delete(rank);
+    if (lane.isStuck) {
+      this.#stuck.add(rank);
+      this.#requests.second.whenRoom(this.#advanceStuck);
+    } else this.#stuck.delete(rank);
   }
+
+  /** What a lane waits for may be held by another one's transfers, whose end says nothing to it. */
+  readonly #advanceStuck = (): void => {
+    for (const rank of [...this.#stuck]) this.#advance(rank, this.#lanes.of(rank));
+  };
 
   /** Whether something here leaves only when what is under way is complete. */
   get isStuck(): boolean {

@@ -24,6 +24,31 @@ export function ordering({ check }: Suite): void {
     expect(received.map(({ wrId }) => wrId)).toEqual(Array.from({ length: 16 }, (_, i) => 100 + i));
   });
 
+  check('messages arrive in the order of posting, whatever lies between them', async ([a, b]) => {
+    connect(a, b, { maxSendWr: 64, maxRecvWr: 64 });
+    const { rkey } = b.region;
+    for (let round = 0; round < 20; round++) {
+      const sends: number[] = [];
+      a.qp.wrStart();
+      for (let i = 0; i < 48; i++) {
+        const kind = (7 * i + round * i) % 5;
+        const flags = i === 47 ? SendFlag.SIGNALED : 0;
+        if (kind < 3) {
+          b.receive(sends.length, 2000 + i, 1);
+          sends.push(i + 1);
+          if (kind === 2) a.qp.wrRdmaWriteImm(i, flags, rkey, b.at(2000 + i), i);
+          else a.qp.wrSend(i, flags);
+        } else a.qp.wrRdmaWrite(i, flags, rkey, b.at(1000 + i));
+        a.qp.wrSetInlineData(Uint8Array.of(i + 1), 0, 1);
+      }
+      a.qp.wrComplete();
+      const received = await poll(b.recvCq, sends.length);
+      expect(received.map(({ wrId }) => wrId)).toEqual(sends.map((_, i) => i));
+      expect(sends.map((i) => b.bytes[1999 + i])).toEqual(sends);
+      await pollSuccess(a.sendCq);
+    }
+  });
+
   check('writes take effect in order: the last one to a byte wins', async ([a, b]) => {
     connect(a, b, { maxSendWr: 64 });
     for (let round = 0; round < 20; round++) {
