@@ -13,20 +13,23 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
+import { orExplain } from '../scripts/explain.mjs';
 import { buildWhatIsMissing, root } from './build.mjs';
 
-const { values } = parseArgs({
-  options: {
-    json: { type: 'string' },
-    here: { type: 'boolean', default: false },
-    instructions: { type: 'boolean', default: false },
-    timeout: { type: 'string', default: '3600' },
-    filter: { type: 'string' },
-    rounds: { type: 'string' },
-    quick: { type: 'boolean', default: false },
-    check: { type: 'boolean', default: false },
-  },
-});
+const { values } = orExplain(() =>
+  parseArgs({
+    options: {
+      json: { type: 'string' },
+      here: { type: 'boolean', default: false },
+      instructions: { type: 'boolean', default: false },
+      timeout: { type: 'string', default: '3600' },
+      filter: { type: 'string' },
+      rounds: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      check: { type: 'boolean', default: false },
+    },
+  }),
+);
 const options = [];
 for (const name of ['filter', 'rounds']) if (values[name] !== undefined) options.push(`--${name}`, values[name]);
 for (const name of ['quick', 'check', 'instructions']) if (values[name]) options.push(`--${name}`);

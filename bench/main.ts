@@ -17,29 +17,33 @@ import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } 
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runHpcc } from './hpcc-peer.ts';
+import { inRange, oneOf, orExplain, wholeNumber } from './options.ts';
 import { installed, LPF, PEERS, type Peer, runMemcpy, runPeer } from './peers.ts';
 import { ProgramError, type Report, ROOT, reportIn, run } from './programs.ts';
 import { type RankProgram, ROWS, type Row } from './rows.ts';
 import { judge, type RowResult, type Summary, summarize } from './statistics.ts';
 import { closing, digits, heading, Status, tableRow } from './table.ts';
 
-const { values } = parseArgs({
-  options: {
-    json: { type: 'string' },
-    filter: { type: 'string', default: '' },
-    rounds: { type: 'string' },
-    quick: { type: 'boolean', default: false },
-    ranks: { type: 'string', default: 'processes' },
-    check: { type: 'boolean', default: false },
-  },
+const { values, rounds, rows } = orExplain(() => {
+  const { values } = parseArgs({
+    options: {
+      json: { type: 'string' },
+      filter: { type: 'string', default: '' },
+      rounds: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      ranks: { type: 'string', default: 'processes' },
+      check: { type: 'boolean', default: false },
+    },
+  });
+  const rounds = wholeNumber(values.rounds ?? (values.quick ? '1' : '3'));
+  inRange('--rounds', rounds, 1, 1000);
+  oneOf('--ranks', values.ranks, ['processes', 'threads']);
+  const filters = values.filter.split(',');
+  const rows = ROWS.filter(({ id }) => filters.some((filter) => id.includes(filter)));
+  if (rows.length === 0)
+    throw new Error(`no row's id contains '${values.filter}'; the rows are ${ROWS.map(({ id }) => id).join(', ')}`);
+  return { values, rounds, rows };
 });
-const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
-if (!Number.isInteger(rounds) || rounds < 1)
-  throw new Error(`--rounds must be an integer of at least 1, not '${values.rounds}'`);
-const filters = values.filter.split(',');
-const rows = ROWS.filter(({ id }) => filters.some((filter) => id.includes(filter)));
-if (rows.length === 0)
-  throw new Error(`no row's id contains '${values.filter}'; the rows are ${ROWS.map(({ id }) => id).join(', ')}`);
 
 /** Samples and their milliseconds. */
 const LENGTH = values.quick ? ['3', '10'] : ['5', '20'];

@@ -8,17 +8,20 @@
  */
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { orExplain } from '../scripts/explain.mjs';
 import { launch } from './launch.mjs';
 
-const { values } = parseArgs({
-  options: {
-    ranks: { type: 'string', default: '2' },
-    words: { type: 'string', default: '2^24' },
-    variant: { type: 'string', default: 'aggregated' },
-    json: { type: 'string' },
-    quiet: { type: 'boolean', default: false },
-  },
-});
+const { values } = orExplain(() =>
+  parseArgs({
+    options: {
+      ranks: { type: 'string', default: '2' },
+      words: { type: 'string', default: '2^24' },
+      variant: { type: 'string', default: 'aggregated' },
+      json: { type: 'string' },
+      quiet: { type: 'boolean', default: false },
+    },
+  }),
+);
 launch('hpcc/random-access', {
   ranks: values.ranks,
   args: [

@@ -11,21 +11,26 @@ import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { orExplain } from './explain.mjs';
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '5' },
-    seed: { type: 'string' },
-    kills: { type: 'string', default: '100' },
-  },
+const { minutes, first, kills } = orExplain(() => {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: 'string', default: '5' },
+      seed: { type: 'string' },
+      kills: { type: 'string', default: '100' },
+    },
+  });
+  const minutes = Number(values.minutes);
+  if (!(minutes > 0)) throw new Error(`--minutes must be a number above 0, not ${values.minutes}`);
+  const first = values.seed === undefined ? randomInt(1_000_000_000) : Number(values.seed);
+  if (!Number.isSafeInteger(first)) throw new Error(`--seed must be a whole number, not ${values.seed}`);
+  const kills = Number(values.kills);
+  if (!(Number.isSafeInteger(kills) && kills >= 0))
+    throw new Error(`--kills must be a whole number from 0, not ${values.kills}`);
+  return { minutes, first, kills };
 });
-const minutes = Number(values.minutes);
-if (!(minutes > 0)) throw new Error(`--minutes must be a number above 0, not ${values.minutes}`);
-let seed = values.seed === undefined ? randomInt(1_000_000_000) : Number(values.seed);
-if (!Number.isSafeInteger(seed)) throw new Error(`--seed must be a whole number, not ${values.seed}`);
-const kills = Number(values.kills);
-if (!(Number.isSafeInteger(kills) && kills >= 0))
-  throw new Error(`--kills must be a whole number from 0, not ${values.kills}`);
+let seed = first;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Rank programs that draw what they do from `--seed`, and how much of it a round is. */

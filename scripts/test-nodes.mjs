@@ -20,7 +20,10 @@ const onlyFigures = args.includes('--figures');
 const asked = args.filter((arg) => arg !== '--figures');
 const versions = asked.length > 0 ? asked : ['20', '22', '24', '26'];
 const wrong = versions.find((version) => !/^\d+(\.\d+){0,2}$/.test(version));
-if (wrong !== undefined) throw new Error(`a version of Node is a number like 22 or 22.18.0, not ${wrong}`);
+if (wrong !== undefined) {
+  console.error(`a version of Node is a number like 22 or 22.18.0, not ${wrong}`);
+  process.exit(2);
+}
 
 const folder = mkdtempSync(join(tmpdir(), 'onesided-nodes-'));
 const expected = figures(process.execPath, 'expected');

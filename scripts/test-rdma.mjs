@@ -19,6 +19,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { orExplain } from './explain.mjs';
 
 const PACKAGES = [
   ...['qemu-system-x86', 'linux-image-amd64', 'busybox-static', 'cpio', 'kmod', 'iproute2'],
@@ -60,14 +61,16 @@ const PROCESSOR =
 const MODEL = 'max,pku=off';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const { values } = parseArgs({
-  options: {
-    script: { type: 'string' },
-    only: { type: 'string', default: '' },
-    hosts: { type: 'string', default: '1' },
-    timeout: { type: 'string', default: '7200' },
-  },
-});
+const { values } = orExplain(() =>
+  parseArgs({
+    options: {
+      script: { type: 'string' },
+      only: { type: 'string', default: '' },
+      hosts: { type: 'string', default: '1' },
+      timeout: { type: 'string', default: '7200' },
+    },
+  }),
+);
 
 process.env['PATH'] = `${process.env['PATH']}:/usr/sbin:/sbin`;
 const missing = COMMANDS.filter((command) => spawnSync('sh', ['-c', `command -v ${command}`]).status !== 0);

@@ -3,9 +3,9 @@
  *
  * A message is cut into chunks of at most `chunk` bytes, each one SEND into a receive posted by the target. Chunks of
  * one sender arrive in order (a reliable connection keeps it), so a message is put together without sequence numbers. A
- * queue pair is made when two ranks first talk. Memory: `receives + sends` chunks a rank, one queue pair a peer that
- * was talked to. Messages above the eager limit go from memory to memory instead (long-messages.ts), where the device
- * can do that; for those of some tens of KiB there is staging memory (staging.ts).
+ * queue pair is made when two ranks first talk (message-connections.ts). Memory: `receives + sends` chunks a rank, one
+ * queue pair a peer that was talked to. Messages above the eager limit go from memory to memory instead
+ * (long-messages.ts), where the device can do that; for those of some tens of KiB there is staging memory (staging.ts).
  *
  * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the
  * order of the sends. A message that nobody waits for yet is kept.
@@ -22,6 +22,7 @@ import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
 import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
 import { lostConnection } from './lost-connection.ts';
+import { type Connection, MessageConnections, type Rendezvous } from './message-connections.ts';
 
 /**
  * The message's context, and its length. Where a chunk comes from and belongs is known by its connection, and by what
@@ -38,20 +39,6 @@ const HANDSHAKE_BYTES = 32;
 const MEMORY: MessageMemory = { chunk: 8192, receives: 64, sends: 32, eager: 16_384, byRead: true };
 const RECEIVE_ID = 2 ** 40;
 const NOTHING = new Uint8Array(0);
-
-/** How two ranks learn each other's queue pair numbers before they are connected. */
-export interface Rendezvous {
-  /** Publishes this rank's queue pair for `peer`, and whether it can receive; wakes the peer. */
-  publish(peer: number, qpNumber: number, ready: boolean): void;
-  /** What the peer has published for this rank: `undefined` if nothing yet. */
-  lookUp(peer: number): { qpNumber: number; ready: boolean } | undefined;
-  /** The peers that may have published since the last call. */
-  callers(): Iterable<number>;
-  /**
-   * Whether the peer has left in agreement with all: it needs nothing any more, and its connection may end as it likes.
-   */
-  hasLeft(peer: number): boolean;
-}
 
 /** How much memory a rank has for messages. */
 export interface MessageMemory {
@@ -73,19 +60,6 @@ interface Listener {
   readonly borrows: boolean;
 }
 
-interface Connection {
-  readonly peer: number;
-  readonly qp: QueuePair;
-  /** 1: waits for the peer's number; 2: can receive, waits for the peer to; 3: can send. */
-  stage: 1 | 2 | 3;
-  /** Chunks that wait for a free send slot or for the connection, oldest first. */
-  readonly backlog: Fifo<Uint8Array>;
-  /** How many connections were made before. */
-  readonly order: number;
-  /** Whether it is one of those that `poll` looks at. */
-  waits: boolean;
-}
-
 /** A message on its way in from one source. */
 interface Partial {
   readonly context: number;
@@ -100,8 +74,7 @@ interface Partial {
 export class Messenger {
   readonly rank: number;
   readonly size: number;
-  #rendezvous: Rendezvous;
-  #pd: ProtectionDomain;
+  readonly #connections: MessageConnections;
   #cq: CompletionQueue;
   #srq: SharedReceiveQueue;
   #region: MemoryRegion;
@@ -110,11 +83,9 @@ export class Messenger {
   readonly #memory: MessageMemory;
   readonly #long: number;
   readonly #processor: ProcessorTime | undefined;
-  readonly #connections = new Map<number, Connection>();
   /** Connections with a backlog, and perhaps some whose backlog has gone since, in the order of their making. */
   #waiting: Connection[] = [];
   readonly #partial = new Map<number, Partial>();
-  #sourceByQp = new Map<number, number>();
   #freeSends: number[] = [];
   /** Complete messages, by context and source. */
   readonly #inbox = new Map<number, Map<number, Fifo<Uint8Array>>>();
@@ -129,7 +100,6 @@ export class Messenger {
   /** A modelled device has one. */
   readonly #carriesOn: boolean;
   #unsent = 0;
-  #connected = 0;
   readonly #context: Context;
   /** The first connection that was lost, or message that was: from then on every `poll` says so. */
   #lost: RmaError | undefined;
@@ -162,14 +132,24 @@ export class Messenger {
     this.#trace = trace;
     this.rank = rank;
     this.size = size;
-    this.#rendezvous = rendezvous;
-    this.#pd = pd;
     const { eager = Number.POSITIVE_INFINITY, byRead = true } = memory;
     const reachesAll = context.capabilities.remoteUserMemory;
     this.#eager = reachesAll ? eager : Number.POSITIVE_INFINITY;
-    this.#longs = this.#eager === Number.POSITIVE_INFINITY ? undefined : this.#makeLongs(byRead);
+    this.#longs = this.#eager === Number.POSITIVE_INFINITY ? undefined : this.#makeLongs(pd, byRead);
     this.#cq = context.createCq(2 * (receives + sends) + MOST_TRANSFERS);
     this.#srq = pd.createSharedReceiveQueue({ maxWr: receives });
+    this.#connections = new MessageConnections(rank, rendezvous, (): QueuePair => {
+      const qp = pd.createQueuePair({
+        sendCq: this.#cq,
+        recvCq: this.#cq,
+        srq: this.#srq,
+        maxSendWr: sends + (this.#longs === undefined ? 0 : MOST_TRANSFERS),
+        maxSendSge: 1,
+      });
+      const access = this.#longs === undefined ? 0 : Access.REMOTE_READ | Access.REMOTE_WRITE;
+      qp.modify({ state: QpState.INIT, access });
+      return qp;
+    });
     this.#region = pd.registerMemory(context.allocateMemory(bytes), 0, bytes, Access.LOCAL_WRITE);
     this.#bytes = new Uint8Array(this.#region.memory.buffer);
     this.#words = new Uint32Array(this.#region.memory.buffer);
@@ -204,7 +184,7 @@ export class Messenger {
    * @param fill must neither send nor poll
    */
   compose(target: number, context: number, bytes: number, fill: Fill): void {
-    const connection = this.#connections.get(target);
+    const connection = this.#connections.find(target);
     const fits = bytes <= Math.min(this.#memory.chunk - HEADER_BYTES, this.#eager, this.#long - 1);
     const leaves = connection?.stage === 3 && connection.backlog.length === 0 && this.#freeSends.length > 0;
     if (!fits || !leaves) {
@@ -240,14 +220,14 @@ export class Messenger {
 
   /** @returns false if there is no staging memory for it */
   #composeLong(target: number, context: number, head: Uint8Array, bytes: number, fill: Fill): boolean {
-    this.#connect(target);
+    this.#connections.to(target);
     if (!this.#longs!.compose(target, context, head, bytes, fill)) return false;
     this.#trace?.sent(target, head.length + bytes);
     return true;
   }
 
   #sendLong(target: number, context: number, payload: Uint8Array, head: Uint8Array): void {
-    this.#connect(target);
+    this.#connections.to(target);
     if (!this.#longs!.offer(target, context, head, payload)) this.#sendChunks(target, context, payload, head);
     else this.#trace?.sent(target, head.length + payload.length);
   }
@@ -261,7 +241,7 @@ export class Messenger {
       this.#deliver(context, target, message);
       return;
     }
-    const connection = this.#connect(target);
+    const connection = this.#connections.to(target);
     if (instead === undefined) this.#trace?.sent(target, total);
     this.#processor?.copy(total);
     const most = this.#memory.chunk - HEADER_BYTES;
@@ -285,19 +265,19 @@ export class Messenger {
     this.#push(connection);
   }
 
-  #makeLongs(byRead: boolean): LongMessages {
-    return new LongMessages(this.#context, this.#pd, byRead, {
+  #makeLongs(pd: ProtectionDomain, byRead: boolean): LongMessages {
+    return new LongMessages(this.#context, pd, byRead, {
       control: (peer, what, context, numbers, head) => {
         const chunk = new Uint8Array(HEADER_BYTES + HANDSHAKE_BYTES + head.length);
         new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4).set([context, what]);
         new Float64Array(chunk.buffer, HEADER_BYTES, HANDSHAKE_BYTES / 8).set(numbers);
         chunk.set(head, HEADER_BYTES + HANDSHAKE_BYTES);
-        const connection = this.#connect(peer);
+        const connection = this.#connections.to(peer);
         this.#enqueue(connection, chunk);
         this.#push(connection);
       },
       instead: (peer, context, id, head, payload) => this.#sendChunks(peer, context, payload, head, id),
-      queuePair: (peer) => this.#connect(peer).qp,
+      queuePair: (peer) => this.#connections.to(peer).qp,
       deliver: (source, context, message) => this.#deliver(context, source, message),
       borrows: (context) => this.#listeners.get(context)?.borrows === true,
       lose: (error) => {
@@ -347,7 +327,7 @@ export class Messenger {
 
   /** Whether there is a connection with every other rank. */
   get isComplete(): boolean {
-    return this.#connected === this.size - 1;
+    return this.#connections.connected === this.size - 1;
   }
 
   /** Whether everything sent has left this rank. */
@@ -360,7 +340,7 @@ export class Messenger {
    * `LostConnectionError`, or `ERR_SIZE` if there was no memory for a message, in every call after the first.
    */
   poll(): void {
-    for (const peer of this.#rendezvous.callers()) this.#answer(peer);
+    this.#connections.answerCallers();
     for (;;) {
       const n = this.#cq.poll(16);
       if (n === 0) break;
@@ -373,7 +353,7 @@ export class Messenger {
   }
 
   close(): void {
-    for (const { qp } of this.#connections.values()) qp.destroy();
+    this.#connections.close();
     this.#longs?.close();
     this.#srq.destroy();
     this.#cq.destroy();
@@ -385,8 +365,8 @@ export class Messenger {
     const { wrId, status, opcode, byteLen, qpNum } = this.#cq.wc;
     const id = wrId[i];
     const slot = id - RECEIVE_ID;
-    if (status[i] !== WcStatus.SUCCESS) this.#lose(this.#sourceByQp.get(qpNum[i])!, status[i]);
-    else if (opcode[i] === WcOpcode.RECV) this.#take(this.#sourceByQp.get(qpNum[i])!, slot, byteLen[i]);
+    if (status[i] !== WcStatus.SUCCESS) this.#lose(this.#connections.peerOf(qpNum[i]), status[i]);
+    else if (opcode[i] === WcOpcode.RECV) this.#take(this.#connections.peerOf(qpNum[i]), slot, byteLen[i]);
     if (id >= TRANSFER_ID) {
       if (status[i] === WcStatus.SUCCESS) this.#longs!.completed(id);
     } else if (id >= RECEIVE_ID) this.#postReceive(slot);
@@ -394,7 +374,7 @@ export class Messenger {
   }
 
   #lose(peer: number, status: number): void {
-    if (this.#rendezvous.hasLeft(peer)) return;
+    if (this.#connections.hasLeft(peer)) return;
     this.#lost ??= lostConnection(this.#context, peer, status, 'a control message');
   }
 
@@ -508,7 +488,7 @@ export class Messenger {
   }
 
   #push(connection: Connection): void {
-    if (connection.stage !== 3) this.#advanceConnection(connection);
+    if (connection.stage !== 3) this.#connections.advance(connection);
     if (connection.stage !== 3 || connection.backlog.length === 0 || this.#freeSends.length === 0) return;
     const { qp, backlog } = connection;
     const { chunk: room } = this.#memory;
@@ -522,65 +502,6 @@ export class Messenger {
       qp.wrSetSge(this.#region.lkey, this.#region.address + slot * room, chunk.length);
     }
     qp.wrComplete();
-  }
-
-  #connect(peer: number): Connection {
-    const existing = this.#connections.get(peer);
-    if (existing) return existing;
-    const qp = this.#pd.createQueuePair({
-      sendCq: this.#cq,
-      recvCq: this.#cq,
-      srq: this.#srq,
-      maxSendWr: this.#memory.sends + (this.#longs === undefined ? 0 : MOST_TRANSFERS),
-      maxSendSge: 1,
-    });
-    const access = this.#longs === undefined ? 0 : Access.REMOTE_READ | Access.REMOTE_WRITE;
-    qp.modify({ state: QpState.INIT, access });
-    const connection: Connection = {
-      peer,
-      qp,
-      stage: 1,
-      backlog: new Fifo(),
-      order: this.#connections.size,
-      waits: false,
-    };
-    this.#connections.set(peer, connection);
-    this.#sourceByQp.set(qp.number, peer);
-    this.#rendezvous.publish(peer, qp.number, false);
-    this.#advanceConnection(connection);
-    return connection;
-  }
-
-  /**
-   * Both sides publish their number, become ready to receive, say so, and send only when the other side has said so.
-   */
-  #advanceConnection(connection: Connection): void {
-    const { peer } = connection;
-    const theirs = this.#rendezvous.lookUp(peer);
-    if (theirs === undefined) return;
-    if (connection.stage === 1) {
-      connection.qp.modify({
-        state: QpState.RTR,
-        dest: { member: peer, qpNumber: theirs.qpNumber },
-        minRnrTimerMs: 0.01,
-        maxDestRdAtomic: 1,
-      });
-      connection.qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: 1 });
-      connection.stage = 2;
-      this.#rendezvous.publish(peer, connection.qp.number, true);
-    }
-    if (!theirs.ready) return;
-    connection.stage = 3;
-    this.#connected++;
-  }
-
-  /** A peer may have published something. */
-  #answer(peer: number): void {
-    if (peer === this.rank) return;
-    const connection = this.#connections.get(peer);
-    if (connection === undefined) {
-      if (this.#rendezvous.lookUp(peer) !== undefined) this.#connect(peer);
-    } else if (connection.stage !== 3) this.#advanceConnection(connection);
   }
 }
 

@@ -32,7 +32,8 @@ import {
 import { Communicator } from './communicator.ts';
 import { deadlock, type LocksAtRank } from './deadlock.ts';
 import { Job, type Membership, type Registry, type TaskTime } from './job.ts';
-import type { MessageMemory, Rendezvous } from './messages.ts';
+import type { Rendezvous } from './message-connections.ts';
+import type { MessageMemory } from './messages.ts';
 import { recordWait } from './traced.ts';
 import { computeOn, VirtualProgress } from './virtual-progress.ts';
 

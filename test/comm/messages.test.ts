@@ -1,6 +1,7 @@
 /** Messages between two ranks that are on one thread, of all lengths around the chunks that they are cut into. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { type MessageMemory, Messenger, type Rendezvous } from '../../src/comm/messages.ts';
+import type { Rendezvous } from '../../src/comm/message-connections.ts';
+import { type MessageMemory, Messenger } from '../../src/comm/messages.ts';
 import { openEmulator } from '../../src/providers/emulator/context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
 import type { Context } from '../../src/verbs/device.ts';
