@@ -68,6 +68,11 @@ const PRIMITIVES = [
   ...['setTagsize', 'send', 'qsize', 'getTag', 'move', 'hpmove', 'end'],
 ];
 
+/** `begin`, `init` and `run` are functions beside it. */
+export function missingPrimitives(): string[] {
+  return PRIMITIVES.filter((name) => !(name in Bsp.prototype) && name !== 'pid' && name !== 'nprocs');
+}
+
 const b1: Figure = {
   id: 'B1',
   claim:
@@ -98,8 +103,7 @@ const b1: Figure = {
       const bytes = 8 * h + (12 * h) / grain;
       return empty + 2 * (bytes * host.copy + (h / grain) * host.record) + bytes * Math.max(link.outGap, link.inGap);
     });
-    // `begin`, `init` and `run` are functions beside it.
-    const missing = PRIMITIVES.filter((name) => !(name in Bsp.prototype) && name !== 'pid' && name !== 'nprocs');
+    const missing = missingPrimitives();
     const large = sizes.map((_, i) => i).filter((i) => sizes[i] >= 8192);
     const last = sizes.length - 1;
     const slope = (line: readonly number[]): number =>

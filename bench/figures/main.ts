@@ -20,8 +20,9 @@ import { Progress } from '../progress.ts';
 import { FIGURES } from './all.ts';
 import type { Chart, Figure, Outcome } from './figure.ts';
 import { measureAll } from './measure.ts';
+import type { RealRow } from './on-ranks.ts';
 import { svgOf } from './plot.ts';
-import { onRealRanks, type RealRow } from './real.ts';
+import { onRealRanks } from './real.ts';
 import {
   describeSensitivity,
   measureSensitivities,

@@ -9,7 +9,9 @@
 import { Assert, type Communicator, Lock, Op, Window, type WindowInfo } from 'onesided';
 import { median } from '../statistics.ts';
 import type { Fence } from './figure.ts';
-import { handled, heldBack } from './handles.ts';
+import { handled, heldBack, hiding } from './handles.ts';
+import { listed } from './layout-runs.ts';
+import { relations } from './supersteps.ts';
 import { many, single, updates } from './updates.ts';
 
 /** Of a fence: none, each that leaves something out, both. */
@@ -312,4 +314,7 @@ export const PROGRAMS = {
   single,
   handled,
   heldBack,
+  hiding,
+  listed,
+  relations,
 };

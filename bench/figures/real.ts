@@ -7,29 +7,30 @@
  * Each row has a verdict for this machine, by the criterion of its figure where that is one of counts or of who is
  * faster, with tolerances for a machine that does other things too.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Assert, type WindowInfo } from 'onesided';
 import type { EpochsResult, WayName } from '../hpcc/epochs.ts';
-import { hintArguments } from '../patterns/hints.ts';
-import { ROOT, run } from '../programs.ts';
 import { UPDATE_WAYS } from './chapter-7.ts';
-import { show as digits, FENCES, type Fence, forEach, POLICIES } from './figure.ts';
-import { HANDLES, type Handle } from './handles.ts';
-import { ASSERTIONS, mean, type PROGRAMS, sum, together } from './programs.ts';
+import { FENCES, type Fence, forEach, POLICIES } from './figure.ts';
+import {
+  type By,
+  by,
+  field,
+  NOTHING_UNDER_WAY,
+  OPERATIONS,
+  onRanks,
+  type RealRow,
+  type Result,
+  SAMPLES,
+  show,
+  told,
+  WARM,
+} from './on-ranks.ts';
+import { ASSERTIONS, mean, sum, together } from './programs.ts';
+import { ROWS_8_9 } from './real-8-9.ts';
+import { BSP_ROWS } from './real-bsp.ts';
 
-type Programs = typeof PROGRAMS;
-type Name = keyof Programs;
-type Options<N extends Name> = Parameters<Programs[N]>[1];
-type Result<N extends Name> = Awaited<ReturnType<Programs[N]>>;
-
-/** Before a program is measured it has run so often; then so often. */
-const WARM = 2000;
-const SAMPLES = 2000;
 const TWO = ['two-sided', 'direct'] as const;
 const THREE = ['two-sided', 'direct', 'hybrid'] as const;
-const OPERATIONS = ['put', 'get'] as const;
 
 /**
  * As in the figures: `two-sided` is the dissertation's, which does not wait for the lock. Locks around nothing are
@@ -43,94 +44,13 @@ const FENCE_HINTS = Object.fromEntries(FENCES.map((fence) => [fence, { fence }])
   Record<Fence, WindowInfo>
 >;
 
-/** A row on real ranks. */
-export interface RealRow {
-  /** In words, with numbers. */
-  readonly measured: string;
-  /** What must come out for the claim to hold on this machine. */
-  readonly expected: string;
-  readonly holds: boolean;
-  /** Why it does not, where that is known. */
-  readonly why?: string;
-}
-
-/** Between processes of one host, requests of the network are loads and stores of the origin. */
-const NOTHING_UNDER_WAY = 'an operation is complete when its call returns, so there is nothing to overlap';
 const NO_ADAPTER =
   'here a compare-and-swap is one instruction and a message wakes another process; ' +
   'there is no adapter with a slow loopback';
 
-/** Without an exponent: there are milliseconds among microseconds. */
-function show(value: number): string {
-  return String(Number(digits(value)));
-}
-
-async function inFolder<R>(body: (file: string) => Promise<R>): Promise<R> {
-  const folder = mkdtempSync(join(tmpdir(), 'onesided-figures-'));
-  try {
-    return await body(join(folder, 'result.json'));
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
-async function launch(
-  program: string,
-  ranks: number,
-  args: readonly string[],
-  env: Record<string, string> = {},
-): Promise<void> {
-  const command = join(ROOT, 'dist/cli/main.js');
-  const main = join(ROOT, `build/programs/bench/ranks/${program}.js`);
-  await run(process.execPath, [command, 'run', '-n', `${ranks}`, main, '--', ...args], { env });
-}
-
-/** Runs a program of programs.ts on so many processes. @returns what each of them has found */
-function onRanks<N extends Name>(
-  ranks: number,
-  program: N,
-  options: Options<N>,
-  env: Record<string, string> = {},
-): Promise<Result<N>[]> {
-  return inFolder(async (file) => {
-    await launch('figure', ranks, ['--program', program, '--options', JSON.stringify(options), '--json', file], env);
-    return Array.from({ length: ranks }, (_, rank) => JSON.parse(readFileSync(`${file}.${rank}`, 'utf8')));
-  });
-}
-
-/** By scheme. */
-type By<S extends string, R> = Readonly<Record<S, R>>;
-
-async function by<S extends string, R>(schemes: readonly S[], measure: (scheme: S) => Promise<R>): Promise<By<S, R>> {
-  const found = await forEach(schemes, async (scheme) => [scheme, await measure(scheme)] as const);
-  return Object.fromEntries(found) as By<S, R>;
-}
-
-/** The name of each scheme, and what is told of it. */
-function told<S extends string, R>(found: By<S, R>, tell: (one: R) => string): string {
-  return Object.entries<R>(found)
-    .map(([scheme, one]) => `${scheme} ${tell(one)}`)
-    .join(', ');
-}
-
-/** A program of bench/ranks/, by the hints of its windows: what it finds in `field`, the least if it has several. */
-function field<S extends string>(
-  program: string,
-  ranks: number,
-  args: string,
-  hints: By<S, WindowInfo>,
-  field: string,
-): Promise<By<S, number>> {
-  return by(Object.keys(hints) as S[], (scheme) =>
-    inFolder(async (file) => {
-      await launch(program, ranks, [...args.split(' '), ...hintArguments(hints[scheme]), '--json', file, '--quiet']);
-      const found = JSON.parse(readFileSync(file, 'utf8'))[field] as number | readonly number[];
-      return typeof found === 'number' ? found : Math.min(...found);
-    }),
-  );
-}
-
 const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
+  ...ROWS_8_9,
+  ...BSP_ROWS,
   'D4.1': async () => {
     const computing = (compute: number): Promise<By<(typeof TWO)[number], Result<'locked'>>> =>
       by(TWO, async (lock) => {
@@ -324,6 +244,29 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       holds: found['remote-notify'] <= 1.01 * Math.min(...times) && found.deferred === Math.max(...times),
     };
   },
+  'D6.9': async () => {
+    const times = await by(FENCES, (fence) =>
+      forEach(ASSERTIONS, async (assert) =>
+        mean(await onRanks(2, 'fences', { fence, epochs: SAMPLES, warm: WARM, assert })),
+      ),
+    );
+    const [{ right, refills }] = await onRanks(4, 'flooded', { puts: 5000, compute: 5000 });
+    return {
+      measured:
+        `2 processes, µs: ${told(times, (all) => all.map(show).join(' / '))}; ` +
+        `4 × 5000 notified puts to one of 4 processes ${right ? 'arrive once each' : 'do NOT arrive once each'} ` +
+        `and make it post more receives ${refills} times`,
+      expected:
+        'for every scheme: with NO_SUCCEED or NO_PRECEDE at most a tenth slower than with neither, ' +
+        'with both at most a tenth of that time; the puts arrive. Puts that find no receive are not counted here',
+      holds:
+        right &&
+        FENCES.every((name) => {
+          const [all, ends, opens, neither] = times[name];
+          return Math.max(ends, opens) <= 1.1 * all && neither <= 0.1 * all;
+        }),
+    };
+  },
   'D7.2': async () => {
     const found = await byWay(['get-modify-put', 'accumulate']);
     return {
@@ -382,70 +325,6 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
         'and nothing is saved by sending many at once',
     };
   },
-  'D9.1': async () => {
-    const held = await forEach([64, 4], async (limit) => {
-      const found = await onRanks(2, 'heldBack', { operations: 10, limit }, BY_REQUESTS);
-      return found[1];
-    });
-    const right = await forEach(OPERATIONS, (operation) => handles(operation, 8, BY_REQUESTS));
-    const all = right.every((found) => Object.values(found).every((one) => one.right));
-    return {
-      measured:
-        '2 processes, by requests: of 10 puts with a limit of 64 and 4, ' +
-        `${held.map(({ before }) => before).join(' and ')} are there before the wait, ` +
-        `${held.map(({ after }) => after).join(' and ')} after it; 64 operations of 8 bytes, µs: ` +
-        `${OPERATIONS.map((operation, i) => `${operation} ${told(right[i], ({ took }) => show(took))}`).join('; ')}` +
-        `; ${all ? 'all data are right' : 'some data are wrong'}`,
-      expected:
-        'none, and at least the 8 of full lists, before the wait (the others may leave when this rank looks for ' +
-        'completions); all after it; all data right',
-      holds: all && held[0].before === 0 && held[1].before >= 8 && held.every(({ after }) => after === 10),
-    };
-  },
-  'D9.2': async () => {
-    const sizes = [8, 4096];
-    const ways = [{}, BY_REQUESTS];
-    const found = await forEach(ways, (env) => forEach(sizes, (bytes) => handles('get', bytes, env)));
-    const added = found.flat().map(({ implicit, explicit, aggregate }) => {
-      const slower = Math.max(explicit.took, aggregate.took);
-      return 100 * (slower / implicit.took - 1);
-    });
-    return {
-      measured:
-        `2 processes, 64 gets of ${sizes.join(' and ')} bytes, µs: in shared memory ` +
-        `${found[0].map((one) => told(one, ({ took }) => show(took))).join('; ')}; ` +
-        `by requests ${found[1].map((one) => told(one, ({ took }) => show(took))).join('; ')}; ` +
-        `the slower handle adds ${added.map((value) => value.toFixed(0)).join(', ')} %`,
-      expected: 'no handle adds more than 5 %',
-      holds: added.every((value) => value <= 5),
-      why:
-        'here a get is carried out by its call in some nanoseconds, ' +
-        'of which a call or an object more is a large part; no adapter has a doorbell or a completion to save',
-    };
-  },
-  'D6.9': async () => {
-    const times = await by(FENCES, (fence) =>
-      forEach(ASSERTIONS, async (assert) =>
-        mean(await onRanks(2, 'fences', { fence, epochs: SAMPLES, warm: WARM, assert })),
-      ),
-    );
-    const [{ right, refills }] = await onRanks(4, 'flooded', { puts: 5000, compute: 5000 });
-    return {
-      measured:
-        `2 processes, µs: ${told(times, (all) => all.map(show).join(' / '))}; ` +
-        `4 × 5000 notified puts to one of 4 processes ${right ? 'arrive once each' : 'do NOT arrive once each'} ` +
-        `and make it post more receives ${refills} times`,
-      expected:
-        'for every scheme: with NO_SUCCEED or NO_PRECEDE at most a tenth slower than with neither, ' +
-        'with both at most a tenth of that time; the puts arrive. Puts that find no receive are not counted here',
-      holds:
-        right &&
-        FENCES.every((name) => {
-          const [all, ends, opens, neither] = times[name];
-          return Math.max(ends, opens) <= 1.1 * all && neither <= 0.1 * all;
-        }),
-    };
-  },
 };
 
 /** RandomAccess of 2 processes with an epoch for each update, or each pack of them. */
@@ -453,22 +332,6 @@ function byWay<W extends WayName>(ways: readonly W[]): Promise<By<W, EpochsResul
   return by(ways, async (way) => {
     const [result] = await onRanks(2, 'updates', { way, words: 2 ** 14, ahead: 1024, ...UPDATE_WAYS[way] });
     return result;
-  });
-}
-
-/** As if nothing could be mapped: windows take the paths that they take on a device. */
-const BY_REQUESTS = { ONESIDED_DEBUG: 'requests' };
-
-/** 64 operations, waited for by each kind of handle. */
-function handles(
-  operation: 'put' | 'get',
-  bytes: number,
-  env: Record<string, string>,
-): Promise<By<Handle, Result<'handled'>>> {
-  return by(HANDLES, async (handle) => {
-    const options = { handle, operation, bytes, operations: 64, samples: SAMPLES, compute: 0 };
-    const found = await onRanks(2, 'handled', options, env);
-    return { ...found[0], right: found.every(({ right }) => right) };
   });
 }
 

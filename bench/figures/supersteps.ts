@@ -23,15 +23,19 @@ export interface Relations {
   readonly skew?: number;
 }
 
-/** The time of a superstep in which each process sends and receives `h` words, for each of several `h`. */
-async function times(world: Communicator, relations: Relations, sizes: readonly number[]): Promise<number[]> {
-  const { options, kind, warm, repetitions, skew = 0 } = relations;
+export interface RelationsOptions extends Relations {
+  /** Words that each process sends and receives in a superstep. */
+  readonly sizes: readonly number[];
+}
+
+/** The time of a superstep, for each of several sizes. */
+export async function relations(world: Communicator, given: RelationsOptions): Promise<number[]> {
+  const { options, kind, warm, repetitions, skew = 0, sizes } = given;
   const bsp = await begin(world, options);
   const { pid, nprocs } = bsp;
   const others = kind === 'sparse' ? 1 : nprocs - 1;
   const most = Math.max(...sizes);
-  const grainOf = (h: number): number =>
-    relations.grain === 0 ? Math.max(1, Math.floor(h / others)) : relations.grain;
+  const grainOf = (h: number): number => (given.grain === 0 ? Math.max(1, Math.floor(h / others)) : given.grain);
   const source = new Float64Array(grainOf(most)).fill(1);
   const variable = new Float64Array(most + source.length);
   bsp.pushReg(variable);
@@ -61,10 +65,10 @@ async function times(world: Communicator, relations: Relations, sizes: readonly 
 export async function superstepTimes(
   fabric: Fabric,
   ranks: number,
-  relations: Relations,
+  related: Relations,
   sizes: readonly number[],
 ): Promise<number[]> {
-  const all = await runTasks(ranks, (world) => times(world, relations, sizes), { fabric, seed: 1 });
+  const all = await runTasks(ranks, (world) => relations(world, { ...related, sizes }), { fabric, seed: 1 });
   return sizes.map((_, i) => Math.max(...all.map((taken) => taken[i])));
 }
 
@@ -72,10 +76,10 @@ export async function superstepTimes(
 export async function parameters(
   fabric: Fabric,
   ranks: number,
-  relations: Relations,
+  related: Relations,
   sizes: readonly number[],
 ): Promise<{ readonly g: number; readonly l: number }> {
-  const taken = await superstepTimes(fabric, ranks, relations, sizes);
+  const taken = await superstepTimes(fabric, ranks, related, sizes);
   return leastSquares(sizes.map((h, i): Sample => ({ h, microseconds: taken[i] })));
 }
 
