@@ -379,7 +379,7 @@ export class Bsp {
   /**
    * Ends the computation (`bsp_end`): a last `sync`, after which nothing of it can be used. All processes call it. The
    * job goes on.
-   * Errors: those of `sync`.
+   * Errors: those of `sync`; if its wait ends early (`ERR_RMA_TIMEOUT`, an abort), call it again.
    */
   async end(options?: WaitOptions): Promise<void> {
     if (this.#core.isEnded) return;
@@ -390,7 +390,7 @@ export class Bsp {
       await this.comm.collective(this.#farewell(), wait).promise;
       this.#core.close();
     } finally {
-      this.#forget();
+      this.#forgetUnlessEnding();
     }
   }
 
@@ -405,7 +405,7 @@ export class Bsp {
       this.comm.collectiveSync(this.#farewell(), wait);
       this.#core.close();
     } finally {
-      this.#forget();
+      this.#forgetUnlessEnding();
     }
   }
 
@@ -420,8 +420,8 @@ export class Bsp {
   }
 
   /** Without an agreement, others may still read this process's chunks: then they stay until the communicator ends. */
-  #forget(): void {
-    this.#core.end();
+  #forgetUnlessEnding(): void {
+    if (!this.#core.isEnding) this.#core.end();
   }
 }
 

@@ -31,6 +31,17 @@ export interface ChunkPool {
   readonly bytes: number;
 }
 
+/** What `Stream.restore` brings back. */
+export interface StreamState {
+  readonly chunks: number;
+  readonly i32: Int32Array;
+  readonly u8: Uint8Array;
+  readonly pos: number;
+  readonly end: number;
+  readonly data: number;
+  readonly calls: number;
+}
+
 const NOTHING = new Int32Array(0);
 const NO_BYTES = new Uint8Array(0);
 
@@ -65,6 +76,23 @@ export class Stream {
     this.u8 = chunk.u8;
     this.pos = chunk.at + HEAD_WORDS;
     this.end = chunk.at + CHUNK_WORDS;
+  }
+
+  /** As it is now. */
+  state(): StreamState {
+    const { i32, u8, pos, end, data, calls } = this;
+    return { chunks: this.chunks.length, i32, u8, pos, end, data, calls };
+  }
+
+  /** As it was: what was written since is none of it. Chunks that were taken since are free with all others. */
+  restore({ chunks, i32, u8, pos, end, data, calls }: StreamState): void {
+    this.chunks.length = chunks;
+    this.i32 = i32;
+    this.u8 = u8;
+    this.pos = pos;
+    this.end = end;
+    this.data = data;
+    this.calls = calls;
   }
 
   /** The list is complete: its chunks say how long they are. */

@@ -24,7 +24,11 @@ const UNSET = -1;
 
 export function numbersOf({ ends, tagSize, pushed, variables, popped }: Changes): Float64Array {
   if (!ends && tagSize === undefined && pushed === 0 && popped.length === 0) return NO_NUMBERS;
-  return Float64Array.of(ends ? 1 : 0, tagSize ?? UNSET, pushed, popped.length, ...popped, ...variables);
+  const numbers = new Float64Array(FIXED + popped.length + variables.length);
+  numbers.set([ends ? 1 : 0, tagSize ?? UNSET, pushed, popped.length]);
+  numbers.set(popped, FIXED);
+  numbers.set(variables, FIXED + popped.length);
+  return numbers;
 }
 
 /** What makes two processes differ, in words, or `undefined` if they do not. */

@@ -184,6 +184,11 @@ export class Core implements Superstep, Operation {
     return this.#ended;
   }
 
+  /** A superstep is ending, and can: its wait goes on, or has ended early, and can be called again. */
+  get isEnding(): boolean {
+    return this.#begun && this.#broken === undefined;
+  }
+
   get statistics(): MulticastStatistics | undefined {
     return this.#delivery.statistics;
   }

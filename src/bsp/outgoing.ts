@@ -16,7 +16,8 @@ const DOUBLE = 8;
 /** A piece of data is worth the rest of a chunk from so many words on. */
 const LEAST_PIECE = 64;
 
-const wordsFor = (bytes: number): number => (bytes + 3) >> 2;
+/** Of up to 2³¹ − 1 bytes. */
+const wordsFor = (bytes: number): number => (bytes + 3) >>> 2;
 
 /** Another way for puts than in chunks with everything else. */
 export interface Route {
@@ -78,7 +79,7 @@ export class Outgoing {
     const slot = variable.id;
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const bytes = part.count * part.width;
-    const words = (bytes + 3) >> 2;
+    const words = wordsFor(bytes);
     const isShort = this.#short && ((bytes | at) & 3) === 0 && fitsShort(slot, at >> 2, words);
     const header = isShort ? 1 : HEADER_WORDS;
     if (this.#processor !== undefined) this.#processor.record(bytes + 4 * header);
@@ -122,21 +123,20 @@ export class Outgoing {
   send(pid: number, payload: TypedArray, payloadBytes: number, tag: TypedArray | undefined, tagBytes: number): void {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const total = payloadBytes + tagBytes;
+    this.#processor?.record(total + 4 * HEADER_WORDS);
+    if (stream.end - stream.pos >= HEADER_WORDS + wordsFor(total)) {
+      sendPieces(stream, payload, payloadBytes, tag, total);
+    } else {
+      const before = stream.state();
+      try {
+        sendPieces(stream, payload, payloadBytes, tag, total);
+      } catch (error) {
+        stream.restore(before);
+        throw error;
+      }
+    }
     stream.data += total;
     stream.calls++;
-    this.#processor?.record(total + 4 * HEADER_WORDS);
-    let done = 0;
-    do {
-      const bytes = roomFor(stream, total - done);
-      const pos = 4 * (stream.pos + HEADER_WORDS);
-      writeHeader(stream, done === 0 ? MESSAGE : MESSAGE_MORE, done === 0 ? total : 0, bytes, wordsFor(bytes));
-      const ofPayload = Math.min(bytes, Math.max(0, payloadBytes - done));
-      if (ofPayload > 0) packBytes(stream.u8, pos, payload, done, ofPayload);
-      if (ofPayload < bytes) {
-        packBytes(stream.u8, pos + ofPayload, tag!, done + ofPayload - payloadBytes, bytes - ofPayload);
-      }
-      done += bytes;
-    } while (done < total);
   }
 
   /** Asks for bytes of a variable at a process, from `at` on, which go to elements of an array. Errors: `ERR_SIZE`. */
@@ -204,16 +204,44 @@ export class Outgoing {
   /** A put that does not fit into what is left of the chunk: as several. */
   #putPieces(stream: Stream, slot: number, at: number, part: Part, bytes: number): void {
     const start = part.start * part.width;
+    const before = stream.state();
+    try {
+      for (let done = 0; done < bytes; ) {
+        const piece = roomFor(stream, bytes - done);
+        const pos = 4 * (stream.pos + HEADER_WORDS);
+        writeHeader(stream, slot, at + done, piece, wordsFor(piece));
+        packBytes(stream.u8, pos, part.array, start + done, piece);
+        done += piece;
+      }
+    } catch (error) {
+      stream.restore(before);
+      throw error;
+    }
     stream.data += bytes;
     stream.calls++;
-    for (let done = 0; done < bytes; ) {
-      const piece = roomFor(stream, bytes - done);
-      const pos = 4 * (stream.pos + HEADER_WORDS);
-      writeHeader(stream, slot, at + done, piece, wordsFor(piece));
-      packBytes(stream.u8, pos, part.array, start + done, piece);
-      done += piece;
-    }
   }
+}
+
+/** A message, in as many records as chunks have room for. Errors: `ERR_SIZE`, with some of them written. */
+function sendPieces(
+  stream: Stream,
+  payload: TypedArray,
+  payloadBytes: number,
+  tag: TypedArray | undefined,
+  total: number,
+): void {
+  let done = 0;
+  do {
+    const bytes = roomFor(stream, total - done);
+    const pos = 4 * (stream.pos + HEADER_WORDS);
+    writeHeader(stream, done === 0 ? MESSAGE : MESSAGE_MORE, done === 0 ? total : 0, bytes, wordsFor(bytes));
+    const ofPayload = Math.min(bytes, Math.max(0, payloadBytes - done));
+    if (ofPayload > 0) packBytes(stream.u8, pos, payload, done, ofPayload);
+    if (ofPayload < bytes) {
+      packBytes(stream.u8, pos + ofPayload, tag!, done + ofPayload - payloadBytes, bytes - ofPayload);
+    }
+    done += bytes;
+  } while (done < total);
 }
 
 /** Moves the stream behind the record. */

@@ -56,6 +56,8 @@ export interface Carrier {
   deliver(source: number, context: number, message: Uint8Array): void;
   /** Whether who takes messages of a context keeps nothing of them. */
   borrows(context: number): boolean;
+  /** Whether a peer has left in agreement with all. */
+  hasLeft(peer: number): boolean;
   /** There was no memory for a message. */
   lose(error: RmaError): void;
 }
@@ -123,9 +125,12 @@ export class LongMessages {
     this.#staging = new Staging(context, pd);
   }
 
-  /** Whether nothing of this rank's is under way. */
+  /** Whether nothing of this rank's is under way, except what ranks that have left did not take. */
   get idle(): boolean {
-    return this.#outgoing.size === 0 && this.#transfers.size === 0 && this.#waiting.length === 0;
+    if (this.#transfers.size > 0 || this.#waiting.length > 0) return false;
+    if (this.#outgoing.size === 0) return true;
+    for (const { peer } of this.#outgoing.values()) if (!this.#carrier.hasLeft(peer)) return false;
+    return true;
   }
 
   // ---- sender -------------------------------------------------------------------------------------------------------
@@ -330,6 +335,12 @@ export class LongMessages {
     this.#transfers.delete(id);
     if (transfer.moved < transfer.place.length) this.#waiting.push(transfer);
     else transfer.complete();
+    this.#post();
+  }
+
+  /** A request of a transfer has failed: nothing more of it comes. */
+  failed(wrId: number): void {
+    this.#transfers.delete(wrId - TRANSFER_ID);
     this.#post();
   }
 

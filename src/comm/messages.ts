@@ -280,6 +280,7 @@ export class Messenger {
       queuePair: (peer) => this.#connections.to(peer).qp,
       deliver: (source, context, message) => this.#deliver(context, source, message),
       borrows: (context) => this.#listeners.get(context)?.borrows === true,
+      hasLeft: (peer) => this.#connections.hasLeft(peer),
       lose: (error) => {
         this.#lost ??= error;
       },
@@ -337,19 +338,28 @@ export class Messenger {
 
   /**
    * Brings in what has arrived and sends what can be sent. Allocation only where messages are. Errors: a
-   * `LostConnectionError`, or `ERR_SIZE` if there was no memory for a message, in every call after the first.
+   * `LostConnectionError`, or `ERR_SIZE` if there was no memory for a message, in every call after the first; what a
+   * listener throws, when the others have been told what has arrived for them.
    */
   poll(): void {
     this.#connections.answerCallers();
+    let failure: { readonly error: unknown } | undefined;
     for (;;) {
       const n = this.#cq.poll(16);
       if (n === 0) break;
-      for (let i = 0; i < n; i++) this.#complete(i);
+      for (let i = 0; i < n; i++) {
+        try {
+          this.#complete(i);
+        } catch (error) {
+          failure ??= { error };
+        }
+      }
     }
     if (this.#unsent > 0) this.#pushAll();
     this.idle = this.#carriesOn ? this.#unsent === 0 : this.drained;
     this.#cq.reqNotify();
     if (this.#lost !== undefined) throw this.#lost;
+    if (failure !== undefined) throw failure.error;
   }
 
   close(): void {
@@ -365,12 +375,17 @@ export class Messenger {
     const { wrId, status, opcode, byteLen, qpNum } = this.#cq.wc;
     const id = wrId[i];
     const slot = id - RECEIVE_ID;
-    if (status[i] !== WcStatus.SUCCESS) this.#lose(this.#connections.peerOf(qpNum[i]), status[i]);
-    else if (opcode[i] === WcOpcode.RECV) this.#take(this.#connections.peerOf(qpNum[i]), slot, byteLen[i]);
-    if (id >= TRANSFER_ID) {
-      if (status[i] === WcStatus.SUCCESS) this.#longs!.completed(id);
-    } else if (id >= RECEIVE_ID) this.#postReceive(slot);
-    else this.#freeSends.push(id);
+    const failed = status[i] !== WcStatus.SUCCESS;
+    try {
+      if (failed) this.#lose(this.#connections.peerOf(qpNum[i]), status[i]);
+      else if (opcode[i] === WcOpcode.RECV) this.#take(this.#connections.peerOf(qpNum[i]), slot, byteLen[i]);
+    } finally {
+      if (id >= TRANSFER_ID) {
+        if (failed) this.#longs!.failed(id);
+        else this.#longs!.completed(id);
+      } else if (id >= RECEIVE_ID) this.#postReceive(slot);
+      else this.#freeSends.push(id);
+    }
   }
 
   #lose(peer: number, status: number): void {

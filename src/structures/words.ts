@@ -62,6 +62,13 @@ export async function agree(
       'ERR_COMM',
     );
   }
+  if (comm.job.processor !== undefined) {
+    throw new RmaError(
+      'ERR_RMA_WOULD_DEADLOCK',
+      `${call}: its calls block the thread, which is that of all tasks of a modelled fabric; ` +
+        'use windows there (fetchAndOp, compareAndSwap), or real ranks',
+    );
+  }
   let mine: ReturnType<typeof read> | undefined;
   let refusal: unknown;
   try {

@@ -266,7 +266,6 @@ export class Outstanding {
     } catch (error) {
       // Nothing was posted, so nothing is to be waited for.
       qp.wrAbort();
-      connection.issued -= count - posted;
       throw error;
     }
     entry.posted = posted + n;
@@ -296,9 +295,9 @@ export class Outstanding {
       }
       const left = entry.count - entry.posted;
       try {
-        if (!this.registrations.register(entry.origin)) return false;
+        // What the program has taken away since is found when the request is built.
+        if (!isGone(entry.origin) && !this.registrations.register(entry.origin)) return false;
       } catch (error) {
-        connection.issued -= left;
         this.#drop(connection, left);
         throw error;
       }
@@ -346,7 +345,6 @@ export class Outstanding {
         if (!isGone(origin) && !this.registrations.register(origin)) break;
       } catch (error) {
         this.#failure ??= { error };
-        connection.issued -= count - posted;
         connection.collected--;
         this.#drop(connection, count - posted);
         continue;

@@ -27,7 +27,8 @@ const NAMES = Object.entries(Assert);
 export function checkAssert(call: string, assert: number, allowed: number): void {
   if (typeof assert !== 'number')
     throw argumentTypeError(
-      `${call}: the assertions must be a number that combines Assert's bits, not ${show(assert)}`,
+      `${call}: the assertions must be a number that combines Assert's bits, not ${show(assert)}` +
+        (typeof assert === 'object' ? '; options come behind them, so give 0 first' : ''),
       'ERR_ASSERT',
     );
   if (Number.isInteger(assert) && assert >= 0 && (assert & ~allowed) === 0 && assert <= 31) return;

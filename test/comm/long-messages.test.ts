@@ -247,3 +247,16 @@ describe.each([
     await expect(run(main, options)).rejects.toThrow(/rank 1/);
   });
 });
+
+test.each([2, 4, 7, 16])(
+  'finalize does not wait for a long message that nobody has received (%i tasks)',
+  async (size) => {
+    const main = async (world: Communicator): Promise<number> => {
+      if (world.rank === 0) for (let peer = 1; peer < size; peer++) world.send(new Float64Array(125_000), peer);
+      await world.finalize();
+      return world.rank;
+    };
+    const ranks = await runTasks(size, main, { fabric: 'infinihost-64', seed: 1 });
+    expect(ranks).toEqual(Array.from({ length: size }, (_, rank) => rank));
+  },
+);

@@ -66,6 +66,29 @@ describe('messages', () => {
   }
 });
 
+test('a listener that throws keeps nobody from what has come with its message', () => {
+  const [a, b] = pair({ chunk: CHUNK, receives: 4, sends: 4 });
+  let fails = true;
+  const told: number[] = [];
+  b.listen(8, (_, message) => {
+    if (fails) throw new RangeError('no room');
+    told.push(message[0]);
+  });
+  a.send(1, 9, Uint8Array.of(0));
+  while (b.receive(0, 9) === undefined) for (const it of [a, b]) it.poll();
+  // All of them are there when b looks, and more than it has receives for come after.
+  a.send(1, 8, Uint8Array.of(1));
+  a.send(1, 9, Uint8Array.of(2));
+  a.send(1, 8, Uint8Array.of(3));
+  for (let look = 0; look < 20; look++) a.poll();
+  expect(() => b.poll()).toThrow('no room');
+  expect(b.receive(0, 9)).toEqual(Uint8Array.of(2));
+  fails = false;
+  for (let i = 0; i < 20; i++) a.send(1, 8, Uint8Array.of(10 + i));
+  while (told.length < 20 || !a.drained) for (const it of [a, b]) it.poll();
+  expect(told).toEqual(Array.from({ length: 20 }, (_, i) => 10 + i));
+});
+
 describe('messages that are composed, for who borrows them', () => {
   const bytesOf = (length: number): Uint8Array => Uint8Array.from({ length }, (_, i) => i * 3 + length);
   /** What is given to a listener of `b`: copies, since the memory is used again; and where it lay. */

@@ -3,6 +3,8 @@
  * dies.
  */
 import { fileURLToPath } from 'node:url';
+import { runTasks } from 'onesided/fabrics';
+import { BoundedQueue, Counter, Mutex } from 'onesided/sync';
 import { describe, expect, test } from 'vitest';
 import { start } from '../launcher/command.ts';
 import { describeCases } from '../support/cases.ts';
@@ -33,4 +35,26 @@ describe('a rank that dies', () => {
       expect(code, report).toBe(3);
     });
   }
+});
+
+test('tasks of a modelled fabric are refused, in words that say what to use', async () => {
+  const codes = await runTasks(
+    2,
+    async (world) => {
+      const calls = [() => Counter.create(world), () => Mutex.create(world)];
+      const all = [...calls, () => BoundedQueue.create(world, Int32Array, 4)];
+      const found: string[] = [];
+      for (const call of all)
+        found.push(
+          await call().then(
+            () => '',
+            (error) => `${error.code} ${error.message}`,
+          ),
+        );
+      return found;
+    },
+    { fabric: 'infinihost-64' },
+  );
+  for (const found of codes.flat())
+    expect(found).toMatch(/^ERR_RMA_WOULD_DEADLOCK (Counter|Mutex|BoundedQueue).create: its calls block the thread/);
 });

@@ -53,4 +53,40 @@ describe('what waits', () => {
       { fabric: 'infinihost-64', seed: 1 },
     );
   });
+
+  test('does not keep a request behind it from its end if it cannot be posted', async () => {
+    const [found] = await runTasks(
+      2,
+      async (world) => {
+        const win = await Window.allocate(world, Float64Array, 4096);
+        await win.lockAll();
+        await world.barrier();
+        const errors: string[] = [];
+        if (world.rank === 0) {
+          const lost = new Float64Array(1000);
+          // More than may be outstanding: what follows waits.
+          for (let i = 0; i < 300; i++) win.put(new Float64Array(1000).fill(1), 1, 0);
+          win.put(lost, 1, 1000);
+          structuredClone(lost, { transfer: [lost.buffer] });
+          const request = win.rput(new Float64Array(1000).fill(3), 1, 2000);
+          for (let tries = 0; tries < 3; tries++) {
+            try {
+              await request.wait({ timeout: 1000 });
+              break;
+            } catch (error) {
+              errors.push((error as { code: string }).code);
+            }
+          }
+          await win.flush(1);
+        }
+        await world.barrier();
+        const there = win.local[2999];
+        await win.unlockAll();
+        await win.free();
+        return world.rank === 0 ? errors : [there];
+      },
+      { fabric: 'infinihost-64', seed: 1 },
+    );
+    expect(found).toEqual(['ERR_BUFFER']);
+  });
 });

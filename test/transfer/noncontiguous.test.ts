@@ -411,3 +411,29 @@ describe('two layouts cut into messages', () => {
     expect(sent.say(long)).toBeUndefined();
   });
 });
+
+test.each(['pack', 'auto', 'sgrs'] as const)('very many single bytes in no order move by %s', async (noncontiguous) => {
+  const n = 70_000;
+  const [, right] = await runTasks(
+    2,
+    async (world) => {
+      const win = await Window.allocate(world, Int8Array, 3 * n, { info: { noncontiguous } });
+      const places = Array.from({ length: n }, (_, i) => 3 * i + (i % 2));
+      await win.lockAll();
+      await world.barrier();
+      if (world.rank === 0) {
+        const type = Datatype.indexedBlock(1, places, Datatype.INT8);
+        const origin = Int8Array.from({ length: n }, (_, i) => 1 + (i % 100));
+        win.put(origin, 1, 0, { origin: { type: Datatype.INT8, count: n }, target: { type } });
+        await win.flush(1);
+      }
+      await world.barrier();
+      const all = places.every((place, i) => win.local[place] === 1 + (i % 100));
+      await win.unlockAll();
+      await win.free();
+      return all;
+    },
+    FABRIC,
+  );
+  expect(right).toBe(true);
+});

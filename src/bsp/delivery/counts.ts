@@ -35,7 +35,11 @@ function* allToAll(channel: Channel, puts: Int32Array, gets: Int32Array, numbers
   const { rank, size } = channel;
   for (let k = 1; k < size; k++) {
     const target = (rank + k) % size;
-    channel.send(target, bytesOf(Float64Array.of(puts[target], gets[target], ...numbers)));
+    const told = new Float64Array(2 + numbers.length);
+    told[0] = puts[target];
+    told[1] = gets[target];
+    told.set(numbers, 2);
+    channel.send(target, bytesOf(told));
   }
   const all = new Array<Float64Array>(size).fill(numbers);
   let speaks = numbers.length > 0;

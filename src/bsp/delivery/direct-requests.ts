@@ -67,7 +67,8 @@ export class DirectRequests implements Direct {
     this.#askFor = askFor;
     this.#comm = comm;
     this.#links = links;
-    this.#arrays = new Arrays(origins, () => links.isSilent);
+    // What waits needs its registration, too.
+    this.#arrays = new Arrays(origins, () => this.#waiting.length === 0 && links.isSilent);
     this.#most = context.device.maxMsgSize;
   }
 

@@ -26,7 +26,7 @@
 import { allocateRegistered } from '../../comm/blocks.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { lostConnection } from '../../comm/lost-connection.ts';
-import type { LostConnectionError } from '../../errors.ts';
+import { RmaError } from '../../errors.ts';
 import { Fifo } from '../../fifo.ts';
 import { type CompletionQueue, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access, type Memory, type MemoryRegion } from '../../verbs/memory.ts';
@@ -119,7 +119,7 @@ export class Links {
   readonly #arrivals: number[] = [];
   readonly #done: (() => void)[] = [];
   #outstanding = 0;
-  #lost: LostConnectionError | undefined;
+  #lost: RmaError | undefined;
   /** Bytes of the buffers. */
   bytes = 0;
 
@@ -184,8 +184,17 @@ export class Links {
     return this.#outstanding === 0;
   }
 
-  /** What the other end has said. @param numbers absent: READY */
+  /** What the other end has said. If no link can be made, every `poll` says so. @param numbers absent: READY */
   heard(pid: number, numbers: ArrayLike<number> | undefined): void {
+    try {
+      this.#heard(pid, numbers);
+    } catch (error) {
+      if (!(error instanceof RmaError)) throw error;
+      this.#lost ??= error;
+    }
+  }
+
+  #heard(pid: number, numbers: ArrayLike<number> | undefined): void {
     const link = this.#links[pid] ?? this.#make(pid);
     if (numbers === undefined) {
       link.stage = 2;
@@ -203,10 +212,16 @@ export class Links {
     this.#user.tell(pid, undefined);
   }
 
-  /** Takes in what has come and what is complete. Errors: `ERR_VERBS` (a link is lost), from then on. */
+  /**
+   * Takes in what has come and what is complete.
+   * Errors: `ERR_VERBS` (a link is lost, or could not be made), from then on.
+   */
   poll(): void {
     const cq = this.#cq;
-    if (cq === undefined) return;
+    if (cq === undefined) {
+      if (this.#lost !== undefined) throw this.#lost;
+      return;
+    }
     for (;;) {
       const n = cq.poll(POLLED);
       const { status, opcode, qpNum, wrId, byteLen } = cq.wc;

@@ -7,9 +7,9 @@
  *     3. Chunks leave in a Latin square: in turn k, process i sends one to process i + k, so that no two send to one
  *        process. Between two, what has arrived is looked at: the adapter moves chunks while the processor places
  *        others.
- *     4. Requests of gets are answered as they come, and only when all have been, puts are placed. Those whose data the
- *        receiver reads (zero-copy.ts) come as lists, which are chunks, too; they come first, and are read before other
- *        puts of their process are placed.
+ *     4. Requests of gets are answered as they come. Only when all have been, their results are written, whose places
+ *        may be among what others get, and puts are placed. Those whose data the receiver reads (zero-copy.ts) come as
+ *        lists, which are chunks, too; they come first, and are read before other puts of their process are placed.
  *
  * Puts and lists go by links (links.ts); all that takes no buffers there, gets and results among it, goes as messages.
  * They come in order, and begin with the number of their superstep: a process that is a superstep ahead (it cannot be
@@ -93,6 +93,7 @@ export class PackedDelivery implements Delivery {
   /** Lists of what is to be read, likewise. */
   readonly #lists: readonly [Arrival[], Arrival[]] = [[], []];
   readonly #answers: Stream;
+  /** As messages name it: 32 bits. */
   #step = 0;
   #steps: GeneratorOperation<void> | undefined;
   /** Chunks that are still to come in this superstep. */
@@ -198,7 +199,7 @@ export class PackedDelivery implements Delivery {
     while (!this.#isComplete() || results.some((one) => one?.isComplete === false)) {
       if (!this.#work(superstep)) yield;
     }
-    this.#step++;
+    this.#step = (this.#step + 1) | 0;
     this.direct?.next();
     for (const pid of this.#asking.splice(0)) this.#tell(pid, [ENDED]);
     // A process that computes afterwards would keep the others waiting for what has not left.
@@ -352,13 +353,16 @@ export class PackedDelivery implements Delivery {
     this.#poll();
     const [gets, results, puts] = this.#arrivals[this.#step & 1];
     const { outgoing, placement } = superstep;
-    let found = gets.length + results.length > 0;
+    let found = gets.length > 0;
     for (const { source, i32, from, to } of gets.splice(0)) {
       this.#getsLeft--;
       this.#answer(superstep, source, i32, from, to);
     }
-    for (const { source, i32, u8, from, to } of results.splice(0)) outgoing.results[source]!.take(i32, u8, from, to);
     if (this.#getsLeft > 0) return found;
+    for (const { source, i32, u8, from, to } of results.splice(0)) {
+      outgoing.results[source]!.take(i32, u8, from, to);
+      found = true;
+    }
     if (this.#zero !== undefined && this.#read(this.#zero, superstep)) found = true;
     for (const one of puts.splice(0)) {
       const { source, i32, u8, from, to, buffer } = one;
@@ -383,8 +387,8 @@ export class PackedDelivery implements Delivery {
     return zero.read(placement);
   }
 
-  /** Reads for the gets of a chunk, and sends the results. */
-  #answer({ outgoing, placement }: Superstep, source: number, i32: Int32Array, from: number, to: number): void {
+  /** Reads for the gets of a chunk, and sends the results; its own stay in their chunks, which are free later. */
+  #answer({ placement }: Superstep, source: number, i32: Int32Array, from: number, to: number): void {
     const answers = this.#answers;
     answers.reset();
     placement.serve(source, answers, i32, from, to);
@@ -395,7 +399,8 @@ export class PackedDelivery implements Delivery {
         continue;
       }
       const { i32: words, u8, at } = chunk;
-      outgoing.results[source]!.take(words, u8, at + HEAD_WORDS, at + words[at]);
+      const own = { source, i32: words, u8, from: at + HEAD_WORDS, to: at + words[at], buffer: undefined };
+      this.#arrivals[this.#step & 1][RESULTS].push(own);
     }
   }
 }

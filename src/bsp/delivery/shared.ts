@@ -76,6 +76,7 @@ export class SharedDelivery implements Delivery {
   readonly #awaited: number[] = [];
   readonly #answers: Stream;
   readonly #numbersOut: Stream;
+  /** The superstep under way, as words say it: 32 bits, and 0 again after the last of them. */
   #step = 0;
   #superstep!: Superstep;
   #numbers: Float64Array = NO_NUMBERS;
@@ -131,15 +132,20 @@ export class SharedDelivery implements Delivery {
       if (!this.#take(this.#awaited[this.#awaited.length - 1])) return false;
       this.#awaited.pop();
     }
-    if (this.#sources.length > 0) Atomics.store(this.#own, this.#table + TABLE_WORDS, this.#step + 1);
+    if (this.#sources.length > 0) Atomics.store(this.#own, this.#table + TABLE_WORDS, this.#next);
     // What others read in this superstep they have read when the next one's barrier is left; what they read in the one
     // before, they have.
-    this.#step++;
+    this.#step = this.#next;
     this.direct.next();
     this.pool.recycle();
     this.#answers.reset();
     this.#numbersOut.reset();
     return true;
+  }
+
+  /** Stands in words for "of this superstep". */
+  get #next(): number {
+    return (this.#step + 1) | 0;
   }
 
   waitsFor(): string {
@@ -174,7 +180,7 @@ export class SharedDelivery implements Delivery {
       words[at + GETS] = get;
       words[at + NUMBERS] = numbers;
       words[at + COUNT] = this.#numbers.length;
-      words[at + STEP] = this.#step + 1;
+      words[at + STEP] = this.#next;
     }
   }
 
@@ -186,7 +192,7 @@ export class SharedDelivery implements Delivery {
     if (sources.length > 0) sources.length = 0;
     let speak = this.#numbers.length > 0;
     for (let pid = 0, at = this.#entryOf(0); pid < size; pid++, at += ENTRY_WORDS) {
-      if (own[at + STEP] !== this.#step + 1) continue;
+      if (own[at + STEP] !== this.#next) continue;
       sources.push(pid);
       if (own[at + NUMBERS] >= 0) speak = true;
     }
@@ -231,14 +237,14 @@ export class SharedDelivery implements Delivery {
     const words = this.#wordsOf(pid);
     const at = this.#resultOf(this.#comm.rank);
     words[at + 1] = finished(answers);
-    Atomics.store(words, at, this.#step + 1);
+    Atomics.store(words, at, this.#next);
     if (pid !== this.#comm.rank) this.#comm.job.context.wake(this.#comm.group.worldRanks[pid]);
   }
 
   /** Takes the results of a process, if they are there. */
   #take(pid: number): boolean {
     const at = this.#resultOf(pid);
-    if (Atomics.load(this.#own, at) !== this.#step + 1) return false;
+    if (Atomics.load(this.#own, at) !== this.#next) return false;
     const results = this.#superstep.outgoing.results[pid]!;
     this.#read(pid, this.#own[at + 1], (i32, u8, from, to) => results.take(i32, u8, from, to));
     return true;

@@ -183,15 +183,33 @@ export class ZeroCopy implements Route {
       return false;
     }
     this.#comm.job.processor?.record(bytes + 4 * ENTRY_WORDS);
+    const { list } = lane;
+    if (CHUNK_BYTES - lane.filled >= bytes && list.end - list.pos >= ENTRY_WORDS) {
+      this.#packAll(lane, slot.id, at, part, bytes);
+    } else {
+      const [before, chunk, filled] = [list.state(), lane.chunk, lane.filled];
+      try {
+        this.#packAll(lane, slot.id, at, part, bytes);
+      } catch (error) {
+        list.restore(before);
+        lane.chunk = chunk;
+        lane.filled = filled;
+        throw error;
+      }
+    }
     this.sent += bytes;
+    return true;
+  }
+
+  /** Errors: `ERR_SIZE`, with some of it written. */
+  #packAll(lane: Lane, slot: number, at: number, part: Part, bytes: number): void {
     let done = 0;
     do {
       const left = bytes - done;
       const room = CHUNK_BYTES - lane.filled;
       if (room === 0 || (room < left && room < LEAST_PIECE)) this.#nextChunk(lane);
-      done += this.#pack(lane, slot.id, at + done, part, done, left);
+      done += this.#pack(lane, slot, at + done, part, done, left);
     } while (done < bytes);
-    return true;
   }
 
   /** The list for a process, complete; `undefined` if there is none. */

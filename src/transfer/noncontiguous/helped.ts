@@ -98,12 +98,15 @@ export class HelpedTransfers implements Mover {
     lane.again = true;
     if (lane.busy) return;
     lane.busy = true;
-    while (lane.again) {
-      lane.again = false;
-      while (lane.sends.first?.()) lane.sends.shift();
-      while (lane.waiting.length > 0 && lane.underWay < HELPER_GROUPS && this.#ask(lane, lane.waiting.first!));
+    try {
+      while (lane.again) {
+        lane.again = false;
+        while (lane.sends.first?.()) lane.sends.shift();
+        while (lane.waiting.length > 0 && lane.underWay < HELPER_GROUPS && this.#ask(lane, lane.waiting.first!));
+      }
+    } finally {
+      lane.busy = false;
     }
-    lane.busy = false;
   }
 
   /** Asks for the next group of a transfer, the first of its lane. @returns false if that has to wait */
@@ -145,8 +148,12 @@ export class HelpedTransfers implements Mover {
       const whole = transfer.begun === 0 && transfer.isThere;
       transfer.giveUp(whole ? undefined : error);
       if (!whole) return false;
-      if (puts) this.#requests.put(origin, from, rank, at, to, false);
-      else this.#requests.get(origin, from, rank, at, to);
+      try {
+        if (puts) this.#requests.put(origin, from, rank, at, to, false);
+        else this.#requests.get(origin, from, rank, at, to);
+      } catch (refusal) {
+        transfer.giveUp(refusal);
+      }
       return false;
     }
   }

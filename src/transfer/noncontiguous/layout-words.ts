@@ -63,7 +63,12 @@ export function partOf(layout: Places, skip: number, bytes: number): Float64Arra
     starts.push(walk.offset);
     lengths.push(walk.bytes);
   }
-  return Float64Array.of(Form.LIST, 1, 0, ...starts, ...lengths);
+  const words = new Float64Array(3 + 2 * starts.length);
+  words[0] = Form.LIST;
+  words[1] = 1;
+  words.set(starts, 3);
+  words.set(lengths, 3 + starts.length);
+  return words;
 }
 
 /** So many bytes, one after the other. */

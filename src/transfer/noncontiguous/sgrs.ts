@@ -155,11 +155,14 @@ export class SgrsTransfers implements MessageMover {
     // What it does may complete something, or bring a message in.
     if (lane.busy) return;
     lane.busy = true;
-    while (lane.again) {
-      lane.again = false;
-      this.#takeTurns(rank, lane);
+    try {
+      while (lane.again) {
+        lane.again = false;
+        this.#takeTurns(rank, lane);
+      }
+    } finally {
+      lane.busy = false;
     }
-    lane.busy = false;
     if (lane.isStuck) {
       this.#stuck.add(rank);
       this.#requests.second.whenRoom(this.#advanceStuck);
