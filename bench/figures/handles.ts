@@ -76,6 +76,8 @@ export interface HeldBackOptions {
   readonly operations: number;
   /** Of the handle. */
   readonly limit: number;
+  /** Microseconds after which the target looks: processes do not begin at one time (default: 100). */
+  readonly after?: number;
 }
 
 export interface HeldBack {
@@ -84,8 +86,11 @@ export interface HeldBack {
   readonly after: number;
 }
 
-/** What has arrived of puts of a handle at rank 1 after 100 µs, and after a wait. */
-export async function heldBack(world: Communicator, { operations, limit }: HeldBackOptions): Promise<HeldBack> {
+/** What has arrived of puts of a handle at rank 1 before a wait, and after it. */
+export async function heldBack(
+  world: Communicator,
+  { operations, limit, after: late = 100 }: HeldBackOptions,
+): Promise<HeldBack> {
   const win = await Window.allocate(world, Uint8Array, 2 * operations);
   const arrived = (): number => win.local.filter((byte) => byte !== 0).length;
   await win.lockAll();
@@ -93,7 +98,7 @@ export async function heldBack(world: Communicator, { operations, limit }: HeldB
   const batch = win.aggregate(1, { limit });
   const one = Uint8Array.of(1);
   if (world.rank === 0) for (let i = 0; i < operations; i++) batch.put(one, 2 * i);
-  await world.compute(100);
+  await world.compute(late);
   const before = arrived();
   await world.barrier();
   if (world.rank === 0) {

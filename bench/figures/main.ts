@@ -7,8 +7,8 @@
  * It writes docs/results.md, the pictures, and claims.json; with `--only`, the rows and pictures of those figures, and
  * all others stay as they are. `--json` gets what was measured. The same numbers come out on every machine. With
  * `--real` rows are measured on real ranks as well, where two cores are enough (real.ts), and docs/results-real.md is
- * written: those numbers are of this machine, and of what else it does. Exit code 0, also where claims do not hold:
- * that is a result.
+ * written (with `--only`, these rows of it): those numbers are of this machine, and of what else it does. Exit code 0,
+ * also where claims do not hold: that is a result.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
@@ -99,7 +99,7 @@ const everywhere = [...kept(), ...claims.map(({ real: _, ...claim }) => claim)].
   (a, b) => placeOf(a.id) - placeOf(b.id),
 );
 writeFileSync(join(docs, 'results.md'), page());
-if (only === undefined && real) writeFileSync(join(docs, 'results-real.md'), pageOfReal());
+if (real) writeReal();
 writeFileSync(join(docs, 'claims.json'), `${JSON.stringify(everywhere, null, 1)}\n`);
 if (json !== undefined) writeFileSync(json, `${JSON.stringify(claims, null, 1)}\n`);
 for (const { id, holds, measured, real } of claims)
@@ -205,16 +205,37 @@ function said(sensitivity: Sensitivity | undefined): readonly string[] {
   return sensitivity === undefined ? [] : [`- Other numbers: ${describeSensitivity(sensitivity)}.`];
 }
 
-function pageOfReal(): string {
-  const rows = claims.flatMap(({ id, real }) =>
-    real === undefined
-      ? []
-      : [
-          `| [${id}](results.md#${id.toLowerCase().replace('.', '')}) ` +
-            `| ${real.measured} | ${real.expected} | ` +
-            `${verdict(real.holds)}${real.holds || real.why === undefined ? '' : `: ${real.why}`} |`,
-        ],
+/** Writes all rows that were measured on real ranks; of some of them, those into the page of the same machine. */
+function writeReal(): void {
+  const file = join(docs, 'results-real.md');
+  const rows = new Map(
+    claims.flatMap(({ id, real }) =>
+      real === undefined
+        ? []
+        : [
+            [
+              id,
+              `| [${id}](results.md#${id.toLowerCase().replace('.', '')}) ` +
+                `| ${real.measured} | ${real.expected} | ` +
+                `${verdict(real.holds)}${real.holds || real.why === undefined ? '' : `: ${real.why}`} |`,
+            ],
+          ],
+    ),
   );
+  const before = headOfReal();
+  if (only !== undefined) {
+    const page = existsSync(file) ? readFileSync(file, 'utf8') : '';
+    if (!page.startsWith(before)) {
+      console.error(`${file} is of another machine: its rows are written together, without --only`);
+      return;
+    }
+    for (const [row, id] of page.matchAll(/^\| \[([^\]]+)\].*$/gm)) if (!rows.has(id)) rows.set(id, row);
+  }
+  const sorted = [...rows].sort(([a], [b]) => placeOf(a) - placeOf(b)).map(([, row]) => row);
+  writeFileSync(file, `${before}${sorted.join('\n')}\n`);
+}
+
+function headOfReal(): string {
   const [{ model }] = cpus();
   return `# Results on real ranks
 
@@ -227,6 +248,5 @@ their counts and their order can be compared. The rows do not show latencies bet
 
 | claim | measured | expected | on this machine, the claim |
 | --- | --- | --- | --- |
-${rows.join('\n')}
 `;
 }

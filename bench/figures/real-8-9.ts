@@ -54,7 +54,7 @@ export const ROWS_8_9: Readonly<Record<string, () => Promise<RealRow>>> = {
   },
   'D9.1': async () => {
     const held = await forEach([64, 4], async (limit) => {
-      const found = await onRanks(2, 'heldBack', { operations: 10, limit }, BY_REQUESTS);
+      const found = await onRanks(2, 'heldBack', { operations: 10, limit, after: 50_000 }, BY_REQUESTS);
       return found[1];
     });
     const right = await forEach(OPERATIONS, (operation) => handles(operation, 8, BY_REQUESTS));
