@@ -10,7 +10,7 @@ import { checkDebug } from '../debug.ts';
 import { argumentRangeError, argumentTypeError, RankFailedError, RmaError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
 import { type ModelledContext, ModelledFabric } from '../providers/modelled/context.ts';
-import { checkFabric, type Fabric, LEAST_MESSAGE } from '../providers/modelled/description.ts';
+import { checkFabric, type Fabric, type FabricDescription, LEAST_MESSAGE } from '../providers/modelled/description.ts';
 import { loadFabric } from '../providers/modelled/fabrics.ts';
 import { type FaultOptions, Faults } from '../providers/modelled/faults.ts';
 import { observedPart } from '../providers/modelled/observed.ts';
@@ -42,10 +42,10 @@ export type { FaultOptions };
 /** The options of `runTasks`. */
 export interface TaskOptions {
   /**
-   * The fabric: the name of one from this package, the name of a file that describes one, or the description itself
-   * (`onesided/fabrics`).
+   * The fabric: the name of one from this package, the name of a file that describes one, or the description itself,
+   * with or without sources (`onesided/fabrics`).
    */
-  readonly fabric: string | Fabric;
+  readonly fabric: string | Fabric | FabricDescription;
   /** The seed of all random decisions: the same seed gives the same run. Default: 1. */
   readonly seed?: number;
   /** The faults to inject: delays, lost messages, deaths of ranks. Default: none. */

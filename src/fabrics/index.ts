@@ -7,6 +7,6 @@
  */
 export { type ProcessorUse, processorUse } from '../comm/processor-use.ts';
 export { type FaultOptions, runTasks, type TaskOptions } from '../comm/tasks.ts';
-export { type Fabric, readFabric } from '../providers/modelled/description.ts';
+export { type Fabric, type FabricDescription, readFabric } from '../providers/modelled/description.ts';
 export { fabricNames, loadFabric } from '../providers/modelled/fabrics.ts';
 export { observeFabric } from '../providers/modelled/observed.ts';

@@ -189,6 +189,13 @@ const LONGEST = 1e7;
 /** Nor does a byte take as long: that would be a thousand bytes a second. */
 const LONGEST_GAP = 1000;
 
+/** A fabric in the form of a file: each number with the source that it comes from. */
+export type FabricDescription = {
+  readonly [Part in keyof Fabric]: Fabric[Part] extends string
+    ? string
+    : { readonly [Field in keyof Fabric[Part]]: { readonly value: number; readonly source: string } };
+};
+
 /** Reads one number of a fabric, which stands at `field`. */
 type ReadNumber = (file: string, field: string, given: unknown, rule: Rule) => number;
 
