@@ -20,6 +20,15 @@ export interface Operation {
   isPolling?(): boolean | number;
 }
 
+/** Ends its wait early. Whatever that throws is less than why the wait ends, which its caller is told. */
+export function abandonQuietly(operation: Operation): void {
+  try {
+    operation.abandon?.();
+  } catch {
+    // See above.
+  }
+}
+
 /** Written as a generator: `yield` means "nothing more can be done now". Its return value is the operation's result. */
 export class GeneratorOperation<T> implements Operation {
   #generator: Generator<void, T>;

@@ -11,7 +11,7 @@ import { RmaError } from '../errors.ts';
 import type { Context } from '../verbs/device.ts';
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
-import type { Operation, WaitOptions } from './operation.ts';
+import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
 
 /** Bound of one sleep; after each, peers' processes are looked at. */
 const LIVENESS_MS = 400;
@@ -228,7 +228,7 @@ export class Progress {
   waitSync(operation: Operation, options?: WaitOptions): void {
     const signal = options?.signal;
     if (signal !== undefined && isAborted(signal)) {
-      operation.abandon?.();
+      abandonQuietly(operation);
       throw reasonOf(signal);
     }
     try {
@@ -238,7 +238,7 @@ export class Progress {
         return;
       }
     } catch (error) {
-      operation.abandon?.();
+      abandonQuietly(operation);
       throw this.#liveness.explain(error);
     }
     this.#sleepUntil(operation, options);
@@ -281,7 +281,7 @@ export class Progress {
         this.#inspect();
       }
     } catch (error) {
-      operation.abandon?.();
+      abandonQuietly(operation);
       throw this.#liveness.explain(error);
     }
   }
@@ -329,7 +329,7 @@ export class Progress {
       if (this.#takesTurns && this.#pending.size === 0 && this.#letOthersRun(operation)) return DONE;
       return this.#park(operation, timeoutMs, signal);
     } catch (error) {
-      operation.abandon?.();
+      abandonQuietly(operation);
       return Promise.reject(this.#liveness.explain(error));
     }
   }
@@ -355,7 +355,7 @@ export class Progress {
     const settled = new Promise<void>((resolve, reject) => {
       onAbort = () => {
         this.#pending.delete(pending);
-        operation.abandon?.();
+        abandonQuietly(operation);
         reject(reasonOf(signal!));
       };
       const since = performance.now();
@@ -399,7 +399,7 @@ export class Progress {
       if (error !== undefined) {
         this.#pending.delete(pending);
         pending.unsubscribe();
-        operation.abandon?.();
+        abandonQuietly(operation);
         pending.reject(error);
       } else if (pending.deadline - now < nearest) nearest = pending.deadline - now;
     }
@@ -466,7 +466,7 @@ export class Progress {
     for (const pending of this.#pending) {
       pending.unsubscribe();
       const what = pending.operation.describe();
-      pending.operation.abandon?.();
+      abandonQuietly(pending.operation);
       pending.reject(
         new RmaError('ERR_COMM', `finalize() ended the job before ${what} was complete; await it before finalize()`),
       );
@@ -479,7 +479,7 @@ export class Progress {
   #failAll(thrown: unknown): void {
     for (const pending of this.#pending) {
       pending.unsubscribe();
-      pending.operation.abandon?.();
+      abandonQuietly(pending.operation);
       pending.reject(this.#liveness.explain(thrown));
     }
     this.#pending.clear();

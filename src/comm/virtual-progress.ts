@@ -15,7 +15,7 @@ import { RmaError } from '../errors.ts';
 import type { Cpu, Simulator, Watcher } from '../providers/modelled/simulator.ts';
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
-import type { Operation, WaitOptions } from './operation.ts';
+import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
 import { DONE, type Liveness, type ProgressEngine } from './progress.ts';
 
 interface Pending {
@@ -138,7 +138,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       if (failure !== undefined) throw failure;
       return this.#park(operation, options);
     } catch (error) {
-      operation.abandon?.();
+      abandonQuietly(operation);
       return Promise.reject(this.#liveness.explain(error));
     }
   }
@@ -248,7 +248,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   #end(pending: Pending, error: unknown): void {
     // What is done to leave may let time pass: it is not to be advanced meanwhile.
     this.#pending.delete(pending);
-    pending.operation.abandon?.();
+    abandonQuietly(pending.operation);
     this.#settle(pending, () => pending.reject(error));
   }
 

@@ -2,10 +2,11 @@
  * Tasks of a window by requests: what takes several requests to one rank, one after the other, as generators that yield
  * where they wait for an answer. Those of one target run one after the other, in the order in which they were begun.
  *
- * Some hold something meanwhile for which other ranks wait (a stripe). Such a task runs only while this rank waits for
- * its requests, so that it does not hold it while the program computes, or waits for ranks that wait for it. When such
- * a wait ends early (a deadline, a failure), nothing may be waited for that depends on another *rank*: who has the
- * stripe may be stopped, or dead. So the task is asked to leave (`Hold.leaving`): it gives back what it has, and its
+ * Some hold something meanwhile for which other ranks wait (a stripe). Such a task begins only while this rank waits for
+ * its requests, so that it does not hold it while the program computes; once it has something it goes on in every look,
+ * whatever this rank waits for, since that may be a rank that waits for it. When a wait for requests has ended, well or
+ * early (a deadline, a failure), nothing may be waited for that depends on another *rank*: who has the stripe may be
+ * stopped, or dead. So the task is asked to leave (`Hold.leaving`): it gives back what it has, and its
  * place in a line, which takes requests that are posted and not waited for, and ends. It begins anew in the next wait;
  * nothing was changed before, so nothing is lost and nothing is done twice. One request can be on its way that may give
  * it something: its answer comes from a device, and is waited for, but not longer than `GRACE_MS` (a connection whose
@@ -114,7 +115,7 @@ export class RequestTasks {
   #advance(tasks: Fifo<Task>, waiting: boolean): void {
     for (let task = tasks.first; task !== undefined; task = tasks.first) {
       const { make, hold } = task;
-      if (make !== undefined && !waiting && !hold.leaving) return;
+      if (make !== undefined && !waiting && !hold.leaving && !hold.has) return;
       task.steps ??= make!(hold);
       let left = false;
       let failed = true;
@@ -149,6 +150,11 @@ export class RequestTasks {
       if (task?.steps !== undefined && task.hold.has) task.hold.leaving = true;
     }
     return this.areLeaving;
+  }
+
+  /** Whether one has something for which others wait. */
+  get areHolding(): boolean {
+    return this.#count > 0 && this.#active.some(({ tasks: { first } }) => first?.hold.has === true);
   }
 
   get areLeaving(): boolean {

@@ -287,7 +287,7 @@ export class RequestTransfer {
         this.poll();
         this.#run(true);
         if (this.#tasks.begun(rank) - this.#tasks.left(rank) < begun) return false;
-        return connection.issued - connection.outstanding - connection.waiting >= until;
+        return connection.issued - connection.outstanding - connection.waiting >= until && this.#ended();
       },
       describe: () => `a request to rank ${rank}`,
       abandon: () => this.endHolding(),
@@ -320,12 +320,23 @@ export class RequestTransfer {
         this.#flushed = 0;
         this.#takeNotifications();
       }
-      return true;
+      return this.#ended();
     }
     this.#takeNotifications();
     this.#outstanding.postWaiting();
     this.#run(true);
-    return this.#flushes.isComplete(rank, extent);
+    return this.#flushes.isComplete(rank, extent) && this.#ended();
+  }
+
+  /** A wait has ended well. Tasks of other ranks that it has run hold nothing while the program goes on. */
+  #ended(): true {
+    if (this.#tasks.count > 0) this.endHolding();
+    return true;
+  }
+
+  /** Whether others wait for something that a task of this rank has. */
+  get isHolding(): boolean {
+    return this.#tasks.areHolding;
   }
 
   /** Whether nothing is outstanding to any other rank, and whatever is to this one has been posted. */
@@ -380,7 +391,7 @@ export class RequestTransfer {
   }
 
   /**
-   * Has the tasks that hold something for which others wait give it back, because the wait that ran them ends early.
+   * Has the tasks that hold something for which others wait give it back, because the wait that ran them ends.
    */
   endHolding(): void {
     if (!this.#tasks.leave()) return;

@@ -197,9 +197,11 @@ export class ActiveTarget {
     if (this.#drain !== undefined) {
       try {
         this.#epochs.comm.job.progress.waitSync(this.#completing(this.#drain, targets), wait);
+        this.#completed(targets);
       } catch (error) {
         throw this.#epochs.interrupted('complete', error);
       }
+      return;
     }
     this.#completed(targets);
   }
@@ -228,10 +230,10 @@ export class ActiveTarget {
   ): Promise<void> {
     try {
       await this.#epochs.comm.job.progress.wait(this.#completing(drain, targets), options);
+      this.#completed(targets);
     } catch (error) {
       throw this.#epochs.interrupted('complete', error);
     }
-    this.#completed(targets);
   }
 
   #completing(drain: () => Operation, targets: readonly number[]): Operation {

@@ -45,13 +45,17 @@ export class Notifications {
     if (!Number.isInteger(count) || count < 1 || count > 2 ** 30) {
       throw argumentRangeError(`${call} on ${what}: the count must be 1 … 2^30, not ${show(count)}`);
     }
+    let arrived = 0;
     return {
       advance: () => {
-        if (this.#arrived() < count) return false;
+        // What it looks at is gone with the window.
+        this.#epochs.checkAlive(call);
+        arrived = this.#arrived();
+        if (arrived < count) return false;
         this.#taken = (this.#taken + count) | 0;
         return true;
       },
-      describe: () => `${call} of ${what} (${this.#arrived()} of ${count} notifications have arrived)`,
+      describe: () => `${call} of ${what} (${arrived} of ${count} notifications have arrived)`,
     };
   }
 

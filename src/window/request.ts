@@ -76,6 +76,11 @@ export class Request {
     return true;
   }
 
+  /** @internal A wait for it has ended early. */
+  abandon(): void {
+    this.#operation?.abandon?.();
+  }
+
   /** @internal `Operation.isPolling` of what it stands for. */
   get isPolling(): boolean {
     return this.#operation?.isPolling?.() === true;
@@ -111,7 +116,9 @@ export class Request {
   /** Blocks until all requests are complete; otherwise like `Request.waitAll`. */
   static waitAllSync(requests: RequestList, options?: WaitOptions): void {
     const { all, wait } = readRequests('Request.waitAll', requests, options);
-    for (const request of all) request.waitSync(wait);
+    if (all.length === 0) return;
+    const every = new Several('Request.waitAll', all, all.length);
+    if (!every.advance()) all.find((request) => request.#progress !== undefined)!.#progress!.waitSync(every, wait);
   }
 
   /**
@@ -122,7 +129,7 @@ export class Request {
   static async waitAny(requests: RequestList, options?: WaitOptions): Promise<number> {
     const { all, places, wait } = readRequests('Request.waitAny', requests, options);
     if (all.length === 0) return Rank.UNDEFINED;
-    const any = new AnyOf('Request.waitAny', all);
+    const any = new Several('Request.waitAny', all, 1);
     if (!any.advance()) await all[0].#progress!.wait(any, wait);
     return places[any.found];
   }
@@ -131,7 +138,7 @@ export class Request {
   static waitAnySync(requests: RequestList, options?: WaitOptions): number {
     const { all, places, wait } = readRequests('Request.waitAny', requests, options);
     if (all.length === 0) return Rank.UNDEFINED;
-    const any = new AnyOf('Request.waitAny', all);
+    const any = new Several('Request.waitAny', all, 1);
     if (!any.advance()) all[0].#progress!.waitSync(any, wait);
     return places[any.found];
   }
@@ -148,23 +155,32 @@ type RequestList = readonly (Request | null)[];
 /** The request of a call that is complete when it is issued. There is nothing to tell one from another. */
 export const COMPLETE = new Request();
 
-class AnyOf implements Operation {
+/** One of some requests is complete, or all are. */
+class Several implements Operation {
+  /** The first that was found to be complete. */
   found = -1;
   readonly #call: string;
   readonly #requests: readonly Request[];
+  readonly #enough: number;
 
-  constructor(call: string, requests: readonly Request[]) {
+  constructor(call: string, requests: readonly Request[], enough: number) {
     this.#call = call;
     this.#requests = requests;
+    this.#enough = enough;
   }
 
   advance(): boolean {
+    if (this.#enough > 1) return this.#requests.filter((request) => !request.test()).length === 0;
     this.found = this.#requests.findIndex((request) => request.test());
     return this.found >= 0;
   }
 
   describe(): string {
     return `${this.#call} of ${this.#requests.length} requests`;
+  }
+
+  abandon(): void {
+    for (const request of this.#requests) request.abandon();
   }
 
   isPolling(): boolean {

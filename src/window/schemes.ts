@@ -4,7 +4,6 @@
  */
 import type { BarrierState } from '../comm/barrier.ts';
 import type { Communicator, OwnChannel } from '../comm/communicator.ts';
-import { lookInWaits } from '../comm/looks.ts';
 import { fenceNamed } from '../sync/fence/kinds.ts';
 import type { FenceScheme } from '../sync/fence/scheme.ts';
 import type { AllLock } from '../sync/lock/all.ts';
@@ -94,6 +93,9 @@ export interface Schemes {
   release(): void;
 }
 
+/** From one look to the next of a rank that waits for something else and has what others wait for. */
+const HOLDING_MS = 0.1;
+
 export function makeSchemes(parts: SchemeParts): Schemes {
   const { comm, hints, wire, channels, server, barrier, description } = parts;
   const locks = lockOf(hints)?.make({ ...parts, options: hints, channel: channels.agent });
@@ -101,8 +103,16 @@ export function makeSchemes(parts: SchemeParts): Schemes {
   const queued = operations &&
     answers && { queue: new OperationQueue(comm.size, parts.kernels), server, operations, answers };
   const stops = [() => locks?.release?.()];
-  // Whatever this rank waits for, notifications are taken in, so that there are receives for those that come.
-  if (wire !== undefined) stops.push(lookInWaits(comm.job.progress, () => wire.poll(), false));
+  // Whatever this rank waits for, notifications are taken in, so that there are receives for those that come; and what
+  // has something that others wait for goes on. On a modelled fabric its answers wake this rank.
+  if (wire !== undefined) {
+    const { progress, processor } = comm.job;
+    const look = (): number => {
+      wire.poll();
+      return processor === undefined && wire.isHolding ? HOLDING_MS : Number.POSITIVE_INFINITY;
+    };
+    stops.push(progress.serve(look, false));
+  }
   return {
     fence: fenceNamed(hints.fence).make({ comm, description, barrier, wire, queued }),
     deferred: queued?.queue,

@@ -78,7 +78,9 @@ describe('the models', () => {
   });
 
   test('machines are read, of one level and of two, and what is none is refused with the number', () => {
-    for (const machine of [...Object.values(MACHINES), CLUSTER]) expect(readMachine({ ...machine })).toEqual(machine);
+    const started = { s: 1, p: 4, l: 2, g: 1, o: 3 };
+    for (const machine of [...Object.values(MACHINES), CLUSTER, started])
+      expect(readMachine({ ...machine })).toEqual(machine);
     const wrong: readonly [unknown, RegExp][] = [
       [{ s: 1, p: 4, l: 2 }, /^ours: g must be a number from 0 on, not undefined/],
       [{ s: 0, p: 4, l: 2, g: 1 }, /s must be a number above 0, not 0/],

@@ -100,3 +100,18 @@ function outcomeOf(waiting: Promise<unknown>): Promise<string> {
     (error: Error) => error.message,
   );
 }
+
+it('a wait that ends early is told why, whatever giving it up throws, and others go on', async () => {
+  const world = await init();
+  const failing = { advance: () => false, describe: () => 'a test', abandon: never };
+  await expect(world.job.progress.wait(failing, { timeout: 10 })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
+  const thrown = {
+    ...failing,
+    advance: vi
+      .fn()
+      .mockReturnValueOnce(false)
+      .mockImplementation(() => never()),
+  };
+  await expect(world.job.progress.wait(thrown)).rejects.toThrow('not this time');
+  await world.barrier({ timeout: 60_000 });
+});

@@ -324,6 +324,27 @@ await runCases({
     await mesh.close();
   },
 
+  async 'a write finds its memory again when a pointer to it was released'(world) {
+    const mesh = await connectAll(world);
+    const { rank, size } = world;
+    const { context } = mesh;
+    const target = (rank + 1) % size;
+    const qp = mesh.queuePairs[target];
+    const { rkey, address } = mesh.remotes[target];
+    const place = address + 8 * rank;
+    for (const value of [1, 2, 3]) {
+      qp.wrStart();
+      qp.wrRdmaWrite(value, SIGNALED, rkey, place);
+      qp.wrSetInlineData(Uint8Array.of(value), 0, 1);
+      qp.wrComplete();
+      await expectCompletion(mesh, mesh.sendCq, value);
+      if (context.capabilities.loadStore) context.remotePointer(target, rkey, place, 8, ALL_ACCESS).release();
+    }
+    await world.barrier();
+    assert.equal(new Uint8Array(mesh.memory.buffer)[8 * ((rank + size - 1) % size)], 3);
+    await mesh.close();
+  },
+
   async 'a low watermark wakes the receiver from its sleep'(world) {
     const { rank, size } = world;
     if (size < 2) return;

@@ -18,7 +18,7 @@ export function readMachine(value: unknown, name = 'machine'): Machine {
     throw new RmaError('ERR_ARG', `${name} must be an object of ${ONE_LEVEL.join(', ')}, not ${show(value)}`);
   }
   const given = value as Readonly<Record<string, unknown>>;
-  const fields = Object.hasOwn(given, 'q') ? TWO_LEVELS : ONE_LEVEL;
+  const fields = Object.hasOwn(given, 'q') ? TWO_LEVELS : Object.hasOwn(given, 'o') ? [...ONE_LEVEL, 'o'] : ONE_LEVEL;
   const other = Object.keys(given).find((field) => !fields.includes(field));
   if (other !== undefined) {
     throw new RmaError('ERR_ARG', `${name}: a machine has no ${other}; its numbers are ${fields.join(', ')}`);

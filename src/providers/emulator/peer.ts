@@ -30,6 +30,8 @@ export class PeerRegion {
   readonly attached: Attached;
   /** An address plus this is a place in `mapping`. */
   readonly shift: number;
+  /** It is unmapped: whoever has kept it asks for the key again. */
+  gone = false;
 
   constructor(entry: RegionEntry, attached: Attached) {
     this.key = entry.key;
@@ -146,6 +148,7 @@ export class Peer {
     const region = this.#regions.get(key);
     if (region === undefined || region.attached.users > 1) return;
     this.#regions.delete(key);
+    region.gone = true;
     this.detach(region.attached);
   }
 

@@ -273,7 +273,7 @@ export class Requester {
     const key = this.#ring.u32[w + WrField.RKEY];
     const peer = this.#peer!;
     let region = this.#remoteRegion;
-    if (region === undefined || region.key !== key || !peer.root.regions.holds(key, region.use)) {
+    if (region === undefined || region.gone || region.key !== key || !peer.root.regions.holds(key, region.use)) {
       region = peer.region(key);
       if (region === undefined) return undefined;
       this.#remoteRegion = region;

@@ -170,7 +170,8 @@ export class LockAgent {
   readonly #unanswered: Unanswered[][];
   readonly #queue: OperationQueue | undefined;
   #lastId = 0;
-  #failure: unknown;
+  /** By target, the first of its operations that has failed since somebody was told. */
+  readonly #failures = new Map<number, unknown>();
 
   /**
    * @param channel nothing else goes through it
@@ -324,7 +325,7 @@ export class LockAgent {
         for (const r of ranks) this.#deliver(r, last);
         this.advance();
         for (const r of ranks) this.#deliver(r, last);
-        this.#throwFailure();
+        this.#throwFailure(ranks);
         return ranks.every(isDone);
       },
       describe: () =>
@@ -339,6 +340,7 @@ export class LockAgent {
     const unanswered = this.#unanswered[rank];
     // Unknown while it waits for the lock.
     let last: number | undefined;
+    const ranks = [rank];
     const deliver = (): void => {
       this.deliver(rank);
       if (!queue.has(rank)) last ??= this.#lastId;
@@ -348,7 +350,7 @@ export class LockAgent {
       advance: () => {
         if (last === undefined) deliver();
         this.advance();
-        this.#throwFailure();
+        this.#throwFailure(ranks);
         if (last === undefined) return false;
         return unanswered.length === 0 || unanswered[0].id > last;
       },
@@ -395,10 +397,14 @@ export class LockAgent {
     this.#channel.give(rank, queued.message);
   }
 
-  #throwFailure(): void {
-    const failure = this.#failure;
-    this.#failure = undefined;
-    if (failure !== undefined) throw failure;
+  /** Tells whoever waits for operations to these ranks of one that has failed. */
+  #throwFailure(ranks: readonly number[]): void {
+    if (this.#failures.size === 0) return;
+    const rank = ranks.find((rank) => this.#failures.has(rank));
+    if (rank === undefined) return;
+    const failure = this.#failures.get(rank);
+    this.#failures.delete(rank);
+    throw failure;
   }
 
   // ---- messages -----------------------------------------------------------------------------------------------------
@@ -505,7 +511,7 @@ export class LockAgent {
       first.queued.take(answer);
     } catch (error) {
       // For whoever waits for the operation, not for whoever looks for messages.
-      this.#failure ??= error;
+      if (!this.#failures.has(source)) this.#failures.set(source, error);
     }
   }
 

@@ -6,10 +6,18 @@ export class Undo {
     this.#steps.push(step);
   }
 
-  /** Happens once. */
+  /** Happens once. A step that fails keeps none of the others back; the first failure is thrown behind them. */
   run(): void {
     const steps = this.#steps;
     this.#steps = [];
-    for (const step of steps.reverse()) step();
+    let failure: { readonly error: unknown } | undefined;
+    for (const step of steps.reverse()) {
+      try {
+        step();
+      } catch (error) {
+        failure ??= { error };
+      }
+    }
+    if (failure !== undefined) throw failure.error;
   }
 }

@@ -129,7 +129,10 @@ function gather(host: string, port: number, secret: string, own: Hello, { signal
       resolve(cards as string[]);
       return;
     }
-    if (signal.aborted) onAbort();
+    if (signal.aborted) {
+      onAbort();
+      return;
+    }
     signal.addEventListener('abort', onAbort, { once: true });
     // The others' name for this host may be none of its own (a service's, a gateway's): it only says whether they are
     // on this host.
