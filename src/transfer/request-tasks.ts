@@ -6,12 +6,12 @@
  * for its requests, so that it does not hold it while the program computes; once it has something it goes on in every
  * look, whatever this rank waits for, since that may be a rank that waits for it. When a wait for requests has ended,
  * well or early (a deadline, a failure), nothing may be waited for that depends on another *rank*: who has the stripe
- * may be stopped, or dead. So the task is asked to leave (`Hold.leaving`): it gives back what it has, and its place in a
- * line, which takes requests that are posted and not waited for, and ends. It begins anew in the next wait; nothing was
- * changed before, so nothing is lost and nothing is done twice. One request can be on its way that may give it
- * something: its answer comes from a device, and is waited for, but not longer than `GRACE_MS` (a connection whose other
- * end takes no more messages carries nothing that comes behind them). If it does not come in that time, the task leaves
- * when it has come, in whatever call looks for completions next.
+ * may be stopped, or dead. So the task is asked to leave (`Hold.leaving`): it gives back what it has, and its place in
+ * a line, which takes requests that are posted and not waited for, and ends. It begins anew in the next wait; nothing
+ * was changed before, so nothing is lost and nothing is done twice. One request can be on its way that may give it
+ * something: its answer comes from a device, and is waited for, but not longer than `GRACE_MS` (a connection whose
+ * other end takes no more messages carries nothing that comes behind them). If it does not come in that time, the task
+ * leaves when it has come, in whatever call looks for completions next.
  */
 import { Fifo } from '../fifo.ts';
 import { ByRank } from './by-rank.ts';
