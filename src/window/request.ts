@@ -76,7 +76,7 @@ export class Request {
     return true;
   }
 
-  /** @internal A wait for it has ended early. */
+  /** @internal A wait for it has ended early. Errors: those of its operation. */
   abandon(): void {
     this.#operation?.abandon?.();
   }
