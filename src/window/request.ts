@@ -76,9 +76,9 @@ export class Request {
     return true;
   }
 
-  /** @internal A wait for it has ended early. Errors: those of its operation. */
-  abandon(): void {
-    this.#operation?.abandon?.();
+  /** @internal What it stands for, while that is not complete. */
+  get awaited(): Operation | undefined {
+    return this.#operation;
   }
 
   /** @internal `Operation.isPolling` of what it stands for. */
@@ -180,7 +180,7 @@ class Several implements Operation {
   }
 
   abandon(): void {
-    for (const request of this.#requests) request.abandon();
+    for (const { awaited } of this.#requests) awaited?.abandon?.();
   }
 
   isPolling(): boolean {
