@@ -258,7 +258,7 @@ function oneOf<T extends string>(name: string, value: unknown, known: readonly T
   return value as T;
 }
 
-/** What the ranks tell each other: whether it is refused, the options, the last space of messages, the words. */
+/** What the ranks tell each other: whether it is refused, the options, the spaces of messages, the words. */
 function* makeTogether(
   comm: Communicator,
   read: Read | undefined,
@@ -274,10 +274,12 @@ function* makeTogether(
   ];
   let block: Block | undefined;
   let group: Group | undefined;
+  let name = 0;
   let failure = wrong;
   try {
+    if (comm.rank === 0) name = comm.nameSpaces();
     if (read?.delivery === 'shared') block = comm.job.blocks.allocate(sharedWords(comm.size));
-    else if (read?.counts === 'multicast') group = makeGroup(comm, partsFor(comm), comm.lastSpace);
+    else if (read?.counts === 'multicast') group = makeGroup(comm, partsFor(comm), name);
   } catch (error) {
     failure = error;
   }
@@ -296,14 +298,13 @@ function* makeTogether(
   }
   const place = block?.place ?? new Array<number>(PLACE_NUMBERS).fill(0);
   const wants = recorded && read !== undefined && wantsProbe(comm, howOf(comm, read));
-  const mine = Float64Array.of(...chosen!, comm.lastSpace, Number(wants), ...(group?.numbers ?? NO_GROUP), ...place);
+  const mine = Float64Array.of(...chosen!, name, Number(wants), ...(group?.numbers ?? NO_GROUP), ...place);
   const all = yield* comm.exchange(mine);
   const numbersOf = (rank: number): Float64Array => all.subarray(mine.length * rank, mine.length * (rank + 1));
-  let space = 0;
+  const space = numbersOf(0)[chosen!.length];
   let measures = false;
   for (let rank = 0; rank < comm.size; rank++) {
     const theirs = numbersOf(rank);
-    space = Math.max(space, theirs[chosen!.length]);
     measures ||= theirs[chosen!.length + 1] === 1;
     const i = chosen!.findIndex((number, at) => number !== theirs[at]);
     if (i < 0) continue;
@@ -350,12 +351,12 @@ function makeDelivery(
     return new SharedDelivery(comm, block, map, comm.traceId());
   }
   const chunks = comm.openChannel(space);
-  const counting = comm.openChannel(chunks.space);
+  const counting = comm.openChannel(space + 1);
   const choosers = { packed: undefined, 'zero-copy': Always, auto: ByMeasurement } as const;
   const chooser = choosers[delivery as keyof typeof choosers];
   const made = chooser && new chooser();
   if (joined !== undefined) {
-    const questions = comm.openChannel(counting.space);
+    const questions = comm.openChannel(space + 2);
     const way = new MulticastCounts(comm, ...joined, questions, nackAfter);
     return new PackedDelivery(comm, [chunks, counting], way, made);
   }

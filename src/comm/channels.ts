@@ -6,7 +6,7 @@ import type { Fill } from './long-messages.ts';
 
 /** Messages among the ranks that only one thing uses. */
 export interface OwnChannel extends MessageChannel {
-  /** The number of its space, for `openChannel` of the next. */
+  /** The number of its space. */
   readonly space: number;
   /** Hands over messages as they arrive (`Messenger.listen`), instead of `receive`. */
   listen(listener: (source: number, message: Uint8Array) => void, borrows?: boolean): () => void;

@@ -19,7 +19,8 @@ import { PointToPoint } from './point-to-point.ts';
 import { DONE } from './progress.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
 import { Releases } from './releases.ts';
-import { checkSplit, colorOfType, findPart, ID_STEP, notMade } from './split.ts';
+import { Spaces, WORLD_SPACE } from './spaces.ts';
+import { checkSplit, colorOfType, findPart, notMade } from './split.ts';
 import { recordSignals, traceCommunicator } from './traced.ts';
 
 /** The number of looks that a `Sync` barrier takes in its own tight loop before it waits like everything else. */
@@ -37,8 +38,7 @@ function allRanks(size: number): readonly number[] {
 
 /** What all communicators of a job share at this rank. */
 interface Shared {
-  /** The highest context id in use. */
-  lastId: number;
+  readonly spaces: Spaces;
   /** Those that are not finalized. */
   readonly communicators: Set<Communicator>;
 }
@@ -103,7 +103,8 @@ export class Communicator extends MessageCalls {
   /** @internal The communicator of all ranks of a job. */
   static async world(job: Job, options: WaitOptions): Promise<Communicator> {
     const group = new Group(allRanks(job.size), job.rank);
-    const world = new Communicator(job, group, ID_STEP, { lastId: ID_STEP, communicators: new Set() }, 'world');
+    const shared = { spaces: new Spaces(job.rank, job.size), communicators: new Set<Communicator>() };
+    const world = new Communicator(job, group, WORLD_SPACE, shared, 'world');
     await job.progress.wait(
       {
         advance: () => job.complete,
@@ -418,18 +419,19 @@ export class Communicator extends MessageCalls {
   }
 
   /**
-   * @internal Messages of something's own among the ranks. Local; but all must have made as many, in the same order,
-   * and `agreed` is the greatest of their `lastSpace`.
+   * @internal Messages of something's own among the ranks. Local.
+   * @param space the same at all ranks: one of the `SPACES` that `nameSpaces` of rank 0 has returned
    */
-  openChannel(agreed: number): OwnChannel {
-    const id = agreed + ID_STEP;
-    this.#shared.lastId = Math.max(this.#shared.lastId, id);
-    return makeOwnChannel(this.job, this.group, id);
+  openChannel(space: number): OwnChannel {
+    return makeOwnChannel(this.job, this.group, space);
   }
 
-  /** @internal The number of the last space of messages that this rank has. */
-  get lastSpace(): number {
-    return this.#shared.lastId;
+  /**
+   * @internal The first of `SPACES` numbers for what the ranks are making, if this rank is the one that names it.
+   * Errors: `ERR_COMM`.
+   */
+  nameSpaces(): number {
+    return this.#shared.spaces.next();
   }
 
   /** @internal Names a window that all ranks make together, the same at all of them. For traces. */
@@ -520,13 +522,15 @@ export class Communicator extends MessageCalls {
   *#split(call: string, color: number, key: number): Generator<void, Communicator | undefined> {
     // What the new communicator needs is made before the ranks know its size: all hear of it if that fails.
     let block: Block | undefined;
+    let name = 0;
     let cause: unknown;
     try {
+      if (this.rank === 0) name = this.nameSpaces();
       if (color !== Rank.UNDEFINED) block = allocateBarrier(this.job, this.size);
     } catch (error) {
       cause = error;
     }
-    const { id, ranks } = yield* findPart(this, call, color, key, this.#shared, block, cause);
+    const { id, ranks } = yield* findPart(this, call, color, key, name, block, cause);
     if (color === Rank.UNDEFINED) return undefined;
     const group = this.group.include(ranks);
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);

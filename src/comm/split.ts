@@ -7,9 +7,6 @@ import type { Block } from './blocks.ts';
 import type { Communicator } from './communicator.ts';
 import { Rank } from './group.ts';
 
-/** From one communicator's spaces of messages to the next one's. */
-export const ID_STEP = 4;
-
 /** The part of a rank. */
 interface Part {
   /** Its context id. */
@@ -44,7 +41,7 @@ export function colorOfType(comm: Communicator, type: 'shared'): number {
 
 /**
  * Collective.
- * @param shared has the highest context id that is in use at this rank
+ * @param id what this rank would name the parts, if it is the first; 0 if it has no number (then `cause` says why)
  * @param block this rank's memory for its part, freed if there will be none
  * @param cause why this rank has no memory for its part; `undefined` if it has
  * Errors: `ERR_SIZE` (at all ranks, if one has no memory for its part).
@@ -54,32 +51,28 @@ export function* findPart(
   call: string,
   color: number,
   key: number,
-  shared: { lastId: number },
+  id: number,
   block: Block | undefined,
   cause: unknown,
 ): Generator<void, Part> {
-  const own = Float64Array.of(color, key, shared.lastId, cause === undefined ? 0 : 1);
+  const own = Float64Array.of(color, key, id, cause === undefined ? 0 : 1);
   const stride = own.length;
   const all = yield* comm.exchange(own);
-  let last = 0;
   let refused = -1;
   const members: { rank: number; key: number }[] = [];
   for (let rank = 0; rank < comm.size; rank++) {
-    const [itsColor, itsKey, itsLast, failed] = all.subarray(stride * rank, stride * (rank + 1));
-    last = Math.max(last, itsLast);
+    const [itsColor, itsKey, , failed] = all.subarray(stride * rank, stride * (rank + 1));
     if (itsColor === color) members.push({ rank, key: itsKey });
     if (failed !== 0 && refused < 0) refused = rank;
   }
-  // Ids grow at every rank that takes part, so communicators that share a rank never share an id; others cannot meet.
-  const id = last + ID_STEP;
-  shared.lastId = id;
   if (refused >= 0) {
     block?.free();
     const why = yield* comm.hearWhy(refused, cause);
     throw notMade(call, `rank ${refused} has no memory for it: ${why}`, cause);
   }
   members.sort((a, b) => a.key - b.key || a.rank - b.rank);
-  return { id, ranks: members.map((member) => member.rank) };
+  // All parts have the same: they have no rank in common.
+  return { id: all[2], ranks: members.map((member) => member.rank) };
 }
 
 /** @param cause this rank's own error, if it has one */

@@ -80,7 +80,7 @@ export function windowsOf({ spans }: Trace): WindowSummary[] {
 }
 
 /**
- * The communicator of all ranks has the first id (`ID_STEP` of comm/communicator.ts); a window's id is its
+ * The communicator of all ranks has the first id (`WORLD_SPACE` of comm/spaces.ts); a window's id is its
  * communicator's, a dot, and a number.
  */
 const WORLD = '4';

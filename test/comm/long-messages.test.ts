@@ -7,6 +7,8 @@ import type { Fabric } from '../../src/providers/modelled/description.ts';
 import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
 
 const NODES = loadFabric('infinihost-64');
+/** A space of messages that nothing else has. */
+const SPACE = 8;
 const EAGER = 1000;
 const LENGTHS = [0, 8, 992, 1000, 1008, 8192, 20_000, 16, 100_000, 24, 5000];
 const RANKS = 4;
@@ -22,7 +24,7 @@ function messageOf(source: number, target: number, k: number, lengths = LENGTHS)
 
 /** All ranks send all lengths to all, at once, and look at what has come. @returns messages that were wrong */
 async function exchange(world: Communicator): Promise<number> {
-  const channel = world.openChannel(world.lastSpace);
+  const channel = world.openChannel(SPACE);
   await world.barrier();
   for (let k = 0; k < LENGTHS.length; k++) {
     for (let target = 0; target < world.size; target++) {
@@ -54,7 +56,7 @@ async function exchange(world: Communicator): Promise<number> {
  * @param answers who listens sends one for each
  */
 async function exchangeComposed(world: Communicator, answers = false): Promise<number> {
-  const channel = world.openChannel(world.lastSpace);
+  const channel = world.openChannel(SPACE);
   const lengths = [...LENGTHS, 60_000];
   const next = new Array<number>(world.size).fill(0);
   const answered = new Array<number>(world.size).fill(0);
@@ -141,7 +143,7 @@ describe.each([
   test('are written in place and read where they arrive, in memory that is registered once', async () => {
     const main = async (world: Communicator): Promise<number> => {
       const { registered } = countRegistrations(world);
-      const channel = world.openChannel(world.lastSpace);
+      const channel = world.openChannel(SPACE);
       const places = new Set<unknown>();
       let right = 0;
       const take = (source: number, message: Uint8Array): void => {
@@ -180,7 +182,7 @@ describe.each([
     const kept: number[] = [];
     for (let after = 1; after <= 40; after++) {
       const main = async (world: Communicator): Promise<number> => {
-        const channel = world.openChannel(world.lastSpace);
+        const channel = world.openChannel(SPACE);
         const taken: Uint8Array[] = [];
         const borrow = (): (() => void) => channel.listen((_, message) => void taken.push(message.slice()), true);
         const put = (value: number): void =>
@@ -217,7 +219,7 @@ describe.each([
   test('take the time of their bytes once, and no copies', async () => {
     const bytes = 2 ** 20;
     const main = async (world: Communicator): Promise<number> => {
-      const channel = world.openChannel(world.lastSpace);
+      const channel = world.openChannel(SPACE);
       await world.barrier();
       const began = world.now();
       if (world.rank === 0) channel.give(1, new Uint8Array(bytes));
@@ -236,7 +238,7 @@ describe.each([
 
   test('end with an error everywhere when the other side dies', async () => {
     const main = async (world: Communicator): Promise<number> => {
-      const channel = world.openChannel(world.lastSpace);
+      const channel = world.openChannel(SPACE);
       await world.barrier();
       if (world.rank === 0) channel.give(1, new Uint8Array(2 ** 22));
       await world.compute(10_000);

@@ -10,6 +10,7 @@
 import { randomInt } from 'node:crypto';
 import { allocateRegistered } from '../../comm/blocks.ts';
 import type { Communicator } from '../../comm/communicator.ts';
+import { SPACES } from '../../comm/spaces.ts';
 import { type AddressHandle, GRH_BYTES } from '../../verbs/address-handle.ts';
 import { type CompletionQueue, WcFlag, WcStatus } from '../../verbs/completion-queue.ts';
 import type { MemoryRegion } from '../../verbs/memory.ts';
@@ -61,7 +62,7 @@ export class Group {
 
   /**
    * @param parts datagrams that are sent together
-   * @param space a number that no other group has that this process may choose for
+   * @param space the number of the computation, at process 0, which chooses for all
    */
   constructor(comm: Communicator, parts: number, space: number) {
     const { context, pd, tasks } = comm.job;
@@ -86,8 +87,7 @@ export class Group {
     }
     // On a modelled fabric there is nobody else, and a run must be the same each time.
     const isAlone = tasks !== undefined;
-    const ownKey = ((comm.group.worldRanks[comm.rank] & 0xffff) << 15) | (space & 0x7fff);
-    const chosen = isAlone ? [space & 0xffff, ownKey] : [randomInt(2 ** 16), randomInt(2 ** 31)];
+    const chosen = isAlone ? [(space / SPACES) & 0xffff, space] : [randomInt(2 ** 16), randomInt(2 ** 31)];
     this.numbers = [this.#qp.number, chosen[0], chosen[1]];
   }
 

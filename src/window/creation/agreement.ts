@@ -32,6 +32,8 @@ export interface Agreement {
   readonly words: OwnWords;
   /** This rank's part; absent if it has none that others can reach. */
   readonly region: MemoryRegion | undefined;
+  /** What this rank names the window's spaces of messages, if it is the first; else 0. */
+  readonly space: number;
 }
 
 /**
@@ -73,7 +75,7 @@ export function* agree(
 
 /** The same in memory for all ranks that are tasks: each pair of them would take 80 bytes otherwise. */
 function commonRecords({ job, size, group }: Communicator, records: Records): Records {
-  return job.tasks?.registry.share(records.max('space'), group.worldRanks[0], size, records) ?? records;
+  return job.tasks?.registry.share(records.of(0, 'space'), group.worldRanks[0], size, records) ?? records;
 }
 
 /** For the other ranks. */
@@ -82,16 +84,17 @@ export function notMade(call: string, { rank, why }: Refusal): RmaError {
   return new RmaError('ERR_WIN', `${call}: no window was created, because the call failed on rank ${rank}: ${reason}`);
 }
 
-/** Makes this rank's words, and registers its part. Errors: `ERR_SIZE`. */
+/** Makes this rank's words, and registers its part. Errors: `ERR_SIZE`, `ERR_COMM`. */
 function prepare({ comm, call, flavor }: Making, offer: Offer, undo: Undo): Omit<Agreement, 'records'> {
   const { job, size } = comm;
   const { local, memory } = offer;
+  const space = comm.rank === 0 ? comm.nameSpaces() : 0;
   try {
     const words = makeOwnWords(job, size, flavor, offer.hints);
     undo.add(() => words.free());
     const region = memory && job.pd.registerMemory(memory, local.byteOffset, local.byteLength, ALL_ACCESS);
     if (region !== undefined) undo.add(() => region.deregister());
-    return { offer, words, region };
+    return { offer, words, region, space };
   } catch (cause) {
     throw new RmaError(
       'ERR_SIZE',
@@ -104,7 +107,7 @@ function prepare({ comm, call, flavor }: Making, offer: Offer, undo: Undo): Omit
 function recordOf(
   comm: Communicator,
   layout: RecordLayout,
-  { offer, words, region }: Omit<Agreement, 'records'>,
+  { offer, words, region, space }: Omit<Agreement, 'records'>,
 ): Float64Array {
   const { local, memory } = offer;
   const { neighbours } = comm.job.context;
@@ -114,7 +117,7 @@ function recordOf(
     dispUnit: [offer.dispUnit],
     element: [local.BYTES_PER_ELEMENT],
     hints: [numberOf(offer.hints)],
-    space: [comm.lastSpace],
+    space: [space],
     region: region === undefined ? [] : [region.rkey, region.address],
     words: words.atomics?.place.slice(0, 2) ?? [],
     place: words.block?.place ?? [],

@@ -64,7 +64,7 @@ export function* makeWindow(making: Making, offer: Offer | undefined, wrong: unk
 function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator<void, WindowParts> {
   const { comm, call } = making;
   const { records, offer } = agreed;
-  const channels = openWindowChannels(comm, offer.hints, records.max('space'));
+  const channels = openWindowChannels(comm, offer.hints, records.of(0, 'space'));
   const trace = comm.traceId();
   const number = comm.windows;
   const device = new DeviceWords(comm.size, records);
@@ -72,7 +72,7 @@ function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator
   let parts: WindowParts | undefined;
   let failure: unknown;
   try {
-    const wire = yield* makeWire(making, agreed, device, trace, channels.last, undo);
+    const wire = yield* makeWire(making, agreed, device, trace, channels.free, undo);
     const mapping = new Mapping(comm, `window ${making.name}`, records, offer, first, undo);
     parts = { ...assemble(making, agreed, { channels, device, wire, mapping, trace, undo }), trace, number };
   } catch (error) {
@@ -95,18 +95,14 @@ interface WindowChannels extends SchemeChannels {
   readonly updates: OwnChannel | undefined;
   /** For puts and gets of layouts. */
   readonly layouts: OwnChannel | undefined;
-  /** The last space of all. */
-  readonly last: number;
+  /** A space that nothing has a channel in. */
+  readonly free: number;
 }
 
-/** All at once, before anything else is waited for: so they have the same numbers at all ranks. */
-function openWindowChannels(comm: Communicator, hints: Hints, lastUsed: number): WindowChannels {
-  let last = lastUsed;
-  const open = (): OwnChannel => {
-    const channel = comm.openChannel(last);
-    last = channel.space;
-    return channel;
-  };
+/** At most `SPACES`, with the one that stays free. The same numbers at all ranks, since all have the same hints. */
+function openWindowChannels(comm: Communicator, hints: Hints, first: number): WindowChannels {
+  let free = first;
+  const open = (): OwnChannel => comm.openChannel(free++);
   const { context, processor } = comm.job;
   const { loadStore } = context.capabilities;
   const scheme = availableHere(hints.noncontiguous, context, processor);
@@ -115,7 +111,7 @@ function openWindowChannels(comm: Communicator, hints: Hints, lastUsed: number):
   const posts = loadStore ? undefined : open();
   const updates = loadStore || servedTypes(hints) === undefined ? undefined : open();
   const layouts = loadStore || !needsMessages(scheme) ? undefined : open();
-  return { ...ofSchemes, barrier, posts, updates, layouts, last };
+  return { ...ofSchemes, barrier, posts, updates, layouts, free };
 }
 
 /** What a window is put together from. */

@@ -19,7 +19,7 @@ const FIELDS = {
   element: [1, 'everywhere'],
   /** Its hints (`numberOf`). */
   hints: [1, 'everywhere'],
-  /** The last space of messages that it has used. */
+  /** The first of its spaces of messages, as rank 0 names it. */
   space: [1, 'everywhere'],
   /** Key and address of its part. */
   region: [2, 'everywhere'],
@@ -106,11 +106,5 @@ export class Records {
   /** The first rank whose field is another than rank 0's; -1 if there is none. */
   firstThatDiffers(field: Field): number {
     return this.first((rank) => this.of(rank, field) !== this.of(0, field));
-  }
-
-  max(field: Field): number {
-    let max = 0;
-    for (let rank = 0; rank < this.#size; rank++) max = Math.max(max, this.of(rank, field));
-    return max;
   }
 }
