@@ -73,7 +73,7 @@ export class Epochs extends WindowScope {
       what: () => this.what,
       exclusive: () => world((t) => t.held === LockBit.EXCLUSIVE),
       shared: () => world((t) => this.#open === LOCK_ALL || t.held === LockBit.SHARED),
-      wanted: () => world((t) => t.waiting),
+      wanted: () => world((t) => t.waiting && t.ending === 0),
       wantsAll: () => this.#busy === 'lockAll',
     };
   }
@@ -123,8 +123,12 @@ export class Epochs extends WindowScope {
   #described(): readonly [words: string, openings: readonly Opening[]] {
     if (this.#busy !== undefined) return [`a ${this.#underWay()} is in progress`, []];
     if (this.#open === LOCK_ALL) return ['a lockAll epoch is open', ['lockAll']];
-    if (this.#waiting > 0)
-      return [`a lock or unlock of rank ${this.#ranks((t) => t.waiting).join(', ')} is in progress`, []];
+    if (this.#waiting > 0) {
+      const [ending] = this.#ranks((t) => t.ending !== 0);
+      return ending === undefined
+        ? [`a lock or unlock of rank ${this.#ranks((t) => t.waiting).join(', ')} is in progress`, []]
+        : [`an unlock of rank ${ending} whose wait ended early is in progress; call unlock(${ending}) again`, []];
+    }
     if (this.#held > 0) {
       const held = this.#ranks((t) => (t.held & LOCKED) !== 0);
       return [`this rank holds the lock of rank ${held.join(', ')}`, held];
@@ -341,6 +345,7 @@ export class Epochs extends WindowScope {
   }
 
   #refusalOfLock(t: Target): string | undefined {
+    if (t.ending !== 0) return `an unlock of it whose wait ended early is in progress; call unlock(${t.rank}) again`;
     if (t.waiting) return 'another lock or unlock of this target is in progress on this rank; await it first';
     if ((t.held & LOCKED) !== 0) return `this rank already holds this lock; call unlock(${t.rank}) first`;
     if (this.#started !== undefined) return `${this.describe()}; call complete() first`;
@@ -374,7 +379,7 @@ export class Epochs extends WindowScope {
   /** `undefined` for `Rank.NULL`. */
   checkUnlock(target: number): Target | undefined {
     const t = this.known(target);
-    if (t !== undefined && (t.held & LOCKED) !== 0 && this.#busy === undefined) return t;
+    if (t !== undefined && ((t.held | t.ending) & LOCKED) !== 0 && this.#busy === undefined) return t;
     this.checkUsable('unlock');
     if (target === Rank.NULL) {
       if (this.#nullLocks > 0) this.#nullLocks--;
@@ -389,10 +394,17 @@ export class Epochs extends WindowScope {
    * @returns what `unlockWaitEnded` gives back
    */
   unlockWaits(t: Target): number {
-    const { held } = t;
+    const held = t.held | t.ending;
+    if (t.ending === 0) this.lockWaits(t);
     t.held = 0;
-    this.lockWaits(t);
+    t.ending = 0;
     return held;
+  }
+
+  /** The wait has ended early. The epoch is open again; but not without its lock, if that was given back already. */
+  unlockFailed(t: Target, held: number): void {
+    if (t.lock?.isGivenBack === true) t.ending = held;
+    else this.unlockWaitEnded(t, held);
   }
 
   unlockWaitEnded(t: Target, held: number): void {
@@ -402,7 +414,11 @@ export class Epochs extends WindowScope {
 
   /** @returns what was held */
   unlocked(t: Target): number {
-    const { held } = t;
+    const held = t.held | t.ending;
+    if (t.ending !== 0) {
+      t.ending = 0;
+      this.lockWaitEnded(t);
+    }
     t.held = 0;
     this.#held--;
     this.#issued &= ~USED;

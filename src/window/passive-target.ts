@@ -195,7 +195,12 @@ export class PassiveTarget {
     const wait = readWait('unlock', options);
     const t = this.#epochs.checkUnlock(target);
     if (t === undefined) return;
-    this.#flushRequests(FLUSHES.unlock, t.rank, wait);
+    try {
+      this.#flushRequests(FLUSHES.unlock, t.rank, wait);
+    } catch (error) {
+      this.#epochs.unlockFailed(t, this.#epochs.unlockWaits(t));
+      throw error;
+    }
     this.#unlock(t);
   }
 
@@ -203,9 +208,11 @@ export class PassiveTarget {
     const held = this.#epochs.unlockWaits(t);
     try {
       await this.#flushed(FLUSHES.unlock, t, options);
-    } finally {
-      this.#epochs.unlockWaitEnded(t, held);
+    } catch (error) {
+      this.#epochs.unlockFailed(t, held);
+      throw error;
     }
+    this.#epochs.unlockWaitEnded(t, held);
     this.#unlock(t);
   }
 

@@ -161,7 +161,8 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
 
   /**
    * Ends the passive-target epoch that `lock` opened. All operations issued to `target` are complete, at this rank and
-   * at the target. After a timeout or an abort this rank still holds the lock: call `unlock` again. MPI 4.1, 12.5.3.
+   * at the target. After a timeout or an abort this rank still holds the lock: call `unlock` again. With the hint
+   * `lock_defer` it may have sent the lock back already; then nothing else is allowed. MPI 4.1, 12.5.3.
    *
    * Cost: one atomic subtraction, two for an exclusive lock; on a device, a `flush` and one atomic whose answer nobody
    * waits for. See the lock schemes (docs/guide/schemes.md).

@@ -46,8 +46,13 @@ export class Target {
    * What opens this target to this rank: the `Lock` type that it holds here, perhaps with `UNCHECKED`; `STARTED`; or 0.
    */
   held = 0;
-  /** A promise waits for the lock. */
+  /** A promise waits for the lock, or for its unlock; or `ending`. */
   waiting = false;
+  /**
+   * What was held, where an unlock has given the lock back and its wait has ended early; else 0. Nothing but another
+   * unlock goes on then.
+   */
+  ending = 0;
 
   constructor(rank: number, byteLength: number, dispUnit: number) {
     this.rank = rank;

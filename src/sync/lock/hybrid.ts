@@ -140,6 +140,10 @@ export class HybridLock implements TargetLock {
     return this.#held === Held.DEFERRED;
   }
 
+  get isGivenBack(): boolean {
+    return this.isDeferred && this.#ask!.state === 'left';
+  }
+
   defer(exclusive: boolean): boolean {
     if (!this.#defers || !exclusive || this.#node !== undefined || this.#mode !== CPU) return false;
     this.#ask = this.#agent.askLater(this.#target, exclusive);

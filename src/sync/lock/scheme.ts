@@ -48,6 +48,11 @@ export interface TargetLock {
   acquire(exclusive: boolean): Operation;
   /** Everything this origin has written before is visible to the next holder. */
   release(exclusive: boolean): void;
+  /**
+   * The lock was given back behind the last operations, before they were answered and before `release`: nothing is done
+   * under it any more.
+   */
+  readonly isGivenBack?: boolean;
 }
 
 /**

@@ -56,6 +56,10 @@ export class TwoSidedLock implements TargetLock {
     return true;
   }
 
+  get isGivenBack(): boolean {
+    return this.#held?.state === 'left';
+  }
+
   acquire(exclusive: boolean): Operation {
     return this.#agent.acquire(this.#target, exclusive, (ask) => {
       this.#held = ask;
