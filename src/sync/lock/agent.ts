@@ -1,6 +1,6 @@
 /**
- * Locks by messages: the agent at each target that gives out the lock of its rank's part, and the side of the origins
- * that ask. It does so whenever its rank waits in the library, now and then in its calls on the window that do not
+ * Locks by messages: the agent at each target that gives out the lock of its rank's part to the origins that ask
+ * (origin.ts). It does so whenever its rank waits in the library, now and then in its calls on the window that do not
  * wait, and when its event loop turns; a rank that computes on and on serves nobody meanwhile.
  *
  *   LOCK sequence, exclusive, attempt, news    ->   GRANT sequence, how      or, to an attempt, REFUSAL sequence
@@ -25,42 +25,15 @@
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { ProcessorTime } from '../../comm/job.ts';
-import type { Operation } from '../../comm/operation.ts';
-import { RmaError } from '../../errors.ts';
-import { MESSAGE_HEADER, type OperationQueue, type QueuedOperations } from '../../transfer/operation-queue.ts';
+import type { OperationQueue } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
-import { answerTo, failureIn } from '../../transfer/served-messages.ts';
-import type { Attempt, LockCounts } from './scheme.ts';
-
-const Message = Object.freeze({
-  LOCK: 1,
-  GRANT: 2,
-  REFUSAL: 3,
-  UNLOCK: 4,
-  OPERATIONS: 5,
-  DONE: 6,
-  FAILURE: 7,
-  ONE_EXCLUSIVE: 8,
-  ONE_SHARED: 9,
-});
-/** The first word of an answer: which it is, and how the lock was granted. */
-const WHAT = 0xff;
-const HOW_SHIFT = 8;
-
-/** Bytes of the message of an operation, with what it fetches, that travels with its lock and unlock. */
-const SMALL = 16_384;
+import { answerTo } from '../../transfer/served-messages.ts';
+import { Grant, HOW_SHIFT, LOCK_WORDS, Message, sendWords } from './agent-messages.ts';
+import { LockOrigin } from './origin.ts';
+import type { LockCounts } from './scheme.ts';
 
 /** Calls that do not wait, from one look at messages to the next; a power of two. */
 const TURNS = 16;
-
-/** Words of a LOCK. */
-const LOCK_WORDS = 5;
-
-/**
- * How a lock that was granted is given back: by a message to the agent, or by the origin itself, which was handed it.
- * Of a hybrid lock, `BY_AGENT_IN_NETWORK_MODE` says besides what mode the agent has found.
- */
-export const Grant = Object.freeze({ BY_AGENT: 0, HANDED: 1, BY_AGENT_IN_NETWORK_MODE: 2 });
 
 /** A request as the agent has it. */
 export interface LockRequest {
@@ -114,29 +87,6 @@ export const NO_GATE: Gate = {
   *give() {},
 };
 
-/** A request as its origin has it. */
-export class Ask {
-  state: 'deferred' | 'waiting' | 'granted' | 'refused' | 'left' = 'waiting';
-  /** One of `Grant`, once it is granted, or its operation is done. */
-  how: number = Grant.BY_AGENT;
-  readonly target: number;
-  readonly sequence: number;
-  readonly exclusive: boolean;
-
-  constructor(target: number, sequence: number, exclusive: boolean) {
-    this.target = target;
-    this.sequence = sequence;
-    this.exclusive = exclusive;
-  }
-}
-
-/** A message with operations. @param lock the one that travels with it */
-interface Unanswered {
-  readonly id: number;
-  readonly queued: QueuedOperations;
-  readonly lock: Ask | undefined;
-}
-
 export class LockAgent {
   readonly #counts: LockCounts;
   readonly #channel: OwnChannel;
@@ -144,10 +94,8 @@ export class LockAgent {
   readonly #server: OperationServer | undefined;
   readonly #poll: () => void;
   readonly #stop: () => void;
-  /** What was granted and is given back by the origin itself though it no longer wants it. */
-  readonly #handedTooLate: (target: number) => void;
-
-  // The agent's side.
+  /** What this rank asks the agents of the others for. */
+  readonly origin: LockOrigin;
   readonly #line: QueuedRequest[] = [];
   readonly #holders = new Map<string, QueuedRequest>();
   /** Messages that have come in a task's step: they are taken in order. */
@@ -161,22 +109,11 @@ export class LockAgent {
   #admitting = false;
   #admitted = 0;
 
-  // The origins' side.
-  readonly #asks = new Map<number, Ask>();
-  #lastSequence = 0;
-  /** Requests that leave when there is something to do under the lock, by target. */
-  readonly #deferred: (Ask | undefined)[] = [];
-  /** Messages with operations that were not answered, by target, oldest first. */
-  readonly #unanswered: Unanswered[][];
-  readonly #queue: OperationQueue | undefined;
-  #lastId = 0;
-  /** By target, the first of its operations that has failed since somebody was told. */
-  readonly #failures = new Map<number, unknown>();
-
   /**
    * @param channel nothing else goes through it
    * @param counts what it sends and gives out is counted there
    * @param poll brings messages in
+   * @param handedTooLate gives back by itself what was granted so, though it is no longer wanted
    * @param queue what this rank has issued in passive epochs, and @param server what carries out that of others; both
    * or none
    */
@@ -193,10 +130,8 @@ export class LockAgent {
     this.#gate = gate;
     this.#counts = counts;
     this.#poll = poll;
-    this.#handedTooLate = handedTooLate;
-    this.#queue = queue;
     this.#server = server;
-    this.#unanswered = Array.from({ length: channel.size }, () => []);
+    this.origin = new LockOrigin(channel, counts, () => this.advance(), handedTooLate, queue);
     this.#work = this.#serve();
     this.#stop = channel.listen((source, message) => this.#take(source, message));
   }
@@ -248,170 +183,10 @@ export class LockAgent {
     this.#stop();
   }
 
-  // ---- origin -------------------------------------------------------------------------------------------------------
-
-  /** @param news a number for the gate at the target */
-  ask(target: number, exclusive: boolean, attempt: boolean, news = 0): Ask {
-    const ask = this.#newAsk(target, exclusive);
-    this.#sendAsk(ask, attempt, news);
-    return ask;
-  }
-
-  /** Asks when there is something to do under the lock: its operations wait for the grant, this rank need not. */
-  askLater(target: number, exclusive: boolean): Ask {
-    const ask = this.#newAsk(target, exclusive);
-    ask.state = 'deferred';
-    this.#deferred[target] = ask;
-    return ask;
-  }
-
-  #newAsk(target: number, exclusive: boolean): Ask {
-    this.#lastSequence = (this.#lastSequence + 1) | 0;
-    return new Ask(target, this.#lastSequence, exclusive);
-  }
-
-  #sendAsk(ask: Ask, attempt: boolean, news: number): void {
-    const { target, sequence, exclusive } = ask;
-    this.#asks.set(sequence, ask);
-    this.#send(target, Int32Array.of(Message.LOCK, sequence, exclusive ? 1 : 0, attempt ? 1 : 0, news));
-  }
-
-  /** Gives back what was granted by the agent, or leaves the line. What was handed over, its holder gives back. */
-  unlock(ask: Ask): void {
-    const { state, target } = ask;
-    if (this.#deferred[target] === ask) this.#deferred[target] = undefined;
-    if (state === 'left' || state === 'refused') return;
-    ask.state = 'left';
-    // Nothing was done under it: nobody has been asked.
-    if (state === 'deferred' || (state === 'granted' && ask.how === Grant.HANDED)) return;
-    if (state !== 'waiting') this.#asks.delete(ask.sequence);
-    this.#send(ask.target, Int32Array.of(Message.UNLOCK, ask.sequence));
-  }
-
-  /** Asks, and waits for the grant, of which it tells. Abandoned, it leaves the line. */
-  acquire(target: number, exclusive: boolean, onGrant: (ask: Ask) => void): Operation {
-    const ask = this.ask(target, exclusive, false);
-    return {
-      advance: () => {
-        if (ask.state === 'waiting') this.advance();
-        if (ask.state !== 'granted') return false;
-        onGrant(ask);
-        return true;
-      },
-      describe: () =>
-        `lock of rank ${target} (waiting for its agent, which serves requests only while that rank is in the library)`,
-      abandon: () => this.unlock(ask),
-    };
-  }
-
-  /**
-   * Complete when all that was queued for `rank`, or for all ranks, has been carried out there, and what it fetches is
-   * here.
-   */
-  flush(rank?: number): Operation {
-    return this.#flush(rank, false);
-  }
-
-  /** The same where the lock is given back: that follows the operations at once. */
-  flushLast(rank?: number): Operation {
-    return this.#flush(rank, true);
-  }
-
-  #flush(rank: number | undefined, last: boolean): Operation {
-    const ranks = rank === undefined ? this.#unanswered.map((_, r) => r) : [rank];
-    const isDone = (r: number): boolean => this.#unanswered[r].length === 0 && !this.#queue!.has(r);
-    return {
-      advance: () => {
-        for (const r of ranks) this.#deliver(r, last);
-        this.advance();
-        for (const r of ranks) this.#deliver(r, last);
-        this.#throwFailure(ranks);
-        return ranks.every(isDone);
-      },
-      describe: () =>
-        `operations at rank ${ranks.filter((r) => !isDone(r)).join(', ')} (waiting for its agent, ` +
-        'which serves requests only while that rank is in the library)',
-    };
-  }
-
-  /** The same for what has been issued so far. */
-  soFar(rank: number): Operation {
-    const queue = this.#queue!;
-    const unanswered = this.#unanswered[rank];
-    // Unknown while it waits for the lock.
-    let last: number | undefined;
-    const ranks = [rank];
-    const deliver = (): void => {
-      this.deliver(rank);
-      if (!queue.has(rank)) last ??= this.#lastId;
-    };
-    deliver();
-    return {
-      advance: () => {
-        if (last === undefined) deliver();
-        this.advance();
-        this.#throwFailure(ranks);
-        if (last === undefined) return false;
-        return unanswered.length === 0 || unanswered[0].id > last;
-      },
-      describe: () => `a request to rank ${rank}`,
-    };
-  }
-
-  /** Sends what is queued for `rank`, or asks for the lock for it: then it leaves with the grant. */
-  deliver(rank: number): void {
-    this.#deliver(rank, false);
-  }
-
-  /**
-   * @param last nothing else is done under the lock: so it is given back behind operations that fetch nothing, and one
-   * small operation travels with its lock and unlock
-   */
-  #deliver(rank: number, last: boolean): void {
-    const ask = this.#deferred[rank];
-    const queue = this.#queue!;
-    if (ask?.state === 'deferred') {
-      if (!queue.has(rank)) return;
-      if (last && queue.isOne(rank, SMALL)) {
-        this.#sendQueued(rank, ask.exclusive ? Message.ONE_EXCLUSIVE : Message.ONE_SHARED, ask);
-        this.#deferred[rank] = undefined;
-        ask.state = 'left';
-        return;
-      }
-      ask.state = 'waiting';
-      this.#sendAsk(ask, false, 0);
-    }
-    if (ask?.state === 'waiting') return;
-    if (queue.has(rank)) this.#sendQueued(rank, Message.OPERATIONS);
-    // What is fetched is read under the lock until it has been sent; what was handed over is held until all is done.
-    if (ask?.state !== 'granted' || !last || ask.how === Grant.HANDED) return;
-    if (!this.#unanswered[rank].some(({ queued }) => queued.fetches)) this.unlock(ask);
-  }
-
-  #sendQueued(rank: number, what: number, lock?: Ask): void {
-    const queued = this.#queue!.take(rank);
-    const id = ++this.#lastId;
-    this.#unanswered[rank].push({ id, queued, lock });
-    new Int32Array(queued.message.buffer).set([what, id]);
-    this.#counts.operations++;
-    this.#channel.give(rank, queued.message);
-  }
-
-  /** Tells whoever waits for operations to these ranks of one that has failed. */
-  #throwFailure(ranks: readonly number[]): void {
-    if (this.#failures.size === 0) return;
-    const rank = ranks.find((rank) => this.#failures.has(rank));
-    if (rank === undefined) return;
-    const failure = this.#failures.get(rank);
-    this.#failures.delete(rank);
-    throw failure;
-  }
-
   // ---- messages -----------------------------------------------------------------------------------------------------
 
   #send(target: number, words: Int32Array): void {
-    this.#counts.messages++;
-    this.#channel.send(target, new Uint8Array(words.buffer));
+    sendWords(this.#channel, this.#counts, target, words);
   }
 
   #take(source: number, message: Uint8Array): void {
@@ -451,17 +226,8 @@ export class LockAgent {
         this.#line.push({ ...request, operations: [message], isOne: true });
         break;
       }
-      case Message.GRANT:
-        this.#granted(number, words[2]);
-        break;
-      case Message.REFUSAL: {
-        const ask = this.#asks.get(number);
-        this.#asks.delete(number);
-        if (ask?.state === 'waiting') ask.state = 'refused';
-        break;
-      }
       default:
-        this.#answered(source, number, what, message.subarray(MESSAGE_HEADER));
+        this.origin.hear(source, words, message);
     }
   }
 
@@ -486,33 +252,6 @@ export class LockAgent {
     const at = this.#line.findIndex((waiting) => waiting.origin === origin && waiting.sequence === sequence);
     // An answer, so that the origin can forget it.
     if (at >= 0) this.#refuse(this.#line.splice(at, 1)[0]);
-  }
-
-  #granted(sequence: number, how: number): void {
-    const ask = this.#asks.get(sequence);
-    if (ask === undefined) return;
-    if (ask.state === 'left') {
-      this.#asks.delete(sequence);
-      if (how === Grant.HANDED) this.#handedTooLate(ask.target);
-      return;
-    }
-    ask.state = 'granted';
-    ask.how = how;
-    if (how === Grant.HANDED) this.#asks.delete(sequence);
-    if (this.#deferred[ask.target] === ask) this.#deliver(ask.target, false);
-  }
-
-  #answered(source: number, id: number, what: number, answer: Uint8Array): void {
-    const first = this.#unanswered[source].shift();
-    if (first?.id !== id) throw new RmaError('ERR_VERBS', `the agent of rank ${source} answered requests out of order`);
-    if (first.lock !== undefined) first.lock.how = what >> HOW_SHIFT;
-    try {
-      if ((what & WHAT) === Message.FAILURE) throw failureIn(source, answer);
-      first.queued.take(answer);
-    } catch (error) {
-      // For whoever waits for the operation, not for whoever looks for messages.
-      if (!this.#failures.has(source)) this.#failures.set(source, error);
-    }
   }
 
   // ---- agent --------------------------------------------------------------------------------------------------------
@@ -574,25 +313,4 @@ export class LockAgent {
 
 function keyOf(origin: number, sequence: number): string {
   return `${origin}:${sequence}`;
-}
-
-/** An attempt at a shared lock by message: refused at once if the lock is not free. */
-export function attemptByAgent(agent: LockAgent, target: number, onGrant: (ask: Ask) => void): Attempt {
-  const ask = agent.ask(target, false, true);
-  const attempt = {
-    acquired: undefined as boolean | undefined,
-    advance: () => {
-      if (ask.state === 'waiting') agent.advance();
-      if (ask.state === 'waiting') return false;
-      if (attempt.acquired === undefined) {
-        attempt.acquired = ask.state === 'granted';
-        if (attempt.acquired) onGrant(ask);
-      }
-      return true;
-    },
-    describe: () =>
-      `lock of rank ${target} (waiting for its agent, which serves requests only while that rank is in the library)`,
-    abandon: () => agent.unlock(ask),
-  };
-  return attempt;
 }

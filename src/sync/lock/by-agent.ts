@@ -51,7 +51,7 @@ export function locksByAgent(
   return {
     counts,
     serve: () => agent.turn(),
-    ...(queue && { passive: { queue, agent, takes } }),
+    ...(queue && { passive: { queue, origin: agent.origin, takes } }),
     make: (rank) => makeLock(agent, rank, words),
     release() {
       stop();

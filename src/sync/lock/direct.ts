@@ -20,10 +20,12 @@
  */
 
 import type { Operation } from '../../comm/operation.ts';
-import { type Ask, attemptByAgent, type Gate, Grant, type LockAgent, type LockRequest } from './agent.ts';
+import type { Gate, LockAgent, LockRequest } from './agent.ts';
+import { Grant } from './agent-messages.ts';
 import { locksByAgent, type Words } from './by-agent.ts';
 import { lockKind } from './kind.ts';
 import type { LockWord } from './lock-word.ts';
+import type { Ask } from './origin.ts';
 import type { Attempt, TargetLock } from './scheme.ts';
 
 /** Shared holders that are let in at least before the word is given back. */
@@ -83,14 +85,14 @@ export class DirectLock implements TargetLock {
   }
 
   attempt(): Attempt {
-    return attemptByAgent(this.#agent, this.#target, (ask) => {
+    return this.#agent.origin.attempt(this.#target, (ask) => {
       this.#shared = ask;
     });
   }
 
   acquire(exclusive: boolean): Operation {
     if (!exclusive) {
-      return this.#agent.acquire(this.#target, false, (ask) => {
+      return this.#agent.origin.acquire(this.#target, false, (ask) => {
         this.#shared = ask;
       });
     }
@@ -117,7 +119,7 @@ export class DirectLock implements TargetLock {
       this.#word.give(this.#rank);
       return;
     }
-    this.#agent.unlock(this.#shared!);
+    this.#agent.origin.unlock(this.#shared!);
     this.#shared = undefined;
   }
 }

@@ -3,7 +3,8 @@
  * and why that is right.
  */
 import type { ProcessorTime } from '../../comm/job.ts';
-import { type Gate, Grant, type LockRequest } from './agent.ts';
+import type { Gate, LockRequest } from './agent.ts';
+import { Grant } from './agent-messages.ts';
 import { LEAST_BATCH } from './direct.ts';
 import type { LockWord } from './lock-word.ts';
 import type { MigrationPolicy } from './migration.ts';

@@ -55,7 +55,8 @@
  */
 
 import type { Operation } from '../../comm/operation.ts';
-import { type Ask, attemptByAgent, type Gate, Grant, type LockAgent } from './agent.ts';
+import type { Gate, LockAgent } from './agent.ts';
+import { Grant } from './agent-messages.ts';
 import { locksByAgent, type Words } from './by-agent.ts';
 import {
   CPU,
@@ -73,6 +74,7 @@ import { type CpuLockName, lockKind } from './kind.ts';
 import type { LockWord } from './lock-word.ts';
 import { MigrationPolicy } from './migration.ts';
 import { OneWordLock, oneWordLockWords } from './one-word.ts';
+import type { Ask } from './origin.ts';
 import { QueueLock, queueLockWords } from './queue.ts';
 import type { Attempt, TargetLock } from './scheme.ts';
 
@@ -129,7 +131,7 @@ export class HybridLock implements TargetLock {
   }
 
   attempt(): Attempt {
-    return attemptByAgent(this.#agent, this.#target, (ask) => {
+    return this.#agent.origin.attempt(this.#target, (ask) => {
       this.#held = Held.BY_MANAGER;
       this.#ask = ask;
     });
@@ -146,7 +148,7 @@ export class HybridLock implements TargetLock {
 
   defer(exclusive: boolean): boolean {
     if (!this.#defers || !exclusive || this.#node !== undefined || this.#mode !== CPU) return false;
-    this.#ask = this.#agent.askLater(this.#target, exclusive);
+    this.#ask = this.#agent.origin.askLater(this.#target, exclusive);
     this.#held = Held.DEFERRED;
     return true;
   }
@@ -184,7 +186,7 @@ export class HybridLock implements TargetLock {
           if (asked === undefined) return;
           const handed = asked.state === 'granted' && asked.how === Grant.HANDED;
           if (handed) this.#word.give(this.#rank);
-          else this.#agent.unlock(asked);
+          else this.#agent.origin.unlock(asked);
         };
         if (this.#word.deciding) this.#word.settle(steps, () => this.release(exclusive), takeBack);
         else takeBack();
@@ -236,7 +238,7 @@ export class HybridLock implements TargetLock {
           continue;
         }
       }
-      const ask = this.#agent.ask(this.#target, exclusive, false, this.#untold);
+      const ask = this.#agent.origin.ask(this.#target, exclusive, false, this.#untold);
       this.#untold = 0;
       onAsk(ask);
       while (ask.state === 'waiting') yield;
@@ -268,7 +270,7 @@ export class HybridLock implements TargetLock {
 
   /** Operations of a deferred lock are complete by now, so their answer or grant has told of the mode. */
   #releaseAsked(ask: Ask, held: number): void {
-    this.#agent.unlock(ask);
+    this.#agent.origin.unlock(ask);
     if (held !== Held.DEFERRED || ask.how === Grant.BY_AGENT) return;
     this.#mode = NETWORK;
     if (ask.how === Grant.HANDED) this.#word.give(this.#rank);

@@ -5,8 +5,8 @@ import type { OperationQueue } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
 import type { RemoteWord } from '../../transfer/remote-access.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
-import type { LockAgent } from './agent.ts';
 import type { AllLock } from './all.ts';
+import type { LockOrigin } from './origin.ts';
 import type { QueueLock } from './queue.ts';
 import type { LockCounts, TargetLock } from './scheme.ts';
 
@@ -54,7 +54,7 @@ export interface LockParts {
 /** Completes what is queued under a lock. */
 export interface PassiveQueue {
   readonly queue: OperationQueue;
-  readonly agent: Pick<LockAgent, 'deliver' | 'flush' | 'flushLast' | 'soFar'>;
+  readonly origin: Pick<LockOrigin, 'deliver' | 'flush' | 'flushLast' | 'soFar'>;
   /**
    * Whether operations to a rank are queued in the epoch that is open to it: the same from its first to its last. All
    * are if it is not said.

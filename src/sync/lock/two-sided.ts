@@ -15,9 +15,10 @@
  */
 
 import type { Operation } from '../../comm/operation.ts';
-import { type Ask, attemptByAgent, type LockAgent, NO_GATE } from './agent.ts';
+import { type LockAgent, NO_GATE } from './agent.ts';
 import { locksByAgent } from './by-agent.ts';
 import { lockKind } from './kind.ts';
+import type { Ask } from './origin.ts';
 import type { Attempt, TargetLock } from './scheme.ts';
 
 export class TwoSidedLock implements TargetLock {
@@ -38,21 +39,21 @@ export class TwoSidedLock implements TargetLock {
   tryAcquire(exclusive: boolean): boolean {
     if (!this.#own) return false;
     // Messages to oneself arrive at once, and the agent has nothing to wait for.
-    const ask = this.#agent.ask(this.#target, exclusive, true);
+    const ask = this.#agent.origin.ask(this.#target, exclusive, true);
     if (ask.state !== 'granted') return false;
     this.#held = ask;
     return true;
   }
 
   attempt(): Attempt {
-    return attemptByAgent(this.#agent, this.#target, (ask) => {
+    return this.#agent.origin.attempt(this.#target, (ask) => {
       this.#held = ask;
     });
   }
 
   defer(exclusive: boolean): boolean {
     if (!this.#defers || this.#own) return false;
-    this.#held = this.#agent.askLater(this.#target, exclusive);
+    this.#held = this.#agent.origin.askLater(this.#target, exclusive);
     return true;
   }
 
@@ -61,13 +62,13 @@ export class TwoSidedLock implements TargetLock {
   }
 
   acquire(exclusive: boolean): Operation {
-    return this.#agent.acquire(this.#target, exclusive, (ask) => {
+    return this.#agent.origin.acquire(this.#target, exclusive, (ask) => {
       this.#held = ask;
     });
   }
 
   release(): void {
-    this.#agent.unlock(this.#held!);
+    this.#agent.origin.unlock(this.#held!);
     this.#held = undefined;
   }
 }

@@ -8,13 +8,13 @@ import type { PassiveQueue } from '../../sync/lock/kind.ts';
 import type { Completion } from './path.ts';
 
 export class MixedCompletion implements Completion {
-  readonly #queued: PassiveQueue['agent'];
+  readonly #queued: PassiveQueue['origin'];
   readonly #takes: (rank: number) => boolean;
   readonly #direct: Completion | undefined;
 
   /** @param direct of what is not queued; absent if that is complete when it is issued */
-  constructor({ agent, takes }: PassiveQueue, direct: Completion | undefined) {
-    this.#queued = agent;
+  constructor({ origin, takes }: PassiveQueue, direct: Completion | undefined) {
+    this.#queued = origin;
     this.#takes = takes!;
     this.#direct = direct;
   }

@@ -73,7 +73,7 @@ export class Paths {
     this.#queues = deferred !== undefined || passive !== undefined;
     const direct = requests && held ? new HeldCompletion(requests, held) : requests;
     if (passive === undefined) this.completion = direct;
-    else this.completion = passive.takes === undefined ? passive.agent : new MixedCompletion(passive, direct);
+    else this.completion = passive.takes === undefined ? passive.origin : new MixedCompletion(passive, direct);
     this.drain = requests && (() => requests.drain());
     const plain = attachments === undefined && held === undefined && !this.#queues && epochs.accesses === undefined;
     this.sendsWhole = requests !== undefined && plain;
@@ -173,7 +173,7 @@ export class Paths {
     }
     queue.signal(t.rank);
     // Somebody may wait for it without waiting for this rank's unlock. In a deferred fence all wait for all.
-    if (queue === passive?.queue) passive.agent.deliver(t.rank);
+    if (queue === passive?.queue) passive.origin.deliver(t.rank);
   }
 
   /**
