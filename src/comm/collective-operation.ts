@@ -93,7 +93,8 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> {
     if (this.#state === 'complete' || this.#state === 'ended') return;
     super.abandon();
     this.#leave('ended');
-    this.#turn.broke(`${this.describe()} ended early`);
+    // What has no messages is a barrier: the next one goes on with it.
+    if (this.#agreed !== undefined) this.#turn.broke(`${this.describe()} ended early`);
   }
 
   /** Its turn has come. What was called while the one before was under way finds that one failed, perhaps. */

@@ -64,7 +64,7 @@ export class CommunicatorBarrier {
     }
     const members = comm.group.worldRanks;
     const words = barrierWords(size);
-    comm.onRelease(() => block.free());
+    comm.onRelease(() => comm.giveBack(block));
     const mine = Float64Array.of(oversubscribed ? 1 : 0, context.parking.seesPlainStores ? 0 : 1, ...block.place);
     const all = yield* comm.exchange(mine);
     const stride = mine.length;
@@ -104,10 +104,15 @@ export class CommunicatorBarrier {
     if (this.#awaited === operation) this.#awaited = undefined;
   }
 
-  /** After the barrier that a promise waits for, if there is one; instead of it, if that wait ends early. */
-  *inTurn(): Generator<void, void> {
+  /** Until the barrier that a promise waits for is complete, or that wait ends early. */
+  *settled(): Generator<void, void> {
     const before = this.#awaited;
     if (before !== undefined) while (!before.advance()) yield;
+  }
+
+  /** After the barrier that a promise waits for, if there is one; instead of it, if that wait ends early. */
+  *inTurn(): Generator<void, void> {
+    yield* this.settled();
     this.state.begin();
     while (!this.state.advance()) yield;
   }

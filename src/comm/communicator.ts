@@ -472,6 +472,14 @@ export class Communicator extends MessageCalls {
     return this.#releases.add(release, refusal);
   }
 
+  /**
+   * @internal Gives words back that all ranks have used, once they have agreed that none does any more. If a collective
+   * of theirs has ended early, or a rank has failed, nobody knows: then the words stay until the job ends.
+   */
+  giveBack(block: Block): void {
+    if (!this.#turns.isBroken && this.job.failure() === undefined) block.free();
+  }
+
   // ---- collectives --------------------------------------------------------------------------------------------------
 
   /** @internal */
@@ -497,7 +505,13 @@ export class Communicator extends MessageCalls {
   }
 
   #finalizeCall(): CollectiveCall {
-    return { name: 'finalize', steps: () => this.farewell() };
+    return { name: 'finalize', steps: () => this.#partings() };
+  }
+
+  /** A barrier that a promise waits for is called before this: its words are used until it is complete. */
+  *#partings(): Generator<void, void> {
+    yield* this.#barrier.settled();
+    yield* this.farewell();
   }
 
   async #made<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): Promise<T> {

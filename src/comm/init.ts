@@ -47,6 +47,8 @@ interface Joined {
 }
 
 let joined: Joined | undefined;
+/** The one place that the launcher has made for this process or thread is taken. */
+let placeTaken = false;
 
 /**
  * Joins the job and resolves to its world, the communicator of all ranks, when all ranks have joined (`MPI_Init`).
@@ -153,6 +155,13 @@ async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
   if (options.job !== undefined) {
     return { membership: joinNamed(needNative(), options.job, options.size!), complete: nothing };
   }
+  if (placeTaken) {
+    throw new RmaError(
+      'ERR_COMM',
+      'init: this rank has joined its job before, and that has failed (see the error of the first init); ' +
+        'it cannot join again: start the job again',
+    );
+  }
   const invitation = (workerData as { onesided?: ThreadInvitation } | null)?.onesided;
   if (!isMainThread && invitation !== undefined)
     return { membership: joinLauncherThread(invitation), complete: nothing };
@@ -171,6 +180,7 @@ async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
 /** Started by `onesided run --ranks threads`. */
 function joinLauncherThread(invitation: ThreadInvitation): Membership {
   const membership = joinThreads(invitation);
+  placeTaken = true;
   keepExitCode(membership.control, membership.rank);
   return membership;
 }
@@ -186,6 +196,7 @@ function joinLauncher(native: Native, fd: number): Membership {
     );
   }
   const membership = joinProcesses(native, fd, rank, size, true);
+  placeTaken = true;
   native.parentDeathSignal(SIGKILL);
   // No signal comes of a launcher that has ended before, and no rank that has not called this by now may ever do.
   const gone = goneLauncher(membership.control);

@@ -88,6 +88,11 @@ class Sleepers {
     this.#mine++;
   }
 
+  /** Whether an operation of this rank waits. */
+  get waits(): boolean {
+    return this.#mine > 0;
+  }
+
   /** An operation waits no more. */
   end(): void {
     this.#mine--;
@@ -181,7 +186,21 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     const elements = comm.rank === place.owner ? ring * length : 0;
     const entries = await Window.allocate(comm, type, elements, { ...place.wait, name: `entries of ${place.name}` });
     entries.lockAllSync();
-    const words = await Words.create(comm, place, initial);
+    let words: Words;
+    try {
+      words = await Words.create(comm, place, initial);
+    } catch (error) {
+      entries.unlockAllSync();
+      // All ranks have failed, unless the communicator can be used no more: then it is freed with that.
+      if (comm.refusal(call) === undefined) await entries.free(place.wait).catch(() => {});
+      throw error;
+    }
+    try {
+      await words.begin(place.wait);
+    } catch (error) {
+      entries.unlockAllSync();
+      throw error;
+    }
     return new BoundedQueue(words, entries, type, { capacity, length, sequences, ring });
   }
 
@@ -199,7 +218,8 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     this.entryLength = shape.length;
     this.#sequences = shape.sequences;
     this.#ring = shape.ring;
-    this.#consumers = new Sleepers(words, CONSUMERS, LISTS, () => this.length > 0);
+    // Who finds it closed and empty tells the next one: nothing comes that would wake it.
+    this.#consumers = new Sleepers(words, CONSUMERS, LISTS, () => this.length > 0 || this.closed);
     const producers = LISTS + words.comm.size;
     this.#producers = new Sleepers(words, PRODUCERS, producers, () => this.length < this.capacity);
   }
@@ -296,9 +316,19 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     this.#producers.wakeAll();
   }
 
-  /** Collective: frees the queue and drops its entries. Errors: those of `Window.free`. */
+  /**
+   * Collective: frees the queue and drops its entries. Errors: `ERR_RMA_SYNC` (a push or pop of this rank waits;
+   * nothing is freed), and those of `Window.free`.
+   */
   async free(options?: WaitOptions): Promise<void> {
     const wait = readWait('BoundedQueue.free', options);
+    if (this.#consumers.waits || this.#producers.waits) {
+      throw new RmaError(
+        'ERR_RMA_SYNC',
+        `BoundedQueue.free: a ${this.#consumers.waits ? 'pop' : 'push'} of rank ${this.#words.comm.rank} waits for ` +
+          `${this.#words.name}; close the queue, and await that call first`,
+      );
+    }
     this.#entries.unlockAllSync();
     await this.#entries.free(wait);
     await this.#words.free(wait);

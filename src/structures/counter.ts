@@ -19,7 +19,9 @@ export class Counter {
   static async create(comm: Communicator, options?: PlaceOptions): Promise<Counter> {
     const call = 'Counter.create';
     const place = await agree(call, comm, () => ({ place: readPlace(call, comm, options), shape: {} }));
-    return new Counter(await Words.create(comm, place, new Int32Array(1)));
+    const words = await Words.create(comm, place, new Int32Array(1));
+    await words.begin(place.wait);
+    return new Counter(words);
   }
 
   private constructor(words: Words) {

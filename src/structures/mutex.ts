@@ -79,7 +79,9 @@ export class Mutex {
     const slots = ringLength(comm.size);
     const initial = new Int32Array(SLOTS + slots);
     initial[SLOTS] = GRANTED;
-    return new Mutex(await Words.create(comm, place, initial), slots);
+    const words = await Words.create(comm, place, initial);
+    await words.begin(place.wait);
+    return new Mutex(words, slots);
   }
 
   private constructor(words: Words, slots: number) {

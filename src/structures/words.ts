@@ -115,7 +115,7 @@ export class Words {
   readonly #compare = new Int32Array(1);
   readonly #result = new Int32Array(1);
 
-  /** Collective: words at the owner, `initial` gives their values there. */
+  /** Collective: words at the owner, `initial` gives their values there. Before they are used, `begin`. */
   static async create(comm: Communicator, place: Place, initial: Int32Array): Promise<Words> {
     const { owner, name, wait } = place;
     const length = comm.rank === owner ? initial.length : 0;
@@ -123,8 +123,18 @@ export class Words {
     if (comm.rank === owner) window.local.set(initial);
     window.lockAllSync();
     window.sync();
-    await comm.barrier(wait); // nobody is to find them without their values
     return new Words(comm, place, window);
+  }
+
+  /** Collective: returns when the words have their values at all ranks. Errors: those of `barrier`; they are unusable. */
+  async begin(wait: WaitOptions | undefined): Promise<void> {
+    try {
+      await this.comm.barrier(wait);
+    } catch (error) {
+      // Freed with the communicator, which no epoch may keep from that.
+      this.#window.unlockAllSync();
+      throw error;
+    }
   }
 
   private constructor(comm: Communicator, place: Place, window: Window<Int32Array>) {

@@ -166,7 +166,17 @@ export class RemoteDirectory implements Directory {
   remove(own: Listed): void {
     this.#fill(this.#slots.indexOf(own), undefined);
     this.#turn(VERSION);
-    this.#requests.finish(this.#tellReaders());
+    this.#finish(this.#tellReaders());
+  }
+
+  /** If that ends early, reads are perhaps on their way: what they come to is used no more, and stays. */
+  #finish(steps: Generator<void, void>): void {
+    try {
+      this.#requests.finish(steps);
+    } catch (error) {
+      this.#landing = undefined;
+      throw error;
+    }
   }
 
   /** Another VERSION, or HEAD. */
@@ -238,7 +248,7 @@ export class RemoteDirectory implements Directory {
       known = { enrolled: false, head: 0, slots: 0, key: 0, place: 0, version: Number.NaN, token: 0, copy: [] };
       this.#known[rank] = known;
     }
-    this.#requests.finish(this.#readTable(rank, known));
+    this.#finish(this.#readTable(rank, known));
     return known;
   }
 

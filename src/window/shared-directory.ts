@@ -263,7 +263,7 @@ export class SharedDirectory implements Directory {
 
   release(): void {
     for (const known of this.#known) for (const { pointer } of known?.byAddress ?? []) pointer?.release();
-    for (const block of this.#blocks) block.free();
+    for (const block of this.#blocks) this.#comm.giveBack(block);
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Communicator, Op, Rank, type TypedArray, Window } from 'onesided';
+import { type Communicator, Lock, Op, Rank, type TypedArray, Window } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
 import { contribution as contributionOf, tryCollectives, within } from './support/collective-model.ts';
 import {
@@ -417,6 +417,71 @@ async function differentSizes(world: Communicator): Promise<void> {
   await world.barrier();
 }
 
+const GO = { tag: 77 };
+
+/** Rank 0 tells all others to go on. */
+async function signal(world: Communicator): Promise<void> {
+  if (world.rank > 0) await world.receive(new Uint8Array(1), 0, GO);
+  else for (let rank = 1; rank < world.size; rank++) world.send(new Uint8Array(1), rank, GO);
+}
+
+/** What a rank has given up alone is not given to something else while the others still use it. */
+async function freedTooEarly(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  if (size === 1) return;
+  const [comm, other] = [await world.dup(), await world.dup()];
+  const window = await Window.allocate(comm, Int32Array, 4);
+  if (rank === 0) {
+    await assert.rejects(window.free({ timeout: 20 }), { code: 'ERR_RMA_TIMEOUT' });
+    await assert.rejects(comm.free({ timeout: 20 }), { code: 'ERR_COMM' });
+  }
+  const later = await Window.allocate(other, Int32Array, 4);
+  if (rank === 1) await window.lock(0, Lock.EXCLUSIVE);
+  await world.barrier();
+  if (rank === 0) {
+    await later.lock(0, Lock.EXCLUSIVE, 0, { timeout: 60_000 });
+    later.put(Int32Array.of(1), 0, 0);
+    await later.unlock(0);
+  }
+  await world.barrier();
+  if (rank === 1) await window.unlock(0);
+  await later.free();
+  await other.free();
+}
+
+/** A deadline of a barrier that stands behind another one; and a communicator that is freed while one is awaited. */
+async function endedBarriers(world: Communicator): Promise<void> {
+  const comm = await world.dup();
+  if (world.rank === 0 && world.size > 1) {
+    const first = comm.barrier();
+    await assert.rejects(comm.barrier({ timeout: 20 }), { code: 'ERR_RMA_TIMEOUT' });
+    assert.throws(() => comm.barrierSync({ timeout: 20 }), { code: 'ERR_RMA_TIMEOUT' });
+    await signal(world);
+    await first;
+  } else {
+    await signal(world);
+    await comm.barrier();
+  }
+  await comm.barrier();
+  const sum = new Int32Array(1);
+  await comm.allreduce(Int32Array.of(1), sum, Op.SUM);
+  assert.equal(sum[0], world.size);
+  await comm.free();
+  for (let round = 0; round < 30; round++) {
+    const brief = await world.dup();
+    let came = false;
+    const barrier = brief.barrier().then(() => {
+      came = true;
+    });
+    await brief.free();
+    // Those who wait for a barrier are told first; this task is told of both in one turn.
+    await Promise.resolve();
+    assert.ok(came, 'the barrier is complete before the communicator is gone');
+    await barrier;
+  }
+  await world.barrier();
+}
+
 /** Everybody passes the same wrong argument; nobody waits, and what comes after works. */
 async function wrongArguments(world: Communicator): Promise<void> {
   const { rank, size } = world;
@@ -581,6 +646,8 @@ await runCases({
   'barriers at once': barriersAtOnce,
   split: splits,
   'different sizes': differentSizes,
+  'freed too early': freedTooEarly,
+  'ended barriers': endedBarriers,
   'wrong arguments': wrongArguments,
   'init again': initAgain,
 });

@@ -311,6 +311,21 @@ async function everyEntryOnce(world: Communicator): Promise<void> {
   }
 }
 
+/** The last entry comes when the queue is closed already: one takes it, and all others learn that there are no more. */
+async function closedBehindThePush(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  const queue = await BoundedQueue.create(world, Int32Array, 4);
+  const ends = [queue.pop({ timeout: 60_000 }), queue.pop({ timeout: 60_000 })];
+  await world.barrier();
+  if (rank === 0) await queue.push(Int32Array.of(7)).catch(() => {});
+  if (rank === size - 1) queue.close();
+  const got = (await Promise.all(ends)).filter((entry) => entry !== undefined);
+  const counts = new Int32Array(1);
+  await world.allreduce(Int32Array.of(got.length), counts, Op.SUM);
+  assert.ok(counts[0] <= 1, `one entry went to ${counts[0]}`);
+  await queue.free();
+}
+
 /** Several consumers of one rank sleep, and those of others; each entry wakes one that takes it. */
 async function sleepersAreServed(world: Communicator): Promise<void> {
   const { rank, size } = world;
@@ -332,11 +347,13 @@ async function sleepersAreServed(world: Communicator): Promise<void> {
     await Promise.all(waiting);
     assert.deepEqual(ascending(await collect(world, got)), upTo(3 * size));
   }
-  // Close wakes all.
+  // Close wakes all; nobody frees it before.
   const ends = [queue.pop(), queue.pop()];
+  await assert.rejects(queue.free(), { code: 'ERR_RMA_SYNC', message: /a pop of rank \d waits for BoundedQueue/ });
   await world.barrier();
   if (rank === size - 1) queue.close();
   assert.deepEqual(await Promise.all(ends), [undefined, undefined]);
+  for (let round = 0; round < 40; round++) await closedBehindThePush(world);
   const entries: number[] = [];
   for await (const entry of queue) entries.push(entry[0]);
   assert.deepEqual(entries, []);

@@ -18,6 +18,24 @@ function makeLocks(size: number, firstTicket = 0): Locks {
 describe('by hand', () => {
   testByHand(makeLocks);
 
+  test('the mark of a head that has given up keeps nobody from the lock', () => {
+    const { locks } = makeLocks(3);
+    locks[0].tryAcquire(true);
+    const wait = locks[1].acquire(true);
+    expect(wait.advance()).toBe(false);
+    wait.abandon!();
+    locks[0].release(true);
+    expect(locks[2].tryAcquire(true)).toBe(true);
+    // Who comes now marks it again, and is woken.
+    const next = locks[1].acquire(false);
+    expect(next.advance()).toBe(false);
+    locks[2].release(true);
+    expect(locks[0].tryAcquire(true)).toBe(false);
+    expect(next.advance()).toBe(true);
+    locks[1].release(false);
+    expect(locks[0].tryAcquire(true)).toBe(true);
+  });
+
   test('first come, first served: whoever comes later does not overtake the line', () => {
     const { locks, woken } = makeLocks(4);
     locks[0].tryAcquire(true);

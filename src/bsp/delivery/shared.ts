@@ -155,7 +155,7 @@ export class SharedDelivery implements Delivery {
   close(): void {
     for (const peer of this.#peers) peer?.close();
     this.#regions.close();
-    this.#block.free();
+    this.#comm.giveBack(this.#block);
   }
 
   /** Writes the entries of this process, at those that it has something for. */

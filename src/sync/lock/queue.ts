@@ -75,7 +75,10 @@ export class QueueLock implements TargetLock {
 
   tryAcquire(exclusive: boolean): boolean {
     const words = this.#words;
-    if (exclusive) return Atomics.compareExchange(words, WORD, 0, EXCLUSIVE | this.#rank) === 0;
+    if (exclusive) {
+      const found = Atomics.compareExchange(words, WORD, 0, EXCLUSIVE | this.#rank);
+      return found === 0 || (found === QUEUED && this.#tryLeft());
+    }
     let seen = 0;
     for (;;) {
       const found = Atomics.compareExchange(words, WORD, seen, seen + 1);
@@ -83,6 +86,19 @@ export class QueueLock implements TargetLock {
       if ((found & (EXCLUSIVE | QUEUED)) !== 0) return false;
       seen = found;
     }
+  }
+
+  /**
+   * Takes the lock exclusively where it is free and marked, but nobody stands in line: the mark is that of a head that
+   * has given up. NEXT is never before SERVING, so if they are the same, read in this order, the line was empty. Who
+   * comes to its head before the swap is not overtaken unseen: it sets the mark again whenever it looks, and it looks
+   * when it is woken.
+   */
+  #tryLeft(): boolean {
+    const words = this.#words;
+    const serving = Atomics.load(words, SERVING);
+    if (Atomics.load(words, NEXT) !== serving) return false;
+    return Atomics.compareExchange(words, WORD, QUEUED, EXCLUSIVE | this.#rank) === QUEUED;
   }
 
   release(exclusive: boolean): void {

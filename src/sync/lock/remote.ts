@@ -177,7 +177,10 @@ export class RemoteLock implements TargetLock {
 
   /** @returns whether it has the lock */
   *#try(exclusive: boolean): Generator<void, boolean> {
-    if (exclusive) return (yield* this.#swap(WORD, 0, EXCLUSIVE | this.#rank)) === 0;
+    if (exclusive) {
+      const found = yield* this.#swap(WORD, 0, EXCLUSIVE | this.#rank);
+      return found === 0 || (found === QUEUED && (yield* this.#tryLeft()));
+    }
     let seen = 0;
     for (let tries = 0; tries < TRIES; tries++) {
       const found = yield* this.#swap(WORD, seen, seen + 1);
@@ -186,6 +189,16 @@ export class RemoteLock implements TargetLock {
       seen = found;
     }
     return false;
+  }
+
+  /**
+   * Takes the lock exclusively where it is free and marked, but nobody stands in line (as in queue.ts). A head that has
+   * seen the mark and does not find it any more adds it again.
+   */
+  *#tryLeft(): Generator<void, boolean> {
+    const serving = yield* this.#get(SERVING);
+    if ((yield* this.#get(NEXT)) !== serving) return false;
+    return (yield* this.#swap(WORD, QUEUED, EXCLUSIVE | this.#rank)) === QUEUED;
   }
 
   *#acquire(exclusive: boolean, acquisition: Acquisition): Generator<void, void> {

@@ -86,11 +86,11 @@ export function notMade(call: string, { rank, why }: Refusal): RmaError {
 
 /** Makes this rank's words, and registers its part. Errors: `ERR_SIZE`, `ERR_COMM`. */
 function prepare({ comm, call, flavor }: Making, offer: Offer, undo: Undo): Omit<Agreement, 'records'> {
-  const { job, size } = comm;
+  const { job } = comm;
   const { local, memory } = offer;
   const space = comm.rank === 0 ? comm.nameSpaces() : 0;
   try {
-    const words = makeOwnWords(job, size, flavor, offer.hints);
+    const words = makeOwnWords(comm, flavor, offer.hints);
     undo.add(() => words.free());
     const region = memory && job.pd.registerMemory(memory, local.byteOffset, local.byteLength, ALL_ACCESS);
     if (region !== undefined) undo.add(() => region.deregister());

@@ -69,13 +69,14 @@ export interface OwnWords {
 }
 
 /** Makes this rank's words. Errors: there is no memory; then nothing is left. */
-export function makeOwnWords(job: Job, size: number, flavor: Flavor, hints: Hints): OwnWords {
+export function makeOwnWords(comm: Communicator, flavor: Flavor, hints: Hints): OwnWords {
+  const { job, size } = comm;
   const { loadStore } = job.context.capabilities;
   const layout = new BlockLayout(size, flavor, hints);
   let atomics: Block | undefined;
   let block: Block | undefined;
   const free = (): void => {
-    block?.free();
+    if (block !== undefined) comm.giveBack(block);
     atomics?.free();
   };
   try {
