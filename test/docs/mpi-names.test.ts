@@ -81,7 +81,7 @@ describe("MPI's names and ours", () => {
     // Of the library only: what no program calls.
     const internal = new Set(
       (
-        'constructor shares begin exchange awaited sumForMe sumForMeOfAll openChannel nameSpaces hearWhy agree tell ' +
+        'constructor shares begin exchange awaited sumForMe sumForMeOfAll openChannel nameSpaces giveBack hearWhy agree tell ' +
         'traceId windows signals farewell refusal onRelease collective collectiveSync'
       ).split(' '),
     );

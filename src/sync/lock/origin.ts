@@ -3,8 +3,8 @@
  * it sends to be carried out under their locks.
  *
  * An `Ask` is `deferred` while nothing is to be done under it, `waiting` once it was sent, then `granted`, or `refused`
- * if it was an attempt; and `left` once it is given back, or is no longer wanted. Messages to one agent arrive in order,
- * so what is sent behind operations comes after them.
+ * if it was an attempt; and `left` once it is given back, or is no longer wanted. Messages to one agent arrive in the
+ * order in which they were sent, so what is sent behind operations comes after them.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Operation } from '../../comm/operation.ts';
