@@ -3,6 +3,7 @@ import type { TypedArray } from '../datatype/base.ts';
 import { RmaError } from '../errors.ts';
 import type { CollectiveChannel } from './collective-channel.ts';
 import type { Agreed } from './collective-signature.ts';
+import type { LeftBarrier, LeftBarriers } from './left-barriers.ts';
 import { GeneratorOperation, type Operation } from './operation.ts';
 
 /** What the collectives of one communicator share. */
@@ -10,6 +11,8 @@ export interface Turn {
   readonly channel: CollectiveChannel;
   /** Those that were begun and are not complete, oldest first. */
   readonly line: Operation[];
+  /** Barriers whose waits have ended early keep their places in the line. */
+  readonly left: LeftBarriers;
   /** The error for what comes too late, or undefined. */
   refusal(call: string): RmaError | undefined;
   /** The ranks no longer agree on what comes next. */
@@ -19,7 +22,8 @@ export interface Turn {
 /** Errors after which somebody may still wait for what this rank would have sent next. */
 const BREAKING: readonly string[] = ['ERR_TRUNCATE', 'ERR_COLLECTIVE'];
 
-export class CollectiveOperation<T> extends GeneratorOperation<T> {
+export class CollectiveOperation<T> extends GeneratorOperation<T> implements LeftBarrier {
+  readonly order: number;
   readonly #call: string;
   readonly #turn: Turn;
   readonly #agreed: Agreed | undefined;
@@ -45,6 +49,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> {
     buffers: readonly TypedArray[] = [],
   ) {
     super(generator, `${call} among ${turn.channel.size} ranks`);
+    this.order = agreed === undefined ? turn.left.nextOrder() : 0;
     this.#call = call;
     this.#turn = turn;
     this.#agreed = agreed;
@@ -91,10 +96,19 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> {
 
   override abandon(): void {
     if (this.#state === 'complete' || this.#state === 'ended') return;
+    // A barrier, which has no messages here.
+    if (this.#agreed === undefined) {
+      this.#turn.left.add(this);
+      return;
+    }
+    this.drop();
+    this.#turn.broke(`${this.describe()} ended early`);
+  }
+
+  drop(): void {
+    if (this.#state === 'complete' || this.#state === 'ended') return;
     super.abandon();
     this.#leave('ended');
-    // What has no messages is a barrier: the next one goes on with it.
-    if (this.#agreed !== undefined) this.#turn.broke(`${this.describe()} ended early`);
   }
 
   /** Its turn has come. What was called while the one before was under way finds that one failed, perhaps. */

@@ -5,11 +5,13 @@ import type { CollectiveChannel } from './collective-channel.ts';
 import { CollectiveOperation, type Turn } from './collective-operation.ts';
 import type { Agreed } from './collective-signature.ts';
 import type { Job } from './job.ts';
+import { LeftBarriers } from './left-barriers.ts';
 import type { Operation } from './operation.ts';
 
 export class CollectiveTurns implements Turn {
   readonly channel: CollectiveChannel;
   readonly line: Operation[] = [];
+  readonly left = new LeftBarriers();
   readonly #job: Job;
   /** Of the communicator, for messages. */
   readonly #name: string;

@@ -1,6 +1,7 @@
 /**
  * The barrier of a communicator: the words that its ranks share for it, or messages where memory cannot be shared, and
- * the waits of promises. A barrier that a promise waits for comes before the next one that is called.
+ * the waits of promises. A barrier that a promise waits for comes before the next one that is called, also if that wait
+ * ends early (left-barriers.ts).
  */
 import { Op } from '../datatype/op.ts';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier } from './barrier.ts';
@@ -8,11 +9,12 @@ import type { Block } from './blocks.ts';
 import { allreduce, type Channel } from './collectives.ts';
 import type { Communicator } from './communicator.ts';
 import type { Job } from './job.ts';
+import type { LeftBarrier, LeftBarriers } from './left-barriers.ts';
 import { MessageBarrier } from './message-barrier.ts';
 import type { Operation } from './operation.ts';
 
 /** A wait for a barrier; `ended` once it is complete, or was given up. */
-interface AwaitedBarrier extends Operation {
+interface AwaitedBarrier extends LeftBarrier {
   ended: boolean;
 }
 
@@ -31,13 +33,16 @@ export class CommunicatorBarrier {
   readonly operation: Operation;
   /** The wait of a promise for a barrier: the next barrier comes after it. */
   #awaited: AwaitedBarrier | undefined;
+  readonly #left: LeftBarriers;
 
-  private constructor(state: BarrierState, size: number, traits: BarrierTraits) {
+  private constructor(state: BarrierState, size: number, traits: BarrierTraits, left: LeftBarriers) {
     this.state = state;
     this.traits = traits;
+    this.#left = left;
     this.operation = {
       advance: () => state.advance(),
       describe: () => `barrier of ${size} ranks (waiting for ${state.waitsFor()})`,
+      abandon: () => this.await().abandon!(),
     };
   }
 
@@ -47,20 +52,27 @@ export class CommunicatorBarrier {
    * @param own for messages of barriers: they may be under way beside another collective
    * @param block this rank's words, given back with the communicator
    * @param id the same at all ranks, for traces
+   * @param left barriers whose waits have ended early, in the line of collectives and here
    */
   static *setUp(
     comm: Communicator,
     channel: Channel,
     own: Channel,
     block: Block | undefined,
-    id: number,
+    id: string,
+    left: LeftBarriers,
   ): Generator<void, CommunicatorBarrier> {
     const { rank: self, size, job } = comm;
     const { blocks, context, oversubscribed } = job;
     if (block === undefined) {
       const anybody = Int32Array.of(oversubscribed ? 1 : 0);
       yield* allreduce(channel, anybody, Op.MAX.code);
-      return new CommunicatorBarrier(new MessageBarrier(own), size, { central: anybody[0] !== 0, plainFlags: false });
+      return new CommunicatorBarrier(
+        new MessageBarrier(own),
+        size,
+        { central: anybody[0] !== 0, plainFlags: false },
+        left,
+      );
     }
     const members = comm.group.worldRanks;
     const words = barrierWords(size);
@@ -74,17 +86,19 @@ export class CommunicatorBarrier {
         : blocks.map(members[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
     const anybody = (column: number): boolean => all.some((value, i) => i % stride === column && value !== 0);
     const traits = { central: anybody(0), plainFlags: !anybody(1) };
-    const state = makeBarrier(context, self, members, traits, map, comm.signals(String(id)));
-    return new CommunicatorBarrier(state, size, traits);
+    const state = makeBarrier(context, self, members, traits, map, comm.signals(id));
+    return new CommunicatorBarrier(state, size, traits, left);
   }
 
+  /** Whether the next call waits for one that was called before. */
   get isAwaited(): boolean {
-    return this.#awaited !== undefined;
+    return this.#awaited !== undefined || !this.#left.isEmpty;
   }
 
   /** The wait of one promise for the barrier that has begun. */
   await(): Operation {
     const operation: AwaitedBarrier = {
+      order: this.#left.nextOrder(),
       ended: false,
       advance: () => {
         if (operation.ended) return true;
@@ -93,7 +107,10 @@ export class CommunicatorBarrier {
         return true;
       },
       describe: () => this.operation.describe(),
-      abandon: () => this.#endWait(operation),
+      abandon: () => {
+        if (!operation.ended) this.#left.add(operation);
+      },
+      drop: () => this.#endWait(operation),
     };
     this.#awaited = operation;
     return operation;
@@ -104,13 +121,13 @@ export class CommunicatorBarrier {
     if (this.#awaited === operation) this.#awaited = undefined;
   }
 
-  /** Until the barrier that a promise waits for is complete, or that wait ends early. */
+  /** Until the barrier that a promise waits for is complete. */
   *settled(): Generator<void, void> {
     const before = this.#awaited;
     if (before !== undefined) while (!before.advance()) yield;
   }
 
-  /** After the barrier that a promise waits for, if there is one; instead of it, if that wait ends early. */
+  /** After the barrier that a promise waits for, if there is one. */
   *inTurn(): Generator<void, void> {
     yield* this.settled();
     this.state.begin();

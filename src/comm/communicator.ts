@@ -63,6 +63,8 @@ export class Communicator extends MessageCalls {
   readonly #channel: CollectiveChannel;
   #barrier!: CommunicatorBarrier;
   readonly #id: number;
+  /** The same at all its ranks, and no other's: the parts of a split have one context id. */
+  readonly #traceId: string;
   /** Collectives take place one after the other. */
   readonly #turns: CollectiveTurns;
   /** The `finalize` that is under way or was. */
@@ -92,7 +94,8 @@ export class Communicator extends MessageCalls {
     this.onRelease(() => channel.close());
     this.#turns = turns;
     this.#id = contextId;
-    if (recorder !== undefined) traceCommunicator(this, recorder, `${contextId}|${name}`, group.worldRanks);
+    this.#traceId = contextId === WORLD_SPACE ? `${contextId}` : `${contextId}@${group.worldRanks[0]}`;
+    if (recorder !== undefined) traceCommunicator(this, recorder, `${this.#traceId}|${name}`, group.worldRanks);
   }
 
   /** @internal Whether `value` is a communicator; runs no code of the caller's. */
@@ -128,6 +131,8 @@ export class Communicator extends MessageCalls {
       this.#turns.check('barrier');
       const wait = readWait('barrier', options);
       if (this.#turns.line.length > 0 || this.#barrier.isAwaited) {
+        const left = this.#turns.left.takeOldest();
+        if (left !== undefined) return this.job.progress.wait(left, wait);
         return this.job.progress.wait(this.#turns.enter(this.#barrier.inTurn(), 'barrier', undefined), wait);
       }
       const { state } = this.#barrier;
@@ -145,7 +150,9 @@ export class Communicator extends MessageCalls {
     this.#turns.check('barrier');
     const wait = readWait('barrier', options);
     if (this.#turns.line.length > 0 || this.#barrier.isAwaited) {
-      this.job.progress.waitSync(this.#turns.enter(this.#barrier.inTurn(), 'barrier', undefined), wait);
+      const operation =
+        this.#turns.left.takeOldest() ?? this.#turns.enter(this.#barrier.inTurn(), 'barrier', undefined);
+      this.job.progress.waitSync(operation, wait);
       return;
     }
     const { state, operation } = this.#barrier;
@@ -436,7 +443,7 @@ export class Communicator extends MessageCalls {
 
   /** @internal Names a window that all ranks make together, the same at all of them. For traces. */
   traceId(): string {
-    return `${this.#id}.${++this.#windows}`;
+    return `${this.#traceId}.${++this.#windows}`;
   }
 
   /** @internal The number of the window that was made last, or is being made. */
@@ -500,11 +507,12 @@ export class Communicator extends MessageCalls {
 
   *#setUp(block: Block | undefined): Generator<void, void> {
     const own = makeChannel(this.job, this.group, this.#id + 2);
-    this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#id);
+    this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#traceId, this.#turns.left);
     this.traits = this.#barrier.traits;
   }
 
   #finalizeCall(): CollectiveCall {
+    this.#turns.left.dropAll();
     return { name: 'finalize', steps: () => this.#partings() };
   }
 

@@ -44,7 +44,7 @@ export function colorOfType(comm: Communicator, type: 'shared'): number {
  * @param id what this rank would name the parts, if it is the first; 0 if it has no number (then `cause` says why)
  * @param block this rank's memory for its part, freed if there will be none
  * @param cause why this rank has no memory for its part; `undefined` if it has
- * Errors: `ERR_SIZE` (at all ranks, if one has no memory for its part).
+ * Errors: `ERR_SIZE` (at all ranks, if one has no memory for its part), `ERR_COMM` (no numbers for more parts).
  */
 export function* findPart(
   comm: Communicator,
@@ -55,7 +55,7 @@ export function* findPart(
   block: Block | undefined,
   cause: unknown,
 ): Generator<void, Part> {
-  const own = Float64Array.of(color, key, id, cause === undefined ? 0 : 1);
+  const own = Float64Array.of(color, key, id, cause === undefined ? 0 : noNumbers(cause) ? 2 : 1);
   const stride = own.length;
   const all = yield* comm.exchange(own);
   let refused = -1;
@@ -68,11 +68,16 @@ export function* findPart(
   if (refused >= 0) {
     block?.free();
     const why = yield* comm.hearWhy(refused, cause);
+    if (all[stride * refused + 3] === 2) throw cause ?? new RmaError('ERR_COMM', `${call}: ${why}`);
     throw notMade(call, `rank ${refused} has no memory for it: ${why}`, cause);
   }
   members.sort((a, b) => a.key - b.key || a.rank - b.rank);
   // All parts have the same: they have no rank in common.
   return { id: all[2], ranks: members.map((member) => member.rank) };
+}
+
+function noNumbers(cause: unknown): boolean {
+  return cause instanceof RmaError && cause.code === 'ERR_COMM';
 }
 
 /** @param cause this rank's own error, if it has one */

@@ -129,6 +129,9 @@ function bytesOf(array: TypedArray): Uint8Array {
   return array instanceof Uint8Array ? array : ownBytes(array);
 }
 
+/** Bytes of the unit of displacements that the native call takes: 32 bits with a sign. */
+const MOST_UNIT = 2 ** 31 - 1;
+
 /**
  * Copies by one native call what one call can copy.
  * @param least runs: for fewer it would not pay
@@ -167,6 +170,7 @@ export function copiedNatively(
   if (count !== 1 || !(shape.starts instanceof Int32Array) || (to.runs !== undefined && from.runs !== undefined)) {
     return false;
   }
+  if (shape.unit > MOST_UNIT) return false;
   kernels.copyBlocks(sink, sinkAt, source, sourceAt, shape.starts, shape.unit, shape.block, to.runs === undefined);
   return true;
 }

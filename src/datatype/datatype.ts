@@ -327,7 +327,7 @@ export class Datatype<V = unknown> {
       return sized(call, `indexedBlock of ${displacements.length}`, (words) => {
         const runs = Runs.blocks(copyOf(displacements), size, blockLength * size);
         const signature = Signature.of(type.base, runs.count * blockLength * type.elements);
-        return new Datatype(runs, signature, [runs.low, runs.high], words, false);
+        return new Datatype(runs, signature, [runs.low, runs.high], words, type.marked && runs.count * blockLength > 0);
       });
     }
     return Datatype.#indexedBlock(call, blockLength, displacements, type, true);

@@ -278,14 +278,10 @@ export function wordsOf(side: Side): string {
 export function isOverlapping(call: string, side: Side): boolean {
   const { runs, count, stride } = side;
   if (runs === undefined || side.bytes === 0) return false;
-  if (runs.overlapping) return true;
-  return count > 1 && Math.abs(stride) < runs.high - runs.low && interleaves(call, side, runs);
-}
-
-/** Instances whose spans overlap: their runs are laid out as one datatype, which then knows. */
-function interleaves(call: string, side: Side, runs: Runs): boolean {
   try {
-    return runs.repeat(side.count, side.stride).overlapping;
+    if (runs.overlapping) return true;
+    // Instances whose spans overlap: their runs are laid out as one datatype, which then knows.
+    return count > 1 && Math.abs(stride) < runs.high - runs.low && runs.repeat(count, stride).overlapping;
   } catch (error) {
     if (!(error instanceof TooLarge)) throw error;
     throw new RmaError('ERR_TYPE', `${call}: ${side.count} × ${side.type} is too large: ${error.message}`);

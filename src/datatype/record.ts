@@ -13,7 +13,7 @@ interface FieldType {
   readonly signature: Signature;
   readonly base: number;
   readonly elements: number;
-  readonly extent: number;
+  readonly bounds: readonly [lower: number, upper: number];
   readonly fields: readonly Field[] | undefined;
   toString(): string;
 }
@@ -52,8 +52,10 @@ export function fieldsOf(given: object, checkType: (call: string, type: unknown)
     }
     checkType('struct', type);
     const alignment = alignmentOf(type);
-    const offset = Math.ceil(end / alignment) * alignment;
-    end = offset + type.extent;
+    // A field lies behind the upper bound of the one before, also what it has before its own origin.
+    const [lower, upper] = type.bounds;
+    const offset = Math.ceil((end - Math.min(lower, 0)) / alignment) * alignment;
+    end = offset + upper;
     return { name, type, offset };
   });
 }

@@ -270,7 +270,7 @@ export class Runs {
 
   /**
    * Whether a byte is in two of the runs. Found out when first asked for: sorts irregular runs that are not in
-   * ascending order.
+   * ascending order. Errors: `TooLarge` if there are too many to tell.
    */
   get overlapping(): boolean {
     this.#overlapping ??= this.#overlaps();
@@ -288,7 +288,7 @@ export class Runs {
       const rows = Math.abs(this.s1);
       if (rows < block) return true;
       if (this.n0 === 1 || (this.n1 - 1) * rows + block <= Math.abs(this.s0)) return false;
-      if (this.count > MOST_RUNS) return true;
+      if (this.count > MOST_RUNS) throw new TooLarge(`it has ${this.count} runs that interleave; the limit is 2^24`);
       const places = new Float64Array(this.count);
       let at = 0;
       this.forEach(0, (start) => void (places[at++] = start));

@@ -103,9 +103,9 @@ export class Recorder {
     this.#ring.write(this.now(), Kind.ACQUIRED, 0, scope, peer, 0, exclusive ? 1 : 0, waited ? 1 : 0);
   }
 
-  /** This rank notifies `peer`; or (`took`) has taken so many notifications. */
-  notified(scope: number, peer: number): void {
-    this.#ring.write(this.now(), Kind.NOTIFIED, 0, scope, peer, 0, 0, 0);
+  /** This rank has notified `peer`, by a call that began at `since`; or (`took`) has taken so many notifications. */
+  notified(scope: number, peer: number, since = this.now()): void {
+    this.#ring.write(since, Kind.NOTIFIED, 0, scope, peer, 0, 0, 0);
   }
 
   /** A phase of a superstep that began at `since` (ring.ts says what the numbers are). */

@@ -99,7 +99,8 @@ interface Found {
 export function computationsOf(recordings: readonly Recording[]): Computation[] {
   const found = new Map<string, Found>();
   for (const recording of recordings) readInto(found, recording);
-  return [...found.values()].map(computationOf);
+  const isCut = recordings.some(({ dropped }) => dropped > 0);
+  return [...found.values()].map((one) => computationOf(one, isCut));
 }
 
 function readInto(found: Map<string, Found>, { records, count, texts }: Recording): void {
@@ -150,10 +151,12 @@ function note(known: Known, kind: number, record: Float64Array): void {
   numbers[StepField.RECEIVED] = record[Field.BYTES];
 }
 
-function computationOf({ id, processes, delivery, machine, known }: Found): Computation {
+/** @param isCut the earliest records of some rank are lost */
+function computationOf({ id, processes, delivery, machine, known }: Found, isCut: boolean): Computation {
   const pids = Array.from({ length: processes }, (_, pid) => pid);
   const all = pids.map((pid) => known.get(pid));
-  const firstOf = (one: Known | undefined): number => one?.steps.keys().next().value ?? 0;
+  // Of what is behind the last one that is known, nothing was recorded yet.
+  const firstOf = (one: Known | undefined): number => one?.steps.keys().next().value ?? (one?.ended ?? -1) + 1;
   const first = Math.max(...all.map(firstOf));
   const ended = Math.min(...all.map((one) => one?.ended ?? -1));
   const furthest = Math.max(...all.map((one) => Math.max(one?.ended ?? -1, one?.called ?? -1)));
@@ -164,6 +167,8 @@ function computationOf({ id, processes, delivery, machine, known }: Found): Comp
     return own;
   });
   const open = ended + 1;
+  // Of whom nothing is left, nobody knows how far it is.
+  const isKnown = !isCut || all.every((one) => one !== undefined);
   const isIn = (pid: number): boolean => (all[pid]?.called ?? -1) >= open;
   return {
     id,
@@ -172,8 +177,9 @@ function computationOf({ id, processes, delivery, machine, known }: Found): Comp
     first,
     numbers,
     ...(machine !== undefined && { machine }),
-    ...(furthest > ended && {
-      open: { superstep: open, inSync: pids.filter(isIn), computing: pids.filter((pid) => !isIn(pid)) },
-    }),
+    ...(furthest > ended &&
+      isKnown && {
+        open: { superstep: open, inSync: pids.filter(isIn), computing: pids.filter((pid) => !isIn(pid)) },
+      }),
   };
 }

@@ -75,6 +75,8 @@ export const MAX_MESSAGE_BYTES = 2 ** 31;
 export class WorkRequestRing {
   /** Requests that fit: the number asked for, rounded up to a power of two. */
   readonly capacity: number;
+  /** Requests that are taken: those, or what the device holds. */
+  readonly limit: number;
   readonly maxSge: number;
   readonly maxInline: number;
   readonly maxMessage: number;
@@ -100,9 +102,18 @@ export class WorkRequestRing {
    * @param maxMessage bytes of one message that the device can carry
    * @param first slots that there are once a request is built, a power of two: the ring takes no memory before and
    * grows as it fills, where providers have very many of them. If it is not given, there are all of them at once
+   * @param most requests that the device holds, if that is less
    */
-  constructor(maxWr: number, maxSge: number, maxInline: number, maxMessage: number = MAX_MESSAGE_BYTES, first = 0) {
+  constructor(
+    maxWr: number,
+    maxSge: number,
+    maxInline: number,
+    maxMessage: number = MAX_MESSAGE_BYTES,
+    first = 0,
+    most = Number.POSITIVE_INFINITY,
+  ) {
     this.capacity = 2 ** Math.ceil(Math.log2(maxWr));
+    this.limit = Math.min(this.capacity, most);
     this.maxSge = maxSge;
     this.maxInline = maxInline;
     this.maxMessage = Math.min(maxMessage, MAX_MESSAGE_BYTES);
@@ -245,7 +256,7 @@ export class WorkRequestRing {
   #begin(opcode: number, wrId: number, flags: number): number {
     if (!this.#building) throw refusal('requests must be built between wrStart() and wrComplete()');
     const used = (this.next - this.retired) | 0;
-    if (used >= this.capacity) this.#refuseFull();
+    if (used >= this.limit) this.#refuseFull();
     if (used > this.#mask) this.#grow();
     if (!Number.isSafeInteger(wrId) || wrId < 0) this.#refuseAddress('wrId', wrId);
     if ((flags & ~ALL_FLAGS) !== 0) this.#refuseFlags(flags);
@@ -299,7 +310,7 @@ export class WorkRequestRing {
     this.abort();
     throw new RmaError(
       'ERR_VERBS',
-      `post send: the send queue is full: it holds ${this.capacity} requests (ENOMEM); ` +
+      `post send: the send queue is full: it holds ${this.limit} requests (ENOMEM); ` +
         'a request leaves it when its completion, or that of a later request, is polled',
     );
   }

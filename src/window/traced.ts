@@ -317,9 +317,9 @@ function recordOperations(
       const done = t !== undefined && !paths.becomesRequests(t, moves);
       inside = true;
       const since = recorder.now();
-      if (name === 'putNotify' && peer >= 0) recorder.notified(scope, peer);
       try {
         const result = original.apply(window, args);
+        if (name === 'putNotify' && peer >= 0) recorder.notified(scope, peer, since);
         recorder.operation(number, scope, peer, bytes, typeof disp === 'number' ? disp : 0, since, done);
         return result;
       } catch (error) {

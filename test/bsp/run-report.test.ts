@@ -136,6 +136,21 @@ describe('records of supersteps', () => {
     expect(found.numbers[1][0]).toBe(1 + found.first);
   });
 
+  test('that were overwritten but for the end of the last superstep leave no numbers, and no error', () => {
+    const one = record(0, 20, 64);
+    for (let i = 0; i < 62; i++) one.recorder.took(one.scope, 1);
+    const [found] = computationsOf([one.recording(), record(1, 20, 1024).recording()]);
+    expect(found.numbers.map(({ length }) => length)).toEqual([0, 0]);
+    expect(found.open).toBeUndefined();
+  });
+
+  test('that were overwritten, all of one process, do not say that it has not called sync', () => {
+    const one = record(0, 20, 64);
+    for (let i = 0; i < 70; i++) one.recorder.took(one.scope, 1);
+    const [found] = computationsOf([one.recording(), record(1, 20, 1024).recording()]);
+    expect(found.open).toBeUndefined();
+  });
+
   test('say which superstep did not end, also of a process that recorded nothing', () => {
     const one = record(0, 3, 64);
     one.recorder.phase(Kind.COMPUTED, one.scope, -1, 0, 3, 0, 0);

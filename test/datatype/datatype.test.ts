@@ -307,6 +307,14 @@ describe('datatypes are flattened', () => {
     expect(String(type).length).toBeLessThan(200);
   });
 
+  test('bounds that were given stay given, in whatever list the displacements are', () => {
+    const marked = Datatype.resized(Datatype.INT8, 0, 1);
+    for (const displacements of [[0], Int32Array.of(0)]) {
+      const blocks = Datatype.indexedBlock(1, displacements, marked);
+      expect(Datatype.struct([1, 1], [0, 8], [blocks, Datatype.FLOAT64]).extent).toBe(1);
+    }
+  });
+
   test('displacements are copied: what the caller does with them later changes nothing', () => {
     for (const length of [3, 5000]) {
       const displacements = Int32Array.from({ length }, (_, i) => 2 * i + (i & 1));
@@ -473,7 +481,7 @@ describe('records', () => {
       [Datatype.resized(Pair, 0, -8), 1],
       [Datatype.resized(Pair, 64, -64), 2],
       [Datatype.resized(Datatype.struct({ a: Datatype.resized(Pair, 0, 0), b: Datatype.FLOAT64 }), 0, 1), 119],
-      [Datatype.resized(Datatype.struct({ a: Datatype.hindexed([1], [-16], Datatype.DOUBLE_INT) }), 0, 8), 1],
+      [Datatype.resized(Datatype.struct({ a: Datatype.hindexed([1], [-16], Datatype.DOUBLE_INT) }), 0, 8), 15],
     ] as const) {
       const write = (): void => {
         for (let i = index; i <= index + 1; i++)
@@ -492,6 +500,14 @@ describe('records', () => {
     const shifted = Datatype.struct({ pair: Datatype.hindexed([1], [16], Datatype.DOUBLE_INT) }).view(memory);
     (shifted as unknown as { pair: { value: number } }).pair = { value: 5 };
     expect(all[10]).toBe(5);
+  });
+
+  test.each([1, -1])('have fields that do not overlap where a type begins %i elements from its origin', (at) => {
+    const shifted = Datatype.indexed([1], [at], Datatype.INT32);
+    const type = Datatype.struct({ a: shifted, b: Datatype.INT32, c: shifted });
+    expect([...type.pack(Int32Array.of(1, 2, 3, 4, 5, 6))]).toHaveLength(12);
+    expect(type.runs.overlapping).toBe(false);
+    expect(type.runs.low).toBeGreaterThanOrEqual(0);
   });
 
   test('lie within the memory, and have fields that can be seen', () => {

@@ -159,6 +159,9 @@ describe('the receive ring', () => {
 describe('the work request ring', () => {
   test('lays a request out as documented', () => {
     const ring = new WorkRequestRing(3, 2, 40);
+    expect([ring.capacity, ring.limit, new WorkRequestRing(9000, 1, 0, 2 ** 31, 0, 16_351).limit]).toEqual([
+      4, 4, 16_351,
+    ]);
     expect([ring.capacity, ring.slotBytes]).toEqual([4, 128]);
     ring.start();
     ring.rdma(1, 2 ** 53 - 1, 6, 0xfedcba98, 2 ** 52 + 1, 0x89abcdef);

@@ -3,6 +3,7 @@
  * reader the owner may change all that it likes, and at any store of the owner the reader may look.
  */
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { Block } from '../../src/comm/blocks.ts';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import type { Stripes } from '../../src/transfer/stripes.ts';
 import type { Listed } from '../../src/window/attachments.ts';
@@ -63,7 +64,8 @@ class World {
       return { buffer: new ArrayBuffer(bytes), offset: 0, release: () => this.mapped-- };
     };
     const job = { blocks, context: { remotePointer }, findFailure: () => undefined };
-    return { rank, size: 2, group: { worldRanks: [OWNER, READER] }, job } as unknown as Communicator;
+    const giveBack = (block: Block): void => block.free();
+    return { rank, size: 2, group: { worldRanks: [OWNER, READER] }, job, giveBack } as unknown as Communicator;
   }
 
   /** Regions of 16 bytes, `place` × 24 apart; each of another key. */

@@ -96,10 +96,11 @@ export function makeRing(
   { qpType, maxSendWr, maxSendSge, maxInlineData }: Asked<unknown, unknown>,
   mostBytes: number,
   first = 0,
+  most?: number,
 ): WorkRequestRing {
   return qpType === QpType.UD
-    ? new DatagramRing(maxSendWr, maxSendSge, maxInlineData, mostBytes, first)
-    : new WorkRequestRing(maxSendWr, maxSendSge, maxInlineData, mostBytes, first);
+    ? new DatagramRing(maxSendWr, maxSendSge, maxInlineData, mostBytes, first, most)
+    : new WorkRequestRing(maxSendWr, maxSendSge, maxInlineData, mostBytes, first, most);
 }
 
 /** What a queue pair is made of and belongs to. */
@@ -158,7 +159,7 @@ export abstract class QueuePairCore<
   get cap(): QpCapacity {
     const { ring, srq } = this;
     return {
-      maxSendWr: ring.capacity,
+      maxSendWr: ring.limit,
       maxRecvWr: srq === undefined ? this.#maxRecvWr : 0,
       maxSendSge: ring.maxSge,
       maxRecvSge: srq === undefined ? this.#maxRecvSge : srq.maxSge,

@@ -187,6 +187,8 @@ export class RdmaCompletionQueue implements CompletionQueue {
     this.#context.giveBack('destroy a completion queue', () => this.#device.destroyCq(this.number));
     this.#destroyed = true;
     this.#context.cqs.delete(this.number);
+    // The device's notifications of all queues were taken with it: who sleeps looks again.
+    this.#context.parking.note();
   }
 
   #mustLive(call: string): void {

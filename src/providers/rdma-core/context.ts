@@ -277,7 +277,7 @@ export class RdmaCoreContext implements Context {
     );
     const { qpType, sendCq, recvCq, srq, maxSendSge, maxRecvSge, maxInlineData } = asked;
     // Some devices drop a longer datagram, and say that they have sent it.
-    const requests = makeRing(asked, qpType === QpType.UD ? device.mtu : device.maxMsgSize);
+    const requests = makeRing(asked, qpType === QpType.UD ? device.mtu : device.maxMsgSize, 0, device.maxQpWr);
     const maxRecvWr = Math.min(2 ** Math.ceil(Math.log2(asked.maxRecvWr)), device.maxQpWr);
     const [handle, number] = verb('create a queue pair', () =>
       this.#device.createQp(
@@ -285,7 +285,7 @@ export class RdmaCoreContext implements Context {
         sendCq.number,
         recvCq.number,
         srq?.number ?? -1,
-        Math.min(requests.capacity, device.maxQpWr),
+        requests.limit,
         maxRecvWr,
         maxSendSge,
         maxRecvSge,
@@ -445,6 +445,7 @@ export class RdmaCoreContext implements Context {
       const qp = this.queuePairs.get(concerned);
       if (qp === undefined || (type === 'QP_LAST_WQE_REACHED' && qp.saidLast)) return;
       if (type === 'QP_LAST_WQE_REACHED') qp.saidLast = true;
+      else qp.fail();
       this.#events.push({ type, qpNumber: concerned });
     }
   }

@@ -220,7 +220,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     this.#receiver = context.addReceiver(receives);
   }
 
-  /** A request has failed. */
+  /** A request has failed, or the device says that the queue pair has. */
   fail(): void {
     this.#state = QpState.ERR;
   }

@@ -53,7 +53,6 @@ export function* agree(
   let own: Omit<Agreement, 'records'> | undefined;
   let failure = wrong;
   if (offer !== undefined) {
-    undo.add(offer.discard);
     try {
       own = prepare(making, offer, undo);
     } catch (error) {

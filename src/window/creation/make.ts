@@ -48,14 +48,31 @@ import { Undo } from './undo.ts';
 import { makeWire, type Wire } from './wire.ts';
 
 /**
+ * If its wait ends early, others have perhaps made the window: then what this rank has made for it is given back with
+ * the communicator.
  * @param offer what this rank brings in; absent if it refuses
  * @param wrong then, why
  */
-export function* makeWindow(making: Making, offer: Offer | undefined, wrong: unknown): Generator<void, WindowParts> {
+export function makeWindow(making: Making, offer: Offer | undefined, wrong: unknown): Generator<void, WindowParts> {
   const undo = new Undo();
+  if (offer !== undefined) undo.add(offer.discard);
+  const noRelease = making.comm.onRelease(() => undo.run());
+  return makeOrUndo(making, offer, wrong, undo, noRelease);
+}
+
+function* makeOrUndo(
+  making: Making,
+  offer: Offer | undefined,
+  wrong: unknown,
+  undo: Undo,
+  noRelease: () => void,
+): Generator<void, WindowParts> {
   try {
-    return yield* makeTogether(making, yield* agree(making, offer, wrong, undo), undo);
+    const parts = yield* makeTogether(making, yield* agree(making, offer, wrong, undo), undo);
+    noRelease();
+    return parts;
   } catch (error) {
+    noRelease();
     undo.run();
     throw error;
   }

@@ -8,7 +8,7 @@ import type { ConnectionRegistry, Connections } from '../../transfer/connections
 import { HELPER_NUMBERS, HelperConnections } from '../../transfer/helper-connections.ts';
 import { availableHere, hasHelper } from '../../transfer/noncontiguous/host-assisted.ts';
 import { needsSecond } from '../../transfer/noncontiguous/kinds.ts';
-import { type Regions, regionsBy } from '../../transfer/regions.ts';
+import { regionsBy } from '../../transfer/regions.ts';
 import { RemoteStripes } from '../../transfer/remote-stripes.ts';
 import { RequestUpdates } from '../../transfer/request-updates.ts';
 import { RequestTransfer } from '../../transfer/requests.ts';
@@ -71,16 +71,29 @@ export function* makeWire(
     address: records.of(rank, 'region', 1),
   }));
   let wire: RequestTransfer;
-  if (job.tasks === undefined) wire = yield* connected(comm, call, make, regions);
-  else {
+  let failure: unknown;
+  if (job.tasks === undefined) {
+    const [made, numbers] = yield* queuePairs(comm, call, make);
+    wire = made;
+    try {
+      wire.connect(group.worldRanks, numbers, regions);
+    } catch (error) {
+      // Said in the next exchange.
+      failure = error;
+    }
+  } else {
     wire = make();
     wire.connectLater(connectionRegistry(comm, space, job.tasks.registry), group.worldRanks, regions);
   }
   if (region !== undefined && offer.local.byteOffset === 0) wire.keepPart(offer.local.buffer, region);
-  if (loadStore) return { wire };
+  if (loadStore) {
+    if (failure !== undefined) throw failure;
+    return { wire };
+  }
   // Of a dynamic window, others' layouts may lie anywhere.
   const helped = hasHelper(hints.noncontiguous, job.context) && flavor !== 'dynamic';
-  const helpers = helped ? yield* connectedHelpers(comm, wire, region, undo) : undefined;
+  const helpers = helped ? yield* connectedHelpers(comm, wire, region, undo, failure) : undefined;
+  if (failure !== undefined) throw failure;
   const failed = (): number => {
     const failure = job.failure();
     return failure instanceof RankFailedError ? group.worldRanks.indexOf(failure.rank) : -1;
@@ -94,13 +107,12 @@ export function* makeWire(
   return { wire, updates, helpers };
 }
 
-/** A rank that cannot make its queue pairs, or connect them, says so. */
-function* connected(
+/** A rank that cannot make its queue pairs says so. @returns what they are to be connected to, besides */
+function* queuePairs(
   comm: Communicator,
   call: string,
   make: () => RequestTransfer,
-  regions: Regions,
-): Generator<void, RequestTransfer> {
+): Generator<void, readonly [RequestTransfer, Float64Array]> {
   const { rank: self, size } = comm;
   let transfer: RequestTransfer | undefined;
   let failure: unknown;
@@ -121,23 +133,26 @@ function* connected(
     const why = yield* comm.hearWhy(first, failure);
     throw failure ?? notMade(call, { rank: first, why });
   }
-  const mineAt = Float64Array.from({ length: size }, (_, rank) => numbers[stride * rank + self]);
-  transfer!.connect(comm.group.worldRanks, mineAt, regions);
-  return transfer!;
+  return [transfer!, Float64Array.from({ length: size }, (_, rank) => numbers[stride * rank + self])];
 }
 
-/** If a rank cannot make its helper or the queue pairs, none is used: layouts have another way. */
+/**
+ * If a rank cannot make its helper or the queue pairs, none is used: layouts have another way.
+ * @param failure why this rank cannot even be part of the window, which it says in the agreement behind this
+ */
 function* connectedHelpers(
   comm: Communicator,
   wire: RequestTransfer,
   region: MemoryRegion | undefined,
   undo: Undo,
+  failure: unknown,
 ): Generator<void, HelperConnections | undefined> {
   const { rank: self, size, job } = comm;
   const stride = HELPER_NUMBERS * size + 1;
   const own = new Float64Array(stride);
   let helpers: HelperConnections | undefined;
   try {
+    if (failure !== undefined) throw failure;
     helpers = new HelperConnections(job.context, job.pd, region, wire, size, self);
     undo.add(() => helpers!.close());
     for (let rank = 0; rank < size; rank++) own.set(helpers.numbersFor(rank), HELPER_NUMBERS * rank);

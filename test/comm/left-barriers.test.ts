@@ -1,0 +1,96 @@
+/** Barriers whose waits have ended early, beside collectives: they keep their places, and the next call goes on. */
+import { describe, expect, test } from 'vitest';
+import type { Communicator } from '../../src/comm/communicator.ts';
+import { runTasks } from '../../src/comm/tasks.ts';
+import { Op } from '../../src/datatype/op.ts';
+import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
+
+const FABRIC = loadFabric('infinihost-64');
+
+async function sumOf(comm: Communicator): Promise<number> {
+  const sum = new Int32Array(1);
+  await comm.allreduce(Int32Array.of(1), sum, Op.SUM);
+  return sum[0];
+}
+
+/** A barrier that is called, and whose wait is ended at once. */
+function leave(comm: Communicator): Promise<void> {
+  const controller = new AbortController();
+  const barrier = comm.barrier({ signal: controller.signal });
+  controller.abort(new Error('enough'));
+  return expect(barrier).rejects.toThrow('enough');
+}
+
+/** What rank 0 calls, and what the others do. Each returns the sums that it has got. */
+const PROGRAMS: Readonly<Record<string, (comm: Communicator) => Promise<number[]>>> = {
+  'a collective is called before the barrier is called again': async (comm) => {
+    if (comm.rank > 0) {
+      await comm.compute(100);
+      await comm.barrier();
+      return [await sumOf(comm)];
+    }
+    const left = leave(comm);
+    const sum = sumOf(comm);
+    await left;
+    await comm.barrier();
+    return [await sum];
+  },
+  'it stands behind a collective, and one is called behind it': async (comm) => {
+    if (comm.rank > 0) {
+      await comm.compute(100);
+      const first = await sumOf(comm);
+      await comm.barrier();
+      return [first, await sumOf(comm)];
+    }
+    const first = sumOf(comm);
+    const left = leave(comm);
+    const second = sumOf(comm);
+    await left;
+    await comm.barrier();
+    return [await first, await second];
+  },
+  'two of them are left, the later one first': async (comm) => {
+    if (comm.rank > 0) {
+      await comm.compute(100);
+      for (let i = 0; i < 2; i++) await comm.barrier();
+      const sum = await sumOf(comm);
+      await comm.barrier();
+      return [sum];
+    }
+    const [one, two] = [new AbortController(), new AbortController()];
+    const first = comm.barrier({ signal: one.signal });
+    const second = comm.barrier({ signal: two.signal });
+    two.abort(new Error('the second'));
+    one.abort(new Error('the first'));
+    await expect(first).rejects.toThrow('the first');
+    await expect(second).rejects.toThrow('the second');
+    await leave(comm);
+    await comm.barrier();
+    await comm.barrier();
+    const sum = sumOf(comm);
+    await comm.barrier();
+    return [await sum];
+  },
+  'nobody comes back to it, and the communicator is freed': async (comm) => {
+    if (comm.rank === 0) await leave(comm);
+    return [comm.size];
+  },
+};
+
+describe('a barrier that was left', () => {
+  test.each(Object.entries(PROGRAMS))('%s', async (_, program) => {
+    for (const size of [2, 3, 4]) {
+      const results = await runTasks(
+        size,
+        async (world) => {
+          const comm = await world.dup();
+          const sums = await program(comm);
+          await comm.free();
+          return sums;
+        },
+        { fabric: FABRIC },
+      );
+      for (const sums of results) expect(sums.every((sum) => sum === size)).toBe(true);
+    }
+  });
+});
