@@ -35,8 +35,9 @@ const OF_SCHEMES = casesOf<Schedule>(
     [4, base + 1, 'connectx-16-cores'],
     [7, base + 2, 'connectx-16-cores/3'],
     [6, base + 3, 'connectx-16-cores/2'],
+    [3, base + 4, 'connectx-16-cores/2'],
   ],
-  inGate,
+  ([size]) => size === 3,
 );
 
 for (const [chapter, requirements] of Object.entries(allChapters)) {
