@@ -311,7 +311,7 @@ class Run<T> {
     if (this.#done[rank]) return;
     this.#done[rank] = true;
     // One that died may have been waiting.
-    if (!this.#contexts[rank].cpu.isWaiting) this.#simulator.outside--;
+    this.#contexts[rank].cpu.leave();
     if (--this.#left > 0) return;
     this.#simulator.stop();
     if (this.#error === undefined) this.#resolve(this.#results);
@@ -319,8 +319,8 @@ class Run<T> {
   }
 
   /** A rank has failed: the others learn of it, in an event. */
-  #tellFailure(rank: number, kind: number): void {
-    this.#simulator.at(this.#contexts[rank].cpu.time, rank, {
+  #tellFailure(rank: number, kind: number, time = this.#contexts[rank].cpu.time): void {
+    this.#simulator.at(time, rank, {
       happen: () => {
         declareFailed(this.#control, rank, kind, 0);
         this.#wakeAll();
@@ -333,7 +333,8 @@ class Run<T> {
     if (this.#done[rank]) return;
     this.#contexts[rank].cpu.dead = true;
     this.#end(rank);
-    this.#tellFailure(rank, FailKind.VANISHED);
+    // Not when what its processor has begun would have been over.
+    this.#tellFailure(rank, FailKind.VANISHED, this.#simulator.now);
   }
 
   #wakeAll(): void {

@@ -25,6 +25,12 @@ interface Pending {
   reject(error: unknown): void;
   /** No signal and no deadline ends it any more. */
   release(): void;
+  deadline: Deadline | undefined;
+}
+
+/** Of a wait, as long as that waits. */
+interface Deadline {
+  pending: Pending | undefined;
 }
 
 /**
@@ -150,7 +156,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     const release = whenAborted(signal, () => onAbort!());
     const settled = new Promise<void>((resolve, reject) => {
       const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.timeout;
-      const pending: Pending = { operation, since: this.#cpu.time, resolve, reject, release };
+      const pending: Pending = { operation, since: this.#cpu.time, resolve, reject, release, deadline: undefined };
       onAbort = () => this.#end(pending, reasonOf(signal!));
       if (timeoutMs < Number.POSITIVE_INFINITY) this.#setDeadline(pending, timeoutMs);
       this.#pending.add(pending);
@@ -178,21 +184,22 @@ export class VirtualProgress implements ProgressEngine, Watcher {
 
   #setDeadline(pending: Pending, timeoutMs: number): void {
     const simulator = this.#simulator;
+    const deadline: Deadline = { pending };
+    pending.deadline = deadline;
     simulator.underWay++;
-    simulator.at(this.#cpu.time + 1000 * timeoutMs, this.#cpu.rank, {
-      happen: () => {
-        simulator.underWay--;
-        if (!this.#pending.has(pending)) return;
-        this.#end(
-          pending,
-          new RmaError(
-            'ERR_RMA_TIMEOUT',
-            `${pending.operation.describe()} did not complete within ${timeoutMs} ms; ` +
-              'if the other ranks may need longer, raise the timeout',
-          ),
-        );
-      },
-    });
+    const happen = (): void => {
+      const late = deadline.pending;
+      if (late === undefined) return;
+      this.#end(
+        late,
+        new RmaError(
+          'ERR_RMA_TIMEOUT',
+          `${late.operation.describe()} did not complete within ${timeoutMs} ms; ` +
+            'if the other ranks may need longer, raise the timeout',
+        ),
+      );
+    };
+    simulator.at(this.#cpu.time + 1000 * timeoutMs, this.#cpu.rank, { happen }, false);
   }
 
   /** Something may have changed: serves others, and settles what is complete or failed. */
@@ -258,6 +265,11 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     pending.release();
     this.#watchWhileNeeded();
     const simulator = this.#simulator;
+    if (pending.deadline !== undefined) {
+      // The event stays where it is, with nothing to do.
+      pending.deadline.pending = undefined;
+      simulator.underWay--;
+    }
     simulator.gotOn();
     resumeAt(simulator, this.#cpu, go);
   }

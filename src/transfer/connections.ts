@@ -47,6 +47,9 @@ export class Connection {
   reading = false;
   /** Requests since the window was made. */
   issued = 0;
+  /** Those that could not be posted, as long as some that were issued before them are outstanding. */
+  readonly #refused: { readonly after: number; readonly count: number }[] = [];
+  #refusedCount = 0;
   /** Those that wait for room, how many, and oldest first. */
   waiting = 0;
   readonly backlog = new Fifo<BacklogEntry>();
@@ -75,6 +78,28 @@ export class Connection {
 
   constructor(rank: number) {
     this.rank = rank;
+  }
+
+  /** How many requests are over: of those that were issued, so many of the first ones. */
+  get over(): number {
+    return this.issued - this.outstanding - this.waiting - this.#refusedCount;
+  }
+
+  /** Of those that were issued, `count` could not be posted, and all that are outstanding were issued before. */
+  noteRefused(count: number): void {
+    if (this.outstanding === 0) return;
+    // Counted before the sum below changes.
+    const over = this.over - count;
+    this.#refused.push({ after: over + this.outstanding + this.#refusedCount, count });
+    this.#refusedCount += count;
+  }
+
+  /** So many of those that are outstanding are complete: the first ones. */
+  noteComplete(requests: number): void {
+    this.outstanding -= requests;
+    if (this.outstanding === 0) this.reading = false;
+    while (this.#refused.length > 0 && this.over >= this.#refused[0].after)
+      this.#refusedCount -= this.#refused.shift()!.count;
   }
 }
 

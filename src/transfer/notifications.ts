@@ -67,6 +67,8 @@ export class Notifications {
   /** Tells a rank in the same way that this one's access epoch is complete there. */
   tellCompleted(rank: number): void {
     this.#notify(rank, COMPLETED, true);
+    // It is told behind all puts.
+    this.#connections.to(rank).unplaced = undefined;
   }
 
   /**

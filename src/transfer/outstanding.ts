@@ -211,9 +211,15 @@ export class Outstanding {
     const now = !collected && backlog.length === 0 && this.#hasRoom(connection) && this.registrations.register(origin);
     connection.issued += count;
     const entry = { build, count, posted: 0, origin, counted, quiet, collected };
-    if (now)
-      do this.#send(connection, entry);
-      while (entry.posted < count && this.#hasRoom(connection));
+    if (now) {
+      try {
+        do this.#send(connection, entry);
+        while (entry.posted < count && this.#hasRoom(connection));
+      } catch (error) {
+        connection.noteRefused(count - entry.posted);
+        throw error;
+      }
+    }
     const left = count - entry.posted;
     if (left === 0) return;
     backlog.push(entry);
@@ -297,14 +303,10 @@ export class Outstanding {
       try {
         // What the program has taken away since is found when the request is built.
         if (!isGone(entry.origin) && !this.registrations.register(entry.origin)) return false;
-      } catch (error) {
-        this.#drop(connection, left);
-        throw error;
-      }
-      try {
         this.#send(connection, entry);
       } catch (error) {
         this.#drop(connection, left);
+        connection.noteRefused(left);
         throw error;
       }
       if (entry.posted === entry.count) this.#drop(connection, left);
@@ -347,6 +349,7 @@ export class Outstanding {
         this.#failure ??= { error };
         connection.collected--;
         this.#drop(connection, count - posted);
+        connection.noteRefused(count - posted);
         continue;
       }
       const room = Math.min(LIST - total, DEPTH - connection.outstanding, this.#capacity - this.#posted);
@@ -395,11 +398,13 @@ export class Outstanding {
   /** One of them cannot be posted; the others can. */
   #sendSingly(connection: Connection, parts: readonly BacklogEntry[]): void {
     for (const part of parts) {
-      connection.outstanding -= part.count - part.posted;
-      this.#posted -= part.count - part.posted;
+      const requests = part.count - part.posted;
+      connection.outstanding -= requests;
+      this.#posted -= requests;
       try {
         this.#send(connection, part);
       } catch (error) {
+        connection.noteRefused(requests);
         this.#failure ??= { error };
       }
     }
@@ -452,8 +457,7 @@ export class Outstanding {
   }
 
   #complete(connection: Connection, requests: number, status: number): void {
-    connection.outstanding -= requests;
-    if (connection.outstanding === 0) connection.reading = false;
+    connection.noteComplete(requests);
     this.#posted -= requests;
     if (status !== WcStatus.SUCCESS) this.lose(connection, status, 'a request');
     else for (let i = 0; i < requests; i++) this.#trace?.completed(connection.rank);

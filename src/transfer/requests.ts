@@ -287,7 +287,7 @@ export class RequestTransfer {
         this.poll();
         this.#run(true);
         if (this.#tasks.begun(rank) - this.#tasks.left(rank) < begun) return false;
-        return connection.issued - connection.outstanding - connection.waiting >= until && this.#ended();
+        return connection.over >= until && this.#ended();
       },
       describe: () => `a request to rank ${rank}`,
       abandon: () => this.endHolding(),

@@ -330,7 +330,9 @@ export abstract class Communication<T extends TypedArray> {
       this.#epochs.settle(undefined, undefined);
       return told === undefined ? COMPLETE : new Request(undefined, undefined, told);
     }
-    return new Request(this.#core.parts.comm.job.progress, completion.soFar(target), told);
+    const { progress, context } = this.#core.parts.comm.job;
+    const placed = context.capabilities.completionImpliesPlacement ? undefined : () => completion.flush(target);
+    return new Request(progress, completion.soFar(target), told, placed);
   }
 
   /** Tells the log of accesses of a request that was waited for. */

@@ -19,11 +19,35 @@ export class Request {
   /** Is told that the program knows of the completion: at the target, too, or only here. */
   readonly #told: ((remote: boolean) => void) | undefined;
 
+  /** Makes what the remote forms wait for, where completion here does not say that the data are there. */
+  #makePlaced: (() => Operation) | undefined;
+  #placed: Operation | undefined;
+
   /** @internal Without an operation it is complete from the start, here and at the target. */
-  constructor(progress?: ProgressEngine, operation?: Operation, told?: (remote: boolean) => void) {
+  constructor(
+    progress?: ProgressEngine,
+    operation?: Operation,
+    told?: (remote: boolean) => void,
+    makePlaced?: () => Operation,
+  ) {
     this.#progress = progress;
     this.#operation = operation;
     this.#told = told;
+    this.#makePlaced = makePlaced;
+  }
+
+  /** What is to be waited for, if anything. */
+  #awaited(remote: boolean): Operation | undefined {
+    if (!remote || this.#makePlaced === undefined) return this.#operation;
+    this.#placed ??= this.#makePlaced();
+    return this.#placed;
+  }
+
+  /** That is complete. */
+  #ended(remote: boolean): void {
+    this.#operation = undefined;
+    if (remote) this.#makePlaced = undefined;
+    this.#told?.(remote);
   }
 
   /** @internal Whether `value` is a request; runs no code of the caller's. */
@@ -44,9 +68,9 @@ export class Request {
   #wait(options: WaitOptions | undefined, remote: boolean): Promise<void> {
     try {
       const wait = readWait('wait', options);
-      const done = this.#operation === undefined ? DONE : this.#progress!.wait(this.#operation, wait);
-      const told = this.#told;
-      return told === undefined ? done : done.then(() => told(remote));
+      const operation = this.#awaited(remote);
+      const done = operation === undefined ? DONE : this.#progress!.wait(operation, wait);
+      return this.#told === undefined && !remote ? done : done.then(() => this.#ended(remote));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -59,9 +83,9 @@ export class Request {
 
   #waitSync(options: WaitOptions | undefined, remote: boolean): void {
     const wait = readWait('wait', options);
-    if (this.#operation !== undefined) this.#progress!.waitSync(this.#operation, wait);
-    this.#operation = undefined;
-    this.#told?.(remote);
+    const operation = this.#awaited(remote);
+    if (operation !== undefined) this.#progress!.waitSync(operation, wait);
+    this.#ended(remote);
   }
 
   /** Returns whether the request is complete at this rank. Never waits. Errors: as `wait`, except `ERR_RMA_TIMEOUT`. */
@@ -70,9 +94,9 @@ export class Request {
   }
 
   #test(remote: boolean): boolean {
-    if (this.#operation !== undefined && !this.#progress!.look(this.#operation)) return false;
-    this.#operation = undefined;
-    this.#told?.(remote);
+    const operation = this.#awaited(remote);
+    if (operation !== undefined && !this.#progress!.look(operation)) return false;
+    this.#ended(remote);
     return true;
   }
 
@@ -88,7 +112,8 @@ export class Request {
 
   /**
    * Waits until the request is complete at this rank and at the target: any rank that may load or get the data there
-   * sees it. The providers of this version report both at once. Errors: as `wait`.
+   * sees it. Where completion at this rank does not say that (iWARP), it costs what a flush of the target does. Errors:
+   * as `wait`.
    */
   waitRemote(options?: WaitOptions): Promise<void> {
     return this.#wait(options, true);

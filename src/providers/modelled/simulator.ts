@@ -89,7 +89,7 @@ export class Simulator {
   #scheduled = false;
   #running = false;
   #stopped = false;
-  /** The time of the latest event that was ever put into the queue. */
+  /** The time of the latest event that was ever put into the queue, deadlines not counted. */
   #latest = 0;
   /** Generations in which nothing has changed; negative until a rank has asked in vain since the last change. */
   #unchanged = -1;
@@ -112,13 +112,16 @@ export class Simulator {
     this.#shuffle = shuffle ? new Random(seed, 1).bits() | 1 : 0;
   }
 
-  /** @param rank who makes the event */
-  at(time: number, rank: number, event: FabricEvent): void {
+  /**
+   * @param rank who makes the event
+   * @param stays whether it has something to do whatever happens until then; a deadline has not
+   */
+  at(time: number, rank: number, event: FabricEvent, stays = true): void {
     const count = this.#made[rank]++;
     // Events of one rank and time keep their order when ranks are shuffled.
     const when = time < this.now ? this.now : time;
     const place = this.#shuffle === 0 ? rank : this.#placeOf(when, rank);
-    if (when > this.#latest) this.#latest = when;
+    if (stays && when > this.#latest) this.#latest = when;
     this.#queue.push(when, place * RANK_EVENTS + count, event);
     if (!this.#scheduled && !this.#running) this.#schedule();
   }
@@ -297,6 +300,7 @@ export class Cpu implements FabricEvent {
   /** Until then whoever handles events beside the task is busy. */
   #handlerClock = 0;
   #waits = 0;
+  #hasLeft = false;
   /** When it looks again though nothing may have changed. */
   #again = Number.POSITIVE_INFINITY;
 
@@ -374,15 +378,21 @@ export class Cpu implements FabricEvent {
 
   /** The rank's task waits for one thing more. */
   beginWait(): void {
-    if (this.#waits++ === 0) this.#simulator.outside--;
+    if (this.#waits++ === 0 && !this.#hasLeft) this.#simulator.outside--;
   }
 
   endWait(): void {
-    if (--this.#waits === 0) this.#simulator.outside++;
+    if (--this.#waits === 0 && !this.#hasLeft) this.#simulator.outside++;
   }
 
   get isWaiting(): boolean {
     return this.#waits > 0;
+  }
+
+  /** The rank's task has ended, or the rank is dead: whatever its program still does is not of the simulation. */
+  leave(): void {
+    if (this.#waits === 0 && !this.#hasLeft) this.#simulator.outside--;
+    this.#hasLeft = true;
   }
 
   /**

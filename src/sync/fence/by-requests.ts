@@ -24,7 +24,23 @@ export abstract class FenceByRequests extends StepwiseFence {
   protected *completeOwn(): Generator<void, void> {
     this.step = 'waiting for its own requests';
     const flush = this.requests.flush();
-    while (!flush.advance()) yield;
+    for (;;) {
+      try {
+        if (flush.advance()) return;
+      } catch (error) {
+        this.note(error);
+      }
+      yield;
+    }
+  }
+
+  /** Takes in what has come. */
+  #look(): void {
+    try {
+      this.requests.poll();
+    } catch (error) {
+      this.note(error);
+    }
   }
 
   /** Until a collective has given its number; puts keep coming in meanwhile. */
@@ -32,7 +48,7 @@ export abstract class FenceByRequests extends StepwiseFence {
     this.step = () => `waiting for the counts of ${this.comm.awaited}`;
     let next = sum.next();
     while (!next.done) {
-      this.requests.poll();
+      this.#look();
       yield;
       next = sum.next();
     }
@@ -42,7 +58,7 @@ export abstract class FenceByRequests extends StepwiseFence {
   protected *until(holds: () => boolean, step: string | (() => string)): Generator<void, void> {
     this.step = step;
     for (;;) {
-      this.requests.poll();
+      this.#look();
       if (holds()) return;
       yield;
     }
@@ -52,7 +68,7 @@ export abstract class FenceByRequests extends StepwiseFence {
     this.step = () => `waiting in the barrier for ${barrier.waitsFor()}`;
     barrier.begin();
     while (!barrier.advance()) {
-      this.requests.poll();
+      this.#look();
       yield;
     }
   }

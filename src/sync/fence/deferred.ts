@@ -67,7 +67,6 @@ class DeferredFence extends StepwiseFence {
     const number = ++this.#exchanged >>> 0;
     const targets = new Int32Array(size);
     const fetching = new Map<number, QueuedOperations>();
-    let failure: unknown;
     for (let i = 0; i < size; i++) {
       const target = (rank + i) % size;
       if (!this.#queue.has(target)) continue;
@@ -77,7 +76,7 @@ class DeferredFence extends StepwiseFence {
         try {
           queued.take(this.#server.serve(queued.message));
         } catch (error) {
-          failure = error;
+          this.note(error);
         }
         continue;
       }
@@ -95,7 +94,7 @@ class DeferredFence extends StepwiseFence {
       try {
         answer = this.#server.serve(message);
       } catch (error) {
-        failure ??= error;
+        this.note(error);
       }
       if (new Uint32Array(message.buffer, message.byteOffset, 2)[FETCHES] === 0) return;
       this.#answers.give(source, answer);
@@ -119,11 +118,15 @@ class DeferredFence extends StepwiseFence {
         if (answer === undefined) continue;
         fetching.delete(target);
         // An answer without contents comes from a rank that could not carry them out, and says so itself.
-        if (answer.length > 0) queued.take(answer);
+        if (answer.length === 0) continue;
+        try {
+          queued.take(answer);
+        } catch (error) {
+          this.note(error);
+        }
       }
       if (fetching.size > 0) yield;
     }
-    if (failure !== undefined) throw failure;
   }
 }
 

@@ -1,6 +1,9 @@
 /**
  * What fences of several steps have in common: each is a generator among the collectives of the communicator, and goes
  * on after a wait that ended early.
+ *
+ * An operation that has failed does not end it: other ranks count on what this rank tells them. So the fence takes all
+ * its steps, and fails then; called again, it has been carried out.
  */
 import type { Communicator } from '../../comm/communicator.ts';
 import type { Operation } from '../../comm/operation.ts';
@@ -15,6 +18,11 @@ export abstract class StepwiseFence implements FenceScheme {
   /** Which window of the communicator it belongs to: the one that is being made. */
   readonly #window: number;
   #under: Operation | undefined;
+  /** The first operation of the fence that is under way that has failed. */
+  #failure: { readonly error: unknown } | undefined;
+  #latest: unknown;
+  /** It has been carried out, and has failed. */
+  #failed = false;
 
   constructor(comm: Communicator, description: string) {
     this.comm = comm;
@@ -23,7 +31,7 @@ export abstract class StepwiseFence implements FenceScheme {
   }
 
   begin(precedes: boolean, succeeds: boolean): void {
-    if (this.#under !== undefined) return;
+    if (this.#under !== undefined || this.#failed) return;
     this.statistics.fences++;
     if (!this.isNeeded(precedes, succeeds)) return;
     this.step = 'waiting for its turn among the collectives';
@@ -34,10 +42,27 @@ export abstract class StepwiseFence implements FenceScheme {
   }
 
   advance(): boolean {
+    if (this.#failed) {
+      this.#failed = false;
+      return true;
+    }
     if (this.#under === undefined) return true;
     if (!this.#under.advance()) return false;
     this.#under = undefined;
-    return true;
+    const failure = this.#failure;
+    if (failure === undefined) return true;
+    this.#failure = undefined;
+    this.#failed = true;
+    throw failure.error;
+  }
+
+  /**
+   * An operation has failed; others go on. Errors: the same one again: then nothing goes on (a connection is lost).
+   */
+  protected note(error: unknown): void {
+    if (error === this.#latest) throw error;
+    this.#latest = error;
+    this.#failure ??= { error };
   }
 
   describe(): string {
