@@ -91,7 +91,7 @@ function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'th
   const options: LaunchOptions = {
     size,
     script: args[at],
-    ...(name !== DEFAULT_PROVIDER && { env: { ...process.env, ONESIDED_PROVIDER: name } }),
+    ...(values.provider !== undefined && { env: { ...process.env, ONESIDED_PROVIDER: name } }),
     args: rest,
     execArgv: process.execArgv,
     timeout: seconds('--timeout', values.timeout, false),

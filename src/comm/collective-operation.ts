@@ -135,9 +135,11 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
     const why =
       `${this.#call}: a buffer was transferred or resized while the call was under way; ` +
       'leave buffers alone until it is complete';
-    this.#turn.channel.withdraw(why);
-    this.#turn.broke(why);
-    throw new RmaError('ERR_BUFFER', why, { cause });
+    const memory = cause instanceof RangeError && /allocation failed/.test(cause.message) ? cause.message : undefined;
+    const said = memory === undefined ? why : `${this.#call}: ${memory}`;
+    this.#turn.channel.withdraw(said);
+    this.#turn.broke(said);
+    throw new RmaError(memory === undefined ? 'ERR_BUFFER' : 'ERR_SIZE', said, { cause });
   }
 
   #leave(state: 'complete' | 'ended'): void {

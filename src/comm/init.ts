@@ -6,7 +6,7 @@ import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, type Native, nativeStatus } from '../native.ts';
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { joinAlone } from './bootstrap/alone.ts';
-import { MAX_RANKS } from './bootstrap/control.ts';
+import { declareFailed, FailKind, MAX_RANKS } from './bootstrap/control.ts';
 import { keepExitCode } from './bootstrap/exit-code.ts';
 import { markFatalErrors } from './bootstrap/fatal-errors.ts';
 import { joinManaged } from './bootstrap/managed.ts';
@@ -138,6 +138,8 @@ function makeJob(membership: Membership, timeoutMs: number): Job {
   try {
     return new Job(membership, timeoutMs);
   } catch (error) {
+    const { control, rank, watched } = membership;
+    if (!watched) declareFailed(control, rank, FailKind.GAVE_UP, 0);
     membership.leave();
     throw error;
   }
@@ -182,7 +184,13 @@ function joinLauncherThread(invitation: ThreadInvitation): Membership {
   const membership = joinThreads(invitation);
   placeTaken = true;
   keepExitCode(membership.control, membership.rank);
+  leaveEnvironment();
   return membership;
+}
+
+/** Programs that this one starts are not ranks of its job. */
+function leaveEnvironment(): void {
+  for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_RANK', 'ONESIDED_SIZE']) delete process.env[name];
 }
 
 /** Started by `onesided run`. */
@@ -210,8 +218,7 @@ function joinLauncher(native: Native, fd: number): Membership {
   }
   markFatalErrors(rank);
   keepExitCode(membership.control, rank);
-  // Programs that this one starts are not ranks of this job.
-  for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_RANK', 'ONESIDED_SIZE']) delete process.env[name];
+  leaveEnvironment();
   return membership;
 }
 
@@ -232,7 +239,8 @@ function patienceOf(
   const onAbort = (): void => controller.abort(reasonOf(signal!));
   if (signal !== undefined && isAborted(signal)) onAbort();
   const stopListening = whenAborted(signal, onAbort);
-  const timer = timeout === 0 ? undefined : setTimeout(late, timeout);
+  // Longer delays than a timer can count are no deadline.
+  const timer = timeout === 0 || timeout > 2 ** 31 - 1 ? undefined : setTimeout(late, timeout);
   const stop = (): void => {
     clearTimeout(timer);
     stopListening();

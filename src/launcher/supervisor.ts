@@ -63,6 +63,8 @@ export class Supervisor {
   #stopping = false;
   /** Ranks that were running when the time of grace was over. */
   readonly #told = new Set<number>();
+  /** A signal has stopped it: the next one kills. */
+  #interrupted = false;
   #verdict:
     | { readonly exitCode: number; readonly failure: JobFailure; readonly named: number[] | undefined }
     | undefined;
@@ -113,10 +115,11 @@ export class Supervisor {
 
   /** This process was told to stop: passes the signal on; the second time kills. */
   interrupt(signal: NodeJS.Signals): void {
-    if (this.#verdict?.failure.kind === 'interrupted') {
+    if (this.#interrupted) {
       this.#signalAll('SIGKILL');
       return;
     }
+    this.#interrupted = true;
     const running = this.#running;
     this.#conclude(128 + constants.signals[signal], {
       kind: 'interrupted',

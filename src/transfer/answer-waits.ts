@@ -10,6 +10,8 @@ import { GRACE_MS } from './request-tasks.ts';
 /** Looks between two looks at the clock, and milliseconds between two looks at the ranks. */
 const LOOKS = 64;
 const INSPECT_MS = 100;
+/** Of tasks, after which a call that nobody waits for is given up. */
+const MOST_FAILURES = 16;
 
 /** What a call that waits for answers by itself looks at. */
 export interface Patience {
@@ -88,15 +90,20 @@ export class AnswerWaits {
    * an error.
    */
   passUntil(ended: () => boolean): void {
-    try {
-      const until = performance.now() + GRACE_MS;
-      for (let looks = 1; !ended(); looks++) {
+    const until = performance.now() + GRACE_MS;
+    const failures: unknown[] = [];
+    for (let looks = 1; failures.length < MOST_FAILURES; looks++) {
+      try {
+        if (ended()) break;
         this.#passOn();
-        if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) return;
+      } catch (error) {
+        // A task has failed, and others go on; or a connection is lost, and none does.
+        failures.push(error);
+        if (this.#outstanding.isLost) break;
       }
-    } catch {
-      // A rank or a connection is gone: every later wait says so.
+      if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) break;
     }
+    if (failures.length > 0) this.#outstanding.noteFailure(failures[0]);
   }
 
   #passOn(): void {

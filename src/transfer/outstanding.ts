@@ -410,7 +410,16 @@ export class Outstanding {
     }
   }
 
-  /** Says once why one of those that were collected could not be posted. */
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
+  /** The next look for completions says it, if nothing else has failed before; a lost connection says so itself. */
+  noteFailure(error: unknown): void {
+    if (error !== this.#lost) this.#failure ??= { error };
+  }
+
+  /** Says once why one of those that were collected could not be posted, or what nobody waited for has failed. */
   #refuseFailed(): void {
     const failure = this.#failure;
     if (failure === undefined) return;

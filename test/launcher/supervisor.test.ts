@@ -259,6 +259,20 @@ describe('an interruption', () => {
     });
   });
 
+  it('kills the second time also when a rank had failed before', async () => {
+    const { supervisor, sent } = job(2, { grace: 60 });
+    supervisor.ended(0, { code: 3 });
+    await vi.advanceTimersByTimeAsync(1000);
+    sent.splice(0);
+    supervisor.interrupt('SIGINT');
+    expect(sent.splice(0)).toEqual(['SIGINT to 1']);
+    supervisor.interrupt('SIGINT');
+    expect(sent).toEqual(['SIGKILL to 1']);
+    supervisor.ended(1, { code: 0, signal: 'SIGKILL' });
+    await vi.runAllTimersAsync();
+    expect(await supervisor.done).toMatchObject({ exitCode: 3 });
+  });
+
   it('gives its code also when the ranks end well of it', async () => {
     const { supervisor } = job(1);
     supervisor.interrupt('SIGTERM');

@@ -1,9 +1,10 @@
 /**
  * A process that joins a job and was not started by `onesided run`: `--job=NAME --size=N` by name, without them as the
  * environment says (a process manager's, or ONESIDED_ROOT_ADDRESS).
- * `--how=work|again|loop|leave|stay|rejoin --timeout=MS`. It prints what happens to it as lines of JSON, with the time.
+ * `--how=work|again|loop|leave|stay|rejoin|misfit --timeout=MS`. It prints what happens to it as lines of JSON, with the time.
  *
- * `stay` is in the job until SIGUSR2, finalizes then, and lives on; `rejoin` finalizes and joins the same job again.
+ * `stay` is in the job until SIGUSR2, finalizes then, and lives on; `rejoin` finalizes and joins the same job again; `misfit`
+ * asks for a provider that there is not, and lives on when it has been refused.
  */
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
@@ -19,7 +20,12 @@ try {
   const timeout = Number(argument('timeout') ?? 0);
   const job = argument('job');
   const join = () => init(job === undefined ? { timeout } : { job, size: Number(argument('size')), timeout });
-  const world = await join().catch((error: RmaError) => {
+  if (argument('how') === 'misfit') process.env['ONESIDED_PROVIDER'] = 'none';
+  const world = await join().catch(async (error: RmaError) => {
+    if (argument('how') === 'misfit') {
+      tell({ failed: error.code });
+      await new Promise((resolve) => setTimeout(resolve, 100_000));
+    }
     if (argument('how') !== 'again') throw error;
     tell({ failed: error.code });
     return join();

@@ -209,6 +209,16 @@ describe.skipIf(loadNative() === undefined || IN_GATE)('a named job', () => {
     expect(readdirSync(runtime)).toEqual([]);
   });
 
+  it('that a member cannot be in, after it has come, ends for all, though that process lives on', async () => {
+    const founder = member('misfit', 2);
+    await untilNotice();
+    const misfit = member('misfit', 2, 'misfit');
+    expect(await misfit.said('failed')).toMatchObject({ failed: expect.stringMatching(/^ERR_/) });
+    expect(await founder.said('code')).toMatchObject({ code: 'ERR_RMA_RANK_FAILED' });
+    misfit.child.kill('SIGKILL');
+    await Promise.all([founder.ended, misfit.ended]);
+  });
+
   it('that never becomes complete ends at the timeout, for all, and its notice goes', async () => {
     const founder = member('incomplete', 3, 'work', 5000);
     await untilNotice();

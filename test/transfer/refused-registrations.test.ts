@@ -2,7 +2,7 @@
  * A device that refuses to register what a layout lies in (`faults.registration`): one registration over pieces and
  * gaps fails, and the bytes go another way, or others make room. Nothing is lost, and nobody hangs.
  */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
@@ -111,4 +111,40 @@ test('a part of the program’s own that cannot be registered fails at all ranks
   const found = await runTasks(2, main, { fabric: 'infinihost-express', faults: { registration: 1024 } });
   expect(found[1]).toMatch(/^Window.create: .*: register memory: cannot lock 16384 bytes: 0 of 1024 bytes are locked/);
   expect(found[0]).toMatch(/rank 1/);
+});
+
+test('a second connection that could not be made at one rank is not made later: the other one goes another way, too', async () => {
+  const layouts = await runTasks(
+    2,
+    async (world) => {
+      const win = await Window.allocate(world, Int32Array, ELEMENTS, { info: { noncontiguous: 'sgrs' } });
+      const other = 1 - world.rank;
+      const origin = filled(1000 * (world.rank + 1));
+      await win.lockAll();
+      win.put(Int32Array.of(0), other, ELEMENTS - 1);
+      await win.flush(other);
+      await world.barrier();
+      if (world.rank === 0) {
+        const refused = vi.spyOn(world.job.pd, 'createQueuePair').mockImplementation(() => {
+          throw new Error('no more queue pairs');
+        });
+        win.put(origin, other, 0, BOTH);
+        await win.flush(other);
+        refused.mockRestore();
+      }
+      await world.barrier();
+      if (world.rank === 1) {
+        win.put(origin, other, 0, BOTH);
+        await win.flush(other);
+      }
+      await world.barrier();
+      const expected = filled(1000 * (other + 1));
+      const right = win.local.subarray(0, ELEMENTS - 1).every((value, i) => value === (isCovered(i) ? expected[i] : 0));
+      await win.unlockAll();
+      await win.free();
+      return right;
+    },
+    { fabric: 'infinihost-64' },
+  );
+  expect(layouts).toEqual([true, true]);
 });

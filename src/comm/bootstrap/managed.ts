@@ -6,7 +6,7 @@
  * own before that, too: whoever opens it finds it ready. It keeps its descriptor until all ranks have joined.
  */
 import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs';
-import { availableParallelism, hostname, userInfo } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import { storeAddress } from '../../providers/rdma-core/addresses.ts';
@@ -69,7 +69,7 @@ export async function joinManaged(
     const hub = rank === 0 ? await distributed?.listen(device!.own.gid) : undefined;
     const own: Card = {
       version: VERSION,
-      place: `${boot()} ${readlinkSync('/proc/self/ns/pid')} ${userInfo().uid}`,
+      place: `${boot()} ${readlinkSync('/proc/self/ns/pid')} ${process.getuid!()}`,
       host: hostname().slice(0, 64),
       pid: process.pid,
       fd: control?.fd ?? -1,

@@ -19,7 +19,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { hostname, tmpdir, userInfo } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
@@ -115,6 +115,7 @@ export class Notices {
   }
 }
 
+const QUIET = { throwIfNoEntry: false } as const;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 /**
@@ -128,6 +129,9 @@ export function isIn({ device, inode }: Notice, { pid, fd }: Member): boolean {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ESRCH') return false;
+    // Members are of this user: another one's process has got the number since.
+    if ((code === 'EACCES' || code === 'EPERM') && statSync(`/proc/${pid}`, QUIET)?.uid !== process.getuid!())
+      return false;
     throw new RmaError('ERR_COMM', `init: this process cannot look at the file descriptors of process ${pid}`, {
       cause,
     });
@@ -153,7 +157,7 @@ function checked(notice: Notice | null): Notice {
  * own.
  */
 function privateDirectory(): string {
-  const { uid } = userInfo();
+  const uid = process.getuid!();
   const name = `onesided-${uid}`;
   // Set to nothing counts as not set.
   const runtime = process.env['XDG_RUNTIME_DIR'] || `/run/user/${uid}`;

@@ -6,8 +6,19 @@ import { closeSync, fstatSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
+import type { Context } from '../../verbs/device.ts';
 import type { Membership } from '../job.ts';
-import { CONTROL_LAYOUT, type Control, controlBytes, Header, isControl, Slot, viewControl } from './control.ts';
+import {
+  CONTROL_LAYOUT,
+  type Control,
+  controlBytes,
+  declareFailed,
+  FailKind,
+  Header,
+  isControl,
+  Slot,
+  viewControl,
+} from './control.ts';
 import { startTimeOf } from './process-start.ts';
 import { openProcessContext } from './provider.ts';
 import { recordProcess } from './tracing.ts';
@@ -32,7 +43,14 @@ export function joinProcesses(
   // Not before: if another thread of this process is the rank, the number may be that of a file of its own by now.
   closeSync(fd);
   noteStart(control, rank);
-  const context = openProcessContext(native, control.fabric, rank, size);
+  let context: Context;
+  try {
+    context = openProcessContext(native, control.fabric, rank, size);
+  } catch (error) {
+    // A launcher tells the others how this process ends; otherwise nobody does.
+    if (!watched) declareFailed(control, rank, FailKind.GAVE_UP, 0);
+    throw error;
+  }
   return {
     rank,
     size,

@@ -393,10 +393,16 @@ export class SgrsTransfers implements MessageMover {
     const words = i32[header + 3];
     const lane = this.#lanes.of(rank);
     if (what === What.CONNECT) {
-      this.#make(rank, lane);
-      this.#tellNumber(rank, What.CONNECTED, lane.connection);
-    }
-    if (what <= What.CONNECTED) this.#takeNumber(lane, id, number);
+      // Once refused, it stays so: what was done another way since then has not been counted.
+      if (lane.state !== 'refused') this.#make(rank, lane);
+      try {
+        this.#takeNumber(lane, id, number);
+      } catch {
+        // The queue pair cannot be connected; there is another way.
+        lane.state = 'refused';
+      }
+      this.#tellNumber(rank, What.CONNECTED, lane.state === 'refused' ? undefined : lane.connection);
+    } else if (what === What.CONNECTED) this.#takeNumber(lane, id, number);
     else if (what === What.READY) this.#takeReady(rank, lane, id);
     else this.#takeWish(rank, lane, what, id, number, words, f64, (byteOffset + HEADER) / 8);
     // Receives that have been filled make room.
