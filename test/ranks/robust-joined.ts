@@ -1,10 +1,11 @@
 /**
  * A process that joins a job and was not started by `onesided run`: `--job=NAME --size=N` by name, without them as the
  * environment says (a process manager's, or ONESIDED_ROOT_ADDRESS).
- * `--how=work|again|loop|leave|stay|rejoin|misfit --timeout=MS`. It prints what happens to it as lines of JSON, with the time.
+ * `--how=work|again|loop|leave|stay|rejoin|misfit --timeout=MS`. It prints what happens to it as lines of JSON, with
+ * the time.
  *
- * `stay` is in the job until SIGUSR2, finalizes then, and lives on; `rejoin` finalizes and joins the same job again; `misfit`
- * asks for a provider that there is not, and lives on when it has been refused.
+ * `stay` is in the job until SIGUSR2, finalizes then, and lives on; `rejoin` finalizes and joins the same job again;
+ * `misfit` asks for a provider that there is not, and lives on when it has been refused.
  */
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';

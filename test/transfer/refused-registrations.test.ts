@@ -113,7 +113,7 @@ test('a part of the program’s own that cannot be registered fails at all ranks
   expect(found[0]).toMatch(/rank 1/);
 });
 
-test('a second connection that could not be made at one rank is not made later: the other one goes another way, too', async () => {
+test('a second connection that one rank could not make is not made later: both go another way', async () => {
   const layouts = await runTasks(
     2,
     async (world) => {
