@@ -2,13 +2,16 @@
  * The requirements on tasks of a modelled fabric: once in the order of the ranks, and under schedules and with schemes
  * drawn from the seed of the run (`npm run explore` tries more of them).
  */
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { allChapters, standardOf } from '../ranks/conformance/chapters.ts';
 import { isNotOnDevices, tryUnder } from '../ranks/support/explorer.ts';
 import { schemes } from '../ranks/support/schemes.ts';
 import { casesOf } from '../support/gate.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { writeResults } from './results.ts';
+
+// Against hanging only: layouts on six ranks take minutes where others use the cores.
+vi.setConfig({ testTimeout: 900_000 });
 
 /** With the schemes that windows have by themselves; from 4 on, with others (support/explorer.ts). */
 const base = 8 * (seedOfRun() % 1_000_000);
