@@ -95,11 +95,17 @@ export class AnswerWaits {
     for (let looks = 1; failures.length < MOST_FAILURES; looks++) {
       try {
         if (ended()) break;
-        this.#passOn();
+        this.#lookOn();
       } catch (error) {
         // A task has failed, and others go on; or a connection is lost, and none does.
         failures.push(error);
         if (this.#outstanding.isLost) break;
+      }
+      try {
+        this.#job.processor?.letPass();
+      } catch {
+        // No answer comes any more: whoever waits for it says so.
+        break;
       }
       if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) break;
     }
@@ -107,8 +113,12 @@ export class AnswerWaits {
   }
 
   #passOn(): void {
+    this.#lookOn();
+    this.#job.processor?.letPass();
+  }
+
+  #lookOn(): void {
     this.#outstanding.takeCompletions();
     this.#outstanding.postWaiting();
-    this.#job.processor?.letPass();
   }
 }
