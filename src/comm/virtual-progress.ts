@@ -55,6 +55,8 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   /** Those that are called in the background, too. */
   readonly #background = new Set<() => number>();
   #looking = false;
+  /** Something has changed during a look. */
+  #rung = false;
   #closed = false;
   /** The time of the last call that was complete at once, and how many there were at that time. */
   #freeAt = -1;
@@ -205,7 +207,8 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   /** Something may have changed: serves others, and settles what is complete or failed. */
   notice(): void {
     if (this.#looking) {
-      this.#cpu.ring();
+      // A look that lets events pass: it is followed by another. To ring at once would let no time pass any more.
+      this.#rung = true;
       return;
     }
     this.#looking = true;
@@ -220,6 +223,10 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       for (const pending of [...this.#pending]) this.#end(pending, this.#liveness.explain(error));
     } finally {
       this.#looking = false;
+    }
+    if (this.#rung) {
+      this.#rung = false;
+      this.#cpu.ring();
     }
     for (const { operation } of this.#pending) due = Math.min(due, this.#untilLook(operation));
     this.#lookLater(due);

@@ -62,6 +62,36 @@ describe.each(['infinihost-64', 'connectx-16-cores'])('on %s', (fabric) => {
   });
 });
 
+test.each(['infinihost-64', 'connectx-16-cores'])(
+  'a rank that computes behind a wait that has ended has given back what others want, on %s',
+  async (fabric) => {
+    for (let delay = 0; delay < 60; delay += 3) {
+      const [, , ended] = await runTasks(
+        3,
+        async (world) => {
+          const win = await Window.allocate(world, Float64Array, 4);
+          await win.lockAll();
+          await world.barrier();
+          if (world.rank === 2) await world.compute(delay);
+          for (let i = 0; i < 5; i++) if (world.rank !== 1) win.accumulate(ONE, 1, 0, Op.SUM);
+          if (world.rank === 0) {
+            await win.rput(ONE, 2, 1).wait();
+            await world.compute(1e6);
+          }
+          await win.flush(1);
+          const now = world.now();
+          await world.barrier();
+          await win.unlockAll();
+          await win.free();
+          return now;
+        },
+        { fabric, seed: delay },
+      );
+      expect(ended, `behind ${delay} µs`).toBeLessThan(1e5);
+    }
+  },
+);
+
 test('a wait for a notification of a window that is freed says so', async () => {
   const codes = await runTasks(
     2,
