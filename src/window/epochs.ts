@@ -9,28 +9,12 @@ import { LockBit } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
 import type { WindowParts } from './creation/parts.ts';
+import { type EpochCall, FENCE, LOCK_ALL, REMEDIES, type Resumed, STORED, USED } from './epoch-calls.ts';
 import { Exposure } from './exposure.ts';
 import type { FlushKind } from './flush-kinds.ts';
 import { type Opening, Openings } from './openings.ts';
 import { LOCKED, STARTED, type Target } from './target.ts';
 import { WindowScope } from './window-scope.ts';
-
-/** What opens all targets at once, in bits that go with those of `Target.held`: a fence, */
-const FENCE = 16;
-/** or `lockAll`, which is a shared lock. */
-const LOCK_ALL = LockBit.SHARED;
-
-/** Something was issued in the epoch that the last fence opened; */
-const USED = 1;
-/** plain stores were made that no fence instruction has followed. */
-const STORED = 2;
-
-/** The calls that synchronize, and are under way until what they wait for has happened. */
-type EpochCall = 'fence' | 'start' | 'complete' | 'lockAll' | 'unlockAll';
-
-/** What to do about one whose wait ended early: it goes on when it is called again. */
-const REMEDIES = { fence: 'call fence again', complete: 'call complete again' } as const;
-type Resumed = keyof typeof REMEDIES;
 
 /**
  * The epochs of a window at this rank. Each call that synchronizes is a check, which refuses what is not allowed now,
