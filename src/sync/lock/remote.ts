@@ -139,7 +139,7 @@ export class RemoteLock implements TargetLock {
   }
 
   attempt(exclusive: boolean): Attempt {
-    const steps = this.#try(exclusive);
+    const steps = this.#try(exclusive, true);
     const attempt = {
       acquired: undefined as boolean | undefined,
       advance: () => {
@@ -175,11 +175,14 @@ export class RemoteLock implements TargetLock {
     this.#unsettled--;
   }
 
-  /** @returns whether it has the lock */
-  *#try(exclusive: boolean): Generator<void, boolean> {
+  /**
+   * @param left also what nobody has and nobody waits for, though it is marked: who stands in line otherwise need not
+   * @returns whether it has the lock
+   */
+  *#try(exclusive: boolean, left = false): Generator<void, boolean> {
     if (exclusive) {
       const found = yield* this.#swap(WORD, 0, EXCLUSIVE | this.#rank);
-      return found === 0 || (found === QUEUED && (yield* this.#tryLeft()));
+      return found === 0 || (left && found === QUEUED && (yield* this.#tryLeft()));
     }
     let seen = 0;
     for (let tries = 0; tries < TRIES; tries++) {
