@@ -226,7 +226,8 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     }
     if (this.#rung) {
       this.#rung = false;
-      this.#cpu.ring();
+      // Also whoever begins to wait next: what has come was fetched already.
+      this.#cpu.lookAgain();
     }
     for (const { operation } of this.#pending) due = Math.min(due, this.#untilLook(operation));
     this.#lookLater(due);
