@@ -141,10 +141,14 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     try {
       const signal = options?.signal;
       if (signal !== undefined && isAborted(signal)) throw reasonOf(signal);
+      const { happened } = this.#simulator;
       if (operation.advance()) return this.done();
       const failure = this.#liveness.failure();
       if (failure !== undefined) throw failure;
-      return this.#park(operation, options);
+      const parked = this.#park(operation, options);
+      // It has let events pass: what came for a part of it that had been looked at already rang for nobody.
+      if (this.#simulator.happened !== happened) this.#cpu.ring();
+      return parked;
     } catch (error) {
       abandonQuietly(operation);
       return Promise.reject(this.#liveness.explain(error));
@@ -226,8 +230,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     }
     if (this.#rung) {
       this.#rung = false;
-      // Also whoever begins to wait next: what has come was fetched already.
-      this.#cpu.lookAgain();
+      this.#cpu.ring();
     }
     for (const { operation } of this.#pending) due = Math.min(due, this.#untilLook(operation));
     this.#lookLater(due);

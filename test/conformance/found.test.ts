@@ -17,6 +17,8 @@ const FOUND = [
   ['layouts', 'host-assisted:', 50499, 5, 'infinihost-64', LOST_LOOK],
   ['layouts', 'host-assisted:', 51297, 5, 'infinihost-64', LOST_LOOK],
   ['layouts', 'pack:', 50579, 7, 'infinihost-64', OVERTAKEN],
+  ['layouts', 'multi-write:', 235, 3, 'connectx-16-cores/2', LOST_LOOK],
+  ['layouts', 'host-assisted:', 235, 3, 'connectx-16-cores/2', LOST_LOOK],
 ] as const;
 
 test.each(FOUND)('%s, %s seed %i on %i ranks of %s (%s)', async (chapter, says, seed, size, fabric) => {
