@@ -1,6 +1,6 @@
 /** How rows are measured on real ranks (`npm run figures -- --real`): programs of processes, and what is told of them. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WindowInfo } from 'onesided';
 import { hintArguments } from '../patterns/hints.ts';
@@ -27,6 +27,25 @@ export interface RealRow {
   readonly holds: boolean;
   /** Why it does not, where that is known. */
   readonly why?: string;
+}
+
+const CORES = availableParallelism();
+/** Numbers of processes that each have a core: what grows with the processes is measured with each of them. */
+export const RANKS: readonly number[] = [2, 4, 8, 16].filter((ranks) => ranks <= Math.max(2, CORES));
+
+/** So many processes, and whether they take turns. */
+export function processes(ranks: number): string {
+  return `${ranks} processes${ranks > CORES ? ` (${CORES} can run at a time)` : ''}`;
+}
+
+/** What is expected of more and more processes, if there are cores for more than two. */
+export function ofMore(expected: string, untold: string): string {
+  return RANKS.length > 1 ? expected : `; 2 processes do not tell ${untold}`;
+}
+
+/** Whether each is larger than the one before. */
+export function rises(values: readonly number[]): boolean {
+  return values.every((value, i) => i === 0 || value > values[i - 1]);
 }
 
 /** Between processes of one host, requests of the network are loads and stores of the origin. */
@@ -88,6 +107,12 @@ export function told<S extends string, R>(found: By<S, R>, tell: (one: R) => str
   return Object.entries<R>(found)
     .map(([scheme, one]) => `${scheme} ${tell(one)}`)
     .join(', ');
+}
+
+/** The same of schemes that were measured with several numbers of processes. */
+export function toldEach<S extends string, R>(found: readonly By<S, R>[], tell: (one: R) => string): string {
+  const schemes = Object.keys(found[0]) as S[];
+  return schemes.map((scheme) => `${scheme} ${found.map((one) => tell(one[scheme])).join(', ')}`).join('; ');
 }
 
 /** What a program of bench/ranks/ writes of itself. */

@@ -1,8 +1,8 @@
 /**
- * Rows that are measured on real ranks as well (`--real`), by the programs of their figures: processes of this host, as
- * many as two cores can run. What a fabric is needed for is not there: a row's 8 to 64 nodes, more ranks than
- * processors, and how long a message takes from node to node. An emulated network in shared memory is between the
- * ranks, so requests of the network are about as fast as stores.
+ * Rows that are measured on real ranks as well (`--real`), by the programs of their figures: processes of this host,
+ * and where a claim is about more and more of them, as many as it has cores for, up to 16. What a fabric is needed for
+ * is not there: a row's 8 to 64 nodes, more ranks than processors, and how long a message takes from node to node. An
+ * emulated network in shared memory is between the ranks, so requests of the network are about as fast as stores.
  *
  * Each row has a verdict for this machine, by the criterion of its figure where that is one of counts or of who is
  * faster, with tolerances for a machine that does other things too.
@@ -17,12 +17,17 @@ import {
   field,
   NOTHING_UNDER_WAY,
   OPERATIONS,
+  ofMore,
   onRanks,
+  processes,
+  RANKS,
   type RealRow,
   type Result,
+  rises,
   SAMPLES,
   show,
   told,
+  toldEach,
   WARM,
 } from './on-ranks.ts';
 import { ASSERTIONS, mean, sum, together } from './programs.ts';
@@ -124,11 +129,15 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
   },
   'D4.6': async () => {
     const args = '--side receiver --bytes 32768 --pieces 2000 --form promise';
-    const found = await field('overlap', 2, args, LOCKS, 'slowdown');
+    const found = await forEach(RANKS, (ranks) => field('overlap', ranks, args, LOCKS, 'slowdown'));
     return {
-      measured: `2 processes (1 origin), computation of the target, relative to its time alone: ${told(found, show)}`,
-      expected: 'direct at most 1.1, two-sided above direct; 1 origin does not tell the factor with 64',
-      holds: found.direct <= 1.1 && found['two-sided'] > found.direct,
+      measured:
+        `${RANKS.map((ranks) => ranks - 1).join(', ')} origins, computation of the target, ` +
+        `relative to its time alone: ${toldEach(found, show)}`,
+      expected: `direct at most 1.1, two-sided above direct${ofMore(', and slower with more', 'how it grows')}`,
+      holds:
+        found.every((one) => one.direct <= 1.1 && one['two-sided'] > one.direct) &&
+        rises(found.map((one) => one['two-sided'])),
     };
   },
   'D4.7': async () => {
@@ -182,13 +191,14 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     };
   },
   'D5.5': async () => {
-    const found = [await paired(1), await paired(2)];
-    const oneWord = await forEach([1, 2], (others) => pairedBy({ lock: 'hybrid', lock_cpu: 'one-word' }, others));
+    const takers = [1, 2, ...RANKS.slice(1).map((ranks) => ranks - 1)];
+    const found = await forEach(takers, (others) => paired(others));
+    const oneWord = await forEach(takers, (others) => pairedBy({ lock: 'hybrid', lock_cpu: 'one-word' }, others));
     return {
       measured:
-        `2 and 3 processes (two can run at a time), µs: 1 rank takes the lock: ${told(found[0], show)}; 2 ranks: ` +
-        `${told(found[1], show)}; hybrid with one word: ${oneWord.map(show).join(' and ')}`,
-      expected: 'with 1 and with 2 ranks: hybrid fastest, direct slowest',
+        `${takers.join(', ')} ranks take the lock of one more, in all up to ${processes(takers.at(-1)! + 1)}, µs: ` +
+        `${toldEach(found, show)}; hybrid with one word ${oneWord.map(show).join(', ')}`,
+      expected: 'hybrid fastest, direct slowest',
       holds: found.every(
         ({ 'two-sided': twoSided, direct, hybrid }) => hybrid <= Math.min(twoSided, direct) && direct >= twoSided,
       ),
@@ -239,7 +249,7 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     const found = await field('halo', 4, args, FENCE_HINTS, 'microseconds');
     const times = Object.values(found);
     return {
-      measured: `4 processes (two can run at a time), µs per step: ${told(found, show)}`,
+      measured: `${processes(4)}, µs per step: ${told(found, show)}`,
       expected: 'remote-notify fastest (within 1 %), deferred slowest',
       holds: found['remote-notify'] <= 1.01 * Math.min(...times) && found.deferred === Math.max(...times),
     };
@@ -268,11 +278,12 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     };
   },
   'D7.2': async () => {
-    const found = await byWay(['get-modify-put', 'accumulate']);
+    const found = await across(['get-modify-put', 'accumulate']);
+    const leads = found.map((one) => one.accumulate.rate - one['get-modify-put'].rate);
     return {
-      measured: `2 processes, million updates a second: ${told(found, ratesOf)}`,
-      expected: 'accumulate faster, and none of its updates lost; 2 processes do not tell how the gap grows',
-      holds: found.accumulate.rate > found['get-modify-put'].rate && found.accumulate.lost === 0,
+      measured: `${RANKS.join(', ')} processes, million updates a second: ${toldEach(found, ratesOf)}`,
+      expected: `accumulate faster, and none of its updates lost${ofMore(', by more with more', 'how the gap grows')}`,
+      holds: leads[0] > 0 && rises(leads) && found.every(({ accumulate }) => accumulate.lost === 0),
     };
   },
   'D7.3': async () => {
@@ -281,13 +292,14 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       const [took] = await onRanks(2, 'many', { info: LOCKS['two-sided'], number: 512, how, samples: 20 });
       return took;
     });
-    const ways = await byWay(['accumulate', 'packed']);
+    const ways = await across(['accumulate', 'packed']);
     return {
       measured:
-        `2 processes, 512 updates, µs: ${told(found, show)}; RandomAccess, million updates a ` +
-        `second: ${told(ways, ratesOf)}`,
+        `2 processes, 512 updates, µs: ${told(found, show)}; RandomAccess of ${RANKS.join(', ')} processes, ` +
+        `million updates a second: ${toldEach(ways, ratesOf)}`,
       expected: 'packed faster than an epoch for each update, and in RandomAccess faster than accumulate',
-      holds: found.packed < found['an epoch each'] && ways.packed.rate > ways.accumulate.rate,
+      holds:
+        found.packed < found['an epoch each'] && ways.every(({ packed, accumulate }) => packed.rate > accumulate.rate),
     };
   },
   'D7.4': async () => {
@@ -300,26 +312,26 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       accumulate: await of('accumulate', LOCKS['two-sided'], 0),
       direct: await of('accumulate', {}, Assert.NO_CHECK),
     };
-    const ways = await byWay(['get-modify-put', 'accumulate', 'direct']);
-    const fastest = (direct: number, others: readonly number[], sign: 1 | -1): boolean =>
-      others.every((other) => sign * direct > sign * other);
+    const ways = await across(['get-modify-put', 'accumulate', 'direct']);
+    const leads = ways.map((one) => one.direct.rate - Math.max(one['get-modify-put'].rate, one.accumulate.rate));
     return {
       measured:
-        `2 processes, a single update, µs: ${told(times, show)}; RandomAccess, million updates a ` +
-        `second: ${told(ways, ratesOf)}`,
+        `2 processes, a single update, µs: ${told(times, show)}; RandomAccess of ${RANKS.join(', ')} processes, ` +
+        `million updates a second: ${toldEach(ways, ratesOf)}`,
       expected:
-        'direct takes the least time, and is the fastest in RandomAccess; 2 processes do not tell how it scales',
-      holds:
-        fastest(times.direct, [times['get-modify-put'], times.accumulate], -1) &&
-        fastest(ways.direct.rate, [ways['get-modify-put'].rate, ways.accumulate.rate], 1),
+        'direct takes the least time, and is the fastest in RandomAccess' +
+        ofMore(', by more with more processes', 'how it scales'),
+      holds: times.direct < Math.min(times['get-modify-put'], times.accumulate) && leads[0] > 0 && rises(leads),
     };
   },
   'D7.5': async () => {
-    const found = await byWay(['packed', 'direct']);
+    const found = await across(['packed', 'direct']);
     return {
-      measured: `2 processes, million updates a second: ${told(found, ratesOf)}`,
-      expected: 'packed faster; 2 processes do not tell how the gap narrows',
-      holds: found.packed.rate > found.direct.rate,
+      measured: `${RANKS.join(', ')} processes, million updates a second: ${toldEach(found, ratesOf)}`,
+      expected: `packed faster${ofMore(', by a smaller factor with more', 'how the gap narrows')}`,
+      holds:
+        found.every(({ packed, direct }) => packed.rate > direct.rate) &&
+        rises(found.map(({ packed, direct }) => direct.rate / packed.rate)),
       why:
         'here an update of the adapter is one instruction of the origin, ' +
         'and nothing is saved by sending many at once',
@@ -327,12 +339,14 @@ const ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
   },
 };
 
-/** RandomAccess of 2 processes with an epoch for each update, or each pack of them. */
-function byWay<W extends WayName>(ways: readonly W[]): Promise<By<W, EpochsResult>> {
-  return by(ways, async (way) => {
-    const [result] = await onRanks(2, 'updates', { way, words: 2 ** 14, ahead: 1024, ...UPDATE_WAYS[way] });
-    return result;
-  });
+/** RandomAccess with an epoch for each update, or each pack of them, for each number of processes. */
+function across<W extends WayName>(ways: readonly W[]): Promise<By<W, EpochsResult>[]> {
+  return forEach(RANKS, (ranks) =>
+    by(ways, async (way) => {
+      const [result] = await onRanks(ranks, 'updates', { way, words: 2 ** 14, ahead: 1024, ...UPDATE_WAYS[way] });
+      return result;
+    }),
+  );
 }
 
 const ratesOf = ({ rate, lost }: EpochsResult): string => `${show(rate)} (${lost} words lost updates)`;
