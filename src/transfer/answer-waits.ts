@@ -79,9 +79,18 @@ export class AnswerWaits {
     if (this.#settling || this.#unsettled.size === 0) return;
     this.#settling = true;
     try {
-      for (const steps of this.#unsettled) if (steps.next().done) this.#unsettled.delete(steps);
+      for (const steps of this.#unsettled) if (this.#isOver(steps)) this.#unsettled.delete(steps);
     } finally {
       this.#settling = false;
+    }
+  }
+
+  #isOver(steps: Generator<void, unknown>): boolean {
+    try {
+      return steps.next().done === true;
+    } catch (error) {
+      this.#outstanding.noteFailure(error, -1);
+      return true;
     }
   }
 
@@ -97,7 +106,7 @@ export class AnswerWaits {
         if (ended()) break;
         this.#lookOn();
       } catch (error) {
-        // A task has failed, and others go on; or a connection is lost, and none does.
+        // Something has failed, and the rest goes on; or a connection is lost, and nothing does.
         failures.push(error);
         if (this.#outstanding.isLost) break;
       }
@@ -109,7 +118,7 @@ export class AnswerWaits {
       }
       if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) break;
     }
-    if (failures.length > 0) this.#outstanding.noteFailure(failures[0]);
+    if (failures.length > 0) this.#outstanding.noteFailure(failures[0], -1);
   }
 
   #passOn(): void {

@@ -47,9 +47,10 @@ export class Connection {
   reading = false;
   /** Requests since the window was made. */
   issued = 0;
-  /** Those that could not be posted, as long as some that were issued before them are outstanding. */
-  readonly #refused: { readonly after: number; readonly count: number }[] = [];
-  #refusedCount = 0;
+  /** So many of them are over, the first ones: complete, or refused. */
+  over = 0;
+  /** Those that could not be posted, and behind how many others, as long as not all of those are over; in order. */
+  readonly #refused: { readonly behind: number; readonly count: number }[] = [];
   /** Those that wait for room, how many, and oldest first. */
   waiting = 0;
   readonly backlog = new Fifo<BacklogEntry>();
@@ -80,26 +81,30 @@ export class Connection {
     this.rank = rank;
   }
 
-  /** How many requests are over: of those that were issued, so many of the first ones. */
-  get over(): number {
-    return this.issued - this.outstanding - this.waiting - this.#refusedCount;
+  /** Of those that were issued, how many had been before the first one that waits. */
+  get behind(): number {
+    return this.issued - this.waiting;
   }
 
-  /** Of those that were issued, `count` could not be posted, and all that are outstanding were issued before. */
-  noteRefused(count: number): void {
-    if (this.outstanding === 0) return;
-    // Counted before the sum below changes.
-    const over = this.over - count;
-    this.#refused.push({ after: over + this.outstanding + this.#refusedCount, count });
-    this.#refusedCount += count;
+  /** `count` of them, which were issued behind so many others, could not be posted. */
+  noteRefused(behind: number, count: number): void {
+    const refused = this.#refused;
+    const place = refused.findIndex((other) => other.behind > behind);
+    refused.splice(place < 0 ? refused.length : place, 0, { behind, count });
+    this.#passRefused();
   }
 
   /** So many of those that are outstanding are complete: the first ones. */
   noteComplete(requests: number): void {
     this.outstanding -= requests;
+    this.over += requests;
     if (this.outstanding === 0) this.reading = false;
-    while (this.#refused.length > 0 && this.over >= this.#refused[0].after)
-      this.#refusedCount -= this.#refused.shift()!.count;
+    if (this.#refused.length > 0) this.#passRefused();
+  }
+
+  #passRefused(): void {
+    const refused = this.#refused;
+    while (refused.length > 0 && refused[0].behind <= this.over) this.over += refused.shift()!.count;
   }
 }
 

@@ -73,9 +73,12 @@ export class Flushes {
   }
 }
 
+/** Is told why an operation has failed. */
+export type Failed = (error: unknown) => void;
+
 /** What a flush asks of the requests that it waits for. */
 interface Flushed {
-  tryFlush(rank: number | undefined, extent: Extent): boolean;
+  tryFlush(rank: number | undefined, extent: Extent, failed: Failed | undefined): boolean;
   endHolding(): void;
   readonly pending: number;
   readonly isPolling: boolean;
@@ -88,15 +91,18 @@ export class Flush implements Operation {
   readonly #requests: Flushed;
   readonly #rank: number | undefined;
   readonly #extent: Extent;
+  readonly #failed: Failed | undefined;
 
-  constructor(requests: Flushed, rank: number | undefined, extent: Extent) {
+  /** @param failed is told why operations have failed, in place of who waits; it goes on then */
+  constructor(requests: Flushed, rank: number | undefined, extent: Extent, failed?: Failed) {
     this.#requests = requests;
     this.#rank = rank;
     this.#extent = extent;
+    this.#failed = failed;
   }
 
   advance(): boolean {
-    return this.#requests.tryFlush(this.#rank, this.#extent);
+    return this.#requests.tryFlush(this.#rank, this.#extent, this.#failed);
   }
 
   describe(): string {

@@ -50,6 +50,12 @@ export interface RequestTrace extends MessageTrace {
   completed(rank: number): void;
 }
 
+/** What is posted with others: requests that count as posted. */
+interface ListedEntry extends BacklogEntry {
+  /** How many requests of the connection were issued before. */
+  readonly behind: number;
+}
+
 /** Writes a request into the queue pair. @param id its identity */
 type Build = (qp: QueuePair, id: number, answers: Answers, slot: number) => void;
 
@@ -75,8 +81,11 @@ export class Outstanding {
   /** And all other requests. */
   readonly #capacity: number;
   #second: SecondConnections | undefined;
-  /** Why the first one of those that were collected, and could not be posted, could not. */
-  #failure: { readonly error: unknown } | undefined;
+  /**
+   * Why operations have failed that no call could say it of: of each rank the first, or, of rank −1, of none. Whoever
+   * waits for operations of the rank says it, and nobody else.
+   */
+  #failures: Map<number, unknown> | undefined;
   /** The rank for which requests are collected now; −1: none. */
   #collecting = -1;
 
@@ -216,7 +225,7 @@ export class Outstanding {
         do this.#send(connection, entry);
         while (entry.posted < count && this.#hasRoom(connection));
       } catch (error) {
-        connection.noteRefused(count - entry.posted);
+        connection.noteRefused(connection.issued - (count - entry.posted), count - entry.posted);
         throw error;
       }
     }
@@ -279,7 +288,7 @@ export class Outstanding {
     if (counted) connection.sent += n;
   }
 
-  /** Posts what waited for room. */
+  /** Posts what waited for room. What cannot be posted has failed (`refuseFailed`). */
   postWaiting(): void {
     if (this.registrations.draining && this.#isSilent) {
       this.registrations.drained();
@@ -287,7 +296,6 @@ export class Outstanding {
     }
     if (this.#waiting === 0) return;
     for (const connection of this.#connections.all) if (!this.#postBacklog(connection)) break;
-    this.#refuseFailed();
   }
 
   /** @returns false if nothing more can be posted to any rank now */
@@ -305,14 +313,21 @@ export class Outstanding {
         if (!isGone(entry.origin) && !this.registrations.register(entry.origin)) return false;
         this.#send(connection, entry);
       } catch (error) {
-        this.#drop(connection, left);
-        connection.noteRefused(left);
-        throw error;
+        this.#refuse(connection, left, error);
+        continue;
       }
       if (entry.posted === entry.count) this.#drop(connection, left);
       else this.#noteSent(connection, left - (entry.count - entry.posted));
     }
     return true;
+  }
+
+  /** The first entry of the backlog cannot be posted. @param requests that were left of it */
+  #refuse(connection: Connection, requests: number, error: unknown): void {
+    const { behind } = connection;
+    this.#drop(connection, requests);
+    connection.noteRefused(behind, requests);
+    this.noteFailure(error, connection.rank);
   }
 
   /** The first entry of the backlog waits no more. @param requests that were left of it */
@@ -329,14 +344,12 @@ export class Outstanding {
 
   /**
    * Posts requests that were collected, with one doorbell: as many as there is room for, and up to `LIST`. One that
-   * cannot be posted does not keep the others from it; why, the next look for completions says.
+   * cannot be posted does not keep the others from it.
    * @returns false if nothing more can be posted to any rank now
    */
   #postTogether(connection: Connection): boolean {
     const { backlog } = connection;
-    // Before anything is taken: the other end may be gone.
-    const qp = this.#connections.queuePairTo(connection.rank);
-    const parts: BacklogEntry[] = [];
+    const parts: ListedEntry[] = [];
     let total = 0;
     // Counted as posted at once: otherwise a registration could take the place of one that this list needs.
     while (backlog.first?.collected === true && total < LIST && this.#hasRoom(connection, total)) {
@@ -346,15 +359,13 @@ export class Outstanding {
         // What the program has taken away since is found when the request is built.
         if (!isGone(origin) && !this.registrations.register(origin)) break;
       } catch (error) {
-        this.#failure ??= { error };
         connection.collected--;
-        this.#drop(connection, count - posted);
-        connection.noteRefused(count - posted);
+        this.#refuse(connection, count - posted, error);
         continue;
       }
       const room = Math.min(LIST - total, DEPTH - connection.outstanding, this.#capacity - this.#posted);
       const n = Math.min(count - posted, room);
-      parts.push({ ...entry, count: posted + n });
+      parts.push({ ...entry, count: posted + n, behind: connection.behind });
       entry.posted += n;
       total += n;
       for (let i = 0; i < n; i++) this.#count(connection);
@@ -364,20 +375,23 @@ export class Outstanding {
         this.#drop(connection, n);
       }
     }
-    this.#sendTogether(connection, qp, parts);
+    this.#sendTogether(connection, parts);
     return !this.registrations.draining;
   }
 
   /** @param parts requests that count as posted: of each entry those from `posted` to `count` */
-  #sendTogether(connection: Connection, qp: QueuePair, parts: readonly BacklogEntry[]): void {
+  #sendTogether(connection: Connection, parts: readonly ListedEntry[]): void {
     // They would complete as flushed.
     if (this.#lost !== undefined || parts.length === 0) return;
     const { rank } = connection;
     const quiet = parts.filter((part) => part.quiet);
     const last = quiet.at(-1);
     const requests = quiet.reduce((sum, { count, posted }) => sum + count - posted, 0);
-    qp.wrStart();
+    let qp: QueuePair | undefined;
     try {
+      // The other end may be gone.
+      qp = this.#connections.queuePairTo(rank);
+      qp.wrStart();
       for (const part of parts) {
         for (let i = part.posted; i < part.count; i++) {
           const isLast = part === last && i === part.count - 1;
@@ -388,7 +402,7 @@ export class Outstanding {
       }
       qp.wrComplete();
     } catch {
-      qp.wrAbort();
+      qp?.wrAbort();
       this.#sendSingly(connection, parts);
       return;
     }
@@ -396,7 +410,7 @@ export class Outstanding {
   }
 
   /** One of them cannot be posted; the others can. */
-  #sendSingly(connection: Connection, parts: readonly BacklogEntry[]): void {
+  #sendSingly(connection: Connection, parts: readonly ListedEntry[]): void {
     for (const part of parts) {
       const requests = part.count - part.posted;
       connection.outstanding -= requests;
@@ -404,8 +418,8 @@ export class Outstanding {
       try {
         this.#send(connection, part);
       } catch (error) {
-        connection.noteRefused(requests);
-        this.#failure ??= { error };
+        connection.noteRefused(part.behind, requests);
+        this.noteFailure(error, connection.rank);
       }
     }
   }
@@ -414,27 +428,35 @@ export class Outstanding {
     return this.#lost !== undefined;
   }
 
-  /** The next look for completions says it, if nothing else has failed before; a lost connection says so itself. */
-  noteFailure(error: unknown): void {
-    if (error !== this.#lost) this.#failure ??= { error };
-  }
-
-  /** Says once why one of those that were collected could not be posted, or what nobody waited for has failed. */
-  #refuseFailed(): void {
-    const failure = this.#failure;
-    if (failure === undefined) return;
-    this.#failure = undefined;
-    throw failure.error;
+  /** An operation to a rank has failed, or, to −1, one of which that is not known. A lost connection says so itself. */
+  noteFailure(error: unknown, rank: number): void {
+    if (error === this.#lost) return;
+    this.#failures ??= new Map();
+    if (!this.#failures.has(rank)) this.#failures.set(rank, error);
   }
 
   /**
-   * Takes in what has completed. Errors: `ERR_VERBS` (a connection is lost); why one of those that were collected could
-   * not be posted.
+   * For who waits for operations to `rank`, or to all: says once why one has failed. Errors: the operation's, unless
+   * `failed` is there to be told.
    */
+  refuseFailed(rank: number | undefined, failed?: (error: unknown) => void): void {
+    if (this.#failures !== undefined) this.#refuseFirst(this.#failures, rank, failed);
+  }
+
+  #refuseFirst(failures: Map<number, unknown>, rank: number | undefined, failed?: (error: unknown) => void): void {
+    for (const [of, error] of failures) {
+      if (rank !== undefined && of !== rank && of !== -1) continue;
+      failures.delete(of);
+      if (failures.size === 0) this.#failures = undefined;
+      if (failed === undefined) throw error;
+      failed(error);
+    }
+  }
+
+  /** Takes in what has completed. Errors: `ERR_VERBS` (a connection is lost). */
   takeCompletions(): void {
     this.collect();
     this.refuseIfLost();
-    this.#refuseFailed();
   }
 
   refuseIfLost(): void {

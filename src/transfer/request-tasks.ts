@@ -41,6 +41,7 @@ const NOTHING: Hold = { has: false, leaving: false };
 
 /** Those of one target. */
 interface TargetTasks {
+  readonly rank: number;
   /** The running one first. */
   readonly tasks: Fifo<Task>;
   /** Since the window was made. */
@@ -50,7 +51,7 @@ interface TargetTasks {
 }
 
 export class RequestTasks {
-  readonly #targets = new ByRank((): TargetTasks => ({ tasks: new Fifo<Task>(), begun: 0, active: false }));
+  readonly #targets = new ByRank((rank): TargetTasks => ({ rank, tasks: new Fifo<Task>(), begun: 0, active: false }));
   /** Those with tasks, and some that have none any more: `run` drops them. Of many targets, few have tasks. */
   readonly #active: TargetTasks[] = [];
   #count = 0;
@@ -93,12 +94,20 @@ export class RequestTasks {
     this.#advance(target.tasks, false);
   }
 
-  /** @param waiting this rank waits for its requests */
-  run(waiting: boolean): void {
+  /**
+   * @param waiting this rank waits for its requests
+   * @param failed is told of what tasks throw, which have ended then
+   */
+  run(waiting: boolean, failed: (error: unknown, rank: number) => void): void {
     const active = this.#active;
     for (let i = 0; i < active.length; ) {
       const target = active[i];
-      this.#advance(target.tasks, waiting);
+      try {
+        this.#advance(target.tasks, waiting);
+      } catch (error) {
+        failed(error, target.rank);
+        continue;
+      }
       if (target.tasks.length > 0 || active[i] !== target) {
         i++;
         continue;

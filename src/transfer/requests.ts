@@ -26,7 +26,7 @@ import type { QueuePair } from '../verbs/queue-pair.ts';
 import { ALONE, AnswerWaits } from './answer-waits.ts';
 import { Arrivals, COUNTED } from './arrivals.ts';
 import { type ConnectionRegistry, Connections, DEPTH } from './connections.ts';
-import { type Extent, Flush, Flushes } from './flushes.ts';
+import { type Extent, type Failed, Flush, Flushes } from './flushes.ts';
 import { Notifications } from './notifications.ts';
 import { Outstanding, type RequestTrace } from './outstanding.ts';
 import type { Regions } from './regions.ts';
@@ -286,6 +286,7 @@ export class RequestTransfer {
       advance: () => {
         this.poll();
         this.#run(true);
+        this.#outstanding.refuseFailed(rank);
         if (this.#tasks.begun(rank) - this.#tasks.left(rank) < begun) return false;
         return connection.over >= until && this.#ended();
       },
@@ -312,9 +313,18 @@ export class RequestTransfer {
     return new Flush(this, undefined, 'notified');
   }
 
-  /** One look of a flush. */
-  tryFlush(rank: number | undefined, extent: Extent = 'in memory'): boolean {
+  /**
+   * The same for who goes on though operations have failed.
+   * @param failed is told why, of each rank for one
+   */
+  flushAnyway(failed: Failed): Operation {
+    return new Flush(this, undefined, 'in memory', failed);
+  }
+
+  /** One look of a flush. Errors: `ERR_VERBS` (a connection is lost), and why an operation that it waits for failed. */
+  tryFlush(rank: number | undefined, extent: Extent = 'in memory', failed?: Failed): boolean {
     this.#outstanding.takeCompletions();
+    this.#outstanding.refuseFailed(rank, failed);
     if (this.#flushes.isComplete(rank, extent)) {
       if (++this.#flushed === FLUSHES) {
         this.#flushed = 0;
@@ -325,6 +335,7 @@ export class RequestTransfer {
     this.#takeNotifications();
     this.#outstanding.postWaiting();
     this.#run(true);
+    this.#outstanding.refuseFailed(rank, failed);
     return this.#flushes.isComplete(rank, extent) && this.#ended();
   }
 
@@ -367,7 +378,10 @@ export class RequestTransfer {
     return this.#processor === undefined && this.#tasks.count > 0;
   }
 
-  /** Takes in completions and notifications, and posts what waited for room. */
+  /**
+   * Takes in completions and notifications, and posts what waited for room. Why an operation has failed, a flush says,
+   * or what else waits for it. Errors: `ERR_VERBS` (a connection is lost).
+   */
   poll(): void {
     this.#outstanding.takeCompletions();
     this.#takeNotifications();
@@ -381,11 +395,13 @@ export class RequestTransfer {
     this.#outstanding.postWaiting();
   }
 
+  readonly #failed = (error: unknown, rank: number): void => this.#outstanding.noteFailure(error, rank);
+
   /** @param waiting this rank waits for its requests */
   #run(waiting: boolean): void {
     const before = this.#processor?.fetched;
     this.#waits.runUnsettled();
-    this.#tasks.run(waiting);
+    this.#tasks.run(waiting, this.#failed);
     // A task that brings messages in brings in what others, which have looked before, may wait for.
     if (this.#processor?.fetched !== before) this.#processor!.lookAgain();
   }
@@ -396,7 +412,7 @@ export class RequestTransfer {
   endHolding(): void {
     if (!this.#tasks.leave()) return;
     this.#waits.passUntil(() => {
-      this.#tasks.run(false);
+      this.#tasks.run(false, this.#failed);
       return !this.#tasks.areLeaving;
     });
   }

@@ -1,6 +1,6 @@
 /** The calls of passive-target epochs (MPI 4.1, 12.5.3, 12.5.4): lock, unlock, lockAll, unlockAll and the flushes. */
 import type { Job } from '../comm/job.ts';
-import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
+import { abandonQuietly, type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import type { ProgressEngine } from '../comm/progress.ts';
 import { RmaError, show } from '../errors.ts';
 import type { AllLock } from '../sync/lock/all.ts';
@@ -169,7 +169,12 @@ export class PassiveTarget {
         if (this.#tryAcquire(lock, true)) return true;
         continue;
       }
-      while (!progress.look(attempt)) processor?.letPass();
+      try {
+        while (!progress.look(attempt)) processor?.letPass();
+      } catch (error) {
+        abandonQuietly(attempt);
+        throw error;
+      }
       if (attempt.acquired) return true;
     } while (progress.now() < deadline);
     return false;

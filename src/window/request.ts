@@ -70,7 +70,7 @@ export class Request {
       const wait = readWait('wait', options);
       const operation = this.#awaited(remote);
       const done = operation === undefined ? DONE : this.#progress!.wait(operation, wait);
-      return this.#told === undefined && !remote ? done : done.then(() => this.#ended(remote));
+      return operation === undefined && this.#told === undefined ? done : done.then(() => this.#ended(remote));
     } catch (error) {
       return Promise.reject(error);
     }

@@ -23,24 +23,8 @@ export abstract class FenceByRequests extends StepwiseFence {
   /** Until all requests of this rank are complete: then gets are here, and writes no longer need their origin. */
   protected *completeOwn(): Generator<void, void> {
     this.step = 'waiting for its own requests';
-    const flush = this.requests.flush();
-    for (;;) {
-      try {
-        if (flush.advance()) return;
-      } catch (error) {
-        this.note(error);
-      }
-      yield;
-    }
-  }
-
-  /** Takes in what has come. */
-  #look(): void {
-    try {
-      this.requests.poll();
-    } catch (error) {
-      this.note(error);
-    }
+    const flush = this.requests.flushAnyway((error) => this.note(error));
+    while (!flush.advance()) yield;
   }
 
   /** Until a collective has given its number; puts keep coming in meanwhile. */
@@ -48,7 +32,7 @@ export abstract class FenceByRequests extends StepwiseFence {
     this.step = () => `waiting for the counts of ${this.comm.awaited}`;
     let next = sum.next();
     while (!next.done) {
-      this.#look();
+      this.requests.poll();
       yield;
       next = sum.next();
     }
@@ -58,7 +42,7 @@ export abstract class FenceByRequests extends StepwiseFence {
   protected *until(holds: () => boolean, step: string | (() => string)): Generator<void, void> {
     this.step = step;
     for (;;) {
-      this.#look();
+      this.requests.poll();
       if (holds()) return;
       yield;
     }
@@ -68,7 +52,7 @@ export abstract class FenceByRequests extends StepwiseFence {
     this.step = () => `waiting in the barrier for ${barrier.waitsFor()}`;
     barrier.begin();
     while (!barrier.advance()) {
-      this.#look();
+      this.requests.poll();
       yield;
     }
   }

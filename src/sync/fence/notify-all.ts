@@ -20,6 +20,8 @@
  * `NO_PRECEDE` or `NO_SUCCEED` alone leaves nothing out: the one message to each rank is all there is, and says both
  * that the puts before it are in memory and that its sender has come.
  *
+ * An operation that has failed does not end the fence (stepwise.ts).
+ *
  * Each rank sends one message to each other one, where the remote-notify fence has ⌈log2 p⌉ rounds: up to `FEW` ranks
  * it is the default.
  */
@@ -42,6 +44,10 @@ class NotifyAllFence implements FenceScheme {
   readonly #description: string;
   readonly #flush: Operation;
   #active = false;
+  /** The first operation of the fence that is under way that has failed. */
+  #failure: { readonly error: unknown } | undefined;
+  /** The fence has been carried out, and has failed. */
+  #failed = false;
   /** Whether this fence tells this rank itself. */
   #self = false;
   /** Which kind of notification this fence has. */
@@ -57,11 +63,13 @@ class NotifyAllFence implements FenceScheme {
     this.#rank = rank;
     this.#size = size;
     this.#description = description;
-    this.#flush = requests.flush();
+    this.#flush = requests.flushAnyway((error) => {
+      this.#failure ??= { error };
+    });
   }
 
   begin(precedes: boolean, succeeds: boolean): void {
-    if (this.#active) return;
+    if (this.#active || this.#failed) return;
     this.statistics.fences++;
     if (!precedes && !succeeds) return;
     this.#active = true;
@@ -73,7 +81,10 @@ class NotifyAllFence implements FenceScheme {
   }
 
   advance(): boolean {
-    if (!this.#active) return true;
+    if (!this.#active) {
+      this.#failed = false;
+      return true;
+    }
     let flushed: boolean;
     do {
       this.#tell();
@@ -88,7 +99,11 @@ class NotifyAllFence implements FenceScheme {
     }
     this.#parity ^= 1;
     this.#active = false;
-    return true;
+    const failure = this.#failure;
+    if (failure === undefined) return true;
+    this.#failure = undefined;
+    this.#failed = true;
+    throw failure.error;
   }
 
   /** The fence goes on when it is called again; meanwhile nobody waits for this rank's stripes. */

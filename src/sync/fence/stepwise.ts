@@ -20,7 +20,6 @@ export abstract class StepwiseFence implements FenceScheme {
   #under: Operation | undefined;
   /** The first operation of the fence that is under way that has failed. */
   #failure: { readonly error: unknown } | undefined;
-  #latest: unknown;
   /** It has been carried out, and has failed. */
   #failed = false;
 
@@ -56,12 +55,8 @@ export abstract class StepwiseFence implements FenceScheme {
     throw failure.error;
   }
 
-  /**
-   * An operation has failed; others go on. Errors: the same one again: then nothing goes on (a connection is lost).
-   */
+  /** An operation has failed; others go on. */
   protected note(error: unknown): void {
-    if (error === this.#latest) throw error;
-    this.#latest = error;
     this.#failure ??= { error };
   }
 
