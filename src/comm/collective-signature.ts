@@ -49,6 +49,7 @@ const KINDS = {
   'win.free': { window: true },
   'bsp.begin': {},
   'bsp.end': {},
+  'sync.create': {},
 } as const satisfies Record<string, Kind>;
 
 export type CollectiveName = keyof typeof KINDS;

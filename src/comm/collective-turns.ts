@@ -5,13 +5,13 @@ import type { CollectiveChannel } from './collective-channel.ts';
 import { CollectiveOperation, type Turn } from './collective-operation.ts';
 import type { Agreed } from './collective-signature.ts';
 import type { Job } from './job.ts';
-import { LeftBarriers } from './left-barriers.ts';
+import { type LeftBarrier, LeftBarriers } from './left-barriers.ts';
 import type { Operation } from './operation.ts';
 
 export class CollectiveTurns implements Turn {
   readonly channel: CollectiveChannel;
   readonly line: Operation[] = [];
-  readonly left = new LeftBarriers();
+  readonly left: LeftBarriers;
   readonly #job: Job;
   /** Of the communicator, for messages. */
   readonly #name: string;
@@ -27,6 +27,19 @@ export class CollectiveTurns implements Turn {
     this.#job = job;
     this.channel = channel;
     this.#name = name;
+    this.left = new LeftBarriers(job.progress);
+  }
+
+  /** Takes barriers whose waits have ended early from the end of the line. @returns how many there were */
+  takeLeft(): number {
+    let taken = 0;
+    for (let last = this.line.at(-1); last !== undefined && this.left.has(last); last = this.line.at(-1)) {
+      const barrier = last as LeftBarrier;
+      this.left.take(barrier);
+      barrier.drop();
+      taken++;
+    }
+    return taken;
   }
 
   /** @param agreed what its messages say of it; `undefined` for one whose messages, if any, go another way */

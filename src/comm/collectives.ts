@@ -63,6 +63,18 @@ export function* barrier(channel: Channel): Step {
   }
 }
 
+/** A barrier that says whether any rank `says` so. */
+export function* anyOf(channel: Channel, says: boolean): Generator<void, boolean> {
+  const { rank, size } = channel;
+  const any = Int32Array.of(says ? 1 : 0);
+  for (let distance = 1; distance < size; distance *= 2) {
+    channel.send((rank + distance) % size, bytesOf(any));
+    const message = yield* receive(channel, (rank - distance + size) % size, any.byteLength, 'barrier');
+    any[0] |= Number(sameType(any, message)[0]);
+  }
+  return any[0] !== 0;
+}
+
 /** Binomial tree from `root`: ⌈log2 p⌉ steps. */
 export function* broadcast(channel: Channel, buffer: TypedArray, root: number): Step {
   const { rank, size } = channel;

@@ -4,6 +4,7 @@
  * ends early (left-barriers.ts).
  */
 import { Op } from '../datatype/op.ts';
+import type { RmaError } from '../errors.ts';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier } from './barrier.ts';
 import type { Block } from './blocks.ts';
 import { allreduce, type Channel } from './collectives.ts';
@@ -13,7 +14,7 @@ import type { LeftBarrier, LeftBarriers } from './left-barriers.ts';
 import { MessageBarrier } from './message-barrier.ts';
 import type { Operation } from './operation.ts';
 
-/** A wait for a barrier; `ended` once it is complete, or was given up. */
+/** A wait for a barrier; `ended` once it is complete. */
 interface AwaitedBarrier extends LeftBarrier {
   ended: boolean;
 }
@@ -34,6 +35,8 @@ export class CommunicatorBarrier {
   /** The wait of a promise for a barrier: the next barrier comes after it. */
   #awaited: AwaitedBarrier | undefined;
   readonly #left: LeftBarriers;
+  /** No barrier takes place any more: why. */
+  #over: RmaError | undefined;
 
   private constructor(state: BarrierState, size: number, traits: BarrierTraits, left: LeftBarriers) {
     this.state = state;
@@ -102,35 +105,36 @@ export class CommunicatorBarrier {
       ended: false,
       advance: () => {
         if (operation.ended) return true;
+        if (this.#over !== undefined) throw this.#over;
         if (!this.state.advance()) return false;
-        this.#endWait(operation);
+        operation.ended = true;
+        if (this.#awaited === operation) this.#awaited = undefined;
         return true;
       },
       describe: () => this.operation.describe(),
       abandon: () => {
-        if (!operation.ended) this.#left.add(operation);
+        if (!operation.ended && this.#over === undefined) this.#left.add(operation);
       },
-      drop: () => this.#endWait(operation),
+      // It has none.
+      drop: () => {},
     };
     this.#awaited = operation;
     return operation;
   }
 
-  #endWait(operation: AwaitedBarrier): void {
-    operation.ended = true;
-    if (this.#awaited === operation) this.#awaited = undefined;
-  }
-
-  /** Until the barrier that a promise waits for is complete. */
-  *settled(): Generator<void, void> {
+  /** After the barrier that a promise waits for, if there is one: one more, or so many. */
+  *inTurn(count = 1): Generator<void, void> {
     const before = this.#awaited;
     if (before !== undefined) while (!before.advance()) yield;
+    for (let i = 0; i < count; i++) {
+      this.state.begin();
+      while (!this.state.advance()) yield;
+    }
   }
 
-  /** After the barrier that a promise waits for, if there is one. */
-  *inTurn(): Generator<void, void> {
-    yield* this.settled();
-    this.state.begin();
-    while (!this.state.advance()) yield;
+  /** All ranks part: no barrier takes place any more, and who still waits for one is told why. */
+  end(why: RmaError): void {
+    this.#over = why;
+    if (this.#awaited !== undefined) this.#left.take(this.#awaited);
   }
 }

@@ -1,6 +1,6 @@
 /** Communicators (MPI 4.1, chapters 6 and 7): who takes part, and the collective calls among them. */
 import { bytesOf, type TypedArray, type TypedArrayConstructor } from '../datatype/base.ts';
-import { argumentRangeError, argumentTypeError, type RmaError, show } from '../errors.ts';
+import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { allocateArray, freeArray } from './allocated-memory.ts';
 import type { BarrierTraits, Signals } from './barrier.ts';
 import type { Block } from './blocks.ts';
@@ -512,14 +512,36 @@ export class Communicator extends MessageCalls {
   }
 
   #finalizeCall(): CollectiveCall {
-    this.#turns.left.dropAll();
-    return { name: 'finalize', steps: () => this.#partings() };
+    const left = this.#turns.takeLeft();
+    return { name: 'finalize', steps: () => this.#partings(left) };
   }
 
-  /** A barrier that a promise waits for is called before this: its words are used until it is complete. */
-  *#partings(): Generator<void, void> {
-    yield* this.#barrier.settled();
-    yield* this.farewell();
+  /**
+   * Other ranks may be in barriers that this one has called and not come to the end of: it goes on with them until all
+   * ranks have called this. Then nobody is in one, or ever will be. If a rank had such barriers, words of others may
+   * have been written until then, so all ranks part once more before words are given back.
+   * @param left barriers that were called behind the one that a promise waits for, or was left
+   */
+  *#partings(left: number): Generator<void, void> {
+    const barrier = this.#barrier;
+    const going = barrier.isAwaited || left > 0 ? barrier.inTurn(left) : undefined;
+    const all = collectives.anyOf(this.#channel, going !== undefined);
+    let step = all.next();
+    while (step.done !== true) {
+      going?.next();
+      yield;
+      step = all.next();
+    }
+    going?.next();
+    const what = this.name === 'world' ? 'finalize() ended the job' : `free() ended ${this.name}`;
+    const barrierOf = barrier.operation.describe();
+    barrier.end(
+      new RmaError(
+        'ERR_COMM',
+        `${what} before ${barrierOf} was complete; await it before you call finalize() or free()`,
+      ),
+    );
+    if (step.value) yield* this.farewell();
   }
 
   async #made<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): Promise<T> {

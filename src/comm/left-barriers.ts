@@ -1,20 +1,28 @@
 /**
- * Barriers whose waits have ended early. Other ranks may be in them, so they take place nevertheless: what this rank
- * calls later comes after them, as at the other ranks. The next call of `barrier` is the wait of the oldest one again.
+ * Barriers whose waits have ended early. Other ranks may be in them, so they take place nevertheless: this rank goes on
+ * with them in whatever it waits for, and what it calls later comes after them, as at the other ranks. The next call of
+ * `barrier` is the wait of the oldest one again.
  */
 import type { Operation } from './operation.ts';
+import type { ProgressEngine } from './progress.ts';
 
 /** The wait of a barrier. */
 export interface LeftBarrier extends Operation {
   /** Barriers are in the order of these numbers. */
   readonly order: number;
-  /** Nobody waits for it any more, and nothing comes after it. */
+  /** It gives up its place in the line of collectives. */
   drop(): void;
 }
 
 export class LeftBarriers {
+  readonly #progress: ProgressEngine;
   #oldestFirst: LeftBarrier[] = [];
   #begun = 0;
+  #stop: (() => void) | undefined;
+
+  constructor(progress: ProgressEngine) {
+    this.#progress = progress;
+  }
 
   /** For a barrier that is called now. */
   nextOrder(): number {
@@ -25,17 +33,40 @@ export class LeftBarriers {
     return this.#oldestFirst.length === 0;
   }
 
+  has(operation: Operation): boolean {
+    return this.#oldestFirst.some((barrier) => barrier === operation);
+  }
+
   add(barrier: LeftBarrier): void {
     this.#oldestFirst.push(barrier);
     this.#oldestFirst.sort((a, b) => a.order - b.order);
+    this.#stop ??= this.#progress.serve(() => {
+      this.#goOn();
+      return Number.POSITIVE_INFINITY;
+    }, true);
+  }
+
+  #goOn(): void {
+    try {
+      if (this.#oldestFirst.every((barrier) => barrier.advance())) this.#stopServing();
+    } catch {
+      // Its next wait says so.
+    }
+  }
+
+  #stopServing(): void {
+    this.#stop?.();
+    this.#stop = undefined;
   }
 
   takeOldest(): LeftBarrier | undefined {
-    return this.#oldestFirst.shift();
+    const oldest = this.#oldestFirst.shift();
+    if (this.isEmpty) this.#stopServing();
+    return oldest;
   }
 
-  /** The communicator is freed. */
-  dropAll(): void {
-    for (const barrier of this.#oldestFirst.splice(0)) barrier.drop();
+  take(barrier: LeftBarrier): void {
+    this.#oldestFirst = this.#oldestFirst.filter((other) => other !== barrier);
+    if (this.isEmpty) this.#stopServing();
   }
 }

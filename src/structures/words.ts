@@ -126,10 +126,14 @@ export class Words {
     return new Words(comm, place, window);
   }
 
-  /** Collective: returns when the words have their values at all ranks. Errors: those of `barrier`; they are unusable. */
+  /**
+   * Collective: returns when the words have their values at all ranks. Errors: those of a collective; the words are
+   * unusable.
+   */
   async begin(wait: WaitOptions | undefined): Promise<void> {
     try {
-      await this.comm.barrier(wait);
+      // No barrier of the program's, which would go on with this one if it ended early.
+      await this.comm.collective({ name: 'sync.create', steps: () => this.comm.farewell() }, wait).promise;
     } catch (error) {
       // Freed with the communicator, which no epoch may keep from that.
       this.#window.unlockAllSync();

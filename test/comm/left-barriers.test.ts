@@ -94,3 +94,64 @@ describe('a barrier that was left', () => {
     }
   });
 });
+
+describe('other ranks come out of a barrier whose wait has ended early at one of them', () => {
+  /** Rank 0's wait ends before the last rank comes; it does not call the barrier again. */
+  async function leaveEarly(comm: Communicator): Promise<string> {
+    if (comm.rank === comm.size - 1) await comm.compute(5000);
+    return comm.barrier(comm.rank === 0 ? { timeout: 1 } : undefined).then(
+      () => 'complete',
+      ({ code }) => code,
+    );
+  }
+
+  const NEXT: Readonly<Record<string, (comm: Communicator) => Promise<void>>> = {
+    'calls a collective': async (comm) => expect(await sumOf(comm)).toBe(comm.size),
+    computes: async (comm) => {
+      await comm.compute(comm.rank === 0 ? 1e5 : 1);
+    },
+    'frees the communicator': async () => {},
+  };
+
+  test.each(Object.entries(NEXT))('which then %s', async (_, next) => {
+    for (const size of [3, 4, 7]) {
+      const results = await runTasks(
+        size,
+        async (world) => {
+          const comm = await world.dup();
+          const first = comm.barrier();
+          const left = await leaveEarly(comm);
+          await first;
+          const alone = await world.dup();
+          const other = await leaveEarly(alone);
+          await next(alone);
+          await next(comm);
+          await alone.free();
+          await comm.free();
+          return [left, other];
+        },
+        { fabric: FABRIC },
+      );
+      expect(results[0]).toEqual(['ERR_RMA_TIMEOUT', 'ERR_RMA_TIMEOUT']);
+      for (const result of results.slice(1)) expect(result).toEqual(['complete', 'complete']);
+    }
+  });
+});
+
+test('a barrier that one rank calls, and nobody else before all have parted, fails', async () => {
+  const [code] = await runTasks(
+    3,
+    async (world) => {
+      const comm = await world.dup();
+      const barrier = comm.rank === 0 ? comm.barrier() : undefined;
+      const told = barrier?.then(
+        () => 'complete',
+        ({ code }) => code,
+      );
+      await comm.free();
+      return told;
+    },
+    { fabric: FABRIC },
+  );
+  expect(code).toBe('ERR_COMM');
+});
