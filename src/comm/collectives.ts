@@ -33,26 +33,32 @@ export type Step<T = void> = Generator<void, T>;
 
 /** The next message from `source`, which must have that many bytes. */
 export function* receive(channel: Channel, source: number, byteLength: number, call: string): Step<Uint8Array> {
+  const message = yield* receiveAny(channel, source);
+  if (message.length !== byteLength) {
+    throw new RmaError(
+      'ERR_TRUNCATE',
+      `${call}: rank ${source} sent ${message.length} bytes, but rank ${channel.rank} expects ${byteLength}; ` +
+        'all ranks must pass the same sizes',
+    );
+  }
+  return message;
+}
+
+/** The same, of any length. */
+function* receiveAny(channel: Channel, source: number): Step<Uint8Array> {
   for (;;) {
     const message = channel.receive(source);
-    if (message === undefined) {
-      channel.awaited = source;
-      yield;
-      continue;
+    if (message !== undefined) {
+      channel.awaited = -1;
+      return message;
     }
-    channel.awaited = -1;
-    if (message.length !== byteLength) {
-      throw new RmaError(
-        'ERR_TRUNCATE',
-        `${call}: rank ${source} sent ${message.length} bytes, but rank ${channel.rank} expects ${byteLength}; ` +
-          'all ranks must pass the same sizes',
-      );
-    }
-    return message;
+    channel.awaited = source;
+    yield;
   }
 }
 
 const NOTHING = new Uint8Array(0);
+const SOMETHING = new Uint8Array(1);
 
 /** Dissemination: ⌈log2 p⌉ rounds; in round k a rank notifies the one 2^k further on. */
 export function* barrier(channel: Channel): Step {
@@ -66,13 +72,13 @@ export function* barrier(channel: Channel): Step {
 /** A barrier that says whether any rank `says` so. */
 export function* anyOf(channel: Channel, says: boolean): Generator<void, boolean> {
   const { rank, size } = channel;
-  const any = Int32Array.of(says ? 1 : 0);
+  let any = says;
   for (let distance = 1; distance < size; distance *= 2) {
-    channel.send((rank + distance) % size, bytesOf(any));
-    const message = yield* receive(channel, (rank - distance + size) % size, any.byteLength, 'barrier');
-    any[0] |= Number(sameType(any, message)[0]);
+    channel.send((rank + distance) % size, any ? SOMETHING : NOTHING);
+    const message = yield* receiveAny(channel, (rank - distance + size) % size);
+    any ||= message.length > 0;
   }
-  return any[0] !== 0;
+  return any;
 }
 
 /** Binomial tree from `root`: ⌈log2 p⌉ steps. */

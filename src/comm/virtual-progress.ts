@@ -12,7 +12,7 @@
  * deadlock from being told.
  */
 import { RmaError } from '../errors.ts';
-import type { Cpu, Simulator, Watcher } from '../providers/modelled/simulator.ts';
+import type { Cpu, DeadlineEvent, Simulator, Watcher } from '../providers/modelled/simulator.ts';
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
 import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
@@ -29,8 +29,22 @@ interface Pending {
 }
 
 /** Of a wait, as long as that waits. */
-interface Deadline {
+class Deadline implements DeadlineEvent {
   pending: Pending | undefined;
+  readonly #pass: (late: Pending) => void;
+
+  constructor(pending: Pending, pass: (late: Pending) => void) {
+    this.pending = pending;
+    this.#pass = pass;
+  }
+
+  get isOver(): boolean {
+    return this.pending === undefined;
+  }
+
+  happen(): void {
+    if (this.pending !== undefined) this.#pass(this.pending);
+  }
 }
 
 /**
@@ -190,12 +204,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
 
   #setDeadline(pending: Pending, timeoutMs: number): void {
     const simulator = this.#simulator;
-    const deadline: Deadline = { pending };
-    pending.deadline = deadline;
-    simulator.underWay++;
-    const happen = (): void => {
-      const late = deadline.pending;
-      if (late === undefined) return;
+    const pass = (late: Pending): void => {
       this.#end(
         late,
         new RmaError(
@@ -205,7 +214,9 @@ export class VirtualProgress implements ProgressEngine, Watcher {
         ),
       );
     };
-    simulator.at(this.#cpu.time + 1000 * timeoutMs, this.#cpu.rank, { happen }, false);
+    pending.deadline = new Deadline(pending, pass);
+    simulator.underWay++;
+    simulator.atDeadline(this.#cpu.time + 1000 * timeoutMs, this.#cpu.rank, pending.deadline);
   }
 
   /** Something may have changed: serves others, and settles what is complete or failed. */
@@ -277,7 +288,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     this.#watchWhileNeeded();
     const simulator = this.#simulator;
     if (pending.deadline !== undefined) {
-      // The event stays where it is, with nothing to do.
+      // It stays where it is, with nothing to do.
       pending.deadline.pending = undefined;
       simulator.underWay--;
     }

@@ -306,4 +306,19 @@ describe('faults', () => {
     expect(found?.late).toBeGreaterThanOrEqual(5000);
     expect(found?.late).toBeLessThan(5200);
   });
+
+  test('a virtual deadline that a wait has not needed leaves the time alone', async () => {
+    const times = await runTasks(
+      2,
+      async (world) => {
+        await world.barrier({ timeout: 1e6 });
+        // Nothing is left to happen meanwhile.
+        if (world.rank === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+        await world.barrier();
+        return world.now();
+      },
+      FABRIC,
+    );
+    for (const time of times) expect(time).toBeLessThan(1000);
+  });
 });

@@ -39,12 +39,16 @@ export function joinProcesses(
 ): Membership {
   const control = openControl(native, fd, size);
   takeSlot(control, rank);
-  const recorded = recordProcess(native, control, fd, rank, watched);
-  // Not before: if another thread of this process is the rank, the number may be that of a file of its own by now.
-  closeSync(fd);
-  noteStart(control, rank);
+  let recorded: ReturnType<typeof recordProcess>;
   let context: Context;
   try {
+    try {
+      recorded = recordProcess(native, control, fd, rank, watched);
+    } finally {
+      // Not before: if another thread of this process is the rank, the number may be that of a file of its own by now.
+      closeSync(fd);
+    }
+    noteStart(control, rank);
     context = openProcessContext(native, control.fabric, rank, size);
   } catch (error) {
     // A launcher tells the others how this process ends; otherwise nobody does.

@@ -23,6 +23,11 @@ export class EventQueue {
     return this.#times[0];
   }
 
+  /** And its number among those of that time. */
+  get order(): number {
+    return this.#orders[0];
+  }
+
   push(time: number, order: number, event: FabricEvent): void {
     const events = this.#events;
     let i = events.length;

@@ -56,6 +56,11 @@ const EMPTY_PASS = 50;
 /** Events of a rank that its number in `order` has room for, and, above them, the ranks. */
 const RANK_EVENTS = 2 ** 37;
 
+export interface DeadlineEvent extends FabricEvent {
+  /** It has nothing to do any more. */
+  readonly isOver: boolean;
+}
+
 /** What a simulator tells whoever runs tasks on it. */
 export interface Observer {
   /** Nothing is left to happen, and no task goes on. */
@@ -89,6 +94,8 @@ export class Simulator {
   #scheduled = false;
   #running = false;
   #stopped = false;
+  /** Deadlines, until nothing else comes before them: one that has nothing to do any more does not move the time on. */
+  readonly #deadlines = new EventQueue();
   /** The time of the latest event that was ever put into the queue, deadlines not counted. */
   #latest = 0;
   /** Generations in which nothing has changed; negative until a rank has asked in vain since the last change. */
@@ -112,18 +119,24 @@ export class Simulator {
     this.#shuffle = shuffle ? new Random(seed, 1).bits() | 1 : 0;
   }
 
-  /**
-   * @param rank who makes the event
-   * @param stays whether it has something to do whatever happens until then; a deadline has not
-   */
-  at(time: number, rank: number, event: FabricEvent, stays = true): void {
-    const count = this.#made[rank]++;
-    // Events of one rank and time keep their order when ranks are shuffled.
+  /** @param rank who makes the event */
+  at(time: number, rank: number, event: FabricEvent): void {
     const when = time < this.now ? this.now : time;
-    const place = this.#shuffle === 0 ? rank : this.#placeOf(when, rank);
-    if (stays && when > this.#latest) this.#latest = when;
-    this.#queue.push(when, place * RANK_EVENTS + count, event);
+    if (when > this.#latest) this.#latest = when;
+    this.#queue.push(when, this.#orderAt(when, rank), event);
     if (!this.#scheduled && !this.#running) this.#schedule();
+  }
+
+  /** An event that may have nothing to do by then. */
+  atDeadline(time: number, rank: number, deadline: DeadlineEvent): void {
+    this.#deadlines.push(time, this.#orderAt(time, rank), deadline);
+    if (!this.#scheduled && !this.#running) this.#schedule();
+  }
+
+  /** Events of one rank and time keep their order when ranks are shuffled. */
+  #orderAt(when: number, rank: number): number {
+    const count = this.#made[rank]++;
+    return (this.#shuffle === 0 ? rank : this.#placeOf(when, rank)) * RANK_EVENTS + count;
   }
 
   /** A task goes on at the present time, once all events of it have taken place. */
@@ -174,7 +187,7 @@ export class Simulator {
 
   /** Lets the next thing happen, in this call. Throws when the caller asks on and on, and nobody will answer. */
   letPass(): void {
-    const empty = this.#queue.size === 0;
+    const empty = !this.#isLeft();
     this.#passed += empty ? EMPTY_PASS : 1;
     if (this.#passed > MOST_PASSES) {
       this.#passed = 0;
@@ -191,7 +204,19 @@ export class Simulator {
    * tasks use.
    */
   drain(enough: () => boolean): void {
-    while (this.#queue.size > 0 && !enough()) this.#step();
+    while (this.#isLeft() && !enough()) this.#step();
+  }
+
+  /** Whether anything is left to happen. Deadlines that come before anything else join the other events. */
+  #isLeft(): boolean {
+    const deadlines = this.#deadlines;
+    const queue = this.#queue;
+    while (deadlines.size > 0 && (queue.size === 0 || deadlines.time <= queue.time)) {
+      const { time, order } = deadlines;
+      const deadline = deadlines.pop() as DeadlineEvent;
+      if (!deadline.isOver) queue.push(time, order, deadline);
+    }
+    return queue.size > 0;
   }
 
   /**
@@ -238,7 +263,7 @@ export class Simulator {
     const queue = this.#queue;
     let turned = true;
     try {
-      for (let events = 0; queue.size > 0 && events < TURN && !this.#stopped && !this.#paused; events++) {
+      for (let events = 0; this.#isLeft() && events < TURN && !this.#stopped && !this.#paused; events++) {
         if (queue.time > this.now && (this.#over.length > 0 || (this.outside > 0 && !turned))) break;
         turned = false;
         this.#step();
@@ -254,7 +279,7 @@ export class Simulator {
     if (over.length > 0) {
       this.#over = [];
       for (const go of over) go();
-    } else if (queue.size === 0) {
+    } else if (!this.#isLeft()) {
       if (!this.#stopped) this.observer?.idle();
       return;
     }
