@@ -1,12 +1,14 @@
 /**
  * A device that refuses to register what a layout lies in (`faults.registration`): one registration over pieces and
- * gaps fails, and the bytes go another way, or others make room. Nothing is lost, and nobody hangs.
+ * gaps fails, and the bytes go another way, or others make room. Likewise a second connection that is refused. Nothing
+ * is lost, and nobody hangs.
  */
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import type { LayoutStatistics } from '../../src/transfer/noncontiguous/statistics.ts';
+import { QpState } from '../../src/verbs/queue-pair.ts';
 import { Window } from '../../src/window/window.ts';
 
 const ELEMENTS = 4096;
@@ -148,3 +150,61 @@ test('a second connection that one rank could not make is not made later: both g
   );
   expect(layouts).toEqual([true, true]);
 });
+
+/** Who asks for the second connection; 'both' at the same time. */
+const ASKING = [[0], [1], [0, 1]] as const;
+
+describe.each(ASKING)(
+  'a second connection that ranks %s and %s ask for, where rank 0 cannot connect its end',
+  (...ranks) => {
+    test.each(['put', 'get'] as const)('is made by neither: a %s goes packed, now and later', async (call) => {
+      const found = await runTasks(
+        2,
+        async (world) => {
+          const win = await Window.allocate(world, Int32Array, ELEMENTS, { info: { noncontiguous: 'sgrs' } });
+          const other = 1 - world.rank;
+          const into = new Int32Array(ELEMENTS);
+          const move = async (): Promise<void> => {
+            if (call === 'put') win.put(filled(1000 * (world.rank + 1)), other, 0, BOTH);
+            else win.get(into, other, 0, BOTH);
+            await win.flush(other);
+          };
+          if (call === 'get') win.local.set(filled(1000 * (world.rank + 1)));
+          await world.barrier();
+          await win.lockAll();
+          const refused = world.rank === 0 ? refuseToConnect(world) : undefined;
+          if ((ranks as readonly number[]).includes(world.rank)) await move();
+          await world.barrier();
+          refused?.mockRestore();
+          await move();
+          await world.barrier();
+          const there = call === 'put' ? win.local : into;
+          const expected = filled(1000 * (other + 1));
+          const right = there.every((value, i) => value === (isCovered(i) ? expected[i] : 0));
+          const { packed, sends } = win.statistics().layouts!;
+          await win.unlockAll();
+          await win.free();
+          return { right, packed, sends };
+        },
+        { fabric: 'infinihost-64' },
+      );
+      expect(found).toEqual(
+        [0, 1].map((rank) => ({ right: true, packed: ranks.includes(rank as never) ? 2 : 1, sends: 0 })),
+      );
+    });
+  },
+);
+
+/** Queue pairs that the rank makes from now on connect to nothing. */
+function refuseToConnect({ job }: Communicator): { mockRestore(): void } {
+  const make = job.pd.createQueuePair.bind(job.pd);
+  return vi.spyOn(job.pd, 'createQueuePair').mockImplementation((options) => {
+    const queuePair = make(options);
+    const modify = queuePair.modify.bind(queuePair);
+    queuePair.modify = (attributes) => {
+      if (attributes.state === QpState.RTR) throw new Error('no route to the device');
+      modify(attributes);
+    };
+    return queuePair;
+  });
+}

@@ -88,8 +88,11 @@ type Turn = () => boolean;
 /** What this rank has to do with another. */
 class Lane {
   connection: SecondConnection | undefined;
-  /** Whether the other side was asked to connect, or has been connected, or cannot be. */
-  state: 'none' | 'asked' | 'open' | 'refused' = 'none';
+  /** What of the connection is there: nothing, this rank's end, or both ends, as far as this rank knows; or it cannot
+   * be made, and never will be. */
+  state: 'none' | 'connected' | 'open' | 'refused' = 'none';
+  /** The other side was asked to connect. */
+  asked = false;
   /** Transfers of which not everything was asked for. */
   readonly waiting = new Fifo<Transfer>();
   /** Groups of puts that the target is not ready for yet, by number. */
@@ -180,7 +183,7 @@ export class SgrsTransfers implements MessageMover {
   }
 
   #takeTurns(rank: number, lane: Lane): void {
-    if (lane.state === 'none' && lane.waiting.length > 0) this.#connect(rank, lane);
+    if (lane.waiting.length > 0 && !lane.asked) this.#askToConnect(rank, lane);
     if (lane.state === 'refused') while (lane.waiting.length > 0) this.#pack(lane.waiting.shift()!);
     if (lane.state !== 'open') return;
     takeTurns(lane.receives);
@@ -190,14 +193,20 @@ export class SgrsTransfers implements MessageMover {
 
   // ---- the connection -----------------------------------------------------------------------------------------------
 
-  #connect(rank: number, lane: Lane): void {
+  // Whoever sends a wish must know that both ends are connected: the other side could not serve it without its own, and
+  // would leave it standing for ever. That the other end is, its answer to CONNECT says, or a wish of its own: it sends
+  // none before it knows the same of this one. An end that could not be made or connected stays refused. So where one
+  // is, neither side ever takes the connection for open, and everything goes packed.
+
+  #askToConnect(rank: number, lane: Lane): void {
+    lane.asked = true;
     this.#make(rank, lane);
-    if (lane.connection === undefined) return;
-    lane.state = 'asked';
-    this.#tellNumber(rank, What.CONNECT, lane.connection);
+    if (lane.state === 'none' || lane.state === 'connected') this.#tellNumber(rank, What.CONNECT, lane.connection);
   }
 
+  /** This rank's end. */
   #make(rank: number, lane: Lane): void {
+    if (lane.state !== 'none') return;
     const { second } = this.#requests;
     try {
       if (second.entries > 1) lane.connection ??= second.make(rank);
@@ -225,15 +234,25 @@ export class SgrsTransfers implements MessageMover {
     return f64;
   }
 
-  /** The other end has said its number. */
+  /** The other end has said its number, or that it cannot be made. */
   #takeNumber(lane: Lane, qpNumber: number, entries: number): void {
+    if (lane.state !== 'none') {
+      if (qpNumber < 0) lane.state = 'refused';
+      return;
+    }
     const { second } = this.#requests;
-    if (lane.state === 'refused' || lane.state === 'open') return;
-    if (qpNumber < 0) lane.state = 'refused';
-    else {
-      lane.connection!.entries = Math.min(entries, second.entries);
-      second.connect(lane.connection!, qpNumber);
-      lane.state = 'open';
+    const { connection } = lane;
+    if (connection === undefined || qpNumber < 0) {
+      lane.state = 'refused';
+      return;
+    }
+    try {
+      connection.entries = Math.min(entries, second.entries);
+      second.connect(connection, qpNumber);
+      lane.state = 'connected';
+    } catch {
+      // The queue pair cannot be connected; there is another way.
+      lane.state = 'refused';
     }
   }
 
@@ -393,18 +412,17 @@ export class SgrsTransfers implements MessageMover {
     const words = i32[header + 3];
     const lane = this.#lanes.of(rank);
     if (what === What.CONNECT) {
-      // Once refused, it stays so: what was done another way since then has not been counted.
-      if (lane.state !== 'refused') this.#make(rank, lane);
-      try {
-        this.#takeNumber(lane, id, number);
-      } catch {
-        // The queue pair cannot be connected; there is another way.
-        lane.state = 'refused';
-      }
+      this.#make(rank, lane);
+      this.#takeNumber(lane, id, number);
       this.#tellNumber(rank, What.CONNECTED, lane.state === 'refused' ? undefined : lane.connection);
-    } else if (what === What.CONNECTED) this.#takeNumber(lane, id, number);
-    else if (what === What.READY) this.#takeReady(rank, lane, id);
-    else this.#takeWish(rank, lane, what, id, number, words, f64, (byteOffset + HEADER) / 8);
+    } else if (what === What.CONNECTED) {
+      this.#takeNumber(lane, id, number);
+      if (lane.state === 'connected') lane.state = 'open';
+    } else if (what === What.READY) this.#takeReady(rank, lane, id);
+    else {
+      lane.state = 'open';
+      this.#takeWish(rank, lane, what, id, number, words, f64, (byteOffset + HEADER) / 8);
+    }
     // Receives that have been filled make room.
     this.#requests.collect();
     this.#advance(rank, lane);
