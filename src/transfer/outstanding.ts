@@ -463,8 +463,9 @@ export class Outstanding {
     if (this.#lost !== undefined) throw this.#lost;
   }
 
-  /** All that has completed, well or not. */
+  /** All that has completed, well or not. Nothing more has of a window that was freed, though it has left requests. */
   collect(): void {
+    if (this.#closed) return;
     for (;;) {
       const n = this.#cq.poll(POLLED);
       const { status, qpNum, wrId } = this.#cq.wc;

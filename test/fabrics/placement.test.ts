@@ -260,6 +260,22 @@ test('and if complete has ended early, when its targets were told already, and g
   ]);
 });
 
+test('a request is complete at the target once its window is freed, also if a wait for that has ended early', async () => {
+  const main = async (world: Communicator): Promise<unknown[]> => {
+    const win = await Window.allocate(world, Int32Array, 1);
+    await win.lockAll(Assert.NO_CHECK);
+    const requests = [0, 1, 2].map(() => win.rput(Int32Array.of(PUT), 1 - world.rank, 0));
+    const early = await requests[0].waitRemote({ timeout: 0.001 }).catch((error) => error.code);
+    await win.unlockAll();
+    await win.free();
+    await requests[0].waitRemote();
+    await requests[1].waitRemote();
+    return [early, requests[2].testRemote()];
+  };
+  const options = { fabric: 'infinihost-64', seed: 1, faults: { placement: PLACEMENT } } as const;
+  expect(await runTasks(2, main, options)).toEqual(Array(2).fill(['ERR_RMA_TIMEOUT', true]));
+});
+
 test('the time is checked', async () => {
   await expect(told('flush', 1, -1)).rejects.toThrow('faults.placement must be from 0 to 1000000000, not -1');
 });
