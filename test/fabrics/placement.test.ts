@@ -260,7 +260,7 @@ test('and if complete has ended early, when its targets were told already, and g
   ]);
 });
 
-test('a request is complete at the target once its window is freed, also if a wait for that has ended early', async () => {
+test('a request is complete at the target once its window is freed, also if a wait for it ended early', async () => {
   const main = async (world: Communicator): Promise<unknown[]> => {
     const win = await Window.allocate(world, Int32Array, 1);
     await win.lockAll(Assert.NO_CHECK);
