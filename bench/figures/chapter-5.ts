@@ -389,7 +389,7 @@ export const chapter5: readonly Figure[] = [
         perNode.filter((_, k) => hybrid.values[k] > Math.min(twoSided.values[k], oneSided.values[k])),
       );
       const places = (ranks: readonly number[]): string =>
-        ranks.length === 0 ? 'at none' : `on ${ranks.map((n) => `4 × ${n}`).join(', ')}`;
+        ranks.length === 0 ? 'everywhere' : `except on ${ranks.map((n) => `4 × ${n}`).join(', ')}`;
       return {
         chart: {
           kind: 'lines',
@@ -405,7 +405,7 @@ export const chapter5: readonly Figure[] = [
           .join('. '),
         holds: lost.some((ranks) => ranks.length === 0),
         note:
-          'hybrid is not the fastest ' +
+          'hybrid is the fastest ' +
           `${sizes.map((bytes, i) => `with ${sizeName(bytes)} ${places(lost[i])}`).join(', ')}. ` +
           'If a node has one process, all locks are between nodes: two-sided sends a small put together ' +
           'with its lock in one message, and hybrid locks as one-sided does',

@@ -24,9 +24,9 @@ const ALONE = [
   'test/providers/{free-ranges,process-heap,rdma-core}.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
   'test/trace/{picture,recorder,tasks}.test.ts',
-  'test/transfer/!(stripes).test.ts',
-  'test/verbs/{emulator,emulator-attachments,emulator-keys,emulator-rings}.test.ts',
-  'test/window/{hints,refusals,remote-directory,shared-directory}.test.ts',
+  'test/transfer/!(stripes|remote-stripes).test.ts',
+  'test/verbs/{emulator,emulator-attachments,emulator-keys}.test.ts',
+  'test/window/{hints,refusals,shared-directory}.test.ts',
 ];
 
 /** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */
