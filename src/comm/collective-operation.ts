@@ -95,12 +95,13 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
   }
 
   override abandon(): void {
-    if (this.#state === 'complete' || this.#state === 'ended') return;
-    // A barrier, which has no messages here.
+    if (this.#state === 'ended') return;
+    // A barrier, which has no messages here. Its caller was not told if it is complete.
     if (this.#agreed === undefined) {
       this.#turn.left.add(this);
       return;
     }
+    if (this.#state === 'complete') return;
     this.drop();
     this.#turn.broke(`${this.describe()} ended early`);
   }

@@ -31,29 +31,22 @@ export interface MessageChannel extends Channel {
 
 export type Step<T = void> = Generator<void, T>;
 
-/** The next message from `source`, which must have that many bytes. */
+/** The next message from `source`. @param byteLength how many bytes it must have; -1: any number */
 export function* receive(channel: Channel, source: number, byteLength: number, call: string): Step<Uint8Array> {
-  const message = yield* receiveAny(channel, source);
-  if (message.length !== byteLength) {
+  for (;;) {
+    const message = channel.receive(source);
+    if (message === undefined) {
+      channel.awaited = source;
+      yield;
+      continue;
+    }
+    channel.awaited = -1;
+    if (message.length === byteLength || byteLength < 0) return message;
     throw new RmaError(
       'ERR_TRUNCATE',
       `${call}: rank ${source} sent ${message.length} bytes, but rank ${channel.rank} expects ${byteLength}; ` +
         'all ranks must pass the same sizes',
     );
-  }
-  return message;
-}
-
-/** The same, of any length. */
-function* receiveAny(channel: Channel, source: number): Step<Uint8Array> {
-  for (;;) {
-    const message = channel.receive(source);
-    if (message !== undefined) {
-      channel.awaited = -1;
-      return message;
-    }
-    channel.awaited = source;
-    yield;
   }
 }
 
@@ -69,13 +62,14 @@ export function* barrier(channel: Channel): Step {
   }
 }
 
-/** A barrier that says whether any rank `says` so. */
-export function* anyOf(channel: Channel, says: boolean): Generator<void, boolean> {
+/** A barrier that says whether any rank `says` so. @param before is called before each message is sent */
+export function* anyOf(channel: Channel, says: boolean, before: () => void): Generator<void, boolean> {
   const { rank, size } = channel;
   let any = says;
   for (let distance = 1; distance < size; distance *= 2) {
+    before();
     channel.send((rank + distance) % size, any ? SOMETHING : NOTHING);
-    const message = yield* receiveAny(channel, (rank - distance + size) % size);
+    const message = yield* receive(channel, (rank - distance + size) % size, -1, 'finalize');
     any ||= message.length > 0;
   }
   return any;

@@ -4,7 +4,7 @@
  * ends early (left-barriers.ts).
  */
 import { Op } from '../datatype/op.ts';
-import type { RmaError } from '../errors.ts';
+import { RmaError } from '../errors.ts';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier } from './barrier.ts';
 import type { Block } from './blocks.ts';
 import { allreduce, type Channel } from './collectives.ts';
@@ -112,8 +112,9 @@ export class CommunicatorBarrier {
         return true;
       },
       describe: () => this.operation.describe(),
+      // If it is complete, its caller was not told.
       abandon: () => {
-        if (!operation.ended && this.#over === undefined) this.#left.add(operation);
+        if (this.#over === undefined) this.#left.add(operation);
       },
       // It has none.
       drop: () => {},
@@ -127,14 +128,18 @@ export class CommunicatorBarrier {
     const before = this.#awaited;
     if (before !== undefined) while (!before.advance()) yield;
     for (let i = 0; i < count; i++) {
+      if (this.#over !== undefined) throw this.#over;
       this.state.begin();
       while (!this.state.advance()) yield;
     }
   }
 
-  /** All ranks part: no barrier takes place any more, and who still waits for one is told why. */
-  end(why: RmaError): void {
-    this.#over = why;
+  /** All ranks part: no barrier takes place any more, and who still waits for one is told why. @param what ends it */
+  end(what: string): void {
+    // To say who has not come, it maps words of all ranks.
+    const barrier = this.isAwaited ? this.operation.describe() : 'a barrier';
+    const advice = 'await it before you call finalize() or free()';
+    this.#over = new RmaError('ERR_COMM', `${what} before ${barrier} was complete; ${advice}`);
     if (this.#awaited !== undefined) this.#left.take(this.#awaited);
   }
 }

@@ -1,6 +1,6 @@
 /** Communicators (MPI 4.1, chapters 6 and 7): who takes part, and the collective calls among them. */
 import { bytesOf, type TypedArray, type TypedArrayConstructor } from '../datatype/base.ts';
-import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
+import { argumentRangeError, argumentTypeError, type RmaError, show } from '../errors.ts';
 import { allocateArray, freeArray } from './allocated-memory.ts';
 import type { BarrierTraits, Signals } from './barrier.ts';
 import type { Block } from './blocks.ts';
@@ -525,22 +525,20 @@ export class Communicator extends MessageCalls {
   *#partings(left: number): Generator<void, void> {
     const barrier = this.#barrier;
     const going = barrier.isAwaited || left > 0 ? barrier.inTurn(left) : undefined;
-    const all = collectives.anyOf(this.#channel, going !== undefined);
+    // Who has sent the message of a round has raised its flag of that round of the barrier. So a barrier that all
+    // ranks have called is complete at a rank that has the messages of all rounds.
+    const goOn = (): void => {
+      going?.next();
+    };
+    const all = collectives.anyOf(this.#channel, going !== undefined, goOn);
     let step = all.next();
     while (step.done !== true) {
-      going?.next();
+      goOn();
       yield;
       step = all.next();
     }
-    going?.next();
-    const what = this.name === 'world' ? 'finalize() ended the job' : `free() ended ${this.name}`;
-    const barrierOf = barrier.operation.describe();
-    barrier.end(
-      new RmaError(
-        'ERR_COMM',
-        `${what} before ${barrierOf} was complete; await it before you call finalize() or free()`,
-      ),
-    );
+    goOn();
+    barrier.end(this.name === 'world' ? 'finalize() ended the job' : `free() ended ${this.name}`);
     if (step.value) yield* this.farewell();
   }
 

@@ -44,6 +44,8 @@ export class LeftBarriers {
       this.#goOn();
       return Number.POSITIVE_INFINITY;
     }, true);
+    // What has come since the wait's last look, nobody rings for again.
+    this.#goOn();
   }
 
   #goOn(): void {

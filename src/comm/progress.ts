@@ -189,6 +189,9 @@ export class Progress {
   async #serveInBackground(): Promise<void> {
     const { parking } = this.#context;
     this.#serving = true;
+    // A program that blocks in each of its calls serves in those; as long as its event loop does not turn, nobody need
+    // ring for it here.
+    await eventLoopTurn(performance.now(), true);
     while (this.#background.size > 0) {
       const token = parking.arm();
       try {

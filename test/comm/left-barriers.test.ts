@@ -1,5 +1,6 @@
 /** Barriers whose waits have ended early, beside collectives: they keep their places, and the next call goes on. */
 import { describe, expect, test } from 'vitest';
+import { anyOf } from '../../src/comm/collectives.ts';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { Op } from '../../src/datatype/op.ts';
@@ -154,4 +155,88 @@ test('a barrier that one rank calls, and nobody else before all have parted, fai
     { fabric: FABRIC },
   );
   expect(code).toBe('ERR_COMM');
+});
+
+test('a barrier that is complete before its next wait begins is not lost if that ends at once', async () => {
+  const [found] = await runTasks(
+    2,
+    async (comm) => {
+      const ends: string[] = [];
+      const note = (barrier: Promise<void>): Promise<unknown> =>
+        barrier.then(
+          () => ends.push('complete'),
+          (error) => ends.push(error.message.slice(0, 7)),
+        );
+      if (comm.rank === 1) {
+        await comm.compute(100);
+        await comm.barrier();
+        await comm.compute(1e5);
+        await comm.barrier();
+        return ends;
+      }
+      await leave(comm);
+      await comm.compute(1000);
+      await note(comm.barrier({ signal: AbortSignal.abort(new Error('enough')) }));
+      await note(comm.barrier({ timeout: 10 }));
+      await note(comm.barrier({ timeout: 10 }));
+      await note(comm.barrier());
+      return ends;
+    },
+    { fabric: FABRIC },
+  );
+  expect(found).toEqual(['enough', 'complete', 'barrier', 'complete']);
+});
+
+test('nor one in the line of collectives', async () => {
+  const sums = await runTasks(
+    3,
+    async (comm) => {
+      if (comm.rank > 0) {
+        await comm.compute(100);
+        const first = await sumOf(comm);
+        await comm.barrier();
+        return [first, await sumOf(comm)];
+      }
+      const first = sumOf(comm);
+      await leave(comm);
+      const sums = [await first];
+      // A round of the barrier each, at their ends.
+      for (let i = 0; i < 4; i++) await comm.compute(1000);
+      await expect(comm.barrier({ signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough');
+      await comm.barrier({ timeout: 10 });
+      sums.push(await sumOf(comm));
+      return sums;
+    },
+    { fabric: FABRIC },
+  );
+  for (const found of sums) expect(found).toEqual([3, 3]);
+});
+
+test.each([2, 3])('none begins behind the end of its communicator of %i ranks', async (size) => {
+  const ends = await runTasks(
+    size,
+    async (world) => {
+      const comm = await world.dup();
+      const freed = comm.free();
+      const late = comm.barrier().catch((error) => error.code);
+      await freed;
+      return late;
+    },
+    { fabric: FABRIC },
+  );
+  expect(ends).toEqual(Array(size).fill('ERR_COMM'));
+});
+
+test('before each message of the last collective, barriers that were called go on', () => {
+  const did: string[] = [];
+  const channel = {
+    rank: 0,
+    size: 5,
+    awaited: -1,
+    send: (target: number) => did.push(`to ${target}`),
+    receive: () => new Uint8Array(0),
+  };
+  const any = anyOf(channel, true, () => did.push('before'));
+  expect(any.next()).toEqual({ done: true, value: true });
+  expect(did).toEqual(['before', 'to 1', 'before', 'to 2', 'before', 'to 4']);
 });

@@ -28,6 +28,11 @@ export class EventQueue {
     return this.#orders[0];
   }
 
+  /** The next event itself, which stays. */
+  get first(): FabricEvent {
+    return this.#events[0];
+  }
+
   push(time: number, order: number, event: FabricEvent): void {
     const events = this.#events;
     let i = events.length;

@@ -94,7 +94,7 @@ export class Simulator {
   #scheduled = false;
   #running = false;
   #stopped = false;
-  /** Deadlines, until nothing else comes before them: one that has nothing to do any more does not move the time on. */
+  /** Deadlines: one that has nothing to do any more does not move the time on. */
   readonly #deadlines = new EventQueue();
   /** The time of the latest event that was ever put into the queue, deadlines not counted. */
   #latest = 0;
@@ -207,16 +207,20 @@ export class Simulator {
     while (this.#isLeft() && !enough()) this.#step();
   }
 
-  /** Whether anything is left to happen. Deadlines that come before anything else join the other events. */
+  /** Whether anything is left to happen. Deadlines that would be next, and have nothing to do, go. */
   #isLeft(): boolean {
     const deadlines = this.#deadlines;
+    while (this.#next === deadlines && (deadlines.first as DeadlineEvent).isOver) deadlines.pop();
+    return this.#next.size > 0;
+  }
+
+  /** Where what happens next is, if anything does. */
+  get #next(): EventQueue {
+    const deadlines = this.#deadlines;
     const queue = this.#queue;
-    while (deadlines.size > 0 && (queue.size === 0 || deadlines.time <= queue.time)) {
-      const { time, order } = deadlines;
-      const deadline = deadlines.pop() as DeadlineEvent;
-      if (!deadline.isOver) queue.push(time, order, deadline);
-    }
-    return queue.size > 0;
+    if (deadlines.size === 0) return queue;
+    if (queue.size === 0 || deadlines.time < queue.time) return deadlines;
+    return deadlines.time === queue.time && deadlines.order < queue.order ? deadlines : queue;
   }
 
   /**
@@ -240,7 +244,7 @@ export class Simulator {
   }
 
   #step(): void {
-    const queue = this.#queue;
+    const queue = this.#next;
     this.now = queue.time;
     this.happened++;
     this.#depth++;
@@ -260,11 +264,10 @@ export class Simulator {
     this.#scheduled = false;
     this.#running = true;
     this.#paused = false;
-    const queue = this.#queue;
     let turned = true;
     try {
       for (let events = 0; this.#isLeft() && events < TURN && !this.#stopped && !this.#paused; events++) {
-        if (queue.time > this.now && (this.#over.length > 0 || (this.outside > 0 && !turned))) break;
+        if (this.#next.time > this.now && (this.#over.length > 0 || (this.outside > 0 && !turned))) break;
         turned = false;
         this.#step();
       }
