@@ -277,6 +277,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   #end(pending: Pending, error: unknown): void {
     // What is done to leave may let time pass: it is not to be advanced meanwhile.
     this.#pending.delete(pending);
+    this.#endDeadline(pending);
     abandonQuietly(pending.operation);
     this.#settle(pending, () => pending.reject(error));
   }
@@ -286,14 +287,17 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     this.#pending.delete(pending);
     pending.release();
     this.#watchWhileNeeded();
+    this.#endDeadline(pending);
     const simulator = this.#simulator;
-    if (pending.deadline !== undefined) {
-      // It stays where it is, with nothing to do.
-      pending.deadline.pending = undefined;
-      simulator.underWay--;
-    }
     simulator.gotOn();
     resumeAt(simulator, this.#cpu, go);
+  }
+
+  /** It stays where it is, with nothing to do. */
+  #endDeadline({ deadline }: Pending): void {
+    if (deadline?.pending === undefined) return;
+    deadline.pending = undefined;
+    this.#simulator.underWay--;
   }
 
   close(): void {

@@ -46,8 +46,14 @@ export class AnswerWaits {
   finish(steps: Generator<void, void>): void {
     const began = this.#job.now();
     let inspected = began;
+    const { processor } = this.#job;
     for (let looks = 1; !steps.next().done; looks++) {
-      this.#passOn();
+      this.#lookOn();
+      if (processor !== undefined) {
+        // The answer may be in: then no time need pass.
+        if (steps.next().done) return;
+        processor.letPass();
+      }
       if (looks % LOOKS !== 0) continue;
       const now = this.#job.now();
       if (now - inspected >= INSPECT_MS) {
@@ -105,6 +111,8 @@ export class AnswerWaits {
       try {
         if (ended()) break;
         this.#lookOn();
+        // Without a request on its way, no answer comes.
+        if (ended() || this.#outstanding.posted === 0) break;
       } catch (error) {
         // Something has failed, and the rest goes on; or a connection is lost, and nothing does.
         failures.push(error);
@@ -119,11 +127,6 @@ export class AnswerWaits {
       if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) break;
     }
     if (failures.length > 0) this.#outstanding.noteFailure(failures[0], -1);
-  }
-
-  #passOn(): void {
-    this.#lookOn();
-    this.#job.processor?.letPass();
   }
 
   #lookOn(): void {

@@ -131,6 +131,11 @@ export class Outstanding {
     return this.#posted === 0 && this.#second?.isSilent !== false;
   }
 
+  /** The window was freed: nothing is posted any more. */
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
   /** Requests that are posted and not complete. */
   get posted(): number {
     return this.#posted;
@@ -237,18 +242,22 @@ export class Outstanding {
   }
 
   /**
-   * Posts a request with a slot.
+   * Posts a request with a slot. Errors: those of the device, where it has no room for what such requests need.
    * @param again as of `RemoteAccess.compareSwap`
    */
   ask(rank: number, answer: Answer, build: Build, again = false): void {
+    if (this.#closed) return;
+    // If they were refused when the request is posted, perhaps later, nobody would tell those who wait for the answer.
+    this.#connections.queuePairTo(rank);
+    this.#answers ??= new Answers(this.#context, this.#pd);
+    const answers = this.#answers;
     // A list that cannot be posted is built again, one by one.
     let slot = -1;
     this.post(rank, (qp) => {
       this.#connections.to(rank).reading = true;
-      this.#answers ??= new Answers(this.#context, this.#pd);
-      if (slot < 0) slot = this.#answers.slotFor(answer);
+      if (slot < 0) slot = answers.slotFor(answer);
       if (again) this.#processor?.asks();
-      build(qp, FIRST_SLOT + slot, this.#answers, slot);
+      build(qp, FIRST_SLOT + slot, answers, slot);
     });
   }
 
@@ -463,9 +472,8 @@ export class Outstanding {
     if (this.#lost !== undefined) throw this.#lost;
   }
 
-  /** All that has completed, well or not. Nothing more has of a window that was freed, though it has left requests. */
+  /** All that has completed, well or not. */
   collect(): void {
-    if (this.#closed) return;
     for (;;) {
       const n = this.#cq.poll(POLLED);
       const { status, qpNum, wrId } = this.#cq.wc;

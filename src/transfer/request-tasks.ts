@@ -50,11 +50,19 @@ interface TargetTasks {
   active: boolean;
 }
 
+/** Is told what tasks throw, which have ended then. */
+type Failed = (error: unknown, rank: number) => void;
+
 export class RequestTasks {
+  readonly #failed: Failed;
   readonly #targets = new ByRank((rank): TargetTasks => ({ rank, tasks: new Fifo<Task>(), begun: 0, active: false }));
   /** Those with tasks, and some that have none any more: `run` drops them. Of many targets, few have tasks. */
   readonly #active: TargetTasks[] = [];
   #count = 0;
+
+  constructor(failed: Failed) {
+    this.#failed = failed;
+  }
 
   /** Tasks that have not ended. */
   get count(): number {
@@ -70,6 +78,7 @@ export class RequestTasks {
     return this.#targets.find(rank)?.begun ?? 0;
   }
 
+  /** Errors: what the steps throw at once. */
   begin(rank: number, steps: Generator<void, unknown>): void {
     this.#add(rank, { steps, make: undefined, hold: NOTHING });
   }
@@ -91,21 +100,28 @@ export class RequestTasks {
       target.active = true;
       this.#active.push(target);
     }
-    this.#advance(target.tasks, false);
+    const { tasks } = target;
+    for (;;) {
+      try {
+        this.#advance(tasks, false);
+        return;
+      } catch (error) {
+        // That of the last one is of this call; another one's is not.
+        if (tasks.length === 0) throw error;
+        this.#failed(error, rank);
+      }
+    }
   }
 
-  /**
-   * @param waiting this rank waits for its requests
-   * @param failed is told of what tasks throw, which have ended then
-   */
-  run(waiting: boolean, failed: (error: unknown, rank: number) => void): void {
+  /** @param waiting this rank waits for its requests */
+  run(waiting: boolean): void {
     const active = this.#active;
     for (let i = 0; i < active.length; ) {
       const target = active[i];
       try {
         this.#advance(target.tasks, waiting);
       } catch (error) {
-        failed(error, target.rank);
+        this.#failed(error, target.rank);
         continue;
       }
       if (target.tasks.length > 0 || active[i] !== target) {

@@ -62,7 +62,7 @@ export class RequestTransfer {
   readonly #connections: Connections;
   readonly #outstanding: Outstanding;
   readonly #registrations: Registrations;
-  readonly #tasks = new RequestTasks();
+  readonly #tasks = new RequestTasks((error, rank) => this.noteFailure(error, rank));
   readonly #flushes: Flushes;
   readonly #waits: AnswerWaits;
   #regions: Regions | undefined;
@@ -277,16 +277,21 @@ export class RequestTransfer {
     this.#waits.settle(steps);
   }
 
-  /** Complete when what has been issued to `rank` so far is complete, here and there; not what comes later. */
-  soFar(rank: number): Operation {
+  /**
+   * Complete when what has been issued to `rank` so far is complete, here and there; not what comes later.
+   * @param failed as of `flushAnyway`
+   */
+  soFar(rank: number, failed?: Failed): Operation {
     const connection = this.#connections.to(rank);
     const until = connection.issued;
     const begun = this.#tasks.begun(rank);
     return {
       advance: () => {
+        // Nothing is left of a window that was freed.
+        if (this.#outstanding.isClosed) return true;
         this.poll();
         this.#run(true);
-        this.#outstanding.refuseFailed(rank);
+        this.#outstanding.refuseFailed(rank, failed);
         if (this.#tasks.begun(rank) - this.#tasks.left(rank) < begun) return false;
         return connection.over >= until && this.#ended();
       },
@@ -323,6 +328,7 @@ export class RequestTransfer {
 
   /** One look of a flush. Errors: `ERR_VERBS` (a connection is lost), and why an operation that it waits for failed. */
   tryFlush(rank: number | undefined, extent: Extent = 'in memory', failed?: Failed): boolean {
+    if (this.#outstanding.isClosed) return true;
     this.#outstanding.takeCompletions();
     this.#outstanding.refuseFailed(rank, failed);
     if (this.#flushes.isComplete(rank, extent)) {
@@ -395,13 +401,16 @@ export class RequestTransfer {
     this.#outstanding.postWaiting();
   }
 
-  readonly #failed = (error: unknown, rank: number): void => this.#outstanding.noteFailure(error, rank);
+  /** An operation to a rank has failed, which whoever waits for operations to the rank says. */
+  noteFailure(error: unknown, rank: number): void {
+    this.#outstanding.noteFailure(error, rank);
+  }
 
   /** @param waiting this rank waits for its requests */
   #run(waiting: boolean): void {
     const before = this.#processor?.fetched;
     this.#waits.runUnsettled();
-    this.#tasks.run(waiting, this.#failed);
+    this.#tasks.run(waiting);
     // A task that brings messages in brings in what others, which have looked before, may wait for.
     if (this.#processor?.fetched !== before) this.#processor!.lookAgain();
   }
@@ -412,7 +421,7 @@ export class RequestTransfer {
   endHolding(): void {
     if (!this.#tasks.leave()) return;
     this.#waits.passUntil(() => {
-      this.#tasks.run(false, this.#failed);
+      this.#tasks.run(false);
       return !this.#tasks.areLeaving;
     });
   }

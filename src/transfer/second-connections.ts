@@ -147,7 +147,12 @@ export class SecondConnections {
       maxRecvSge: entries,
       maxInlineData: 0,
     });
-    queuePair.modify({ state: QpState.INIT, access: Access.REMOTE_READ });
+    try {
+      queuePair.modify({ state: QpState.INIT, access: Access.REMOTE_READ });
+    } catch (error) {
+      queuePair.destroy();
+      throw error;
+    }
     const connection = new SecondConnection(rank, queuePair);
     this.#connections.push(connection);
     this.counts.connections++;

@@ -70,7 +70,9 @@ export class Request {
       const wait = readWait('wait', options);
       const operation = this.#awaited(remote);
       const done = operation === undefined ? DONE : this.#progress!.wait(operation, wait);
-      return operation === undefined && this.#told === undefined ? done : done.then(() => this.#ended(remote));
+      if (done !== DONE) return done.then(() => this.#ended(remote));
+      this.#ended(remote);
+      return done;
     } catch (error) {
       return Promise.reject(error);
     }

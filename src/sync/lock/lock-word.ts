@@ -89,11 +89,12 @@ export class LockWord {
     };
     while (this.#settling) yield;
     this.#resting = false;
-    this.#deciding = true;
     do {
       mark = this.#mark;
       found = -1;
       this.#counts.atomics++;
+      // Nothing is to be decided if it cannot be asked for.
+      this.#deciding = false;
       this.requests.remote.compareSwap(
         this.#word,
         from,
@@ -103,6 +104,7 @@ export class LockWord {
         answer,
         true,
       );
+      this.#deciding = true;
       while (found < 0) yield;
     } while (found === from && this.#mark !== mark);
     this.#deciding = false;
@@ -184,12 +186,15 @@ export class LockWord {
     otherwise: (() => void) | undefined,
   ): Generator<void, void> {
     let taken = false;
-    while (this.#deciding && !taken) {
-      if (steps.next().done) taken = true;
-      else yield;
+    try {
+      while (this.#deciding && !taken) {
+        if (steps.next().done) taken = true;
+        else yield;
+      }
+    } finally {
+      this.#settling = false;
+      if (taken) onTaken();
+      else otherwise?.();
     }
-    this.#settling = false;
-    if (taken) onTaken();
-    else otherwise?.();
   }
 }

@@ -117,8 +117,12 @@ export class RemoteLock implements TargetLock {
     const acquisition: Acquisition = { begun: false, ticket: undefined, deciding: false, until: 0 };
     const steps = this.#acquire(exclusive, acquisition);
     let done = false;
+    // What it asked for was refused, so it has nothing.
+    let failed = false;
     const step = (): boolean => {
+      failed = true;
       done = steps.next().done === true;
+      failed = false;
       return done;
     };
     return {
@@ -132,7 +136,7 @@ export class RemoteLock implements TargetLock {
       },
       describe: () => `lock of rank ${this.#target}`,
       abandon: () => {
-        if (!done && acquisition.begun) this.#finish(this.#giveUp(steps, acquisition, exclusive));
+        if (!done && !failed && acquisition.begun) this.#finish(this.#giveUp(steps, acquisition, exclusive));
       },
       isPolling: () => acquisition.until === 0 || Math.max(0, acquisition.until - this.#now()),
     };
@@ -171,8 +175,11 @@ export class RemoteLock implements TargetLock {
   }
 
   *#settling(steps: Generator<void, void>): Generator<void, void> {
-    yield* steps;
-    this.#unsettled--;
+    try {
+      yield* steps;
+    } finally {
+      this.#unsettled--;
+    }
   }
 
   /**

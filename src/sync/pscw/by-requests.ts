@@ -46,6 +46,11 @@ export class SyncByRequests implements GeneralActiveTarget {
   /** By target: what had been issued there when the epoch began; kept where operations may travel with its end. */
   readonly #issued: Float64Array;
   readonly #stop: (() => void) | undefined;
+  /** Why an operation of the epoch has failed, until the targets are told that it is complete, and then the caller. */
+  #failure: { readonly error: unknown } | undefined;
+  readonly #failed = (error: unknown): void => {
+    this.#failure ??= { error };
+  };
 
   /**
    * @param channel nothing else goes through it
@@ -116,7 +121,7 @@ export class SyncByRequests implements GeneralActiveTarget {
     const isDone = (target: number): boolean => {
       if (this.#told[target] === 0) {
         if (!requests.isPosted(target)) return false;
-        this.#before[target] = requests.soFar(target);
+        this.#before[target] = requests.soFar(target, this.#failed);
         this.#tell(target);
       }
       if (this.#before[target]?.advance() === false) return false;
@@ -125,16 +130,23 @@ export class SyncByRequests implements GeneralActiveTarget {
     };
     return {
       advance: () => {
-        requests.tryFlush(undefined, 'notified');
-        // All are told as soon as they can be, whoever is waited for.
+        requests.tryFlush(undefined, 'notified', this.#failed);
+        // All are told as soon as they can be, whoever is waited for, and whatever has failed.
         let done = true;
         for (const target of targets) if (!isDone(target)) done = false;
+        if (done) this.#refuseFailed();
         return done;
       },
       describe: () => `complete: flush of ${requests.pending} outstanding requests`,
       abandon: () => requests.endHolding(),
       isPolling: () => requests.isPolling,
     };
+  }
+
+  #refuseFailed(): void {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure.error;
   }
 
   complete(targets: readonly number[]): void {

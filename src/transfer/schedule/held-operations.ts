@@ -25,6 +25,8 @@ export const HELD_BYTES = 2 ** 26;
 export interface Poster {
   put(origin: TypedArray, from: Side, at: number, to: Side): void;
   get(origin: TypedArray, from: Side, at: number, to: Side): void;
+  /** Is told why one could not be posted: who waits for operations to the rank says it. */
+  failed(error: unknown): void;
 }
 
 export interface HeldOperation extends Schedulable {
@@ -42,8 +44,6 @@ export class HeldOperations {
   #bytes = 0;
   /** Who is told when all that is held now has been posted. */
   #followers: (() => void)[] = [];
-  /** Why one of those that were posted because the list was full could not be. */
-  #failure: { readonly error: unknown } | undefined;
 
   constructor(schedule: Schedule) {
     this.#schedule = schedule;
@@ -63,7 +63,7 @@ export class HeldOperations {
     return this.#held.length === 0;
   }
 
-  /** Never throws: what is wrong with operations that were held before is said by what completes them. */
+  /** What is wrong with operations that were held before is said by what completes them. */
   hold(operation: HeldOperation): void {
     const { bytes } = operation.from;
     if (this.#held.length === HELD_OPERATIONS || this.#bytes + bytes > HELD_BYTES) this.#postAll();
@@ -83,17 +83,11 @@ export class HeldOperations {
 
   /**
    * Posts all but operations that are the only ones to their ranks, and that `takes` takes: those are no longer held.
-   * Errors: as `post`; all that it takes is held then.
    */
   postAllBut(takes: (operation: HeldOperation) => boolean): readonly HeldOperation[] {
     const taken = this.#held.filter((operation) => this.#toRank(operation.rank).length === 1 && takes(operation));
     this.#remove(taken);
-    try {
-      this.post();
-    } catch (error) {
-      for (const operation of taken) this.hold(operation);
-      throw error;
-    }
+    this.post();
     return taken;
   }
 
@@ -106,16 +100,9 @@ export class HeldOperations {
     for (const { from } of operations) this.#bytes -= from.bytes;
   }
 
-  /**
-   * Posts all that is held. One that cannot be posted is given up, and does not keep the others from it.
-   * Errors, after all others were posted: `ERR_BUFFER` (an origin was lost), those of the device.
-   */
+  /** Posts all that is held. One that cannot be posted has failed, and does not keep the others from it. */
   post(): void {
     if (!this.isEmpty) this.#postAll();
-    const failure = this.#failure;
-    if (failure === undefined) return;
-    this.#failure = undefined;
-    throw failure.error;
   }
 
   #postAll(): void {
@@ -135,13 +122,13 @@ export class HeldOperations {
 
   #postInOrder(held: readonly HeldOperation[]): void {
     for (const operation of this.#schedule.order(held)) {
+      const { poster, puts, origin, from, at, to } = operation;
       try {
         refuseLost(operation);
-        const { poster, puts, origin, from, at, to } = operation;
         if (puts) poster.put(origin, from, at, to);
         else poster.get(origin, from, at, to);
       } catch (error) {
-        this.#failure ??= { error };
+        poster.failed(error);
       }
     }
   }

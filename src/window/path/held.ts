@@ -52,7 +52,6 @@ export class Held implements Path {
   }
 }
 
-/** Errors of all: as `HeldOperations.post`. */
 export class HeldCompletion implements Completion {
   readonly #requests: RequestTransfer;
   readonly #held: HeldOperations;

@@ -53,6 +53,10 @@ export class Requests implements Path {
     this.#senders.requests.get(bytesOf(origin), from, this.#rank, at, to, this.#region);
   }
 
+  failed(error: unknown): void {
+    this.#senders.requests.noteFailure(error, this.#rank);
+  }
+
   update(origin: TypedArray, from: Side, at: number, to: Side, op: number, fetch: Fetch | undefined): void {
     this.#senders.updates!.accumulate(origin, from, this.#rank, at, to, op, fetch, this.#region);
   }
