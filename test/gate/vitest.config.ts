@@ -23,7 +23,7 @@ const ALONE = [
   'test/native/{arguments,copies}.test.ts',
   'test/providers/{free-ranges,process-heap,rdma-core}.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
-  'test/trace/{picture,recorder,tasks}.test.ts',
+  'test/trace/{recorder,tasks}.test.ts',
   'test/transfer/!(stripes|remote-stripes).test.ts',
   'test/verbs/{emulator,emulator-attachments,emulator-keys}.test.ts',
   'test/window/{hints,refusals,shared-directory}.test.ts',
@@ -39,7 +39,6 @@ const WITH_RANKS = [
   'test/launcher/{failures,run-threads}.test.ts',
   'test/package/install.test.ts',
   'test/robustness/{kill,named,stacks}.test.ts',
-  'test/verbs/emulator-ranks.test.ts',
   'test/window/{arguments,epochs,transfer}.test.ts',
 ];
 
