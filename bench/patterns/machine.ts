@@ -15,6 +15,8 @@ export interface Machine {
   compute(microseconds: number): void | Promise<void>;
   /** The time of work that the program has just done by itself, which takes none where time is virtual. */
   charge(microseconds: number): void | Promise<void>;
+  /** Million operations a second of a processor, where time is virtual, so that they cannot be measured. */
+  readonly mflops?: number;
 }
 
 /** Iterations of the loop that are timed at once when its speed is found out, and how often. */
@@ -53,7 +55,7 @@ export function realMachine(form: Form): Machine {
 /** A fabric on which the ranks are tasks: time is virtual. */
 export function modelledMachine(world: Communicator): Machine {
   const compute = (microseconds: number): Promise<void> => world.compute(microseconds);
-  return { form: 'promise', now: () => world.now(), compute, charge: compute };
+  return { form: 'promise', now: () => world.now(), compute, charge: compute, mflops: 1000 };
 }
 
 /** Kept, so that the loop is not left out. */

@@ -367,6 +367,16 @@ export class Bsp {
     return reportOf(each, machine);
   }
 
+  /** @internal Supersteps of `steps` are not in the report. */
+  async unreported<T>(steps: () => Promise<T>): Promise<T> {
+    const reportAgain = this.#core.ledger?.leaveOut();
+    try {
+      return await steps();
+    } finally {
+      reportAgain?.();
+    }
+  }
+
   /**
    * Ends all processes with an exit code, after a message on standard error (`bsp_abort`). Does not return; otherwise
    * like `Communicator.abort`.

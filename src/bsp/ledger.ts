@@ -37,6 +37,8 @@ export class Ledger {
   #came = 0;
   /** Calls that concern others. */
   #out = 0;
+  /** Supersteps are in no report now. */
+  #leavesOut = false;
 
   /**
    * @param now microseconds; a trace has a clock of its own
@@ -51,6 +53,15 @@ export class Ledger {
 
   get keeps(): boolean {
     return this.#kept !== undefined;
+  }
+
+  /** Supersteps that end from now on are in no report. @returns ends that: the next superstep begins then */
+  leaveOut(): () => void {
+    this.#leavesOut = true;
+    return () => {
+      this.#leavesOut = false;
+      this.restart();
+    };
   }
 
   /** The first superstep begins now. */
@@ -75,7 +86,7 @@ export class Ledger {
     const now = this.#now();
     this.#write(Kind.GATHERED, -1, calls, step, this.#called, this.#came);
     this.#write(Kind.DELIVERED, sent, received, step, this.#came, now);
-    if (this.#kept !== undefined) {
+    if (this.#kept !== undefined && !this.#leavesOut) {
       const at = STEP_FIELDS * this.#count++;
       if (at === this.#kept.length) {
         const longer = new Float64Array(2 * at);

@@ -70,8 +70,7 @@ export async function measureMachine(bsp: Bsp, job: Job, how: string): Promise<v
   const o = Math.max(0, (short - long) / (1 - 1 / GRAIN));
   const known = machines.get(job) ?? new Map<string, MeasuredMachine>();
   machines.set(job, known);
-  // A line through times that others have disturbed may go anywhere.
-  known.set(how, { l: Math.max(0, l), g: Math.max(0, short - o), o });
+  known.set(how, { l, g: Math.max(0, short - o), o });
 }
 
 /** Says in the trace what was measured. */

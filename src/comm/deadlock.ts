@@ -94,6 +94,6 @@ export function deadlock(
   const parts = [some(who, '; ', 'ranks'), ...(held.length > 0 ? [some(held, '; ', 'locks')] : [])];
   return new RmaError(
     'ERR_RMA_WOULD_DEADLOCK',
-    `deadlock at ${microseconds} microseconds; no rank can continue: ${parts.join('; ')}`,
+    `deadlock at ${Math.round(1000 * microseconds) / 1000} microseconds; no rank can continue: ${parts.join('; ')}`,
   );
 }

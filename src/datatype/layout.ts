@@ -69,7 +69,23 @@ function plainSide(base: number, elementSize: number, elements: number): Side {
  */
 const EMPTY = plainSide(MIXED, 1, 0);
 
+/** A datatype, which programs of MPI give, has properties, too: they would be refused for their names. */
+function refuseUnknownSides(call: string, layout: object): void {
+  if (Datatype.is(layout)) {
+    throw argumentTypeError(
+      `${call}: the layout must be { origin, target }, not a Datatype: say whose it is, as { target: { type } }`,
+    );
+  }
+  refuseUnknown(call, 'the layout', layout, SIDES);
+}
+
 function described(call: string, side: string, layout: Layout): Side {
+  if (Datatype.is(layout)) {
+    throw argumentTypeError(
+      `${call}: the ${side} layout must be { type: Datatype, count }, not a Datatype alone`,
+      'ERR_TYPE',
+    );
+  }
   if (typeof layout !== 'object' || layout === null) {
     throw argumentTypeError(
       `${call}: the ${side} layout must be { type: Datatype, count }, not ${show(layout)}`,
@@ -125,7 +141,7 @@ export function checkSides(
     refuseLost(call, 'origin', origin, length);
     return known;
   }
-  refuseUnknown(call, 'the layout', layout, SIDES);
+  refuseUnknownSides(call, layout);
   const [origins, targets] = reading(call, 'the layout', () => [layout.origin, layout.target] as const);
   const from = bufferSide(call, 'origin', origin, code, origins);
   const sides = { from, to: targetSide(call, from, targets, 'origin') };
@@ -161,7 +177,7 @@ function fetchSides(
   if (layout !== undefined && (typeof layout !== 'object' || layout === null)) {
     throw argumentTypeError(`${call}: the layout must be { origin, result, target }, not ${show(layout)}`);
   }
-  if (layout !== undefined) refuseUnknown(call, 'the layout', layout, SIDES);
+  if (layout !== undefined) refuseUnknownSides(call, layout);
   const [origins, results, targets] =
     layout === undefined
       ? []

@@ -138,13 +138,16 @@ function flag(): Hint<boolean> {
 
 const ORDERINGS = ['none', 'rar', 'raw', 'war', 'waw'];
 
+const FENCES_ANYWHERE = FENCE_SCHEMES.filter((name) => fenceNamed(name).moves !== 'immediately');
+
 /** The hints there are: reading, defaults, `getInfo`, `setInfo` and the comparison of the ranks follow from this. */
 const HINTS = {
   fence: {
     ...oneOf(FENCE_SCHEMES, defaultFence),
     refusal: (value, { immediateCompletion }) =>
       fenceNamed(value).moves === 'immediately' && !immediateCompletion
-        ? `fence ${show(value)} needs a provider whose requests are complete when issued`
+        ? `fence ${show(value)} needs a provider whose requests are complete when issued; ` +
+          `leave it out, or choose one of ${FENCES_ANYWHERE.join(', ')}`
         : undefined,
   } satisfies Hint<FenceSchemeName>,
   lock: oneOf(LOCK_SCHEMES, () => DEFAULT_LOCK),
@@ -159,7 +162,7 @@ const HINTS = {
   lock_defer: flag(),
   update: oneOf(UPDATE_SCHEMES, () => DEFAULT_UPDATE),
   schedule: {
-    allowed: [...SCHEDULE_NAMES, 'or several of the last three, separated by commas'],
+    allowed: [...SCHEDULE_NAMES, 'or several of the last three, separated by commas without spaces'],
     read: readSchedule,
     initial: () => DEFAULT_SCHEDULE,
     compared: [SCHEDULE_NUMBERS, numberOfSchedule],
@@ -247,6 +250,19 @@ export function numberOf(hints: Hints): number {
   let number = 0;
   for (const [name, { compared }] of ALL) if (compared) number = compared[0] * number + compared[1](hints[name]);
   return number;
+}
+
+/** The first hint that two such numbers have different values of, and that all ranks must give alike. */
+export function hintThatDiffers(one: number, other: number): keyof Hints | undefined {
+  let differs: keyof Hints | undefined;
+  for (const [name, { compared }] of ALL.toReversed()) {
+    if (!compared) continue;
+    const [values] = compared;
+    if (one % values !== other % values) differs = name;
+    one = Math.floor(one / values);
+    other = Math.floor(other / values);
+  }
+  return differs;
 }
 
 function numberOfMigration(value: string): number {

@@ -158,6 +158,17 @@ describe('a layout of more runs than can be looked at', () => {
   });
 });
 
+test('a datatype in place of a layout is told from one with a wrong name', () => {
+  const type = Datatype.vector(2, 1, 2, Datatype.INT32);
+  const origin = new Int32Array(4);
+  expect(() => checkSides('put', origin, type as never)).toThrow(
+    'put: the layout must be { origin, target }, not a Datatype: say whose it is, as { target: { type } }',
+  );
+  expect(() => checkSides('put', origin, { target: type as never })).toThrow(
+    'put: the target layout must be { type: Datatype, count }, not a Datatype alone',
+  );
+});
+
 describe('buffers', () => {
   test('are told by what they are, not by what they look like', () => {
     for (const [name, value] of noBuffers(Float64Array.of(1, 2))) {

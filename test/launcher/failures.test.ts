@@ -22,7 +22,7 @@ describe.each(RANK_KINDS)('%s: a rank that throws', (kind) => {
   const run = (size: number, how: string) =>
     onesided('run', '-n', String(size), '--ranks', kind, PROGRAM, '--', '--victim=1', `--how=${how}`);
 
-  it.each(casesOf(['throw', 'wrap'], (how) => how === 'throw'))(
+  it.each(casesOf(['throw', 'collective', 'wrap'], (how) => how === 'throw'))(
     'is shown last and whole, each that followed in one line (%s)',
     async (how) => {
       const size = 4;
@@ -40,7 +40,9 @@ describe.each(RANK_KINDS)('%s: a rank that throws', (kind) => {
         expect(followed[0]).toMatch(
           how === 'wrap' ? /Error: rank \d could not go on: rank 1 / : /RmaError \[ERR_RMA_RANK_FAILED\]: rank 1 /,
         );
-        expect(lineOf(followed[0])).toContain('await world.barrier()');
+        expect(lineOf(followed[0])).toContain(
+          how === 'collective' ? 'await world.allgather(' : 'await world.barrier()',
+        );
       }
       const lines = stderr.trimEnd().split('\n');
       expect(lines.pop()).toMatch(/^onesided: rank 1 exited with code 1 \(.*\); the other 3 ranks were stopped$/);

@@ -1,7 +1,7 @@
 /**
- * `--victim=R`: that rank throws, as programs do, while all others wait for it. `--how=throw|wrap|handle`: the others
- * do nothing about it, throw an error of their own that it caused, or print it and leave. Each has written something to
- * both streams before, and writes something as it exits.
+ * `--victim=R`: that rank throws, as programs do, while all others wait for it. `--how=throw|collective|wrap|handle`:
+ * the others do nothing about it, in a barrier or in another collective, throw an error of their own that it caused, or
+ * print it and leave. Each has written something to both streams before, and writes something as it exits.
  */
 import { init } from 'onesided';
 import { argument } from './support/cases.ts';
@@ -16,7 +16,8 @@ if (world.rank === Number(argument('victim'))) {
   throw new RangeError('Ä cause\nof two lines', { cause: new Error('what was behind it') });
 }
 try {
-  await world.barrier();
+  if (how === 'collective') await world.allgather(Int32Array.of(1), new Int32Array(world.size));
+  else await world.barrier();
 } catch (cause) {
   if (how === 'wrap') throw new Error(`rank ${world.rank} could not go on`, { cause });
   if (how !== 'handle') throw cause;

@@ -4,7 +4,7 @@ import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';
 import { LOCK_SCHEMES, lockNamed } from '../../src/sync/lock/kinds.ts';
 import { NONCONTIGUOUS_NAMES, noncontiguousNamed } from '../../src/transfer/noncontiguous/kinds.ts';
 import { UPDATE_SCHEMES, updateNamed } from '../../src/transfer/update/kinds.ts';
-import { changeInfo, numberOf, readInfo, showInfo, type WindowInfo } from '../../src/window/info.ts';
+import { changeInfo, hintThatDiffers, numberOf, readInfo, showInfo, type WindowInfo } from '../../src/window/info.ts';
 
 const read = (info?: WindowInfo) => readInfo('Window.create', info, true, 4);
 
@@ -40,6 +40,16 @@ it('ranks tell all that must be alike apart by one number, also the largest', ()
   expect(Number.isSafeInteger(most)).toBe(true);
   const alone = OTHERS.map((info) => numberOf(read(info)));
   expect(new Set([numberOf(read()), ...alone]).size).toBe(OTHERS.length + 1);
+});
+
+it('which hint differs is told from two such numbers', () => {
+  const plain = numberOf(read());
+  expect(hintThatDiffers(plain, plain)).toBeUndefined();
+  for (const info of OTHERS) {
+    const [name] = Object.keys(info);
+    expect(hintThatDiffers(numberOf(read(info)), plain)).toBe(name);
+    expect(hintThatDiffers(plain, numberOf(read(info)))).toBe(name);
+  }
 });
 
 it('of each family, one scheme is the default, wherever the window is', () => {

@@ -39,33 +39,34 @@ export async function probeUnits(bsp: Bsp2, options: ProbeOptions = {}): Promise
     if (length === p) continue;
     throw new RmaError('ERR_ARG', `probeUnits: unit ${unit} has ${length} processes, unit ${uid} ${p}`);
   }
-  const s = mflops ?? (await speed(bsp));
-  const variable = new Float64Array(most + grain);
-  const source = new Float64Array(grain).fill(1);
-  bsp.pushReg(variable);
-  await bsp.sync();
-  const at = pids.indexOf(bsp.pid);
-  const others = Math.max(1, p - 1);
-  const within = await sampled(comm, sampling, async (puts) => {
-    for (let i = 0; i < puts; i++) {
-      const to = relation === 'sparse' ? at + 1 : at + 1 + (i % others);
-      bsp.uput(pids[to % p], source, variable, i * grain);
-    }
-    await bsp.usync();
-  });
-  const next = bsp.pidsOf((uid + 1) % q)[0];
-  const between = await sampled(comm, sampling, async (puts) => {
-    if (at === 0) for (let i = 0; i < puts; i++) bsp.put(next, source, variable, i * grain);
+  return await bsp.unreported(async () => {
+    const s = mflops ?? (await speed(bsp));
+    const variable = new Float64Array(most + grain);
+    const source = new Float64Array(grain).fill(1);
+    bsp.pushReg(variable);
     await bsp.sync();
+    const at = pids.indexOf(bsp.pid);
+    const others = Math.max(1, p - 1);
+    const within = await sampled(comm, sampling, async (puts) => {
+      for (let i = 0; i < puts; i++) {
+        const to = relation === 'sparse' ? at + 1 : at + 1 + (i % others);
+        bsp.uput(pids[to % p], source, variable, i * grain);
+      }
+      await bsp.usync();
+    });
+    const next = bsp.pidsOf((uid + 1) % q)[0];
+    const between = await sampled(comm, sampling, async (puts) => {
+      if (at === 0) for (let i = 0; i < puts; i++) bsp.put(next, source, variable, i * grain);
+      await bsp.sync();
+    });
+    bsp.popReg(variable);
+    await bsp.sync();
+    const [unit, all] = [leastSquares(within), leastSquares(between)];
+    const [l, L, g, G] = [unit.l, all.l - unit.l, unit.g, all.g].map((number) => Math.max(0, number));
+    return {
+      machine: { s, p, q, l: l * s, L: L * s, g: g * s, G: G * s },
+      microseconds: { l, L, g, G },
+      samples: { within, between },
+    };
   });
-  bsp.popReg(variable);
-  await bsp.sync();
-  const [unit, all] = [leastSquares(within), leastSquares(between)];
-  const microseconds = { l: unit.l, L: all.l - unit.l, g: unit.g, G: all.g };
-  const { l, L, g, G } = microseconds;
-  return {
-    machine: { s, p, q, l: l * s, L: L * s, g: g * s, G: G * s },
-    microseconds,
-    samples: { within, between },
-  };
 }

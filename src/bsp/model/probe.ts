@@ -34,7 +34,7 @@ export interface Sample {
 
 export interface Probed {
   readonly machine: BspMachine;
-  /** The same in microseconds: of a superstep, and of a word. */
+  /** The same in microseconds: of a superstep, and of a word. 0 where the line through the samples has less. */
   readonly microseconds: { readonly l: number; readonly g: number };
   readonly samples: readonly Sample[];
   /** How far the samples are from the line: the root of the mean square, in microseconds. */
@@ -49,11 +49,20 @@ const SPEED_MS = 20;
 
 /**
  * Collective: all processes of a computation call it, with no variable put or got meanwhile. It registers two variables
- * and takes `steps` × (`repetitions` + 7) supersteps and some: before a relation is timed, `auto` has chosen its way.
+ * and takes `steps` × (`repetitions` + 7) supersteps and some, which are in no report: before a relation is timed,
+ * `auto` has chosen its way. Where others use the cores, too, the line may go anywhere: `residual` says how far the
+ * samples are from it.
  * Errors: `TypeError`, `RangeError`, those of `sync`; `ERR_ARG` where time is virtual and `mflops` is not given.
  */
 export async function probe(bsp: Bsp, options: ProbeOptions = {}): Promise<Probed> {
-  const { relation, grain, most, steps, repetitions, mflops } = readProbe(options);
+  const given = readProbe(options);
+  return await bsp.unreported(() => measured(bsp, given));
+}
+
+async function measured(
+  bsp: Bsp,
+  { relation, grain, most, steps, repetitions, mflops }: ReturnType<typeof readProbe>,
+): Promise<Probed> {
   const s = mflops ?? (await speed(bsp));
   const variable = new Float64Array(most + grain);
   const source = new Float64Array(grain).fill(1);
@@ -72,12 +81,8 @@ export async function probe(bsp: Bsp, options: ProbeOptions = {}): Promise<Probe
   bsp.popReg(variable);
   await bsp.sync();
   const line = leastSquares(samples);
-  return {
-    machine: { s, p: nprocs, l: line.l * s, g: line.g * s },
-    microseconds: { l: line.l, g: line.g },
-    samples,
-    residual: line.residual,
-  };
+  const [l, g] = [Math.max(0, line.l), Math.max(0, line.g)];
+  return { machine: { s, p: nprocs, l: l * s, g: g * s }, microseconds: { l, g }, samples, residual: line.residual };
 }
 
 /** How relations are measured: `ProbeOptions`, with all numbers. */

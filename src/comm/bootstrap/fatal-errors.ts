@@ -57,9 +57,13 @@ export function followingLine(error: unknown, rank: number): string | undefined 
   return undefined;
 }
 
-/** The folder of this library, with a slash, or nothing if it was bundled with the program. */
+/**
+ * The folder of this library, with a slash, or nothing if it was bundled with the program. Stacks name this module, or
+ * one of the package's own bundles (place.ts).
+ */
 function libraryFolder(): string | undefined {
-  return /((?:file:\/\/)?\/[^\n]*\/)comm\/bootstrap\/fatal-errors\.[jt]s:\d+/.exec(new Error().stack ?? '')?.[1];
+  const own = /((?:file:\/\/)?\/[^\n]*\/)(?:comm\/bootstrap\/fatal-errors\.[jt]s|onesided-(?:library|command)\.js):\d+/;
+  return own.exec(new Error().stack ?? '')?.[1];
 }
 
 /** The first place in a stack that is neither the library's nor Node's. */

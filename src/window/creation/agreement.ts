@@ -7,7 +7,7 @@ import type { Refusal } from '../../comm/refusals.ts';
 import { RmaError } from '../../errors.ts';
 import { ALL_ACCESS } from '../../verbs/checks.ts';
 import type { MemoryRegion } from '../../verbs/memory.ts';
-import { type Hints, numberOf } from '../info.ts';
+import { type Hints, hintThatDiffers, numberOf } from '../info.ts';
 import type { Offer } from './offer.ts';
 import { makeOwnWords, type OwnWords } from './own-words.ts';
 import type { Flavor } from './parts.ts';
@@ -129,9 +129,11 @@ function recordOf(
 function brokenPromise({ comm, call, flavor }: Making, records: Records, hints: Hints): RmaError | undefined {
   const hinted = records.firstThatDiffers('hints');
   if (hinted >= 0) {
+    const [own, first] = [hinted, 0].map((rank) => records.of(rank, 'hints'));
     return new RmaError(
       'ERR_INFO_VALUE',
-      `${call}: the hints of rank ${hinted} differ from those of rank 0; all ranks must pass the same hints`,
+      `${call}: the hint ${hintThatDiffers(own, first)} of rank ${hinted} differs from that of rank 0; ` +
+        'all ranks must pass the same hints',
     );
   }
   if (flavor === 'shared' && !hints.alloc_shared_noncontig) {
