@@ -6,11 +6,11 @@
  *
  * It writes docs/results.md, the pictures, and claims.json; with `--only`, the rows and pictures of those figures, and
  * all others stay as they are. `--json` gets what was measured. The same numbers come out on every machine. With
- * `--real` rows are measured on real ranks as well, where two cores are enough (real.ts), and docs/results-real.md is
- * written (with `--only`, these rows of it): those numbers are of this machine, and of what else it does. Exit code 0,
- * also where claims do not hold: that is a result.
+ * `--real` rows are measured on real ranks as well, where two cores are enough (real.ts), and the page of machines with
+ * as many cores is written, docs/results-real-2-cores.md (with `--only`, these rows of it): those numbers are of this
+ * machine, and of what else it does. Exit code 0, also where claims do not hold: that is a result.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -98,8 +98,8 @@ const claims: Claim[] = found.map(({ figure: { id, claim, source, expected }, ou
 const everywhere = [...kept(), ...claims.map(({ real: _, ...claim }) => claim)].sort(
   (a, b) => placeOf(a.id) - placeOf(b.id),
 );
-writeFileSync(join(docs, 'results.md'), page());
 if (real) writeReal();
+writeFileSync(join(docs, 'results.md'), page());
 writeFileSync(join(docs, 'claims.json'), `${JSON.stringify(everywhere, null, 1)}\n`);
 if (json !== undefined) writeFileSync(json, `${JSON.stringify(claims, null, 1)}\n`);
 for (const { id, holds, measured, real } of claims)
@@ -187,8 +187,8 @@ function page(): string {
 This page compares claims of the papers with measurements on [modelled
 fabrics](guide/fabrics.md). All figures use one set of numbers. \`npm run figures\` writes this page in about \
 five minutes
-on two cores: do not edit it. The measurements are the same on every machine. Some rows are also measured [on real
-ranks](results-real.md). D are the dissertation's claims, by chapter; B those of the report on BSP-IB, M those of the
+on two cores: do not edit it. The measurements are the same on every machine. Some rows are also measured on real
+ranks${pagesOfReal()}. D are the dissertation's claims, by chapter; B those of the report on BSP-IB, M those of the
 paper on BSP2; O is our own. The last column says which numbers
 of a fabric change the verdict at −30 % or +30 %, of those that [no source gives](guide/fabrics.md#fabrics) and the
 figure uses (\`npm run figures -- --sensitivity\`).
@@ -207,7 +207,7 @@ function said(sensitivity: Sensitivity | undefined): readonly string[] {
 
 /** Writes all rows that were measured on real ranks; of some of them, those into the page of the same machine. */
 function writeReal(): void {
-  const file = join(docs, 'results-real.md');
+  const file = join(docs, `results-real-${availableParallelism()}-cores.md`);
   const rows = new Map(
     claims.flatMap(({ id, real }) =>
       real === undefined
@@ -233,6 +233,14 @@ function writeReal(): void {
   }
   const sorted = [...rows].sort(([a], [b]) => placeOf(a) - placeOf(b)).map(([, row]) => row);
   writeFileSync(file, `${before}${sorted.join('\n')}\n`);
+}
+
+/** Links to the pages of real ranks that there are, one a number of cores. */
+function pagesOfReal(): string {
+  const cores = readdirSync(docs).flatMap((file) => /^results-real-(\d+)-cores\.md$/.exec(file)?.[1] ?? []);
+  const links = cores.map(Number).sort((a, b) => a - b);
+  if (links.length === 0) return '';
+  return `: on ${links.map((one) => `[${one} cores](results-real-${one}-cores.md)`).join(', on ')}`;
 }
 
 function headOfReal(): string {

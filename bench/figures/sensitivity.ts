@@ -299,10 +299,14 @@ export function describeSensitivity({ numbers, holds, flips, failed }: Sensitivi
   return failed.length === 0 ? said : `${said}; it cannot be measured with ${which(failed)}`;
 }
 
+/** More than these are counted. */
+const NAMED = 8;
+
 /** In few words: the numbers that change the verdict. */
 export function shortSensitivity(sensitivity: Sensitivity | undefined): string {
   if (sensitivity === undefined) return 'not tried';
   const { numbers, flips } = sensitivity;
   if (flips.length === 0) return `the same with ${numbers} others`;
-  return `changes with ${[...new Set(flips.map(({ number }) => `\`${number}\``))].join(', ')}`;
+  const labels = [...new Set(flips.map(({ number }) => `\`${number}\``))];
+  return `changes with ${labels.length > NAMED ? `${labels.length} of ${numbers}` : labels.join(', ')}`;
 }

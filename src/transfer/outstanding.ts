@@ -374,7 +374,7 @@ export class Outstanding {
       }
       const room = Math.min(LIST - total, DEPTH - connection.outstanding, this.#capacity - this.#posted);
       const n = Math.min(count - posted, room);
-      parts.push({ ...entry, count: posted + n, behind: connection.behind });
+      parts.push(partOf(entry, posted + n, connection.behind));
       entry.posted += n;
       total += n;
       for (let i = 0; i < n; i++) this.#count(connection);
@@ -520,6 +520,12 @@ export class Outstanding {
     this.registrations.close();
     this.#answers?.close();
   }
+}
+
+/** An entry's requests up to `count`. Written out: to copy it and add a property took V8 12,000 instructions. */
+function partOf(entry: BacklogEntry, count: number, behind: number): ListedEntry {
+  const { build, posted, origin, counted, quiet, collected } = entry;
+  return { build, count, posted, origin, counted, quiet, collected, behind };
 }
 
 function isGone(origin: ArrayBufferLike | undefined): boolean {
