@@ -18,6 +18,8 @@ export type Changes = { readonly change: Change } | { readonly observed: true };
 
 /** Null in the main thread, undefined in workers that are told nothing. */
 const changes = workerData as Changes | null | undefined;
+/** Whether a number is another one here. */
+export const isChanged = changes !== null && changes !== undefined && 'change' in changes;
 /** As `infinihost-64 host.copy`; empty where nothing is recorded. */
 export const numbersRead = new Set<string>();
 

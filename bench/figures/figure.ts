@@ -56,6 +56,8 @@ export interface Figure {
   /** It takes minutes: it is measured when `--only` names it, and else keeps what it has. */
   readonly long?: true;
   readonly measure: () => Promise<Outcome>;
+  /** Whether it holds, by those runs alone that decide it; where `measure` takes minutes, for sensitivity.ts. */
+  readonly verdict?: () => Promise<boolean>;
 }
 
 /** The dissertation's; the library has more. */

@@ -20,7 +20,7 @@ import { onWorkers } from '../workers.ts';
 import { CHAPTERS } from './all.ts';
 import type { Change, Changes } from './fabrics.ts';
 import type { Figure, Outcome } from './figure.ts';
-import type { Measured } from './worker.ts';
+import type { Judged, Measured } from './worker.ts';
 
 const FACTORS = [0.7, 1.3];
 
@@ -135,13 +135,13 @@ function codeOf(): string {
 }
 
 /** Figures in a thread of their own, one after the other. @throws what a figure throws; those after it are missing */
-async function measureIn(
+async function measureIn<R extends Measured | Judged>(
   ids: readonly string[],
   data: Changes,
-  measured: (id: string, found: Measured) => void,
+  measured: (id: string, found: R) => void,
 ): Promise<void> {
-  const take = (found: Measured, turn: number): void => measured(ids[turn], found);
-  await onWorkers<string, Measured>(new URL('./worker.js', import.meta.url), ids, take, { data, most: 1 });
+  const take = (found: R, turn: number): void => measured(ids[turn], found);
+  await onWorkers<string, R>(new URL('./worker.js', import.meta.url), ids, take, { data, most: 1 });
 }
 
 /** Calls `run` for each, `width` at a time. */
@@ -218,7 +218,7 @@ async function measureBatch({ change, ids }: Batch, steps: Steps, done: () => vo
   };
   while (left.length > 0) {
     try {
-      await measureIn([...left], { change }, (id, { outcome }) => add(id, outcome.holds));
+      await measureIn<Judged>([...left], { change }, (id, { holds }) => add(id, holds));
     } catch {
       add(left[0], null);
     }
@@ -254,7 +254,7 @@ export async function measureSensitivities(
   const steps = new Steps(docs, resume);
   await forEachOf(figures, width, async ({ id }) => {
     if (steps.first.has(id)) return;
-    await measureIn([id], { observed: true }, (_, found) => steps.add({ id, ...found }));
+    await measureIn<Measured>([id], { observed: true }, (_, found) => steps.add({ id, ...found }));
   });
   const planned = figures
     .map(({ id }) => {

@@ -1,7 +1,7 @@
 /** Measures figures in a thread of its own: it is told their ids, and answers with what came out. */
 import { parentPort } from 'node:worker_threads';
 import { FIGURES } from './all.ts';
-import { numbersRead } from './fabrics.ts';
+import { isChanged, numbersRead } from './fabrics.ts';
 import type { Outcome } from './figure.ts';
 
 export interface Measured {
@@ -12,13 +12,23 @@ export interface Measured {
   readonly seconds: number;
 }
 
+/** Of a worker in which a number is another one. */
+export interface Judged {
+  readonly holds: boolean;
+}
+
 const port = parentPort!;
 port.on('message', (id: string) => {
-  const began = performance.now();
-  void FIGURES.find((figure) => figure.id === id)!
-    .measure()
-    .then((outcome) => {
-      const seconds = (performance.now() - began) / 1000;
-      port.postMessage({ outcome, read: [...numbersRead], seconds } satisfies Measured);
-    });
+  const figure = FIGURES.find((one) => one.id === id)!;
+  void (isChanged ? judged() : measured()).then((answer) => port.postMessage(answer));
+
+  async function measured(): Promise<Measured> {
+    const began = performance.now();
+    const outcome = await figure.measure();
+    return { outcome, read: [...numbersRead], seconds: (performance.now() - began) / 1000 };
+  }
+
+  async function judged(): Promise<Judged> {
+    return { holds: figure.verdict === undefined ? (await figure.measure()).holds : await figure.verdict() };
+  }
 });

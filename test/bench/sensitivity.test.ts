@@ -61,6 +61,8 @@ it('is told in words', () => {
   expect(shortSensitivity({ ...none, flips: [...flips, { ...flips[0], factor: 1.3 }] })).toBe(
     'changes with `host.copy`',
   );
+  const nine = Array.from({ length: 9 }, (_, k) => ({ ...flips[0], number: `host.${k}` }));
+  expect(shortSensitivity({ ...none, flips: [...nine, { ...nine[0], factor: 1.3 }] })).toBe('changes with 9 of 25');
   expect(shortSensitivity(undefined)).toBe('not tried');
 });
 

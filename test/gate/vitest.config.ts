@@ -35,10 +35,10 @@ const WITH_RANKS = [
   'test/bench/random-access-run.test.ts',
   'test/bsp/bsp.test.ts',
   'test/comm/message-progress.test.ts',
-  'test/conformance/{communication,errors,initialization,memory-model,semantics,synchronization}.test.ts',
+  'test/conformance/{communication,errors,memory-model,semantics,synchronization}.test.ts',
   'test/launcher/{failures,run-threads}.test.ts',
   'test/package/install.test.ts',
-  'test/robustness/{kill,named,stacks}.test.ts',
+  'test/robustness/{kill,stacks}.test.ts',
   'test/window/{arguments,epochs,transfer}.test.ts',
 ];
 
