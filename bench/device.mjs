@@ -16,19 +16,21 @@ import { parseArgs } from 'node:util';
 import { orExplain } from '../scripts/explain.mjs';
 import { buildWhatIsMissing, root } from './build.mjs';
 
-const { values } = orExplain(() =>
-  parseArgs({
-    options: {
-      json: { type: 'string' },
-      here: { type: 'boolean', default: false },
-      instructions: { type: 'boolean', default: false },
-      timeout: { type: 'string', default: '3600' },
-      filter: { type: 'string' },
-      rounds: { type: 'string' },
-      quick: { type: 'boolean', default: false },
-      check: { type: 'boolean', default: false },
-    },
-  }),
+const { values } = orExplain(
+  () =>
+    parseArgs({
+      options: {
+        json: { type: 'string' },
+        here: { type: 'boolean', default: false },
+        instructions: { type: 'boolean', default: false },
+        timeout: { type: 'string', default: '3600' },
+        filter: { type: 'string' },
+        rounds: { type: 'string' },
+        quick: { type: 'boolean', default: false },
+        check: { type: 'boolean', default: false },
+      },
+    }),
+  join(root, 'bench/device/main.ts'),
 );
 const options = [];
 for (const name of ['filter', 'rounds']) if (values[name] !== undefined) options.push(`--${name}`, values[name]);

@@ -15,6 +15,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runHpcc } from './hpcc-peer.ts';
 import { inRange, oneOf, orExplain, wholeNumber } from './options.ts';
@@ -24,26 +25,29 @@ import { type RankProgram, ROWS, type Row } from './rows.ts';
 import { judge, type RowResult, type Summary, summarize } from './statistics.ts';
 import { closing, digits, heading, Status, tableRow } from './table.ts';
 
-const { values, rounds, rows } = orExplain(() => {
-  const { values } = parseArgs({
-    options: {
-      json: { type: 'string' },
-      filter: { type: 'string', default: '' },
-      rounds: { type: 'string' },
-      quick: { type: 'boolean', default: false },
-      ranks: { type: 'string', default: 'processes' },
-      check: { type: 'boolean', default: false },
-    },
-  });
-  const rounds = wholeNumber(values.rounds ?? (values.quick ? '1' : '3'));
-  inRange('--rounds', rounds, 1, 1000);
-  oneOf('--ranks', values.ranks, ['processes', 'threads']);
-  const filters = values.filter.split(',');
-  const rows = ROWS.filter(({ id }) => filters.some((filter) => id.includes(filter)));
-  if (rows.length === 0)
-    throw new Error(`no row's id contains '${values.filter}'; the rows are ${ROWS.map(({ id }) => id).join(', ')}`);
-  return { values, rounds, rows };
-});
+const { values, rounds, rows } = orExplain(
+  () => {
+    const { values } = parseArgs({
+      options: {
+        json: { type: 'string' },
+        filter: { type: 'string', default: '' },
+        rounds: { type: 'string' },
+        quick: { type: 'boolean', default: false },
+        ranks: { type: 'string', default: 'processes' },
+        check: { type: 'boolean', default: false },
+      },
+    });
+    const rounds = wholeNumber(values.rounds ?? (values.quick ? '1' : '3'));
+    inRange('--rounds', rounds, 1, 1000);
+    oneOf('--ranks', values.ranks, ['processes', 'threads']);
+    const filters = values.filter.split(',');
+    const rows = ROWS.filter(({ id }) => filters.some((filter) => id.includes(filter)));
+    if (rows.length === 0)
+      throw new Error(`no row's id contains '${values.filter}'; the rows are ${ROWS.map(({ id }) => id).join(', ')}`);
+    return { values, rounds, rows };
+  },
+  fileURLToPath(import.meta.url),
+);
 
 /** Samples and their milliseconds. */
 const LENGTH = values.quick ? ['3', '10'] : ['5', '20'];

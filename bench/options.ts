@@ -1,6 +1,7 @@
 /**
  * Reads the command lines of programs: what is wrong is said in one line, and the program ends with the exit code 2.
  */
+import { readFileSync } from 'node:fs';
 
 /** A whole number as people write it: `4096`, or `2^12`. NaN if it is none. */
 export function wholeNumber(text: string): number {
@@ -20,8 +21,16 @@ export function inRange(name: string, value: number, least: number, most: number
     throw new RangeError(`${name} is a whole number from ${least} to ${most}, not ${value}`);
 }
 
-/** Runs what reads the command line, before anything else has begun. */
-export function orExplain<T>(read: () => T): T {
+/**
+ * Runs what reads the command line, before anything else has begun. With `--help` the program says what stands at its
+ * beginning, and ends.
+ */
+export function orExplain<T>(read: () => T, program = process.argv[1]): T {
+  if (process.argv.includes('--help')) {
+    const comment = /^\/\*\*\s*(.*?)\s*\*\//s.exec(readFileSync(program, 'utf8'))![1];
+    console.log(comment.replace(/^ ?\* ?/gm, ''));
+    process.exit(0);
+  }
   try {
     return read();
   } catch (error) {

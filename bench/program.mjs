@@ -10,10 +10,11 @@
  * With a fabric the ranks are tasks of one process on a modelled fabric (docs/guide/fabrics.md), and times are virtual.
  * A trace is for Perfetto (docs/guide/traces.md).
  *
- * What the options are, and what is measured, stands at the beginning of bench/ranks/NAME.ts.
+ * What the options are, and what is measured, `npm run program -- NAME --help` says.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { help } from '../scripts/explain.mjs';
 import { buildWhatIsMissing, root } from './build.mjs';
 import { launch } from './launch.mjs';
 
@@ -25,6 +26,9 @@ const PROGRAMS = {
 };
 
 const [name, ...args] = process.argv.slice(2);
+if (process.argv.includes('--help')) {
+  help(...(Object.hasOwn(PROGRAMS, name) ? [join(root, `bench/ranks/${name}.ts`)] : []), process.argv[1]);
+}
 if (!Object.hasOwn(PROGRAMS, name ?? '')) {
   console.error(
     `the program is one of ${Object.keys(PROGRAMS).join(', ')}${name === undefined ? '' : `, not '${name}'`}`,

@@ -10,11 +10,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { help } from './explain.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Of each chapter, some that take little: locks, layouts, updates, fences, handles, schedules, random orders. */
 const FIGURES = 'D4.1,D4.2,D4.3,D4.4,D5.1,D5.2,D5.6,D5.7,D6.3,D6.8,D7.1,D8.9,D9.1,D9.2,D10.2,D10.3';
 
+if (process.argv.includes('--help')) help(process.argv[1]);
 const args = process.argv.slice(2);
 const onlyFigures = args.includes('--figures');
 const asked = args.filter((arg) => arg !== '--figures');

@@ -73,6 +73,8 @@ draw writes a page with a message sequence chart of one of these:
             ranks,
           });
     const output = values.output ?? 'sequence.html';
+    if (/\.(png|pdf|jpe?g|gif|webp)$/i.test(output))
+      throw new UsageError(`-o: a picture is a page or, if its name ends in .svg, an SVG; ${show(output)} is neither`);
     try {
       writeFileSync(output, output.endsWith('.svg') ? drawSvg(scene) : drawPage(scene));
     } catch (error) {

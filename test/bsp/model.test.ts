@@ -18,6 +18,7 @@ import {
   probe,
   probeUnits,
   readMachine,
+  type Superstep,
   superstepCost,
 } from 'onesided/bsp/model';
 import { loadFabric, runTasks } from 'onesided/fabrics';
@@ -34,6 +35,15 @@ describe('the models', () => {
     const machine: BspMachine = { s: 50, p: 8, l: 1000, g: 4 };
     expect(superstepCost(machine, { work: 500, h: 20 })).toBe(1580);
     expect(microseconds(machine, 1580)).toBe(31.6);
+  });
+
+  test('a superstep whose numbers are missing or misspelt has no cost', () => {
+    const machine: BspMachine = { s: 50, p: 8, l: 1000, g: 4 };
+    const cost = (superstep: object) => () => superstepCost(machine, superstep as Superstep);
+    expect(cost({ work: 500 })).toThrow('superstepCost: h must be a finite number, not undefined');
+    expect(cost({ work: 500, h: Number.NaN })).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    expect(cost({ work: 500, h: 20, mesages: 3 })).toThrow('unknown name "mesages"; did you mean "messages"?');
+    expect(() => superstepCost({ s: 50, p: 8, l: 1000 } as BspMachine, { work: 1, h: 1 })).toThrow('g must be');
   });
 
   test("Jacobi's iteration in strips and in squares, as printed", () => {

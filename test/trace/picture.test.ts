@@ -221,6 +221,7 @@ describe('the command', () => {
       [['draw', file, '--ranks', '5'], 'the run had ranks 0 to 2, but no rank 5'],
       [['draw', file, '--epoch', '2'], 'has epochs of start and post 1 to 1'],
       [['draw', file, '-o', join(folder, 'none/x')], 'cannot write the picture: ENOENT'],
+      [['draw', file, '-o', 'fence.png'], 'or, if its name ends in .svg, an SVG; "fence.png" is neither'],
     ];
     for (const [args, message] of cases) {
       const { code, stderr } = await onesided('trace', ...args);

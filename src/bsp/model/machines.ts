@@ -2,6 +2,8 @@
  * Machines as the cost models see them: BSP (Valiant 1990) by four numbers, BSP2 (Martin and Tiskin 1999, section 2) by
  * seven. Costs are counted in floating-point operations of one processor, so that `cost / s` is a time in microseconds.
  */
+import { RmaError, show } from '../../errors.ts';
+import { refuseUnknown } from '../../options.ts';
 
 /** A BSP machine. */
 export interface BspMachine {
@@ -54,9 +56,22 @@ export interface Superstep {
   readonly messages?: number;
 }
 
-/** Operations that a superstep takes: work + h·g + l, and o for each message where that is known. */
-export function superstepCost({ g, l, o = 0 }: BspMachine, { work, h, messages = 0 }: Superstep): number {
-  return work + h * g + messages * o + l;
+const STEP = ['work', 'h', 'messages'];
+
+/**
+ * Operations that a superstep takes: work + h·g + l, and o for each message where that is known.
+ * Errors: `ERR_ARG` if a number of the superstep is missing or none, or those of the machine make no cost; `TypeError`
+ * if the superstep has what it cannot have.
+ */
+export function superstepCost(machine: BspMachine, superstep: Superstep): number {
+  const { g, l, o = 0 } = machine;
+  const { work, h, messages = 0 } = superstep;
+  const cost = work + h * g + messages * o + l;
+  refuseUnknown('superstepCost', 'the superstep', superstep, STEP);
+  if (Number.isFinite(cost)) return cost;
+  const numbers = { work, h, messages, g, l, o };
+  const [name, value] = Object.entries(numbers).find(([, number]) => !Number.isFinite(number)) ?? ['the cost', cost];
+  throw new RmaError('ERR_ARG', `superstepCost: ${name} must be a finite number, not ${show(value)}`);
 }
 
 /** Microseconds that so many operations take. */
