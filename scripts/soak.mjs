@@ -37,6 +37,8 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const PROGRAMS = [
   ['window-random', '--programs=20'],
   ['window-random', '--programs=20'],
+  // As on a device; the schemes of fences, locks, updates, schedules and layouts are drawn.
+  ['window-random', '--programs=8', '--by-requests'],
   ['window-transfer'],
   ['sync-contention'],
   ['window-datatypes'],
@@ -86,9 +88,13 @@ while (Date.now() < end) {
     ...['dist/cli/main.js', 'run', '-n', String(size), '--ranks', kind, '--timeout', '600'],
     ...[`build/programs/test/ranks/${program}.js`, '--', `--seed=${seed}`, ...args],
   ];
-  const { code, output } = await run(command);
+  const debug = args.includes('--by-requests') ? 'requests' : '';
+  const { code, output } = await run(command, { ONESIDED_DEBUG: debug });
   if (code !== 0) {
-    console.error(`${output}\nround ${rounds + 1} failed with exit code ${code}; again:\nnode ${command.join(' ')}`);
+    console.error(
+      `${output}\nround ${rounds + 1} failed with exit code ${code}; again:\n` +
+        `ONESIDED_DEBUG=${debug} node ${command.join(' ')}`,
+    );
     process.exit(1);
   }
   rounds++;

@@ -43,10 +43,8 @@ export interface AggregateOptions {
  * without a `wait`. An operation to the same rank outside of the handle posts what it holds, and comes behind it.
  */
 export class Aggregate<T extends TypedArray = TypedArray> {
-  /** The rank that the operations go to. */
-  readonly target: number;
-  /** Operations that are held before they are posted. */
-  readonly limit: number;
+  readonly #target: number;
+  readonly #limit: number;
   readonly #window: Communication<T>;
   readonly #owner: AggregateOwner;
   /** Whether each operation is no more than the window's own. */
@@ -59,21 +57,31 @@ export class Aggregate<T extends TypedArray = TypedArray> {
   /** @internal */
   constructor(window: Communication<T>, target: number, limit: number, owner: AggregateOwner) {
     this.#window = window;
-    this.target = target;
-    this.limit = limit;
+    this.#target = target;
+    this.#limit = limit;
     this.#owner = owner;
     this.#isDirect = owner.requests === undefined && owner.accesses === undefined;
   }
 
+  /** The rank that the operations go to. */
+  get target(): number {
+    return this.#target;
+  }
+
+  /** Operations that are held before they are posted. */
+  get limit(): number {
+    return this.#limit;
+  }
+
   /** Adds a put. Never waits. Arguments, cost and errors: as `win.put`. */
   put<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
-    if (this.#isDirect) this.#window.put<L>(origin, this.target, disp, layout);
+    if (this.#isDirect) this.#window.put<L>(origin, this.#target, disp, layout);
     else this.#addPut(origin, disp, layout);
   }
 
   /** Adds a get. Never waits. Arguments, cost and errors: as `win.get`. */
   get<L extends TransferLayout | undefined = undefined>(origin: OriginOf<T, L>, disp: number, layout?: L): void {
-    if (this.#isDirect) this.#window.get<L>(origin, this.target, disp, layout);
+    if (this.#isDirect) this.#window.get<L>(origin, this.#target, disp, layout);
     else this.#addGet(origin, disp, layout);
   }
 
@@ -87,7 +95,7 @@ export class Aggregate<T extends TypedArray = TypedArray> {
     op: OpOn<A, L>,
     layout?: L,
   ): void {
-    if (this.#isDirect) this.#window.accumulate<A, L>(origin, this.target, disp, op, layout);
+    if (this.#isDirect) this.#window.accumulate<A, L>(origin, this.#target, disp, op, layout);
     else this.#addUpdate<A, L>(origin, disp, op, layout);
   }
 
@@ -129,11 +137,11 @@ export class Aggregate<T extends TypedArray = TypedArray> {
   // Functions of their own: what a closure captures is put on the heap where its function begins.
 
   #addPut<L extends TransferLayout | undefined>(origin: OriginOf<T, L>, disp: number, layout: L | undefined): void {
-    this.#add(() => this.#window.put<L>(origin, this.target, disp, layout));
+    this.#add(() => this.#window.put<L>(origin, this.#target, disp, layout));
   }
 
   #addGet<L extends TransferLayout | undefined>(origin: OriginOf<T, L>, disp: number, layout: L | undefined): void {
-    this.#add(() => this.#window.get<L>(origin, this.target, disp, layout));
+    this.#add(() => this.#window.get<L>(origin, this.#target, disp, layout));
   }
 
   #addUpdate<A extends OriginOf<T, L>, L extends TransferLayout | undefined>(
@@ -142,20 +150,20 @@ export class Aggregate<T extends TypedArray = TypedArray> {
     op: OpOn<A, L>,
     layout: L | undefined,
   ): void {
-    this.#add(() => this.#window.accumulate<A, L>(origin, this.target, disp, op, layout));
+    this.#add(() => this.#window.accumulate<A, L>(origin, this.#target, disp, op, layout));
   }
 
   #add(operation: () => void): void {
     const { requests, accesses } = this.#owner;
     const before = accesses?.calls;
-    requests?.collectFor(this.target);
+    requests?.collectFor(this.#target);
     try {
       operation();
     } finally {
       requests?.collectFor(-1);
     }
     if (before !== undefined) this.#logged.push([before, accesses!.calls]);
-    if (++this.#held >= this.limit) this.#post();
+    if (++this.#held >= this.#limit) this.#post();
   }
 
   #post(): void {
@@ -169,7 +177,7 @@ export class Aggregate<T extends TypedArray = TypedArray> {
     if (accesses === undefined) return this.#owner.completed(undefined);
     const logged = this.#logged;
     return this.#owner.completed(() => {
-      for (const calls of logged.splice(0)) accesses.completedHere(this.target, calls);
+      for (const calls of logged.splice(0)) accesses.completedHere(this.#target, calls);
     });
   }
 }

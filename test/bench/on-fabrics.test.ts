@@ -13,6 +13,7 @@ import { ring } from '../../bench/patterns/ring.ts';
 import { taskSharing } from '../../bench/patterns/task-sharing.ts';
 import { chargedOn, lu } from '../../bench/splash/lu.ts';
 import { summa } from '../../bench/summa/summa.ts';
+import { NONCONTIGUOUS_NAMES } from '../ranks/support/kinds.ts';
 
 const NODES = { fabric: 'infinihost-64' };
 const LOCKS: readonly WindowInfo[] = [
@@ -29,7 +30,8 @@ const FENCES: readonly WindowInfo[] = [
 ];
 const nameOf = (info: WindowInfo): string => Object.values(info).join(' ');
 
-describe.each([{}, { noncontiguous: 'multi-write' }, { noncontiguous: 'pack' }] as const)('panels by %j', (info) => {
+const LAYOUTS: readonly WindowInfo[] = [{}, ...NONCONTIGUOUS_NAMES.map((noncontiguous) => ({ noncontiguous }))];
+describe.each(LAYOUTS)('panels by %j', (info) => {
   it.each([
     [4, 64, 64, 64],
     [6, 5, 80, 33],

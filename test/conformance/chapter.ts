@@ -4,6 +4,7 @@
  * writes docs/conformance.md from them.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import type { WindowInfo } from 'onesided';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { allChapters, standardOf } from '../ranks/conformance/chapters.ts';
 import type { Requirement } from '../ranks/conformance/requirement.ts';
@@ -18,6 +19,8 @@ export interface Ranks {
   readonly kind: RankKind;
   readonly sizes: readonly number[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Hints of windows that ask for nothing else. */
+  readonly info?: WindowInfo;
 }
 
 const SIZES = [2, 3, 4, 7];
@@ -63,7 +66,11 @@ function linesOf(file: string): Line[] {
 }
 
 /** What came of each requirement that applies to so many ranks, by its number. */
-async function putOnTrial(chapter: string, { name, kind, env }: Ranks, size: number): Promise<Map<number, Outcome>> {
+async function putOnTrial(
+  chapter: string,
+  { name, kind, env, info = {} }: Ranks,
+  size: number,
+): Promise<Map<number, Outcome>> {
   const asked = [...allChapters[chapter].entries()].flatMap(([number, { run, from }]) =>
     run === undefined || size < from ? [] : [number],
   );
@@ -75,6 +82,7 @@ async function putOnTrial(chapter: string, { name, kind, env }: Ranks, size: num
     const files = Array.from({ length: size }, (_, rank) => `${results}.${rank}`);
     for (const file of files) rmSync(file, { force: true });
     const args = [`--chapter=${chapter}`, `--results=${results}`, `--after=${after}`, `--seed=${seedOfRun()}`];
+    args.push(`--info=${JSON.stringify(info)}`);
     let ending = 'a rank ended without a result';
     try {
       await runRanks('conformance', { kind, size, args, timeout: 150, ...(env && { env }) });

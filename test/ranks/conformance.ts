@@ -1,6 +1,6 @@
 /**
  * Puts the requirements of one chapter on trial, all in one job:
- * `--chapter=NAME --results=PREFIX [--after=N] [--only=TEXT]`.
+ * `--chapter=NAME --results=PREFIX [--after=N] [--only=TEXT] [--info=JSON]`, the last one hints of windows.
  *
  * Each rank appends a line for each requirement to a file of its own, PREFIX.RANK, so that nothing is lost if the job
  * does not come to its end. After each requirement the ranks agree on how it went. One that failed may leave windows
@@ -8,7 +8,7 @@
  * back by the deadline.
  */
 import { appendFileSync } from 'node:fs';
-import { init } from 'onesided';
+import { init, type WindowInfo } from 'onesided';
 import { allChapters } from './conformance/chapters.ts';
 import { Trial } from './conformance/requirement.ts';
 import { argument } from './support/cases.ts';
@@ -23,6 +23,7 @@ const requirements = allChapters[argument('chapter') ?? ''];
 const results = `${argument('results')}.`;
 const seed = Number(argument('seed') ?? 1);
 const only = argument('only');
+const info = JSON.parse(argument('info') ?? '{}') as WindowInfo;
 const first = Number(argument('after') ?? -1) + 1;
 if (requirements === undefined) throw new Error(`there is no chapter ${argument('chapter')}`);
 
@@ -35,7 +36,7 @@ for (const [number, { says, from, run }] of requirements.entries()) {
   const comm = await world.dup(AGREEMENT);
   let error: string | undefined;
   try {
-    await run(new Trial(comm, new Random(seed, number, world.rank), new Random(seed, number)));
+    await run(new Trial(comm, new Random(seed, number, world.rank), new Random(seed, number), true, info));
   } catch (thrown) {
     error = explain(thrown);
   }

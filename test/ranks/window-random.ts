@@ -6,16 +6,31 @@
  * any number of ranks, or only read. So MPI defines what every cell holds after the epoch and what every read finds,
  * whatever the order. What those fetch that combine depends on the order: all that they have fetched is brought
  * together, and there must be one order, for each cell, in which it comes out.
+ *
+ * With `--by-requests` windows have only what they can have where memory is not shared, and `--noncontiguous=NAME` says
+ * how all of their layouts move.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Assert, type Communicator, Datatype, Lock, Op, type Request, type TransferLayout, Window } from 'onesided';
+import {
+  Assert,
+  type Communicator,
+  Datatype,
+  Lock,
+  Op,
+  type Request,
+  type TransferLayout,
+  Window,
+  type WindowInfo,
+} from 'onesided';
 import { argument, runCases } from './support/cases.ts';
-import { NONCONTIGUOUS_NAMES, SCHEDULES, UPDATE_SCHEMES } from './support/kinds.ts';
+import { FENCES_BY_HINT, LOCKS_BY_HINT, NONCONTIGUOUS_NAMES, SCHEDULES, UPDATE_SCHEMES } from './support/kinds.ts';
 import { Random } from './support/random.ts';
 
 const seed = Number(argument('seed') ?? 1);
 const programs = Number(argument('programs') ?? 6);
+const byRequests = process.argv.includes('--by-requests');
+const noncontiguous = argument('noncontiguous') as WindowInfo['noncontiguous'] | undefined;
 const CELLS = 48;
 
 type Use = 'put' | 'sum' | 'max' | 'xor' | 'replace' | 'read';
@@ -242,16 +257,15 @@ async function program(world: Communicator, number: number): Promise<void> {
     types.push(type);
     const divisors = [1, 2, 4, 8].filter((unit) => unit <= type.BYTES_PER_ELEMENT);
     units.push(Array.from({ length: size }, () => shared.pick(divisors)));
-    const options = {
-      info: {
-        fence,
-        schedule: shared.pick(SCHEDULES),
-        update: shared.pick(UPDATE_SCHEMES),
-        noncontiguous: shared.pick(NONCONTIGUOUS_NAMES),
-      },
-      dispUnit: units.at(-1)![rank],
+    const info: WindowInfo = {
+      fence,
+      schedule: shared.pick(SCHEDULES),
+      update: shared.pick(UPDATE_SCHEMES),
+      noncontiguous: noncontiguous ?? shared.pick(NONCONTIGUOUS_NAMES),
+      ...(byRequests && { fence: shared.pick(FENCES_BY_HINT), lock: shared.pick(LOCKS_BY_HINT) }),
     };
-    if (fence === 'immediate' && shared.chance(0.4)) {
+    const options = { info, dispUnit: units.at(-1)![rank] };
+    if (!byRequests && fence === 'immediate' && shared.chance(0.4)) {
       windows.push(await Window.allocateShared<Cells>(world, type, CELLS, options));
     } else windows.push(await Window.allocate<Cells>(world, type, CELLS, options));
   }
@@ -279,6 +293,12 @@ async function program(world: Communicator, number: number): Promise<void> {
       if (mine.chance(0.5)) windows[w].fenceSync(assertion);
       else await windows[w].fence(assertion);
     };
+    // The fence `deferred` sends what is put in its epoch, and so its notifications, at its end.
+    const isLate = (kind: Epoch['kind']): boolean => byRequests && kind === 'fence';
+    const takeNotices = async (w: number): Promise<void> => {
+      const notices = epochs[w].actions.filter(({ notify, target }) => notify && target === rank).length;
+      if (notices > 0) await windows[w].waitNotify(notices);
+    };
     // Opens the fence epochs that are not open, and closes those of windows that lock.
     for (const [w, { kind }] of epochs.entries()) {
       if (kind === 'fence' && !open[w]) await synchronize(w, Assert.NO_PRECEDE);
@@ -301,8 +321,7 @@ async function program(world: Communicator, number: number): Promise<void> {
         else if (mine.chance(0.5)) win.waitSync();
         else await win.wait();
       }
-      const notices = epochs[w].actions.filter(({ notify, target }) => notify && target === rank).length;
-      if (notices > 0) await win.waitNotify(notices);
+      if (!isLate(kind)) await takeNotices(w);
     }
     const last = step === 13;
     const fences: Promise<void>[] = [];
@@ -312,6 +331,7 @@ async function program(world: Communicator, number: number): Promise<void> {
       if (kind === 'fence') fences.push(windows[w].fence(assertion));
     }
     await Promise.all(fences);
+    for (const [w, { kind }] of epochs.entries()) if (isLate(kind)) await takeNotices(w);
     if (epochs.some(({ kind }) => kind !== 'fence')) await world.barrier();
     const befores: Cells[][] = [];
     for (const [w, { actions }] of epochs.entries()) {

@@ -9,13 +9,19 @@ import { describe, expect, test } from 'vitest';
 import { testChapter } from '../conformance/chapter.ts';
 import { onesided } from '../launcher/command.ts';
 import { chapters } from '../ranks/conformance/chapters.ts';
-import { runRanks } from '../support/ranks.ts';
+import { NONCONTIGUOUS_NAMES } from '../ranks/support/kinds.ts';
+import { runRanks, seedOfRun } from '../support/ranks.ts';
 
 const ON_DEVICE = { ONESIDED_PROVIDER: 'rdma-core' };
 const program = (name: string): string => fileURLToPath(new URL(`../../build/programs/${name}.js`, import.meta.url));
 
 for (const chapter of Object.keys(chapters)) {
   describe(chapter, () => testChapter(chapter, [{ name: 'device', kind: 'processes', sizes: [2], env: ON_DEVICE }]));
+}
+
+for (const noncontiguous of NONCONTIGUOUS_NAMES) {
+  const ranks = { name: `device-${noncontiguous}`, kind: 'processes', sizes: [2], env: ON_DEVICE } as const;
+  describe(`layouts by ${noncontiguous}`, () => testChapter('communication', [{ ...ranks, info: { noncontiguous } }]));
 }
 
 /** Of a job. The guest's processor is emulated, perhaps beside other work: this ends a hang. */
@@ -44,6 +50,11 @@ describe('windows on a device', () => {
       timeout: SECONDS,
     });
     for (const { cases } of ranks) expect(cases.length).toBeGreaterThan(1);
+  });
+
+  test.each(NONCONTIGUOUS_NAMES)('random programs, layouts by %s', LONG, async (name) => {
+    const args = [`--seed=${seedOfRun()}`, '--programs=2', '--by-requests', `--noncontiguous=${name}`];
+    await runRanks('window-random', { kind: 'processes', size: 2, env: ON_DEVICE, args, timeout: SECONDS });
   });
 
   // On fewer words, ranks that get, modify and put meet too often: more than the 1 % of lost updates that HPCC allows.

@@ -215,6 +215,40 @@ describe('layouts of several pieces', () => {
     }
   });
 
+  // `auto` takes one of them.
+  test.each(['pack', 'sgrs', 'host-assisted'] as const)(
+    '%s: whoever dies, and when, the other is told',
+    async (name) => {
+      const layout = { target: { type: Datatype.vector(16, 1, 4, INT) } };
+      for (const call of ['put', 'get'] as const) {
+        let [begun, ended] = [0, 0];
+        const main = async (world: Communicator): Promise<void> => {
+          const win = await Window.allocate(world, Int32Array, 64, { info: { noncontiguous: name } });
+          await win.lockAll();
+          await world.barrier();
+          if (world.rank === 1) {
+            begun = world.now();
+            win[call](new Int32Array(16), 0, 0, layout);
+            await win.flush(0);
+            ended = world.now();
+          }
+          await world.barrier();
+          await win.unlockAll();
+          await win.free();
+        };
+        await runTasks(2, main, FABRIC);
+        const [first, last] = [begun, ended];
+        expect(last - first).toBeGreaterThan(5);
+        for (let time = first; time < last; time += (last - first) / 24) {
+          for (const rank of [0, 1]) {
+            const died = runTasks(2, main, { ...FABRIC, faults: { deaths: [{ rank, time }] } });
+            await expect(died, `rank ${rank} at ${time}`).rejects.toMatchObject({ code: 'ERR_RMA_RANK_FAILED' });
+          }
+        }
+      }
+    },
+  );
+
   test.each(WITH_TARGET)('%s: a deadline passes while the target is away, and nothing is lost', async (name) => {
     const main = async (world: Communicator): Promise<void> => {
       const win = await Window.allocate(world, Int32Array, 64, { info: { noncontiguous: name } });
