@@ -9,12 +9,12 @@ const BYTES = 'Uint8Array';
 
 /** Whether it can be a place or a number of elements. Mostly, it is a small integer. */
 export function isCount(value: number): boolean {
-  return ((value | 0) === value && value >= 0) || (Number.isSafeInteger(value) && value >= 0);
+  return typeof value === 'number' && value >= 0 && ((value | 0) === value || Number.isSafeInteger(value));
 }
 
 /** Errors: `ERR_RANK`. */
 export function checkPid(call: string, pid: number, nprocs: number): void {
-  if ((pid | 0) === pid && pid >= 0 && pid < nprocs) return;
+  if (typeof pid === 'number' && (pid | 0) === pid && pid >= 0 && pid < nprocs) return;
   if (typeof pid !== 'number') {
     throw argumentTypeError(`${call}: ${show(pid)} is not the number of a process`, 'ERR_RANK');
   }
@@ -39,7 +39,7 @@ export function readPart(
 ): Part {
   const tag = tagOf(array);
   const length = tag === undefined ? 0 : lengthOf(array);
-  const n = count ?? length - start;
+  const n = count ?? (isCount(start) ? length - start : 0);
   const width = tag === slot.tag ? slot.width : otherWidth(call, name, array, tag, slot);
   if (!isCount(start) || !isCount(n) || start + n > length) {
     throw argumentRangeError(

@@ -80,6 +80,10 @@ interface Read {
 
 const OPTIONS = ['delivery', 'headers', 'counts', 'report', 'units', 'nackAfter'] as const;
 const NACK_AFTER = 10;
+/** Milliseconds, as timers count them. */
+const MOST_NACK_AFTER = 2 ** 31 - 1;
+/** What messages are about, each in a space of its own. */
+const [CHUNKS, COUNTS, QUESTIONS, NEWS] = [0, 1, 2, 3];
 
 /**
  * Begins a BSP computation of the ranks of a communicator (`bsp_begin`). Collective.
@@ -127,6 +131,8 @@ export async function begin(comm: Communicator, options?: BspOptions): Promise<B
 /** A delivery that the ranks of a communicator have made together. */
 interface Agreed {
   readonly delivery: Delivery;
+  /** The first of the numbers of its messages. */
+  readonly space: number;
   /** Some process wants the machine to be measured before. */
   readonly measures: boolean;
 }
@@ -147,10 +153,10 @@ interface Made {
 }
 
 async function made(comm: Communicator, read: Read | undefined, wrong: unknown, recorded: boolean): Promise<Made> {
-  const { delivery, measures } = await agreeOn(comm, read, wrong, recorded);
+  const { delivery, space, measures } = await agreeOn(comm, read, wrong, recorded);
   const trace = recorded ? stepTrace(comm, comm.traceId(), read!.delivery) : undefined;
   const ledger = makeLedger(comm, read!.report, trace);
-  const core = new Core(comm, delivery, read!.headers === 'compressed', ledger);
+  const core = new Core(comm, delivery, read!.headers === 'compressed', ledger, comm.openChannel(space + NEWS));
   core.whenClosed = comm.onRelease(() => core.close());
   return { core, trace, measures };
 }
@@ -224,8 +230,10 @@ function readOptions(comm: Communicator, options: BspOptions | undefined): Read 
     units: options?.units,
     nackAfter: options?.nackAfter ?? NACK_AFTER,
   }));
-  if (typeof given.nackAfter !== 'number' || !(given.nackAfter >= 0)) {
-    throw argumentRangeError(`bsp.begin: nackAfter must be at least 0 milliseconds, not ${show(given.nackAfter)}`);
+  if (typeof given.nackAfter !== 'number' || !(given.nackAfter >= 0 && given.nackAfter <= MOST_NACK_AFTER)) {
+    throw argumentRangeError(
+      `bsp.begin: nackAfter must be from 0 to 2^31 - 1 milliseconds, not ${show(given.nackAfter)}`,
+    );
   }
   if (typeof given.report !== 'boolean') {
     throw argumentTypeError(`bsp.begin: report must be true or false, not ${show(given.report)}`);
@@ -329,7 +337,7 @@ function* makeTogether(
   const joined = group && ([group, [qpNumber, number, qkey]] as const);
   // Nobody writes to words that another one has not mapped yet, or given back.
   const delivery = makeDelivery(comm, read!, space, block, (rank) => toldBy(rank).subarray(GROUP_NUMBERS), joined);
-  return { delivery, measures };
+  return { delivery, space, measures };
 }
 
 /**
@@ -350,13 +358,13 @@ function makeDelivery(
     const map = (rank: number): Int32Array => blocks.map(comm.group.worldRanks[rank], placeOf(rank), words);
     return new SharedDelivery(comm, block, map, comm.traceId());
   }
-  const chunks = comm.openChannel(space);
-  const counting = comm.openChannel(space + 1);
+  const chunks = comm.openChannel(space + CHUNKS);
+  const counting = comm.openChannel(space + COUNTS);
   const choosers = { packed: undefined, 'zero-copy': Always, auto: ByMeasurement } as const;
   const chooser = choosers[delivery as keyof typeof choosers];
   const made = chooser && new chooser();
   if (joined !== undefined) {
-    const questions = comm.openChannel(space + 2);
+    const questions = comm.openChannel(space + QUESTIONS);
     const way = new MulticastCounts(comm, ...joined, questions, nackAfter);
     return new PackedDelivery(comm, [chunks, counting], way, made);
   }

@@ -8,6 +8,7 @@ import { checkPid, checkPlace, isCount, readPart } from './arguments.ts';
 import type { Core } from './core.ts';
 import type { Part } from './elements.ts';
 import { endSuperstep, endSuperstepSync } from './ending.ts';
+import { oneLevel } from './model/files.ts';
 import type { BspMachine } from './model/machines.ts';
 import { type BspReport, reportOf } from './model/report.ts';
 import type { RepeatedDirectPut, RepeatedPut } from './repeated.ts';
@@ -95,8 +96,9 @@ export class Bsp {
    *
    * Errors: `ERR_COLLECTIVE` at all processes, if they have not registered and removed the same variables in the same
    * order, have set different tag sizes, or one calls `end` instead; `ERR_BUFFER` if a variable or the destination of a
-   * get has lost its memory; `ERR_SIZE`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`. After any but the last, the
-   * computation cannot go on.
+   * get has lost its memory, there and then at all others; `ERR_VERBS` if that is what `hpput` or `hpget` names, and
+   * its device moves it; `ERR_SIZE`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`. After any but the last, the computation
+   * cannot go on.
    *
    * Cost: a barrier, and what is moved: where processes share memory, one copy of everything at its destination (`put`
    * has made the other one); otherwise chunks of 16 KiB, and a copy, or none, at the destination.
@@ -350,7 +352,7 @@ export class Bsp {
    * What the supersteps that have ended were: work, h-relation, time, and who computed longest; with a machine (from
    * `probe` of `onesided/bsp/model`, or a table), what the model predicts beside it. Collective; the computation was
    * begun with `{ report: true }`. `reportTable` and `reportPicture` show it.
-   * Errors: `ERR_ARG` if it was not; those of `Communicator.allgather`.
+   * Errors: `ERR_ARG` if it was not, or the machine is none, or has two levels; those of `Communicator.allgather`.
    * Cost: 56 bytes a superstep from each process to all others.
    */
   async report(machine?: BspMachine, options?: WaitOptions): Promise<BspReport> {
@@ -364,7 +366,7 @@ export class Bsp {
     const each = Array.from({ length: this.nprocs }, (_, pid) =>
       all.subarray(mine.length * pid, mine.length * (pid + 1)),
     );
-    return reportOf(each, machine);
+    return reportOf(each, machine === undefined ? undefined : oneLevel('bsp.report: the machine', machine));
   }
 
   /** @internal Supersteps of `steps` are not in the report. */
@@ -431,7 +433,7 @@ export class Bsp {
 
   /** Without an agreement, others may still read this process's chunks: then they stay until the communicator ends. */
   #forgetUnlessEnding(): void {
-    if (!this.#core.isEnding) this.#core.end();
+    if (!this.#core.isEnding && this.#core.unit?.isEnding !== true) this.#core.end();
   }
 }
 

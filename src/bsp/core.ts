@@ -1,5 +1,5 @@
 /** What the calls of one BSP computation share: variables, messages, what was asked for, and the superstep's end. */
-import type { Communicator } from '../comm/communicator.ts';
+import type { Communicator, OwnChannel } from '../comm/communicator.ts';
 import type { Operation } from '../comm/operation.ts';
 import type { TypedArray } from '../datatype/base.ts';
 import { RmaError } from '../errors.ts';
@@ -8,6 +8,7 @@ import type { Delivery, Superstep } from './delivery/delivery.ts';
 import type { MulticastStatistics } from './delivery/multicast.ts';
 import { forgetLast, Part } from './elements.ts';
 import type { Ledger } from './ledger.ts';
+import { News } from './news.ts';
 import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
@@ -28,6 +29,7 @@ export class Core implements Superstep, Operation {
   readonly part = new Part();
   readonly placement: Placement;
   readonly #delivery: Delivery;
+  readonly #news: News;
   /** Supersteps that have ended. */
   step = 0;
   /** Bytes of the tags of messages that are sent in this superstep. */
@@ -39,8 +41,9 @@ export class Core implements Superstep, Operation {
   #ends = false;
   #numbers: Float64Array = NO_NUMBERS;
   #all: readonly Float64Array[] | undefined;
-  /** Why nothing can be done any more. */
+  /** Why nothing can be done any more; and whether all learn of it by themselves. */
   #broken: RmaError | undefined;
+  #isKnown = false;
   #ended = false;
   #closed = false;
   /** The unit of this process, if the machine has two levels. */
@@ -65,11 +68,13 @@ export class Core implements Superstep, Operation {
   /**
    * @param short whether headers of puts are compressed
    * @param ledger told what supersteps do, if somebody wants to know
+   * @param channel for what breaks the computation
    */
-  constructor(comm: Communicator, delivery: Delivery, short: boolean, ledger: Ledger | undefined) {
+  constructor(comm: Communicator, delivery: Delivery, short: boolean, ledger: Ledger | undefined, channel: OwnChannel) {
     const { processor } = comm.job;
     this.comm = comm;
     this.#delivery = delivery;
+    this.#news = new News(channel, (error) => this.#break(error));
     this.registrations = new Registrations(delivery.variables);
     this.outgoing = new Outgoing(comm.size, () => delivery.pool, delivery.route, short, processor);
     this.ledger = ledger;
@@ -79,10 +84,7 @@ export class Core implements Superstep, Operation {
   /** Refuses calls that come too late, or while the superstep is ending. Errors: `ERR_RMA_SYNC`, `ERR_COMM`, … */
   check(call: string): void {
     if (!this.#begun && !this.#ended && this.#broken === undefined && !this.unit?.isEnding) return;
-    // What broke it may be a process that is gone, which is then what is wrong.
-    if (this.#broken !== undefined) {
-      throw this.comm.job.failure() ?? new RmaError(this.#broken.code, this.#broken.message, { cause: this.#broken });
-    }
+    this.refuseBroken();
     if (this.#ended) throw new RmaError('ERR_COMM', `${call}: this process has called end(); make no calls after it`);
     if (!this.#begun) {
       throw new RmaError(
@@ -94,6 +96,12 @@ export class Core implements Superstep, Operation {
       'ERR_RMA_SYNC',
       `${call}: superstep ${this.step} is ending; await sync() first (if its wait ended early, call sync() again)`,
     );
+  }
+
+  /** Errors: what has broken the computation; if a process is gone, that is what is wrong. */
+  refuseBroken(): void {
+    if (this.#broken === undefined) return;
+    throw this.comm.job.failure() ?? new RmaError(this.#broken.code, this.#broken.message, { cause: this.#broken });
   }
 
   /** The variable that an array names; mostly, the same as in the last call. Errors: `ERR_RMA_ATTACH`, `ERR_BUFFER`. */
@@ -204,10 +212,10 @@ export class Core implements Superstep, Operation {
     this.settleCalls();
     this.#ends = ends;
     this.ledger?.ends(this.step, this.outgoing.callsBeside(this.comm.rank));
-    this.#numbers = this.#changes(ends);
     this.#begun = true;
     this.#isInUnit = this.unit !== undefined;
     try {
+      this.#numbers = this.#changes(ends);
       if (this.unit === undefined) this.#delivery.begin(this, this.#numbers);
       else this.unit.beginSync(call, true);
     } catch (error) {
@@ -243,6 +251,7 @@ export class Core implements Superstep, Operation {
 
   advance(): boolean {
     try {
+      this.refuseBroken();
       if (this.#isInUnit && !this.#leaveUnit(this.unit!)) return false;
       if (!this.#delivery.advance()) return false;
       this.#finish();
@@ -254,7 +263,7 @@ export class Core implements Superstep, Operation {
   }
 
   isPolling(): boolean | number {
-    return this.#delivery.isPolling?.() ?? false;
+    return this.#isInUnit ? this.unit!.isPolling() : (this.#delivery.isPolling?.() ?? false);
   }
 
   describe(): string {
@@ -270,6 +279,7 @@ export class Core implements Superstep, Operation {
     for (let pid = 0; pid < numbers.length; pid++) {
       const differs = difference(this.#numbers, numbers[pid], pid);
       if (differs === undefined) continue;
+      this.#isKnown = true;
       throw new RmaError('ERR_COLLECTIVE', `bsp.${this.#ends ? 'end' : 'sync'} of superstep ${this.step}: ${differs}`);
     }
   }
@@ -319,17 +329,31 @@ export class Core implements Superstep, Operation {
     this.#closed = true;
     this.unit?.close();
     this.#delivery.close();
+    this.#news.close();
     this.whenClosed?.();
   }
 
-  /** Nothing can be done any more. @returns the error */
+  /** Nothing can be done any more, of which the others learn. @returns the error */
   fail(error: unknown): unknown {
-    this.#forgetCalls();
-    this.#broken ??=
+    if (this.#broken !== undefined) return error;
+    const code = error instanceof Error && 'code' in error ? (error as { code: unknown }).code : undefined;
+    this.#break(
       error instanceof RmaError
         ? error
-        : new RmaError('ERR_COMM', `bsp: superstep ${this.step} failed: ${String(error)}`, { cause: error });
+        : new RmaError(
+            code === 'ERR_BUFFER' || code === 'ERR_SIZE' ? code : 'ERR_COMM',
+            `bsp: superstep ${this.step} failed: ${error instanceof Error ? error.message : String(error)}`,
+            { cause: error },
+          ),
+    );
+    // Of a process that is gone, and of what all have compared, the others know.
+    if (!this.#isKnown && this.comm.job.failure() === undefined) this.#news.tell(this.#broken!);
     return error;
+  }
+
+  #break(error: RmaError): void {
+    this.#forgetCalls();
+    this.#broken ??= error;
   }
 }
 

@@ -129,9 +129,10 @@ export class Registrations {
     return this.#pushed.length;
   }
 
-  /** Of each of them, in order: bytes (`NO_VARIABLE` for `null`), and how it is reached. */
+  /** Of each of them, in order: bytes (`NO_VARIABLE` for `null`), and how it is reached. Errors: `ERR_BUFFER`. */
   get told(): readonly number[] {
     return this.#pushed.flatMap(({ array, reach }) => {
+      if (array !== null) checkRegistered(array);
       const bytes = array === null ? NO_VARIABLE : byteLengthOf(array);
       return reach === undefined ? [bytes] : [bytes, reach.key, reach.address];
     });
@@ -216,12 +217,18 @@ export class Registrations {
   }
 }
 
+/** Errors: `ERR_BUFFER` if it has lost its memory since it was registered. */
+function checkRegistered(array: TypedArray): void {
+  checkBuffer('bsp.sync', 'a variable that was registered in this superstep', array);
+}
+
 type Told = Pick<Slot, 'lengths' | 'reach' | 'keys' | 'addresses'>;
 
 function slotOf(id: number, array: TypedArray | null, told: Told): Slot {
   if (array === null) {
     return { id, array: undefined, tag: '', width: 1, bytes: 0, u8: NO_BYTES, i32: undefined, ...told, removed: false };
   }
+  checkRegistered(array);
   const u8 = bytesOf(array);
   const aligned = u8.byteOffset % 4 === 0;
   return {

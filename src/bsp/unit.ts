@@ -94,8 +94,13 @@ export class Unit implements Superstep, Operation {
     this.#isAwaited = false;
   }
 
+  isPolling(): boolean | number {
+    return this.#delivery.isPolling?.() ?? false;
+  }
+
   advance(): boolean {
     try {
+      this.#core.refuseBroken();
       if (!this.#delivery.advance()) return false;
       if (!this.outgoing.isEmpty) for (const results of this.outgoing.results) results?.check();
     } catch (error) {

@@ -70,6 +70,21 @@ describe.each(RANK_KINDS)('ranks that are %s', (kind) => {
     },
   );
 
+  test.each(['shared', 'packed', 'zero-copy', 'auto'])(
+    'and if its program goes on, the others are told by it: %s',
+    async (delivery) => {
+      const { code, report, told } = await run(kind, delivery, 'lost-memory-caught');
+      expect(
+        told.map(({ rank }) => rank),
+        report,
+      ).toEqual([0, 1, 2]);
+      // The others may complete the superstep.
+      for (const { codes } of told) expect(codes.at(-1), report).toBe('ERR_BUFFER');
+      expect(told[SIZE - 1].codes[0], report).toBe('ERR_BUFFER');
+      expect(code, report).toBe(0);
+    },
+  );
+
   test.each(deliveries)(
     'a deadline breaks nothing: the next sync goes on with the same superstep: %s',
     async (delivery) => {

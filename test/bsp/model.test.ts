@@ -18,7 +18,9 @@ import {
   probe,
   probeUnits,
   readMachine,
+  type SuperSuperstep,
   type Superstep,
+  superSuperstepCost,
   superstepCost,
 } from 'onesided/bsp/model';
 import { loadFabric, runTasks } from 'onesided/fabrics';
@@ -71,6 +73,38 @@ describe('the models', () => {
     'sort by regular sampling': ({ p, q, l, L, g, G }, n) =>
       (n * Math.log2(n)) / (p * q) + n * (g / (p * q) + G / q) + l + L,
   };
+
+  test('a super-superstep costs what its dearest unit does, L, and its words between units', () => {
+    const { g, l } = CLUSTER;
+    const unit = superstepCost({ s: 100, p: 4, l, g }, { work: 1000, h: 50 });
+    expect(superSuperstepCost(CLUSTER, { inUnit: 3 * unit, between: 12 })).toBe(3 * (1000 + 100 + 300) + 30_000 + 2400);
+    expect(() => superSuperstepCost(CLUSTER, { inUnit: unit } as SuperSuperstep)).toThrow('between must be a finite');
+  });
+
+  /** The left column, likewise. */
+  const onTwoLevels: typeof printed = {
+    'diamond DAG': ({ p, q, l, L, g, G }, n) => (n * n) / (p * q) + n * (g + G) + p * q * l + q * L,
+    'cube DAG': ({ p, q, l, L, g, G }, n) =>
+      n ** 3 / (p * q) + n ** 2 * (g / (p * q) ** 0.5 + G / q ** 0.5) + (p * q) ** 0.5 * l + q ** 0.5 * L,
+    'matrix × vector': ({ p, q, l, L, g, G }, n) => (n * n) / (p * q) + n * (g / (p * q) ** 0.5 + G / q ** 0.5) + l + L,
+    'matrix × matrix': ({ p, q, l, L, g, G }, n) =>
+      n ** 3 / (p * q) + n ** 2 * (g / (p * q) ** (2 / 3) + G / q ** (2 / 3)) + l + L,
+    'sort by regular sampling': ({ p, q, l, L, g, G }, n) =>
+      (n * Math.log2(n)) / (p * q) + n * (g / (p * q) + G / q) + l + L,
+  };
+
+  test.each(names)('%s: the cost of its BSP2 program is the printed one', (name) => {
+    const machines = [
+      CLUSTER,
+      { ...CLUSTER, p: 2, q: 16, L: 700, G: 3 },
+      { s: 61, p: 1, q: 8, l: 0, L: 826, g: 1, G: 2436 },
+    ];
+    for (const machine of machines) {
+      for (const n of [64, 1000, 20_000]) {
+        expect(ALGORITHMS[name].bsp2(machine, n) / onTwoLevels[name](machine, n)).toBeCloseTo(1, 9);
+      }
+    }
+  });
 
   test.each(names)('%s: the cost of its BSP program on the BSP2 machine is the printed one', (name) => {
     for (const n of [64, 1000, 20_000]) {

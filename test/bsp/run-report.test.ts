@@ -99,7 +99,7 @@ test('what cannot be is refused before the job begins', async () => {
   for (const [args, pattern] of [
     [['--bsp-machine', 'none'], /--bsp-machine needs --bsp-report/],
     [['--bsp-report', '--bsp-machine', join(folder, 'absent.json')], /--bsp-machine: cannot read/],
-    [['--bsp-report', '--bsp-machine', join(folder, 'wrong.json')], /must have numbers s, l and g/],
+    [['--bsp-report', '--bsp-machine', join(folder, 'wrong.json')], /wrong\.json": s must be a number above 0, not 0/],
     [[`--bsp-report=${join(folder, 'no/such/folder')}`], /cannot write the report: ENOENT/],
   ] as const) {
     const { code, stderr } = await run('threads', ...args, STEPS);

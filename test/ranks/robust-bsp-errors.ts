@@ -44,7 +44,8 @@ switch (how) {
   case 'abort':
     if (last) bsp.abort(7, 'no solution');
     break;
-  case 'lost-memory': {
+  case 'lost-memory':
+  case 'lost-memory-caught': {
     // The variable's memory is gone at one process: it says so, and the others do not wait for ever.
     for (let pid = 0; pid < bsp.nprocs; pid++) bsp.put(pid, Float64Array.of(1), x, bsp.pid);
     if (last) structuredClone(x.buffer, { transfer: [x.buffer] });
@@ -70,6 +71,6 @@ else await attempt(() => bsp.sync(how === 'deadline' && !last ? { timeout: 50 } 
 if (!(how === 'ends' && last)) await attempt(() => bsp.sync());
 console.log(JSON.stringify({ rank: bsp.pid, codes, x: x.length === 0 ? 0 : x[0] }));
 // What is broken cannot be ended together. Who exits before the others have learned of it is what they learn of.
-if (codes[0] === 'ERR_COLLECTIVE') await world.barrier();
+if (codes[0] === 'ERR_COLLECTIVE' || how === 'lost-memory-caught') await world.barrier();
 if (how === 'deadline' && !last) await others();
 process.exit(0);

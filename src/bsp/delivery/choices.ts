@@ -4,9 +4,10 @@
  * BSP-IB §4.1 leaves this open, and says what matters: compressed headers for fine-grained puts, RDMA for coarse ones
  * of large relations. Where the one becomes better than the other differs by machine: copying costs 1.4 ns a byte on
  * the paper's, more than its links, and a third of what the links cost on others (`npm run figures -- --only B5,B8`).
- * So it is measured. A program's supersteps resemble each other, so the last one says of what kind the next one will
- * be: by the size of its puts and by what it sends, each to a power of two. Of every kind that may be worth it, the
- * first `TRIES` supersteps go each way, and all after them the way that was quicker.
+ * So it is measured. Supersteps are of kinds: by the size of their puts and by what they send, each to a power of two.
+ * A program's supersteps resemble each other, or come in turns, so what followed the last two kinds before is what
+ * comes next; without that, one like the last. Of every kind that may be worth it, the first `TRIES` supersteps go each
+ * way, and all after them the way that was quicker.
  *
  * Each process decides for what it sends, and need ask nobody: its lists and chunks say what they are, and their number
  * is all that a receiver must know before (counts.ts). So any mixture is right. It is also seldom mixed: processes that
@@ -35,48 +36,71 @@ export const LEARNING = 2 * TRIES + 1;
 
 /** What is known of one kind of supersteps. */
 interface Kind {
+  readonly name: number;
   /** Supersteps that were expected to be of it. */
   expected: number;
   /** The least time of those that were: packed, and read. */
   readonly least: [number, number];
 }
 
+/** More names than kinds have. */
+const NAMES = 4096;
+/** A way that has not been measured then, since others came than were expected, is not tried any more. */
+const LAST_TRY = 8 * TRIES;
+
+const kindNamed = (name: number): Kind => ({
+  name,
+  expected: 0,
+  least: [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+});
+
 export class ByMeasurement implements Chooser {
   readonly #kinds = new Map<number, Kind>();
-  /** Of the last superstep in which this process put something to others; what the one under way is taken for. */
-  #last: Kind | undefined;
-  #expected: Kind | undefined;
+  /** Supersteps that are not worth it. */
+  readonly #small = kindNamed(0);
+  /** What came after two others, by their names. */
+  readonly #followers = new Map<number, Kind>();
+  /** Of the last two supersteps in which this process put something to others. */
+  #before = this.#small;
+  #last = this.#small;
+  /** What the one under way is taken for. */
+  #expected = this.#small;
 
   choose(): boolean {
-    const kind = this.#last;
+    const kind = this.#followers.get(this.#context) ?? this.#last;
     this.#expected = kind;
-    if (kind === undefined) return false;
+    if (kind === this.#small) return false;
     // By their number, whatever came out, so that processes that send alike try alike.
     const turn = kind.expected++;
     if (turn < TRIES) return false;
-    return turn < 2 * TRIES || kind.least[1] < kind.least[0];
+    const [packed, read] = kind.least;
+    if (turn < 2 * TRIES || (read === Number.POSITIVE_INFINITY && turn < LAST_TRY)) return true;
+    return read < packed;
   }
 
   learn(puts: number, bytes: number, wasRead: boolean, microseconds: number): void {
     if (puts === 0) {
-      if (this.#expected !== undefined) this.#expected.expected--;
+      if (this.#expected !== this.#small) this.#expected.expected--;
       return;
     }
     const kind = this.#kindOf(puts, bytes);
+    this.#followers.set(this.#context, kind);
+    this.#before = this.#last;
     this.#last = kind;
-    if (kind === undefined || kind !== this.#expected) return;
+    if (kind === this.#small || kind !== this.#expected) return;
     const way = wasRead ? 1 : 0;
     kind.least[way] = Math.min(kind.least[way], microseconds);
   }
 
-  #kindOf(puts: number, bytes: number): Kind | undefined {
-    if (bytes < LEAST_BYTES || bytes < LEAST_PUT * puts) return undefined;
+  get #context(): number {
+    return NAMES * this.#before.name + this.#last.name;
+  }
+
+  #kindOf(puts: number, bytes: number): Kind {
+    if (bytes < LEAST_BYTES || bytes < LEAST_PUT * puts) return this.#small;
     const name = 32 * Math.floor(Math.log2(bytes / puts)) + Math.floor(Math.log2(bytes));
     let kind = this.#kinds.get(name);
-    if (kind === undefined) {
-      kind = { expected: 0, least: [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] };
-      this.#kinds.set(name, kind);
-    }
+    if (kind === undefined) this.#kinds.set(name, (kind = kindNamed(name)));
     return kind;
   }
 }

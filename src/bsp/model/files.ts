@@ -27,6 +27,24 @@ export function readMachine(value: unknown, name = 'machine'): Machine {
 }
 
 /**
+ * A machine of one level that predictions are made by: what `probe` gives, perhaps with more beside it.
+ * @param name of it in messages
+ * Errors: `ERR_ARG` if it has two levels, or its numbers make no sense. Without `p` it has one processor.
+ */
+export function oneLevel(name: string, value: unknown): BspMachine {
+  if (typeof value !== 'object' || value === null) {
+    throw new RmaError('ERR_ARG', `${name} must have numbers s, l and g (and o), as probe() gives them`);
+  }
+  if (Object.hasOwn(value, 'q')) {
+    throw new RmaError('ERR_ARG', `${name} has two levels; flat() gives the machine of one level that a program sees`);
+  }
+  const { s, p = 1, l, g, o } = value as Readonly<Record<string, unknown>>;
+  const numbers = { s, p, l, g, ...(o !== undefined && { o }) };
+  const read = Object.entries(numbers).map(([field, number]) => [field, numberOf(name, field, number)] as const);
+  return Object.fromEntries(read) as unknown as BspMachine;
+}
+
+/**
  * Reads a file of machines: a JSON object of machines by name.
  * Errors: `ERR_ARG`, which names the file; those of reading it.
  */

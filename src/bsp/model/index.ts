@@ -11,7 +11,9 @@ export {
   flat,
   MACHINES,
   microseconds,
+  type SuperSuperstep,
   type Superstep,
+  superSuperstepCost,
   superstepCost,
 } from './machines.ts';
 export { leastSquares, type Probed, type ProbeOptions, probe, type Sample } from './probe.ts';

@@ -56,22 +56,44 @@ export interface Superstep {
   readonly messages?: number;
 }
 
+/** What happens between two synchronizations of all units. */
+export interface SuperSuperstep {
+  /** Operations that the unit takes which takes most: the sum of its supersteps' costs (`superstepCost`). */
+  readonly inUnit: number;
+  /** Words that all processors of a unit together send to other units or receive, of the one that has most. */
+  readonly between: number;
+}
+
 const STEP = ['work', 'h', 'messages'];
+const SUPER_STEP = ['inUnit', 'between'];
 
 /**
  * Operations that a superstep takes: work + h·g + l, and o for each message where that is known.
  * Errors: `ERR_ARG` if a number of the superstep is missing or none, or those of the machine make no cost; `TypeError`
  * if the superstep has what it cannot have.
  */
-export function superstepCost(machine: BspMachine, superstep: Superstep): number {
-  const { g, l, o = 0 } = machine;
-  const { work, h, messages = 0 } = superstep;
-  const cost = work + h * g + messages * o + l;
+export function superstepCost({ g, l, o = 0 }: BspMachine, superstep: Superstep): number {
   refuseUnknown('superstepCost', 'the superstep', superstep, STEP);
+  const { work, h, messages = 0 } = superstep;
+  return checked('superstepCost', work + h * g + messages * o + l, { work, h, messages, g, l, o });
+}
+
+/**
+ * Operations that everything between two synchronizations of all units takes: C_l + L + n_c·G (Martin and Tiskin,
+ * section 2).
+ * Errors: as of `superstepCost`.
+ */
+export function superSuperstepCost({ L, G }: Bsp2Machine, superSuperstep: SuperSuperstep): number {
+  refuseUnknown('superSuperstepCost', 'the super-superstep', superSuperstep, SUPER_STEP);
+  const { inUnit, between } = superSuperstep;
+  return checked('superSuperstepCost', inUnit + L + between * G, { inUnit, between, L, G });
+}
+
+/** A cost, if the numbers that it comes from make one. */
+function checked(call: string, cost: number, numbers: Readonly<Record<string, number>>): number {
   if (Number.isFinite(cost)) return cost;
-  const numbers = { work, h, messages, g, l, o };
   const [name, value] = Object.entries(numbers).find(([, number]) => !Number.isFinite(number)) ?? ['the cost', cost];
-  throw new RmaError('ERR_ARG', `superstepCost: ${name} must be a finite number, not ${show(value)}`);
+  throw new RmaError('ERR_ARG', `${call}: ${name} must be a finite number, not ${show(value)}`);
 }
 
 /** Microseconds that so many operations take. */

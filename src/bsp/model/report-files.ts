@@ -8,6 +8,7 @@ import { RmaError, show } from '../../errors.ts';
 import type { Recording } from '../../trace/ring.ts';
 import { type Computation, computationsOf, NO_SUPERSTEPS } from '../../trace/supersteps.ts';
 import { writeWhole } from '../../trace/whole-file.ts';
+import { oneLevel } from './files.ts';
 import type { BspMachine } from './machines.ts';
 import { type BspReport, reportOf, reportSummary } from './report.ts';
 import { reportPicture } from './report-picture.ts';
@@ -22,21 +23,13 @@ const MOST_SHOWN = 4;
  */
 export function reportMachine(name: string, machine: string): BspMachine | undefined {
   if (machine === 'probe' || machine === 'none') return undefined;
-  let parsed: Partial<BspMachine> & { machine?: Partial<BspMachine> };
+  let parsed: { readonly machine?: unknown } | null;
   try {
     parsed = JSON.parse(readFileSync(machine, 'utf8'));
   } catch (cause) {
     throw new RmaError('ERR_ARG', `${name}: cannot read ${show(machine)}: ${(cause as Error).message}`, { cause });
   }
-  const { s, p = 1, l, g, o } = parsed?.machine ?? parsed ?? {};
-  const isNumber = (value: unknown): value is number => typeof value === 'number' && value >= 0 && value < 1e300;
-  if (!isNumber(s) || s === 0 || !isNumber(l) || !isNumber(g) || !isNumber(p) || (o !== undefined && !isNumber(o))) {
-    throw new RmaError(
-      'ERR_ARG',
-      `${name}: ${show(machine)} must have numbers s, l and g (and o), as probe() of onesided/bsp/model gives them`,
-    );
-  }
-  return { s, p, l, g, ...(o !== undefined && { o }) };
+  return oneLevel(`${name}: ${show(machine)}`, parsed?.machine ?? parsed);
 }
 
 /** A computation of the job, with what is to be said of it. */

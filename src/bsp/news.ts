@@ -1,0 +1,41 @@
+/**
+ * What breaks a computation at one process alone, such as a variable that has lost its memory, the others would not
+ * learn of: they would wait in the next `sync` for a process that does not come. So it tells them, once, by a message
+ * to each. Whoever hears of it ends its wait with that error, and refuses all later calls. A superstep that a process
+ * can complete without the broken one it may complete before it hears.
+ */
+import type { OwnChannel } from '../comm/communicator.ts';
+import { type ErrorCode, RmaError } from '../errors.ts';
+
+/** Of what is told, so that it fits into a short message. */
+const MOST_LETTERS = 500;
+
+export class News {
+  readonly #channel: OwnChannel;
+  readonly #stop: () => void;
+
+  /** @param heard told once for each process that cannot go on, with the error for this one */
+  constructor(channel: OwnChannel, heard: (error: RmaError) => void) {
+    this.#channel = channel;
+    this.#stop = channel.listen((pid, message) => {
+      const { code, why } = JSON.parse(new TextDecoder().decode(message)) as { code: ErrorCode; why: string };
+      heard(new RmaError(code, `bsp: process ${pid} cannot go on: ${why}`));
+    });
+  }
+
+  tell({ code, message }: RmaError): void {
+    const text = new TextEncoder().encode(JSON.stringify({ code, why: message.slice(0, MOST_LETTERS) }));
+    const { rank, size, send } = this.#channel;
+    for (let k = 1; k < size; k++) {
+      try {
+        send((rank + k) % size, text);
+      } catch {
+        // Whoever cannot be told has gone, of which the others learn by that.
+      }
+    }
+  }
+
+  close(): void {
+    this.#stop();
+  }
+}
