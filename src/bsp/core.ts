@@ -251,9 +251,11 @@ export class Core implements Superstep, Operation {
 
   advance(): boolean {
     try {
-      this.refuseBroken();
       if (this.#isInUnit && !this.#leaveUnit(this.unit!)) return false;
-      if (!this.#delivery.advance()) return false;
+      if (!this.#delivery.advance()) {
+        this.refuseBroken();
+        return false;
+      }
       this.#finish();
       this.#isAwaited = false;
       return true;

@@ -1,4 +1,5 @@
 /** How a call ends a superstep, that of all processes or of a unit, and waits for that. */
+import type { Communicator } from '../comm/communicator.ts';
 import type { Job } from '../comm/job.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 
@@ -7,6 +8,8 @@ interface Ending {
   /** @param more what `end` and `sync` add; a call that ends just this superstep adds nothing */
   beginSync(call: string, more: boolean): void;
   await(): Operation;
+  advance(): boolean;
+  readonly comm: Communicator;
 }
 
 /** Never throws: the promise is rejected. */
@@ -20,9 +23,27 @@ export function endSuperstep(job: Job, call: string, step: Ending, options: Wait
   }
 }
 
+/** Looks whether it ends soon, before the wait that can sleep: in a loop of its own, which V8 makes quicker. */
+function looked(job: Job, step: Ending): boolean {
+  const { messenger } = job;
+  const { spin } = step.comm;
+  try {
+    for (let i = 0; i < spin; i++) {
+      if (!step.advance()) continue;
+      // As every call that has not slept: what waits for room leaves.
+      if (messenger.idle !== true) messenger.poll();
+      return true;
+    }
+  } catch (error) {
+    throw job.explain(error);
+  }
+  return false;
+}
+
 export function endSuperstepSync(job: Job, call: string, step: Ending, options: WaitOptions | undefined): void {
   job.refuseSync(call);
   const wait = readWait(call, options);
   step.beginSync(call, false);
+  if (wait === undefined && looked(job, step)) return;
   job.progress.waitSync(step.await(), wait);
 }

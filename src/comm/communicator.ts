@@ -23,7 +23,7 @@ import { Spaces, WORLD_SPACE } from './spaces.ts';
 import { checkSplit, colorOfType, findPart, notMade } from './split.ts';
 import { recordSignals, traceCommunicator } from './traced.ts';
 
-/** The number of looks that a `Sync` barrier takes in its own tight loop before it waits like everything else. */
+/** Looks that `Sync` forms take in a tight loop of their own before they wait like everything else. */
 const SPIN = 2000;
 
 export type { OwnChannel };
@@ -156,7 +156,7 @@ export class Communicator extends MessageCalls {
       return;
     }
     const { state, operation } = this.#barrier;
-    const spin = this.traits.central || this.job.recorder !== undefined ? 1 : SPIN;
+    const { spin } = this;
     try {
       state.begin();
       for (let i = 0; i < spin; i++) if (state.advance()) return;
@@ -463,6 +463,14 @@ export class Communicator extends MessageCalls {
    */
   farewell(): Generator<void, void> {
     return collectives.barrier(this.#channel);
+  }
+
+  /**
+   * @internal Looks at a barrier, a fence or the end of a superstep before the wait that can sleep. A wait that is
+   * traced begins where it can be recorded.
+   */
+  get spin(): number {
+    return this.traits.central || this.job.recorder !== undefined ? 1 : SPIN;
   }
 
   /** @internal The error for calls that come too late, or undefined. */

@@ -10,9 +10,7 @@ import type { WindowParts } from './creation/parts.ts';
 import type { Epochs } from './epochs.ts';
 import type { Paths } from './path/paths.ts';
 
-/** Looks at a fence before the wait that can sleep. */
-const SPIN = 2000;
-/** The same for the promise form: some microseconds, as long as a rank that awaits may be behind. */
+/** Looks at a fence before the promise form sleeps: some microseconds, as long as a rank that awaits may be behind. */
 const ASYNC_SPIN = 1500;
 
 const FENCE_ASSERTIONS = Assert.NO_STORE | Assert.NO_PUT | Assert.NO_PRECEDE | Assert.NO_SUCCEED;
@@ -37,8 +35,7 @@ export class ActiveTarget {
   constructor(parts: WindowParts, epochs: Epochs, paths: Paths) {
     this.#epochs = epochs;
     this.#fence = parts.fence;
-    // A wait that is traced begins where it can be recorded.
-    this.#spin = parts.comm.traits.central || parts.comm.job.recorder !== undefined ? 1 : SPIN;
+    this.#spin = parts.comm.spin;
     this.#asyncSpin = Math.min(this.#spin, ASYNC_SPIN);
     this.#general = parts.general;
     this.#held = parts.held;
