@@ -82,7 +82,7 @@ describe("MPI's names and ours", () => {
     const internal = new Set(
       (
         'constructor shares begin exchange awaited sumForMe sumForMeOfAll openChannel nameSpaces ' +
-        'giveBack hearWhy agree tell traceId windows signals farewell refusal onRelease collective collectiveSync'
+        'giveBack hearWhy agree tell traceId windows signals farewell spin refusal onRelease collective collectiveSync'
       ).split(' '),
     );
     const named = new Set([...page.matchAll(/`(\w+\.\w+)`/g)].map(([, name]) => name));
