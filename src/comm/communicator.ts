@@ -465,10 +465,7 @@ export class Communicator extends MessageCalls {
     return collectives.barrier(this.#channel);
   }
 
-  /**
-   * @internal Looks at a barrier, a fence or the end of a superstep before the wait that can sleep. A wait that is
-   * traced begins where it can be recorded.
-   */
+  /** @internal Looks before a wait that can sleep. One that is traced begins where it can be recorded. */
   get spin(): number {
     return this.traits.central || this.job.recorder !== undefined ? 1 : SPIN;
   }
