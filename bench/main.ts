@@ -12,6 +12,7 @@
  *   --ranks threads   our ranks are worker threads
  *   --check       exit code 1 if a row misses its threshold in rows.ts
  */
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +20,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runHpcc } from './hpcc-peer.ts';
 import { inRange, oneOf, orExplain, wholeNumber } from './options.ts';
-import { installed, LPF, PEERS, type Peer, runMemcpy, runPeer } from './peers.ts';
+import { installed, LPF, lmdbIsInstalled, PEERS, type Peer, runLmdb, runMemcpy, runPeer } from './peers.ts';
 import { ProgramError, type Report, ROOT, reportIn, run } from './programs.ts';
 import { type RankProgram, ROWS, type Row } from './rows.ts';
 import { judge, type RowResult, type Summary, summarize } from './statistics.ts';
@@ -53,6 +54,9 @@ const { values, rounds, rows } = orExplain(
 const LENGTH = values.quick ? ['3', '10'] : ['5', '20'];
 const IDLE_SECONDS = values.quick ? '1' : '2';
 
+/** Of programs that fight for locks: so long that each rank has had and lost its core many times. */
+const CONTENDED = values.quick ? ['3', '100'] : ['5', '400'];
+
 /** Our programs that write their result into a file, and take a number of samples. */
 const WRITE_RESULTS = ['ranks/lu', 'ranks/summa', 'ranks/mg', 'ranks/cg'];
 /** Of these, those that take so little that V8 is still compiling when they are done, unless they run some times. */
@@ -67,6 +71,7 @@ function lengthOf(program: string, args: readonly string[]): readonly string[] {
   if (WARMED.includes(program)) return ['--samples', LENGTH[0], '--warm-ups', WARM_UPS];
   if (WRITE_RESULTS.includes(program)) return ['--samples', LENGTH[0]];
   if (COMPUTE.includes(program)) return [LENGTH[0]];
+  if (program.endsWith('contended')) return CONTENDED;
   if (program.endsWith('footprint')) return args[0] === 'memory' ? [] : [IDLE_SECONDS];
   return LENGTH;
 }
@@ -91,6 +96,16 @@ async function runOurs({ program, args, field = 'milliseconds' }: RankProgram, r
   }
 }
 
+/** Runs something while other programs keep a core busy each. */
+async function beside(others: number, work: () => Promise<void>): Promise<void> {
+  const busy = Array.from({ length: others }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
+  try {
+    await work();
+  } finally {
+    for (const program of busy) program.kill('SIGKILL');
+  }
+}
+
 /** Rounds of samples that were taken once and may be wanted by several rows. */
 const taken = new Map<string, number[][]>();
 const notes = new Map<string, string>();
@@ -99,6 +114,8 @@ const absent = PEERS.filter(({ compiler, launcher }) => !installed(compiler) || 
 const present = PEERS.filter((peer) => !absent.includes(peer));
 const lpf = LPF.filter(({ compiler, launcher }) => installed(compiler) && installed(launcher));
 const hpcc = installed('hpcc') && installed('mpirun.openmpi');
+const hasLmdb = lmdbIsInstalled();
+const usesLmdb = ({ peer }: Row): boolean => peer?.program === 'contended' && peer.args[0] === 'map';
 const usesFallback = new Set<string>();
 
 async function runRowOnPeer(peer: Peer, row: Row, key: string): Promise<Report | undefined> {
@@ -123,6 +140,7 @@ async function runRowOnPeer(peer: Peer, row: Row, key: string): Promise<Report |
 async function measureRow(row: Row, status: Status, label: string): Promise<RowResult> {
   const ours: number[][] = [];
   const memcpy: number[][] = [];
+  const lmdb: number[][] = [];
   const failed = new Map<string, string>();
   const wanted =
     row.peer === undefined
@@ -132,7 +150,8 @@ async function measureRow(row: Row, status: Status, label: string): Promise<RowR
         : row.peer.program === 'bsp'
           ? lpf
           : present;
-  const keyOf = (peer: Peer): string => `${peer.name} ${row.peer?.program} ${row.peer?.args.join(' ')} ${row.ranks}`;
+  const keyOf = (peer: Peer): string =>
+    `${peer.name} ${row.peer?.program} ${row.peer?.args.join(' ')} ${row.ranks} ${row.busy ?? 0}`;
   const already = new Set(wanted.map(keyOf).filter((key) => taken.has(key)));
 
   for (let round = 1; round <= rounds; round++) {
@@ -140,7 +159,7 @@ async function measureRow(row: Row, status: Status, label: string): Promise<RowR
       if (failed.has(name)) return;
       status.show(`${label} ${row.id}: round ${round} of ${rounds}, ${name}`);
       try {
-        await work();
+        await beside(row.busy ?? 0, work);
       } catch (error) {
         if (!(error instanceof ProgramError)) throw error;
         failed.set(name, `${name} failed: ${error.message}`);
@@ -159,6 +178,11 @@ async function measureRow(row: Row, status: Status, label: string): Promise<RowR
         taken.set(key, [...(taken.get(key) ?? []), [...report.samples]]);
       });
     }
+    if (usesLmdb(row) && hasLmdb) {
+      await attempt('lmdb', async () => {
+        lmdb.push([...(await runLmdb(row.ranks, CONTENDED)).samples]);
+      });
+    }
     if (row.memcpy !== undefined) {
       await attempt('memcpy', async () => {
         const report = await runMemcpy([row.memcpy!, ...LENGTH]);
@@ -172,16 +196,19 @@ async function measureRow(row: Row, status: Status, label: string): Promise<RowR
     const summary = summarize(taken.get(keyOf(peer)) ?? []);
     if (summary !== undefined) peers[peer.name] = summary;
   }
+  const ofLmdb = summarize(lmdb);
+  if (ofLmdb !== undefined) peers['lmdb'] = ofLmdb;
   const remarks = wanted.map((peer) => notes.get(keyOf(peer))).filter((note) => note !== undefined);
-  // The table has no column for LPF's engines.
-  for (const { name } of LPF) if (peers[name] !== undefined) remarks.push(`${name}: ${digits(peers[name].median)}`);
+  // The table has no column for these.
+  for (const name of [...LPF.map(({ name }) => name), 'lmdb'])
+    if (peers[name] !== undefined) remarks.push(`${name}: ${digits(peers[name].median)}`);
   const onesided = failed.has('onesided') ? undefined : summarize(ours);
   if (onesided !== undefined) measured.set(row.id, onesided);
   return judge(row, {
     onesided,
     peers,
     memcpy: summarize(memcpy),
-    sync: row.sync === undefined ? undefined : measured.get(row.sync),
+    beside: row.beside === undefined ? undefined : measured.get(row.beside),
     notes: [...failed.values(), ...remarks],
   });
 }
@@ -196,6 +223,9 @@ for (const { name, packages } of absent)
   status.print(`${name} is not installed, so its column stays empty: apt-get install ${packages}`);
 if (!hpcc && rows.some(({ peer }) => peer?.program === 'hpcc')) {
   status.print('hpcc is not installed, so the GUPS rows have no peer: apt-get install hpcc openmpi-bin');
+}
+if (!hasLmdb && rows.some(usesLmdb)) {
+  status.print('lmdb is not installed, so the map rows are not compared with it: npm install --no-save lmdb');
 }
 if (lpf.length === 0 && rows.some(({ peer }) => peer?.program === 'bsp')) {
   status.print('lpfcc is not in the path, and LPF_HOME does not name a folder with it: the bsp rows have no peer');

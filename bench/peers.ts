@@ -1,5 +1,6 @@
 /** The libraries beside which we measure: what is installed, how its programs are compiled, and how they run. */
 import { accessSync, constants, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { basename, delimiter, isAbsolute, join } from 'node:path';
 import { type Report, ROOT, reportIn, run } from './programs.ts';
@@ -118,4 +119,19 @@ export async function runPeer(
 export async function runMemcpy(args: readonly string[]): Promise<Report | undefined> {
   if (!installed('cc')) return undefined;
   return reportIn(await run(await compile('memcpy', 'cc'), args));
+}
+
+/** Whether Node finds the package `lmdb` from this folder. */
+export function lmdbIsInstalled(): boolean {
+  try {
+    createRequire(join(SOURCES, 'lmdb.mjs')).resolve('lmdb');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The map of the benchmark in an LMDB database. @param length samples, and their milliseconds */
+export async function runLmdb(processes: number, length: readonly string[]): Promise<Report> {
+  return reportIn(await run(process.execPath, [join(SOURCES, 'lmdb.mjs'), String(processes), ...length]));
 }

@@ -6,6 +6,7 @@ export type Unit = 'ns' | 'ms' | 'MB/s' | 'GUP/s' | '%' | 'MiB';
 export interface RankProgram {
   readonly program:
     | 'ranks/rma'
+    | 'ranks/contended'
     | 'ranks/bsp'
     | 'ranks/footprint'
     | 'ranks/lu'
@@ -26,8 +27,8 @@ export interface Requirement {
   readonly ofMemcpy?: number;
   /** At most this value, in the row's unit. */
   readonly below?: number;
-  /** At most so many times the row of the `Sync` form. */
-  readonly timesSync?: number;
+  /** At most so many times `Row.beside`. */
+  readonly timesBeside?: number;
 }
 
 export interface Row {
@@ -41,13 +42,15 @@ export interface Row {
    * Rows with the same peer share what was measured of it.
    */
   readonly peer?: {
-    readonly program: 'rma' | 'bsp' | 'footprint' | 'lu' | 'summa' | 'mg' | 'cg' | 'hpcc';
+    readonly program: 'rma' | 'contended' | 'bsp' | 'footprint' | 'lu' | 'summa' | 'mg' | 'cg' | 'hpcc';
     readonly args: readonly string[];
   };
   /** What bench/peers/memcpy.c is asked for. */
   readonly memcpy?: string;
-  /** The row of the `Sync` form. */
-  readonly sync?: string;
+  /** An earlier row that this one is compared with: that of the `Sync` form, or of a quiet machine. */
+  readonly beside?: string;
+  /** Programs that keep a core busy each, meanwhile. */
+  readonly busy?: number;
   readonly required?: Requirement;
 }
 
@@ -75,7 +78,7 @@ function named(id: string, name: string, required: Requirement): Row {
 
 /** The promise forms of a row, beside the same peers. */
 function awaited(name: string, ranks: number, required?: Requirement): Row {
-  return rma(`${name}-async`, ranks, required, { peer: { program: 'rma', args: [name] }, sync: name });
+  return rma(`${name}-async`, ranks, required, { peer: { program: 'rma', args: [name] }, beside: name });
 }
 
 function bandwidth(direction: 'put' | 'get', bytes: number): Row {
@@ -167,6 +170,26 @@ function bsp(id: string, unit: Unit, required?: Requirement, peer = id): Row {
   };
 }
 
+/**
+ * Locks that all ranks want. With another program on a core, a row may take twice what the ranks' share of the two
+ * cores explains: ranks and program are weighed alike.
+ */
+function contended(what: 'lock' | 'map', ranks: number, busy: 0 | 1): Row {
+  const quiet = `${what}-quiet/${ranks}`;
+  const cores = 2;
+  const share = (ranks * cores) / (ranks + busy) / Math.min(ranks, cores);
+  return {
+    id: busy === 0 ? quiet : `${what}-busy/${ranks}`,
+    unit: 'ns',
+    better: 'lower',
+    ranks,
+    ours: { program: 'ranks/contended', args: [what] },
+    peer: { program: 'contended', args: [what] },
+    required: busy === 0 ? { ratio: 1 } : { ratio: 1, timesBeside: 2 / share },
+    ...(busy > 0 && { busy, beside: quiet }),
+  };
+}
+
 export const ROWS: readonly Row[] = [
   rma('put-flush/8', 2, { ratio: 1.5 }),
   rma('get-flush/8', 2, { ratio: 1.5 }),
@@ -200,6 +223,11 @@ export const ROWS: readonly Row[] = [
   rma('put-usermemory/8', 2, { ratio: 1 }),
   rma('put-usermemory/65536', 2, { ratio: 1 }),
   rma('put-usermemory/1048576', 2, { ratio: 1 }),
+  ...([0, 1] as const).flatMap((busy) => [
+    contended('lock', 2, busy),
+    contended('lock', 4, busy),
+    contended('map', 2, busy),
+  ]),
   rma('barrier/2', 2, { ratio: 1 }),
   rma('barrier/8', 8, { ratio: 1 }),
   gups('aggregated', { ratio: 4 }),
@@ -216,7 +244,7 @@ export const ROWS: readonly Row[] = [
   awaited('put-flush/8', 2),
   awaited('get-flush/8', 2),
   awaited('lock-put-unlock/8', 2),
-  awaited('fence-put-fence/8', 2, { timesSync: 2 }),
+  awaited('fence-put-fence/8', 2, { timesBeside: 2 }),
   awaited('barrier/2', 2),
   awaited('barrier/8', 8),
   footprint('idle-parked', '%', 2, 'idle', 'idle', { below: 1 }),

@@ -24,7 +24,7 @@ export interface RowResult {
   /** Share of what memcpy moves. */
   readonly ofMemcpy?: number;
   /** For promise forms: how many times the `Sync` form's time. */
-  readonly timesSync?: number;
+  readonly timesBeside?: number;
   /** What the row has to reach, in words. */
   readonly required?: string;
   /** Whether it does; absent if nothing is asked or if what it is compared with is missing. */
@@ -57,15 +57,15 @@ export interface Measurements {
   readonly onesided: Summary | undefined;
   readonly peers: Readonly<Record<string, Summary>>;
   readonly memcpy: Summary | undefined;
-  /** Of the `Sync` form. */
-  readonly sync: Summary | undefined;
+  /** Of the row that it is compared with. */
+  readonly beside: Summary | undefined;
   readonly notes: readonly string[];
 }
 
 /** Compares, and judges. */
 export function judge(
-  row: Pick<Row, 'id' | 'unit' | 'better' | 'required'>,
-  { onesided, peers, memcpy, sync, notes }: Measurements,
+  row: Pick<Row, 'id' | 'unit' | 'better' | 'required' | 'beside'>,
+  { onesided, peers, memcpy, beside, notes }: Measurements,
 ): RowResult {
   const { id, unit, better, required = {} } = row;
   const names = Object.keys(peers);
@@ -76,7 +76,7 @@ export function judge(
   const ours = onesided?.median;
   const ratio = ours === undefined || bestPeer === null ? undefined : ratioOf(ours, peers[bestPeer].median, better);
   const ofMemcpy = ours === undefined || memcpy === undefined ? undefined : ratioOf(ours, memcpy.median, better);
-  const timesSync = ours === undefined || sync === undefined ? undefined : ours / sync.median;
+  const timesBeside = ours === undefined || beside === undefined ? undefined : ours / beside.median;
 
   const words: string[] = [];
   const met: boolean[] = [];
@@ -84,11 +84,11 @@ export function judge(
     words.push(what);
     if (value !== undefined) met.push(holds(value));
   };
-  const { ratio: least, ofMemcpy: share, below, timesSync: times } = required;
+  const { ratio: least, ofMemcpy: share, below, timesBeside: times } = required;
   if (least !== undefined) ask(`≥ ${least}`, ratio, (value) => value >= least);
   if (share !== undefined) ask(`≥ ${share} memcpy`, ofMemcpy, (value) => value >= share);
   if (below !== undefined) ask(`< ${below} ${unit}`, ours, (value) => value < below);
-  if (times !== undefined) ask(`< ${times} × Sync`, timesSync, (value) => value < times);
+  if (times !== undefined) ask(`< ${times} × ${row.beside}`, timesBeside, (value) => value < times);
   return {
     id,
     unit,
@@ -99,7 +99,7 @@ export function judge(
     ratio: ratio ?? null,
     ...(memcpy === undefined ? {} : { memcpy }),
     ...(ofMemcpy === undefined ? {} : { ofMemcpy }),
-    ...(timesSync === undefined ? {} : { timesSync }),
+    ...(timesBeside === undefined ? {} : { timesBeside }),
     ...(words.length === 0 ? {} : { required: words.join(' or ') }),
     ...(met.length === 0 ? {} : { ok: met.includes(true) }),
     notes,

@@ -22,14 +22,14 @@ export function heading(peers: readonly string[]): string {
 }
 
 export function tableRow(result: RowResult, peers: readonly string[]): string {
-  const { id, unit, onesided, ratio, ofMemcpy, timesSync } = result;
+  const { id, unit, onesided, ratio, ofMemcpy, timesBeside } = result;
   const times = (value: number | null | undefined): string => (value == null ? '' : `${value.toFixed(2)} ×`);
   return line([
     id,
     unit,
     onesided === undefined ? 'failed' : digits(onesided.median),
     ...peers.map((name) => (result.peers[name] === undefined ? '' : digits(result.peers[name].median))),
-    ...[ratio, ofMemcpy, timesSync].map(times),
+    ...[ratio, ofMemcpy, timesBeside].map(times),
   ]);
 }
 

@@ -17,6 +17,7 @@ const ground = [
   'memory-model.ts',
   'native.ts',
   'options.ts',
+  'cores.ts',
   'place.ts',
   'version.ts',
 ];

@@ -131,7 +131,7 @@ async function measureRow(row: DeviceRow): Promise<RowResult> {
     onesided: summarize(ours),
     peers: peer === undefined || summary === undefined ? {} : { [peer.name]: summary },
     memcpy: undefined,
-    sync: undefined,
+    beside: undefined,
     notes,
   });
 }

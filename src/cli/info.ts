@@ -1,6 +1,7 @@
 /** `onesided info`: what this installation can do on this machine, and why it cannot do the rest. */
 import { availableParallelism, release } from 'node:os';
 import { type AddonAttempt, cachedAddon } from '../addon.ts';
+import { cpuQuota } from '../cores.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { type Availability, availability, type ProviderReport, showAvailability } from '../providers/kind.ts';
 import { PROVIDERS, type ProviderName } from '../providers/kinds.ts';
@@ -12,6 +13,8 @@ interface Info {
   readonly node: string;
   readonly platform: string;
   readonly cores: number;
+  /** So much processor time at a time a container lets its processes use, in cores. */
+  readonly quota?: number;
   readonly addon: Availability & {
     readonly path?: string;
     /** Where it was looked for, in this order; without `failure`: loaded. */
@@ -53,11 +56,13 @@ function gather(reports: readonly (readonly [ProviderName, ProviderReport])[]): 
   const addon: Info['addon'] = loaded
     ? { available: true, path: path!, ...places }
     : { available: false, reason: reason!, ...places };
+  const quota = process.platform === 'linux' ? cpuQuota() : undefined;
   return {
     version: VERSION,
     node: process.versions.node,
     platform: `${process.platform}-${process.arch} ${release()}`,
     cores: availableParallelism(),
+    ...(quota !== undefined && { quota }),
     addon,
     providers: Object.fromEntries(reports.map(([name, { json }]) => [name, json])) as Info['providers'],
     managers: {
@@ -70,14 +75,14 @@ function gather(reports: readonly (readonly [ProviderName, ProviderReport])[]): 
 
 /** @param ofProviders their lines */
 function describe(
-  { version, node, platform, cores, addon, managers, defaultRanks }: Info,
+  { version, node, platform, cores, quota, addon, managers, defaultRanks }: Info,
   ofProviders: ProviderReport['lines'],
 ): string {
   const lines = [
     ['onesided', version],
     ['Node', node],
     ['platform', platform],
-    ['cores', String(cores)],
+    ['cores', quota === undefined ? String(cores) : `${cores}, of which a quota lets ${quota} be used`],
     ['addon', addon.available ? `loaded from ${addon.path}` : `not loaded: ${addon.reason!.split('; tried')[0]}`],
     ...addon.attempts.flatMap(({ path, place, failure }) =>
       failure === undefined ? [] : [['', `tried ${place}, ${path}: ${failure}`]],

@@ -20,6 +20,12 @@ export interface Operation {
   isPolling?(): boolean | number;
 }
 
+/** Milliseconds after which an operation must be looked at again though nobody rings; none waits for ever. */
+export function dueOf(operation: Operation | undefined): number {
+  const polling = operation?.isPolling?.() ?? false;
+  return typeof polling === 'number' ? polling : polling ? 0 : Number.POSITIVE_INFINITY;
+}
+
 /** Ends its wait early. Whatever that throws is less than why the wait ends, which its caller is told. */
 export function abandonQuietly(operation: Operation): void {
   try {

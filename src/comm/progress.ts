@@ -12,6 +12,7 @@ import type { Context } from '../verbs/device.ts';
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
 import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
+import { BATCH, Spinning } from './spinning.ts';
 
 /** Bound of one sleep; after each, peers' processes are looked at. */
 const LIVENESS_MS = 400;
@@ -22,14 +23,6 @@ const LIVENESS_MS = 400;
 const RETRY_MS = 1;
 /** Bound of a sleep while ranks may want to connect that cannot wake this one. */
 const CALL_MS = 10;
-/**
- * With more ranks than cores: times that the `Sync` form hands its core to another rank before it sleeps (a tenth of it
- * otherwise, for cores that other programs use). A switch by
- * `sched_yield` costs about a microsecond, a sleep and its wake-up several. But each yield also gives up the rest of a
- * time slice, in the scheduler's account: after a thousand of them a rank is so far behind that the others run for
- * seconds before it does.
- */
-const YIELDS = 60;
 /** Looks at the operation after a sleep. On a device each polls its queues, where what has woken this rank is. */
 const WOKEN = 8;
 const WOKEN_BY_DEVICE = 2;
@@ -38,23 +31,8 @@ const WOKEN_BY_DEVICE = 2;
  * than the others have, yielding does not hand it on.
  */
 const LINGERS = 1;
-/**
- * So often, and not longer than that, does the promise form hand its core on before it goes to the event loop and
- * sleeps, where ranks share cores. To put eight ranks to sleep there and wake them takes a millisecond, to let them
- * take turns a twentieth of it. A rank whose neighbours compute gives up after the first yield, which takes longer.
- */
-const ASYNC_YIELDS = 200;
-const ASYNC_YIELD_MS = 0.5;
 /** Looks at the operation before the promise form goes to the event loop: a few microseconds. */
 const ASYNC_SPIN = 500;
-/**
- * Milliseconds that a rank looks again and again before it sleeps in the kernel (the promise form: in turns of the
- * event loop), if it has a core of its own. Waking a sleeping rank takes up to 0.1 ms. Who waits for it must be patient
- * for longer than that: else it falls asleep too, the two wake each other at every step, and never get out of it.
- */
-const PATIENCE_MS = 0.3;
-/** Looks between two looks at the clock. */
-const BATCH = 200;
 /** Turns of the event loop before an awaiting rank that shares its core sleeps. */
 const LOOP_TURNS = 4;
 
@@ -130,10 +108,8 @@ export class Progress {
   readonly timeout: number;
   #pending = new Set<Pending>();
   #running = false;
-  #yield: (() => void) | undefined;
-  #yields: number;
-  readonly #takesTurns: boolean;
-  #patience: number;
+  readonly #yield: (() => void) | undefined;
+  readonly #spinning: Spinning;
   #lastInspection = 0;
   #longestNap: () => number;
   readonly #servers = new Set<() => number>();
@@ -153,12 +129,10 @@ export class Progress {
     this.#isIdle = options.isIdle;
     this.timeout = options.timeout;
     this.spin = options.oversubscribed ? 1 : BATCH;
-    this.#patience = options.oversubscribed ? 0 : PATIENCE_MS;
+    this.#spinning = new Spinning(options.oversubscribed, options.schedYield);
     const longest = LIVENESS_MS * (options.rest ?? 1);
     this.#longestNap = () => (options.expectsCalls() ? CALL_MS : longest);
-    this.#takesTurns = options.oversubscribed && options.schedYield !== undefined;
     this.#yield = options.schedYield;
-    this.#yields = options.schedYield === undefined ? 0 : options.oversubscribed ? YIELDS : YIELDS / 10;
   }
 
   /** Milliseconds of the clock that waits go by. */
@@ -253,13 +227,7 @@ export class Progress {
     const deadline = start + timeoutMs;
     const parking = this.#context.parking;
     try {
-      while (performance.now() - start < this.#patience) {
-        for (let i = 0; i < BATCH; i++) if (operation.advance()) return;
-      }
-      for (let i = 0; i < this.#yields; i++) {
-        this.#yield!();
-        if (operation.advance()) return;
-      }
+      if (this.#spinning.waits(operation, start)) return;
       let awake = false;
       for (;;) {
         const before = parking.received;
@@ -277,9 +245,13 @@ export class Progress {
           parking.disarm();
         }
         const looks = before === undefined ? WOKEN : WOKEN_BY_DEVICE;
-        for (let i = 0; i < looks; i++) if (operation.advance()) return;
+        let done = looksOften(operation, looks);
         const { received } = parking;
-        if ((awake || received !== before) && this.#linger(operation, received)) return;
+        if (!done && (awake || received !== before)) done = this.#linger(operation, received);
+        if (done) {
+          this.#spinning.slept(performance.now() - start);
+          return;
+        }
         awake = received !== parking.received;
         this.#inspect();
       }
@@ -299,14 +271,15 @@ export class Progress {
   #linger(operation: Operation, received: number | undefined): boolean {
     const { parking } = this.#context;
     const start = performance.now();
-    while (performance.now() - start < this.#patience) {
+    while (performance.now() - start < this.#spinning.ms) {
       for (let i = 0; i < BATCH; i++) {
         if (operation.advance()) return true;
         if (parking.received !== received) return false;
       }
     }
-    for (let i = Math.min(this.#yields, LINGERS); i > 0 && parking.received === received; i--) {
-      this.#yield!();
+    if (this.#yield === undefined) return false;
+    for (let i = LINGERS; i > 0 && parking.received === received; i--) {
+      this.#yield();
       if (operation.advance()) return true;
     }
     return false;
@@ -329,26 +302,13 @@ export class Progress {
         return DONE;
       }
       const timeoutMs = this.#timeoutOf(options);
-      if (this.#takesTurns && this.#pending.size === 0 && this.#letOthersRun(operation)) return DONE;
+      const { takesTurns } = this.#spinning;
+      if (takesTurns && this.#pending.size === 0 && this.#spinning.takesTurn(operation)) return DONE;
       return this.#park(operation, timeoutMs, signal);
     } catch (error) {
       abandonQuietly(operation);
       return Promise.reject(this.#liveness.explain(error));
     }
-  }
-
-  /**
-   * The promise form where ranks share cores: hands the core on a few times, unless other promises wait already.
-   * Whether that completed the operation.
-   */
-  #letOthersRun(operation: Operation): boolean {
-    const begun = performance.now();
-    for (let i = 0; i < ASYNC_YIELDS; i++) {
-      this.#yield!();
-      if (operation.advance()) return true;
-      if (performance.now() - begun > ASYNC_YIELD_MS) return false;
-    }
-    return false;
   }
 
   #park(operation: Operation, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
@@ -412,20 +372,28 @@ export class Progress {
   /** One loop serves all promises that wait in this rank. */
   async #run(): Promise<void> {
     const parking = this.#context.parking;
+    const spinning = this.#spinning;
     let turns = 0;
+    let slept = false;
     let since = performance.now();
     while (this.#pending.size > 0) {
       const before = this.#pending.size;
       this.#look();
       if (this.#pending.size < before) {
+        const now = performance.now();
+        if (slept) spinning.slept(now - since);
+        else if (turns > LOOP_TURNS) spinning.worked();
         turns = 0;
-        since = performance.now();
+        slept = false;
+        since = now;
       }
       if (this.#pending.size === 0) break;
-      if (turns++ < LOOP_TURNS || performance.now() - since < this.#patience) {
+      if (turns++ < LOOP_TURNS || (!slept && performance.now() - since < spinning.ms)) {
         await new Promise<void>((resolve) => setImmediate(resolve));
         continue;
       }
+      if (!slept) spinning.inVain();
+      slept = true;
       const token = parking.arm();
       try {
         const nearest = this.#look();
@@ -523,6 +491,11 @@ export class Progress {
         'if the other ranks may need longer, raise the timeout',
     );
   }
+}
+
+function looksOften(operation: Operation, times: number): boolean {
+  for (let i = 0; i < times; i++) if (operation.advance()) return true;
+  return false;
 }
 
 function waitInWords(operation: Operation, since: number): string {

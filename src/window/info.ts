@@ -5,6 +5,7 @@ import { defaultFence, FENCE_SCHEMES, type FenceSchemeName, fenceNamed } from '.
 import { CPU_LOCKS, type CpuLockName, LOCK_MODES, type LockMode } from '../sync/lock/kind.ts';
 import { DEFAULT_LOCK, LOCK_SCHEMES, type LockSchemeName } from '../sync/lock/kinds.ts';
 import { isMigration, MIGRATIONS } from '../sync/lock/migration.ts';
+import { defaultLockOrder, LOCK_ORDERS, type LockOrder } from '../sync/lock/overtaking.ts';
 import { DEFAULT_NONCONTIGUOUS, NONCONTIGUOUS_NAMES, type NoncontiguousName } from '../transfer/noncontiguous/kinds.ts';
 import {
   DEFAULT_SCHEDULE,
@@ -34,6 +35,12 @@ export interface WindowInfo {
   readonly lock_cpu?: CpuLockName;
   /** When locks of the scheme `hybrid` change the mode: `every-request`, `threshold:N`, `history`, `never`. */
   readonly lock_migration?: 'every-request' | 'history' | 'never' | `threshold:${number}`;
+  /**
+   * Who has a free lock that other ranks wait for, with the schemes `queue`, `remote`, and `hybrid` in CPU mode.
+   * `running-first`, the default: any rank that runs, until the next in line has waited for a millisecond; so nobody
+   * waits for a rank that sleeps or has no core. `arrival`, the default in virtual time: the next in line, always.
+   */
+  readonly lock_order?: LockOrder;
   /**
    * With the scheme `two-sided`, `lock` does not wait for the lock; `unlock` and the flushes wait instead. With
    * `hybrid`, that is so of exclusive locks of ranks of other nodes, in CPU mode.
@@ -99,7 +106,9 @@ export interface WindowInfo {
 export type WindowInfoInForce = { readonly [K in keyof Required<WindowInfo>]: string };
 
 /** What the defaults and the refusals of hints depend on. */
-type Where = FencePlace;
+interface Where extends FencePlace {
+  readonly virtualTime: boolean;
+}
 
 interface Hint<T> {
   /** What it may be, for the message of a refusal. */
@@ -136,6 +145,10 @@ function flag(): Hint<boolean> {
   };
 }
 
+/** More than the largest limit of `threshold:N`. */
+const LIMITS = 10 ** 9;
+
+const MIGRATION_NAMES: readonly string[] = MIGRATIONS;
 const ORDERINGS = ['none', 'rar', 'raw', 'war', 'waw'];
 
 const FENCES_ANYWHERE = FENCE_SCHEMES.filter((name) => fenceNamed(name).moves !== 'immediately');
@@ -157,8 +170,9 @@ const HINTS = {
     allowed: [...MIGRATIONS.slice(0, -1), 'never (N is 1 … 999999999)'],
     read: (value) => (isMigration(value) ? value : undefined),
     initial: () => 'history',
-    compared: [MIGRATIONS.length * 10 ** 9, numberOfMigration],
+    compared: [LIMITS + MIGRATIONS.length, numberOfMigration],
   } satisfies Hint<string>,
+  lock_order: oneOf(LOCK_ORDERS, defaultLockOrder),
   lock_defer: flag(),
   update: oneOf(UPDATE_SCHEMES, () => DEFAULT_UPDATE),
   schedule: {
@@ -206,13 +220,7 @@ function each<T>(make: (hint: Hint<unknown>, name: keyof Hints) => T): Record<ke
 }
 
 /** Checks the hints for a window that is made, and fills in what was not said. */
-export function readInfo(
-  call: string,
-  info: WindowInfo | undefined,
-  immediateCompletion: boolean,
-  size: number,
-): Hints {
-  const where = { immediateCompletion, size };
+export function readInfo(call: string, info: WindowInfo | undefined, where: Where): Hints {
   return { ...(each((hint) => hint.initial(where)) as Hints), ...given(call, info, where) };
 }
 
@@ -221,7 +229,7 @@ export function readInfo(
  * checked, and ignored (MPI 4.1, 12.2.7).
  */
 export function changeInfo(call: string, hints: Hints, info: WindowInfo): void {
-  const changed = given(call, info, { immediateCompletion: true, size: 1 });
+  const changed = given(call, info, { immediateCompletion: true, size: 1, virtualTime: false });
   for (const [name, { compared }] of ALL) if (compared !== undefined) delete changed[name];
   Object.assign(hints, changed);
 }
@@ -266,8 +274,8 @@ export function hintThatDiffers(one: number, other: number): keyof Hints | undef
 }
 
 function numberOfMigration(value: string): number {
-  const [kind, limit = 0] = value.split(':');
-  return MIGRATIONS.findIndex((name) => name.startsWith(kind)) + MIGRATIONS.length * Number(limit);
+  const [kind, limit] = value.split(':');
+  return limit === undefined ? LIMITS + MIGRATION_NAMES.indexOf(kind) : Number(limit);
 }
 
 /** The hints that a program gives. */

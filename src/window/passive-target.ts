@@ -11,6 +11,7 @@ import type { WindowParts } from './creation/parts.ts';
 import type { Epochs } from './epochs.ts';
 import { FLUSHES, type FlushKind } from './flush-kinds.ts';
 import { acquireAll } from './lock-all.ts';
+import { PartLock } from './part-lock.ts';
 import type { Completion } from './path/path.ts';
 import type { Paths } from './path/paths.ts';
 import { type Target, UNCHECKED } from './target.ts';
@@ -144,6 +145,10 @@ export class PassiveTarget {
     return t;
   }
 
+  partLock(rank: number): PartLock {
+    return new PartLock(this.#lockOf(this.#epochs.allTargets()[rank]), (lock) => this.#tryAlone(lock));
+  }
+
   #lockOf(t: Target): TargetLock {
     t.lock ??= this.#epochs.attempt(() => this.#makeLock(t.rank));
     if (t.lock === undefined) {
@@ -161,23 +166,23 @@ export class PassiveTarget {
    */
   acquireAtOnce(lock: TargetLock): boolean {
     const progress = this.#progress;
-    const { processor } = this.#job;
     const deadline = progress.now() + (lock.attempt === undefined ? REFUSED_MS : RELEASE_MS);
-    do {
-      const attempt = lock.attempt?.(true);
-      if (attempt === undefined) {
-        if (this.#tryAcquire(lock, true)) return true;
-        continue;
-      }
-      try {
-        while (!progress.look(attempt)) processor?.letPass();
-      } catch (error) {
-        abandonQuietly(attempt);
-        throw error;
-      }
-      if (attempt.acquired) return true;
-    } while (progress.now() < deadline);
+    do if (this.#tryAlone(lock)) return true;
+    while (progress.now() < deadline);
     return false;
+  }
+
+  /** Takes a lock exclusively if it is free, without waiting for other ranks. Errors: of a device. */
+  #tryAlone(lock: TargetLock): boolean {
+    const attempt = lock.attempt?.(true);
+    if (attempt === undefined) return this.#tryAcquire(lock, true);
+    try {
+      while (!this.#progress.look(attempt)) this.#job.processor?.letPass();
+    } catch (error) {
+      abandonQuietly(attempt);
+      throw error;
+    }
+    return attempt.acquired === true;
   }
 
   // ---- unlock -------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ import type { WindowOptions, WindowParts } from './creation/parts.ts';
 import { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './epoch-objects.ts';
 import type { Epochs } from './epochs.ts';
 import { changeInfo, showInfo, type WindowInfo, type WindowInfoInForce } from './info.ts';
+import { PART_LOCK, type PartLock } from './part-lock.ts';
 import type { PassiveTarget } from './passive-target.ts';
 import type { Paths } from './path/paths.ts';
 import { type ProgressBy, progressOf, type WindowCall } from './progress.ts';
@@ -340,6 +341,12 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     } finally {
       lock?.release(true);
     }
+  }
+
+  /** @internal The lock of a rank's part, for a structure that is one. Errors: `ERR_WIN`. */
+  [PART_LOCK](call: string, rank: number): PartLock {
+    this.#epochs.checkAlive(call);
+    return this.#passive.partLock(rank);
   }
 
   #attachments(call: string): Attachments {

@@ -8,7 +8,7 @@ function summary(value: number): Summary {
 }
 
 function measurements(some: Partial<Measurements>): Measurements {
-  return { onesided: summary(10), peers: {}, memcpy: undefined, sync: undefined, notes: [], ...some };
+  return { onesided: summary(10), peers: {}, memcpy: undefined, beside: undefined, notes: [], ...some };
 }
 
 const latency: Row = {
@@ -82,9 +82,9 @@ describe('requirements', () => {
     const idle: Row = { ...latency, unit: '%', required: { below: 1 } };
     expect(judge(idle, measurements({ onesided: summary(0.9) })).ok).toBe(true);
     expect(judge(idle, measurements({ onesided: summary(1) })).ok).toBe(false);
-    const awaited: Row = { ...latency, required: { timesSync: 2 } };
-    expect(judge(awaited, measurements({ sync: summary(6) }))).toMatchObject({ ok: true, timesSync: 10 / 6 });
-    expect(judge(awaited, measurements({ sync: summary(5) })).ok).toBe(false);
+    const awaited: Row = { ...latency, required: { timesBeside: 2 } };
+    expect(judge(awaited, measurements({ beside: summary(6) }))).toMatchObject({ ok: true, timesBeside: 10 / 6 });
+    expect(judge(awaited, measurements({ beside: summary(5) })).ok).toBe(false);
     expect(judge(awaited, measurements({}))).not.toHaveProperty('ok');
   });
 });
@@ -93,8 +93,8 @@ describe('the rows', () => {
   it('have ids of their own, and promise forms come after what they are compared with', () => {
     const ids = ROWS.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
-    for (const [i, { sync }] of ROWS.entries()) {
-      if (sync !== undefined) expect(ids.slice(0, i)).toContain(sync);
+    for (const [i, { beside }] of ROWS.entries()) {
+      if (beside !== undefined) expect(ids.slice(0, i)).toContain(beside);
     }
   });
 });

@@ -28,7 +28,9 @@ test.each([
 });
 
 test('for each hint, with its default', () => {
-  const hints = Object.entries(showInfo(readInfo('Window.create', undefined, true, 1)));
+  const hints = Object.entries(
+    showInfo(readInfo('Window.create', undefined, { immediateCompletion: true, size: 1, virtualTime: false })),
+  );
   const beginnings = hints.map(
     ([name, value]) => `| \`${name}\` | ${name === 'fence' ? 'see above' : `\`${value}\``} |`,
   );

@@ -24,12 +24,15 @@ import { SlowNetwork } from './slow-network.ts';
 
 const SCHEMES = {
   remote: {},
+  'remote, overtaking': { overtakingMs: 0.3 },
   'two-sided': {},
   direct: {},
   'hybrid, every request': { migration: 'every-request', mode: CPU },
   'hybrid, threshold 2': { migration: 'threshold:2', mode: NETWORK },
   'hybrid, history': { migration: 'history', mode: CPU },
   'hybrid, never, network': { migration: 'never', mode: NETWORK },
+  'hybrid, overtaking, never': { migration: 'never', mode: CPU, overtakingMs: 0.3 },
+  'hybrid, overtaking, every request': { migration: 'every-request', mode: CPU, overtakingMs: 0.3 },
   'hybrid, one word, never': { migration: 'never', mode: CPU, Lock: OneWordLock },
   'hybrid, one word, every request': { migration: 'every-request', mode: CPU, Lock: OneWordLock },
   'hybrid, one word, threshold 2': { migration: 'threshold:2', mode: NETWORK, Lock: OneWordLock },
@@ -182,15 +185,21 @@ class World {
       migration = 'never',
       mode = CPU,
       Lock = QueueLock,
-    } = SCHEMES[scheme] as { migration?: string; mode?: number; Lock?: typeof QueueLock | typeof OneWordLock };
+      overtakingMs = 0,
+    } = SCHEMES[scheme] as { migration?: string; mode?: number; Lock?: typeof OneWordLock; overtakingMs?: number };
+    const overtaking = { ms: overtakingMs, now: () => network.now };
+    const cpuLock = (words: Int32Array, as: number, nodeMembers: number[]): TargetLock =>
+      Lock === OneWordLock
+        ? new OneWordLock(words, as, nodeMembers, context)
+        : new QueueLock(words, as, nodeMembers, context, overtaking);
     const nodeOf = (target: number, as: number) => ({
       words: nodes[target],
-      lock: new Lock(nodes[target].subarray(HYBRID_WORDS), as, [...members, target], context),
+      lock: cpuLock(nodes[target].subarray(HYBRID_WORDS), as, [...members, target]),
     });
     const hybrid = scheme.startsWith('hybrid');
     for (const words of nodes) if (hybrid) setUpHybrid(words, mode, new MigrationPolicy(migration));
     for (const rank of members)
-      network.setWord(rank, 0, hybrid && mode === CPU ? size + 1 : scheme === 'remote' ? 0 : size);
+      network.setWord(rank, 0, hybrid && mode === CPU ? size + 1 : scheme.startsWith('remote') ? 0 : size);
     for (const rank of members) {
       const counts = noLocks();
       this.counts.push(counts);
@@ -202,20 +211,19 @@ class World {
       let gate: Gate = NO_GATE;
       if (scheme === 'direct') gate = new DirectGate(wordOf(rank));
       if (hybrid) gate = new HybridGate(nodeOf(rank, size), wordOf(rank), policy, (o) => near(o, rank), counts);
-      const agent =
-        scheme === 'remote'
-          ? undefined
-          : new LockAgent(
-              network.channel(rank),
-              gate,
-              counts,
-              () => {},
-              (target) => wordOf(target).give(rank),
-            );
+      const agent = scheme.startsWith('remote')
+        ? undefined
+        : new LockAgent(
+            network.channel(rank),
+            gate,
+            counts,
+            () => {},
+            (target) => wordOf(target).give(rank),
+          );
       const makeLock = (target: number): TargetLock => {
-        if (scheme === 'remote') {
+        if (scheme.startsWith('remote')) {
           const word = (index: number): RemoteWord => ({ rank: target, rkey: 0, address: index });
-          return new RemoteLock(requests, rank, target, size, word, now);
+          return new RemoteLock(requests, rank, target, size, word, now, overtaking);
         }
         if (scheme === 'two-sided') return new TwoSidedLock(agent!, target, target === rank, false);
         if (scheme === 'direct') return new DirectLock(agent!, wordOf(target), rank, target);
@@ -229,9 +237,9 @@ class World {
       if (hybrid) {
         const modeNow = nodes[target][0];
         expect([modeNow, word]).toEqual(modeNow === CPU ? [CPU, size + 1] : [NETWORK, size]);
-        expect(nodes[target][HYBRID_WORDS] & ~(1 << 29), 'the CPU lock is free').toBe(0);
+        expect(nodes[target][HYBRID_WORDS] & ~(3 << 28), 'the CPU lock is free').toBe(0);
       } else if (scheme === 'direct') expect(word).toBe(size);
-      else if (scheme === 'remote') expect(word & ~(1 << 29)).toBe(0);
+      else if (scheme.startsWith('remote')) expect(word & ~(1 << 29)).toBe(0);
     };
   }
 

@@ -6,7 +6,8 @@ import { seedOfRun } from '../support/ranks.ts';
 import { fight, type Locks, makeLocks as makeWordLocks, testByHand } from './word-locks.ts';
 
 function makeLocks(size: number): Locks {
-  return makeWordLocks(OneWordLock, new Int32Array(oneWordLockWords(size)), size);
+  const words = new Int32Array(oneWordLockWords(size));
+  return makeWordLocks((...of) => new OneWordLock(...of), words, size);
 }
 
 describe('by hand', () => {

@@ -31,7 +31,9 @@ export class Rank implements Actor {
 
   ready(): boolean {
     if (this.#state !== 'waiting') return !this.done;
-    return !this.#asleep || this.world.woken.has(this.rank) || this.world.impatient(this.rank);
+    if (!this.#asleep || this.world.woken.has(this.rank) || this.world.impatient(this.rank)) return true;
+    // Its sleep ends after a while, by itself.
+    return (this.#operation!.isPolling?.() ?? false) !== false;
   }
 
   step(): void {

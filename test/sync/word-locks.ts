@@ -11,13 +11,13 @@ export interface Locks {
   readonly woken: Set<number>;
 }
 
-type LockClass = new (words: Int32Array, rank: number, members: readonly number[], context: Context) => TargetLock;
+type MakeLock = (words: Int32Array, rank: number, members: readonly number[], context: Context) => TargetLock;
 
-export function makeLocks(Lock: LockClass, words: Int32Array, size: number): Locks {
+export function makeLocks(make: MakeLock, words: Int32Array, size: number): Locks {
   const woken = new Set<number>();
   const context = { wake: (member: number) => woken.add(member - 100) } as unknown as Context;
   const members = Array.from({ length: size }, (_, rank) => 100 + rank);
-  return { locks: members.map((_, rank) => new Lock(words, rank, members, context)), woken };
+  return { locks: members.map((_, rank) => make(words, rank, members, context)), woken };
 }
 
 /** Adds tests. */

@@ -6,7 +6,8 @@ import { NONCONTIGUOUS_NAMES, noncontiguousNamed } from '../../src/transfer/nonc
 import { UPDATE_SCHEMES, updateNamed } from '../../src/transfer/update/kinds.ts';
 import { changeInfo, hintThatDiffers, numberOf, readInfo, showInfo, type WindowInfo } from '../../src/window/info.ts';
 
-const read = (info?: WindowInfo) => readInfo('Window.create', info, true, 4);
+const read = (info?: WindowInfo) =>
+  readInfo('Window.create', info, { immediateCompletion: true, size: 4, virtualTime: false });
 
 /** Values of hints that must be alike, other than the defaults. */
 const OTHERS: WindowInfo[] = [
@@ -14,6 +15,7 @@ const OTHERS: WindowInfo[] = [
   ...LOCK_SCHEMES.filter((name) => !lockNamed(name).isDefault).map((lock) => ({ lock })),
   { lock_mode: 'network' },
   { lock_cpu: 'one-word' },
+  { lock_order: 'arrival' },
   { lock_migration: 'every-request' },
   { lock_migration: 'threshold:999999998' },
   { lock_migration: 'threshold:999999999' },

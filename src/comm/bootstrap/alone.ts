@@ -1,5 +1,6 @@
 /** A world of one: a program that nobody launched. It has windows like any other; its only target is itself. */
-import { availableParallelism } from 'node:os';
+
+import { coresHere } from '../../cores.ts';
 import { openContext } from '../../providers/emulator/kind.ts';
 import { createLocalFabric } from '../../providers/emulator/local-fabric.ts';
 import type { Membership } from '../job.ts';
@@ -13,7 +14,7 @@ export function joinAlone(): Membership {
     size: 1,
     control,
     context: openContext(createLocalFabric(1)[0]),
-    cores: availableParallelism(),
+    cores: coresHere(),
     describe: () => 'this process',
     alive: () => true,
     watched: true,

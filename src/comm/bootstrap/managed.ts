@@ -6,7 +6,8 @@
  * own before that, too: whoever opens it finds it ready. It keeps its descriptor until all ranks have joined.
  */
 import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs';
-import { availableParallelism, hostname } from 'node:os';
+import { hostname } from 'node:os';
+import { coresHere } from '../../cores.ts';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import { storeAddress } from '../../providers/rdma-core/addresses.ts';
@@ -167,7 +168,7 @@ function checkVersion(other: number, theirs: string, rank: number, own: string):
  * How many cores the ranks have together: a manager that binds each to its own core leaves none of them a view of all.
  */
 function coresOf(cards: readonly Card[]): number {
-  if (cards.every(({ cores }) => cores === cards[0].cores)) return availableParallelism();
+  if (cards.every(({ cores }) => cores === cards[0].cores)) return coresHere();
   return new Set(cards.flatMap(({ cores }) => listed(cores))).size;
 }
 

@@ -3,7 +3,7 @@
  * made.
  */
 import { closeSync, fstatSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { coresHere } from '../../cores.ts';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import type { Context } from '../../verbs/device.ts';
@@ -35,7 +35,7 @@ export function joinProcesses(
   rank: number,
   size: number,
   watched: boolean,
-  cores = availableParallelism(),
+  cores = coresHere(),
 ): Membership {
   const control = openControl(native, fd, size);
   takeSlot(control, rank);

@@ -1,6 +1,6 @@
 /** Ranks that are worker threads of one process, started by the launcher. They need no addon. */
-import { availableParallelism } from 'node:os';
 import type { MessagePort } from 'node:worker_threads';
+import { coresHere } from '../../cores.ts';
 import { RmaError } from '../../errors.ts';
 import { openContext } from '../../providers/emulator/kind.ts';
 import { openThreadFabric } from '../../providers/emulator/thread-fabric.ts';
@@ -37,7 +37,7 @@ export function joinThreads(invitation: ThreadInvitation): Membership {
     size,
     control,
     context,
-    cores: availableParallelism(),
+    cores: coresHere(),
     describe: (other) => `worker thread ${other} of process ${process.pid}`,
     alive: () => true,
     watched: true,

@@ -15,10 +15,10 @@
  * gone. A rank that is a WRITER already has been one since before the last of them could come.
  *
  * Nobody is overtaken for ever. While there is a WRITER nobody new comes in by the word, so those that hold all parts
- * become fewer as they unlock (who takes itself away again was there for a moment, and then stands in line like
- * everybody else). So an exclusive lock that stands in line, or at its head, waits for those that have come before it,
- * and no others. Who wants all parts stands in the line of one after the other, as without this word
- * (passive-target.ts).
+ * become fewer as they unlock (a rank that takes itself away again was there for a moment, and then stands in line like
+ * all others). So an exclusive lock that stands in line, or at its head, waits for those that hold all parts already,
+ * and for those that its part's lock lets in before it. A rank that wants all parts stands in the line of one after the
+ * other, as without this word (lock-all.ts).
  *
  * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of
  * its part.
@@ -134,6 +134,7 @@ class BesideAll implements TargetLock {
         else operation.abandon?.();
         if (isWriting) all.endWriting();
       },
+      isPolling: () => !first && (operation.isPolling?.() ?? false),
     };
   }
 

@@ -3,6 +3,7 @@
  * and why that is right.
  */
 import type { ProcessorTime } from '../../comm/job.ts';
+import { dueOf, type Operation } from '../../comm/operation.ts';
 import type { Gate, LockRequest } from './agent.ts';
 import { Grant } from './agent-messages.ts';
 import { LEAST_BATCH } from './direct.ts';
@@ -62,6 +63,8 @@ export class HybridGate implements Gate {
   /** NEAR at the last look, and when CPU mode began. */
   #near = 0;
   #nearBefore = 0;
+  /** Waits for the CPU lock. */
+  #inLine: Operation | undefined;
   /** Locks in the last network mode that the ranks which had them have told of. */
   #told = 0;
 
@@ -85,7 +88,7 @@ export class HybridGate implements Gate {
   }
 
   get due(): number {
-    return this.#word.due;
+    return Math.min(this.#word.due, dueOf(this.#inLine));
   }
 
   note(request: LockRequest, news: number): void {
@@ -142,8 +145,9 @@ export class HybridGate implements Gate {
   *#acquireCpu(exclusive: boolean): Generator<void, void> {
     this.processor?.atomic();
     if (this.#cpu.tryAcquire(exclusive)) return;
-    const acquisition = this.#cpu.acquire(exclusive);
-    while (!acquisition.advance()) yield;
+    this.#inLine = this.#cpu.acquire(exclusive);
+    while (!this.#inLine.advance()) yield;
+    this.#inLine = undefined;
   }
 
   /** @param waits for those that hold the lock; else the mode stays while somebody does */

@@ -21,12 +21,12 @@
  * counts, and the word has one holder. The manager is one line (agent.ts), and takes the lock of the mode that it finds
  * for the head of that line: CPU mode and network mode change only between its grants.
  *
- * Starvation. In CPU mode the CPU lock is first come, first served, and the manager stands in its line; behind it, its
- * own line is. With `one-word` there is no line, and ranks of the node that take it again and again may keep the
- * manager waiting. In network mode it is as with `direct`. A rank that has asked the manager keeps its place in the
- * line, whatever the mode becomes meanwhile: it is granted the lock in either mode, so that changes to and fro keep
- * nobody out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may wait
- * for others to share it with, and would wait for ever.
+ * Starvation. In CPU mode the CPU lock has a line that is overtaken for a bounded time, and the manager stands in it;
+ * behind it, its own line is. With `one-word` there is no line, and ranks of the node that take it again and again may
+ * keep the manager waiting. In network mode it is as with `direct`. A rank that has asked the manager keeps its place
+ * in the line, whatever the mode becomes meanwhile: it is granted the lock in either mode, so that changes to and fro
+ * keep nobody out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may
+ * wait for others to share it with, and would wait for ever.
  *
  * Deferred (hint `lock_defer`): what costs a rank of another node in CPU mode is turns: LOCK, grant, the operation,
  * UNLOCK, and each waits until the owner, which computes, enters the library. So an exclusive lock of such a rank,
@@ -54,7 +54,8 @@
  * rank waits, and given back by `touch`.
  */
 
-import type { Operation } from '../../comm/operation.ts';
+import type { Job } from '../../comm/job.ts';
+import { dueOf, type Operation } from '../../comm/operation.ts';
 import type { Gate, LockAgent } from './agent.ts';
 import { Grant } from './agent-messages.ts';
 import { locksByAgent, type Words } from './by-agent.ts';
@@ -75,6 +76,7 @@ import type { LockWord } from './lock-word.ts';
 import { MigrationPolicy } from './migration.ts';
 import { OneWordLock, oneWordLockWords } from './one-word.ts';
 import type { Ask } from './origin.ts';
+import { type LockOrder, overtakingBy } from './overtaking.ts';
 import { QueueLock, queueLockWords } from './queue.ts';
 import type { Attempt, TargetLock } from './scheme.ts';
 
@@ -192,7 +194,8 @@ export class HybridLock implements TargetLock {
         else takeBack();
       },
       // This rank's own manager rings no bell for it.
-      isPolling: () => (this.#node !== undefined && this.#rank === this.#target ? true : this.#word.due),
+      isPolling: () =>
+        this.#node !== undefined && this.#rank === this.#target ? true : Math.min(this.#word.due, dueOf(line)),
     };
   }
 
@@ -293,10 +296,22 @@ function touch({ processor }: NodeWords, access: () => void): void {
 }
 
 /** The CPU lock by its hint: how many words it takes, and how it is made. */
-const CPU_LOCK = {
-  queue: { words: queueLockWords, Lock: QueueLock },
-  'one-word': { words: oneWordLockWords, Lock: OneWordLock },
-} as const satisfies Record<CpuLockName, object>;
+const CPU_LOCK: Record<CpuLockName, CpuLock> = {
+  queue: {
+    words: queueLockWords,
+    make: (words, rank, members, job, order) =>
+      new QueueLock(words, rank, members, job.context, overtakingBy(order, job)),
+  },
+  'one-word': {
+    words: oneWordLockWords,
+    make: (words, rank, members, job) => new OneWordLock(words, rank, members, job.context, job.processor),
+  },
+};
+
+interface CpuLock {
+  words(size: number): number;
+  make(words: Int32Array, rank: number, members: readonly number[], job: Job, order: LockOrder): TargetLock;
+}
 
 export const hybrid = lockKind({
   name: 'hybrid',
@@ -313,12 +328,17 @@ export const hybrid = lockKind({
     const members = group.worldRanks;
     const isNear = (rank: number): boolean =>
       rank === me || (context.near?.(members[rank]) ?? context.capabilities.loadStore);
-    const { lock_migration, lock_mode, lock_defer, lock_cpu } = parts.options;
-    const { Lock } = CPU_LOCK[lock_cpu];
+    const { lock_migration, lock_mode, lock_defer, lock_cpu, lock_order } = parts.options;
     const { processor } = job;
     const nodeOf = (rank: number, as: number): NodeWords => {
       const words = parts.nodeWords(rank);
-      const lock = new Lock(words.subarray(HYBRID_WORDS), as, [...members, members[rank]], context, processor);
+      const lock = CPU_LOCK[lock_cpu].make(
+        words.subarray(HYBRID_WORDS),
+        as,
+        [...members, members[rank]],
+        job,
+        lock_order,
+      );
       return { words, lock, processor };
     };
     const policy = new MigrationPolicy(lock_migration);

@@ -7,6 +7,7 @@ import type { RemoteWord } from '../../transfer/remote-access.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
 import type { AllLock } from './all.ts';
 import type { LockOrigin } from './origin.ts';
+import type { LockOrder, Overtaking } from './overtaking.ts';
 import type { QueueLock } from './queue.ts';
 import type { LockCounts, TargetLock } from './scheme.ts';
 
@@ -22,6 +23,7 @@ export type CpuLockName = (typeof CPU_LOCKS)[number];
 export interface LockOptions {
   readonly lock_mode: LockMode;
   readonly lock_cpu: CpuLockName;
+  readonly lock_order: LockOrder;
   /** One of `MIGRATIONS`. */
   readonly lock_migration: string;
   readonly lock_defer: boolean;
@@ -39,7 +41,7 @@ export interface LockParts {
   /** Carries out what others have queued for this rank. */
   readonly server: OperationServer;
   /** The queue lock of a rank's part; only where memory can be loaded and stored. */
-  queueLock(rank: number): QueueLock;
+  queueLock(rank: number, overtaking: Overtaking): QueueLock;
   /** The lock of all ranks' parts; only where memory can be loaded and stored. */
   allLock(): AllLock;
   /** A word of a rank that only the device's atomics touch. */

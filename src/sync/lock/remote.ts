@@ -2,16 +2,17 @@
  * A fair reader-writer lock on 64-bit words that only a device's atomics touch, without an agent at the target:
  * `QueueLock` (queue.ts) by requests.
  *
- *   WORD     0 free; EXCLUSIVE + rank; or the number of those that share it. QUEUED is added while somebody stands in
- *            line.
+ *   WORD     0 free; EXCLUSIVE + rank; or the number of those that share it. CLOSED is added while only the head of
+ *            the line may have it.
  *   NEXT     the next ticket
  *   SERVING  the ticket at the head of the line
  *   SLOTS    ticket modulo their number: 0, or ticket + 1 of one that was given up
  *
  * Acquire: compare-and-swap on WORD, one round trip if the lock is free. Otherwise a ticket; who has it asks for
- * SERVING until it is at the head, says so by QUEUED, which keeps newcomers from passing, and then asks until the lock
- * is free for it. So locks are granted in the order of the tickets, to readers and writers alike. Who has acquired as
- * head moves SERVING on.
+ * SERVING until it is at the head, and then until the lock is free for it. Newcomers pass it until it has been the head
+ * for as long as ranks may overtake (overtaking.ts, and queue.ts says why they may); then it adds CLOSED, which keeps
+ * them out. With the hint `lock_order: 'arrival'` it adds it at once, and the lock is granted in the order of the
+ * tickets, to readers and writers alike. A rank that has acquired as head moves SERVING on.
  *
  * Who waits asks again and again; nobody is woken, since memory at a target rings no bell. The target's adapter does
  * one atomic at a time, so those who ask too often slow down the one who has the lock and the one who is next. But a
@@ -19,12 +20,12 @@
  * least, by the shortest so far; everybody, in the end also the next one and the head, for an eighth of the time in
  * which nothing has changed; nobody for more than a millisecond.
  *
- * Nobody is overtaken for ever. Who wants to share a lock that others share is in line after `TRIES` answers. Who is at
- * the head adds QUEUED, whatever else is in the word, since a compare-and-swap would fail again and again beside ranks
- * that come and go. It is never there twice: the head has seen the word without it, and nobody but the head adds it. A
- * rank that was the head before, and has perhaps given up, has added it before the next head looks: the mark in its
- * slot, or its step of SERVING, comes behind on its connection. From then on no newcomer passes, the word changes only
- * as holders leave, and the head has the lock after the last of them.
+ * Nobody is overtaken for ever. Who wants to share a lock that others share is in line after `TRIES` answers. The
+ * head adds CLOSED after a bounded time, whatever else is in the word, since a compare-and-swap would fail again and
+ * again beside ranks that come and go. It is never there twice: the head has seen the word without it, and nobody but
+ * the head adds it. A rank that was the head before, and has perhaps given up, has added it before the next head looks:
+ * the mark in its slot, or its step of SERVING, comes behind on its connection. From then on no newcomer passes, the
+ * word changes only as holders leave, and the head has the lock after the last of them.
  *
  * Giving up a ticket: its slot is marked, then SERVING is looked at. Who moves SERVING on to a ticket looks at its slot
  * after that. All are atomics on the device, so at least one of the two sees the other; both take the mark away by
@@ -38,6 +39,7 @@ import type { Operation } from '../../comm/operation.ts';
 import type { RemoteWord } from '../../transfer/remote-access.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
 import { lockKind } from './kind.ts';
+import { NO_OVERTAKING, type Overtaking, overtakingBy } from './overtaking.ts';
 import { type Attempt, noLocks, type TargetLock } from './scheme.ts';
 
 const WORD = 0;
@@ -46,7 +48,7 @@ const SERVING = 2;
 const SLOTS = 8;
 
 const EXCLUSIVE = 1 << 30;
-const QUEUED = 1 << 29;
+const CLOSED = 1 << 29;
 
 /** 64-bit words that the lock of one target takes, for `size` origins. */
 export function remoteLockWords(size: number): number {
@@ -58,6 +60,12 @@ export function remoteLockWords(size: number): number {
  * line.
  */
 const TRIES = 8;
+
+/**
+ * Milliseconds for which the head of the line may be overtaken. It does not see whether it is, or one holder has the
+ * lock for so long; and a holder that has lost its core is back within some milliseconds.
+ */
+const OVERTAKING_MS = 10;
 
 /** Milliseconds that are rested at most. */
 const MOST_MS = 1;
@@ -86,6 +94,7 @@ export class RemoteLock implements TargetLock {
   readonly #slotMask: number;
   readonly #word: (index: number) => RemoteWord;
   readonly #now: () => number;
+  readonly #overtaking: Overtaking;
   /** A ticket that this rank has given up and that may still stand in line. */
   #givenUp: number | undefined;
   /** Acquisitions that nobody waits for any more and whose answers have not come. */
@@ -99,6 +108,7 @@ export class RemoteLock implements TargetLock {
     size: number,
     word: (index: number) => RemoteWord,
     now: () => number,
+    overtaking: Overtaking = NO_OVERTAKING,
   ) {
     this.#requests = requests;
     this.#rank = rank;
@@ -106,6 +116,7 @@ export class RemoteLock implements TargetLock {
     this.#slotMask = remoteLockWords(size) - SLOTS - 1;
     this.#word = word;
     this.#now = now;
+    this.#overtaking = overtaking;
   }
 
   /** Never without waiting: the word is at the target. */
@@ -189,13 +200,13 @@ export class RemoteLock implements TargetLock {
   *#try(exclusive: boolean, left = false): Generator<void, boolean> {
     if (exclusive) {
       const found = yield* this.#swap(WORD, 0, EXCLUSIVE | this.#rank);
-      return found === 0 || (left && found === QUEUED && (yield* this.#tryLeft()));
+      return found === 0 || (left && found === CLOSED && (yield* this.#tryLeft()));
     }
     let seen = 0;
     for (let tries = 0; tries < TRIES; tries++) {
       const found = yield* this.#swap(WORD, seen, seen + 1);
       if (found === seen) return true;
-      if ((found & (EXCLUSIVE | QUEUED)) !== 0) return false;
+      if ((found & (EXCLUSIVE | CLOSED)) !== 0) return false;
       seen = found;
     }
     return false;
@@ -208,7 +219,7 @@ export class RemoteLock implements TargetLock {
   *#tryLeft(): Generator<void, boolean> {
     const serving = yield* this.#get(SERVING);
     if ((yield* this.#get(NEXT)) !== serving) return false;
-    return (yield* this.#swap(WORD, QUEUED, EXCLUSIVE | this.#rank)) === QUEUED;
+    return (yield* this.#swap(WORD, CLOSED, EXCLUSIVE | this.#rank)) === CLOSED;
   }
 
   *#acquire(exclusive: boolean, acquisition: Acquisition): Generator<void, void> {
@@ -218,17 +229,18 @@ export class RemoteLock implements TargetLock {
     const ticket = yield* this.#enterLine();
     acquisition.ticket = ticket;
     yield* this.#standInLine(ticket, acquisition);
+    const { ms } = this.#overtaking;
     const since = this.#now();
     for (;;) {
       const [word, next] = [this.#ask(WORD), this.#ask(NEXT)];
       const found = yield* this.#answer(word);
       const others = (yield* this.#answer(next)) !== (ticket + 1) >>> 0;
-      const held = found & ~QUEUED;
+      const held = found & ~CLOSED;
       const isFree = exclusive ? held === 0 : (held & EXCLUSIVE) === 0;
       if (isFree) {
         // Whoever takes a ticket after that marks the word again when it comes to the head, so taking the mark away
         // here loses nobody.
-        const mine = (exclusive ? EXCLUSIVE | this.#rank : held + 1) | (others ? QUEUED : 0);
+        const mine = (exclusive ? EXCLUSIVE | this.#rank : held + 1) | (others && ms === 0 ? CLOSED : 0);
         acquisition.deciding = true;
         if ((yield* this.#swap(WORD, found, mine)) === found) {
           yield* this.#moveOn(ticket);
@@ -236,10 +248,11 @@ export class RemoteLock implements TargetLock {
         }
         acquisition.deciding = false;
         // Newcomers have changed the word; they would do so for ever.
-        if ((found & QUEUED) === 0) yield* this.#get(WORD, QUEUED);
+        if ((found & CLOSED) === 0 && this.#now() - since >= ms) yield* this.#get(WORD, CLOSED);
         continue;
       }
-      if ((found & QUEUED) === 0 && (yield* this.#get(WORD, QUEUED)) !== found) continue;
+      const closes = (found & CLOSED) === 0 && this.#now() - since >= ms;
+      if (closes && (yield* this.#get(WORD, CLOSED)) !== found) continue;
       yield* this.#rest(acquisition, (this.#now() - since) / 8);
     }
   }
@@ -361,10 +374,12 @@ export const remote = lockKind({
   name: 'remote',
   byRequests: () => true,
   agent: false,
-  make({ comm, wire, remoteWord }) {
+  make({ comm, options, wire, remoteWord }) {
     const { rank: me, size, job } = comm;
     const now = (): number => job.progress.now();
     const wordsOf = (rank: number) => (index: number) => remoteWord(rank, index);
-    return { counts: noLocks(), make: (rank) => new RemoteLock(wire!, me, rank, size, wordsOf(rank), now) };
+    const overtaking = overtakingBy(options.lock_order, job, OVERTAKING_MS);
+    const make = (rank: number) => new RemoteLock(wire!, me, rank, size, wordsOf(rank), now, overtaking);
+    return { counts: noLocks(), make };
   },
 });

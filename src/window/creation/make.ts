@@ -227,7 +227,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
     kernels,
     wire,
     server,
-    queueLock: (rank) => shared!.queueLock(rank),
+    queueLock: (rank, overtaking) => shared!.queueLock(rank, overtaking),
     allLock: () => shared!.allLock(),
     remoteWord: (rank, index) => device.word(rank, index),
     nodeWords,

@@ -57,7 +57,11 @@ export function checkOptions(
   }
   return {
     dispUnit,
-    hints: readInfo(call, options.info, comm.job.context.capabilities.immediateCompletion, comm.size),
+    hints: readInfo(call, options.info, {
+      immediateCompletion: comm.job.context.capabilities.immediateCompletion,
+      size: comm.size,
+      virtualTime: comm.job.tasks !== undefined,
+    }),
   };
 }
 

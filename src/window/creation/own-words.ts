@@ -15,6 +15,7 @@ import { allocateRegistered, type Block } from '../../comm/blocks.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import type { Job } from '../../comm/job.ts';
 import { ALL_LOCK_WORDS, AllLock } from '../../sync/lock/all.ts';
+import type { Overtaking } from '../../sync/lock/overtaking.ts';
 import { QueueLock, queueLockWords } from '../../sync/lock/queue.ts';
 import { remoteLockWords } from '../../sync/lock/remote.ts';
 import { Counters, counterWords } from '../../sync/pscw/counters.ts';
@@ -150,10 +151,11 @@ export class SharedWords {
     return new Counters(job.context, rank, group.worldRanks, traits.plainFlags, wordsOf);
   }
 
-  queueLock(rank: number): QueueLock {
+  queueLock(rank: number, overtaking: Overtaking): QueueLock {
     const { lock, allLock } = this.#layout;
     const { rank: me, job, group } = this.#comm;
-    return new QueueLock(this.#of(rank).subarray(lock, allLock), me, group.worldRanks, job.context);
+    const words = this.#of(rank).subarray(lock, allLock);
+    return new QueueLock(words, me, group.worldRanks, job.context, overtaking);
   }
 
   allLock(): AllLock {

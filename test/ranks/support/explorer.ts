@@ -40,6 +40,9 @@ export const FENCES: readonly WindowInfo[] = FENCES_BY_HINT.map((fence) => ({ fe
 /** Each scheme as it is, and those that have more hints with these. */
 export const LOCKS: readonly WindowInfo[] = [
   ...LOCKS_BY_HINT.map((lock) => ({ lock })),
+  { lock_order: 'running-first' },
+  { lock: 'remote', lock_order: 'running-first' },
+  { lock: 'hybrid', lock_order: 'running-first', lock_migration: 'never' },
   { lock: 'two-sided', lock_defer: true },
   { lock: 'hybrid', lock_migration: 'every-request' },
   { lock: 'hybrid', lock_mode: 'network', lock_migration: 'threshold:2' },
