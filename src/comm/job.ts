@@ -11,11 +11,11 @@ import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
 import { Blocks } from './blocks.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './bootstrap/control.ts';
 import { isAsked, report } from './bootstrap/reports.ts';
-import type { LocksAtRank } from './deadlock.ts';
 import type { Rendezvous } from './message-connections.ts';
 import { type MessageMemory, Messenger } from './messages.ts';
 import { Origins } from './origins.ts';
 import { type Liveness, Progress, type ProgressEngine, type ProgressOptions } from './progress.ts';
+import { RankLocks } from './rank-locks.ts';
 import { TracedProgress } from './traced.ts';
 
 export type { ProcessorTime };
@@ -84,8 +84,6 @@ export interface TaskTime {
   readonly rendezvous: Rendezvous;
   readonly messageMemory: MessageMemory;
   readonly registry: Registry;
-  /** Of the windows of this rank that are not freed. */
-  readonly locks: Set<LocksAtRank>;
 }
 
 /**
@@ -136,6 +134,7 @@ export class Job {
   readonly oversubscribed: boolean;
   readonly recorder: Recorder | undefined;
   readonly supersteps: Membership['supersteps'];
+  readonly locks = new RankLocks();
   /** Library memory by its buffer, so that `Window.create` recognizes it. */
   readonly libraryMemory = new WeakMap<ArrayBufferLike, Memory>();
   #finalized = false;
@@ -180,7 +179,7 @@ export class Job {
       inspectPeers: () => this.#inspectSome(),
       explain: (error) => this.explain(error),
       isAsked: () => isAsked(control, rank),
-      report: (waits) => report(control, rank, waits.join('; and ')),
+      report: (waits) => report(control, rank, [...waits, ...this.locks.describe()].join('; and ')),
     };
     const poll = (): void => this.messenger.poll();
     const options: ProgressOptions = {

@@ -30,7 +30,7 @@ import {
   viewControl,
 } from './bootstrap/control.ts';
 import { Communicator } from './communicator.ts';
-import { deadlock, type LocksAtRank } from './deadlock.ts';
+import { deadlock } from './deadlock.ts';
 import { Job, type Membership, type Registry, type TaskTime } from './job.ts';
 import type { Rendezvous } from './message-connections.ts';
 import type { MessageMemory } from './messages.ts';
@@ -185,8 +185,6 @@ class Run<T> {
   readonly #progresses: (VirtualProgress | undefined)[] = [];
   readonly #jobs: Job[];
   readonly #control: Control;
-  /** By rank. */
-  readonly #locks: readonly Set<LocksAtRank>[];
   readonly #faults: Faults;
   readonly #done: boolean[];
   readonly #results: T[];
@@ -220,7 +218,6 @@ class Run<T> {
     this.#simulator = new Simulator(size, seed, shuffled);
     this.#done = new Array<boolean>(size).fill(false);
     this.#results = new Array<T>(size);
-    this.#locks = Array.from({ length: size }, () => new Set());
     this.#published = new Array<undefined>(size).fill(undefined);
     this.#callers = new Array<undefined>(size).fill(undefined);
     const words = viewControl(new ArrayBuffer(controlBytes(size, 'none')), size, 'none');
@@ -362,7 +359,7 @@ class Run<T> {
     return deadlock(
       this.#simulator.now,
       waits,
-      this.#locks.map((own) => [...own]),
+      this.#jobs.map(({ locks }) => [...locks.windows]),
     );
   }
 
@@ -397,7 +394,6 @@ class Run<T> {
         }
         return progress;
       },
-      locks: this.#locks[rank],
       wakeAll: () => {
         simulator.at(cpu.time, rank, { happen: () => this.#wakeAll() });
       },

@@ -245,7 +245,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     this.#paths = paths;
     this.#passive = passive;
     this.#slowPath = slowPath;
-    parts.comm.job.tasks?.locks.add(epochs.locks);
+    parts.comm.job.locks.windows.add(epochs.locks);
     this.#cancelRelease = parts.comm.onRelease(
       () => {
         epochs.freed();
@@ -550,7 +550,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
 
   /** Gives back what this rank holds: nobody needs it any more, or a rank has failed. Happens once. */
   #giveBack(): void {
-    this.#parts.comm.job.tasks?.locks.delete(this.#epochs.locks);
+    this.#parts.comm.job.locks.windows.delete(this.#epochs.locks);
     if (!this.#cancelRelease()) return;
     for (const t of this.#parts.targets.made) t?.unmap();
     this.#parts.release();

@@ -211,6 +211,7 @@ class World {
               counts,
               () => {},
               (target) => wordOf(target).give(rank),
+              'a window',
             );
       const makeLock = (target: number): TargetLock => {
         if (scheme === 'remote') {
@@ -340,6 +341,7 @@ describe('locks under random schedules', () => {
           noLocks(),
           () => {},
           () => {},
+          'a window',
         );
         const word = new LockWord(
           network.requests(rank),

@@ -3,8 +3,9 @@
  * it sends to be carried out under their locks.
  *
  * An `Ask` is `deferred` while nothing is to be done under it, `waiting` once it was sent, then `granted`, or `refused`
- * if it was an attempt; and `left` once it is given back, or is no longer wanted. Messages to one agent arrive in the
- * order in which they were sent, so what is sent behind operations comes after them.
+ * if it was an attempt; and `left` once it is given back, or is no longer wanted; while it `travels` with an operation,
+ * too, which is had, used and given back by the time that it is answered. Messages to one agent arrive in the order in
+ * which they were sent, so what is sent behind operations comes after them.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Operation } from '../../comm/operation.ts';
@@ -14,6 +15,7 @@ import { failureIn } from '../../transfer/served-messages.ts';
 import { Grant, HOW_SHIFT, Message, sendWords, WHAT } from './agent-messages.ts';
 import type { Attempt, LockCounts } from './scheme.ts';
 
+const AGENT = 'which serves requests only while that rank is in the library';
 /** Bytes of the message of an operation, with what it fetches, that travels with its lock and unlock. */
 const SMALL = 16_384;
 
@@ -22,6 +24,8 @@ export class Ask {
   state: 'deferred' | 'waiting' | 'granted' | 'refused' | 'left' = 'waiting';
   /** One of `Grant`, once it is granted, or its operation is done. */
   how: number = Grant.BY_AGENT;
+  /** It has left with its only operation, which is not answered. */
+  travels = false;
   readonly target: number;
   readonly sequence: number;
   readonly exclusive: boolean;
@@ -30,6 +34,12 @@ export class Ask {
     this.target = target;
     this.sequence = sequence;
     this.exclusive = exclusive;
+  }
+
+  /** Whether this rank has yet to get it. */
+  get pending(): 'not asked for' | 'asked for' | undefined {
+    if (this.state === 'deferred') return 'not asked for';
+    return this.state === 'waiting' || this.travels ? 'asked for' : undefined;
   }
 }
 
@@ -52,6 +62,7 @@ export class LockOrigin {
   readonly #deferred: (Ask | undefined)[] = [];
   /** Messages with operations that were not answered, by target, oldest first. */
   readonly #unanswered: Unanswered[][];
+  readonly #window: string;
   readonly #queue: OperationQueue | undefined;
   #lastId = 0;
   /** By target, the first of its operations that has failed since somebody was told. */
@@ -60,6 +71,7 @@ export class LockOrigin {
   /**
    * @param counts what it sends is counted there
    * @param advance brings messages in, and goes on with what this rank does for others
+   * @param window in messages
    * @param queue what this rank has issued in passive epochs; absent if that does not go through the agents
    */
   constructor(
@@ -67,12 +79,14 @@ export class LockOrigin {
     counts: LockCounts,
     advance: () => void,
     handedTooLate: (target: number) => void,
+    window: string,
     queue: OperationQueue | undefined,
   ) {
     this.#channel = channel;
     this.#counts = counts;
     this.#advance = advance;
     this.#handedTooLate = handedTooLate;
+    this.#window = window;
     this.#queue = queue;
     this.#unanswered = Array.from({ length: channel.size }, () => []);
   }
@@ -90,6 +104,26 @@ export class LockOrigin {
     ask.state = 'deferred';
     this.#deferred[target] = ask;
     return ask;
+  }
+
+  /**
+   * Asks for a deferred lock, whether or not there is something to do under it. Complete when this rank has it, or has
+   * given it back.
+   */
+  confirm(ask: Ask): Operation {
+    return {
+      advance: () => {
+        if (ask.state === 'deferred') this.#askNow(ask);
+        if (ask.pending !== undefined) this.#advance();
+        return ask.pending === undefined;
+      },
+      describe: () => `the lock of rank ${ask.target} in ${this.#window} (waiting for its agent, ${AGENT})`,
+    };
+  }
+
+  #askNow(ask: Ask): void {
+    ask.state = 'waiting';
+    this.#sendAsk(ask, false, 0);
   }
 
   #newAsk(target: number, exclusive: boolean): Ask {
@@ -174,10 +208,20 @@ export class LockOrigin {
         this.#throwFailure(ranks);
         return ranks.every(isDone);
       },
-      describe: () =>
-        `operations at rank ${ranks.filter((r) => !isDone(r)).join(', ')} (waiting for its agent, ` +
-        'which serves requests only while that rank is in the library)',
+      describe: () => {
+        const left = ranks.filter((r) => !isDone(r));
+        return `operations at rank ${left.join(', ')} ${this.#describeWait(left)}`;
+      },
     };
+  }
+
+  /** Where operations to some ranks are, and what they wait for, in words. */
+  #describeWait(ranks: readonly number[]): string {
+    const waits = (r: number): boolean =>
+      this.#deferred[r]?.state === 'waiting' || this.#unanswered[r].some(({ lock }) => lock !== undefined);
+    const locks = ranks.filter(waits);
+    const lock = locks.length > 0 ? `the lock of rank ${locks.join(', ')} from ` : '';
+    return `in ${this.#window} (waiting for ${lock}its agent, ${AGENT})`;
   }
 
   /** The same for what has been issued so far. */
@@ -200,7 +244,7 @@ export class LockOrigin {
         if (last === undefined) return false;
         return unanswered.length === 0 || unanswered[0].id > last;
       },
-      describe: () => `a request to rank ${rank}`,
+      describe: () => `a request to rank ${rank} ${this.#describeWait(ranks)}`,
     };
   }
 
@@ -222,10 +266,10 @@ export class LockOrigin {
         this.#sendQueued(rank, ask.exclusive ? Message.ONE_EXCLUSIVE : Message.ONE_SHARED, ask);
         this.#deferred[rank] = undefined;
         ask.state = 'left';
+        ask.travels = true;
         return;
       }
-      ask.state = 'waiting';
-      this.#sendAsk(ask, false, 0);
+      this.#askNow(ask);
     }
     if (ask?.state === 'waiting') return;
     if (queue.has(rank)) this.#sendQueued(rank, Message.OPERATIONS);
@@ -282,7 +326,10 @@ export class LockOrigin {
   #answered(source: number, id: number, what: number, answer: Uint8Array): void {
     const first = this.#unanswered[source].shift();
     if (first?.id !== id) throw new RmaError('ERR_VERBS', `the agent of rank ${source} answered requests out of order`);
-    if (first.lock !== undefined) first.lock.how = what >> HOW_SHIFT;
+    if (first.lock !== undefined) {
+      first.lock.how = what >> HOW_SHIFT;
+      first.lock.travels = false;
+    }
     try {
       if ((what & WHAT) === Message.FAILURE) throw failureIn(source, answer);
       first.queued.take(answer);
@@ -298,5 +345,5 @@ export class LockOrigin {
 }
 
 function describeLock(target: number): string {
-  return `lock of rank ${target} (waiting for its agent, which serves requests only while that rank is in the library)`;
+  return `lock of rank ${target} (waiting for its agent, ${AGENT})`;
 }
