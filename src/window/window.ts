@@ -282,10 +282,10 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
         : epochs.target('sharedQuery', rank);
     const { local } = this.#parts;
     const type = local.constructor as TypedArrayConstructor<T>;
-    if (t.byteLength === 0) return new type(new ArrayBuffer(0));
     const part = this.#paths.map(t);
     const begin = part.u8.byteOffset + part.skew;
     const size = local.BYTES_PER_ELEMENT;
+    if (t.byteLength === 0 && begin % size !== 0) return new type(new ArrayBuffer(0));
     if (begin % size !== 0 || t.byteLength % size !== 0) {
       throw new RmaError(
         'ERR_RMA_SHARED',
