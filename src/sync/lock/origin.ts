@@ -10,6 +10,7 @@
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Operation } from '../../comm/operation.ts';
 import { RmaError } from '../../errors.ts';
+import { Failures } from '../../transfer/failures.ts';
 import { MESSAGE_HEADER, type OperationQueue, type QueuedOperations } from '../../transfer/operation-queue.ts';
 import { failureIn } from '../../transfer/served-messages.ts';
 import { Grant, HOW_SHIFT, Message, sendWords, WHAT } from './agent-messages.ts';
@@ -65,8 +66,8 @@ export class LockOrigin {
   readonly #window: string;
   readonly #queue: OperationQueue | undefined;
   #lastId = 0;
-  /** By target, the first of its operations that has failed since somebody was told. */
-  readonly #failures = new Map<number, unknown>();
+  /** Of operations that were carried out by agents; their turns are the identities of messages. */
+  readonly #failures = new Failures();
 
   /**
    * @param counts what it sends is counted there
@@ -205,7 +206,7 @@ export class LockOrigin {
         for (const r of ranks) this.#deliver(r, last);
         this.#advance();
         for (const r of ranks) this.#deliver(r, last);
-        this.#throwFailure(ranks);
+        this.#failures.tell(rank, undefined, Number.POSITIVE_INFINITY);
         return ranks.every(isDone);
       },
       describe: () => {
@@ -240,7 +241,7 @@ export class LockOrigin {
       advance: () => {
         if (last === undefined) deliver();
         this.#advance();
-        this.#throwFailure(ranks);
+        this.#failures.tell(rank, undefined, last ?? this.#lastId);
         if (last === undefined) return false;
         return unanswered.length === 0 || unanswered[0].id > last;
       },
@@ -287,16 +288,6 @@ export class LockOrigin {
     this.#channel.give(rank, queued.message);
   }
 
-  /** Tells whoever waits for operations to these ranks of one that has failed. */
-  #throwFailure(ranks: readonly number[]): void {
-    if (this.#failures.size === 0) return;
-    const rank = ranks.find((rank) => this.#failures.has(rank));
-    if (rank === undefined) return;
-    const failure = this.#failures.get(rank);
-    this.#failures.delete(rank);
-    throw failure;
-  }
-
   // ---- answers ------------------------------------------------------------------------------------------------------
 
   /** What the agent of `source` has answered: to a request, or to operations. */
@@ -335,7 +326,7 @@ export class LockOrigin {
       first.queued.take(answer);
     } catch (error) {
       // For whoever waits for the operation, not for whoever looks for messages.
-      if (!this.#failures.has(source)) this.#failures.set(source, error);
+      this.#failures.note(error, source, id);
     }
   }
 
