@@ -17,6 +17,7 @@ import { Origins } from './origins.ts';
 import { type Liveness, Progress, type ProgressEngine, type ProgressOptions } from './progress.ts';
 import { RankLocks } from './rank-locks.ts';
 import { TracedProgress } from './traced.ts';
+import type { VainLooks } from './vain-looks.ts';
 
 export type { ProcessorTime };
 
@@ -74,7 +75,10 @@ export interface TaskTime {
   now(): number;
   /** Passes virtual time on this rank's processor. */
   compute(microseconds: number): Promise<void>;
-  makeProgress(liveness: Liveness, poll: () => void, timeoutMs: number): ProgressEngine;
+  /** @param isIdle whether nothing is under way that `poll` brings on */
+  makeProgress(liveness: Liveness, poll: () => void, isIdle: () => boolean, timeoutMs: number): ProgressEngine;
+  /** Looks that find nothing, and which no wait follows. */
+  readonly vainLooks: VainLooks;
   /** Has all other ranks look whether something has changed. */
   wakeAll(): void;
   /** Ends the run, and with it all ranks; throws. */
@@ -190,7 +194,7 @@ export class Job {
       expectsCalls: () => !context.capabilities.loadStore && !this.messenger.isComplete,
       isIdle: () => this.messenger.idle,
     };
-    if (tasks !== undefined) this.progress = tasks.makeProgress(liveness, poll, timeoutMs);
+    if (tasks !== undefined) this.progress = tasks.makeProgress(liveness, poll, options.isIdle, timeoutMs);
     else if (recorder === undefined) this.progress = new Progress(context, liveness, poll, options);
     else this.progress = new TracedProgress(recorder, context, liveness, poll, options);
     Atomics.store(control.slots, rank * control.slotWords + Slot.STATE, RankState.JOINED);

@@ -35,6 +35,7 @@ import { Job, type Membership, type Registry, type TaskTime } from './job.ts';
 import type { Rendezvous } from './message-connections.ts';
 import type { MessageMemory } from './messages.ts';
 import { recordWait } from './traced.ts';
+import { VainLooks } from './vain-looks.ts';
 import { computeOn, VirtualProgress } from './virtual-progress.ts';
 
 export type { FaultOptions };
@@ -382,11 +383,14 @@ class Run<T> {
       cpu.beginWait();
       return new Promise((resolve) => computeOn(simulator, cpu, resolve));
     };
+    const vainLooks = new VainLooks(simulator);
     const tasks: TaskTime = {
       now: () => cpu.time,
       compute,
-      makeProgress: (liveness, poll, timeoutMs) => {
-        const progress = new VirtualProgress(simulator, cpu, liveness, poll, timeoutMs, lookAgain, compute);
+      vainLooks,
+      makeProgress: (liveness, poll, isIdle, timeoutMs) => {
+        const waits = { timeout: timeoutMs, lookAgain, isIdle, vainLooks };
+        const progress = new VirtualProgress(simulator, cpu, liveness, poll, compute, waits);
         this.#progresses[rank] = progress;
         if (recorder !== undefined) {
           const wait = progress.wait.bind(progress);

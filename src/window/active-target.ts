@@ -286,7 +286,11 @@ export class ActiveTarget {
   }
 
   test(): boolean {
-    return this.#ended(this.#epochs.exposure.checkWait('test'), 1);
+    const origins = this.#epochs.exposure.checkWait('test');
+    if (this.#ended(origins, 1)) return true;
+    const { tasks } = this.#epochs.comm.job;
+    if (tasks !== undefined) tasks.vainLooks.note(() => `test of ${this.#epochs.what}`);
+    return false;
   }
 
   #ended(origins: readonly number[], looks: number): boolean {
