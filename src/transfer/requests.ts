@@ -317,9 +317,10 @@ export class RequestTransfer {
 
   /**
    * The same for who notifies the targets behind their puts: those may find what was put only when they are notified.
+   * @param failed as of `flushAnyway`
    */
-  drain(): Operation {
-    return new Flush(this, undefined, 'notified');
+  drain(failed: Failed): Operation {
+    return new Flush(this, undefined, 'notified', failed);
   }
 
   /**
