@@ -19,6 +19,8 @@ export interface LocksAtRank {
   wanted(): readonly number[];
   /** Whether it waits in a `lockAll`, for any lock that somebody has exclusively. */
   wantsAll(): boolean;
+  /** Whether this rank has a lock of the window, or asks for one, one that is deferred included. */
+  isOpen(): boolean;
 }
 
 /** Ranks, and locks, that are named. */

@@ -11,12 +11,13 @@ import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
 import { Blocks } from './blocks.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './bootstrap/control.ts';
 import { isAsked, report } from './bootstrap/reports.ts';
-import type { LocksAtRank } from './deadlock.ts';
 import type { Rendezvous } from './message-connections.ts';
 import { type MessageMemory, Messenger } from './messages.ts';
 import { Origins } from './origins.ts';
 import { type Liveness, Progress, type ProgressEngine, type ProgressOptions } from './progress.ts';
+import { RankLocks } from './rank-locks.ts';
 import { TracedProgress } from './traced.ts';
+import type { VainLooks } from './vain-looks.ts';
 
 export type { ProcessorTime };
 
@@ -74,7 +75,10 @@ export interface TaskTime {
   now(): number;
   /** Passes virtual time on this rank's processor. */
   compute(microseconds: number): Promise<void>;
-  makeProgress(liveness: Liveness, poll: () => void, timeoutMs: number): ProgressEngine;
+  /** @param isIdle whether nothing is under way that `poll` brings on */
+  makeProgress(liveness: Liveness, poll: () => void, isIdle: () => boolean, timeoutMs: number): ProgressEngine;
+  /** Looks that find nothing, and which no wait follows. */
+  readonly vainLooks: VainLooks;
   /** Has all other ranks look whether something has changed. */
   wakeAll(): void;
   /** Ends the run, and with it all ranks; throws. */
@@ -84,8 +88,6 @@ export interface TaskTime {
   readonly rendezvous: Rendezvous;
   readonly messageMemory: MessageMemory;
   readonly registry: Registry;
-  /** Of the windows of this rank that are not freed. */
-  readonly locks: Set<LocksAtRank>;
 }
 
 /**
@@ -136,6 +138,7 @@ export class Job {
   readonly oversubscribed: boolean;
   readonly recorder: Recorder | undefined;
   readonly supersteps: Membership['supersteps'];
+  readonly locks = new RankLocks();
   /** Library memory by its buffer, so that `Window.create` recognizes it. */
   readonly libraryMemory = new WeakMap<ArrayBufferLike, Memory>();
   #finalized = false;
@@ -180,7 +183,7 @@ export class Job {
       inspectPeers: () => this.#inspectSome(),
       explain: (error) => this.explain(error),
       isAsked: () => isAsked(control, rank),
-      report: (waits) => report(control, rank, waits.join('; and ')),
+      report: (waits) => report(control, rank, [...waits, ...this.locks.describe()].join('; and ')),
     };
     const poll = (): void => this.messenger.poll();
     const options: ProgressOptions = {
@@ -191,7 +194,7 @@ export class Job {
       expectsCalls: () => !context.capabilities.loadStore && !this.messenger.isComplete,
       isIdle: () => this.messenger.idle,
     };
-    if (tasks !== undefined) this.progress = tasks.makeProgress(liveness, poll, timeoutMs);
+    if (tasks !== undefined) this.progress = tasks.makeProgress(liveness, poll, options.isIdle, timeoutMs);
     else if (recorder === undefined) this.progress = new Progress(context, liveness, poll, options);
     else this.progress = new TracedProgress(recorder, context, liveness, poll, options);
     Atomics.store(control.slots, rank * control.slotWords + Slot.STATE, RankState.JOINED);

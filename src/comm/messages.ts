@@ -356,7 +356,7 @@ export class Messenger {
       }
     }
     if (this.#unsent > 0) this.#pushAll();
-    this.idle = this.#carriesOn ? this.#unsent === 0 : this.drained;
+    this.idle = this.#carriesOn ? this.#unsent === 0 && this.#longs?.idle !== false : this.drained;
     this.#cq.reqNotify();
     if (this.#lost !== undefined) throw this.#lost;
     if (failure !== undefined) throw failure.error;

@@ -30,11 +30,12 @@ import {
   viewControl,
 } from './bootstrap/control.ts';
 import { Communicator } from './communicator.ts';
-import { deadlock, type LocksAtRank } from './deadlock.ts';
+import { deadlock } from './deadlock.ts';
 import { Job, type Membership, type Registry, type TaskTime } from './job.ts';
 import type { Rendezvous } from './message-connections.ts';
 import type { MessageMemory } from './messages.ts';
 import { recordWait } from './traced.ts';
+import { VainLooks } from './vain-looks.ts';
 import { computeOn, VirtualProgress } from './virtual-progress.ts';
 
 export type { FaultOptions };
@@ -185,8 +186,6 @@ class Run<T> {
   readonly #progresses: (VirtualProgress | undefined)[] = [];
   readonly #jobs: Job[];
   readonly #control: Control;
-  /** By rank. */
-  readonly #locks: readonly Set<LocksAtRank>[];
   readonly #faults: Faults;
   readonly #done: boolean[];
   readonly #results: T[];
@@ -220,7 +219,6 @@ class Run<T> {
     this.#simulator = new Simulator(size, seed, shuffled);
     this.#done = new Array<boolean>(size).fill(false);
     this.#results = new Array<T>(size);
-    this.#locks = Array.from({ length: size }, () => new Set());
     this.#published = new Array<undefined>(size).fill(undefined);
     this.#callers = new Array<undefined>(size).fill(undefined);
     const words = viewControl(new ArrayBuffer(controlBytes(size, 'none')), size, 'none');
@@ -362,7 +360,7 @@ class Run<T> {
     return deadlock(
       this.#simulator.now,
       waits,
-      this.#locks.map((own) => [...own]),
+      this.#jobs.map(({ locks }) => [...locks.windows]),
     );
   }
 
@@ -385,11 +383,14 @@ class Run<T> {
       cpu.beginWait();
       return new Promise((resolve) => computeOn(simulator, cpu, resolve));
     };
+    const vainLooks = new VainLooks(simulator);
     const tasks: TaskTime = {
       now: () => cpu.time,
       compute,
-      makeProgress: (liveness, poll, timeoutMs) => {
-        const progress = new VirtualProgress(simulator, cpu, liveness, poll, timeoutMs, lookAgain, compute);
+      vainLooks,
+      makeProgress: (liveness, poll, isIdle, timeoutMs) => {
+        const waits = { timeout: timeoutMs, lookAgain, isIdle, vainLooks };
+        const progress = new VirtualProgress(simulator, cpu, liveness, poll, compute, waits);
         this.#progresses[rank] = progress;
         if (recorder !== undefined) {
           const wait = progress.wait.bind(progress);
@@ -397,7 +398,6 @@ class Run<T> {
         }
         return progress;
       },
-      locks: this.#locks[rank],
       wakeAll: () => {
         simulator.at(cpu.time, rank, { happen: () => this.#wakeAll() });
       },

@@ -17,6 +17,7 @@ import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
 import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
 import { DONE, type Liveness, type ProgressEngine } from './progress.ts';
+import type { VainLooks } from './vain-looks.ts';
 
 interface Pending {
   readonly operation: Operation;
@@ -26,6 +27,16 @@ interface Pending {
   /** No signal and no deadline ends it any more. */
   release(): void;
   deadline: Deadline | undefined;
+}
+
+export interface VirtualWaits {
+  /** Virtual milliseconds, of waits that say nothing else. */
+  readonly timeout: number;
+  /** Microseconds from one look of an operation that asks again and again to the next. */
+  readonly lookAgain: number;
+  /** Whether nothing is under way that a poll brings on. */
+  readonly isIdle: () => boolean;
+  readonly vainLooks: VainLooks;
 }
 
 /** Of a wait, as long as that waits. */
@@ -63,6 +74,8 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   readonly #poll: () => void;
   readonly timeout: number;
   readonly #lookAgain: number;
+  readonly #isIdle: () => boolean;
+  readonly #vainLooks: VainLooks;
   readonly #compute: (microseconds: number) => Promise<void>;
   readonly #pending = new Set<Pending>();
   readonly #servers = new Set<() => number>();
@@ -76,26 +89,24 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   #freeAt = -1;
   #free = 0;
 
-  /**
-   * @param compute lets time pass on the rank's processor, and the others run
-   * @param lookAgain microseconds from one look of an operation that asks again and again to the next
-   */
+  /** @param compute lets time pass on the rank's processor, and the others run */
   constructor(
     simulator: Simulator,
     cpu: Cpu,
     liveness: Liveness,
     poll: () => void,
-    timeoutMs: number,
-    lookAgain: number,
     compute: (microseconds: number) => Promise<void>,
+    { timeout, lookAgain, isIdle, vainLooks }: VirtualWaits,
   ) {
     this.#compute = compute;
     this.#simulator = simulator;
     this.#cpu = cpu;
     this.#liveness = liveness;
     this.#poll = poll;
-    this.timeout = timeoutMs;
+    this.timeout = timeout;
     this.#lookAgain = lookAgain;
+    this.#isIdle = isIdle;
+    this.#vainLooks = vainLooks;
   }
 
   /** What is waited for, in the words of the calls, oldest first. */
@@ -121,12 +132,16 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     };
   }
 
+  /** Who only looks, and computes, never waits: what this rank has under way goes on all the same. */
   look(operation: Operation): boolean {
     try {
-      return operation.advance();
+      if (!this.#isIdle()) this.#poll();
+      if (operation.advance()) return true;
     } catch (error) {
       throw this.#liveness.explain(error);
     }
+    this.#vainLooks.note(() => operation.describe());
+    return false;
   }
 
   waitSync(operation: Operation): never {

@@ -34,6 +34,8 @@ export interface BacklogEntry {
   readonly quiet: boolean;
   /** They wait to be posted with others (`Outstanding.collectFor`), not for room. */
   readonly collected: boolean;
+  /** In which they were issued (failures.ts). */
+  readonly turn: number;
 }
 
 /** What is under way to one rank. */

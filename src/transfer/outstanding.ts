@@ -24,6 +24,7 @@ import type { ProtectionDomain } from '../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { type Answer, Answers } from './answers.ts';
 import { type BacklogEntry, type BuildListed, type Connection, type Connections, DEPTH } from './connections.ts';
+import { Failures } from './failures.ts';
 import { Registrations } from './registrations.ts';
 import type { Left } from './scratch.ts';
 import { FIRST_BATCH, type MessageTrace, SecondConnections } from './second-connections.ts';
@@ -81,11 +82,7 @@ export class Outstanding {
   /** And all other requests. */
   readonly #capacity: number;
   #second: SecondConnections | undefined;
-  /**
-   * Why operations have failed that no call could say it of: of each rank the first, or, of rank −1, of none. Whoever
-   * waits for operations of the rank says it, and nobody else.
-   */
-  #failures: Map<number, unknown> | undefined;
+  readonly failures = new Failures();
   /** The rank for which requests are collected now; −1: none. */
   #collecting = -1;
 
@@ -224,7 +221,8 @@ export class Outstanding {
     else if (!this.#hasRoom(connection)) this.collect();
     const now = !collected && backlog.length === 0 && this.#hasRoom(connection) && this.registrations.register(origin);
     connection.issued += count;
-    const entry = { build, count, posted: 0, origin, counted, quiet, collected };
+    const { turn } = this.failures;
+    const entry = { build, count, posted: 0, origin, counted, quiet, collected, turn };
     if (now) {
       try {
         do this.#send(connection, entry);
@@ -322,7 +320,7 @@ export class Outstanding {
         if (!isGone(entry.origin) && !this.registrations.register(entry.origin)) return false;
         this.#send(connection, entry);
       } catch (error) {
-        this.#refuse(connection, left, error);
+        this.#refuse(connection, entry, left, error);
         continue;
       }
       if (entry.posted === entry.count) this.#drop(connection, left);
@@ -332,11 +330,11 @@ export class Outstanding {
   }
 
   /** The first entry of the backlog cannot be posted. @param requests that were left of it */
-  #refuse(connection: Connection, requests: number, error: unknown): void {
+  #refuse(connection: Connection, { turn }: BacklogEntry, requests: number, error: unknown): void {
     const { behind } = connection;
     this.#drop(connection, requests);
     connection.noteRefused(behind, requests);
-    this.noteFailure(error, connection.rank);
+    this.noteFailure(error, connection.rank, turn);
   }
 
   /** The first entry of the backlog waits no more. @param requests that were left of it */
@@ -369,7 +367,7 @@ export class Outstanding {
         if (!isGone(origin) && !this.registrations.register(origin)) break;
       } catch (error) {
         connection.collected--;
-        this.#refuse(connection, count - posted, error);
+        this.#refuse(connection, entry, count - posted, error);
         continue;
       }
       const room = Math.min(LIST - total, DEPTH - connection.outstanding, this.#capacity - this.#posted);
@@ -428,7 +426,7 @@ export class Outstanding {
         this.#send(connection, part);
       } catch (error) {
         connection.noteRefused(part.behind, requests);
-        this.noteFailure(error, connection.rank);
+        this.noteFailure(error, connection.rank, part.turn);
       }
     }
   }
@@ -438,28 +436,22 @@ export class Outstanding {
   }
 
   /** An operation to a rank has failed, or, to −1, one of which that is not known. A lost connection says so itself. */
-  noteFailure(error: unknown, rank: number): void {
+  noteFailure(error: unknown, rank: number, turn?: number): void {
     if (error === this.#lost) return;
-    this.#failures ??= new Map();
-    if (!this.#failures.has(rank)) this.#failures.set(rank, error);
+    this.failures.note(error, rank, turn);
   }
 
   /**
    * For who waits for operations to `rank`, or to all: says once why one has failed. Errors: the operation's, unless
    * `failed` is there to be told.
+   * @param last the last turn of those that are waited for
    */
-  refuseFailed(rank: number | undefined, failed?: (error: unknown) => void): void {
-    if (this.#failures !== undefined) this.#refuseFirst(this.#failures, rank, failed);
-  }
-
-  #refuseFirst(failures: Map<number, unknown>, rank: number | undefined, failed?: (error: unknown) => void): void {
-    for (const [of, error] of failures) {
-      if (rank !== undefined && of !== rank && of !== -1) continue;
-      failures.delete(of);
-      if (failures.size === 0) this.#failures = undefined;
-      if (failed === undefined) throw error;
-      failed(error);
-    }
+  refuseFailed(
+    rank: number | undefined,
+    failed?: (error: unknown) => void,
+    last: number = Number.POSITIVE_INFINITY,
+  ): void {
+    this.failures.tell(rank, failed, last);
   }
 
   /** Takes in what has completed. Errors: `ERR_VERBS` (a connection is lost). */
@@ -524,8 +516,8 @@ export class Outstanding {
 
 /** An entry's requests up to `count`. Written out: to copy it and add a property took V8 some 11,400 instructions. */
 function partOf(entry: BacklogEntry, count: number, behind: number): ListedEntry {
-  const { build, posted, origin, counted, quiet, collected } = entry;
-  return { build, count, posted, origin, counted, quiet, collected, behind };
+  const { build, posted, origin, counted, quiet, collected, turn } = entry;
+  return { build, count, posted, origin, counted, quiet, collected, turn, behind };
 }
 
 function isGone(origin: ArrayBufferLike | undefined): boolean {

@@ -15,6 +15,7 @@
  */
 import { Fifo } from '../fifo.ts';
 import { ByRank } from './by-rank.ts';
+import type { Failures } from './failures.ts';
 
 /** Milliseconds for which the end of a wait is put off until answers are there. */
 export const GRACE_MS = 20;
@@ -35,6 +36,8 @@ interface Task {
   /** Makes the steps, of a task that may hold something. */
   readonly make: ((hold: Hold) => HoldingSteps) | undefined;
   readonly hold: Hold;
+  /** In which it was begun (failures.ts). */
+  readonly turn: number;
 }
 
 const NOTHING: Hold = { has: false, leaving: false };
@@ -51,17 +54,22 @@ interface TargetTasks {
 }
 
 /** Is told what tasks throw, which have ended then. */
-type Failed = (error: unknown, rank: number) => void;
+type Failed = (error: unknown, rank: number, turn: number) => void;
 
 export class RequestTasks {
   readonly #failed: Failed;
+  readonly #turns: Pick<Failures, 'turn'>;
   readonly #targets = new ByRank((rank): TargetTasks => ({ rank, tasks: new Fifo<Task>(), begun: 0, active: false }));
   /** Those with tasks, and some that have none any more: `run` drops them. Of many targets, few have tasks. */
   readonly #active: TargetTasks[] = [];
   #count = 0;
+  /** That of the task that has failed last. */
+  #failedTurn = 0;
 
-  constructor(failed: Failed) {
+  /** @param turns whose turn is a task's own while its steps are carried out */
+  constructor(failed: Failed, turns: Pick<Failures, 'turn'>) {
     this.#failed = failed;
+    this.#turns = turns;
   }
 
   /** Tasks that have not ended. */
@@ -80,7 +88,7 @@ export class RequestTasks {
 
   /** Errors: what the steps throw at once. */
   begin(rank: number, steps: Generator<void, unknown>): void {
-    this.#add(rank, { steps, make: undefined, hold: NOTHING });
+    this.#add(rank, { steps, make: undefined, hold: NOTHING, turn: this.#turns.turn });
   }
 
   /**
@@ -88,7 +96,7 @@ export class RequestTasks {
    * they do not leave any more
    */
   beginHolding(rank: number, make: (hold: Hold) => HoldingSteps): void {
-    this.#add(rank, { steps: undefined, make, hold: { has: false, leaving: false } });
+    this.#add(rank, { steps: undefined, make, hold: { has: false, leaving: false }, turn: this.#turns.turn });
   }
 
   #add(rank: number, task: Task): void {
@@ -108,7 +116,7 @@ export class RequestTasks {
       } catch (error) {
         // That of the last one is of this call; another one's is not.
         if (tasks.length === 0) throw error;
-        this.#failed(error, rank);
+        this.#failed(error, rank, this.#failedTurn);
       }
     }
   }
@@ -121,7 +129,7 @@ export class RequestTasks {
       try {
         this.#advance(target.tasks, waiting);
       } catch (error) {
-        this.#failed(error, target.rank);
+        this.#failed(error, target.rank, this.#failedTurn);
         continue;
       }
       if (target.tasks.length > 0 || active[i] !== target) {
@@ -144,13 +152,20 @@ export class RequestTasks {
       task.steps ??= make!(hold);
       let left = false;
       let failed = true;
+      const turns = this.#turns;
+      const now = turns.turn;
+      turns.turn = task.turn;
       try {
         const step = task.steps.next();
         failed = false;
         if (!step.done) return;
         left = make !== undefined && step.value === false;
       } finally {
-        if (failed) this.#end(tasks);
+        turns.turn = now;
+        if (failed) {
+          this.#failedTurn = task.turn;
+          this.#end(tasks);
+        }
       }
       if (!left) this.#end(tasks);
       else {

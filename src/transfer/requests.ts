@@ -62,7 +62,7 @@ export class RequestTransfer {
   readonly #connections: Connections;
   readonly #outstanding: Outstanding;
   readonly #registrations: Registrations;
-  readonly #tasks = new RequestTasks((error, rank) => this.noteFailure(error, rank));
+  readonly #tasks: RequestTasks;
   readonly #flushes: Flushes;
   readonly #waits: AnswerWaits;
   #regions: Regions | undefined;
@@ -111,6 +111,9 @@ export class RequestTransfer {
       1 - DEPTH / entries,
     );
     this.#registrations = this.#outstanding.registrations;
+    const failed = (error: unknown, rank: number, turn: number): void =>
+      this.#outstanding.noteFailure(error, rank, turn);
+    this.#tasks = new RequestTasks(failed, this.#outstanding.failures);
     this.#confirms = !context.capabilities.completionImpliesPlacement;
     this.#flushes = new Flushes(this.#connections, this.#outstanding, this.#tasks, this.#confirms);
     this.whole = new WholeArrays(context, this.#connections, this.#outstanding, this.#flushes, notifies);
@@ -285,13 +288,14 @@ export class RequestTransfer {
     const connection = this.#connections.to(rank);
     const until = connection.issued;
     const begun = this.#tasks.begun(rank);
+    const turn = this.#outstanding.failures.endTurn();
     return {
       advance: () => {
         // Nothing is left of a window that was freed.
         if (this.#outstanding.isClosed) return true;
         this.poll();
         this.#run(true);
-        this.#outstanding.refuseFailed(rank, failed);
+        this.#outstanding.refuseFailed(rank, failed, turn);
         if (this.#tasks.begun(rank) - this.#tasks.left(rank) < begun) return false;
         return connection.over >= until && this.#ended();
       },
@@ -313,9 +317,10 @@ export class RequestTransfer {
 
   /**
    * The same for who notifies the targets behind their puts: those may find what was put only when they are notified.
+   * @param failed as of `flushAnyway`
    */
-  drain(): Operation {
-    return new Flush(this, undefined, 'notified');
+  drain(failed: Failed): Operation {
+    return new Flush(this, undefined, 'notified', failed);
   }
 
   /**

@@ -24,7 +24,11 @@ export class ActiveTarget {
   /** Operations that wait to be posted; whatever completes an epoch posts them. */
   readonly #held: HeldOperations | undefined;
   /** Completes what is not complete when it is issued. */
-  readonly #drain: (() => Operation) | undefined;
+  readonly #drain: Paths['drain'];
+  /** Why an operation of the access epoch has failed, until `complete` says so. */
+  #failure: { readonly error: unknown } | undefined;
+  /** Targets that know of the end of the epoch, though `complete` has thrown. */
+  #told: readonly number[] | undefined;
   /**
    * The groups that start and post saw last, and their members as ranks of the window: programs use the same ones again
    * and again.
@@ -179,7 +183,7 @@ export class ActiveTarget {
     try {
       const wait = readWait('complete', options);
       const targets = this.#checkComplete();
-      if (this.#drain !== undefined) return this.#finishComplete(this.#drain, targets, wait);
+      if (this.#drain !== undefined) return this.#finishComplete(targets, wait);
       this.#completed(targets);
       return this.#epochs.comm.job.progress.done();
     } catch (error) {
@@ -193,7 +197,7 @@ export class ActiveTarget {
     const targets = this.#checkComplete();
     if (this.#drain !== undefined) {
       try {
-        this.#epochs.comm.job.progress.waitSync(this.#completing(this.#drain, targets), wait);
+        this.#epochs.comm.job.progress.waitSync(this.#completing(targets), wait);
         this.#completed(targets);
       } catch (error) {
         throw this.#epochs.interrupted('complete', error);
@@ -220,28 +224,50 @@ export class ActiveTarget {
       );
   }
 
-  async #finishComplete(
-    drain: () => Operation,
-    targets: readonly number[],
-    options: WaitOptions | undefined,
-  ): Promise<void> {
+  async #finishComplete(targets: readonly number[], options: WaitOptions | undefined): Promise<void> {
     try {
-      await this.#epochs.comm.job.progress.wait(this.#completing(drain, targets), options);
+      await this.#epochs.comm.job.progress.wait(this.#completing(targets), options);
       this.#completed(targets);
     } catch (error) {
       throw this.#epochs.interrupted('complete', error);
     }
   }
 
-  #completing(drain: () => Operation, targets: readonly number[]): Operation {
+  #completing(targets: readonly number[]): Operation {
     this.#epochs.completeBegun();
-    return this.#general.completing?.(targets) ?? drain();
+    return this.#general.completing?.(targets) ?? this.#drained(targets);
+  }
+
+  /** What has failed keeps no target waiting: it is told first. */
+  #drained(targets: readonly number[]): Operation {
+    const drain = this.#drain!((error) => {
+      this.#failure ??= { error };
+    });
+    return {
+      advance: () => {
+        if (!drain.advance()) return false;
+        const failure = this.#failure;
+        if (failure === undefined) return true;
+        this.#tell(targets);
+        this.#told = targets;
+        this.#failure = undefined;
+        throw failure.error;
+      },
+      describe: () => drain.describe(),
+      abandon: () => drain.abandon?.(),
+      isPolling: () => drain.isPolling?.() ?? false,
+    };
+  }
+
+  #tell(targets: readonly number[]): void {
+    if (this.#told !== targets) this.#general.complete(targets);
+    this.#told = undefined;
   }
 
   #completed(targets: readonly number[]): void {
     const epochs = this.#epochs;
     try {
-      this.#general.complete(targets);
+      this.#tell(targets);
     } catch (error) {
       throw epochs.comm.job.explain(error);
     }
@@ -286,7 +312,11 @@ export class ActiveTarget {
   }
 
   test(): boolean {
-    return this.#ended(this.#epochs.exposure.checkWait('test'), 1);
+    const origins = this.#epochs.exposure.checkWait('test');
+    if (this.#ended(origins, 1)) return true;
+    const { tasks } = this.#epochs.comm.job;
+    if (tasks !== undefined) tasks.vainLooks.note(() => `test of ${this.#epochs.what}`);
+    return false;
   }
 
   #ended(origins: readonly number[], looks: number): boolean {

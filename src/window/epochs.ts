@@ -55,10 +55,16 @@ export class Epochs extends WindowScope {
     this.locks = {
       key: parts.trace,
       what: () => this.what,
-      exclusive: () => world((t) => t.held === LockBit.EXCLUSIVE),
-      shared: () => world((t) => this.#open === LOCK_ALL || t.held === LockBit.SHARED),
-      wanted: () => world((t) => t.waiting && t.ending === 0),
+      exclusive: () => world((t) => t.held === LockBit.EXCLUSIVE && t.lock?.pending === undefined),
+      shared: () =>
+        world((t) => this.#open === LOCK_ALL || (t.held === LockBit.SHARED && t.lock?.pending === undefined)),
+      wanted: () => world((t) => (t.waiting && t.ending === 0) || t.lock?.pending === 'asked for'),
       wantsAll: () => this.#busy === 'lockAll',
+      isOpen: () =>
+        this.#held + this.#waiting > 0 ||
+        this.#open === LOCK_ALL ||
+        this.#busy === 'lockAll' ||
+        this.#busy === 'unlockAll',
     };
   }
 

@@ -43,7 +43,8 @@ export interface WindowInfo {
   readonly lock_order?: LockOrder;
   /**
    * With the scheme `two-sided`, `lock` does not wait for the lock; `unlock` and the flushes wait instead. With
-   * `hybrid`, that is so of exclusive locks of ranks of other nodes, in CPU mode.
+   * `hybrid`, that is so of exclusive locks of ranks of other nodes, in CPU mode. With both only while the rank has no
+   * other lock in any window; before it asks for another one, it waits for the one that was deferred.
    */
   readonly lock_defer?: boolean | 'true' | 'false';
   /**

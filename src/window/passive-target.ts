@@ -2,6 +2,7 @@
 import type { Job } from '../comm/job.ts';
 import { abandonQuietly, type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import type { ProgressEngine } from '../comm/progress.ts';
+import type { RankLocks } from '../comm/rank-locks.ts';
 import { RmaError, show } from '../errors.ts';
 import type { AllLock } from '../sync/lock/all.ts';
 import { LockBit, type TargetLock } from '../sync/lock/scheme.ts';
@@ -33,6 +34,7 @@ const HeldAll = Object.freeze({ NOTHING: 0, EACH: 1, ONE: 2 });
 export class PassiveTarget {
   #epochs: Epochs;
   #job: Job;
+  #locks: RankLocks;
   #progress: ProgressEngine;
   /** What completes operations that are not complete when they are issued. */
   readonly #completion: Completion | undefined;
@@ -48,6 +50,7 @@ export class PassiveTarget {
   constructor(parts: WindowParts, epochs: Epochs, paths: Paths) {
     this.#epochs = epochs;
     this.#job = parts.comm.job;
+    this.#locks = parts.comm.job.locks;
     this.#progress = parts.comm.job.progress;
     this.#completion = paths.completion;
     this.#makeLock = parts.makeLock;
@@ -86,7 +89,7 @@ export class PassiveTarget {
       this.#epochs.locked(t, type | UNCHECKED);
       return true;
     }
-    if (!this.#tryAcquire(t.lock!, type === LockBit.EXCLUSIVE)) return false;
+    if (!this.#locks.mayAsk || !this.#tryAcquire(t.lock!, type === LockBit.EXCLUSIVE)) return false;
     this.#epochs.locked(t, type);
     return true;
   }
@@ -101,7 +104,10 @@ export class PassiveTarget {
 
   /** A deadline or a signal is for the lock, so it is waited for. */
   #deferLock(t: Target, type: number, wait: WaitOptions | undefined): boolean {
-    if (wait !== undefined || t.lock!.defer?.(type === LockBit.EXCLUSIVE) !== true) return false;
+    const lock = t.lock!;
+    if (wait !== undefined || lock.defer === undefined || !this.#locks.mayDefer) return false;
+    if (!lock.defer(type === LockBit.EXCLUSIVE)) return false;
+    this.#locks.deferred = lock;
     this.#epochs.locked(t, type);
     return true;
   }
@@ -118,14 +124,16 @@ export class PassiveTarget {
 
   /** The lock's scheme does not know whose part of which window it is for: messages do. */
   #acquire(t: Target, type: number): Operation {
-    const operation = t.lock!.acquire(type === LockBit.EXCLUSIVE);
     const name = `lock of rank ${t.rank} in ${this.#epochs.what}`;
-    return {
-      advance: () => operation.advance(),
-      describe: () => operation.describe().replace(/^lock( of rank \d+)?/, name),
-      abandon: () => operation.abandon?.(),
-      isPolling: () => operation.isPolling?.() ?? false,
-    };
+    return this.#locks.behindDeferred(name, () => {
+      const operation = t.lock!.acquire(type === LockBit.EXCLUSIVE);
+      return {
+        advance: () => operation.advance(),
+        describe: () => operation.describe().replace(/^lock( of rank \d+)?/, name),
+        abandon: () => operation.abandon?.(),
+        isPolling: () => operation.isPolling?.() ?? false,
+      };
+    });
   }
 
   #checkLock(target: number, type: number, assert: number): Target | undefined {
@@ -269,7 +277,8 @@ export class PassiveTarget {
 
   /** Where this rank has no epoch, and needs no more than the one lock for all, which it has had before. */
   #tryAllShort(): boolean {
-    if (!this.#short || !this.#epochs.isIdle || this.#all === undefined || !this.#all.tryAcquire()) return false;
+    if (!this.#short || !this.#epochs.isIdle || this.#locks.deferred !== undefined) return false;
+    if (this.#all === undefined || !this.#all.tryAcquire()) return false;
     this.#lockedAll(HeldAll.ONE);
     return true;
   }
@@ -303,6 +312,7 @@ export class PassiveTarget {
 
   #tryAll(assert: number): boolean {
     if ((assert & Assert.NO_CHECK) !== 0) this.#lockedAll(HeldAll.NOTHING);
+    else if (!this.#locks.mayAsk) return false;
     else if (this.#all?.tryAcquire() === true) this.#lockedAll(HeldAll.ONE);
     else if (this.#tryEach()) this.#lockedAll(HeldAll.EACH);
     else return false;
@@ -322,7 +332,8 @@ export class PassiveTarget {
   }
 
   #acquireAll(): Operation {
-    return acquireAll(this.#epochs.allTargets(), this.#progress, `lockAll of ${this.#epochs.what}`);
+    const what = `lockAll of ${this.#epochs.what}`;
+    return this.#locks.behindDeferred(what, () => acquireAll(this.#epochs.allTargets(), this.#progress, what));
   }
 
   unlockAll(options: WaitOptions | undefined): Promise<void> {

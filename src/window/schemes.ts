@@ -73,7 +73,6 @@ export function openChannels(hints: Hints, open: () => OwnChannel): SchemeChanne
 export interface SchemeParts extends Omit<LockParts, 'options' | 'channel'> {
   readonly comm: Communicator;
   readonly hints: Hints;
-  readonly description: string;
   readonly barrier: BarrierState;
   readonly channels: SchemeChannels;
 }

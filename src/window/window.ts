@@ -246,7 +246,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     this.#paths = paths;
     this.#passive = passive;
     this.#slowPath = slowPath;
-    parts.comm.job.tasks?.locks.add(epochs.locks);
+    parts.comm.job.locks.windows.add(epochs.locks);
     this.#cancelRelease = parts.comm.onRelease(
       () => {
         epochs.freed();
@@ -283,10 +283,10 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
         : epochs.target('sharedQuery', rank);
     const { local } = this.#parts;
     const type = local.constructor as TypedArrayConstructor<T>;
-    if (t.byteLength === 0) return new type(new ArrayBuffer(0));
     const part = this.#paths.map(t);
     const begin = part.u8.byteOffset + part.skew;
     const size = local.BYTES_PER_ELEMENT;
+    if (t.byteLength === 0 && begin % size !== 0) return new type(new ArrayBuffer(0));
     if (begin % size !== 0 || t.byteLength % size !== 0) {
       throw new RmaError(
         'ERR_RMA_SHARED',
@@ -557,7 +557,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
 
   /** Gives back what this rank holds: nobody needs it any more, or a rank has failed. Happens once. */
   #giveBack(): void {
-    this.#parts.comm.job.tasks?.locks.delete(this.#epochs.locks);
+    this.#parts.comm.job.locks.windows.delete(this.#epochs.locks);
     if (!this.#cancelRelease()) return;
     for (const t of this.#parts.targets.made) t?.unmap();
     this.#parts.release();

@@ -51,7 +51,8 @@ describe.each(TABLE)('with locks %s', (_, info) => {
       await put(win, 1 - world.rank, Lock.EXCLUSIVE);
     });
     for (const rank of [0, 1]) {
-      expect(message).toMatch(inLock(rank, 1 - rank, info));
+      // A lock is not deferred beside another one.
+      expect(message).toMatch(inLock(rank, 1 - rank, { ...info, lock_defer: false }));
       expect(message).toContain(
         `rank ${rank} holds the lock of rank ${rank} in window #1, and rank ${1 - rank} waits for it`,
       );
@@ -117,6 +118,42 @@ describe.each(TABLE)('with locks %s', (_, info) => {
     };
     for (const faults of [{}, { loss: 0.2, delay: 50 }])
       await runTasks(3, withWindow(info, later), { fabric: FABRIC, faults });
+  });
+});
+
+describe.each(TABLE.filter(([, { lock_defer }]) => lock_defer))('with deferred locks %s', (_, info) => {
+  test.each(['flush', 'unlock', 'request'])('a lock that a %s waits for is named, and who has it', async (call) => {
+    const message = await messageOf(2, info, async (world, win) => {
+      if (world.rank === 0) await win.lock(0, Lock.EXCLUSIVE);
+      await world.barrier();
+      if (world.rank === 0) await world.barrier();
+      await win.lock(0, Lock.EXCLUSIVE);
+      const request = win.rput(Int32Array.of(1), 0, 0);
+      if (call === 'flush') await win.flush(0);
+      if (call === 'unlock') await win.unlock(0);
+      await request.wait();
+      await world.barrier();
+    });
+    const what = call === 'request' ? '.*' : 'operations at rank 0';
+    expect(message).toMatch(
+      new RegExp(`rank 1 waits in ${what} in window #1 \\(waiting for the lock of rank 0 from its agent`),
+    );
+    expect(message).toContain('rank 0 holds the lock of rank 0 in window #1, and rank 1 waits for it');
+    expect(message).not.toContain('rank 1 holds');
+  });
+
+  test('a lock that was deferred, and the one that is asked for behind it', async () => {
+    const message = await messageOf(3, info, async (world, win) => {
+      if (world.rank === 0) await win.lock(0, Lock.EXCLUSIVE);
+      await world.barrier();
+      if (world.rank === 0) await world.barrier();
+      await win.lock(0, Lock.EXCLUSIVE);
+      if (world.rank === 1) await win.lock(2, Lock.EXCLUSIVE);
+      win.put(Int32Array.of(1), 0, 0);
+      await win.unlock(0);
+    });
+    expect(message).toContain('rank 1 waits in lock of rank 2 in window #1, before it the lock of rank 0 in window #1');
+    expect(message).toMatch(/rank 0 holds the lock of rank 0 in window #1, and ranks? 1.* waits? for it/);
   });
 });
 

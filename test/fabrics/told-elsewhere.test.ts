@@ -1,5 +1,5 @@
 /** Failures that come up in another call than the one that waits for the operation, and what they must leave alone. */
-import { Assert, type Communicator, Lock, Op, type Request, Window } from 'onesided';
+import { Assert, type Communicator, Lock, Op, type Request, Window, type WindowInfo } from 'onesided';
 import { runTasks } from 'onesided/fabrics';
 import { describe, expect, test, vi } from 'vitest';
 
@@ -90,6 +90,72 @@ test.each([0, 50])('requests of a freed window are complete (writes are placed w
     { fabric, faults: { placement } },
   );
   for (const results of found) expect(new Set(results)).toEqual(new Set([true]));
+});
+
+describe('a request is not told of what fails that was issued after it', () => {
+  type Ways = Readonly<
+    Record<string, { info?: WindowInfo; before?: boolean; issue: (w: Window<Float64Array>) => Request; lose: Lose }>
+  >;
+  type Lose = (window: Window<Float64Array>, lost: Float64Array) => void;
+  const put: Lose = (window, lost) => window.put(lost, 1, 500);
+  const fetch: Lose = (window, lost) => window.getAccumulate(null, lost, 1, 500, Op.NO_OP);
+  const get: Lose = (window, lost) => window.get(lost, 1, 500);
+  const WAYS: Ways = {
+    'puts that wait for room': { before: true, issue: (w) => w.rput(Float64Array.of(1), 1, 0), lose: put },
+    'updates that take several requests': {
+      before: true,
+      issue: (w) => w.raccumulate(Float64Array.of(1), 1, 0, Op.SUM),
+      lose: fetch,
+    },
+    'updates by the target': {
+      info: { update: 'by-target' },
+      issue: (w) => w.raccumulate(Float64Array.of(1), 1, 0, Op.SUM),
+      lose: fetch,
+    },
+    'operations under a two-sided lock': {
+      info: { lock: 'two-sided' },
+      issue: (w) => w.rput(Float64Array.of(1), 1, 0),
+      lose: get,
+    },
+    'held operations': { info: { schedule: 'gets-first' }, issue: (w) => w.rput(Float64Array.of(1), 1, 0), lose: get },
+  };
+
+  test.each(Object.entries(WAYS))('%s', async (_, { info = {}, before, issue, lose }) => {
+    const [found] = await runTasks(
+      3,
+      async (world) => {
+        const window = await Window.allocate(world, Float64Array, 10_000, { info });
+        const results: string[] = [];
+        if (world.rank === 0) {
+          await window.lock(1, Lock.EXCLUSIVE);
+          if (before) fill(window, 1);
+          const request = issue(window);
+          request.test();
+          const lost = new Float64Array(500);
+          lose(window, lost);
+          const later = issue(window);
+          giveAway(lost);
+          // All of it has come to an end before anybody is told.
+          await window.lock(2, Lock.SHARED);
+          for (let i = 0; i < 20; i++) {
+            await world.compute(100);
+            window.put(Float64Array.of(1), 2, 0);
+            await window.flush(2);
+          }
+          await window.unlock(2);
+          results.push(await outcome(() => request.wait()));
+          results.push(await outcome(() => later.wait()));
+          results.push(await outcome(() => window.flush(1)));
+          await window.unlock(1);
+        }
+        await world.barrier();
+        await window.free();
+        return results;
+      },
+      { fabric },
+    );
+    expect(found).toEqual(['well', 'ERR_BUFFER', 'well']);
+  });
 });
 
 describe('where the device has no room for answers', () => {

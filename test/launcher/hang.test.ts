@@ -29,7 +29,8 @@ describe.each(RANK_KINDS)('%s', (kind) => {
     expect(first).toBe('onesided: the job did not end within 4 s (--timeout); still running:');
     expect(lines.length).toBe(size);
     const fence = /waits in fence of window #1 \(waiting for ranks? 1\b.*\), for [0-4]\.\d s$/;
-    const lock = /waits in lock of rank 1 in window #2 \(rank 1 holds it exclusively\), for [0-4]\.\d s$/;
+    const lock =
+      /waits in lock of rank 1 in window #2 \(rank 1 holds it exclusively\), for [0-4]\.\d s; and shares the lock of rank 3 in window #2$/;
     const expected = [fence, /is not waiting in a call of this library$/, fence, lock].slice(0, size);
     for (const [rank, what] of expected.entries()) {
       expect(lines[rank]).toMatch(new RegExp(`^  rank ${rank} +\\((pid|thread) \\d+\\) `));

@@ -1,7 +1,7 @@
 /**
  * A job that hangs: rank 1 has a lock of its own part and never comes to the fence; rank 0 waits for that in the
- * blocking form, rank 2 in that which returns a promise, rank 3 for the lock. Rank 1 computes. With fewer ranks, the
- * first ones.
+ * blocking form, rank 2 in that which returns a promise, rank 3, which has another one, for the lock. Rank 1 computes.
+ * With fewer ranks, the first ones.
  */
 import { init, Lock, Window } from 'onesided';
 
@@ -12,6 +12,9 @@ if (world.rank === 1) await locks.lock(1, Lock.EXCLUSIVE);
 await world.barrier();
 if (world.rank === 0) win.fenceSync();
 if (world.rank === 2) await win.fence();
-if (world.rank === 3) await locks.lock(1, Lock.SHARED);
+if (world.rank === 3) {
+  await locks.lock(3, Lock.SHARED);
+  await locks.lock(1, Lock.SHARED);
+}
 const words = new Int32Array(new SharedArrayBuffer(4));
 for (;;) Atomics.wait(words, 0, 0, 1000);

@@ -304,7 +304,33 @@ async function wrongArguments(world: Communicator, info: Info): Promise<void> {
   assert.throws(() => win.test(), { code: 'ERR_WIN' });
 }
 
+/** Who has posted does not wait for who completes an operation that fails: that one is told, once. */
+async function failing(world: Communicator, info: Info): Promise<void> {
+  const { rank, size } = world;
+  // A get fails after its call where it is held, as all are that are put in order.
+  if (size === 1 || info.schedule === undefined || info.schedule === 'aggregate') return;
+  await allocated(world, 600, info, async (win) => {
+    for (let again = 0; again < 2; again++) {
+      if (rank === 0) {
+        await win.start(win.group.include([1]));
+        win.put(Float64Array.of(3 + again), 1, 0);
+        const lost = new Float64Array(500);
+        win.get(lost, 1, 1);
+        structuredClone(0, { transfer: [lost.buffer] });
+        await assert.rejects(win.complete(), { code: 'ERR_BUFFER' });
+      } else if (rank === 1) {
+        await win.post(win.group.include([0]));
+        await win.wait();
+        assert.equal(win.local[0], 3 + again);
+      }
+      await world.barrier();
+      if (rank === 0) await win.complete();
+    }
+  });
+}
+
 const CASES = {
+  failing,
   backToBack,
   everybody,
   targetBehind,

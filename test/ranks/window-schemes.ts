@@ -202,6 +202,36 @@ async function deferredLock(world: Communicator, info: WindowInfo): Promise<void
   });
 }
 
+/** Ranks that take two locks, in the order of ranks, do not block each other; one of them in the blocking form. */
+async function orderedLocks(world: Communicator, info: WindowInfo): Promise<void> {
+  const { rank, size } = world;
+  if (size === 1) return;
+  const next = (rank + 1) % size;
+  const order = [Math.min(rank, next), Math.max(rank, next)];
+  const rounds = 20;
+  await allocated(world, 1, info, async (win) => {
+    const found = new Float64Array(1);
+    for (let round = 0; round < rounds; round++) {
+      for (const target of order) {
+        if (rank === 1) win.lockSync(target, Lock.EXCLUSIVE);
+        else await win.lock(target, Lock.EXCLUSIVE);
+      }
+      for (const target of order.toReversed()) {
+        win.get(found, target, 0);
+        await win.flush(target);
+        found[0]++;
+        win.put(found, target, 0);
+        await win.flush(target);
+      }
+      for (const target of order) await win.unlock(target);
+    }
+    await world.barrier();
+    await win.lock(rank, Lock.SHARED);
+    assert.equal(win.local[0], 2 * rounds);
+    await win.unlock(rank);
+  });
+}
+
 /** Counts say what the schemes have done. */
 async function statistics(world: Communicator): Promise<void> {
   const { rank, size } = world;
@@ -323,6 +353,7 @@ await runCases(
     ...perLock('every call', everyCall),
     ...perLock('nobody starves', nobodyStarves),
     ...perLock('idle target', idleTarget),
+    ...perLock('ordered locks', orderedLocks),
     ['deferred lock', (world: Communicator) => deferredLock(world, { lock: 'two-sided' })],
     // Only locks of other nodes are deferred, and only in CPU mode.
     [

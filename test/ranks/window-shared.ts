@@ -56,7 +56,6 @@ async function contiguous(world: Communicator): Promise<void> {
     for (let other = 1; other < size; other++) {
       const part = win.sharedQuery(other);
       assert.equal(part.length, lengthOf(other));
-      if (part.length === 0) continue;
       assert.equal(part.buffer, win.local.buffer);
       assert.equal(part.byteOffset, end);
       end += part.length;
@@ -97,6 +96,51 @@ async function contiguous(world: Communicator): Promise<void> {
   }
   await win.unlockAll();
   await win.free();
+}
+
+/** Empty parts lie where they would begin, at whichever rank, and all that can be done with them is nothing. */
+async function empty(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  const lengthOf = (r: number): number => (r % 2 === 1 ? 0 : r + 2);
+  const win = await Window.allocateShared(world, Float64Array, lengthOf(rank));
+  const whole = win.sharedQuery(0);
+  let end = whole.byteOffset;
+  for (let other = 0; other < size; other++) {
+    const part = win.sharedQuery(other);
+    assert.equal(part.length, lengthOf(other));
+    assert.equal(part.buffer, whole.buffer);
+    assert.equal(part.byteOffset, end);
+    if (other === rank) {
+      assert.equal(win.local.length, part.length);
+      assert.equal(win.local.buffer, whole.buffer);
+      assert.equal(win.local.byteOffset, end);
+    }
+    end += part.byteLength;
+  }
+  // What is seen behind them is the next one's.
+  const behind = new Float64Array(whole.buffer, win.local.byteOffset + win.local.byteLength);
+  await win.fence();
+  win.local.fill(rank);
+  await win.fence();
+  if (rank + 1 < size && lengthOf(rank + 1) > 0) assert.equal(behind[0], rank + 1);
+  await win.fence();
+  for (let target = 0; target < size; target++) {
+    win.put(new Float64Array(0), target, lengthOf(target));
+    win.accumulate(new Float64Array(0), target, 0, Op.SUM);
+    if (lengthOf(target) === 0) assert.throws(() => win.put(Float64Array.of(1), target, 0), { code: 'ERR_RMA_RANGE' });
+  }
+  await win.fence(Assert.NO_SUCCEED);
+  await win.lock(rank, Lock.EXCLUSIVE);
+  await win.unlock(rank);
+  await win.free();
+  // Bytes before an empty part of larger elements: it need not be aligned.
+  const odd = await (rank === 0
+    ? Window.allocateShared(world, Uint8Array, 3)
+    : Window.allocateShared(world, Float64Array, 0));
+  assert.equal(odd.local.length, rank === 0 ? 3 : 0);
+  if (rank === 0) assert.equal(odd.sharedQuery(0).length, 3);
+  assert.equal(odd.sharedQuery(size - 1).length, size === 1 ? 3 : 0);
+  await odd.free();
 }
 
 /** Larger elements in a part that does not begin at a multiple of their size: puts and gets yes, atomic calls no. */
@@ -229,6 +273,7 @@ await runCases({
   'parts: contiguous': (world) => parts(world, {}),
   'parts: apart': (world) => parts(world, { alloc_shared_noncontig: true }),
   contiguous,
+  empty,
   unaligned,
   nobodysPart,
   refusals,

@@ -219,6 +219,7 @@ class World {
             counts,
             () => {},
             (target) => wordOf(target).give(rank),
+            'a window',
           );
       const makeLock = (target: number): TargetLock => {
         if (scheme.startsWith('remote')) {
@@ -348,6 +349,7 @@ describe('locks under random schedules', () => {
           noLocks(),
           () => {},
           () => {},
+          'a window',
         );
         const word = new LockWord(
           network.requests(rank),

@@ -385,7 +385,11 @@ export class Cpu implements FabricEvent {
    * changed by then.
    */
   ring(): void {
-    if (this.#looking || this.#watcher === undefined || this.dead) return;
+    if (this.#looking || this.dead) return;
+    if (this.#watcher === undefined) {
+      this.#lookDue = true;
+      return;
+    }
     this.#looking = true;
     this.#simulator.at(this.time, this.rank, this);
   }

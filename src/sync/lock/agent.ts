@@ -114,6 +114,7 @@ export class LockAgent {
    * @param counts what it sends and gives out is counted there
    * @param poll brings messages in
    * @param handedTooLate gives back by itself what was granted so, though it is no longer wanted
+   * @param window in messages
    * @param queue what this rank has issued in passive epochs, and @param server what carries out that of others; both
    * or none
    */
@@ -123,6 +124,7 @@ export class LockAgent {
     counts: LockCounts,
     poll: () => void,
     handedTooLate: (target: number) => void,
+    window: string,
     queue?: OperationQueue,
     server?: OperationServer,
   ) {
@@ -131,7 +133,7 @@ export class LockAgent {
     this.#counts = counts;
     this.#poll = poll;
     this.#server = server;
-    this.origin = new LockOrigin(channel, counts, () => this.advance(), handedTooLate, queue);
+    this.origin = new LockOrigin(channel, counts, () => this.advance(), handedTooLate, window, queue);
     this.#work = this.#serve();
     this.#stop = channel.listen((source, message) => this.#take(source, message));
   }

@@ -27,7 +27,7 @@ export function locksByAgent(
   queues: boolean | PassiveQueue['takes'],
   makeLock: (agent: LockAgent, rank: number, words: Words) => TargetLock,
 ): Locks {
-  const { comm, wire, channel } = parts;
+  const { comm, wire, channel, description } = parts;
   const { rank: me, size, job } = comm;
   const { messenger, progress } = job;
   const counts = noLocks();
@@ -46,7 +46,7 @@ export function locksByAgent(
     wire?.poll();
   };
   const handedTooLate = (rank: number): void => words.wordOf(rank).give(me);
-  const agent = new LockAgent(channel!, makeGate(words), counts, poll, handedTooLate, queue, parts.server);
+  const agent = new LockAgent(channel!, makeGate(words), counts, poll, handedTooLate, description, queue, parts.server);
   const stop = progress.serve(() => agent.advance(), true);
   return {
     counts,

@@ -56,6 +56,7 @@
 
 import type { Job } from '../../comm/job.ts';
 import { dueOf, type Operation } from '../../comm/operation.ts';
+import type { Deferrable } from '../../comm/rank-locks.ts';
 import type { Gate, LockAgent } from './agent.ts';
 import { Grant } from './agent-messages.ts';
 import { locksByAgent, type Words } from './by-agent.ts';
@@ -142,6 +143,14 @@ export class HybridLock implements TargetLock {
   /** Whether what is done under the lock is queued for the manager, all the epoch long. */
   get isDeferred(): boolean {
     return this.#held === Held.DEFERRED;
+  }
+
+  get pending(): Deferrable['pending'] {
+    return this.isDeferred ? this.#ask!.pending : undefined;
+  }
+
+  confirm(): Operation {
+    return this.#agent.origin.confirm(this.#ask!);
   }
 
   get isGivenBack(): boolean {

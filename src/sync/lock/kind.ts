@@ -32,6 +32,8 @@ export interface LockOptions {
 /** What a window gives its locks. */
 export interface LockParts {
   readonly comm: Communicator;
+  /** The window, in messages. */
+  readonly description: string;
   readonly options: LockOptions;
   /** There where locks are atomics of the device. */
   readonly wire: RequestTransfer | undefined;

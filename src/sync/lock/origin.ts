@@ -3,17 +3,20 @@
  * it sends to be carried out under their locks.
  *
  * An `Ask` is `deferred` while nothing is to be done under it, `waiting` once it was sent, then `granted`, or `refused`
- * if it was an attempt; and `left` once it is given back, or is no longer wanted. Messages to one agent arrive in the
- * order in which they were sent, so what is sent behind operations comes after them.
+ * if it was an attempt; and `left` once it is given back, or is no longer wanted; while it `travels` with an operation,
+ * too, which is had, used and given back by the time that it is answered. Messages to one agent arrive in the order in
+ * which they were sent, so what is sent behind operations comes after them.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Operation } from '../../comm/operation.ts';
 import { RmaError } from '../../errors.ts';
+import { Failures } from '../../transfer/failures.ts';
 import { MESSAGE_HEADER, type OperationQueue, type QueuedOperations } from '../../transfer/operation-queue.ts';
 import { failureIn } from '../../transfer/served-messages.ts';
 import { Grant, HOW_SHIFT, Message, sendWords, WHAT } from './agent-messages.ts';
 import type { Attempt, LockCounts } from './scheme.ts';
 
+const AGENT = 'which serves requests only while that rank is in the library';
 /** Bytes of the message of an operation, with what it fetches, that travels with its lock and unlock. */
 const SMALL = 16_384;
 
@@ -22,6 +25,8 @@ export class Ask {
   state: 'deferred' | 'waiting' | 'granted' | 'refused' | 'left' = 'waiting';
   /** One of `Grant`, once it is granted, or its operation is done. */
   how: number = Grant.BY_AGENT;
+  /** It has left with its only operation, which is not answered. */
+  travels = false;
   readonly target: number;
   readonly sequence: number;
   readonly exclusive: boolean;
@@ -30,6 +35,12 @@ export class Ask {
     this.target = target;
     this.sequence = sequence;
     this.exclusive = exclusive;
+  }
+
+  /** Whether this rank has yet to get it. */
+  get pending(): 'not asked for' | 'asked for' | undefined {
+    if (this.state === 'deferred') return 'not asked for';
+    return this.state === 'waiting' || this.travels ? 'asked for' : undefined;
   }
 }
 
@@ -52,14 +63,16 @@ export class LockOrigin {
   readonly #deferred: (Ask | undefined)[] = [];
   /** Messages with operations that were not answered, by target, oldest first. */
   readonly #unanswered: Unanswered[][];
+  readonly #window: string;
   readonly #queue: OperationQueue | undefined;
   #lastId = 0;
-  /** By target, the first of its operations that has failed since somebody was told. */
-  readonly #failures = new Map<number, unknown>();
+  /** Of operations that were carried out by agents; their turns are the identities of messages. */
+  readonly #failures = new Failures();
 
   /**
    * @param counts what it sends is counted there
    * @param advance brings messages in, and goes on with what this rank does for others
+   * @param window in messages
    * @param queue what this rank has issued in passive epochs; absent if that does not go through the agents
    */
   constructor(
@@ -67,12 +80,14 @@ export class LockOrigin {
     counts: LockCounts,
     advance: () => void,
     handedTooLate: (target: number) => void,
+    window: string,
     queue: OperationQueue | undefined,
   ) {
     this.#channel = channel;
     this.#counts = counts;
     this.#advance = advance;
     this.#handedTooLate = handedTooLate;
+    this.#window = window;
     this.#queue = queue;
     this.#unanswered = Array.from({ length: channel.size }, () => []);
   }
@@ -90,6 +105,26 @@ export class LockOrigin {
     ask.state = 'deferred';
     this.#deferred[target] = ask;
     return ask;
+  }
+
+  /**
+   * Asks for a deferred lock, whether or not there is something to do under it. Complete when this rank has it, or has
+   * given it back.
+   */
+  confirm(ask: Ask): Operation {
+    return {
+      advance: () => {
+        if (ask.state === 'deferred') this.#askNow(ask);
+        if (ask.pending !== undefined) this.#advance();
+        return ask.pending === undefined;
+      },
+      describe: () => `the lock of rank ${ask.target} in ${this.#window} (waiting for its agent, ${AGENT})`,
+    };
+  }
+
+  #askNow(ask: Ask): void {
+    ask.state = 'waiting';
+    this.#sendAsk(ask, false, 0);
   }
 
   #newAsk(target: number, exclusive: boolean): Ask {
@@ -171,13 +206,23 @@ export class LockOrigin {
         for (const r of ranks) this.#deliver(r, last);
         this.#advance();
         for (const r of ranks) this.#deliver(r, last);
-        this.#throwFailure(ranks);
+        this.#failures.tell(rank, undefined, Number.POSITIVE_INFINITY);
         return ranks.every(isDone);
       },
-      describe: () =>
-        `operations at rank ${ranks.filter((r) => !isDone(r)).join(', ')} (waiting for its agent, ` +
-        'which serves requests only while that rank is in the library)',
+      describe: () => {
+        const left = ranks.filter((r) => !isDone(r));
+        return `operations at rank ${left.join(', ')} ${this.#describeWait(left)}`;
+      },
     };
+  }
+
+  /** Where operations to some ranks are, and what they wait for, in words. */
+  #describeWait(ranks: readonly number[]): string {
+    const waits = (r: number): boolean =>
+      this.#deferred[r]?.state === 'waiting' || this.#unanswered[r].some(({ lock }) => lock !== undefined);
+    const locks = ranks.filter(waits);
+    const lock = locks.length > 0 ? `the lock of rank ${locks.join(', ')} from ` : '';
+    return `in ${this.#window} (waiting for ${lock}its agent, ${AGENT})`;
   }
 
   /** The same for what has been issued so far. */
@@ -196,11 +241,11 @@ export class LockOrigin {
       advance: () => {
         if (last === undefined) deliver();
         this.#advance();
-        this.#throwFailure(ranks);
+        this.#failures.tell(rank, undefined, last ?? this.#lastId);
         if (last === undefined) return false;
         return unanswered.length === 0 || unanswered[0].id > last;
       },
-      describe: () => `a request to rank ${rank}`,
+      describe: () => `a request to rank ${rank} ${this.#describeWait(ranks)}`,
     };
   }
 
@@ -222,10 +267,10 @@ export class LockOrigin {
         this.#sendQueued(rank, ask.exclusive ? Message.ONE_EXCLUSIVE : Message.ONE_SHARED, ask);
         this.#deferred[rank] = undefined;
         ask.state = 'left';
+        ask.travels = true;
         return;
       }
-      ask.state = 'waiting';
-      this.#sendAsk(ask, false, 0);
+      this.#askNow(ask);
     }
     if (ask?.state === 'waiting') return;
     if (queue.has(rank)) this.#sendQueued(rank, Message.OPERATIONS);
@@ -241,16 +286,6 @@ export class LockOrigin {
     new Int32Array(queued.message.buffer).set([what, id]);
     this.#counts.operations++;
     this.#channel.give(rank, queued.message);
-  }
-
-  /** Tells whoever waits for operations to these ranks of one that has failed. */
-  #throwFailure(ranks: readonly number[]): void {
-    if (this.#failures.size === 0) return;
-    const rank = ranks.find((rank) => this.#failures.has(rank));
-    if (rank === undefined) return;
-    const failure = this.#failures.get(rank);
-    this.#failures.delete(rank);
-    throw failure;
   }
 
   // ---- answers ------------------------------------------------------------------------------------------------------
@@ -282,13 +317,16 @@ export class LockOrigin {
   #answered(source: number, id: number, what: number, answer: Uint8Array): void {
     const first = this.#unanswered[source].shift();
     if (first?.id !== id) throw new RmaError('ERR_VERBS', `the agent of rank ${source} answered requests out of order`);
-    if (first.lock !== undefined) first.lock.how = what >> HOW_SHIFT;
+    if (first.lock !== undefined) {
+      first.lock.how = what >> HOW_SHIFT;
+      first.lock.travels = false;
+    }
     try {
       if ((what & WHAT) === Message.FAILURE) throw failureIn(source, answer);
       first.queued.take(answer);
     } catch (error) {
       // For whoever waits for the operation, not for whoever looks for messages.
-      if (!this.#failures.has(source)) this.#failures.set(source, error);
+      this.#failures.note(error, source, id);
     }
   }
 
@@ -298,5 +336,5 @@ export class LockOrigin {
 }
 
 function describeLock(target: number): string {
-  return `lock of rank ${target} (waiting for its agent, which serves requests only while that rank is in the library)`;
+  return `lock of rank ${target} (waiting for its agent, ${AGENT})`;
 }

@@ -1,5 +1,6 @@
 /** What every passive-target lock scheme offers a window. */
 import type { Operation } from '../../comm/operation.ts';
+import type { Deferrable } from '../../comm/rank-locks.ts';
 
 /** Lock types as bits of `Target.held`: what `Lock`'s values are at run time. */
 export const LockBit = Object.freeze({ SHARED: 1, EXCLUSIVE: 2 });
@@ -31,7 +32,7 @@ export interface Attempt extends Operation {
 }
 
 /** The lock of one target in one window, as seen from one origin. */
-export interface TargetLock {
+export interface TargetLock extends Deferrable {
   /** Tries to acquire without waiting. */
   tryAcquire(exclusive: boolean): boolean;
   /**
@@ -40,8 +41,9 @@ export interface TargetLock {
    */
   attempt?(exclusive: boolean): Attempt;
   /**
-   * Asks for the lock and does not wait for it: what is done under it waits instead.
-   * @returns false if it has done nothing, and the caller is to wait
+   * Neither asks for the lock nor waits for it: what is done under it does. The caller sees to the order of locks
+   * (`RankLocks`).
+   * @returns false if it has done nothing, and the caller waits
    */
   defer?(exclusive: boolean): boolean;
   /** Waits in line. Abandoned, it leaves the line. */

@@ -11,10 +11,12 @@
  * for the grant, and sends the operations with the unlock behind them. An epoch without operations sends nothing. So a
  * short epoch costs one round trip, and the wait for a lock that somebody else holds is the unlock's. MPI allows it: a
  * lock only promises what is seen through the window. Not so for a rank's own part, which it may load and store at
- * once, and where the caller has given a deadline or a signal, which are about the lock.
+ * once, where the caller has given a deadline or a signal, which are about the lock, and where the rank has other locks
+ * (comm/rank-locks.ts).
  */
 
 import type { Operation } from '../../comm/operation.ts';
+import type { Deferrable } from '../../comm/rank-locks.ts';
 import { type LockAgent, NO_GATE } from './agent.ts';
 import { locksByAgent } from './by-agent.ts';
 import { lockKind } from './kind.ts';
@@ -55,6 +57,14 @@ export class TwoSidedLock implements TargetLock {
     if (!this.#defers || this.#own) return false;
     this.#held = this.#agent.origin.askLater(this.#target, exclusive);
     return true;
+  }
+
+  get pending(): Deferrable['pending'] {
+    return this.#held?.pending;
+  }
+
+  confirm(): Operation {
+    return this.#agent.origin.confirm(this.#held!);
   }
 
   get isGivenBack(): boolean {

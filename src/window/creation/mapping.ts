@@ -44,10 +44,13 @@ export class Mapping {
     this.#first = first;
     this.#undo = undo;
     this.#local = offer.local;
-    if (first === undefined || this.bytes(comm.rank) === 0) return;
+    if (first === undefined) return;
     const { buffer, u8, skew } = this.#ofFirst(first, comm.rank);
     const type = offer.local.constructor as TypedArrayConstructor;
-    this.#local = new type(buffer, u8.byteOffset + skew, offer.wanted);
+    const begin = u8.byteOffset + skew;
+    // Nothing of an empty part is touched, so that it need not be aligned; but no view can begin there then.
+    if (offer.wanted === 0 && begin % type.BYTES_PER_ELEMENT !== 0) return;
+    this.#local = new type(buffer, begin, offer.wanted);
   }
 
   /** This rank's part. */
@@ -69,7 +72,9 @@ export class Mapping {
   /** Errors: `ERR_BUFFER` (this rank's own part was transferred), `ERR_RMA_SHARED`. */
   map(rank: number): RemotePart {
     const bytes = this.bytes(rank);
-    if (bytes === 0) return new RemotePart(new ArrayBuffer(0), 0, 0);
+    // An empty part has a place in the first rank's memory, too (MPI 4.1, 12.2.3).
+    if (bytes === 0 && this.#first === undefined) return new RemotePart(new ArrayBuffer(0), 0, 0);
+    if (bytes === 0) return this.#ofFirst(this.#first!, rank);
     if (rank === this.#comm.rank) {
       if (this.#local.length === 0) throw goneError(this.#window);
       return new RemotePart(this.#local.buffer, this.#local.byteOffset, bytes);

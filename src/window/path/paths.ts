@@ -28,6 +28,7 @@
 import type { Operation } from '../../comm/operation.ts';
 import type { Side } from '../../datatype/layout.ts';
 import { type Piece, piecesOf } from '../../datatype/pieces.ts';
+import type { Failed } from '../../transfer/flushes.ts';
 import type { OperationQueue } from '../../transfer/operation-queue.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
@@ -52,8 +53,8 @@ const ORDER: readonly ProgressBy[] = ['origin', 'device', 'kernel', 'agent', 'ta
 export class Paths {
   /** What completes operations of passive epochs; absent if all are complete when they are issued. */
   readonly completion: Completion | undefined;
-  /** Completes operations so that a notification can follow them; absent likewise. */
-  readonly drain: (() => Operation) | undefined;
+  /** Completes operations so that a notification can follow them, and is told of those that fail; absent likewise. */
+  readonly drain: ((failed: Failed) => Operation) | undefined;
   /** Whether some targets take whole arrays by one request (transfer/whole-arrays.ts). */
   readonly sendsWhole: boolean;
   readonly #parts: WindowParts;
@@ -74,7 +75,7 @@ export class Paths {
     const direct = requests && held ? new HeldCompletion(requests, held) : requests;
     if (passive === undefined) this.completion = direct;
     else this.completion = passive.takes === undefined ? passive.origin : new MixedCompletion(passive, direct);
-    this.drain = requests && (() => requests.drain());
+    this.drain = requests && ((failed) => requests.drain(failed));
     const plain = attachments === undefined && held === undefined && !this.#queues && epochs.accesses === undefined;
     this.sendsWhole = requests !== undefined && plain;
   }

@@ -232,6 +232,62 @@ async function locks(t: Trial, info: WindowInfo): Promise<void> {
 }
 
 /**
+ * Every rank takes some locks of two windows, in one order of all of them, and gives them back in any order: nobody
+ * waits for ever, and what is counted up under all of them, in any order, is counted once.
+ */
+async function ordered(t: Trial, info: WindowInfo): Promise<void> {
+  const { size, random } = t;
+  const turns = 4;
+  const others: WindowInfo = { lock: 'remote' };
+  const counts = [0, 0].map(() => new Int32Array(size));
+  await t.window(
+    Int32Array,
+    1,
+    async (first) => {
+      await t.window(
+        Int32Array,
+        1,
+        async (second) => {
+          const windows = [first, second] as Window<Int32Array>[];
+          const places = windows.flatMap((win, w) => t.ranks.map((target) => ({ win, w, target })));
+          const shuffled = <T>(list: readonly T[]): T[] =>
+            list
+              .map((item) => ({ item, key: random.below(1 << 20) }))
+              .sort((a, b) => a.key - b.key)
+              .map(({ item }) => item);
+          for (let turn = 0; turn < turns; turn++) {
+            const wanted = places.filter(() => random.chance(0.4));
+            for (const { win, target } of wanted) {
+              await win.lock(target, Lock.EXCLUSIVE);
+              if (random.chance(0.2)) await t.comm.compute(random.below(20));
+            }
+            for (const { win, w, target } of shuffled(wanted)) {
+              const found = new Int32Array(1);
+              win.get(found, target, 0);
+              await win.flush(target);
+              win.put(Int32Array.of(found[0] + 1), target, 0);
+              if (random.chance(0.5)) await win.flush(target);
+              counts[w][target]++;
+            }
+            for (const { win, target } of shuffled(wanted)) await win.unlock(target);
+          }
+          const all = new Int32Array(2 * size);
+          await t.comm.allreduce(Int32Array.from(counts.flatMap((of) => [...of])), all, Op.SUM);
+          for (const [w, win] of windows.entries()) {
+            await win.lock(t.rank, Lock.SHARED);
+            assert.equal(win.local[0], all[w * size + t.rank], `increments in window ${w}`);
+            await win.unlock(t.rank);
+          }
+          await t.barrier();
+        },
+        { info },
+      );
+    },
+    { info: others },
+  );
+}
+
+/**
  * Hands numbers on from rank to rank; whoever waits for one does so in its epoch, without a flush of its own or of the
  * one before it.
  */
@@ -296,6 +352,7 @@ export const schemes: Readonly<Record<string, readonly Requirement[]>> = {
       'a lock excludes as it says, gives what the last holder has left, and is had by all who wait',
       locks,
     ),
+    ...requirementsOf(LOCKS, '12.5.3', 'ranks that take several locks in one order do not block each other', ordered),
     ...requirementsOf(LOCKS, 'beyond', 'a notified put does not wait for the end of its epoch', notifications),
   ],
   schedules: requirementsOf(
