@@ -5,7 +5,7 @@
 import type { TypedArray } from '../../datatype/base.ts';
 import { tagOf } from '../../intrinsics.ts';
 import type { ElementKind } from './kind.ts';
-import { KINDS } from './kinds.ts';
+import { kindOf } from './kinds.ts';
 
 /** Of so many calls with other arrays, one is remembered: that costs more than to look. A power of two. */
 const SELDOM = 8;
@@ -34,7 +34,7 @@ export class LastArrays {
 
   #look(origin: TypedArray, compare: TypedArray, result: TypedArray): ElementKind | undefined {
     const tag = tagOf(result);
-    const kind = KINDS[tag!];
+    const kind = kindOf(tag);
     if (kind === undefined || tagOf(origin) !== tag || tagOf(compare) !== tag) return undefined;
     if (!kind.apart(result, origin, compare)) return undefined;
     this.#others = (this.#others + 1) & (SELDOM - 1);
