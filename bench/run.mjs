@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: builds what is missing, then runs main.ts, which says what its options are; with `--micro` the
- * programs of micro/ instead.
+ * programs of micro/ instead, with `--types` types.ts.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -15,6 +15,8 @@ if (process.argv.includes('--micro')) {
     const { status } = spawnSync(process.execPath, [join(folder, name.replace(/\.ts$/, '.js'))], { stdio: 'inherit' });
     if (status !== 0) process.exitCode = 1;
   }
+} else if (process.argv.includes('--types')) {
+  await import('../build/programs/bench/types.js');
 } else {
   await import('../build/programs/bench/main.js');
 }

@@ -149,12 +149,14 @@ function accumulateRun(
 }
 
 /**
- * The `n` doubles of `origin`, an array of the program's, one after the other on all sides: what `accumulateElements`
- * does for them, without a look at anything. `at` is a multiple of 8, and the elements lie within the part.
+ * The `n` floating-point numbers of `origin`, an array of the program's, one after the other on all sides: what
+ * `accumulateElements` does for them, without a look at anything. `at` is a multiple of their size, and the elements
+ * lie within the part.
  */
-export function accumulateDoubles(
+export function accumulateFloats(
   part: RemotePart,
   at: number,
+  type: number,
   origin: TypedArray,
   n: number,
   op: number,
@@ -162,15 +164,15 @@ export function accumulateDoubles(
   stripes: Stripes,
   kernels: BulkKernels,
 ): void {
-  const type = TypeCode.FLOAT64;
+  const size = DATA_SIZES[type];
   for (
     let done = accumulateRun(part, at, type, n, origin, op, result, stripes, kernels), round = 1;
     done < n;
     round++
   ) {
     stripes.pause(round);
-    const [from, into] = [origin, result].map((array) => array && partOf(array, done, n - done, 8));
-    done += accumulateRun(part, at + 8 * done, type, n - done, from!, op, into, stripes, kernels);
+    const [from, into] = [origin, result].map((array) => array && partOf(array, done, n - done, size));
+    done += accumulateRun(part, at + size * done, type, n - done, from!, op, into, stripes, kernels);
   }
 }
 
@@ -305,6 +307,25 @@ export function updateDouble(
   const stripe = stripes.acquire(offset);
   const before = view[index];
   if (op !== OpCode.NO_OP) view[index] = combineNumber(op, before, value);
+  stripes.release(stripe);
+  return before;
+}
+
+/**
+ * The same for a single that is no NaN, with one that is none.
+ * @returns NaN if it is one: it was left as it is, since it would not keep its bits
+ */
+export function updateSingle(
+  view: Float32Array,
+  index: number,
+  offset: number,
+  op: number,
+  value: number,
+  stripes: Stripes,
+): number {
+  const stripe = stripes.acquire(offset);
+  const before = view[index];
+  if (op !== OpCode.NO_OP && !Number.isNaN(before)) view[index] = combineNumber(op, before, value);
   stripes.release(stripe);
   return before;
 }

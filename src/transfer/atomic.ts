@@ -18,13 +18,21 @@ type IntegerArray = Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Arr
  * this into the call of a program, and 64-bit elements need no `BigInt` then.
  */
 export function updateInteger(view: IntegerArray, index: number, op: number, value: number): number {
-  return op === SUM ? Atomics.add(view, index, value) : updateOther(view, index, op, value, swapIntegers);
+  return op === SUM ? Atomics.add(view, index, value) : updateOtherInteger(view, index, op, value);
 }
 
 export function updateBigInt(view: BigInt64Array | BigUint64Array, index: number, op: number, value: bigint): bigint {
   return op === SUM
     ? Atomics.add(view as BigInt64Array, index, value)
-    : (updateOther(view as never, index, op, value as never, swapBigInts as never) as unknown as bigint);
+    : updateOtherBigInt(view as BigInt64Array, index, op, value);
+}
+
+function updateOtherInteger(view: IntegerArray, index: number, op: number, value: number): number {
+  return updateOther(view, index, op, value, swapIntegers);
+}
+
+function updateOtherBigInt(view: BigInt64Array, index: number, op: number, value: bigint): bigint {
+  return updateOther(view as never, index, op, value as never, swapBigInts as never) as unknown as bigint;
 }
 
 /**

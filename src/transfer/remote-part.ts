@@ -105,6 +105,22 @@ export function storeI32(to: Int32Array, at: number, from: Int32Array, n: number
   else for (let i = 0; i < n; i++) to[at + i] = from[i];
 }
 
+export function storeU32(to: Uint32Array, at: number, from: Uint32Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, at, from, 0, n, 4, kernels);
+  else for (let i = 0; i < n; i++) to[at + i] = from[i];
+}
+
+/** A NaN would not keep its bits as a number: then all are moved as bits. */
+export function storeF32(to: Float32Array, at: number, from: Float32Array, n: number, kernels: Kernels): void {
+  for (let i = 0; i < n && n <= LOOP; i++) {
+    const value = from[i];
+    if (Number.isNaN(value)) break;
+    to[at + i] = value;
+    if (i === n - 1) return;
+  }
+  copyLong(to, at, from, 0, n, 4, kernels);
+}
+
 export function storeI64(to: BigInt64Array, at: number, from: BigInt64Array, n: number, kernels: Kernels): void {
   if (n > LOOP) copyLong(to, at, from, 0, n, 8, kernels);
   else for (let i = 0; i < n; i++) to[at + i] = from[i];
@@ -129,6 +145,21 @@ export function loadU8(from: Uint8Array, at: number, to: Uint8Array, n: number, 
 export function loadI32(from: Int32Array, at: number, to: Int32Array, n: number, kernels: Kernels): void {
   if (n > LOOP) copyLong(to, 0, from, at, n, 4, kernels);
   else for (let i = 0; i < n; i++) to[i] = from[at + i];
+}
+
+export function loadU32(from: Uint32Array, at: number, to: Uint32Array, n: number, kernels: Kernels): void {
+  if (n > LOOP) copyLong(to, 0, from, at, n, 4, kernels);
+  else for (let i = 0; i < n; i++) to[i] = from[at + i];
+}
+
+export function loadF32(from: Float32Array, at: number, to: Float32Array, n: number, kernels: Kernels): void {
+  for (let i = 0; i < n && n <= LOOP; i++) {
+    const value = from[at + i];
+    if (Number.isNaN(value)) break;
+    to[i] = value;
+    if (i === n - 1) return;
+  }
+  copyLong(to, 0, from, at, n, 4, kernels);
 }
 
 export function loadI64(from: BigInt64Array, at: number, to: BigInt64Array, n: number, kernels: Kernels): void {

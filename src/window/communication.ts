@@ -15,24 +15,24 @@ import { Op } from '../datatype/op.ts';
 import { byteLengthOf, tagOf } from '../intrinsics.ts';
 import { Aggregate, type AggregateOptions, readLimit } from './aggregate.ts';
 import type { WindowCore } from './core.ts';
+import { LastArrays } from './elements/last-arrays.ts';
 import type { Epochs } from './epochs.ts';
 import { fastLayout } from './fast-layout.ts';
 import {
   fastAccumulate,
   fastCompareAndSwap,
-  fastFetchAndOp,
+  fastFetch,
+  fastFetchMany,
   fastGet,
-  fastGetAccumulate,
   fastPut,
+  fastRead,
 } from './fast-path.ts';
 import { Notifications } from './notifications.ts';
 import type { PassiveTarget } from './passive-target.ts';
 import type { Paths } from './path/paths.ts';
 import { COMPLETE, Request } from './request.ts';
 import { checkSingles, type SlowPath } from './slow-path.ts';
-
-/** A result that no caller has. */
-const NOTHING = new Uint8Array(0);
+import type { Target } from './target.ts';
 
 export abstract class Communication<T extends TypedArray> {
   readonly #core: WindowCore;
@@ -41,16 +41,7 @@ export abstract class Communication<T extends TypedArray> {
   readonly #passive: PassiveTarget;
   readonly #slowPath: SlowPath;
   readonly #notifications: Notifications;
-  /**
-   * The buffers of the last fetchAndOp, getAccumulate or compareAndSwap, found to be typed arrays of one type that do
-   * not overlap. Programs use the same ones again and again, and asking an array for its buffer costs more than the
-   * operation.
-   */
-  #apartOrigin: TypedArray = NOTHING;
-  #apartCompare: TypedArray = NOTHING;
-  #apartResult: TypedArray = NOTHING;
-  /** The type that all of them have; an array's never changes. */
-  #apartTag = '';
+  readonly #last = new LastArrays();
 
   /** @internal */
   constructor(core: WindowCore) {
@@ -147,16 +138,13 @@ export abstract class Communication<T extends TypedArray> {
   ): void {
     const epochs = this.#epochs;
     const t = epochs.opened(target);
-    if (
-      t !== undefined &&
-      result === this.#apartResult &&
-      origin === this.#apartOrigin &&
-      fastFetchAndOp(t, this.#apartTag, origin, result, disp, op)
-    ) {
+    const kind = this.#last.kindOf(origin, result);
+    if (t !== undefined && kind !== undefined && fastFetch(t, kind, origin!, result, disp, op)) {
       epochs.noteUse();
       return;
     }
-    this.#fetchChecked(origin, result, target, disp, op);
+    if (origin !== null || !this.#readFast(result, target, disp, op))
+      this.#fetchChecked(origin, result, target, disp, op);
   }
 
   /**
@@ -173,13 +161,8 @@ export abstract class Communication<T extends TypedArray> {
   ): void {
     const epochs = this.#epochs;
     const t = epochs.opened(target);
-    if (
-      t !== undefined &&
-      result === this.#apartResult &&
-      origin === this.#apartOrigin &&
-      compare === this.#apartCompare &&
-      fastCompareAndSwap(t, this.#apartTag, origin, compare, result, disp)
-    ) {
+    const kind = this.#last.kindOfAll(origin, compare, result);
+    if (t !== undefined && kind !== undefined && fastCompareAndSwap(t, kind, origin, compare, result, disp)) {
       epochs.noteUse();
       return;
     }
@@ -205,17 +188,12 @@ export abstract class Communication<T extends TypedArray> {
     if (
       t !== undefined &&
       layout === undefined &&
-      result === this.#apartResult &&
-      origin === this.#apartOrigin &&
-      fastGetAccumulate(t, this.#apartTag, this.#apartOrigin, result, disp, op)
+      (op === Op.NO_OP ? fastRead(t, result, disp) : this.#fetchFast(t, origin, result, disp, op))
     ) {
       epochs.noteUse();
       return;
     }
     this.#slowPath.getAccumulate('getAccumulate', origin, result, target, disp, op, layout);
-    // They do not overlap, and are of one type: refused otherwise.
-    if (op !== Op.NO_OP && layout === undefined && epochs.known(target) !== undefined)
-      this.#remember(origin!, NOTHING, result);
   }
 
   // ---- requests and notifications -----------------------------------------------------------------------------------
@@ -396,15 +374,14 @@ export abstract class Communication<T extends TypedArray> {
   }
 
   /**
-   * All of an array of a common type, by one request. It decides nothing: what it does not take on (it then returns
+   * All of an array, by one request. It decides nothing: what it does not take on (it then returns
    * false and has done nothing) goes on in the slow path, which also writes the error messages.
    */
   #transferWhole(call: 'put' | 'get', origin: TypedArray, target: number, disp: number): boolean {
     const epochs = this.#epochs;
     const t = epochs.find(target);
     if (t === undefined || !epochs.allows(t) || !Number.isSafeInteger(disp) || disp < 0) return false;
-    const tag = tagOf(origin);
-    if (tag !== 'Float64Array' && tag !== 'Uint8Array' && tag !== 'Int32Array' && tag !== 'BigInt64Array') return false;
+    if (tagOf(origin) === undefined) return false;
     const bytes = byteLengthOf(origin);
     const at = disp * t.dispUnit;
     if (bytes === 0 || at + bytes > t.byteLength) return false;
@@ -420,30 +397,30 @@ export abstract class Communication<T extends TypedArray> {
     return true;
   }
 
+  #readFast(result: TypedArray, target: number, disp: number, op: Op): boolean {
+    const epochs = this.#epochs;
+    const t = epochs.opened(target);
+    if (t === undefined || op !== Op.NO_OP || !fastRead(t, result, disp)) return false;
+    epochs.noteUse();
+    return true;
+  }
+
+  #fetchFast(t: Target, origin: TypedArray | null, result: TypedArray, disp: number, op: Op): boolean {
+    const kind = this.#last.kindOf(origin, result);
+    if (kind === undefined) return false;
+    return fastFetch(t, kind, origin!, result, disp, op) || fastFetchMany(t, kind, origin!, result, disp, op);
+  }
+
   #fetchChecked(origin: TypedArray | null, result: TypedArray, target: number, disp: number, op: Op): void {
     this.#epochs.checkUsable('fetchAndOp');
     if (origin === null && op === Op.NO_OP) checkSingles('fetchAndOp', { result });
-    else {
-      checkSingles('fetchAndOp', { origin: origin as TypedArray, result });
-      this.#remember(origin as TypedArray, NOTHING, result);
-    }
+    else checkSingles('fetchAndOp', { origin: origin as TypedArray, result });
     this.#slowPath.getAccumulate('fetchAndOp', origin, result, target, disp, op, undefined);
   }
 
   #swapChecked(origin: TypedArray, compare: TypedArray, result: TypedArray, target: number, disp: number): void {
     this.#epochs.checkUsable('compareAndSwap');
     checkSingles('compareAndSwap', { origin, compare, result });
-    this.#remember(origin, compare, result);
     this.#slowPath.compareAndSwap(origin, compare, result, target, disp);
-  }
-
-  /** @param compare `NOTHING` where there is none */
-  #remember(origin: TypedArray, compare: TypedArray, result: TypedArray): void {
-    const tag = tagOf(origin);
-    if (tag === undefined || tagOf(result) !== tag || (compare !== NOTHING && tagOf(compare) !== tag)) return;
-    this.#apartTag = tag;
-    this.#apartOrigin = origin;
-    this.#apartCompare = compare;
-    this.#apartResult = result;
   }
 }

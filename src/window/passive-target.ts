@@ -1,7 +1,7 @@
 /** The calls of passive-target epochs (MPI 4.1, 12.5.3, 12.5.4): lock, unlock, lockAll, unlockAll and the flushes. */
 import type { Job } from '../comm/job.ts';
 import { abandonQuietly, type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import type { ProgressEngine } from '../comm/progress.ts';
+import { DONE, type ProgressEngine } from '../comm/progress.ts';
 import type { RankLocks } from '../comm/rank-locks.ts';
 import { RmaError, show } from '../errors.ts';
 import type { AllLock } from '../sync/lock/all.ts';
@@ -383,6 +383,11 @@ export class PassiveTarget {
   // ---- flush --------------------------------------------------------------------------------------------------------
 
   flush(kind: FlushKind, target: number, options: WaitOptions | undefined): Promise<void> {
+    if (options === undefined && this.#epochs.tryFlush(kind, target)) return DONE;
+    return this.#flushLong(kind, target, options);
+  }
+
+  #flushLong(kind: FlushKind, target: number, options: WaitOptions | undefined): Promise<void> {
     try {
       const wait = readWait(kind.call, options);
       const t = this.#checkFlush(kind.call, target);

@@ -28,6 +28,8 @@ import type { Target } from './target.ts';
 export class SlowPath {
   readonly #epochs: Epochs;
   readonly #paths: Paths;
+  /** Calls so far. */
+  calls = 0;
 
   constructor(epochs: Epochs, paths: Paths) {
     this.#epochs = epochs;
@@ -42,6 +44,7 @@ export class SlowPath {
     disp: number,
     layout: TransferLayout | undefined,
   ): void {
+    this.calls++;
     const origin = ownView(call, 'origin', given);
     const { from, to } = checkSides(call, origin, layout);
     if (call === 'put') refuseTwice(call, 'target', to);
@@ -85,6 +88,7 @@ export class SlowPath {
     op: Op,
     layout: TransferLayout | undefined,
   ): void {
+    this.calls++;
     this.#epochs.checkUsable(call);
     const origin = ownView(call, 'origin', given);
     const { from, to } = checkSides(call, origin, layout);
@@ -100,6 +104,7 @@ export class SlowPath {
     op: Op,
     layout: FetchLayout | undefined,
   ): void {
+    this.calls++;
     this.#epochs.checkUsable(call);
     // NO_OP takes nothing from the origin.
     const origin = op === Op.NO_OP ? undefined : ownView(call, 'origin', givenOrigin as TypedArray);
@@ -172,6 +177,7 @@ export class SlowPath {
     target: number,
     disp: number,
   ): void {
+    this.calls++;
     const call = 'compareAndSwap';
     const epochs = this.#epochs;
     const origin = ownView(call, 'origin', givenOrigin);

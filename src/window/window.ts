@@ -60,6 +60,11 @@ export interface WindowStatistics {
    * 'multi-write'`, shared memory), and where a thread of the addon serves them (`host-assisted` on devices).
    */
   readonly layouts?: LayoutStatistics;
+  /**
+   * Communication calls that took the general way, some 50 times as long as the short one for a few elements: the first
+   * to each target, those with layouts that were not used before, and types that the short way does not know.
+   */
+  readonly slowCalls: number;
 }
 
 /**
@@ -418,6 +423,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
       fence: { scheme: hints.fence, ...fence.statistics },
       lock: { scheme: hints.lock, ...lockCounts },
       refills: wire?.notifications.arrivals.refills ?? 0,
+      slowCalls: this.#slowPath.calls,
       ...(refused === undefined ? {} : { refused }),
       ...(layouts === undefined ? {} : { layouts }),
     };
