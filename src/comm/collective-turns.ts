@@ -6,6 +6,7 @@ import { CollectiveOperation, type Turn } from './collective-operation.ts';
 import type { Agreed } from './collective-signature.ts';
 import type { Job } from './job.ts';
 import { type LeftBarrier, LeftBarriers } from './left-barriers.ts';
+import type { Members } from './members.ts';
 import type { Operation } from './operation.ts';
 
 export class CollectiveTurns implements Turn {
@@ -13,6 +14,7 @@ export class CollectiveTurns implements Turn {
   readonly line: Operation[] = [];
   readonly left: LeftBarriers;
   readonly #job: Job;
+  readonly #members: Members;
   /** Of the communicator, for messages. */
   readonly #name: string;
   /**
@@ -23,11 +25,12 @@ export class CollectiveTurns implements Turn {
   /** Set when a collective ended early: the ranks no longer agree on what comes next. */
   #broken: string | undefined;
 
-  constructor(job: Job, channel: CollectiveChannel, name: string) {
+  constructor(job: Job, members: Members, channel: CollectiveChannel, name: string) {
     this.#job = job;
+    this.#members = members;
     this.channel = channel;
     this.#name = name;
-    this.left = new LeftBarriers(job.progress);
+    this.left = new LeftBarriers(members);
   }
 
   /** Takes barriers whose waits have ended early from the end of the line. @returns how many there were */
@@ -70,7 +73,7 @@ export class CollectiveTurns implements Turn {
       return new RmaError('ERR_COMM', `${call}: this rank has finalized the job; make no calls after finalize()`);
     if (this.#broken !== undefined) {
       // What ended early may have done so because of a rank that is gone, which is then what is wrong.
-      const failure = this.#job.failure();
+      const failure = this.#members.failure();
       if (failure !== undefined) return failure;
       return new RmaError('ERR_COMM', `${call}: ${this.#name} can no longer be used: ${this.#broken}`);
     }

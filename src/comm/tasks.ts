@@ -388,12 +388,13 @@ class Run<T> {
     const tasks: TaskTime = {
       now: () => cpu.time,
       compute,
-      makeProgress: (liveness, poll, timeoutMs) => {
-        const progress = new VirtualProgress(simulator, cpu, liveness, poll, timeoutMs, lookAgain, compute);
+      makeProgress: (poll, timeoutMs) => {
+        const progress = new VirtualProgress(simulator, cpu, poll, timeoutMs, lookAgain, compute);
         this.#progresses[rank] = progress;
         if (recorder !== undefined) {
           const wait = progress.wait.bind(progress);
-          progress.wait = (operation, options) => recordWait(recorder, operation, () => wait(operation, options));
+          progress.wait = (operation, options, concerned) =>
+            recordWait(recorder, operation, () => wait(operation, options, concerned));
         }
         return progress;
       },
