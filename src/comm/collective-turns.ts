@@ -22,6 +22,8 @@ export class CollectiveTurns implements Turn {
    * counted.
    */
   #sequence = -1;
+  /** Barriers that were called. */
+  barriers = 0;
   /** Set when a collective ended early: the ranks no longer agree on what comes next. */
   #broken: string | undefined;
 
@@ -45,21 +47,27 @@ export class CollectiveTurns implements Turn {
     return taken;
   }
 
+  /** The number of the collective that was called last. */
+  get sequence(): number {
+    return Math.max(0, this.#sequence);
+  }
+
   /** @param agreed what its messages say of it; `undefined` for one whose messages, if any, go another way */
   enter<T>(
     generator: Generator<void, T>,
     call: string,
     agreed: Agreed | undefined,
     buffers?: readonly TypedArray[],
+    linger?: () => void,
   ): CollectiveOperation<T> {
     this.check(call);
     if (agreed !== undefined) this.#sequence++;
-    return new CollectiveOperation(this.#thenDrain(generator), call, this, agreed, this.#sequence, buffers);
+    return new CollectiveOperation(this.#thenDrain(generator), call, this, agreed, this.#sequence, buffers, linger);
   }
 
   /** The first collective, where it is not called as one: the ranks have just agreed on it. */
   beginFirst(agreed: Agreed): void {
-    this.channel.begin(agreed, ++this.#sequence);
+    this.channel.begin(agreed, ++this.#sequence, 0);
   }
 
   /** Throws what `refusal` returns. */

@@ -15,7 +15,7 @@ import { Group, Rank } from './group.ts';
 import type { Job } from './job.ts';
 import { Members } from './members.ts';
 import { MessageCalls } from './message-calls.ts';
-import { type GeneratorOperation, readWait, type WaitOptions } from './operation.ts';
+import { type GeneratorOperation, type Operation, readWait, type WaitOptions } from './operation.ts';
 import { PointToPoint } from './point-to-point.ts';
 import { DONE } from './progress.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
@@ -138,9 +138,10 @@ export class Communicator extends MessageCalls {
       if (this.#turns.line.length > 0 || this.#barrier.isAwaited) {
         const left = this.#turns.left.takeOldest();
         if (left !== undefined) return this.members.wait(left, wait);
-        return this.members.wait(this.#turns.enter(this.#barrier.inTurn(), 'barrier', undefined), wait);
+        return this.members.wait(this.#nextBarrier(), wait);
       }
       const { state } = this.#barrier;
+      this.#turns.barriers++;
       state.begin();
       if (wait === undefined && state.advance()) return this.job.progress.done();
       return this.members.wait(this.#barrier.await(), wait);
@@ -155,20 +156,26 @@ export class Communicator extends MessageCalls {
     this.#turns.check('barrier');
     const wait = readWait('barrier', options);
     if (this.#turns.line.length > 0 || this.#barrier.isAwaited) {
-      const operation =
-        this.#turns.left.takeOldest() ?? this.#turns.enter(this.#barrier.inTurn(), 'barrier', undefined);
-      this.members.waitSync(operation, wait);
+      this.members.waitSync(this.#turns.left.takeOldest() ?? this.#nextBarrier(), wait);
       return;
     }
     const { state, operation } = this.#barrier;
     const { spin } = this;
     try {
+      this.#turns.barriers++;
       state.begin();
       for (let i = 0; i < spin; i++) if (state.advance()) return;
     } catch (error) {
       throw this.members.explain(error);
     }
     this.members.waitSync(operation, wait);
+  }
+
+  /** A barrier after those that were called before. */
+  #nextBarrier(): Operation {
+    this.#turns.barriers++;
+    const barrier = this.#barrier;
+    return this.#turns.enter(barrier.inTurn(), 'barrier', undefined, undefined, barrier.lingering());
   }
 
   /**
@@ -517,7 +524,7 @@ export class Communicator extends MessageCalls {
 
   *#setUp(block: Block | undefined): Generator<void, void> {
     const own = makeChannel(this.job, this.group, this.#id + 2);
-    this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#traceId, this.#turns.left);
+    this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#traceId, this.#turns);
     this.traits = this.#barrier.traits;
   }
 

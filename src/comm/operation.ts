@@ -18,6 +18,8 @@ export interface Operation {
    * Whether it must be looked at again soon, because nobody rings when it can go on; or after how many milliseconds.
    */
   isPolling?(): boolean | number;
+  /** Called now and then when the wait lasts long, some times a second at most. */
+  linger?(): void;
 }
 
 /** Ends its wait early. Whatever that throws is less than why the wait ends, which its caller is told. */

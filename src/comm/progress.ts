@@ -300,7 +300,7 @@ export class Progress {
         const { received } = parking;
         if ((awake || received !== before) && this.#linger(operation, received)) return;
         awake = received !== parking.received;
-        this.#inspect();
+        if (this.#inspect()) operation.linger?.();
       }
     } catch (error) {
       abandonQuietly(operation);
@@ -457,7 +457,7 @@ export class Progress {
       } finally {
         parking.disarm();
       }
-      this.#inspect();
+      if (this.#inspect()) this.#lingerAll();
     }
     this.#running = false;
   }
@@ -508,11 +508,23 @@ export class Progress {
     this.#pending.clear();
   }
 
-  #inspect(): void {
+  /** @returns whether it was time to */
+  #inspect(): boolean {
     const now = performance.now();
-    if (now - this.#lastInspection < LIVENESS_MS) return;
+    if (now - this.#lastInspection < LIVENESS_MS) return false;
     this.#lastInspection = now;
     this.#liveness.inspectPeers();
+    return true;
+  }
+
+  #lingerAll(): void {
+    for (const { operation, concerned } of this.#pending) {
+      try {
+        operation.linger?.();
+      } catch (error) {
+        concerned.note(error);
+      }
+    }
   }
 
   /** What the most impatient of those that wait says. */
