@@ -4,6 +4,7 @@ import { argumentRangeError, argumentTypeError, type RmaError, show } from '../e
 import { allocateArray, freeArray } from './allocated-memory.ts';
 import type { BarrierTraits, Signals } from './barrier.ts';
 import type { Block } from './blocks.ts';
+import { ranksInWords } from './bootstrap/late.ts';
 import { makeChannel, makeOwnChannel, type OwnChannel } from './channels.ts';
 import type { BegunCollective, CollectiveCall } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
@@ -116,7 +117,7 @@ export class Communicator extends MessageCalls {
     await world.members.wait(
       {
         advance: () => job.complete,
-        describe: () => `init() (waiting for all ${job.size} ranks to call it)`,
+        describe: () => `init() (waiting for ${ranksInWords(job.absent, job.size)} to call it)`,
         isPolling: () => !job.context.capabilities.loadStore,
       },
       options,

@@ -218,6 +218,13 @@ export class Job {
     return Atomics.load(this.#membership.control.header, Header.JOINED) >= this.size;
   }
 
+  /** Ranks that have not joined. */
+  get absent(): readonly number[] {
+    const { slots, slotWords } = this.#membership.control;
+    const ranks = Array.from({ length: this.size }, (_, rank) => rank);
+    return ranks.filter((rank) => Atomics.load(slots, rank * slotWords + Slot.STATE) === RankState.ABSENT);
+  }
+
   /** Memory from the library: other ranks may access it once it is part of a window. */
   allocateMemory(bytes: number): Memory {
     const memory = this.context.allocateMemory(bytes);
