@@ -104,7 +104,7 @@ export class Bsp {
    * has made the other one); otherwise chunks of 16 KiB, and a copy, or none, at the destination.
    */
   sync(options?: WaitOptions): Promise<void> {
-    return endSuperstep(this.comm.job, 'bsp.sync', this.#core, options);
+    return endSuperstep('bsp.sync', this.#core, options);
   }
 
   /** Ends the superstep and blocks this thread until everything is in place; otherwise the same as `sync`. */
@@ -398,7 +398,7 @@ export class Bsp {
     const wait = readWait('bsp.end', options);
     try {
       this.#core.beginSync('bsp.end', true);
-      await this.comm.job.progress.wait(this.#core.await(), wait);
+      await this.comm.members.wait(this.#core.await(), wait);
       await this.comm.collective(this.#farewell(), wait).promise;
       this.#core.close();
     } finally {
@@ -413,7 +413,7 @@ export class Bsp {
     const wait = readWait('bsp.end', options);
     try {
       this.#core.beginSync('bsp.end', true);
-      this.comm.job.progress.waitSync(this.#core.await(), wait);
+      this.comm.members.waitSync(this.#core.await(), wait);
       this.comm.collectiveSync(this.#farewell(), wait);
       this.#core.close();
     } finally {

@@ -71,7 +71,7 @@ export class Bsp2 extends Bsp {
    * Cost: that of `sync` for a computation of the unit's processes.
    */
   usync(options?: WaitOptions): Promise<void> {
-    return endSuperstep(this.comm.job, 'bsp.usync', this.#unit, options);
+    return endSuperstep('bsp.usync', this.#unit, options);
   }
 
   /** Ends the superstep of the unit and blocks this thread until everything is in place; otherwise as `usync`. */

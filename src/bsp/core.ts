@@ -101,7 +101,7 @@ export class Core implements Superstep, Operation {
   /** Errors: what has broken the computation; if a process is gone, that is what is wrong. */
   refuseBroken(): void {
     if (this.#broken === undefined) return;
-    throw this.comm.job.failure() ?? new RmaError(this.#broken.code, this.#broken.message, { cause: this.#broken });
+    throw this.comm.members.failure() ?? new RmaError(this.#broken.code, this.#broken.message, { cause: this.#broken });
   }
 
   /** The variable that an array names; mostly, the same as in the last call. Errors: `ERR_RMA_ATTACH`, `ERR_BUFFER`. */
@@ -349,7 +349,7 @@ export class Core implements Superstep, Operation {
           ),
     );
     // Of a process that is gone, and of what all have compared, the others know.
-    if (!this.#isKnown && this.comm.job.failure() === undefined) this.#news.tell(this.#broken!);
+    if (!this.#isKnown && this.comm.members.failure() === undefined) this.#news.tell(this.#broken!);
     return error;
   }
 

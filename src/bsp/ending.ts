@@ -13,13 +13,13 @@ interface Ending {
 }
 
 /** Never throws: the promise is rejected. */
-export function endSuperstep(job: Job, call: string, step: Ending, options: WaitOptions | undefined): Promise<void> {
+export function endSuperstep(call: string, step: Ending, options: WaitOptions | undefined): Promise<void> {
   try {
     const wait = readWait(call, options);
     step.beginSync(call, false);
-    return job.progress.wait(step.await(), wait);
+    return step.comm.members.wait(step.await(), wait);
   } catch (error) {
-    return Promise.reject(job.explain(error));
+    return Promise.reject(step.comm.members.explain(error));
   }
 }
 
@@ -35,7 +35,7 @@ function looked(job: Job, step: Ending): boolean {
       return true;
     }
   } catch (error) {
-    throw job.explain(error);
+    throw step.comm.members.explain(error);
   }
   return false;
 }
@@ -45,5 +45,5 @@ export function endSuperstepSync(job: Job, call: string, step: Ending, options: 
   const wait = readWait(call, options);
   step.beginSync(call, false);
   if (wait === undefined && looked(job, step)) return;
-  job.progress.waitSync(step.await(), wait);
+  step.comm.members.waitSync(step.await(), wait);
 }

@@ -103,6 +103,11 @@ export interface BarrierState {
   advance(): boolean;
   /** Ranks (in the communicator) that are waited for, as far as it can be known. */
   waitsFor(): string;
+  /**
+   * Ranks that have perhaps not come, and that this one asks what they do instead: of those that wait for a rank, not
+   * all are to ask it.
+   */
+  askedFor(): readonly number[];
 }
 
 /** Who has entered a barrier, as each says itself. */
@@ -137,6 +142,17 @@ class Arrivals {
       `rank${missing.length === 1 ? '' : 's'} ` +
       `${missing.slice(0, named).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
     );
+  }
+
+  /** The ranks right before this one that have not entered the `count`-th barrier: no other rank finds them so. */
+  missingBefore(count: number): readonly number[] {
+    const missing: number[] = [];
+    for (let distance = 1; distance < this.#size; distance++) {
+      const rank = (this.#rank - distance + this.#size) % this.#size;
+      if (this.#hasEntered(rank, count)) break;
+      missing.push(rank);
+    }
+    return missing;
   }
 
   #hasEntered(rank: number, count: number): boolean {
@@ -209,6 +225,10 @@ class DisseminationBarrier implements BarrierState {
     return this.#arrivals.missing(this.#count, namedIn(this.#signals)) ?? `rank ${this.#before(this.#round)}`;
   }
 
+  askedFor(): readonly number[] {
+    return this.#arrivals.missingBefore(this.#count);
+  }
+
   /** The rank whose flag is waited for in a round. */
   #before(round: number): number {
     return (this.#rank - 2 ** round + this.#size) % this.#size;
@@ -270,6 +290,10 @@ class PairBarrier implements BarrierState {
   waitsFor(): string {
     return `rank ${this.#other}`;
   }
+
+  askedFor(): readonly number[] {
+    return [this.#other];
+  }
 }
 
 /** A pair's barrier in a job that is traced. */
@@ -300,6 +324,10 @@ class RecordedPair implements BarrierState {
 
   waitsFor(): string {
     return this.#pair.waitsFor();
+  }
+
+  askedFor(): readonly number[] {
+    return this.#pair.askedFor();
   }
 }
 
@@ -356,6 +384,10 @@ class CentralBarrier implements BarrierState {
 
   waitsFor(): string {
     return this.#arrivals.missing(this.#count, namedIn(this.#signals)) ?? 'the last rank to release it';
+  }
+
+  askedFor(): readonly number[] {
+    return this.#arrivals.missingBefore(this.#count);
   }
 }
 

@@ -7,15 +7,23 @@
  * way here, or to a later one if that source has gone ahead. Anything else means that ranks have called different
  * collectives. That is looked at as messages arrive, whatever source is waited for: a rank may hold the proof while it
  * waits for a message that will never come.
+ *
+ * Barriers exchange no messages here. A rank that waits long in one asks those that have not come (`ask`), with how
+ * many barriers and collectives it has called: who has called one more collective, and that barrier not before, is
+ * elsewhere. It gives its call up, and all others learn of it.
  */
 import { RmaError } from '../errors.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import {
   type Agreed,
+  barrierMessage,
   describeSignature,
   isSigned,
   ordinal,
+  type PlacedBarrier,
+  readBarrier,
   readWithdrawal,
+  readWithdrawn,
   SIGNATURE_BYTES,
   Signature,
   sequenceOf,
@@ -39,6 +47,10 @@ export class CollectiveChannel implements Channel {
   /** Of the call that is under way, or was the last. */
   readonly #signature = new Signature();
   #begun = false;
+  /** Barriers that were called before that call. */
+  #barriers = 0;
+  /** Of others that wait long, by their ranks in the world. */
+  readonly #asking = new Map<number, PlacedBarrier>();
   #mismatch: RmaError | undefined;
   readonly #stop: () => void;
 
@@ -61,10 +73,16 @@ export class CollectiveChannel implements Channel {
     this.#stop = messenger.listen(context, (source, message) => this.#arrived(source, message));
   }
 
-  /** A collective begins here: the one before is complete. @param sequence its number on the communicator */
-  begin(agreed: Agreed, sequence: number): void {
+  /**
+   * A collective begins here: the one before is complete.
+   * @param sequence its number on the communicator
+   * @param barriers that were called before it
+   */
+  begin(agreed: Agreed, sequence: number, barriers: number): void {
     this.#signature.write(agreed, sequence);
+    this.#barriers = barriers;
     this.#begun = true;
+    for (const [source, barrier] of this.#asking) this.#compare(source, barrier);
     if (this.#inbox.size > 0) for (const [source, queue] of this.#inbox) this.#look(source, queue[0]);
   }
 
@@ -74,12 +92,40 @@ export class CollectiveChannel implements Channel {
 
   /** Tells all other ranks that this one has given up the call under way: they may wait for what it would have sent. */
   withdraw(reason: string): void {
-    const signature = withdrawalOf(this.#signature.bytes);
+    const signature = withdrawalOf(this.#signature.bytes, this.#barriers);
     const payload = Buffer.from(reason);
     for (let other = 0; other < this.size; other++) {
       if (other === this.rank) continue;
       this.#messenger.send(this.#worldRanks[other], this.#context, payload, signature);
     }
+  }
+
+  /** Set once some message has shown that ranks have called different collectives. */
+  get mismatch(): RmaError | undefined {
+    return this.#mismatch;
+  }
+
+  /** Whether a rank has given up the call that this one waits long in: that may stand behind what it has sent before. */
+  lookBehind(): void {
+    for (const [source, queue] of this.#inbox) {
+      const last = queue[queue.length - 1];
+      const ahead = (sequenceOf(last) - sequenceOf(this.#signature.bytes)) | 0;
+      if (readWithdrawn(last) !== undefined && ahead <= 0) this.#refuse(source, last);
+    }
+  }
+
+  /** Asks ranks where they are: this one waits for them in a barrier. */
+  ask(targets: readonly number[], barrier: PlacedBarrier): void {
+    for (const [source, queue] of this.#inbox) {
+      const last = queue[queue.length - 1];
+      const barriers = readWithdrawn(last);
+      // Nothing comes behind it.
+      if (barriers === undefined || barriers >= barrier.number) continue;
+      this.#mismatch ??= this.#withdrawn(source, last, `barrier, its ${ordinal(barrier.number)}`);
+    }
+    if (this.#mismatch !== undefined) return;
+    const message = barrierMessage(barrier);
+    for (const target of targets) this.#messenger.send(this.#worldRanks[target], this.#context, message);
   }
 
   /** Errors: `ERR_COLLECTIVE` once some message has shown that ranks have called different collectives. */
@@ -110,6 +156,12 @@ export class CollectiveChannel implements Channel {
   }
 
   #arrived(source: number, message: Uint8Array): void {
+    const barrier = readBarrier(message);
+    if (barrier !== undefined) {
+      this.#asking.set(source, barrier);
+      if (this.#begun) this.#compare(source, barrier);
+      return;
+    }
     const queue = this.#inbox.get(source);
     if (queue !== undefined) queue.push(message);
     else {
@@ -127,17 +179,36 @@ export class CollectiveChannel implements Channel {
     if (ahead <= 0) this.#refuse(source, message);
   }
 
+  /** The call under way here, or the last one, with a barrier that a rank waits in. */
+  #compare(source: number, { number, sequence }: PlacedBarrier): void {
+    const own = this.#signature.bytes;
+    // The difference is right when the numbers wrap around, too.
+    if (this.#mismatch !== undefined || ((sequenceOf(own) - sequence) | 0) <= 0 || this.#barriers >= number) return;
+    const theirs = `rank ${this.#worldRanks.indexOf(source)} called barrier, its ${ordinal(number)}`;
+    const mine = `called ${describeSignature(own)}, its ${ordinal(sequenceOf(own) >>> 0)} collective`;
+    const advice = 'all ranks must call the same collectives and barriers in the same order';
+    this.#mismatch = new RmaError(
+      'ERR_COLLECTIVE',
+      `${theirs} on ${this.#name}, while this rank ${mine} on it; ${advice}`,
+    );
+    this.withdraw(`${theirs}, while rank ${this.rank} ${mine}; ${advice}`);
+  }
+
+  /** @param mine this rank's call */
+  #withdrawn(source: number, message: Uint8Array, mine: string): RmaError {
+    return new RmaError(
+      'ERR_COLLECTIVE',
+      `rank ${this.#worldRanks.indexOf(source)} gave up its ${ordinal(sequenceOf(message) >>> 0)} collective on ` +
+        `${this.#name}, while this rank called ${mine}: ${readWithdrawal(message)}`,
+    );
+  }
+
   #refuse(source: number, message: Uint8Array): RmaError {
     const own = this.#signature.bytes;
     const [theirs, mine] = [sequenceOf(message) >>> 0, sequenceOf(own) >>> 0];
     const place = theirs === mine ? '' : `, its ${ordinal(mine)}`;
-    const withdrawn = readWithdrawal(message);
-    if (withdrawn !== undefined) {
-      this.#mismatch ??= new RmaError(
-        'ERR_COLLECTIVE',
-        `rank ${this.#worldRanks.indexOf(source)} gave up its ${ordinal(theirs)} collective on ${this.#name}, while ` +
-          `this rank called ${describeSignature(own)}${place}: ${withdrawn}`,
-      );
+    if (readWithdrawn(message) !== undefined) {
+      this.#mismatch ??= this.#withdrawn(source, message, `${describeSignature(own)}${place}`);
       return this.#mismatch;
     }
     this.#mismatch ??= new RmaError(

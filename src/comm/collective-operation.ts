@@ -13,6 +13,8 @@ export interface Turn {
   readonly line: Operation[];
   /** Barriers whose waits have ended early keep their places in the line. */
   readonly left: LeftBarriers;
+  /** Barriers that were called. */
+  readonly barriers: number;
   /** The error for what comes too late, or undefined. */
   refusal(call: string): RmaError | undefined;
   /** The ranks no longer agree on what comes next. */
@@ -28,6 +30,9 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
   readonly #turn: Turn;
   readonly #agreed: Agreed | undefined;
   readonly #sequence: number;
+  /** Barriers that were called before. */
+  readonly #barriers: number;
+  readonly #linger: (() => void) | undefined;
   readonly #buffers: readonly TypedArray[];
   /** Their bytes when the call was made. */
   readonly #lengths: readonly number[];
@@ -39,6 +44,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
    * @param agreed what its messages say of it; absent if none go through the channel
    * @param sequence its number on the communicator
    * @param buffers of the caller: they must stay until the call is complete
+   * @param linger called when it waits for long, of a barrier
    */
   constructor(
     generator: Generator<void, T>,
@@ -47,6 +53,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
     agreed: Agreed | undefined,
     sequence: number,
     buffers: readonly TypedArray[] = [],
+    linger?: () => void,
   ) {
     super(generator, `${call} among ${turn.channel.size} ranks`);
     this.order = agreed === undefined ? turn.left.nextOrder() : 0;
@@ -54,6 +61,8 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
     this.#turn = turn;
     this.#agreed = agreed;
     this.#sequence = sequence;
+    this.#barriers = turn.barriers;
+    this.#linger = linger;
     this.#buffers = buffers;
     this.#lengths = buffers.map(({ byteLength }) => byteLength);
     turn.line.push(this);
@@ -83,6 +92,11 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
     }
     if (this.#state === 'ended') throw this.#error;
     return true;
+  }
+
+  linger(): void {
+    if (this.#linger !== undefined) this.#linger();
+    else if (this.#state === 'open') this.#turn.channel.lookBehind();
   }
 
   override describe(): string {
@@ -117,7 +131,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
     const refusal = this.#turn.refusal(this.#call);
     if (refusal !== undefined) throw refusal;
     this.#state = 'open';
-    if (this.#agreed !== undefined) this.#turn.channel.begin(this.#agreed, this.#sequence);
+    if (this.#agreed !== undefined) this.#turn.channel.begin(this.#agreed, this.#sequence, this.#barriers);
   }
 
   /** As far as it gets. A buffer that is no longer what it was ends the call for all ranks. */

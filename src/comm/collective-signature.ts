@@ -64,6 +64,8 @@ const OPS = Object.values(Op);
 const NONE = 15;
 /** In place of kind, element type, operation and root: the sender has given its call up. The payload says why. */
 const WITHDRAWN = 0xffffffff;
+/** In the same place: the sender waits in a barrier. The number of elements is the number of that barrier. */
+const IN_BARRIER = 0xfffffffe;
 
 /** What MPI requires to be the same at all ranks. */
 export interface Agreed {
@@ -93,17 +95,56 @@ export class Signature {
   }
 }
 
-/** The signature of the message by which a rank says that it has given up the call with this signature. */
-export function withdrawalOf(signature: Uint8Array): Uint8Array {
+/**
+ * The signature of the message by which a rank says that it has given up the call with this signature.
+ * @param barriers that it had called before
+ */
+export function withdrawalOf(signature: Uint8Array, barriers: number): Uint8Array {
   const bytes = signature.slice();
   new Uint32Array(bytes.buffer)[1] = WITHDRAWN;
+  new Float64Array(bytes.buffer, 8, 1)[0] = barriers;
   return bytes;
+}
+
+/** A barrier of a rank: what comes before it. */
+export interface PlacedBarrier {
+  /** Its number among the barriers of the communicator, from 1. */
+  readonly number: number;
+  /** The number of the last collective that was called before. */
+  readonly sequence: number;
+}
+
+/** The message by which a rank says that it waits in a barrier. */
+export function barrierMessage({ number, sequence }: PlacedBarrier): Uint8Array {
+  const bytes = new Uint8Array(SIGNATURE_BYTES);
+  new Uint32Array(bytes.buffer, 0, 2).set([sequence, IN_BARRIER]);
+  new Float64Array(bytes.buffer, 8, 1)[0] = number;
+  return bytes;
+}
+
+/** The barrier that the sender waits in, if that is what this message says. */
+export function readBarrier(message: Uint8Array): PlacedBarrier | undefined {
+  if (whatOf(message) !== IN_BARRIER) return undefined;
+  return { number: countOf(message), sequence: sequenceOf(message) };
+}
+
+/** The barriers that the sender had called before the call that it gives up, if this message says that. */
+export function readWithdrawn(message: Uint8Array): number | undefined {
+  return whatOf(message) === WITHDRAWN ? countOf(message) : undefined;
+}
+
+/** Kind, element type, operation and root. */
+function whatOf(message: Uint8Array): number {
+  return (message[4] | (message[5] << 8) | (message[6] << 16) | (message[7] << 24)) >>> 0;
+}
+
+function countOf(message: Uint8Array): number {
+  return new Float64Array(message.slice(8, SIGNATURE_BYTES).buffer)[0];
 }
 
 /** Why a rank has given its call up, if that is what this message says. */
 export function readWithdrawal(message: Uint8Array): string | undefined {
-  const [, what] = new Uint32Array(message.slice(0, SIGNATURE_BYTES).buffer);
-  return what === WITHDRAWN ? Buffer.from(message.subarray(SIGNATURE_BYTES)).toString() : undefined;
+  return whatOf(message) === WITHDRAWN ? Buffer.from(message.subarray(SIGNATURE_BYTES)).toString() : undefined;
 }
 
 /** Whether a message begins with this signature. */

@@ -6,6 +6,7 @@ import { CollectiveOperation, type Turn } from './collective-operation.ts';
 import type { Agreed } from './collective-signature.ts';
 import type { Job } from './job.ts';
 import { type LeftBarrier, LeftBarriers } from './left-barriers.ts';
+import type { Members } from './members.ts';
 import type { Operation } from './operation.ts';
 
 export class CollectiveTurns implements Turn {
@@ -13,6 +14,7 @@ export class CollectiveTurns implements Turn {
   readonly line: Operation[] = [];
   readonly left: LeftBarriers;
   readonly #job: Job;
+  readonly #members: Members;
   /** Of the communicator, for messages. */
   readonly #name: string;
   /**
@@ -20,14 +22,17 @@ export class CollectiveTurns implements Turn {
    * counted.
    */
   #sequence = -1;
+  /** Barriers that were called. */
+  barriers = 0;
   /** Set when a collective ended early: the ranks no longer agree on what comes next. */
   #broken: string | undefined;
 
-  constructor(job: Job, channel: CollectiveChannel, name: string) {
+  constructor(job: Job, members: Members, channel: CollectiveChannel, name: string) {
     this.#job = job;
+    this.#members = members;
     this.channel = channel;
     this.#name = name;
-    this.left = new LeftBarriers(job.progress);
+    this.left = new LeftBarriers(members);
   }
 
   /** Takes barriers whose waits have ended early from the end of the line. @returns how many there were */
@@ -42,21 +47,27 @@ export class CollectiveTurns implements Turn {
     return taken;
   }
 
+  /** The number of the collective that was called last. */
+  get sequence(): number {
+    return Math.max(0, this.#sequence);
+  }
+
   /** @param agreed what its messages say of it; `undefined` for one whose messages, if any, go another way */
   enter<T>(
     generator: Generator<void, T>,
     call: string,
     agreed: Agreed | undefined,
     buffers?: readonly TypedArray[],
+    linger?: () => void,
   ): CollectiveOperation<T> {
     this.check(call);
     if (agreed !== undefined) this.#sequence++;
-    return new CollectiveOperation(this.#thenDrain(generator), call, this, agreed, this.#sequence, buffers);
+    return new CollectiveOperation(this.#thenDrain(generator), call, this, agreed, this.#sequence, buffers, linger);
   }
 
   /** The first collective, where it is not called as one: the ranks have just agreed on it. */
   beginFirst(agreed: Agreed): void {
-    this.channel.begin(agreed, ++this.#sequence);
+    this.channel.begin(agreed, ++this.#sequence, 0);
   }
 
   /** Throws what `refusal` returns. */
@@ -70,7 +81,7 @@ export class CollectiveTurns implements Turn {
       return new RmaError('ERR_COMM', `${call}: this rank has finalized the job; make no calls after finalize()`);
     if (this.#broken !== undefined) {
       // What ended early may have done so because of a rank that is gone, which is then what is wrong.
-      const failure = this.#job.failure();
+      const failure = this.#members.failure();
       if (failure !== undefined) return failure;
       return new RmaError('ERR_COMM', `${call}: ${this.#name} can no longer be used: ${this.#broken}`);
     }

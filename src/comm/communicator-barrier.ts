@@ -7,10 +7,11 @@ import { Op } from '../datatype/op.ts';
 import { RmaError } from '../errors.ts';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier } from './barrier.ts';
 import type { Block } from './blocks.ts';
+import type { CollectiveTurns } from './collective-turns.ts';
 import { allreduce, type Channel } from './collectives.ts';
 import type { Communicator } from './communicator.ts';
 import type { Job } from './job.ts';
-import type { LeftBarrier, LeftBarriers } from './left-barriers.ts';
+import type { LeftBarrier } from './left-barriers.ts';
 import { MessageBarrier } from './message-barrier.ts';
 import type { Operation } from './operation.ts';
 
@@ -34,19 +35,50 @@ export class CommunicatorBarrier {
   readonly operation: Operation;
   /** The wait of a promise for a barrier: the next barrier comes after it. */
   #awaited: AwaitedBarrier | undefined;
-  readonly #left: LeftBarriers;
+  readonly #turns: CollectiveTurns;
+  /** The barrier in which a call that blocks was last found to wait long, and how often. */
+  #lingering = 0;
+  #times = 0;
   /** No barrier takes place any more: why. */
   #over: RmaError | undefined;
 
-  private constructor(state: BarrierState, size: number, traits: BarrierTraits, left: LeftBarriers) {
+  private constructor(state: BarrierState, size: number, traits: BarrierTraits, turns: CollectiveTurns) {
     this.state = state;
     this.traits = traits;
-    this.#left = left;
+    this.#turns = turns;
     this.operation = {
-      advance: () => state.advance(),
+      advance: () => this.#advance(),
       describe: () => `barrier of ${size} ranks (waiting for ${state.waitsFor()})`,
       abandon: () => this.await().abandon!(),
+      // While this thread is blocked, nothing else is called.
+      linger: () => {
+        const { barriers, sequence } = turns;
+        this.#times = barriers === this.#lingering ? this.#times + 1 : 1;
+        this.#lingering = barriers;
+        this.#ask(barriers, sequence, this.#times);
+      },
     };
+  }
+
+  /** Errors: `ERR_COLLECTIVE` once it is known that other ranks call something else. */
+  #advance(): boolean {
+    if (this.state.advance()) return true;
+    const { mismatch } = this.#turns.channel;
+    if (mismatch === undefined) return false;
+    this.#turns.broke(mismatch.message);
+    throw mismatch;
+  }
+
+  /** @param times that its wait has been found to last long: others are asked once, and most barriers end before */
+  #ask(number: number, sequence: number, times: number): void {
+    this.#turns.channel.ask(times === 2 ? this.state.askedFor() : [], { number, sequence });
+  }
+
+  /** For a barrier that is called now: to be called when it waits for long. */
+  lingering(): () => void {
+    const { barriers, sequence } = this.#turns;
+    let times = 0;
+    return () => this.#ask(barriers, sequence, ++times);
   }
 
   /**
@@ -55,7 +87,7 @@ export class CommunicatorBarrier {
    * @param own for messages of barriers: they may be under way beside another collective
    * @param block this rank's words, given back with the communicator
    * @param id the same at all ranks, for traces
-   * @param left barriers whose waits have ended early, in the line of collectives and here
+   * @param turns where barriers and collectives stand in line
    */
   static *setUp(
     comm: Communicator,
@@ -63,7 +95,7 @@ export class CommunicatorBarrier {
     own: Channel,
     block: Block | undefined,
     id: string,
-    left: LeftBarriers,
+    turns: CollectiveTurns,
   ): Generator<void, CommunicatorBarrier> {
     const { rank: self, size, job } = comm;
     const { blocks, context, oversubscribed } = job;
@@ -74,7 +106,7 @@ export class CommunicatorBarrier {
         new MessageBarrier(own),
         size,
         { central: anybody[0] !== 0, plainFlags: false },
-        left,
+        turns,
       );
     }
     const members = comm.group.worldRanks;
@@ -90,23 +122,23 @@ export class CommunicatorBarrier {
     const anybody = (column: number): boolean => all.some((value, i) => i % stride === column && value !== 0);
     const traits = { central: anybody(0), plainFlags: !anybody(1) };
     const state = makeBarrier(context, self, members, traits, map, comm.signals(id));
-    return new CommunicatorBarrier(state, size, traits, left);
+    return new CommunicatorBarrier(state, size, traits, turns);
   }
 
   /** Whether the next call waits for one that was called before. */
   get isAwaited(): boolean {
-    return this.#awaited !== undefined || !this.#left.isEmpty;
+    return this.#awaited !== undefined || !this.#turns.left.isEmpty;
   }
 
   /** The wait of one promise for the barrier that has begun. */
   await(): Operation {
     const operation: AwaitedBarrier = {
-      order: this.#left.nextOrder(),
+      order: this.#turns.left.nextOrder(),
       ended: false,
       advance: () => {
         if (operation.ended) return true;
         if (this.#over !== undefined) throw this.#over;
-        if (!this.state.advance()) return false;
+        if (!this.#advance()) return false;
         operation.ended = true;
         if (this.#awaited === operation) this.#awaited = undefined;
         return true;
@@ -114,10 +146,11 @@ export class CommunicatorBarrier {
       describe: () => this.operation.describe(),
       // If it is complete, its caller was not told.
       abandon: () => {
-        if (this.#over === undefined) this.#left.add(operation);
+        if (this.#over === undefined && !this.#turns.isBroken) this.#turns.left.add(operation);
       },
       // It has none.
       drop: () => {},
+      linger: this.lingering(),
     };
     this.#awaited = operation;
     return operation;
@@ -130,7 +163,7 @@ export class CommunicatorBarrier {
     for (let i = 0; i < count; i++) {
       if (this.#over !== undefined) throw this.#over;
       this.state.begin();
-      while (!this.state.advance()) yield;
+      while (!this.#advance()) yield;
     }
   }
 
@@ -140,6 +173,6 @@ export class CommunicatorBarrier {
     const barrier = this.isAwaited ? this.operation.describe() : 'a barrier';
     const advice = 'await it before you call finalize() or free()';
     this.#over = new RmaError('ERR_COMM', `${what} before ${barrier} was complete; ${advice}`);
-    if (this.#awaited !== undefined) this.#left.take(this.#awaited);
+    if (this.#awaited !== undefined) this.#turns.left.take(this.#awaited);
   }
 }

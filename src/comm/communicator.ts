@@ -4,6 +4,7 @@ import { argumentRangeError, argumentTypeError, type RmaError, show } from '../e
 import { allocateArray, freeArray } from './allocated-memory.ts';
 import type { BarrierTraits, Signals } from './barrier.ts';
 import type { Block } from './blocks.ts';
+import { ranksInWords } from './bootstrap/late.ts';
 import { makeChannel, makeOwnChannel, type OwnChannel } from './channels.ts';
 import type { BegunCollective, CollectiveCall } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
@@ -13,8 +14,9 @@ import * as collectives from './collectives.ts';
 import { allocateBarrier, CommunicatorBarrier } from './communicator-barrier.ts';
 import { Group, Rank } from './group.ts';
 import type { Job } from './job.ts';
+import { Members } from './members.ts';
 import { MessageCalls } from './message-calls.ts';
-import { type GeneratorOperation, readWait, type WaitOptions } from './operation.ts';
+import { type GeneratorOperation, type Operation, readWait, type WaitOptions } from './operation.ts';
 import { PointToPoint } from './point-to-point.ts';
 import { DONE } from './progress.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
@@ -58,6 +60,8 @@ export class Communicator extends MessageCalls {
   readonly name: string;
   /** @internal */
   readonly job: Job;
+  /** @internal What waits for these ranks. */
+  readonly members: Members;
   /** @internal `central`: some rank shares its core with others, so that spinning is to be avoided. */
   traits: BarrierTraits = { central: false, plainFlags: false };
   readonly #channel: CollectiveChannel;
@@ -81,9 +85,11 @@ export class Communicator extends MessageCalls {
   private constructor(job: Job, group: Group, contextId: number, shared: Shared, name: string) {
     const { messenger, processor, recorder } = job;
     const channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, processor);
-    const turns = new CollectiveTurns(job, channel, name);
+    const members = new Members(job, group.worldRanks);
+    const turns = new CollectiveTurns(job, members, channel, name);
     super(turns, new PointToPoint(makeChannel(job, group, contextId + 1), makeChannel(job, group, contextId + 3)));
     this.job = job;
+    this.members = members;
     this.group = group;
     this.rank = group.rank;
     this.size = group.size;
@@ -108,10 +114,10 @@ export class Communicator extends MessageCalls {
     const group = new Group(allRanks(job.size), job.rank);
     const shared = { spaces: new Spaces(job.rank, job.size), communicators: new Set<Communicator>() };
     const world = new Communicator(job, group, WORLD_SPACE, shared, 'world');
-    await job.progress.wait(
+    await world.members.wait(
       {
         advance: () => job.complete,
-        describe: () => `init() (waiting for all ${job.size} ranks to call it)`,
+        describe: () => `init() (waiting for ${ranksInWords(job.absent, job.size)} to call it)`,
         isPolling: () => !job.context.capabilities.loadStore,
       },
       options,
@@ -132,15 +138,16 @@ export class Communicator extends MessageCalls {
       const wait = readWait('barrier', options);
       if (this.#turns.line.length > 0 || this.#barrier.isAwaited) {
         const left = this.#turns.left.takeOldest();
-        if (left !== undefined) return this.job.progress.wait(left, wait);
-        return this.job.progress.wait(this.#turns.enter(this.#barrier.inTurn(), 'barrier', undefined), wait);
+        if (left !== undefined) return this.members.wait(left, wait);
+        return this.members.wait(this.#nextBarrier(), wait);
       }
       const { state } = this.#barrier;
+      this.#turns.barriers++;
       state.begin();
       if (wait === undefined && state.advance()) return this.job.progress.done();
-      return this.job.progress.wait(this.#barrier.await(), wait);
+      return this.members.wait(this.#barrier.await(), wait);
     } catch (error) {
-      return Promise.reject(this.job.explain(error));
+      return Promise.reject(this.members.explain(error));
     }
   }
 
@@ -150,20 +157,26 @@ export class Communicator extends MessageCalls {
     this.#turns.check('barrier');
     const wait = readWait('barrier', options);
     if (this.#turns.line.length > 0 || this.#barrier.isAwaited) {
-      const operation =
-        this.#turns.left.takeOldest() ?? this.#turns.enter(this.#barrier.inTurn(), 'barrier', undefined);
-      this.job.progress.waitSync(operation, wait);
+      this.members.waitSync(this.#turns.left.takeOldest() ?? this.#nextBarrier(), wait);
       return;
     }
     const { state, operation } = this.#barrier;
     const { spin } = this;
     try {
+      this.#turns.barriers++;
       state.begin();
       for (let i = 0; i < spin; i++) if (state.advance()) return;
     } catch (error) {
-      throw this.job.explain(error);
+      throw this.members.explain(error);
     }
-    this.job.progress.waitSync(operation, wait);
+    this.members.waitSync(operation, wait);
+  }
+
+  /** A barrier after those that were called before. */
+  #nextBarrier(): Operation {
+    this.#turns.barriers++;
+    const barrier = this.#barrier;
+    return this.#turns.enter(barrier.inTurn(), 'barrier', undefined, undefined, barrier.lingering());
   }
 
   /**
@@ -337,7 +350,7 @@ export class Communicator extends MessageCalls {
    * perhaps not be ended any more.
    */
   #refuseToLeave(): void {
-    if (this.job.failure() !== undefined || this.#turns.isBroken) return;
+    if (this.members.failure() !== undefined || this.#turns.isBroken) return;
     const leaving = this.name === 'world' ? [this, ...this.#shared.communicators] : [this];
     for (const communicator of leaving) communicator.#releases.check();
   }
@@ -489,7 +502,7 @@ export class Communicator extends MessageCalls {
    * of theirs has ended early, or a rank has failed, nobody knows: then the words stay until the job ends.
    */
   giveBack(block: Block): void {
-    if (!this.#turns.isBroken && this.job.failure() === undefined) block.free();
+    if (!this.#turns.isBroken && this.members.failure() === undefined) block.free();
   }
 
   // ---- collectives --------------------------------------------------------------------------------------------------
@@ -498,7 +511,7 @@ export class Communicator extends MessageCalls {
   override collective<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): BegunCollective<T> {
     const wait = readWait(call.name, options);
     const operation = this.#turns.enter(call.steps(this.#channel), call.name, call, call.buffers);
-    return { operation, promise: this.job.progress.wait(operation, wait) };
+    return { operation, promise: this.members.wait(operation, wait) };
   }
 
   /** @internal */
@@ -506,13 +519,13 @@ export class Communicator extends MessageCalls {
     this.job.refuseSync(call.name);
     const wait = readWait(call.name, options);
     const operation = this.#turns.enter(call.steps(this.#channel), call.name, call, call.buffers);
-    this.job.progress.waitSync(operation, wait);
+    this.members.waitSync(operation, wait);
     return operation.result;
   }
 
   *#setUp(block: Block | undefined): Generator<void, void> {
     const own = makeChannel(this.job, this.group, this.#id + 2);
-    this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#traceId, this.#turns.left);
+    this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#traceId, this.#turns);
     this.traits = this.#barrier.traits;
   }
 

@@ -9,6 +9,7 @@ import { joinAlone } from './bootstrap/alone.ts';
 import { declareFailed, FailKind, MAX_RANKS } from './bootstrap/control.ts';
 import { keepExitCode } from './bootstrap/exit-code.ts';
 import { markFatalErrors } from './bootstrap/fatal-errors.ts';
+import { ranksInWords, sayIfLate } from './bootstrap/late.ts';
 import { joinManaged } from './bootstrap/managed.ts';
 import { findAddress } from './bootstrap/managers/address.ts';
 import type { Patience, ProcessManager } from './bootstrap/managers/manager.ts';
@@ -118,10 +119,12 @@ function readInit(options: InitOptions): InitOptions {
 /** @param entered called when the world is there */
 async function join(options: InitOptions, entered: (job: Job) => void): Promise<Communicator> {
   const { timeout = defaultTimeout() } = options;
-  const { membership, complete } = await enterJob(options, timeout);
+  const { membership, complete, comesLate } = await enterJob(options, timeout);
+  let stop: (() => void) | undefined;
   try {
     const job = makeJob(membership, timeout === 0 ? Number.POSITIVE_INFINITY : timeout);
     try {
+      if (comesLate === true) stop = sayIfLate(() => awaitedIn(job));
       const world = await Communicator.world(job, { signal: options.signal });
       entered(job);
       return world;
@@ -130,8 +133,13 @@ async function join(options: InitOptions, entered: (job: Job) => void): Promise<
       throw error;
     }
   } finally {
+    stop?.();
     complete();
   }
+}
+
+function awaitedIn({ absent, size }: Job): string {
+  return `${size - absent.length} of ${size} ranks have come, ${ranksInWords(absent, size)} not yet`;
 }
 
 function makeJob(membership: Membership, timeoutMs: number): Job {
@@ -149,13 +157,15 @@ function makeJob(membership: Membership, timeoutMs: number): Job {
 interface Entry {
   readonly membership: Membership;
   complete(): void;
+  /** Whether no launcher of ours starts the ranks: some may never come. */
+  readonly comesLate?: true;
 }
 
 /** @param timeout milliseconds; 0: none */
 async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
   const nothing = (): void => {};
   if (options.job !== undefined) {
-    return { membership: joinNamed(needNative(), options.job, options.size!), complete: nothing };
+    return { membership: joinNamed(needNative(), options.job, options.size!), complete: nothing, comesLate: true };
   }
   if (placeTaken) {
     throw new RmaError(
@@ -173,7 +183,7 @@ async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
   if (manager === undefined) return { membership: joinAlone(), complete: nothing };
   const { patience, stop } = patienceOf(manager, options, timeout);
   try {
-    return await joinManaged(needNative(), manager, patience);
+    return { ...(await joinManaged(needNative(), manager, patience)), comesLate: true };
   } finally {
     stop();
   }
@@ -224,16 +234,22 @@ function joinLauncher(native: Native, fd: number): Membership {
 
 /** A signal that ends the wait for the other ranks when the caller's does, or when time is up. */
 function patienceOf(
-  { rank, size, name }: ProcessManager,
+  manager: ProcessManager,
   { signal }: InitOptions,
   timeout: number,
 ): { patience: Patience; stop(): void } {
+  const { rank, size, name } = manager;
   const controller = new AbortController();
+  const awaited = (): string => {
+    const words = manager.awaited?.();
+    return words === undefined ? '' : `; ${words}`;
+  };
   const late = (): void =>
     controller.abort(
       new RmaError(
         'ERR_RMA_TIMEOUT',
-        `init: rank ${rank} of ${size} did not hear from all other ranks through ${name} within ${timeout} ms`,
+        `init: rank ${rank} of ${size} did not hear from all other ranks through ${name} within ` +
+          `${timeout} ms${awaited()}`,
       ),
     );
   const onAbort = (): void => controller.abort(reasonOf(signal!));
@@ -241,7 +257,9 @@ function patienceOf(
   const stopListening = whenAborted(signal, onAbort);
   // Longer delays than a timer can count are no deadline.
   const timer = timeout === 0 || timeout > 2 ** 31 - 1 ? undefined : setTimeout(late, timeout);
+  const quiet = sayIfLate(() => `rank ${rank} of ${size} hears from the other ranks through ${name}${awaited()}`);
   const stop = (): void => {
+    quiet();
     clearTimeout(timer);
     stopListening();
   };

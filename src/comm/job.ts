@@ -1,7 +1,7 @@
 /**
  * A job as one of its ranks sees it: who the ranks are, the device context, control messages, waiting, and failures.
  */
-import { LostConnectionError, RankFailedError, RmaError } from '../errors.ts';
+import { RmaError } from '../errors.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Recorder } from '../trace/recorder.ts';
 import type { ReportRequest } from '../trace/request.ts';
@@ -11,6 +11,8 @@ import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
 import { Blocks } from './blocks.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './bootstrap/control.ts';
 import { isAsked, report } from './bootstrap/reports.ts';
+import { Failures } from './failures.ts';
+import { Members } from './members.ts';
 import type { Rendezvous } from './message-connections.ts';
 import { type MessageMemory, Messenger } from './messages.ts';
 import { Origins } from './origins.ts';
@@ -20,9 +22,6 @@ import { TracedProgress } from './traced.ts';
 import type { VainLooks } from './vain-looks.ts';
 
 export type { ProcessorTime };
-
-/** How long an error of the device may be found without the failure that explains it. */
-const EXPLAIN_WITHIN_MS = 500;
 
 /** What a bootstrap (launched processes, threads, a named job, alone) provides. */
 export interface Membership {
@@ -76,7 +75,7 @@ export interface TaskTime {
   /** Passes virtual time on this rank's processor. */
   compute(microseconds: number): Promise<void>;
   /** @param isIdle whether nothing is under way that `poll` brings on */
-  makeProgress(liveness: Liveness, poll: () => void, isIdle: () => boolean, timeoutMs: number): ProgressEngine;
+  makeProgress(poll: () => void, isIdle: () => boolean, timeoutMs: number): ProgressEngine;
   /** Looks that find nothing, and which no wait follows. */
   readonly vainLooks: VainLooks;
   /** Has all other ranks look whether something has changed. */
@@ -107,8 +106,6 @@ export interface Registry {
   share<V extends object>(space: number, rank: number, members: number, value: V): V;
 }
 
-/** Of so many peers, a rank looks at one each time that it wakes, where nobody watches them. */
-const SHARE_INSPECTED = 16;
 /**
  * More ranks than these wake less often where a launcher watches them: so that all together take a hundredth of a core,
  * however many they are.
@@ -119,15 +116,15 @@ const ABORT_MS = 1000;
 /** Between two looks whether they have. */
 const ABORT_LOOK_MS = 10;
 
-/** How long the launcher has to say how a rank ended before its peers say that it is gone. */
-const WATCHER_MS = 300;
-
 export class Job {
   readonly rank: number;
   readonly size: number;
   readonly context: Context;
   readonly pd: ProtectionDomain;
   readonly origins: Origins;
+  readonly failures: Failures;
+  /** All ranks. */
+  readonly everyone: Members;
   readonly messenger: Messenger;
   readonly blocks: Blocks;
   readonly progress: ProgressEngine;
@@ -143,13 +140,6 @@ export class Job {
   readonly libraryMemory = new WeakMap<ArrayBufferLike, Memory>();
   #finalized = false;
   #membership: Membership;
-  #failure: RankFailedError | undefined;
-  /** Errors that no failure was found behind: what is lost says the same each time. */
-  readonly #unexplained = new WeakSet<RmaError>();
-  /** When a rank was first found gone. */
-  #missed = new Map<number, number>();
-  /** The peer that was looked at last. */
-  #inspected: number;
 
   constructor(membership: Membership, timeoutMs: number) {
     const { rank, size, context, control, recorder, tasks } = membership;
@@ -165,7 +155,15 @@ export class Job {
     this.blocks = new Blocks(context, this.pd);
     this.origins = new Origins(context, this.pd);
     this.oversubscribed = size > membership.cores;
-    this.#inspected = rank;
+    this.failures = new Failures(membership, {
+      failed: (other) => this.messenger.forget(other),
+      exit: (code) => this.#exit(code),
+      isFinalized: () => this.#finalized,
+    });
+    this.everyone = new Members(
+      this,
+      Array.from({ length: size }, (_, other) => other),
+    );
     const messages = recorder?.flow('message', '', size);
     const rendezvous = tasks?.rendezvous ?? rendezvousOver(control, context, rank);
     this.messenger = new Messenger(
@@ -179,9 +177,7 @@ export class Job {
       this.processor,
     );
     const liveness: Liveness = {
-      failure: () => this.failure(),
-      inspectPeers: () => this.#inspectSome(),
-      explain: (error) => this.explain(error),
+      inspectPeers: () => this.failures.inspectSome(),
       isAsked: () => isAsked(control, rank),
       report: (waits) => report(control, rank, [...waits, ...this.locks.describe()].join('; and ')),
     };
@@ -194,7 +190,7 @@ export class Job {
       expectsCalls: () => !context.capabilities.loadStore && !this.messenger.isComplete,
       isIdle: () => this.messenger.idle,
     };
-    if (tasks !== undefined) this.progress = tasks.makeProgress(liveness, poll, options.isIdle, timeoutMs);
+    if (tasks !== undefined) this.progress = tasks.makeProgress(poll, options.isIdle, timeoutMs);
     else if (recorder === undefined) this.progress = new Progress(context, liveness, poll, options);
     else this.progress = new TracedProgress(recorder, context, liveness, poll, options);
     Atomics.store(control.slots, rank * control.slotWords + Slot.STATE, RankState.JOINED);
@@ -225,104 +221,18 @@ export class Job {
     return Atomics.load(this.#membership.control.header, Header.JOINED) >= this.size;
   }
 
+  /** Ranks that have not joined. */
+  get absent(): readonly number[] {
+    const { slots, slotWords } = this.#membership.control;
+    const ranks = Array.from({ length: this.size }, (_, rank) => rank);
+    return ranks.filter((rank) => Atomics.load(slots, rank * slotWords + Slot.STATE) === RankState.ABSENT);
+  }
+
   /** Memory from the library: other ranks may access it once it is part of a window. */
   allocateMemory(bytes: number): Memory {
     const memory = this.context.allocateMemory(bytes);
     this.libraryMemory.set(memory.buffer, memory);
     return memory;
-  }
-
-  /**
-   * The failure of another rank, if there is one; or this one's, if the others say that it has failed: then they have
-   * gone on without it. A new error each time, so that its stack shows who asked.
-   */
-  failure(): RmaError | undefined {
-    const failed = Atomics.load(this.#membership.control.header, Header.FAILED);
-    if (failed === 0 || (failed === this.rank + 1 && !this.#isGivenUp())) return undefined;
-    this.#endIfAborted(failed - 1);
-    this.#failure ??= new RankFailedError(failed - 1, this.#describeFailure(failed - 1));
-    return this.#failure.again();
-  }
-
-  /**
-   * The same, after a look at the processes of all ranks: for who waits in another way than `progress` does. Some
-   * system calls a rank.
-   */
-  findFailure(): RmaError | undefined {
-    this.#inspectPeers();
-    return this.failure();
-  }
-
-  /**
-   * The failure of a rank, if that is what is behind an error of the device; else the error itself. Memory and
-   * connections of a rank can be gone before its end is known to whoever watches it, so this waits a moment for the
-   * news.
-   *
-   * A rank on another host whose device does not answer any more has failed as far as this one is concerned, whatever
-   * has become of it: its host, the network, or what ends here. If nothing better is known soon, this rank says so.
-   *
-   * A message of the wrong size, or of another call, can come of a failure, too: a rank that has learnt of it ends its
-   * collective call and goes on to the next one, whose messages a rank that has not takes for those of the first. The
-   * failure is known then.
-   */
-  explain(error: unknown): unknown {
-    if (!(error instanceof RmaError) || this.size === 1 || this.#finalized) return error;
-    if (error.code === 'ERR_TRUNCATE' || error.code === 'ERR_COLLECTIVE') return this.failure() ?? error;
-    if (error.code !== 'ERR_VERBS') return error;
-    // In virtual time nothing is learnt later than it happens.
-    if (this.tasks !== undefined || this.#unexplained.has(error)) return this.failure() ?? this.#again(error);
-    const { parking } = this.context;
-    const deadline = performance.now() + EXPLAIN_WITHIN_MS;
-    for (;;) {
-      const token = parking.arm();
-      try {
-        this.#inspectPeers();
-        const failure = this.failure();
-        if (failure !== undefined) return failure;
-        const left = deadline - performance.now();
-        if (left <= 0) {
-          this.#unexplained.add(error);
-          return this.#unreachable(error) ?? this.#again(error);
-        }
-        parking.sleepSync(token, Math.min(left, 20));
-      } finally {
-        parking.disarm();
-      }
-    }
-  }
-
-  /**
-   * A lost connection is kept, and told to every call that comes after: each gets an error of its own, whose stack
-   * shows it.
-   */
-  #again(error: RmaError): RmaError {
-    if (!(error instanceof LostConnectionError)) return error;
-    const own = error.again();
-    this.#unexplained.add(own);
-    return own;
-  }
-
-  /** The failure of the rank that a connection was lost with, if nothing else can tell whether it lives. */
-  #unreachable(error: RmaError): RmaError | undefined {
-    if (!(error instanceof LostConnectionError) || !this.#membership.distant) return undefined;
-    // A request can fail before the port that it was to leave by is known to be down.
-    const trouble = error.unreachable ? undefined : this.context.trouble?.();
-    if (!error.unreachable && trouble === undefined) return undefined;
-    const { control } = this.#membership;
-    // What was still under way to one that has left in agreement was not needed any more.
-    if (Atomics.load(control.slots, error.rank * control.slotWords + Slot.STATE) === RankState.FINALIZED)
-      return undefined;
-    declareFailed(control, error.rank, FailKind.UNREACHABLE, this.rank);
-    const why = trouble === undefined ? error.message : `${error.message} (${trouble})`;
-    this.#failure = new RankFailedError(error.rank, `${this.#describeFailure(error.rank)}; ${why}`, { cause: error });
-    return this.#failure.again();
-  }
-
-  /** Whether the others have declared this rank failed. */
-  #isGivenUp(): boolean {
-    const { slots, slotWords } = this.#membership.control;
-    const kind = Atomics.load(slots, this.rank * slotWords + Slot.FAIL_KIND);
-    return kind === FailKind.UNREACHABLE || kind === FailKind.VANISHED;
   }
 
   /** Ends all ranks of the job with this exit code. */
@@ -333,13 +243,6 @@ export class Job {
     this.#wakeOthers();
     this.#terminateOthers();
     return this.#exit(code);
-  }
-
-  /** After another rank's `abort` this one ends, too. */
-  #endIfAborted(rank: number): void {
-    const { slots, slotWords } = this.#membership.control;
-    if (rank === this.rank || Atomics.load(slots, rank * slotWords + Slot.FAIL_KIND) !== FailKind.ABORTED) return;
-    this.#exit(Atomics.load(slots, rank * slotWords + Slot.FAIL_VALUE));
   }
 
   #exit(code: number): never {
@@ -396,73 +299,6 @@ export class Job {
     this.blocks.close();
     this.context.close();
     this.#membership.leave();
-  }
-
-  #describeFailure(rank: number): string {
-    const { control } = this.#membership;
-    const slot = rank * control.slotWords;
-    const value = Atomics.load(control.slots, slot + Slot.FAIL_VALUE);
-    const itself = rank === this.rank ? ', this one' : '';
-    const who = `rank ${rank} (${this.#membership.describe(rank)}${itself})`;
-    switch (Atomics.load(control.slots, slot + Slot.FAIL_KIND)) {
-      case FailKind.EXIT_CODE:
-        return `${who} exited with code ${value}`;
-      case FailKind.SIGNAL:
-        return `${who} was killed by signal ${value}`;
-      case FailKind.NO_FINALIZE:
-        return `${who} ended without finalize() while other ranks still wait for it`;
-      case FailKind.GAVE_UP:
-        return `${who} gave up waiting in init()`;
-      case FailKind.ABORTED:
-        return `${who} called abort(${value})`;
-      case FailKind.LAUNCHER_GONE:
-        return `the launcher of the job is gone`;
-      case FailKind.UNREACHABLE:
-        return (
-          `${who} can no longer be reached from rank ${value}: its host, ` +
-          'its device or the network between them is down'
-        );
-      default:
-        return `${who} is gone`;
-    }
-  }
-
-  /** Whether the rank has been found gone for that long. */
-  #missedFor(rank: number, ms: number): boolean {
-    const now = performance.now();
-    const since = this.#missed.get(rank) ?? now;
-    this.#missed.set(rank, since);
-    return now - since >= ms;
-  }
-
-  #inspectPeers(): void {
-    for (let rank = 0; rank < this.size; rank++) this.#inspect(rank);
-  }
-
-  /**
-   * Looks at some peers, and the next time at the next ones. Ranks begin behind their own number, so where all wait
-   * each is looked at by as many. A launcher knows of a rank's end before its peers, so there one is enough: it is for
-   * the case that the launcher is gone, too.
-   */
-  #inspectSome(): void {
-    const count = this.#membership.watched ? 1 : Math.ceil(this.size / SHARE_INSPECTED);
-    for (let i = 0; i < count; i++) {
-      this.#inspected = (this.#inspected + 1) % this.size;
-      this.#inspect(this.#inspected);
-    }
-    for (const rank of this.#missed.keys()) this.#inspect(rank);
-  }
-
-  #inspect(rank: number): void {
-    const { control } = this.#membership;
-    const state = Atomics.load(control.slots, rank * control.slotWords + Slot.STATE);
-    if (rank === this.rank || state === RankState.FINALIZED || this.#membership.alive(rank)) return;
-    // It may have finalized and exited between the two looks.
-    if (Atomics.load(control.slots, rank * control.slotWords + Slot.STATE) === RankState.FINALIZED) return;
-    if (this.#membership.watched && !this.#missedFor(rank, WATCHER_MS)) return;
-    if (declareFailed(control, rank, FailKind.VANISHED, 0)) {
-      for (let other = 0; other < this.size; other++) this.context.wake(other);
-    }
   }
 }
 

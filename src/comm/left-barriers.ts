@@ -3,8 +3,8 @@
  * with them in whatever it waits for, and what it calls later comes after them, as at the other ranks. The next call of
  * `barrier` is the wait of the oldest one again.
  */
+import type { Members } from './members.ts';
 import type { Operation } from './operation.ts';
-import type { ProgressEngine } from './progress.ts';
 
 /** The wait of a barrier. */
 export interface LeftBarrier extends Operation {
@@ -15,13 +15,13 @@ export interface LeftBarrier extends Operation {
 }
 
 export class LeftBarriers {
-  readonly #progress: ProgressEngine;
+  readonly #members: Members;
   #oldestFirst: LeftBarrier[] = [];
   #begun = 0;
   #stop: (() => void) | undefined;
 
-  constructor(progress: ProgressEngine) {
-    this.#progress = progress;
+  constructor(members: Members) {
+    this.#members = members;
   }
 
   /** For a barrier that is called now. */
@@ -40,7 +40,7 @@ export class LeftBarriers {
   add(barrier: LeftBarrier): void {
     this.#oldestFirst.push(barrier);
     this.#oldestFirst.sort((a, b) => a.order - b.order);
-    this.#stop ??= this.#progress.serve(() => {
+    this.#stop ??= this.#members.serve(() => {
       this.#goOn();
       return Number.POSITIVE_INFINITY;
     }, true);

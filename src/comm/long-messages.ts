@@ -56,10 +56,10 @@ export interface Carrier {
   deliver(source: number, context: number, message: Uint8Array): void;
   /** Whether who takes messages of a context keeps nothing of them. */
   borrows(context: number): boolean;
-  /** Whether a peer has left in agreement with all. */
+  /** Whether a peer has left in agreement with all, or has failed. */
   hasLeft(peer: number): boolean;
   /** There was no memory for a message. */
-  lose(error: RmaError): void;
+  lose(source: number, error: RmaError): void;
 }
 
 /** A message that waits for those before it, or for its data. */
@@ -243,7 +243,7 @@ export class LongMessages {
       message = staged?.memory.subarray(staged.at, staged.at + total) ?? new Uint8Array(total);
     } catch (cause) {
       const what = `receive: cannot allocate the ${length} bytes of a message from rank ${source}`;
-      this.#carrier.lose(new RmaError('ERR_SIZE', `${what}; send it in several messages`, { cause }));
+      this.#carrier.lose(source, new RmaError('ERR_SIZE', `${what}; send it in several messages`, { cause }));
       return;
     }
     message.set(head);
@@ -328,13 +328,21 @@ export class LongMessages {
     }
   }
 
+  /** Nothing more is moved from or to those that have left. */
+  forgetLeft(): void {
+    for (let left = this.#waiting.length; left > 0; left--) {
+      const transfer = this.#waiting.shift()!;
+      if (!this.#carrier.hasLeft(transfer.peer)) this.#waiting.push(transfer);
+    }
+  }
+
   /** A request of a transfer is complete. */
   completed(wrId: number): void {
     const id = wrId - TRANSFER_ID;
     const transfer = this.#transfers.get(id)!;
     this.#transfers.delete(id);
-    if (transfer.moved < transfer.place.length) this.#waiting.push(transfer);
-    else transfer.complete();
+    if (transfer.moved === transfer.place.length) transfer.complete();
+    else if (!this.#carrier.hasLeft(transfer.peer)) this.#waiting.push(transfer);
     this.#post();
   }
 

@@ -1,13 +1,13 @@
 /** Looks that a rank takes whenever it is about to sleep in a wait, and that are due at no time of their own. */
-import type { ProgressEngine } from './progress.ts';
+import type { Members } from './members.ts';
 
 /**
- * Calls `look` in the waits of this rank (`ProgressEngine.serve`).
+ * Calls `look` in the waits of this rank (`Members.serve`).
  * @param background also while it waits for nothing, when somebody has rung
  * @returns ends it
  */
-export function lookInWaits(progress: ProgressEngine, look: () => void, background: boolean): () => void {
-  return progress.serve(() => {
+export function lookInWaits(members: Members, look: () => void, background: boolean): () => void {
+  return members.serve(() => {
     look();
     return Number.POSITIVE_INFINITY;
   }, background);

@@ -38,8 +38,16 @@ export class MessageBarrier implements BarrierState {
   }
 
   waitsFor(): string {
+    return `rank ${this.#awaited}`;
+  }
+
+  askedFor(): readonly number[] {
+    return [this.#awaited];
+  }
+
+  get #awaited(): number {
     const { rank, size } = this.#channel;
-    return `rank ${(rank - this.#distance + size) % size}`;
+    return (rank - this.#distance + size) % size;
   }
 
   #tell(): void {

@@ -8,6 +8,7 @@ import { CollectiveCalls } from './collective-calls.ts';
 import type { CollectiveTurns } from './collective-turns.ts';
 import { Rank } from './group.ts';
 import type { Job } from './job.ts';
+import type { Members } from './members.ts';
 import { type Operation, readWait } from './operation.ts';
 import {
   NOTHING_TO_RECEIVE,
@@ -24,6 +25,8 @@ const TAG: readonly string[] = ['tag'];
 export abstract class MessageCalls extends CollectiveCalls {
   /** @internal */
   abstract readonly job: Job;
+  /** @internal */
+  abstract readonly members: Members;
   /** Refuses calls of a communicator that is finalized or broken. */
   readonly #turns: CollectiveTurns;
   readonly #messages: PointToPoint;
@@ -50,7 +53,7 @@ export abstract class MessageCalls extends CollectiveCalls {
     try {
       this.#messages.send(target, bytesOf(buffer), tag);
     } catch (error) {
-      throw this.job.explain(error);
+      throw this.members.explain(error);
     }
   }
 
@@ -63,7 +66,7 @@ export abstract class MessageCalls extends CollectiveCalls {
   async receive(buffer: TypedArray, source: number, options?: ReceiveOptions): Promise<void> {
     const wait = readWait('receive', options, TAG);
     const tag = readTag('receive', options);
-    await this.job.progress.wait(this.#receive(buffer, source, tag), wait);
+    await this.members.wait(this.#receive(buffer, source, tag), wait);
   }
 
   /** Receives the next message from rank `source` into `buffer`, and blocks this thread until the message is there. */
@@ -71,7 +74,7 @@ export abstract class MessageCalls extends CollectiveCalls {
     this.job.refuseSync('receive');
     const wait = readWait('receive', options, TAG);
     const tag = readTag('receive', options);
-    this.job.progress.waitSync(this.#receive(buffer, source, tag), wait);
+    this.members.waitSync(this.#receive(buffer, source, tag), wait);
   }
 
   /** Receives the next message from rank `source` into `buffer` (MPI's name for `receive`). */

@@ -101,8 +101,15 @@ export class Messenger {
   readonly #carriesOn: boolean;
   #unsent = 0;
   readonly #context: Context;
-  /** The first connection that was lost, or message that was: from then on every `poll` says so. */
-  #lost: RmaError | undefined;
+  /**
+   * Of ranks with which the connection was lost, or a message of theirs: the first error of each, which all waits for
+   * them are told from then on.
+   */
+  readonly lost = new Map<number, RmaError>();
+  /** Ranks that have failed: they are sent nothing any more, and nothing of theirs is waited for. */
+  readonly #gone = new Set<number>();
+  /** Those whose connections are still open. */
+  #parting: number[] = [];
   /** Absent where the device does not reach memory of the program's own. */
   readonly #longs: LongMessages | undefined;
   readonly #eager: number;
@@ -187,6 +194,7 @@ export class Messenger {
     const connection = this.#connections.find(target);
     const fits = bytes <= Math.min(this.#memory.chunk - HEADER_BYTES, this.#eager, this.#long - 1);
     const leaves = connection?.stage === 3 && connection.backlog.length === 0 && this.#freeSends.length > 0;
+    if (this.#gone.size > 0 && this.#gone.has(target)) return;
     if (!fits || !leaves) {
       if (this.#isLong(target, bytes) && this.#composeLong(target, context, NOTHING, bytes, fill)) return;
       const message = new Uint8Array(bytes);
@@ -215,7 +223,7 @@ export class Messenger {
   }
 
   #isLong(target: number, bytes: number): boolean {
-    return bytes > this.#eager && target !== this.rank;
+    return bytes > this.#eager && target !== this.rank && !this.#gone.has(target);
   }
 
   /** @returns false if there is no staging memory for it */
@@ -280,10 +288,8 @@ export class Messenger {
       queuePair: (peer) => this.#connections.to(peer).qp,
       deliver: (source, context, message) => this.#deliver(context, source, message),
       borrows: (context) => this.#listeners.get(context)?.borrows === true,
-      hasLeft: (peer) => this.#connections.hasLeft(peer),
-      lose: (error) => {
-        this.#lost ??= error;
-      },
+      hasLeft: (peer) => this.#hasLeft(peer),
+      lose: (source, error) => this.#note(source, error),
     });
   }
 
@@ -337,9 +343,9 @@ export class Messenger {
   }
 
   /**
-   * Brings in what has arrived and sends what can be sent. Allocation only where messages are. Errors: a
-   * `LostConnectionError`, or `ERR_SIZE` if there was no memory for a message, in every call after the first; what a
-   * listener throws, when the others have been told what has arrived for them.
+   * Brings in what has arrived and sends what can be sent. Allocation only where messages are. A connection that is
+   * lost, or a message for which there was no memory, is in `lost` from then on. Errors: what a listener throws, when
+   * the others have been told what has arrived for them.
    */
   poll(): void {
     this.#connections.answerCallers();
@@ -355,11 +361,40 @@ export class Messenger {
         }
       }
     }
+    if (this.#parting.length > 0) this.#part();
     if (this.#unsent > 0) this.#pushAll();
     this.idle = this.#carriesOn ? this.#unsent === 0 && this.#longs?.idle !== false : this.drained;
     this.#cq.reqNotify();
-    if (this.#lost !== undefined) throw this.#lost;
     if (failure !== undefined) throw failure.error;
+  }
+
+  /**
+   * A rank has failed. What waits for room to it is dropped, and what is on its way to it is given up, since nobody
+   * takes that: it would keep the memory for sends from the other ranks, and all that waits until everything has left.
+   */
+  forget(peer: number): void {
+    if (this.#gone.has(peer)) return;
+    this.#gone.add(peer);
+    this.#parting.push(peer);
+    this.lost.delete(peer);
+    this.idle = false;
+  }
+
+  /** Not before all that has arrived of them was taken. */
+  #part(): void {
+    for (const peer of this.#parting) {
+      const connection = this.#connections.find(peer);
+      if (connection === undefined) continue;
+      this.#unsent -= connection.backlog.length;
+      while (connection.backlog.length > 0) connection.backlog.shift();
+      if (connection.stage === 3) connection.qp.modify({ state: QpState.ERR });
+    }
+    this.#parting = [];
+    this.#longs?.forgetLeft();
+  }
+
+  #hasLeft(peer: number): boolean {
+    return this.#gone.has(peer) || this.#connections.hasLeft(peer);
   }
 
   close(): void {
@@ -389,8 +424,12 @@ export class Messenger {
   }
 
   #lose(peer: number, status: number): void {
-    if (this.#connections.hasLeft(peer)) return;
-    this.#lost ??= lostConnection(this.#context, peer, status, 'a control message');
+    if (this.#hasLeft(peer)) return;
+    this.#note(peer, lostConnection(this.#context, peer, status, 'a control message'));
+  }
+
+  #note(peer: number, error: RmaError): void {
+    if (!this.lost.has(peer)) this.lost.set(peer, error);
   }
 
   #take(source: number, slot: number, length: number): void {
@@ -444,11 +483,8 @@ export class Messenger {
     try {
       return new Uint8Array(bytes);
     } catch (cause) {
-      this.#lost ??= new RmaError(
-        'ERR_SIZE',
-        `receive: cannot allocate the ${bytes} bytes of a message from rank ${source}; send it in several messages`,
-        { cause },
-      );
+      const what = `receive: cannot allocate the ${bytes} bytes of a message from rank ${source}`;
+      this.#note(source, new RmaError('ERR_SIZE', `${what}; send it in several messages`, { cause }));
       return undefined;
     }
   }
@@ -477,6 +513,7 @@ export class Messenger {
   }
 
   #enqueue(connection: Connection, chunk: Uint8Array): void {
+    if (this.#gone.size > 0 && this.#gone.has(connection.peer)) return;
     connection.backlog.push(chunk);
     this.#unsent++;
     this.idle = false;

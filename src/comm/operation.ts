@@ -18,6 +18,8 @@ export interface Operation {
    * Whether it must be looked at again soon, because nobody rings when it can go on; or after how many milliseconds.
    */
   isPolling?(): boolean | number;
+  /** Called now and then when the wait lasts long, some times a second at most. */
+  linger?(): void;
 }
 
 /** Milliseconds after which an operation must be looked at again though nobody rings; none waits for ever. */

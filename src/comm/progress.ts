@@ -42,22 +42,30 @@ const AT_ONCE_MS = 0.5;
 /** Every promise form that need not wait returns this one. */
 export const DONE: Promise<void> = Promise.resolve();
 
-export interface Liveness {
+/** Those that a wait is for. */
+export interface Concerned {
   /**
-   * The error to end a wait with if a rank of the job has failed (set by whoever noticed), a new one each time. Cheap
-   * while none has: one load.
+   * The error to end a wait with if one of them has failed (set by whoever noticed), a new one each time, or the
+   * connection with one was lost. Cheap while all is well: three loads.
    */
-  failure(): RmaError | undefined;
+  trouble(): unknown;
+  /**
+   * The failure of one of them, if that is what is behind an error of the device: its memory could not be reached, a
+   * connection broke.
+   */
+  explain(error: unknown): unknown;
+  /** Throws if the connection with one of them was lost. */
+  check(): void;
+  /** Keeps what a server of theirs has thrown for their next wait. */
+  note(error: unknown): void;
+}
+
+export interface Liveness {
   /**
    * Looks whether peers still live, some at a time; declares the failure of one that does not. A few system calls a
    * peer.
    */
   inspectPeers(): void;
-  /**
-   * The failure of a rank, if that is what is behind an error of the device: its memory could not be reached, a
-   * connection broke.
-   */
-  explain(error: unknown): unknown;
   /** Whether somebody wants to know what this rank waits in. Cheap: one load. */
   isAsked(): boolean;
   /** Tells what this rank waits in. */
@@ -79,6 +87,7 @@ export interface ProgressOptions {
 
 interface Pending {
   readonly operation: Operation;
+  readonly concerned: Concerned;
   readonly since: number;
   readonly deadline: number;
   readonly timeoutMs: number;
@@ -112,7 +121,7 @@ export class Progress {
   readonly #spinning: Spinning;
   #lastInspection = 0;
   #longestNap: () => number;
-  readonly #servers = new Set<() => number>();
+  readonly #servers = new Map<() => number, Concerned>();
   /** Those that are called in the background, too. */
   readonly #background = new Set<() => number>();
   #serving = false;
@@ -123,7 +132,14 @@ export class Progress {
     this.#poll = () => {
       poll();
       let due = Number.POSITIVE_INFINITY;
-      if (this.#servers.size > 0) for (const serve of this.#servers) due = Math.min(due, serve());
+      if (this.#servers.size === 0) return due;
+      for (const [serve, concerned] of this.#servers) {
+        try {
+          due = Math.min(due, serve());
+        } catch (error) {
+          concerned.note(error);
+        }
+      }
       return due;
     };
     this.#isIdle = options.isIdle;
@@ -145,10 +161,11 @@ export class Progress {
    * after which it wants to be called again, though nobody rings, or `Infinity`.
    * @param background also while it waits for nothing, when somebody has rung: what other ranks ask of it is done when
    * it is in the library or its event loop turns. That does not keep the event loop alive.
+   * @param concerned whom it serves: what it throws ends a wait for them
    * @returns ends it
    */
-  serve(serve: () => number, background: boolean): () => void {
-    this.#servers.add(serve);
+  serve(serve: () => number, background: boolean, concerned: Concerned): () => void {
+    this.#servers.set(serve, concerned);
     if (background) {
       this.#background.add(serve);
       if (!this.#serving) void this.#serveInBackground();
@@ -184,13 +201,15 @@ export class Progress {
   }
 
   /** One look at an operation, outside a wait. If it fails because a rank is gone, the error says so. */
-  look(operation: Operation): boolean {
+  look(operation: Operation, concerned: Concerned): boolean {
     try {
       this.#keepMoving();
-      return operation.advance();
+      if (operation.advance()) return true;
     } catch (error) {
-      throw this.#liveness.explain(error);
+      throw concerned.explain(error);
     }
+    concerned.check();
+    return false;
   }
 
   /**
@@ -202,7 +221,7 @@ export class Progress {
   }
 
   /** The `Sync` form: returns when `operation` is complete. */
-  waitSync(operation: Operation, options?: WaitOptions): void {
+  waitSync(operation: Operation, options: WaitOptions | undefined, concerned: Concerned): void {
     const signal = options?.signal;
     if (signal !== undefined && isAborted(signal)) {
       abandonQuietly(operation);
@@ -216,12 +235,12 @@ export class Progress {
       }
     } catch (error) {
       abandonQuietly(operation);
-      throw this.#liveness.explain(error);
+      throw concerned.explain(error);
     }
-    this.#sleepUntil(operation, options);
+    this.#sleepUntil(operation, options, concerned);
   }
 
-  #sleepUntil(operation: Operation, options: WaitOptions | undefined): void {
+  #sleepUntil(operation: Operation, options: WaitOptions | undefined, concerned: Concerned): void {
     const timeoutMs = this.#timeoutOf(options);
     const start = performance.now();
     const deadline = start + timeoutMs;
@@ -235,8 +254,8 @@ export class Progress {
         try {
           const due = this.#poll();
           if (operation.advance()) return;
-          const failure = this.#liveness.failure();
-          if (failure !== undefined) throw failure;
+          const trouble = concerned.trouble();
+          if (trouble !== undefined) throw trouble;
           if (this.#liveness.isAsked()) this.#report(waitInWords(operation, start));
           const left = deadline - performance.now();
           if (left <= 0) throw this.#timeoutError(operation, timeoutMs);
@@ -253,11 +272,11 @@ export class Progress {
           return;
         }
         awake = received !== parking.received;
-        this.#inspect();
+        if (this.#inspect()) operation.linger?.();
       }
     } catch (error) {
       abandonQuietly(operation);
-      throw this.#liveness.explain(error);
+      throw concerned.explain(error);
     }
   }
 
@@ -291,7 +310,7 @@ export class Progress {
   }
 
   /** The promise form. Resolves on the spot (the shared {@link DONE}) when a short spin suffices. */
-  wait(operation: Operation, options?: WaitOptions): Promise<void> {
+  wait(operation: Operation, options: WaitOptions | undefined, concerned: Concerned): Promise<void> {
     try {
       const signal = options?.signal;
       if (signal !== undefined && isAborted(signal)) throw reasonOf(signal);
@@ -304,14 +323,14 @@ export class Progress {
       const timeoutMs = this.#timeoutOf(options);
       const { takesTurns } = this.#spinning;
       if (takesTurns && this.#pending.size === 0 && this.#spinning.takesTurn(operation)) return DONE;
-      return this.#park(operation, timeoutMs, signal);
+      return this.#park(operation, timeoutMs, signal, concerned);
     } catch (error) {
       abandonQuietly(operation);
-      return Promise.reject(this.#liveness.explain(error));
+      return Promise.reject(concerned.explain(error));
     }
   }
 
-  #park(operation: Operation, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
+  #park(operation: Operation, timeoutMs: number, signal: AbortSignal | undefined, concerned: Concerned): Promise<void> {
     let onAbort: (() => void) | undefined;
     // Throws before anything waits.
     const unsubscribe = whenAborted(signal, () => onAbort!());
@@ -324,6 +343,7 @@ export class Progress {
       const since = performance.now();
       const pending: Pending = {
         operation,
+        concerned,
         timeoutMs,
         since,
         deadline: since + timeoutMs,
@@ -345,7 +365,7 @@ export class Progress {
     let nearest = Number.POSITIVE_INFINITY;
     const now = performance.now();
     for (const pending of this.#pending) {
-      const { operation } = pending;
+      const { operation, concerned } = pending;
       let error: unknown;
       try {
         if (operation.advance()) {
@@ -354,10 +374,10 @@ export class Progress {
           pending.resolve();
           continue;
         }
-        error = this.#liveness.failure();
+        error = concerned.trouble();
         if (error === undefined && pending.deadline <= now) error = this.#timeoutError(operation, pending.timeoutMs);
       } catch (thrown) {
-        error = this.#liveness.explain(thrown);
+        error = concerned.explain(thrown);
       }
       if (error !== undefined) {
         this.#pending.delete(pending);
@@ -405,7 +425,7 @@ export class Progress {
       } finally {
         parking.disarm();
       }
-      this.#inspect();
+      if (this.#inspect()) this.#lingerAll();
     }
     this.#running = false;
   }
@@ -451,16 +471,28 @@ export class Progress {
     for (const pending of this.#pending) {
       pending.unsubscribe();
       abandonQuietly(pending.operation);
-      pending.reject(this.#liveness.explain(thrown));
+      pending.reject(pending.concerned.explain(thrown));
     }
     this.#pending.clear();
   }
 
-  #inspect(): void {
+  /** @returns whether it was time to */
+  #inspect(): boolean {
     const now = performance.now();
-    if (now - this.#lastInspection < LIVENESS_MS) return;
+    if (now - this.#lastInspection < LIVENESS_MS) return false;
     this.#lastInspection = now;
     this.#liveness.inspectPeers();
+    return true;
+  }
+
+  #lingerAll(): void {
+    for (const { operation, concerned } of this.#pending) {
+      try {
+        operation.linger?.();
+      } catch (error) {
+        concerned.note(error);
+      }
+    }
   }
 
   /** What the most impatient of those that wait says. */

@@ -388,13 +388,14 @@ class Run<T> {
       now: () => cpu.time,
       compute,
       vainLooks,
-      makeProgress: (liveness, poll, isIdle, timeoutMs) => {
+      makeProgress: (poll, isIdle, timeoutMs) => {
         const waits = { timeout: timeoutMs, lookAgain, isIdle, vainLooks };
-        const progress = new VirtualProgress(simulator, cpu, liveness, poll, compute, waits);
+        const progress = new VirtualProgress(simulator, cpu, poll, compute, waits);
         this.#progresses[rank] = progress;
         if (recorder !== undefined) {
           const wait = progress.wait.bind(progress);
-          progress.wait = (operation, options) => recordWait(recorder, operation, () => wait(operation, options));
+          progress.wait = (operation, options, concerned) =>
+            recordWait(recorder, operation, () => wait(operation, options, concerned));
         }
         return progress;
       },

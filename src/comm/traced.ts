@@ -7,7 +7,7 @@ import { isAborted } from './abort-signals.ts';
 import type { Signals } from './barrier.ts';
 import { COLLECTIVE_NAMES } from './collective-signature.ts';
 import type { Operation, WaitOptions } from './operation.ts';
-import { DONE, type Liveness, Progress, type ProgressOptions } from './progress.ts';
+import { type Concerned, DONE, type Liveness, Progress, type ProgressOptions } from './progress.ts';
 
 /** Waits that record what they wait for. What is complete at the first look is no wait. */
 export class TracedProgress extends Progress {
@@ -18,11 +18,11 @@ export class TracedProgress extends Progress {
     this.#recorder = recorder;
   }
 
-  override waitSync(operation: Operation, options?: WaitOptions): void {
-    if ((options?.signal !== undefined && isAborted(options.signal)) || !this.looked(operation)) {
+  override waitSync(operation: Operation, options: WaitOptions | undefined, concerned: Concerned): void {
+    if ((options?.signal !== undefined && isAborted(options.signal)) || !this.looked(operation, concerned)) {
       const span = this.#recorder.begin('wait', operation.describe());
       try {
-        super.waitSync(operation, options);
+        super.waitSync(operation, options, concerned);
       } catch (error) {
         this.#recorder.end(span, error);
         throw error;
@@ -31,14 +31,14 @@ export class TracedProgress extends Progress {
     }
   }
 
-  override wait(operation: Operation, options?: WaitOptions): Promise<void> {
-    return recordWait(this.#recorder, operation, () => super.wait(operation, options));
+  override wait(operation: Operation, options: WaitOptions | undefined, concerned: Concerned): Promise<void> {
+    return recordWait(this.#recorder, operation, () => super.wait(operation, options, concerned));
   }
 
   /** One look, which ends the wait if it fails. */
-  private looked(operation: Operation): boolean {
+  private looked(operation: Operation, concerned: Concerned): boolean {
     try {
-      return this.look(operation);
+      return this.look(operation, concerned);
     } catch (error) {
       operation.abandon?.();
       throw error;

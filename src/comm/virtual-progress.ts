@@ -16,11 +16,12 @@ import type { Cpu, DeadlineEvent, Simulator, Watcher } from '../providers/modell
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
 import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
-import { DONE, type Liveness, type ProgressEngine } from './progress.ts';
+import { type Concerned, DONE, type ProgressEngine } from './progress.ts';
 import type { VainLooks } from './vain-looks.ts';
 
 interface Pending {
   readonly operation: Operation;
+  readonly concerned: Concerned;
   readonly since: number;
   resolve(): void;
   reject(error: unknown): void;
@@ -70,7 +71,6 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   readonly spin = 1;
   readonly #simulator: Simulator;
   readonly #cpu: Cpu;
-  readonly #liveness: Liveness;
   readonly #poll: () => void;
   readonly timeout: number;
   readonly #lookAgain: number;
@@ -78,9 +78,9 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   readonly #vainLooks: VainLooks;
   readonly #compute: (microseconds: number) => Promise<void>;
   readonly #pending = new Set<Pending>();
-  readonly #servers = new Set<() => number>();
+  readonly #servers = new Map<() => number, Concerned>();
   /** Those that are called in the background, too. */
-  readonly #background = new Set<() => number>();
+  readonly #background = new Map<() => number, Concerned>();
   #looking = false;
   /** Something has changed during a look. */
   #rung = false;
@@ -93,7 +93,6 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   constructor(
     simulator: Simulator,
     cpu: Cpu,
-    liveness: Liveness,
     poll: () => void,
     compute: (microseconds: number) => Promise<void>,
     { timeout, lookAgain, isIdle, vainLooks }: VirtualWaits,
@@ -101,7 +100,6 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     this.#compute = compute;
     this.#simulator = simulator;
     this.#cpu = cpu;
-    this.#liveness = liveness;
     this.#poll = poll;
     this.timeout = timeout;
     this.#lookAgain = lookAgain;
@@ -119,10 +117,10 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     return this.#cpu.time / 1000;
   }
 
-  serve(serve: () => number, background: boolean): () => void {
-    this.#servers.add(serve);
+  serve(serve: () => number, background: boolean, concerned: Concerned): () => void {
+    this.#servers.set(serve, concerned);
     if (background) {
-      this.#background.add(serve);
+      this.#background.set(serve, concerned);
       this.#cpu.watchFor(this);
     }
     return () => {
@@ -133,13 +131,14 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   }
 
   /** Who only looks, and computes, never waits: what this rank has under way goes on all the same. */
-  look(operation: Operation): boolean {
+  look(operation: Operation, concerned: Concerned): boolean {
     try {
       if (!this.#isIdle()) this.#poll();
       if (operation.advance()) return true;
     } catch (error) {
-      throw this.#liveness.explain(error);
+      throw concerned.explain(error);
     }
+    concerned.check();
     this.#vainLooks.note(() => operation.describe());
     return false;
   }
@@ -166,32 +165,33 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     return this.#compute(FREE_CALLS_TAKE);
   }
 
-  wait(operation: Operation, options?: WaitOptions): Promise<void> {
+  wait(operation: Operation, options: WaitOptions | undefined, concerned: Concerned): Promise<void> {
     try {
       const signal = options?.signal;
       if (signal !== undefined && isAborted(signal)) throw reasonOf(signal);
       const { happened } = this.#simulator;
       if (operation.advance()) return this.done();
-      const failure = this.#liveness.failure();
-      if (failure !== undefined) throw failure;
-      const parked = this.#park(operation, options);
+      const trouble = concerned.trouble();
+      if (trouble !== undefined) throw trouble;
+      const parked = this.#park(operation, options, concerned);
       // It has let events pass: what came for a part of it that had been looked at already rang for nobody.
       if (this.#simulator.happened !== happened) this.#cpu.ring();
       return parked;
     } catch (error) {
       abandonQuietly(operation);
-      return Promise.reject(this.#liveness.explain(error));
+      return Promise.reject(concerned.explain(error));
     }
   }
 
-  #park(operation: Operation, options: WaitOptions | undefined): Promise<void> {
+  #park(operation: Operation, options: WaitOptions | undefined, concerned: Concerned): Promise<void> {
     const signal = options?.signal;
     let onAbort: (() => void) | undefined;
     // Throws before anything waits.
     const release = whenAborted(signal, () => onAbort!());
     const settled = new Promise<void>((resolve, reject) => {
       const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.timeout;
-      const pending: Pending = { operation, since: this.#cpu.time, resolve, reject, release, deadline: undefined };
+      const since = this.#cpu.time;
+      const pending: Pending = { operation, concerned, since, resolve, reject, release, deadline: undefined };
       onAbort = () => this.#end(pending, reasonOf(signal!));
       if (timeoutMs < Number.POSITIVE_INFINITY) this.#setDeadline(pending, timeoutMs);
       this.#pending.add(pending);
@@ -250,7 +250,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       while (this.#sweep());
     } catch (error) {
       // Who waits for nothing is told by its next wait.
-      for (const pending of [...this.#pending]) this.#end(pending, this.#liveness.explain(error));
+      for (const pending of [...this.#pending]) this.#end(pending, pending.concerned.explain(error));
     } finally {
       this.#looking = false;
     }
@@ -266,7 +266,13 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   /** @returns microseconds after which a server is to be called again though nothing has come */
   #serve(): number {
     let due = Number.POSITIVE_INFINITY;
-    for (const serve of this.#pending.size > 0 ? this.#servers : this.#background) due = Math.min(due, serve());
+    for (const [serve, concerned] of this.#pending.size > 0 ? this.#servers : this.#background) {
+      try {
+        due = Math.min(due, serve());
+      } catch (error) {
+        concerned.note(error);
+      }
+    }
     return 1000 * due;
   }
 
@@ -277,12 +283,12 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       try {
         if (pending.operation.advance()) this.#settle(pending, pending.resolve);
         else {
-          const failure = this.#liveness.failure();
-          if (failure === undefined) continue;
-          this.#end(pending, failure);
+          const trouble = pending.concerned.trouble();
+          if (trouble === undefined) continue;
+          this.#end(pending, trouble);
         }
       } catch (error) {
-        this.#end(pending, this.#liveness.explain(error));
+        this.#end(pending, pending.concerned.explain(error));
       }
       ended = true;
     }

@@ -68,7 +68,7 @@ export class Mutex {
   async lock(options?: WaitOptions): Promise<MutexHold> {
     const wait = readWait('Mutex.lock', options);
     const acquisition = this.#join(this.#lock('Mutex.lock'));
-    await this.#comm.job.progress.wait(acquisition, wait);
+    await this.#comm.members.wait(acquisition, wait);
     return acquisition.hold;
   }
 
@@ -86,7 +86,7 @@ export class Mutex {
       );
     }
     const acquisition = this.#join(this.#lock('Mutex.lockSync'));
-    this.#comm.job.progress.waitSync(acquisition, wait);
+    this.#comm.members.waitSync(acquisition, wait);
     return acquisition.hold;
   }
 

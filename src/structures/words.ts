@@ -182,11 +182,11 @@ export class Words {
   }
 
   wait(operation: Operation, options: WaitOptions | undefined): Promise<void> {
-    return this.comm.job.progress.wait(operation, options);
+    return this.comm.members.wait(operation, options);
   }
 
   waitSync(operation: Operation, options: WaitOptions | undefined): void {
-    this.comm.job.progress.waitSync(operation, options);
+    this.comm.members.waitSync(operation, options);
   }
 
   /** Lets a rank that sleeps look again at what it waits for. */

@@ -9,6 +9,7 @@
  */
 import type { Block } from '../comm/blocks.ts';
 import type { Job } from '../comm/job.ts';
+import { Members } from '../comm/members.ts';
 import { RmaError } from '../errors.ts';
 import type { Native, Server } from '../native.ts';
 import { STRIPE_WORDS, Stripes } from './stripes.ts';
@@ -81,7 +82,7 @@ export class OwnServer {
   /** Those that the thread takes for memory at `address`. */
   stripes(address: number): Stripes {
     const at = stripesAt(this.#job.size);
-    return new Stripes(this.block.words.subarray(at, at + STRIPE_WORDS), address, this.#job);
+    return new Stripes(this.block.words.subarray(at, at + STRIPE_WORDS), address, this.#job.everyone);
   }
 
   add(memory: ArrayBufferView): number {
@@ -108,9 +109,10 @@ const SLICE_MS = 100;
 
 /** Asks one owner. Collects pieces until a slot is full, then posts it and waits for the answer. */
 export class Asker {
-  readonly #job: Job;
   readonly #native: Native;
   readonly #owner: number;
+  /** It alone. */
+  readonly #owners: Members;
   readonly #words: Int32Array;
   readonly #slot: number;
   readonly #runs: Float64Array;
@@ -123,9 +125,9 @@ export class Asker {
 
   /** @param owner world rank, for messages */
   constructor(job: Job, native: Native, owner: number, map: (words: number) => Int32Array) {
-    this.#job = job;
     this.#native = native;
     this.#owner = owner;
+    this.#owners = new Members(job, [owner]);
     this.#words = map(serverWords(job.size));
     const at = 4 * LINE_WORDS + job.rank * SLOT_BYTES;
     const { buffer, byteOffset } = this.#words;
@@ -214,7 +216,7 @@ export class Asker {
     for (;;) {
       this.#native.futexWait(words, state, POSTED, SLICE_MS);
       if (Atomics.load(words, state) !== POSTED) return;
-      const failure = this.#job.findFailure();
+      const failure = this.#owners.findFailure();
       if (failure !== undefined) throw failure;
     }
   }

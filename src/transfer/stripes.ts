@@ -34,7 +34,7 @@ export const STRIPE_WORDS = STRIPES * LINE;
 const LOOKS = 64;
 const YIELDS = 256;
 
-/** What a rank that contends for a stripe needs of its job. */
+/** What a rank that contends for a stripe needs of those it contends with. */
 interface Contender {
   readonly rank: number;
   readonly schedYield?: (() => void) | undefined;

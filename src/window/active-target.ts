@@ -72,7 +72,7 @@ export class ActiveTarget {
     this.#begin(assert);
     try {
       if (this.#spun(this.#spin, assert)) return;
-      this.#epochs.comm.job.progress.waitSync(this.#fence, wait);
+      this.#epochs.comm.members.waitSync(this.#fence, wait);
     } catch (error) {
       throw this.#epochs.interrupted('fence', error);
     }
@@ -87,7 +87,7 @@ export class ActiveTarget {
       this.#held?.post();
       this.#fence.begin((assert & Assert.NO_PRECEDE) === 0, (assert & Assert.NO_SUCCEED) === 0);
     } catch (error) {
-      throw epochs.comm.job.explain(error);
+      throw epochs.comm.members.explain(error);
     }
     epochs.fenceBegun();
   }
@@ -108,7 +108,7 @@ export class ActiveTarget {
 
   async #finish(assert: number, options: WaitOptions | undefined): Promise<void> {
     try {
-      await this.#epochs.comm.job.progress.wait(this.#fence, options);
+      await this.#epochs.comm.members.wait(this.#fence, options);
     } catch (error) {
       throw this.#epochs.interrupted('fence', error);
     }
@@ -134,7 +134,7 @@ export class ActiveTarget {
     const wait = readWait('start', options);
     const targets = this.#beginStart(group, assert);
     if (this.#started(targets, this.#spin)) return;
-    this.#epochs.comm.job.progress.waitSync(this.#general.start(targets), wait);
+    this.#epochs.comm.members.waitSync(this.#general.start(targets), wait);
     this.#epochs.started(targets);
   }
 
@@ -162,7 +162,7 @@ export class ActiveTarget {
     try {
       while (!this.#general.tryStart(targets)) if (--looks <= 0) return false;
     } catch (error) {
-      throw this.#epochs.comm.job.explain(error);
+      throw this.#epochs.comm.members.explain(error);
     }
     this.#epochs.started(targets);
     return true;
@@ -172,7 +172,7 @@ export class ActiveTarget {
     const epochs = this.#epochs;
     epochs.startBegun();
     try {
-      await epochs.comm.job.progress.wait(this.#general.start(targets), options);
+      await epochs.comm.members.wait(this.#general.start(targets), options);
     } finally {
       epochs.startEnded();
     }
@@ -197,7 +197,7 @@ export class ActiveTarget {
     const targets = this.#checkComplete();
     if (this.#drain !== undefined) {
       try {
-        this.#epochs.comm.job.progress.waitSync(this.#completing(targets), wait);
+        this.#epochs.comm.members.waitSync(this.#completing(targets), wait);
         this.#completed(targets);
       } catch (error) {
         throw this.#epochs.interrupted('complete', error);
@@ -226,7 +226,7 @@ export class ActiveTarget {
 
   async #finishComplete(targets: readonly number[], options: WaitOptions | undefined): Promise<void> {
     try {
-      await this.#epochs.comm.job.progress.wait(this.#completing(targets), options);
+      await this.#epochs.comm.members.wait(this.#completing(targets), options);
       this.#completed(targets);
     } catch (error) {
       throw this.#epochs.interrupted('complete', error);
@@ -269,7 +269,7 @@ export class ActiveTarget {
     try {
       this.#tell(targets);
     } catch (error) {
-      throw epochs.comm.job.explain(error);
+      throw epochs.comm.members.explain(error);
     }
     epochs.completed();
   }
@@ -286,7 +286,7 @@ export class ActiveTarget {
     try {
       this.#general.post(origins);
     } catch (error) {
-      throw epochs.comm.job.explain(error);
+      throw epochs.comm.members.explain(error);
     }
     epochs.posted(origins);
   }
@@ -307,7 +307,7 @@ export class ActiveTarget {
     const wait = readWait('wait', options);
     const origins = this.#epochs.exposure.checkWait('wait');
     if (this.#ended(origins, this.#spin)) return;
-    this.#epochs.comm.job.progress.waitSync(this.#general.wait(origins), wait);
+    this.#epochs.comm.members.waitSync(this.#general.wait(origins), wait);
     this.#epochs.exposure.ended();
   }
 
@@ -324,7 +324,7 @@ export class ActiveTarget {
     try {
       while (!this.#general.tryWait(origins)) if (--looks <= 0) return false;
     } catch (error) {
-      throw this.#epochs.comm.job.explain(error);
+      throw this.#epochs.comm.members.explain(error);
     }
     this.#epochs.exposure.ended();
     return true;
@@ -333,7 +333,7 @@ export class ActiveTarget {
   async #finishWait(origins: readonly number[], options: WaitOptions | undefined): Promise<void> {
     this.#epochs.exposure.waitBegun();
     try {
-      await this.#epochs.comm.job.progress.wait(this.#general.wait(origins), options);
+      await this.#epochs.comm.members.wait(this.#general.wait(origins), options);
     } finally {
       this.#epochs.exposure.waitEnded();
     }

@@ -308,9 +308,9 @@ export abstract class Communication<T extends TypedArray> {
       this.#epochs.settle(undefined, undefined);
       return told === undefined ? COMPLETE : new Request(undefined, undefined, told);
     }
-    const { progress, context } = this.#core.parts.comm.job;
-    const placed = context.capabilities.completionImpliesPlacement ? undefined : () => completion.flush(target);
-    return new Request(progress, completion.soFar(target), told, placed);
+    const { job, members } = this.#core.parts.comm;
+    const placed = job.context.capabilities.completionImpliesPlacement ? undefined : () => completion.flush(target);
+    return new Request(members, completion.soFar(target), told, placed);
   }
 
   /** Tells the log of accesses of a request that was waited for. */
@@ -391,7 +391,7 @@ export abstract class Communication<T extends TypedArray> {
       if (!(call === 'put' ? whole?.put(origin, rank, at, epochs.isFenced) : whole?.get(origin, rank, at)))
         return false;
     } catch (error) {
-      throw epochs.comm.job.explain(error);
+      throw epochs.comm.members.explain(error);
     }
     epochs.noteUse();
     return true;

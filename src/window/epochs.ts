@@ -227,7 +227,7 @@ export class Epochs extends WindowScope {
   interrupted(call: Resumed, error: unknown): unknown {
     this.#busy = call;
     this.#interrupted = true;
-    return this.comm.job.explain(error);
+    return this.comm.members.explain(error);
   }
 
   // ---- start and complete -------------------------------------------------------------------------------------------

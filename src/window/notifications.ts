@@ -19,8 +19,8 @@ export class Notifications {
     try {
       const wait = readWait('waitNotify', options);
       const taking = this.#begin('waitNotify', count);
-      const { progress } = this.#epochs.comm.job;
-      return progress.look(taking) ? progress.done() : progress.wait(taking, wait);
+      const { job, members } = this.#epochs.comm;
+      return members.look(taking) ? job.progress.done() : members.wait(taking, wait);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -29,11 +29,11 @@ export class Notifications {
   waitSync(count: number, options: WaitOptions | undefined): void {
     this.#epochs.comm.job.refuseSync('waitNotify');
     const wait = readWait('waitNotify', options);
-    this.#epochs.comm.job.progress.waitSync(this.#begin('waitNotify', count), wait);
+    this.#epochs.comm.members.waitSync(this.#begin('waitNotify', count), wait);
   }
 
   test(count: number): boolean {
-    return this.#epochs.comm.job.progress.look(this.#begin('testNotify', count));
+    return this.#epochs.comm.members.look(this.#begin('testNotify', count));
   }
 
   #begin(call: string, count: number): Operation {

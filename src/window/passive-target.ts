@@ -1,5 +1,6 @@
 /** The calls of passive-target epochs (MPI 4.1, 12.5.3, 12.5.4): lock, unlock, lockAll, unlockAll and the flushes. */
 import type { Job } from '../comm/job.ts';
+import type { Members } from '../comm/members.ts';
 import { abandonQuietly, type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
 import { DONE, type ProgressEngine } from '../comm/progress.ts';
 import type { RankLocks } from '../comm/rank-locks.ts';
@@ -35,6 +36,7 @@ export class PassiveTarget {
   #epochs: Epochs;
   #job: Job;
   #locks: RankLocks;
+  readonly #members: Members;
   #progress: ProgressEngine;
   /** What completes operations that are not complete when they are issued. */
   readonly #completion: Completion | undefined;
@@ -51,6 +53,7 @@ export class PassiveTarget {
     this.#epochs = epochs;
     this.#job = parts.comm.job;
     this.#locks = parts.comm.job.locks;
+    this.#members = parts.comm.members;
     this.#progress = parts.comm.job.progress;
     this.#completion = paths.completion;
     this.#makeLock = parts.makeLock;
@@ -80,7 +83,7 @@ export class PassiveTarget {
     const wait = readWait('lock', options);
     const t = this.#checkLock(target, type, assert);
     if (t === undefined || this.#tryLock(t, type, assert) || this.#deferLock(t, type, wait)) return;
-    this.#progress.waitSync(this.#acquire(t, type), wait);
+    this.#members.waitSync(this.#acquire(t, type), wait);
     this.#epochs.locked(t, type);
   }
 
@@ -98,7 +101,7 @@ export class PassiveTarget {
     try {
       return lock.tryAcquire(exclusive);
     } catch (error) {
-      throw this.#job.explain(error);
+      throw this.#members.explain(error);
     }
   }
 
@@ -115,7 +118,7 @@ export class PassiveTarget {
   async #finishLock(t: Target, type: number, options: WaitOptions | undefined): Promise<void> {
     this.#epochs.lockWaits(t);
     try {
-      await this.#progress.wait(this.#acquire(t, type), options);
+      await this.#members.wait(this.#acquire(t, type), options);
       this.#epochs.locked(t, type);
     } finally {
       this.#epochs.lockWaitEnded(t);
@@ -185,7 +188,7 @@ export class PassiveTarget {
     const attempt = lock.attempt?.(true);
     if (attempt === undefined) return this.#tryAcquire(lock, true);
     try {
-      while (!this.#progress.look(attempt)) this.#job.processor?.letPass();
+      while (!this.#members.look(attempt)) this.#job.processor?.letPass();
     } catch (error) {
       abandonQuietly(attempt);
       throw error;
@@ -247,7 +250,7 @@ export class PassiveTarget {
     try {
       lock.release(exclusive);
     } catch (error) {
-      throw this.#job.explain(error);
+      throw this.#members.explain(error);
     }
   }
 
@@ -271,7 +274,7 @@ export class PassiveTarget {
     const wait = readWait('lockAll', options);
     this.#checkLockAll(assert);
     if (this.#tryAll(assert)) return;
-    this.#progress.waitSync(this.#acquireAll(), wait);
+    this.#members.waitSync(this.#acquireAll(), wait);
     this.#lockedAll(HeldAll.EACH);
   }
 
@@ -291,7 +294,7 @@ export class PassiveTarget {
   async #finishLockAll(options: WaitOptions | undefined): Promise<void> {
     this.#epochs.lockAllBegun();
     try {
-      await this.#progress.wait(this.#acquireAll(), options);
+      await this.#members.wait(this.#acquireAll(), options);
     } finally {
       this.#epochs.lockAllEnded();
     }
@@ -440,10 +443,10 @@ export class PassiveTarget {
         if (completion.tryFlush(rank, kind.extent)) return;
       } catch (error) {
         completion.endHolding?.();
-        throw this.#epochs.comm.job.explain(error);
+        throw this.#epochs.comm.members.explain(error);
       }
     }
-    this.#progress.waitSync(flushOf(completion, kind, rank), wait);
+    this.#members.waitSync(flushOf(completion, kind, rank), wait);
   }
 
   #checkFlush(call: string, target: number): Target | undefined {
@@ -466,7 +469,7 @@ export class PassiveTarget {
   }
 
   async #flushed(kind: FlushKind, t: Target | undefined, options: WaitOptions | undefined): Promise<void> {
-    await this.#progress.wait(flushOf(this.#completion!, kind, t?.rank), options);
+    await this.#members.wait(flushOf(this.#completion!, kind, t?.rank), options);
     this.#epochs.settle(kind, t);
   }
 }

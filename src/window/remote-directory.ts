@@ -319,7 +319,7 @@ export class RemoteDirectory implements Directory {
   #letRun(breaks: number): void {
     Atomics.wait(sleeper, 0, 0, 0.05);
     if (breaks % BREAKS !== 0) return;
-    const failure = this.#comm.job.findFailure();
+    const failure = this.#comm.members.findFailure();
     if (failure !== undefined) throw failure;
   }
 

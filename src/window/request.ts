@@ -1,7 +1,8 @@
 /** Requests: what the calls that begin with `r` return (MPI 4.1, 12.3.5). */
 import { Rank } from '../comm/group.ts';
+import { Members } from '../comm/members.ts';
 import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
-import { DONE, type ProgressEngine } from '../comm/progress.ts';
+import { DONE } from '../comm/progress.ts';
 import { argumentTypeError, readList, show } from '../errors.ts';
 
 /**
@@ -12,7 +13,7 @@ import { argumentTypeError, readList, show } from '../errors.ts';
  * nothing about the target; use `waitRemote`, `testRemote` or a flush for that.
  */
 export class Request {
-  #progress: ProgressEngine | undefined;
+  #members: Members | undefined;
   /** Once complete, it stays so; several may wait for it. */
   #operation: Operation | undefined;
 
@@ -25,12 +26,12 @@ export class Request {
 
   /** @internal Without an operation it is complete from the start, here and at the target. */
   constructor(
-    progress?: ProgressEngine,
+    members?: Members,
     operation?: Operation,
     told?: (remote: boolean) => void,
     makePlaced?: () => Operation,
   ) {
-    this.#progress = progress;
+    this.#members = members;
     this.#operation = operation;
     this.#told = told;
     this.#makePlaced = makePlaced;
@@ -69,7 +70,7 @@ export class Request {
     try {
       const wait = readWait('wait', options);
       const operation = this.#awaited(remote);
-      const done = operation === undefined ? DONE : this.#progress!.wait(operation, wait);
+      const done = operation === undefined ? DONE : this.#members!.wait(operation, wait);
       if (done !== DONE) return done.then(() => this.#ended(remote));
       this.#ended(remote);
       return done;
@@ -86,7 +87,7 @@ export class Request {
   #waitSync(options: WaitOptions | undefined, remote: boolean): void {
     const wait = readWait('wait', options);
     const operation = this.#awaited(remote);
-    if (operation !== undefined) this.#progress!.waitSync(operation, wait);
+    if (operation !== undefined) this.#members!.waitSync(operation, wait);
     this.#ended(remote);
   }
 
@@ -97,7 +98,7 @@ export class Request {
 
   #test(remote: boolean): boolean {
     const operation = this.#awaited(remote);
-    if (operation !== undefined && !this.#progress!.look(operation)) return false;
+    if (operation !== undefined && !this.#members!.look(operation)) return false;
     this.#ended(remote);
     return true;
   }
@@ -145,7 +146,7 @@ export class Request {
     const { all, wait } = readRequests('Request.waitAll', requests, options);
     if (all.length === 0) return;
     const every = new Several('Request.waitAll', all, all.length);
-    if (!every.advance()) all.find((request) => request.#progress !== undefined)!.#progress!.waitSync(every, wait);
+    if (!every.advance()) Request.#membersOf(all).waitSync(every, wait);
   }
 
   /**
@@ -157,7 +158,7 @@ export class Request {
     const { all, places, wait } = readRequests('Request.waitAny', requests, options);
     if (all.length === 0) return Rank.UNDEFINED;
     const any = new Several('Request.waitAny', all, 1);
-    if (!any.advance()) await all[0].#progress!.wait(any, wait);
+    if (!any.advance()) await Request.#membersOf(all).wait(any, wait);
     return places[any.found];
   }
 
@@ -166,8 +167,14 @@ export class Request {
     const { all, places, wait } = readRequests('Request.waitAny', requests, options);
     if (all.length === 0) return Rank.UNDEFINED;
     const any = new Several('Request.waitAny', all, 1);
-    if (!any.advance()) all[0].#progress!.waitSync(any, wait);
+    if (!any.advance()) Request.#membersOf(all).waitSync(any, wait);
     return places[any.found];
+  }
+
+  /** Those that requests wait for which are not all complete. */
+  static #membersOf(requests: readonly Request[]): Members {
+    const all = new Set(requests.flatMap((request) => request.#members ?? []));
+    return all.size === 1 ? [...all][0] : Members.together([...all]);
   }
 
   /** Returns whether all requests are complete (`MPI_Testall`). Never waits. */

@@ -105,12 +105,12 @@ export function makeSchemes(parts: SchemeParts): Schemes {
   // Whatever this rank waits for, notifications are taken in, so that there are receives for those that come; and what
   // has something that others wait for goes on. On a modelled fabric its answers wake this rank.
   if (wire !== undefined) {
-    const { progress, processor } = comm.job;
+    const { processor } = comm.job;
     const look = (): number => {
       wire.poll();
       return processor === undefined && wire.isHolding ? HOLDING_MS : Number.POSITIVE_INFINITY;
     };
-    stops.push(progress.serve(look, false));
+    stops.push(comm.members.serve(look, false));
   }
   return {
     fence: fenceNamed(hints.fence).make({ comm, description, barrier, wire, queued }),

@@ -252,7 +252,7 @@ export class SharedDirectory implements Directory {
         return;
       }
       if (looks % LOOKS !== 0) continue;
-      const failure = this.#comm.job.findFailure();
+      const failure = this.#comm.members.findFailure();
       if (failure !== undefined) throw failure;
     }
   }

@@ -76,7 +76,7 @@ export class SlowPath {
       if (call === 'put') path.put(origin, from, at, to);
       else path.get(origin, from, at, to);
     } catch (error) {
-      throw epochs.comm.job.explain(error);
+      throw epochs.comm.members.explain(error);
     }
   }
 
@@ -165,7 +165,7 @@ export class SlowPath {
     try {
       path.update(origin, from, at, to, op.code, fetch);
     } catch (error) {
-      throw epochs.comm.job.explain(error);
+      throw epochs.comm.members.explain(error);
     }
   }
 
@@ -199,7 +199,7 @@ export class SlowPath {
     try {
       path.swap(origin, compare, result, at, to);
     } catch (error) {
-      throw epochs.comm.job.explain(error);
+      throw epochs.comm.members.explain(error);
     }
   }
 

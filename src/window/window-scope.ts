@@ -83,7 +83,7 @@ export class WindowScope {
     try {
       return body();
     } catch (error) {
-      throw this.comm.job.explain(error);
+      throw this.comm.members.explain(error);
     }
   }
 

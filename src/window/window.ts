@@ -229,12 +229,12 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
   }
 
   static async #made<T extends TypedArray>(comm: Communicator, making: WindowInTheMaking): Promise<Window<T>> {
-    await comm.job.progress.wait(making.operation, making.options);
+    await comm.members.wait(making.operation, making.options);
     return new Window<T>(making.operation.result);
   }
 
   static #madeSync<T extends TypedArray>(comm: Communicator, making: WindowInTheMaking): Window<T> {
-    comm.job.progress.waitSync(making.operation, making.options);
+    comm.members.waitSync(making.operation, making.options);
     return new Window<T>(making.operation.result);
   }
 
@@ -529,7 +529,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     const wait = readWait('free', options);
     const end = this.#beginFree();
     try {
-      await this.#parts.comm.job.progress.wait(end.farewell, wait);
+      await this.#parts.comm.members.wait(end.farewell, wait);
     } finally {
       end.release();
     }
@@ -542,7 +542,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     const wait = readWait('free', options);
     const end = this.#beginFree();
     try {
-      this.#parts.comm.job.progress.waitSync(end.farewell, wait);
+      this.#parts.comm.members.waitSync(end.farewell, wait);
     } finally {
       end.release();
     }

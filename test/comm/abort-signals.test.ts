@@ -31,7 +31,7 @@ it.each(LIES)('a wait with a signal that %s ends by its real state', async (_, l
   const { controller, signal } = lying(lies);
   const abandon = vi.fn();
   const operation = { advance: () => false, describe: () => 'a test', abandon };
-  const waiting = world.job.progress.wait(operation, { signal });
+  const waiting = world.members.wait(operation, { signal });
   expect(abandon).not.toHaveBeenCalled();
   const reason = new Error('enough');
   controller.abort(reason);
@@ -44,7 +44,7 @@ it('a wait with a signal that takes no listener does not begin', async () => {
   const { signal } = lying({ constructor: null });
   const abandon = vi.fn();
   const operation = { advance: () => false, describe: () => 'a test', abandon };
-  await expect(world.job.progress.wait(operation, { signal })).rejects.toMatchObject({
+  await expect(world.members.wait(operation, { signal })).rejects.toMatchObject({
     code: 'ERR_ARG',
     message: expect.stringContaining('takes no listener'),
   });
@@ -104,7 +104,7 @@ function outcomeOf(waiting: Promise<unknown>): Promise<string> {
 it('a wait that ends early is told why, whatever giving it up throws, and others go on', async () => {
   const world = await init();
   const failing = { advance: () => false, describe: () => 'a test', abandon: never };
-  await expect(world.job.progress.wait(failing, { timeout: 10 })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
+  await expect(world.members.wait(failing, { timeout: 10 })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
   const thrown = {
     ...failing,
     advance: vi
@@ -112,6 +112,6 @@ it('a wait that ends early is told why, whatever giving it up throws, and others
       .mockReturnValueOnce(false)
       .mockImplementation(() => never()),
   };
-  await expect(world.job.progress.wait(thrown)).rejects.toThrow('not this time');
+  await expect(world.members.wait(thrown)).rejects.toThrow('not this time');
   await world.barrier({ timeout: 60_000 });
 });

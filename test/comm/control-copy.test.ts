@@ -217,6 +217,33 @@ describe('copies of the control memory', () => {
     expect(stateOf(network.controls[3], 1)).toBe(RankState.JOINED);
   });
 
+  test('tell all of each rank that fails, and a member that has lost rank 0 that it hears of nobody any more', () => {
+    const network = new Network(5);
+    for (let rank = 0; rank < 5; rank++) network.join(rank);
+    network.settle();
+    const failed = (living: number): number[] => {
+      const { slots, slotWords, size } = network.controls[living];
+      return Array.from({ length: size }, (_, rank) => rank).filter((rank) => slots[rank * slotWords + Slot.FAILED]);
+    };
+    for (const [rank, others] of [
+      [3, [3]],
+      [1, [1, 3]],
+    ] as const) {
+      network.die(rank, true);
+      network.settle();
+      for (const living of network.living) {
+        expect(failed(living)).toEqual(others);
+        expect(network.controls[living].header[Header.FAILED]).toBe(4);
+        expect(network.controls[living].header[Header.DEAF]).toBe(0);
+      }
+    }
+    network.die(0, true);
+    for (const living of network.living) {
+      expect(failed(living)).toEqual([0, 1, 3]);
+      expect(network.controls[living].header[Header.DEAF]).toBe(1);
+    }
+  });
+
   test('find no failure where ranks leave one after the other, rank 0 first or last', () => {
     for (const order of [
       [0, 1, 2, 3],

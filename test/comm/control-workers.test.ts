@@ -11,6 +11,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import {
   type Control,
   controlBytes,
+  declareFailed,
   FailKind,
   formatControl,
   Header,
@@ -194,10 +195,8 @@ describe('the workers of a job on several hosts', () => {
 
   test('tell all, and the rank itself, that one has been given up by another', async () => {
     const { ranks } = await startJob(4);
-    const { slots, slotWords, header } = ranks[3].control;
-    Atomics.store(slots, 2 * slotWords + Slot.FAIL_KIND, FailKind.UNREACHABLE);
-    Atomics.store(slots, 2 * slotWords + Slot.FAIL_VALUE, 3);
-    Atomics.store(header, Header.FAILED, 2 + 1);
+    declareFailed(ranks[3].control, 2, FailKind.UNREACHABLE, 3);
+    const { slotWords } = ranks[3].control;
     await until(() => ranks.every(({ failed }) => failed === 2));
     for (const { control } of ranks) {
       expect(Atomics.load(control.slots, 2 * slotWords + Slot.FAIL_KIND)).toBe(FailKind.UNREACHABLE);

@@ -31,10 +31,14 @@ function wait(counts: boolean, looks: readonly number[], options: { timeout?: nu
     },
     describe: () => 'a test',
   };
-  const liveness = {
-    failure: () => (seen.came === options.failsAt ? new RmaError('ERR_RMA_RANK_FAILED', 'rank 1 failed') : undefined),
-    inspectPeers: () => {},
+  const concerned = {
+    trouble: () => (seen.came === options.failsAt ? new RmaError('ERR_RMA_RANK_FAILED', 'rank 1 failed') : undefined),
     explain: (error: unknown) => error,
+    check: () => {},
+    note: () => {},
+  };
+  const liveness = {
+    inspectPeers: () => {},
     isAsked: () => false,
     report: () => {},
   };
@@ -47,7 +51,7 @@ function wait(counts: boolean, looks: readonly number[], options: { timeout?: nu
   });
   let error: unknown;
   try {
-    progress.waitSync(operation);
+    progress.waitSync(operation, undefined, concerned);
   } catch (thrown) {
     error = thrown;
   }

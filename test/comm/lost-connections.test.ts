@@ -8,12 +8,14 @@ import {
   declareFailed,
   FailKind,
   formatControl,
+  Header,
   RankState,
   Slot,
   viewControl,
 } from '../../src/comm/bootstrap/control.ts';
 import { Job } from '../../src/comm/job.ts';
-import { LostConnectionError } from '../../src/errors.ts';
+import { Members } from '../../src/comm/members.ts';
+import { LostConnectionError, RmaError } from '../../src/errors.ts';
 import { openEmulatorAsDevice } from '../../src/providers/emulator/context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
 
@@ -45,58 +47,90 @@ describe('a lost connection', () => {
       'rank 1 (process 101 on host1) can no longer be reached from rank 0: ' +
       'its host, its device or the network between them is down; the connection to rank 1 was lost: ' +
       'a request completed with IBV_WC_…';
-    expect(job.explain(cause)).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1, message, cause });
-    expect(job.failure()).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1 });
+    expect(job.everyone.explain(cause)).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1, message, cause });
+    expect(job.everyone.failure()).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1 });
     const slot = control.slotWords;
     expect([control.slots[slot + Slot.FAIL_KIND], control.slots[slot + Slot.FAIL_VALUE]]).toEqual([
       FailKind.UNREACHABLE,
       0,
     ]);
-    expect(job.explain(lost(true))).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1 });
+    expect(job.everyone.explain(lost(true))).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 1 });
   });
 
   test('with a rank that was there to refuse something is no failure, and says the same each time', () => {
     const { job } = makeJob(true);
     const error = lost(false);
-    const told = Array.from({ length: 3 }, () => job.explain(error));
+    const told = Array.from({ length: 3 }, () => job.everyone.explain(error));
     for (const one of told) expect(one).toEqual(error);
     // Each caller has a stack of its own.
     expect(new Set([error, ...told]).size).toBe(4);
-    expect(job.failure()).toBeUndefined();
+    expect(job.everyone.failure()).toBeUndefined();
   });
 
   test('on one host, where it can be seen that the rank lives, is the fault of the device', () => {
     const { job } = makeJob(false);
     const error = lost(true);
-    expect(job.explain(error)).toEqual(error);
-    expect(job.failure()).toBeUndefined();
+    expect(job.everyone.explain(error)).toEqual(error);
+    expect(job.everyone.failure()).toBeUndefined();
   });
 
   test('with a rank that has left in agreement is none', () => {
     const { job, control } = makeJob(true);
     control.slots[control.slotWords + Slot.STATE] = RankState.FINALIZED;
     const error = lost(true);
-    expect(job.explain(error)).toEqual(error);
-    expect(job.failure()).toBeUndefined();
+    expect(job.everyone.explain(error)).toEqual(error);
+    expect(job.everyone.failure()).toBeUndefined();
   });
 
   test('is the failure that is known, whoever has failed', () => {
     const { job, control } = makeJob(true);
     declareFailed(control, 2, FailKind.VANISHED, 0);
     const failure = { code: 'ERR_RMA_RANK_FAILED', rank: 2, message: 'rank 2 (process 102 on host2) is gone' };
-    expect(job.explain(lost(true))).toMatchObject(failure);
+    expect(job.everyone.explain(lost(true))).toMatchObject(failure);
+  });
+});
+
+describe('who waits for some of the ranks', () => {
+  test('is told the failure of one of them, whichever was first, and of no other', () => {
+    const { job, control } = makeJob(true);
+    const [pair, others] = [new Members(job, [0, 1]), new Members(job, [0, 2])];
+    declareFailed(control, 2, FailKind.EXIT_CODE, 7);
+    expect([pair.failure(), pair.trouble()]).toEqual([undefined, undefined]);
+    expect(pair.explain(new RmaError('ERR_COLLECTIVE', 'a mismatch'))).toMatchObject({ code: 'ERR_COLLECTIVE' });
+    expect(others.failure()).toMatchObject({ rank: 2, message: expect.stringContaining('exited with code 7') });
+    declareFailed(control, 1, FailKind.SIGNAL, 9);
+    expect(pair.failure()).toMatchObject({ rank: 1, message: expect.stringContaining('was killed by signal 9') });
+    expect(others.failure()).toMatchObject({ rank: 2 });
+    expect(job.everyone.failure()).toMatchObject({ rank: 2 });
+  });
+
+  test('is told every failure where no more are heard of', () => {
+    const { job, control } = makeJob(true);
+    const pair = new Members(job, [0, 1]);
+    control.header[Header.DEAF] = 1;
+    expect(pair.failure()).toBeUndefined();
+    declareFailed(control, 2, FailKind.VANISHED, 0);
+    expect(pair.failure()).toMatchObject({ rank: 2 });
+  });
+
+  test('is told once what a server of theirs has thrown, and others are not', () => {
+    const { job } = makeJob(false);
+    const [pair, others] = [new Members(job, [0, 1]), new Members(job, [0, 2])];
+    const error = new Error('a server');
+    pair.note(error);
+    expect([others.trouble(), pair.trouble(), pair.trouble()]).toEqual([undefined, error, undefined]);
   });
 });
 
 test('a rank that the others have given up is told so, and not that it has failed by itself', () => {
   const { job, control } = makeJob(true);
   declareFailed(control, 0, FailKind.UNREACHABLE, 2);
-  expect(job.failure()).toMatchObject({
+  expect(job.everyone.failure()).toMatchObject({
     code: 'ERR_RMA_RANK_FAILED',
     rank: 0,
     message: expect.stringMatching(/^rank 0 \(process 100 on host0, this one\) can no longer be reached from rank 2/),
   });
   const other = makeJob(true);
   declareFailed(other.control, 0, FailKind.GAVE_UP, 0);
-  expect(other.job.failure()).toBeUndefined();
+  expect(other.job.everyone.failure()).toBeUndefined();
 });

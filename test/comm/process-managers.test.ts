@@ -3,7 +3,8 @@
  * and through an address.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { connect, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
@@ -13,16 +14,28 @@ import { freePort } from '../support/ports.ts';
 
 afterEach(endMembers);
 
+const SECRET = 'correct horse battery staple';
+
 function start(
   environment: Record<string, string>,
   how = 'work',
   timeout = 0,
+  errors: 'inherit' | 'pipe' = 'inherit',
 ): { member: Member; child: ChildProcess } {
   const child = spawn(process.execPath, [PROGRAM, `--how=${how}`, `--timeout=${timeout}`], {
-    stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
+    stdio: ['ignore', 'pipe', errors, 'pipe'],
     env: { ...process.env, ...environment },
   });
   return { member: follow(child), child };
+}
+
+function environmentOf(port: number, rank: number | string, size: number | string, secret = SECRET) {
+  return {
+    ONESIDED_RANK: String(rank),
+    ONESIDED_SIZE: String(size),
+    ONESIDED_ROOT_ADDRESS: `127.0.0.1:${port}`,
+    ONESIDED_SECRET: secret,
+  };
 }
 
 async function expectWork(members: readonly Member[]): Promise<void> {
@@ -145,8 +158,6 @@ describe.skipIf(loadNative() === undefined)('a rank and its process manager', ()
 });
 
 describe.skipIf(loadNative() === undefined)('ranks that were told an address', () => {
-  const SECRET = 'correct horse battery staple';
-
   function rankOf(
     port: number,
     rank: number | string,
@@ -155,13 +166,7 @@ describe.skipIf(loadNative() === undefined)('ranks that were told an address', (
     secret = SECRET,
     timeout = 0,
   ) {
-    const environment = {
-      ONESIDED_RANK: String(rank),
-      ONESIDED_SIZE: String(size),
-      ONESIDED_ROOT_ADDRESS: `127.0.0.1:${port}`,
-      ONESIDED_SECRET: secret,
-    };
-    return start(environment, how, timeout).member;
+    return start(environmentOf(port, rank, size, secret), how, timeout).member;
   }
 
   it.each([[[0, 1, 2, 3]], [[3, 1, 2, 0]], [[0]]])('meet, started in the order %o', async (order) => {
@@ -237,6 +242,43 @@ describe.skipIf(loadNative() === undefined)('ranks that were told an address', (
     two.child.kill('SIGKILL');
     for (const failure of await failuresOf([zero, one]))
       expect(failure.message).toMatch(/rank 2 disconnected before all 4 ranks had joined/);
+  });
+
+  it('say after ten seconds who has not come, or what was refused, and again when their time is up', async () => {
+    const port = await freePort();
+    // It takes connections, and ends them before it has said anything.
+    const gateway = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+    await once(gateway, 'listening');
+    const late = (at: number, rank: number, size: number, timeout = 13_000) =>
+      start(environmentOf(at, rank, size), 'work', timeout, 'pipe');
+    const nobody = await freePort();
+    const cases: { member: Member; child: ChildProcess; words: RegExp; told?: RegExp }[] = [
+      { ...late(port, 0, 4), words: /ranks 2, 3 have not connected$/ },
+      {
+        // Rank 0 gives up before it does.
+        ...late(port, 1, 4, 60_000),
+        words: /rank 0 waits for others, and says which$/,
+        told: /ranks 2, 3 have not connected$|ended before all ranks had joined$/,
+      },
+      { ...late(nobody, 1, 2), words: /no connection with 127.0.0.1:\d+ \(ECONNREFUSED\)$/ },
+      {
+        ...late((gateway.address() as { port: number }).port, 1, 2),
+        words: /accepts connections and ends them before they are secure \((ECONNRESET|closed)\)$/,
+      },
+    ];
+    await Promise.all(
+      cases.map(async ({ member, child, words, told }) => {
+        let said = '';
+        child.stderr!.setEncoding('utf8').on('data', (text: string) => (said += text));
+        const [failure] = await failuresOf([member]);
+        expect(failure.code).toBe(told === undefined ? 'ERR_RMA_TIMEOUT' : 'ERR_COMM');
+        expect(failure.message).toMatch(told ?? words);
+        const lines = said.split('\n').filter((line) => line.startsWith('onesided: init has waited for 10 s: '));
+        expect(lines).toHaveLength(1);
+        expect(lines[0]).toMatch(words);
+      }),
+    );
+    gateway.close();
   });
 
   it('wait no longer than they may', async () => {

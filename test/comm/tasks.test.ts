@@ -286,6 +286,38 @@ describe('faults', () => {
     expect(ends).toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 2 });
   });
 
+  test('those that share something without a rank that dies go on with it', async () => {
+    const ends: unknown[] = [];
+    const run = runTasks(
+      3,
+      async (world) => {
+        const pair = (await world.split(world.rank === 2 ? 1 : 0))!;
+        const win = await Window.allocate(pair, Int32Array, 1);
+        // More than there is room for, to who will not take it.
+        if (world.rank < 2) for (let i = 0; i < 100; i++) world.send(new Float64Array(1000), 2);
+        else await world.compute(1e6);
+        const error = await world.barrier().catch((thrown) => thrown);
+        for (let i = 0; i < 10; i++) {
+          await win.lockAll(Assert.NO_CHECK);
+          win.put(Int32Array.of(1 + world.rank), 1 - world.rank, 0);
+          await win.unlockAll();
+          await pair.barrier();
+          await pair.allreduce(new Float64Array(3000), new Float64Array(3000), Op.SUM);
+          await (await pair.dup()).free();
+        }
+        ends.push([error.rank, win.local[0]]);
+        await win.free();
+        await pair.free();
+      },
+      { ...FABRIC, faults: { deaths: [{ rank: 2, time: 2000 }] } },
+    );
+    await expect(run).rejects.toMatchObject({ code: 'ERR_RMA_RANK_FAILED', rank: 2 });
+    expect(ends).toEqual([
+      [2, 2],
+      [2, 1],
+    ]);
+  });
+
   test('a virtual deadline ends a wait', async () => {
     const [found] = await runTasks(
       2,

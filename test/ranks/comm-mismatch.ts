@@ -4,11 +4,11 @@
  */
 import { init } from 'onesided';
 import { giveAway } from './support/given-away.ts';
-import { ending, MISMATCHES } from './support/mismatches.ts';
+import { BARRIER_MISMATCHES, ending, MISMATCHES } from './support/mismatches.ts';
 
 const world = await init();
 const endings: Record<string, string> = {};
-for (const mismatch of MISMATCHES) {
+for (const mismatch of [...MISMATCHES, ...BARRIER_MISMATCHES]) {
   if (mismatch.size > world.size) continue;
   // Ranks that are not needed have a communicator of their own, and nothing to do.
   const comm = await world.split(world.rank < mismatch.size ? 0 : 1);

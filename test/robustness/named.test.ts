@@ -46,10 +46,10 @@ function notices(): string[] {
   return existsSync(folder()) ? readdirSync(folder()) : [];
 }
 
-function member(job: string, size: number | string, how = 'work', timeout = 0): Member {
+function member(job: string, size: number | string, how = 'work', timeout = 0, errors?: 'pipe'): Member {
   const args = [PROGRAM, `--job=${job}`, `--size=${size}`, `--how=${how}`, `--timeout=${timeout}`, mark];
   const child = spawn(process.execPath, args, {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', errors ?? 'inherit'],
     env: { ...process.env, XDG_RUNTIME_DIR: runtime },
   });
   return follow(child);
@@ -61,6 +61,22 @@ async function untilNotice(): Promise<void> {
 }
 
 describe.skipIf(loadNative() === undefined)('the name of a job', () => {
+  it('brings processes together, of which each says after ten seconds who has not come', async () => {
+    const members = [0, 1].map(() => member('lonely', 4, 'work', 13_000, 'pipe'));
+    const said = members.map(({ child }) => {
+      const lines: string[] = [];
+      child.stderr!.setEncoding('utf8').on('data', (text: string) => lines.push(text));
+      return lines;
+    });
+    for (const { code, message } of await failuresOf(members)) {
+      // The second one is told that the first has given up, or its own time is up before.
+      expect(code).toMatch(/^ERR_RMA_TIMEOUT$|^ERR_RMA_RANK_FAILED$/);
+      if (code === 'ERR_RMA_TIMEOUT') expect(message).toMatch(/waiting for ranks 2, 3 to call it/);
+    }
+    const words = 'onesided: init has waited for 10 s: 2 of 4 ranks have come, ranks 2, 3 not yet\n';
+    for (const lines of said) expect(lines.join('')).toBe(words);
+  });
+
   it('is taken while a member lives, also when its founder was killed', async () => {
     const members = Array.from({ length: 3 }, () => member('taken', 3, 'stay'));
     const ranks = (await Promise.all(members.map(({ said }) => said('rank')))).map(({ rank }) => rank);

@@ -76,7 +76,12 @@ class World {
     const pd = {
       registerMemory: (memory: Memory) => ({ ...this.#piece(memory.buffer as ArrayBuffer), deregister() {} }),
     };
-    return { rank, size: SIZE, job: { context, pd, findFailure: () => undefined } } as unknown as Communicator;
+    return {
+      rank,
+      size: SIZE,
+      job: { context, pd },
+      members: { findFailure: () => undefined },
+    } as unknown as Communicator;
   }
 
   #requests(self: number): RequestTransfer {

@@ -63,9 +63,11 @@ class World {
       this.mapped++;
       return { buffer: new ArrayBuffer(bytes), offset: 0, release: () => this.mapped-- };
     };
-    const job = { blocks, context: { remotePointer }, findFailure: () => undefined };
+    const job = { blocks, context: { remotePointer } };
+    const members = { findFailure: () => undefined };
     const giveBack = (block: Block): void => block.free();
-    return { rank, size: 2, group: { worldRanks: [OWNER, READER] }, job, giveBack } as unknown as Communicator;
+    const group = { worldRanks: [OWNER, READER] };
+    return { rank, size: 2, group, job, members, giveBack } as unknown as Communicator;
   }
 
   /** Regions of 16 bytes, `place` × 24 apart; each of another key. */

@@ -42,14 +42,14 @@ export class ControlCopy {
   /** At the hub: what others have said to a rank that has not come yet, by that rank and theirs. */
   readonly #kept = new Map<number, Map<number, number>>();
   /** What was said of this rank's words. */
-  readonly #told: { state: number; readonly connections: Int32Array; failed: number };
+  readonly #told: { state: number; readonly connections: Int32Array; news: number; readonly failed: Set<number> };
 
   /** @param send to a rank that was `connected` and not `lost` since */
   constructor(control: Control, rank: number, send: (to: number, message: Message) => void) {
     this.#control = control;
     this.#rank = rank;
     this.#send = send;
-    this.#told = { state: RankState.ABSENT, connections: new Int32Array(control.size), failed: 0 };
+    this.#told = { state: RankState.ABSENT, connections: new Int32Array(control.size), news: 0, failed: new Set() };
   }
 
   /** Whether a rank has left in agreement with all others. */
@@ -75,7 +75,7 @@ export class ControlCopy {
   connected(other: number): void {
     this.#peers.add(other);
     if (this.#rank !== 0) return;
-    const { connections, header, size, slots } = this.#control;
+    const { connections, size, slots } = this.#control;
     for (let from = 0; from < size; from++) {
       const state = this.#stateOf(from);
       if (from !== other && state !== RankState.ABSENT)
@@ -85,14 +85,18 @@ export class ControlCopy {
     if (own !== 0) this.#send(other, { from: 0, to: other, connection: own });
     for (const [from, connection] of this.#kept.get(other) ?? []) this.#send(other, { from, to: other, connection });
     this.#kept.delete(other);
-    const failed = Atomics.load(header, Header.FAILED);
-    if (failed !== 0) this.#send(other, this.#failureOf(failed - 1));
+    for (const failed of this.#failed()) this.#send(other, this.#failureOf(failed));
   }
 
-  /** The connection with `other` has ended. Who has not left in agreement has failed. */
+  /**
+   * The connection with `other` has ended. Who has not left in agreement has failed. Without the hub, a member hears of
+   * no failure any more, whoever else fails.
+   */
   lost(other: number): void {
     this.#peers.delete(other);
-    if (!this.isFinalized(other)) declareFailed(this.#control, other, FailKind.VANISHED, 0);
+    if (this.isFinalized(other)) return;
+    if (this.#rank !== 0) Atomics.store(this.#control.header, Header.DEAF, 1);
+    declareFailed(this.#control, other, FailKind.VANISHED, 0);
   }
 
   /** At the hub: whoever is not connected, and was not, will not come any more. */
@@ -105,10 +109,14 @@ export class ControlCopy {
     if (this.#peers.size === 0 && this.#rank !== 0) return;
     const { connections, header, size, slots } = this.#control;
     const told = this.#told;
-    const failed = Atomics.load(header, Header.FAILED);
-    if (failed !== told.failed) {
-      told.failed = failed;
-      this.#spread(this.#failureOf(failed - 1));
+    const news = Atomics.load(header, Header.NEWS);
+    if (news !== told.news) {
+      told.news = news;
+      for (const failed of this.#failed()) {
+        if (told.failed.has(failed)) continue;
+        told.failed.add(failed);
+        this.#spread(this.#failureOf(failed));
+      }
     }
     const state = this.#stateOf(this.#rank);
     if (state !== told.state) {
@@ -137,7 +145,7 @@ export class ControlCopy {
     if (!KINDS.has(kind) || this.isFinalized(failed)) return;
     declareFailed(this.#control, failed, kind as number, isWord(value) ? value : 0);
     // The hub passes it on when it looks; a member has it from there.
-    if (this.#rank !== 0) this.#told.failed = Atomics.load(this.#control.header, Header.FAILED);
+    if (this.#rank !== 0) this.#told.failed.add(failed);
   }
 
   #applyState(from: number, { state, pid }: Message): void {
@@ -179,6 +187,15 @@ export class ControlCopy {
 
   #passOn(source: number, message: Message): void {
     if (this.#rank === 0) for (const other of this.#peers) if (other !== source) this.#send(other, message);
+  }
+
+  /** Those that have failed, the first of the job before the others. */
+  #failed(): number[] {
+    const { header, size, slots } = this.#control;
+    const first = Atomics.load(header, Header.FAILED) - 1;
+    const isFailed = (rank: number): boolean => Atomics.load(slots, this.#slot(rank) + Slot.FAILED) !== 0;
+    const others = Array.from({ length: size }, (_, rank) => rank).filter((rank) => rank !== first && isFailed(rank));
+    return first < 0 ? others : [first, ...others];
   }
 
   #failureOf(failed: number): Message {

@@ -2,12 +2,13 @@
  * The control memory of a job on one host: a few words a rank, shared by all ranks and the launcher.
  *
  * Processes inherit it as a memory file (`ONESIDED_CONTROL_FD`), worker threads get it as a `SharedArrayBuffer`. It
- * holds who is there, who failed first, the fabric's table (bells, descriptors), and the numbers that two ranks need to
+ * holds who is there, who failed, the fabric's table (bells, descriptors), and the numbers that two ranks need to
  * connect.
  *
- * Writers: the header's FAILED is set once, by compare-and-swap, by whoever learns of a failure first (the launcher, or
- * a waiting rank that finds a peer gone), after FAIL_KIND and FAIL_VALUE of that rank's own slot were written. A rank's
- * slot is written by that rank, except FAIL_KIND and FAIL_VALUE. Everything is read and written with `Atomics`.
+ * Writers: a rank's slot is written by that rank, except FAIL_KIND, FAIL_VALUE and FAILED, which whoever learns of its
+ * failure first writes (the launcher, or a waiting rank that finds it gone), in this order. Then the header's FAILED is
+ * set, once, by compare-and-swap, and NEWS rises: who reads NEWS and then the slots has all failures that it counts.
+ * Everything is read and written with `Atomics`.
  */
 import type { Native } from '../../native.ts';
 import { ROW_WORDS } from '../../providers/emulator/bells.ts';
@@ -18,7 +19,7 @@ export const MAX_RANKS = 4096;
 
 const CONTROL_MAGIC = 0x4f4e4553;
 /** Raised whenever a word changes its meaning: ranks of another layout are refused. */
-export const CONTROL_LAYOUT = 4;
+export const CONTROL_LAYOUT = 5;
 
 /** Indices of the header's 32-bit words. */
 export const Header = Object.freeze({
@@ -27,6 +28,8 @@ export const Header = Object.freeze({
   SIZE: 2,
   /** 0, or 1 + the rank that failed first. */
   FAILED: 3,
+  /** How often a rank was declared failed. */
+  NEWS: 4,
   /** Ranks that have joined. */
   JOINED: 5,
   /** Ranks that have finalized. */
@@ -40,6 +43,8 @@ export const Header = Object.freeze({
   LAUNCHER_START: 10,
   /** What ranks record: bits of {@link Records}. */
   RECORDS: 11,
+  /** 1: this copy hears of no failures any more (control-copy.ts). */
+  DEAF: 12,
 });
 /** What ranks record in their rings. Where calls are recorded, supersteps are, too. */
 export const Records = Object.freeze({ CALLS: 1, SUPERSTEPS: 2, PROBES: 4 });
@@ -63,6 +68,8 @@ export const Slot = Object.freeze({
   CONNECT_BELL: 6,
   /** Bytes of what the rank has said it waits in; 0: it has not. */
   REPORTED: 7,
+  /** 1: it has failed, as FAIL_KIND and FAIL_VALUE say. */
+  FAILED: 8,
 });
 const SLOT_WORDS = 16;
 /** Room for what a rank says it waits in. */
@@ -198,13 +205,18 @@ export function formatControl(control: Control): void {
 }
 
 /**
- * Declares a rank failed. Only the first failure of a job is kept as *the* failure.
- * @returns whether this was the first
+ * Declares a rank failed. Only the first failure of a rank is kept, and the first of a job as *the* failure.
+ * @returns whether this was the first of the rank
  */
 export function declareFailed(control: Control, rank: number, kind: number, value: number): boolean {
+  const { header, slots } = control;
   const slot = rank * control.slotWords;
-  if (Atomics.compareExchange(control.slots, slot + Slot.FAIL_KIND, FailKind.NONE, kind) === FailKind.NONE) {
-    Atomics.store(control.slots, slot + Slot.FAIL_VALUE, value);
+  if (Atomics.compareExchange(slots, slot + Slot.FAIL_KIND, FailKind.NONE, kind) === FailKind.NONE) {
+    Atomics.store(slots, slot + Slot.FAIL_VALUE, value);
   }
-  return Atomics.compareExchange(control.header, Header.FAILED, 0, rank + 1) === 0;
+  const isFirst = Atomics.compareExchange(slots, slot + Slot.FAILED, 0, 1) === 0;
+  Atomics.compareExchange(header, Header.FAILED, 0, rank + 1);
+  // Also by who comes second: the first may have been killed before it came here.
+  Atomics.add(header, Header.NEWS, 1);
+  return isFirst;
 }

@@ -47,7 +47,7 @@ export function locksByAgent(
   };
   const handedTooLate = (rank: number): void => words.wordOf(rank).give(me);
   const agent = new LockAgent(channel!, makeGate(words), counts, poll, handedTooLate, description, queue, parts.server);
-  const stop = progress.serve(() => agent.advance(), true);
+  const stop = comm.members.serve(() => agent.advance(), true);
   return {
     counts,
     serve: () => agent.turn(),

@@ -176,7 +176,7 @@ function groundOf(
   const general = new SyncByRequests(channels.posts!, wire.wire!, carryOut);
   if (carryOut !== undefined) {
     undo.add(() => general.release());
-    undo.add(lookInWaits(comm.job.progress, () => general.serve(), true));
+    undo.add(lookInWaits(comm.members, () => general.serve(), true));
   }
   return {
     barrier: new MessageBarrier(channels.barrier!),
@@ -215,7 +215,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
   const server = serverOf(
     ownPart,
     // By requests nobody else touches a part by its processor's instructions.
-    () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, job),
+    () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, comm.members),
     () => signals.raiseOwn(),
   );
   const { release: releaseSchemes, ...schemes } = makeSchemes({
@@ -328,11 +328,11 @@ function servedUpdates(
 ): ServedUpdates | undefined {
   const takes = servedTypes(hints);
   if (channel === undefined || takes === undefined) return undefined;
-  const { messenger, progress } = comm.job;
+  const { messenger } = comm.job;
   const queue = new OperationQueue(comm.size, loadNative());
   const updates = new TargetUpdates(channel, queue, server, requests, () => messenger.poll());
   undo.add(() => updates.close());
-  undo.add(lookInWaits(progress, () => messenger.poll(), true));
+  undo.add(lookInWaits(comm.members, () => messenger.poll(), true));
   return { updates, takes };
 }
 

@@ -32,7 +32,7 @@ export function noncontiguousTransfers(
   helpers: HelperConnections | undefined,
   undo: Undo,
 ): NoncontiguousTransfers | undefined {
-  const { messenger, processor, progress, context } = comm.job;
+  const { messenger, processor, context } = comm.job;
   if (hasHelper(name, context)) {
     // No program of a target's has to look at anything.
     return helpers && new NoncontiguousTransfers(name, { sgrs: new HelpedTransfers(helpers) }, () => {});
@@ -50,7 +50,7 @@ export function noncontiguousTransfers(
   });
   const transfers = new NoncontiguousTransfers(name, movers, () => messenger.poll(), counts);
   undo.add(channel.listen((source, message) => transfers.take(source, message), true));
-  undo.add(lookInWaits(progress, () => messenger.poll(), true));
+  undo.add(lookInWaits(comm.members, () => messenger.poll(), true));
   // Without a helper, a scheme that wants one has no messages (`availableHere`).
   if (!needsTarget(name) && sgrs !== undefined) undo.add(serveBeside(processor!, messenger, requests, sgrs));
   return transfers;

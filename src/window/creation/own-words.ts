@@ -171,7 +171,7 @@ export class SharedWords {
   /** @param base byte of the rank's memory that the first stripe begins with (`Stripes`) */
   stripes(rank: number, base: number): Stripes {
     const { stripes, directory } = this.#layout;
-    return new Stripes(this.#of(rank).subarray(stripes, directory), base, this.#comm.job);
+    return new Stripes(this.#of(rank).subarray(stripes, directory), base, this.#comm.members);
   }
 
   directory(rank: number): Int32Array {

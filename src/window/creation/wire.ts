@@ -49,7 +49,7 @@ export function* makeWire(
     const notifies = fenceNamed(hints.fence).notifies === true;
     const patience = {
       now: () => progress.now(),
-      findFailure: () => job.findFailure(),
+      findFailure: () => comm.members.findFailure(),
       timeout: progress.timeout,
       processor: job.processor,
     };
@@ -95,7 +95,7 @@ export function* makeWire(
   const helpers = helped ? yield* connectedHelpers(comm, wire, region, undo, failure) : undefined;
   if (failure !== undefined) throw failure;
   const failed = (): number => {
-    const failure = job.failure();
+    const failure = comm.members.failure();
     return failure instanceof RankFailedError ? group.worldRanks.indexOf(failure.rank) : -1;
   };
   const stripes = new RemoteStripes(wire, comm.rank, size, (rank, i) => words.stripe(rank, i), {

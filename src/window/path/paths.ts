@@ -168,7 +168,7 @@ export class Paths {
         held?.post();
         signals.raise(t.rank);
       } catch (error) {
-        throw epochs.comm.job.explain(error);
+        throw epochs.comm.members.explain(error);
       }
       return;
     }

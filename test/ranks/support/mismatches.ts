@@ -143,6 +143,59 @@ export const MISMATCHES: readonly Mismatch[] = [
   ),
 ];
 
+/** The same with barriers, of ranks that wait for long. Tasks are told of the deadlock instead. */
+export const BARRIER_MISMATCHES: readonly Mismatch[] = [
+  ...(['broadcast', 'allreduce', 'finalize'] as const).flatMap((name) =>
+    [false, true].map((sync): Mismatch => {
+      const call = { broadcast: BROADCAST, allreduce: SUM, finalize: 'finalize()' }[name];
+      return {
+        name: `a barrier beside ${name}${sync ? ', blocking' : ''}`,
+        size: 3,
+        async run(comm) {
+          await sum(comm);
+          await comm.barrier();
+          if (comm.rank === 1) {
+            if (sync) comm.barrierSync();
+            else await comm.barrier();
+          } else if (name === 'finalize') await comm.finalize();
+          else if (name === 'allreduce') await sum(comm);
+          // Who sends is told in what comes next.
+          else await comm.broadcast(four(), 1).then(() => sum(comm));
+        },
+        told:
+          name === 'broadcast'
+            ? [
+                ['ERR_COLLECTIVE: rank ', 'called barrier, its 2nd', 'broadcast(Float64Array of 4, root 1), its 2nd'],
+                ['ERR_COLLECTIVE: rank ', 'while this rank called barrier, its 2nd', 'broadcast(Float64Array of 4'],
+                ['ERR_COLLECTIVE: rank ', 'called barrier, its 2nd', 'broadcast(Float64Array of 4, root 1), its 2nd'],
+              ]
+            : [
+                ['ERR_COLLECTIVE: rank ', 'rank 1 called barrier, its 2nd', `${call}, its 2nd collective`],
+                [
+                  'ERR_COLLECTIVE: rank ',
+                  'while this rank called barrier, its 2nd',
+                  `called ${call}, its 2nd collective`,
+                ],
+                ['ERR_COLLECTIVE: rank ', 'rank 1 called barrier, its 2nd', `${call}, its 2nd collective`],
+              ],
+      };
+    }),
+  ),
+  {
+    name: 'barriers and collectives begun at once, in another order',
+    size: 2,
+    async run(comm) {
+      const both = comm.rank === 0 ? [comm.barrier(), sum(comm), comm.barrier()] : [comm.barrier(), comm.barrier()];
+      await Promise.all(both);
+      if (comm.rank === 1) await sum(comm);
+    },
+    told: [
+      [`rank 1 called barrier, its 2nd on communicator`, `called ${SUM}, its 1st collective on it`],
+      ['ERR_COLLECTIVE: rank 0 gave up its 1st collective', 'while this rank called barrier, its 2nd'],
+    ],
+  },
+];
+
 /** Two windows whose fences exchange messages. */
 async function windows(comm: Communicator): Promise<[Window, Window]> {
   const make = (): Promise<Window> => Window.allocate(comm, Int32Array, 1, { info: { fence: 'deferred' } });

@@ -8,6 +8,7 @@
  */
 import { connect, createServer, type Server, type TLSSocket } from 'node:tls';
 import { RmaError, show } from '../../../errors.ts';
+import { ranksInWords } from '../late.ts';
 import { clientOptions, parseObject, readLines, Strangers, serverOptions } from '../secure.ts';
 import { type Patience, type ProcessManager, readNumber, removeVariables } from './manager.ts';
 
@@ -18,11 +19,18 @@ const SECRET_CHARACTERS = 16;
 const LINE_CHARACTERS = 2048;
 /** Connections, beside the ranks', that have shown nothing yet. */
 const MOST_STRANGERS = 128;
+/** How a connection ends that nobody has answered. */
+const ENDED = ['ECONNRESET', 'EPIPE', 'ECONNABORTED'];
 
 interface Hello {
   readonly rank: number;
   readonly size: number;
   readonly card: string;
+}
+
+/** What the exchange waits for, in words. */
+interface State {
+  awaited: string;
 }
 
 type Reply = { readonly cards: string[] } | { readonly refused: string };
@@ -56,15 +64,17 @@ export function findAddress(): ProcessManager | undefined {
     );
   }
   const { host, port } = readAddress(address);
+  const state: State = { awaited: '' };
   return {
     rank,
     size,
     name: rank === 0 ? `port ${port}` : `rank 0 at ${address}`,
     exchange: (card, patience) => {
       const hello: Hello = { rank, size, card };
-      if (rank === 0) return gather(host, port, secret, hello, patience);
-      return send(host, port, secret, hello, patience);
+      if (rank === 0) return gather(host, port, secret, hello, patience, state);
+      return send(host, port, secret, hello, patience, state);
     },
+    awaited: () => state.awaited,
     forget: () => removeVariables('ONESIDED_RANK', 'ONESIDED_SIZE', 'ONESIDED_ROOT_ADDRESS', 'ONESIDED_SECRET'),
   };
 }
@@ -78,8 +88,19 @@ function readAddress(address: string): { host: string; port: number } {
 }
 
 /** Rank 0: waits for all the others. */
-function gather(host: string, port: number, secret: string, own: Hello, { signal }: Patience): Promise<string[]> {
+function gather(
+  host: string,
+  port: number,
+  secret: string,
+  own: Hello,
+  { signal }: Patience,
+  state: State,
+): Promise<string[]> {
   const { size } = own;
+  const say = (): void => {
+    const missing = Array.from(cards, (card, rank) => (card === undefined ? rank : -1)).filter((rank) => rank >= 0);
+    state.awaited = `${ranksInWords(missing, size)} ha${missing.length === 1 ? 's' : 've'} not connected`;
+  };
   const cards = new Array<string | undefined>(size);
   const members = new Map<number, TLSSocket>();
   return new Promise<string[]>((resolve, reject) => {
@@ -93,7 +114,7 @@ function gather(host: string, port: number, secret: string, own: Hello, { signal
       if ('cards' in reply) resolve(reply.cards);
       else reject(signal.aborted ? signal.reason : new RmaError('ERR_COMM', `init: ${reply.refused}`));
     };
-    const onAbort = (): void => end({ refused: 'rank 0 gave up waiting for the others' });
+    const onAbort = (): void => end({ refused: `rank 0 gave up waiting for the others: ${state.awaited}` });
     const enter = (socket: TLSSocket, hello: Hello): void => {
       const { rank } = hello;
       const refusal = refusalOf(hello, size, members);
@@ -104,6 +125,7 @@ function gather(host: string, port: number, secret: string, own: Hello, { signal
       members.set(rank, socket);
       strangers.accept(socket);
       cards[rank] = hello.card;
+      say();
       socket.once('close', () => {
         if (members.size < size - 1) {
           members.delete(rank);
@@ -125,6 +147,7 @@ function gather(host: string, port: number, secret: string, own: Hello, { signal
       reject(new RmaError('ERR_COMM', `init: rank 0 cannot listen on port ${port}: ${cause.message}`, { cause }));
     });
     cards[0] = own.card;
+    say();
     if (size === 1) {
       resolve(cards as string[]);
       return;
@@ -141,9 +164,16 @@ function gather(host: string, port: number, secret: string, own: Hello, { signal
 }
 
 /** Any other rank: sends its card, waits for all. */
-async function send(host: string, port: number, secret: string, own: Hello, { signal }: Patience): Promise<string[]> {
+async function send(
+  host: string,
+  port: number,
+  secret: string,
+  own: Hello,
+  { signal }: Patience,
+  state: State,
+): Promise<string[]> {
   for (;;) {
-    const reply = await attempt(host, port, secret, own, signal);
+    const reply = await attempt(host, port, secret, own, signal, state);
     if (reply === undefined) {
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       continue;
@@ -154,13 +184,17 @@ async function send(host: string, port: number, secret: string, own: Hello, { si
   }
 }
 
-/** One connection. Resolves to nothing if nobody listens there yet. */
+/**
+ * One connection. Resolves to nothing if nobody listens there yet, or whoever does ends the connection before it says
+ * anything, as a gateway that has not found rank 0.
+ */
 function attempt(
   host: string,
   port: number,
   secret: string,
   own: Hello,
   signal: AbortSignal,
+  state: State,
 ): Promise<Reply | undefined> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
@@ -178,9 +212,18 @@ function attempt(
     const onAbort = (): void => finish(() => reject(signal.reason));
     signal.addEventListener('abort', onAbort, { once: true });
     const where = `${host}:${port}`;
+    let over = false;
     const failed = (cause?: Error): void => {
-      if (!connected) finish(() => resolve(undefined));
-      else {
+      // What is closed after an error says nothing more.
+      if (over) return;
+      over = true;
+      const code = codeOf(cause);
+      if (!connected || (!secure && (cause === undefined || ENDED.includes(code)))) {
+        state.awaited = connected
+          ? `${where} accepts connections and ends them before they are secure (${code})`
+          : `no connection with ${where} (${code})`;
+        finish(() => resolve(undefined));
+      } else {
         const what = secure
           ? `rank 0 at ${where} ended before all ranks had joined`
           : `the program that listens on ${where} does not know this job's ONESIDED_SECRET, or is not rank 0 of a job`;
@@ -192,6 +235,7 @@ function attempt(
     });
     socket.on('secureConnect', () => {
       secure = true;
+      state.awaited = 'rank 0 waits for others, and says which';
       socket.write(`${JSON.stringify(own)}\n`);
     });
     socket.on('error', failed);
@@ -202,6 +246,13 @@ function attempt(
       else finish(() => resolve(reply));
     });
   });
+}
+
+/** What was refused: of several addresses of a host, at each. */
+function codeOf(cause: (Error & { code?: string; errors?: readonly Error[] }) | undefined): string {
+  if (cause === undefined) return 'closed';
+  const codes = new Set((cause.errors ?? [cause]).map((error: Error & { code?: string }) => error.code));
+  return [...codes].join(', ') || cause.message;
 }
 
 /** Why this rank cannot come in, if so. Others are not disturbed by it. */

@@ -21,6 +21,8 @@ export interface ProcessManager {
    * @param card at most {@link CARD_CHARACTERS} letters, digits, `-` and `_`
    */
   exchange(card: string, patience: Patience): Promise<string[]>;
+  /** What the exchange waits for, in words, if that is known. */
+  awaited?(): string;
   /** Has the programs that this process starts not take themselves for this rank. */
   forget(): void;
 }
