@@ -257,7 +257,9 @@ class Run<T> {
     });
     simulator.observer = {
       idle: () => this.#idle(),
-      stuck: () => this.#stop(this.#deadlock()),
+      stuck: () => {
+        if (!this.#ringForMissed()) this.#stop(this.#deadlock());
+      },
       failed: (error) => this.#stop(error),
     };
     for (const { rank, time } of this.#faults.deaths) {
@@ -344,8 +346,19 @@ class Run<T> {
    * fabric.
    */
   #idle(): void {
-    if (this.#left === 0) return;
+    if (this.#left === 0 || this.#ringForMissed()) return;
     if (this.#simulator.outside === 0) this.#stop(this.#error?.error ?? this.#deadlock());
+  }
+
+  /**
+   * A wait that begins looks at what it is about; whatever else came for its rank before is looked at with the next
+   * thing that comes. Where nothing comes any more, it is looked at here: somebody may be able to go on after all.
+   * @returns whether there is anything
+   */
+  #ringForMissed(): boolean {
+    let rung = false;
+    for (const { cpu } of this.#contexts) if (cpu.ringForMissed()) rung = true;
+    return rung;
   }
 
   #stop(error: unknown): void {

@@ -176,6 +176,8 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       const parked = this.#park(operation, options, concerned);
       // It has let events pass: what came for a part of it that had been looked at already rang for nobody.
       if (this.#simulator.happened !== happened) this.#cpu.ring();
+      // What this rank has under way has come to a point where it is to go on, while nobody waited.
+      else if (!this.#isIdle()) this.#cpu.ringForMissed();
       return parked;
     } catch (error) {
       abandonQuietly(operation);

@@ -309,6 +309,8 @@ export class Cpu implements FabricEvent {
   #watcher: Watcher | undefined;
   /** It is to look once more when somebody waits here. */
   #lookDue = false;
+  /** It was rung for while nobody waited here, and has not looked since. */
+  #hasMissed = false;
   /** Completions that it has fetched. */
   fetched = 0;
   /** The rank has died: nothing happens here any more. */
@@ -387,11 +389,22 @@ export class Cpu implements FabricEvent {
   ring(): void {
     if (this.#looking || this.dead) return;
     if (this.#watcher === undefined) {
-      this.#lookDue = true;
+      this.#hasMissed = true;
       return;
     }
     this.#looking = true;
     this.#simulator.at(this.time, this.rank, this);
+  }
+
+  /**
+   * Rings for what came while nobody waited here. A wait that begins looks for what it is about itself, so most of that
+   * is seen by then; what other ranks may wait for is not.
+   * @returns false if nothing came, or nobody waits
+   */
+  ringForMissed(): boolean {
+    if (!this.#hasMissed || this.#watcher === undefined || this.dead) return false;
+    this.ring();
+    return true;
   }
 
   /** Whoever waits here; undefined: nobody does any more. */
@@ -449,6 +462,10 @@ export class Cpu implements FabricEvent {
     if (this.dead) return;
     // It was given work since.
     if (this.#clock > this.#simulator.now) this.ring();
-    else this.#watcher?.notice();
+    else if (this.#watcher === undefined) this.#hasMissed = true;
+    else {
+      this.#hasMissed = false;
+      this.#watcher.notice();
+    }
   }
 }
