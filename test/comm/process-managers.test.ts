@@ -2,7 +2,7 @@
  * Ranks that find each other through a process manager, here one of the test's own, which can be wrong in every way;
  * and through an address.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -66,6 +66,24 @@ describe.skipIf(loadNative() === undefined)('a rank and its process manager', ()
     const { manager, members } = managed(3, version);
     await expectWork(members);
     expect(manager.requests.filter((request) => request.includes('finalize'))).toHaveLength(3);
+  });
+
+  const canUnshare = spawnSync('unshare', ['--net', 'true']).status === 0;
+  it.skipIf(!canUnshare)('are on different hosts where they have networks of their own', async () => {
+    let started = 0;
+    const { started: ranks } = new Pmi(2, 1, (environment) => {
+      const command = [process.execPath, PROGRAM, '--how=work'];
+      const [name, ...args] = started++ === 0 ? command : ['unshare', '--net', ...command];
+      const child = spawn(name, args, {
+        stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
+        env: { ...process.env, ...environment },
+      });
+      return { member: follow(child), child };
+    });
+    for (const { code, message } of await failuresOf(ranks.map(({ member }) => member))) {
+      expect(code).toBe('ERR_PROVIDER_UNAVAILABLE');
+      expect(message).toMatch(/do not share a host, its network, a PID namespace and a user/);
+    }
   });
 
   const WRONG: [string, string, RegExp, Tamper][] = [

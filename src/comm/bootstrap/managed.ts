@@ -28,7 +28,10 @@ const CORES = /^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?){0,50}$/;
 
 interface Card {
   readonly version: string;
-  /** Ranks with the same one can open each other's descriptors: same boot, same process numbers, same user. */
+  /**
+   * Ranks with the same one can open each other's descriptors: same boot, same process numbers, same user. Those of
+   * another network are in another container, for which the same process numbers are an exception.
+   */
   readonly place: string;
   /** For messages. */
   readonly host: string;
@@ -70,7 +73,7 @@ export async function joinManaged(
     const hub = rank === 0 ? await distributed?.listen(device!.own.gid) : undefined;
     const own: Card = {
       version: VERSION,
-      place: `${boot()} ${readlinkSync('/proc/self/ns/pid')} ${process.getuid!()}`,
+      place: `${boot()} ${namespace('pid')} ${namespace('net')} ${process.getuid!()}`,
       host: hostname().slice(0, 64),
       pid: process.pid,
       fd: control?.fd ?? -1,
@@ -92,7 +95,7 @@ export async function joinManaged(
       throw new RmaError(
         'ERR_PROVIDER_UNAVAILABLE',
         `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${own.host}) ` +
-          'do not share a host, a PID namespace and a user, so they need a device to communicate; ' +
+          'do not share a host, its network, a PID namespace and a user, so they need a device to communicate; ' +
           'set ONESIDED_PROVIDER=rdma-core for all ranks',
       );
     }
@@ -183,6 +186,16 @@ function listed(cores: string): number[] {
 function allowedCores(): string {
   const found = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0';
   return found.length <= 200 && CORES.test(found) ? found : '0';
+}
+
+/** Of this process; a kernel without such namespaces has one network for all. */
+function namespace(kind: 'pid' | 'net'): string {
+  try {
+    return readlinkSync(`/proc/self/ns/${kind}`);
+  } catch (error) {
+    if (kind === 'net') return '';
+    throw error;
+  }
 }
 
 function boot(): string {
