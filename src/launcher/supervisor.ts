@@ -65,6 +65,7 @@ export class Supervisor {
   readonly #told = new Set<number>();
   /** A signal has stopped it: the next one kills. */
   #interrupted = false;
+  #killed = false;
   #verdict:
     | { readonly exitCode: number; readonly failure: JobFailure; readonly named: number[] | undefined }
     | undefined;
@@ -113,19 +114,41 @@ export class Supervisor {
     if (this.#failing.length > 0 || this.#running === 0) this.#judgeSoon();
   }
 
-  /** This process was told to stop: passes the signal on; the second time kills. */
+  /**
+   * This process was told to stop: passes the signal on; the second time kills. Before Ctrl-C is passed on, ranks that
+   * wait say what for: they cannot any more when the signal has come.
+   */
   interrupt(signal: NodeJS.Signals): void {
     if (this.#interrupted) {
+      this.#killed = true;
       this.#signalAll('SIGKILL');
       return;
     }
     this.#interrupted = true;
     const running = this.#running;
+    const asks = signal === 'SIGINT' && this.#verdict === undefined && this.#hasJoined();
     this.#conclude(128 + constants.signals[signal], {
       kind: 'interrupted',
       message: `interrupted by ${signal} while ${running === 1 ? '1 rank was' : `${running} ranks were`} running`,
     });
-    this.#signalAll(signal);
+    if (!asks) {
+      this.#signalAll(signal);
+      return;
+    }
+    this.#ask((ranks) => {
+      const hangs = ranks.some((rank) => reportOf(this.#control, rank) !== undefined);
+      if (hangs) this.#details = `:${this.#inWords(ranks)}`;
+      if (!this.#killed) this.#signalAll(signal);
+    });
+  }
+
+  #hasJoined(): boolean {
+    return this.#stillRunning().some((rank) => this.#state(rank) === RankState.JOINED);
+  }
+
+  /** What ranks do, a line each. */
+  #inWords(ranks: readonly number[]): string {
+    return ranks.map((rank) => `\n  rank ${rank} (${this.#ranks.describe(rank)}) ${this.#doing(rank)}`).join('');
   }
 
   /** Something other than a rank makes the job impossible: everybody is stopped, at once. */
@@ -140,11 +163,22 @@ export class Supervisor {
   }
 
   #timedOut(seconds: number): void {
-    const running = this.#stillRunning();
     this.#conclude(124, {
       kind: 'timeout',
       message: `the job did not end within ${seconds} s (--timeout); still running:`,
     });
+    this.#ask((running) => {
+      this.#details = this.#inWords(running);
+      this.#stop();
+    });
+  }
+
+  /**
+   * Has the ranks say what they wait in.
+   * @param told called when all have that can, or soon, with those that were running then
+   */
+  #ask(told: (running: readonly number[]) => void): void {
+    const running = this.#stillRunning();
     askForReports(this.#control);
     this.#wake();
     const deadline = performance.now() + ANSWER_WITHIN;
@@ -159,10 +193,7 @@ export class Supervisor {
         this.#after(ANSWER_EVERY, look);
         return;
       }
-      this.#details = running
-        .map((rank) => `\n  rank ${rank} (${this.#ranks.describe(rank)}) ${this.#doing(rank)}`)
-        .join('');
-      this.#stop();
+      told(running);
     };
     look();
   }

@@ -259,6 +259,30 @@ describe('an interruption', () => {
     });
   });
 
+  it('by Ctrl-C asks ranks that wait first, and kills at once the second time', async () => {
+    for (const second of [false, true]) {
+      const { control, supervisor, sent, wake } = job(3);
+      for (const rank of [0, 1]) setState(control, rank, RankState.JOINED);
+      supervisor.interrupt('SIGINT');
+      expect(sent).toEqual([]);
+      expect(wake).toHaveBeenCalledTimes(1);
+      report(control, 1, 'barrier');
+      if (second) supervisor.interrupt('SIGINT');
+      expect(sent).toEqual(second ? ['SIGKILL to 0', 'SIGKILL to 1', 'SIGKILL to 2'] : []);
+      sent.length = 0;
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(sent).toEqual(second ? [] : ['SIGINT to 0', 'SIGINT to 1', 'SIGINT to 2']);
+      for (const rank of [0, 1, 2]) supervisor.ended(rank, { code: 0, signal: 'SIGINT' });
+      await vi.runAllTimersAsync();
+      expect((await supervisor.done).failure?.message.split('\n')).toEqual([
+        'interrupted by SIGINT while 3 ranks were running:',
+        expect.stringMatching(/^ {2}rank 0 .*is not waiting/),
+        expect.stringMatching(/^ {2}rank 1 .*waits in barrier$/),
+        expect.stringMatching(/^ {2}rank 2 .*has not called init\(\)$/),
+      ]);
+    }
+  });
+
   it('kills the second time also when a rank had failed before', async () => {
     const { supervisor, sent } = job(2, { grace: 60 });
     supervisor.ended(0, { code: 3 });

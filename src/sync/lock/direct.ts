@@ -106,12 +106,18 @@ export class DirectLock implements TargetLock {
         if (!done) done = steps.next().done === true;
         return done;
       },
-      describe: () => `lock of rank ${this.#target} (another rank held it at the last attempt)`,
+      describe: () => `lock of rank ${this.#target}${this.#holderInWords()}`,
       abandon: () => {
         if (!done) word.settle(steps, () => this.release(true));
       },
       isPolling: () => word.due,
     };
+  }
+
+  #holderInWords(): string {
+    const { holder, free } = this.#word;
+    if (holder < 0 || holder === free) return '';
+    return ` (${holder < free ? `rank ${holder} held it exclusively` : 'ranks shared it'} at the last attempt)`;
   }
 
   release(exclusive: boolean): void {

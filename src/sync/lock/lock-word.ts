@@ -79,6 +79,11 @@ export class LockWord {
     return this.#deciding;
   }
 
+  /** Who had it at the last try; -1 if there was none. */
+  get holder(): number {
+    return this.#holder;
+  }
+
   /** One try, whatever the mark. @returns what was there: it has succeeded if that is `from` */
   *swap(from: number, to: number): Generator<void, number> {
     let mark: number;

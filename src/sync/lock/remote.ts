@@ -79,12 +79,22 @@ interface Acquisition {
   deciding: boolean;
   /** When it asks again; 0 if an answer is under way. */
   until: number;
+  /** WORD at the last look. */
+  seen: number | undefined;
 }
 
 /** What was in a word, when it was asked for. */
 interface Asked {
   /** Negative until the answer has come. */
   found: number;
+}
+
+/** Who stands far back in line does not look again soon. */
+function holderInWords(word: number | undefined): string {
+  const held = (word ?? 0) & ~QUEUED;
+  if (held === 0) return '';
+  if ((held & EXCLUSIVE) !== 0) return ` (rank ${held & ~EXCLUSIVE} held it exclusively at the last look)`;
+  return ` (${held === 1 ? 'a rank' : `${held} ranks`} shared it at the last look)`;
 }
 
 export class RemoteLock implements TargetLock {
@@ -125,7 +135,7 @@ export class RemoteLock implements TargetLock {
   }
 
   acquire(exclusive: boolean): Operation {
-    const acquisition: Acquisition = { begun: false, ticket: undefined, deciding: false, until: 0 };
+    const acquisition: Acquisition = { begun: false, ticket: undefined, deciding: false, until: 0, seen: undefined };
     const steps = this.#acquire(exclusive, acquisition);
     let done = false;
     // What it asked for was refused, so it has nothing.
@@ -145,7 +155,7 @@ export class RemoteLock implements TargetLock {
         this.#requests.poll();
         return false;
       },
-      describe: () => `lock of rank ${this.#target}`,
+      describe: () => `lock of rank ${this.#target}${holderInWords(acquisition.seen)}`,
       abandon: () => {
         if (!done && !failed && acquisition.begun) this.#finish(this.#giveUp(steps, acquisition, exclusive));
       },
@@ -197,15 +207,17 @@ export class RemoteLock implements TargetLock {
    * @param left also what nobody has and nobody waits for, though it is marked: who stands in line otherwise need not
    * @returns whether it has the lock
    */
-  *#try(exclusive: boolean, left = false): Generator<void, boolean> {
+  *#try(exclusive: boolean, left = false, acquisition?: Acquisition): Generator<void, boolean> {
     if (exclusive) {
       const found = yield* this.#swap(WORD, 0, EXCLUSIVE | this.#rank);
+      if (acquisition !== undefined) acquisition.seen = found;
       return found === 0 || (left && found === CLOSED && (yield* this.#tryLeft()));
     }
     let seen = 0;
     for (let tries = 0; tries < TRIES; tries++) {
       const found = yield* this.#swap(WORD, seen, seen + 1);
       if (found === seen) return true;
+      if (acquisition !== undefined) acquisition.seen = found;
       if ((found & (EXCLUSIVE | CLOSED)) !== 0) return false;
       seen = found;
     }
@@ -225,7 +237,7 @@ export class RemoteLock implements TargetLock {
   *#acquire(exclusive: boolean, acquisition: Acquisition): Generator<void, void> {
     while (this.#unsettled > 0) yield;
     acquisition.begun = true;
-    if (yield* this.#try(exclusive)) return;
+    if (yield* this.#try(exclusive, false, acquisition)) return;
     const ticket = yield* this.#enterLine();
     acquisition.ticket = ticket;
     yield* this.#standInLine(ticket, acquisition);
@@ -236,6 +248,7 @@ export class RemoteLock implements TargetLock {
       const found = yield* this.#answer(word);
       const others = (yield* this.#answer(next)) !== (ticket + 1) >>> 0;
       const held = found & ~CLOSED;
+      acquisition.seen = found;
       const isFree = exclusive ? held === 0 : (held & EXCLUSIVE) === 0;
       if (isFree) {
         // Whoever takes a ticket after that marks the word again when it comes to the head, so taking the mark away
