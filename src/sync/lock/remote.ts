@@ -91,7 +91,7 @@ interface Asked {
 
 /** Who stands far back in line does not look again soon. */
 function holderInWords(word: number | undefined): string {
-  const held = (word ?? 0) & ~QUEUED;
+  const held = (word ?? 0) & ~CLOSED;
   if (held === 0) return '';
   if ((held & EXCLUSIVE) !== 0) return ` (rank ${held & ~EXCLUSIVE} held it exclusively at the last look)`;
   return ` (${held === 1 ? 'a rank' : `${held} ranks`} shared it at the last look)`;
