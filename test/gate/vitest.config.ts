@@ -11,20 +11,19 @@ import all from '../../vitest.config.ts';
 
 /** Tests in their own process: some at a time. */
 const ALONE = [
-  'test/bsp/tasks.test.ts',
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
   'test/comm/{abort-signals,collectives-model,control-copy,given-away,group}.test.ts',
-  'test/comm/{init,messages,mismatch,notices,options,tasks}.test.ts',
+  'test/comm/{init,messages,mismatch,notices,options,spinning,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
   'test/docs/{calls,claims,mpi-names,schemes,walk}.test.ts',
-  'test/fabrics/!(aggregates|auto|calibration|deadlocks|hybrid-deferred|overtaking).test.ts',
+  'test/fabrics/!(aggregates|auto|calibration|deadlocks|helper|holding|hybrid-deferred|overtaking).test.ts',
   'test/launcher/{addon,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies}.test.ts',
-  'test/providers/{free-ranges,process-heap,rdma-core}.test.ts',
+  'test/providers/{cores,free-ranges,process-heap,rdma-core}.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
-  'test/trace/{recorder,tasks}.test.ts',
-  'test/transfer/!(stripes|remote-stripes).test.ts',
+  'test/trace/recorder.test.ts',
+  'test/transfer/!(auto|backlog|noncontiguous|remote-stripes|stripes).test.ts',
   'test/verbs/{emulator,emulator-attachments,emulator-keys}.test.ts',
   'test/window/{hints,refusals,shared-directory}.test.ts',
 ];
