@@ -17,7 +17,7 @@ const ALONE = [
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
   'test/docs/{calls,claims,mpi-names,schemes,walk}.test.ts',
-  'test/fabrics/!(aggregates|auto|calibration|deadlocks|helper|holding|hybrid-deferred|overtaking).test.ts',
+  'test/fabrics/!(aggregates|auto|calibration|deadlocks|free-calls|helper|holding|hybrid-deferred|overtaking).test.ts',
   'test/launcher/{addon,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies}.test.ts',
   'test/providers/{cores,free-ranges,process-heap,rdma-core}.test.ts',
