@@ -51,7 +51,7 @@ describe('thread ranks', () => {
       job.child.kill('SIGINT');
       const { code, stderr } = await job.finished;
       expect(code, stderr).toBe(130);
-      expect(verdicts(stderr)).toEqual(['onesided: interrupted by SIGINT while 3 ranks were running']);
+      expect(verdicts(stderr)).toEqual(['onesided: interrupted by SIGINT while 3 ranks were running:']);
     },
   );
 
