@@ -12,6 +12,7 @@ import { RANK_KINDS, rankRuns, seedOfRun } from '../support/ranks.ts';
 
 const args = [`--seed=${seedOfRun()}`];
 const DYING = fileURLToPath(new URL('../../build/programs/test/ranks/robust-structures.js', import.meta.url));
+const BY_REQUESTS = fileURLToPath(new URL('../../build/programs/test/ranks/mutex-by-requests.js', import.meta.url));
 
 describe('counter, mutex and queue', () => {
   for (const { kind, size } of rankRuns([1, 2, 3, 8]))
@@ -19,6 +20,14 @@ describe('counter, mutex and queue', () => {
 
   const env = { ONESIDED_NO_ADDON: '1' };
   describeCases('on 3 threads without the addon', 'structures', { kind: 'threads', size: 3, env, args });
+});
+
+test.each(RANK_KINDS)('a mutex keeps ranks that are %s apart where memory is reached by requests', async (kind) => {
+  const env = { ONESIDED_DEBUG: 'requests' };
+  const args = ['run', '-n', '4', '--ranks', kind, '--timeout', '150', BY_REQUESTS];
+  const { code, stdout, stderr } = await start(args, { env }).finished;
+  expect(code, stderr).toBe(0);
+  expect(stdout).toMatch(/counted true/);
 });
 
 describe('a rank that dies', () => {
