@@ -9,6 +9,7 @@
  * not ask for its deferred lock before.
  */
 import type { LocksAtRank } from './deadlock.ts';
+import type { Members } from './members.ts';
 import type { Operation } from './operation.ts';
 
 /** A lock that may be deferred. */
@@ -23,14 +24,35 @@ export class RankLocks {
   /** Those of the windows that are not freed. */
   readonly windows = new Set<LocksAtRank>();
   /** The last lock that was deferred, unless it is known that it is no longer. */
-  deferred: Deferrable | undefined;
+  #deferred: Deferrable | undefined;
+  /** The ranks of its window. */
+  #members: Members | undefined;
+
+  /** Whether no lock is known to be deferred. */
+  get isClear(): boolean {
+    return this.#deferred === undefined;
+  }
+
+  /** A lock was deferred. @param members the ranks of its window */
+  defer(lock: Deferrable, members: Members): void {
+    this.#deferred = lock;
+    this.#members = members;
+  }
 
   /** Whether a lock may be asked for at once. */
   get mayAsk(): boolean {
-    if (this.deferred === undefined) return true;
-    if (this.deferred.pending !== undefined) return false;
-    this.deferred = undefined;
+    if (this.#deferred === undefined) return true;
+    if (this.#deferred.pending !== undefined && !this.#isInVain) return false;
+    this.#deferred = undefined;
     return true;
+  }
+
+  /**
+   * Whether a rank has failed that the deferred lock may wait for. Then that window's calls say so, and locks of other
+   * windows do not wait for it.
+   */
+  get #isInVain(): boolean {
+    return this.#members!.failure() !== undefined;
   }
 
   /** Whether a lock may be deferred: this rank has none, and asks for none. */
@@ -46,11 +68,11 @@ export class RankLocks {
    */
   behindDeferred(what: string, ask: () => Operation): Operation {
     if (this.mayAsk) return ask();
-    let first: Operation | undefined = this.deferred!.confirm!();
+    let first: Operation | undefined = this.#deferred!.confirm!();
     let operation: Operation | undefined;
     return {
       advance: () => {
-        if (first?.advance() === false) return false;
+        if (first?.advance() === false && !this.#isInVain) return false;
         first = undefined;
         operation ??= ask();
         return operation.advance();

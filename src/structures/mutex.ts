@@ -30,7 +30,8 @@ export interface MutexHold {
 
 /**
  * Mutual exclusion between ranks, and between the tasks of one rank. Ranks that wait stand in line, and sleep; a rank
- * that runs may overtake the first of them for about a millisecond (hint `lock_order: 'running-first'`).
+ * that runs may overtake the first of them for about a millisecond, or ten where memory is not shared, as with locks of
+ * windows (hint `lock_order`).
  *
  *     await mutex.withLock(async () => { … });      // or
  *     using held = await mutex.lock();
@@ -38,7 +39,7 @@ export interface MutexHold {
 export class Mutex {
   readonly #window: Window<Int32Array>;
   readonly #comm: Communicator;
-  readonly #owner: number;
+  readonly #lock: PartLock;
   readonly #name: string;
   /** The callers of this rank, in the order of their calls; the first has the lock, or asks for it. */
   readonly #line: Acquisition[] = [];
@@ -56,18 +57,18 @@ export class Mutex {
   private constructor(comm: Communicator, window: Window<Int32Array>, owner: number, name: string) {
     this.#comm = comm;
     this.#window = window;
-    this.#owner = owner;
+    this.#lock = window[PART_LOCK]('Mutex.create', owner);
     this.#name = name;
   }
 
   /**
-   * Waits for the mutex and acquires it. Cost: two atomic operations at the owner if it is free; else a wake-up.
+   * Waits for the mutex and acquires it. Cost: that of an exclusive lock of a window.
    * Errors: `TypeError`, `RangeError` (options); `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_RMA_RANK_FAILED`;
    * `ERR_WIN` (freed). If a call ends early, the rank's next call keeps its place in line, until its turn has passed.
    */
   async lock(options?: WaitOptions): Promise<MutexHold> {
     const wait = readWait('Mutex.lock', options);
-    const acquisition = this.#join(this.#lock('Mutex.lock'));
+    const acquisition = this.#join('Mutex.lock');
     await this.#comm.members.wait(acquisition, wait);
     return acquisition.hold;
   }
@@ -85,19 +86,20 @@ export class Mutex {
           'and could not release it while this call blocks; use "await lock()"',
       );
     }
-    const acquisition = this.#join(this.#lock('Mutex.lockSync'));
+    const acquisition = this.#join('Mutex.lockSync');
     this.#comm.members.waitSync(acquisition, wait);
     return acquisition.hold;
   }
 
   /**
-   * Acquires the mutex if it is free, or returns `undefined`. Never waits for another rank. Cost: at most two atomic
+   * Acquires the mutex if it is free, or returns `undefined`. Never waits for another rank. Cost: at most four atomic
    * operations at the owner. Errors: `ERR_WIN` (freed).
    */
   tryLock(): MutexHold | undefined {
-    const lock = this.#lock('Mutex.tryLock');
-    if (this.#line.length > 0 || !lock.tryAcquire()) return undefined;
-    const acquisition = this.#join(lock);
+    const call = 'Mutex.tryLock';
+    this.#lock.checkAlive(call);
+    if (this.#line.length > 0 || !this.#lock.tryAcquire()) return undefined;
+    const acquisition = this.#join(call);
     acquisition.held = true;
     return acquisition.hold;
   }
@@ -134,23 +136,24 @@ export class Mutex {
     await this.free();
   }
 
-  #lock(call: string): PartLock {
-    return this.#window[PART_LOCK](call, this.#owner);
-  }
-
   /** A caller joins this rank's line. */
-  #join(lock: PartLock): Acquisition {
+  #join(call: string): Acquisition {
+    this.#lock.checkAlive(call);
+    const lock = this.#lock;
     const acquisition = new Acquisition({
       isFirst: (mine) => this.#line[0] === mine,
       begin: () => lock.acquire(),
       release: (mine) => {
-        lock.release();
-        this.#leave(mine);
+        try {
+          lock.release('MutexHold.release');
+        } finally {
+          this.#leave(mine);
+        }
       },
       leave: (mine) => this.#leave(mine),
       describe: (operation) => {
         const who = `lock of ${this.#name} by rank ${this.#comm.rank}`;
-        return operation === undefined ? who : operation.describe().replace(/^lock( of rank \d+)?/, who);
+        return operation === undefined ? who : operation.describe().replace(lock.name, who);
       },
     });
     this.#line.push(acquisition);

@@ -29,7 +29,7 @@ export interface WindowInfo {
   /** The mode in which locks of the scheme `hybrid` begin. */
   readonly lock_mode?: LockMode;
   /**
-   * The lock that ranks of a node take in CPU mode, with the scheme `hybrid`. `queue`: in the order of their requests.
+   * The lock that ranks of a node take in CPU mode, with the scheme `hybrid`. `queue`: in the order that `lock_order` says.
    * `one-word`: all spin on one word, as in the dissertation; no order, and each that waits slows a hand-over down.
    */
   readonly lock_cpu?: CpuLockName;

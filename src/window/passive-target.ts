@@ -13,7 +13,7 @@ import type { WindowParts } from './creation/parts.ts';
 import type { Epochs } from './epochs.ts';
 import { FLUSHES, type FlushKind } from './flush-kinds.ts';
 import { acquireAll } from './lock-all.ts';
-import { PartLock } from './part-lock.ts';
+import type { PartLock } from './part-lock.ts';
 import type { Completion } from './path/path.ts';
 import type { Paths } from './path/paths.ts';
 import { type Target, UNCHECKED } from './target.ts';
@@ -110,7 +110,7 @@ export class PassiveTarget {
     const lock = t.lock!;
     if (wait !== undefined || lock.defer === undefined || !this.#locks.mayDefer) return false;
     if (!lock.defer(type === LockBit.EXCLUSIVE)) return false;
-    this.#locks.deferred = lock;
+    this.#locks.defer(lock, this.#members);
     this.#epochs.locked(t, type);
     return true;
   }
@@ -156,8 +156,44 @@ export class PassiveTarget {
     return t;
   }
 
-  partLock(rank: number): PartLock {
-    return new PartLock(this.#lockOf(this.#epochs.allTargets()[rank]), (lock) => this.#tryAlone(lock));
+  /** The exclusive lock of a rank's part, in the window's books as any other: only no epoch is asked for. */
+  partLock(call: string, rank: number): PartLock {
+    const epochs = this.#epochs;
+    const t = epochs.target(call, rank);
+    const lock = this.#lockOf(t);
+    return {
+      name: `lock of rank ${rank} in ${epochs.what}`,
+      checkAlive: (caller) => epochs.checkAlive(caller),
+      tryAcquire: () => {
+        if (!this.#locks.mayAsk || !this.#tryAlone(lock)) return false;
+        epochs.locked(t, LockBit.EXCLUSIVE);
+        return true;
+      },
+      acquire: () => this.#acquirePart(t),
+      release: (caller) => {
+        epochs.checkAlive(caller);
+        this.#unlock(t);
+      },
+    };
+  }
+
+  #acquirePart(t: Target): Operation {
+    const epochs = this.#epochs;
+    const operation = this.#acquire(t, LockBit.EXCLUSIVE);
+    epochs.lockWaits(t);
+    return {
+      ...operation,
+      advance: () => {
+        if (!operation.advance()) return false;
+        epochs.lockWaitEnded(t);
+        epochs.locked(t, LockBit.EXCLUSIVE);
+        return true;
+      },
+      abandon: () => {
+        epochs.lockWaitEnded(t);
+        operation.abandon?.();
+      },
+    };
   }
 
   #lockOf(t: Target): TargetLock {
@@ -280,7 +316,7 @@ export class PassiveTarget {
 
   /** Where this rank has no epoch, and needs no more than the one lock for all, which it has had before. */
   #tryAllShort(): boolean {
-    if (!this.#short || !this.#epochs.isIdle || this.#locks.deferred !== undefined) return false;
+    if (!this.#short || !this.#epochs.isIdle || !this.#locks.isClear) return false;
     if (this.#all === undefined || !this.#all.tryAcquire()) return false;
     this.#lockedAll(HeldAll.ONE);
     return true;

@@ -351,7 +351,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
   /** @internal The lock of a rank's part, for a structure that is one. Errors: `ERR_WIN`. */
   [PART_LOCK](call: string, rank: number): PartLock {
     this.#epochs.checkAlive(call);
-    return this.#passive.partLock(rank);
+    return this.#passive.partLock(call, rank);
   }
 
   #attachments(call: string): Attachments {

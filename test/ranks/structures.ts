@@ -5,7 +5,8 @@
  * `--seed=N`
  */
 import assert from 'node:assert/strict';
-import { type Communicator, Op, Window } from 'onesided';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Communicator, Lock, Op, Window } from 'onesided';
 import { BoundedQueue, Counter, Mutex, type MutexHold } from 'onesided/sync';
 import { argument, runCases } from './support/cases.ts';
 import { assertRejected, noCommunicators, noOptions } from './support/hostile.ts';
@@ -199,6 +200,53 @@ async function firstComeFirstServed(world: Communicator): Promise<void> {
   await world.barrier();
   await mutex.free();
   await counter.free();
+}
+
+/** A communicator is not finalized while this rank holds a mutex on it, or waits for one; then the mutex is gone. */
+async function finalizedWhileHeld(world: Communicator): Promise<void> {
+  const dup = await world.dup();
+  const mutex = await Mutex.create(dup, { name: 'held' });
+  const last = world.size - 1;
+  const held = world.rank === last ? await mutex.lock() : undefined;
+  await world.barrier();
+  if (world.size > 1 && world.rank === 0) {
+    const waits = mutex.lock({ timeout: 50 });
+    await assert.rejects(dup.free(), { code: 'ERR_RMA_SYNC', message: /lock of rank 0/ });
+    await assert.rejects(waits, { code: 'ERR_RMA_TIMEOUT' });
+  }
+  if (held !== undefined)
+    await assert.rejects(dup.free(), { code: 'ERR_RMA_SYNC', message: /holds the lock of rank 0/ });
+  await world.barrier();
+  held?.release();
+  await dup.free();
+  assert.throws(() => mutex.tryLock(), { code: 'ERR_WIN' });
+  held?.release();
+}
+
+/** Two ranks take a lock that can be deferred, then the mutex: in one order, so they do not block each other. */
+async function behindDeferredLock(world: Communicator): Promise<void> {
+  const mutex = await Mutex.create(world);
+  const info = { lock: 'two-sided', lock_defer: true } as const;
+  const window = await Window.allocate(world, Int32Array, 4, { info });
+  if (world.size > 2 && world.rank < 2) {
+    // Rank 1 has the lock while it waits for the mutex.
+    if (world.rank === 1) await sleep(20);
+    await window.lock(2, Lock.EXCLUSIVE);
+    if (world.rank === 1) {
+      window.put(Int32Array.of(1), 2, 0);
+      await window.flush(2);
+      await sleep(40);
+    }
+    const held = await mutex.lock();
+    if (world.rank === 0) await sleep(60);
+    window.put(Int32Array.of(2), 2, 0);
+    await window.flush(2);
+    held.release();
+    await window.unlock(2);
+  }
+  await world.barrier();
+  await window.free();
+  await mutex.free();
 }
 
 /** Those that gave up and those that come back, one after the other, with a holder that does not move. */
@@ -414,6 +462,8 @@ await runCases({
   tickets,
   mutualExclusion,
   firstComeFirstServed,
+  finalizedWhileHeld,
+  behindDeferredLock,
   givingUp,
   everyEntryOnce,
   sleepersAreServed,

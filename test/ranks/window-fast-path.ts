@@ -230,4 +230,23 @@ cases['singles that are NaN keep their bits'] = (world) =>
     }
   });
 
+cases['arrays that were apart, and have grown over each other, are refused'] = (world) =>
+  withTarget(world, Float64Array, ({ win, target }) => {
+    // As later versions of the language's library have it.
+    const Resizable = ArrayBuffer as unknown as new (
+      length: number,
+      options: object,
+    ) => ArrayBuffer & { resize(length: number): void };
+    const buffer = new Resizable(64, { maxByteLength: 4096 });
+    const origin = new Float64Array(buffer, 0, 8).fill(5);
+    const result = new Float64Array(buffer, 56);
+    result[0] = 7;
+    const refused = { code: 'ERR_BUFFER' };
+    for (let i = 0; i < 20; i++)
+      assert.throws(() => win.getAccumulate(origin, result, target, 0, Op.SUM), { name: /Error/ });
+    buffer.resize(120);
+    assert.throws(() => win.getAccumulate(origin, result, target, 0, Op.SUM), refused);
+    assert.throws(() => win.getAccumulate(new Float64Array(buffer, 0, 8), result, target, 0, Op.SUM), refused);
+  });
+
 await runCases(cases);

@@ -7,6 +7,14 @@ import { linesOf } from './jobs.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/robust-members.js', import.meta.url));
 
+const DEFERRED = fileURLToPath(new URL('../../build/programs/test/ranks/robust-deferred.js', import.meta.url));
+
+test('a deferred lock of a dead rank holds up no lock of a window without that rank', async () => {
+  const job = start(['run', '-n', '3', '--grace', '60', '--timeout', '60', DEFERRED]);
+  const { stdout, stderr } = await job.finished;
+  expect(stdout, stderr).toMatch(/locked/);
+});
+
 /** By requests, messages take the place of words in shared memory. */
 const RUNS = RANK_KINDS.flatMap((kind) =>
   ['', 'requests', 'requests,neighbours'].map((debug) => ({ kind, debug, title: `${kind} ${debug}` })),

@@ -89,7 +89,7 @@ interface Asked {
   found: number;
 }
 
-/** Who stands far back in line does not look again soon. */
+/** Who had the lock at the last look, for messages. A rank that stands far back in line does not look again soon. */
 function holderInWords(word: number | undefined): string {
   const held = (word ?? 0) & ~CLOSED;
   if (held === 0) return '';

@@ -183,7 +183,8 @@ function accumulateMany(
   const n = lengthOf(origin);
   if (kernels === undefined || n < NATIVE_FROM || (op.traits & FLOATS) === 0 || (op.traits & CHANGES) === 0)
     return false;
-  if (result !== undefined && lengthOf(result) !== n) return false;
+  // Arrays that were apart may have grown since, or be apart in their first elements only.
+  if (result !== undefined && (lengthOf(result) !== n || !areApart(result, origin, origin))) return false;
   const type = typeCodeOf(origin);
   const size = TYPE_SIZES[type];
   if (at % size !== 0 || at + n * size > part.u8.length) return false;

@@ -6,9 +6,9 @@
  * of arrays that it has met there, and is quickest with one. The methods are small, so that the one that a loop of the
  * program uses becomes part of it.
  *
- * The caller has seen to the epoch, the displacement, the type of the arrays, and that they lie outside of the target's
- * part; `at` is the byte in the views of the part. Elements say how many there are, and cost less than the length: one,
- * if there is a first and no second. A method that returns false has changed nothing.
+ * But for `apart`, the caller has seen to the epoch, the displacement, the type of the arrays, and that they lie
+ * outside of the target's part; `at` is the byte in the views of the part. Elements say how many there are, and cost
+ * less than the length: one, if there is a first and no second. A method that returns false has changed nothing.
  */
 import type { TypedArray } from '../../datatype/base.ts';
 import type { Op } from '../../datatype/op.ts';
@@ -22,8 +22,8 @@ export interface ElementKind<A extends TypedArray = TypedArray> {
   /** One element, or all where that is one call into native code. */
   accumulate(t: Target, at: number, origin: A, op: Op): boolean;
   /**
-   * Whether the result shares no memory with the others, none of which is a result of another length. It may change it
-   * for a moment.
+   * Whether the first element of the result is none of those of the others: enough for calls of one element. It may
+   * change that element for a moment, also in a call that is refused afterwards.
    */
   apart(result: A, a: A, b: A): boolean;
   /** One element, with what was there. */

@@ -1,6 +1,6 @@
 /**
- * The arrays of the last call that fetches, found to be of one type and to share no memory. Most programs use the same
- * ones again and again, and then nothing is looked at.
+ * The arrays of the last call that fetches, found to be of one type, and their first elements to lie apart. Most
+ * programs use the same ones again and again, and then nothing is looked at.
  */
 import type { TypedArray } from '../../datatype/base.ts';
 import { tagOf } from '../../intrinsics.ts';
