@@ -199,7 +199,7 @@ function fetchSides(
   if (!sameSignature(into, to)) {
     throw new RmaError(
       'ERR_TYPE',
-      `${call}: the call fetches ${wordsOf(to)}, but the result layout has ${wordsOf(into)}`,
+      `${call}: the call fetches ${wordsOf(to)}, but the result layout has ${wordsOf(into)}${ofBytes(to, into)}`,
     );
   }
   return { from, to, into };
@@ -232,7 +232,7 @@ function targetSide(call: string, from: Side, layout: Layout | undefined, name: 
   if (!sameSignature(from, to)) {
     throw new RmaError(
       'ERR_TYPE',
-      `${call}: the ${name} has ${wordsOf(from)}, but the target layout has ${wordsOf(to)}`,
+      `${call}: the ${name} has ${wordsOf(from)}, but the target layout has ${wordsOf(to)}${ofBytes(from, to)}`,
     );
   }
   return to;
@@ -260,6 +260,12 @@ function packedSide(call: string, result: TypedArray, code: number, to: Side): S
     );
   }
   return inOrder(call, to);
+}
+
+/** What to do where one side has bytes without meaning, which are no integers of 8 bits: `Uint8Array` looks like both. */
+function ofBytes(a: Side, b: Side): string {
+  if ((a.base === TypeCode.BYTE) === (b.base === TypeCode.BYTE) || a.elements === 0 || b.elements === 0) return '';
+  return '; Datatype.BYTE matches Datatype.BYTE only: name the same type in both layouts';
 }
 
 function sameSignature(a: Side, b: Side): boolean {

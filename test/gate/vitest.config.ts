@@ -26,7 +26,7 @@ const ALONE = [
   'test/trace/{recorder,tasks}.test.ts',
   'test/transfer/!(stripes|remote-stripes).test.ts',
   'test/verbs/{emulator,emulator-attachments,emulator-keys}.test.ts',
-  'test/window/{hints,refusals,shared-directory,stacks}.test.ts',
+  'test/window/{hints,messages,refusals,shared-directory,stacks}.test.ts',
 ];
 
 /** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */
