@@ -102,7 +102,27 @@ function described(call: string, side: string, layout: Layout): Side {
   if (!Number.isSafeInteger(count) || count < 0) {
     throw argumentRangeError(`${call}: the ${side} layout's count must be a non-negative integer, not ${show(count)}`);
   }
-  return sideOf(call, type, count);
+  const described = sideOf(call, type, count);
+  refuseUntellable(call, described);
+  return described;
+}
+
+/**
+ * One limit for all calls, whichever side they write to: a side that interleaves has no more runs than a list may have
+ * that tells whether it overlaps itself. Errors: `ERR_TYPE`.
+ */
+function refuseUntellable(call: string, { type, runs, count, stride, bytes }: Side): void {
+  if (runs === undefined || bytes === 0) return;
+  try {
+    runs.refuseUntellable(count, stride);
+  } catch (error) {
+    if (!(error instanceof TooLarge)) throw error;
+    throw tooLarge(call, count, type, error);
+  }
+}
+
+function tooLarge(call: string, count: number, type: Datatype | undefined, { message }: TooLarge): RmaError {
+  return new RmaError('ERR_TYPE', `${call}: ${count} × ${type} is too large: ${message}`);
 }
 
 function sideOf(call: string, type: Datatype, count: number): Side {
@@ -306,7 +326,7 @@ export function isOverlapping(call: string, side: Side): boolean {
     return count > 1 && Math.abs(stride) < runs.high - runs.low && runs.repeat(count, stride).overlapping;
   } catch (error) {
     if (!(error instanceof TooLarge)) throw error;
-    throw new RmaError('ERR_TYPE', `${call}: ${side.count} × ${side.type} is too large: ${error.message}`);
+    throw tooLarge(call, side.count, side.type, error);
   }
 }
 
