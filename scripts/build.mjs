@@ -8,7 +8,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 
@@ -44,13 +44,13 @@ const BUNDLES = [
       'transfer/noncontiguous/kinds',
       'transfer/update/kinds',
     ],
-    shared: /\/src\/(structures\/|bsp\/|bsp\/model\/|verbs\/)?index\.ts$/,
+    shared: /^src\/(structures\/|bsp\/|bsp\/model\/|verbs\/)?index\.ts$/,
   },
   {
     name: 'onesided-command',
     entries: ['cli/main'],
     tested: ['launcher/threads'],
-    shared: /\/src\/(cli\/(?!main)|launcher\/)/,
+    shared: /^src\/(cli\/(?!main)|launcher\/)/,
   },
   { name: 'onesided-control', entries: ['comm/bootstrap/control-worker'], tested: [], shared: /^never$/ },
 ];
@@ -78,7 +78,8 @@ async function write({ name, entries, tested, shared }) {
     comments: false,
     minifyInternalExports: false,
     chunkFileNames: '[name].js',
-    codeSplitting: { groups: [{ name, test: shared }] },
+    // Relative to the clone, which may itself lie below a folder `src`.
+    codeSplitting: { groups: [{ name, test: (id) => shared.test(relative(root, id).replaceAll('\\', '/')) }] },
   });
   await build.close();
   for (const { fileName, code } of output) {

@@ -19,6 +19,7 @@ const ground = [
   'options.ts',
   'cores.ts',
   'place.ts',
+  'program-line.ts',
   'version.ts',
 ];
 /** Each folder of src/, and what it may import besides itself. From the ground up. */

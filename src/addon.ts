@@ -78,6 +78,11 @@ export function cachedAddon(): string | undefined {
   return join(cache, VERSION, `${ABI}-${addonTarget()}`, FILE);
 }
 
+/** What to do about an addon that is missing, for messages: nothing helps on other systems than Linux. */
+export function addonAdvice(): string {
+  return process.platform === 'linux' ? 'build it with "npx onesided build"' : 'there is none for this system';
+}
+
 interface Candidate {
   readonly path: string;
   readonly place: string;

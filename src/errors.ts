@@ -6,6 +6,7 @@
  * or the epoch it is about, and what to do.
  */
 import { bytesSeen } from './intrinsics.ts';
+import { beginAtProgram } from './program-line.ts';
 
 /**
  * The code of an error: MPI's error classes that apply (MPI 4.1, section 9.4), and the library's own.
@@ -51,6 +52,7 @@ export class RmaError extends Error {
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+    beginAtProgram(this);
   }
 }
 
@@ -97,7 +99,7 @@ export function argumentTypeError(
   code: ErrorCode = 'ERR_ARG',
   options?: ErrorOptions,
 ): TypeError & { code: ErrorCode } {
-  return Object.assign(new TypeError(message, options), { code });
+  return beginAtProgram(Object.assign(new TypeError(message, options), { code }));
 }
 
 /** A `RangeError` with a code: the argument is of the right kind, its value is out of range. */
@@ -106,7 +108,7 @@ export function argumentRangeError(
   code: ErrorCode = 'ERR_ARG',
   options?: ErrorOptions,
 ): RangeError & { code: ErrorCode } {
-  return Object.assign(new RangeError(message, options), { code });
+  return beginAtProgram(Object.assign(new RangeError(message, options), { code }));
 }
 
 /**

@@ -3,6 +3,16 @@
  *
  * Modelled fabrics are behind `onesided/fabrics`: a program that does not simulate does not load the simulator.
  */
+import { Communicator } from './comm/communicator.ts';
+import { Group } from './comm/group.ts';
+import { init } from './comm/init.ts';
+import { Datatype } from './datatype/datatype.ts';
+import { publicCalls } from './program-line.ts';
+import { Aggregate } from './window/aggregate.ts';
+import { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './window/epoch-objects.ts';
+import { Request } from './window/request.ts';
+import { Window } from './window/window.ts';
+
 export { Communicator } from './comm/communicator.ts';
 export { Group, Rank } from './comm/group.ts';
 export { type InitOptions, init } from './comm/init.ts';
@@ -29,3 +39,6 @@ export type { WindowInfo, WindowInfoInForce } from './window/info.ts';
 export type { ProgressBy, WindowCall } from './window/progress.ts';
 export { Request } from './window/request.ts';
 export { Window, type WindowStatistics } from './window/window.ts';
+
+publicCalls(init, Communicator, Datatype, Group, Request, Window);
+publicCalls(Aggregate, FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch);

@@ -117,8 +117,8 @@ export class Bsp {
    * call it, in the same order; it takes effect with the next `sync`. The variable may have another length and another
    * type at each, and is `null` at one that has none. While it is registered, its memory must stay where it is.
    *
-   * A process names the variable by its own array, or another view that begins at the same place. A place that is
-   * registered again stands for the newest registration until that is removed.
+   * A process names the variable by its own array, or another view that begins at the same place. Where several
+   * registrations begin at one place, an array that is registered itself names its own, and another view the newest.
    * Errors: `ERR_BUFFER`, `ERR_SIZE` (2 GiB or more), `TypeError`.
    */
   pushReg(variable: TypedArray | null): void {
@@ -127,8 +127,9 @@ export class Bsp {
   }
 
   /**
-   * Removes the newest registration of a variable that was not removed yet (`bsp_pop_reg`). All processes call it, in
-   * the same order; it takes effect with the next `sync`, before what is registered in the same superstep.
+   * Removes a registration that was not removed yet, the newest of this array, else of its place (`bsp_pop_reg`). All
+   * processes call it, in the same order; it takes effect with the next `sync`, before what is registered in the same
+   * superstep.
    * Errors: `ERR_RMA_ATTACH` if it is not registered, `TypeError`.
    */
   popReg(variable: TypedArray | null): void {

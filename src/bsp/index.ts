@@ -4,7 +4,10 @@
  *     import { run } from 'onesided/bsp';
  *     await run(async (bsp) => { … await bsp.sync(); … });
  */
+import { publicCalls } from '../program-line.ts';
 import { begin, run } from './begin.ts';
+import { Bsp } from './bsp.ts';
+import { Bsp2 } from './bsp2.ts';
 
 export { type BspOptions, begin, type DeliveryName, type HeaderName, type RunOptions, run } from './begin.ts';
 export { Bsp, type BspStatistics, type Message } from './bsp.ts';
@@ -13,3 +16,5 @@ export type { CountExchange } from './delivery/counts.ts';
 export type { Units } from './units.ts';
 /** The calls that begin a computation, under the name that programs know. */
 export const bsp = { begin, run } as const;
+
+publicCalls(begin, run, Bsp, Bsp2);

@@ -2,8 +2,8 @@
  * Variables that other processes can name (BSPlib's `bsp_push_reg`, `bsp_pop_reg`).
  *
  * A process names a variable of another by its own array that was registered in the same call. As in C, where that is
- * an address, an array is known by where its memory begins: another view of the same place names the same variable, and
- * of several registrations of one place, the newest is meant.
+ * an address, an array is known by where its memory begins: another view of the same place names the same variable. Of
+ * several registrations of one place, that of this very array is meant, and without one the newest.
  *
  * All processes register and remove in the same order (delivery compares that), so they number the variables alike
  * without talking: each gets the least number that is free. What is registered or removed in a superstep takes effect
@@ -90,7 +90,7 @@ export class Registrations {
   /** Errors: `ERR_RMA_ATTACH`, `TypeError`. */
   pop(array: TypedArray | null): void {
     const line = array === null ? this.#nulls : this.#at('bsp.popReg', array);
-    const slot = line?.findLast(({ removed }) => !removed);
+    const slot = meant(line, array, ({ removed }) => !removed);
     if (slot === undefined) {
       const isNew = this.#pushed.some((one) => one.array === array);
       throw new RmaError(
@@ -107,8 +107,9 @@ export class Registrations {
 
   /** The variable that an array names now. Errors: `ERR_RMA_ATTACH`, `TypeError`. */
   find(call: string, array: TypedArray): Slot {
-    const slot = this.#at(call, array)?.at(-1);
-    if (slot !== undefined) return slot;
+    const line = this.#at(call, array);
+    const newest = line?.at(-1);
+    if (newest !== undefined) return newest.array === array ? newest : meant(line, array)!;
     const isNew = this.#pushed.some((one) => one.array !== null && bufferOf(one.array) === bufferOf(array));
     throw new RmaError(
       'ERR_RMA_ATTACH',
@@ -215,6 +216,11 @@ export class Registrations {
     if (line === undefined) places.set(u8.byteOffset, (line = []));
     return line;
   }
+}
+
+/** Of the registrations of one place, the newest of this very array, else the newest. */
+function meant(line: readonly Slot[] | undefined, array: TypedArray | null, is = (_: Slot) => true): Slot | undefined {
+  return line?.findLast((slot) => slot.array === (array ?? undefined) && is(slot)) ?? line?.findLast(is);
 }
 
 /** Errors: `ERR_BUFFER` if it has lost its memory since it was registered. */

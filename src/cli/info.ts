@@ -1,6 +1,6 @@
 /** `onesided info`: what this installation can do on this machine, and why it cannot do the rest. */
 import { availableParallelism, release } from 'node:os';
-import { type AddonAttempt, cachedAddon } from '../addon.ts';
+import { type AddonAttempt, addonAdvice, cachedAddon } from '../addon.ts';
 import { cpuQuota } from '../cores.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { type Availability, availability, type ProviderReport, showAvailability } from '../providers/kind.ts';
@@ -51,7 +51,7 @@ Shows the version, the machine, whether the native addon is loaded, and which pr
 function gather(reports: readonly (readonly [ProviderName, ProviderReport])[]): Info {
   const { loaded, path, reason, attempts } = nativeStatus();
   const withAddon = availability(loaded ? undefined : 'needs the native addon');
-  const cache = cachedAddon();
+  const cache = process.platform === 'linux' ? cachedAddon() : undefined;
   const places = { attempts, ...(cache === undefined ? {} : { cache }) };
   const addon: Info['addon'] = loaded
     ? { available: true, path: path!, ...places }
@@ -87,7 +87,7 @@ function describe(
     ...addon.attempts.flatMap(({ path, place, failure }) =>
       failure === undefined ? [] : [['', `tried ${place}, ${path}: ${failure}`]],
     ),
-    ...(addon.available ? [] : [['', 'compile it with "npx onesided build"; without it, ranks run as worker threads']]),
+    ...(addon.available ? [] : [['', `${addonAdvice()}; without it, ranks run as worker threads`]]),
     ...(addon.cache === undefined ? [] : [['', `"npx onesided build" writes ${addon.cache}`]]),
     ...ofProviders,
     ['launchers', ''],

@@ -1,6 +1,7 @@
 /** `onesided run`: starts the ranks of a job and sees them to their end. */
 import { closeSync, existsSync, openSync, unlinkSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { addonAdvice } from '../addon.ts';
 import { show } from '../errors.ts';
 import { type JobResult, type LaunchOptions, MAX_RANKS } from '../launcher/job.ts';
 import { runProcesses } from '../launcher/processes.ts';
@@ -55,7 +56,7 @@ ended the rank. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks; a second 
     if (kind === undefined && loadNative() === undefined) {
       process.stderr.write(
         `onesided: the native addon is not available (${nativeStatus().reason}); running the ranks as threads; ` +
-          '"npx onesided build" compiles the addon\n',
+          `${addonAdvice()}\n`,
       );
       return report(await runThreads(options));
     }

@@ -8,6 +8,7 @@
  * in advance: a call that succeeds costs what it did.
  */
 
+import { beginAtProgram } from '../program-line.ts';
 import { isAborted, reasonOf } from './abort-signals.ts';
 
 /** The errors whose stack says nothing yet: those that the library throws on purpose, by their code. */
@@ -23,8 +24,10 @@ export async function seenByCaller<T>(promise: Promise<T>, signal?: AbortSignal)
   try {
     return await promise;
   } catch (error) {
-    if (isOurs(error) && !(signal !== undefined && isAborted(signal) && error === reasonOf(signal)))
+    if (isOurs(error) && !(signal !== undefined && isAborted(signal) && error === reasonOf(signal))) {
       Error.captureStackTrace(error, seenByCaller);
+      beginAtProgram(error);
+    }
     throw error;
   }
 }

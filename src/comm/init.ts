@@ -1,6 +1,7 @@
 /** `init`: joins the job that started this process or thread, joins one by name, or makes a world of one. */
 import { constants } from 'node:os';
 import { isMainThread, workerData } from 'node:worker_threads';
+import { addonAdvice } from '../addon.ts';
 import { checkDebug } from '../debug.ts';
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, type Native, nativeStatus } from '../native.ts';
@@ -272,7 +273,8 @@ function needNative(): Native {
   throw new RmaError(
     'ERR_PROVIDER_UNAVAILABLE',
     `init: ranks that are processes need the native addon, which is not available (${nativeStatus().reason}); ` +
-      'build it with "npx onesided build", or run the ranks as threads: "onesided run --ranks threads"',
+      `${addonAdvice()}${process.platform === 'linux' ? ', or' : ';'} run the ranks as threads: ` +
+      '"onesided run --ranks threads"',
   );
 }
 

@@ -8,6 +8,18 @@ import { argumentRangeError, argumentTypeError, reading, show } from '../errors.
 import { refuseUnknown } from '../options.ts';
 import { isAborted } from './abort-signals.ts';
 
+/**
+ * What the package's declarations name of the DOM, of @types/node or of newer libraries of TypeScript: for programs
+ * that are compiled without them. Where they are there, these are the same.
+ */
+declare global {
+  interface AbortSignal {}
+  interface SymbolConstructor {
+    readonly dispose: unique symbol;
+    readonly asyncDispose: unique symbol;
+  }
+}
+
 export interface Operation {
   advance(): boolean;
   /** What is waited for, for error messages: `barrier of 4 ranks (waiting for rank 2)`. */

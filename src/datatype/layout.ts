@@ -102,7 +102,27 @@ function described(call: string, side: string, layout: Layout): Side {
   if (!Number.isSafeInteger(count) || count < 0) {
     throw argumentRangeError(`${call}: the ${side} layout's count must be a non-negative integer, not ${show(count)}`);
   }
-  return sideOf(call, type, count);
+  const described = sideOf(call, type, count);
+  refuseUntellable(call, described);
+  return described;
+}
+
+/**
+ * One limit for all calls, whichever side they write to: a side that interleaves has no more runs than a list may have
+ * that tells whether it overlaps itself. Errors: `ERR_TYPE`.
+ */
+function refuseUntellable(call: string, { type, runs, count, stride, bytes }: Side): void {
+  if (runs === undefined || bytes === 0) return;
+  try {
+    runs.refuseUntellable(count, stride);
+  } catch (error) {
+    if (!(error instanceof TooLarge)) throw error;
+    throw tooLarge(call, count, type, error);
+  }
+}
+
+function tooLarge(call: string, count: number, type: Datatype | undefined, { message }: TooLarge): RmaError {
+  return new RmaError('ERR_TYPE', `${call}: ${count} × ${type} is too large: ${message}`);
 }
 
 function sideOf(call: string, type: Datatype, count: number): Side {
@@ -199,7 +219,7 @@ function fetchSides(
   if (!sameSignature(into, to)) {
     throw new RmaError(
       'ERR_TYPE',
-      `${call}: the call fetches ${wordsOf(to)}, but the result layout has ${wordsOf(into)}`,
+      `${call}: the call fetches ${wordsOf(to)}, but the result layout has ${wordsOf(into)}${ofBytes(to, into)}`,
     );
   }
   return { from, to, into };
@@ -232,7 +252,7 @@ function targetSide(call: string, from: Side, layout: Layout | undefined, name: 
   if (!sameSignature(from, to)) {
     throw new RmaError(
       'ERR_TYPE',
-      `${call}: the ${name} has ${wordsOf(from)}, but the target layout has ${wordsOf(to)}`,
+      `${call}: the ${name} has ${wordsOf(from)}, but the target layout has ${wordsOf(to)}${ofBytes(from, to)}`,
     );
   }
   return to;
@@ -260,6 +280,12 @@ function packedSide(call: string, result: TypedArray, code: number, to: Side): S
     );
   }
   return inOrder(call, to);
+}
+
+/** What to do where one side has bytes without meaning, which are no integers of 8 bits: `Uint8Array` looks like both. */
+function ofBytes(a: Side, b: Side): string {
+  if ((a.base === TypeCode.BYTE) === (b.base === TypeCode.BYTE) || a.elements === 0 || b.elements === 0) return '';
+  return '; Datatype.BYTE matches Datatype.BYTE only: name the same type in both layouts';
 }
 
 function sameSignature(a: Side, b: Side): boolean {
@@ -300,7 +326,7 @@ export function isOverlapping(call: string, side: Side): boolean {
     return count > 1 && Math.abs(stride) < runs.high - runs.low && runs.repeat(count, stride).overlapping;
   } catch (error) {
     if (!(error instanceof TooLarge)) throw error;
-    throw new RmaError('ERR_TYPE', `${call}: ${side.count} × ${side.type} is too large: ${error.message}`);
+    throw tooLarge(call, side.count, side.type, error);
   }
 }
 

@@ -277,18 +277,36 @@ export class Runs {
     return this.#overlapping;
   }
 
+  /**
+   * Throws unless it can be told of so many times these, `stride` bytes apart, whether they overlap, without a list of
+   * more than `MOST_RUNS`. Errors: `TooLarge`.
+   */
+  refuseUntellable(count: number, stride: number): void {
+    if (this.count * count <= MOST_RUNS) return;
+    const all = count > 1 && Math.abs(stride) < this.high - this.low ? this.repeat(count, stride) : this;
+    if (all.starts === undefined && all.count > MOST_RUNS) all.#overlapOfNest();
+  }
+
+  /** Of a nest; `undefined` if its rows interleave, so that only a list tells. Errors: `TooLarge`, instead of a list. */
+  #overlapOfNest(): boolean | undefined {
+    const { block } = this;
+    const inner = (this.n0 - 1) * Math.abs(this.s0) + block;
+    if (this.n0 > 1 && Math.abs(this.s0) < block) return true;
+    if (this.n1 === 1 || Math.abs(this.s1) >= inner) return false;
+    // Rows that interleave: all runs have the same remainders in every row.
+    const rows = Math.abs(this.s1);
+    if (rows < block) return true;
+    if (this.n0 === 1 || (this.n1 - 1) * rows + block <= Math.abs(this.s0)) return false;
+    if (this.count > MOST_RUNS) throw new TooLarge(`it has ${this.count} runs that interleave; the limit is 2^24`);
+    return undefined;
+  }
+
   #overlaps(): boolean {
     if (this.count < 2) return false;
     const { starts, block, unit, lengths } = this;
     if (starts === undefined) {
-      const inner = (this.n0 - 1) * Math.abs(this.s0) + block;
-      if (this.n0 > 1 && Math.abs(this.s0) < block) return true;
-      if (this.n1 === 1 || Math.abs(this.s1) >= inner) return false;
-      // Rows that interleave: all runs have the same remainders in every row.
-      const rows = Math.abs(this.s1);
-      if (rows < block) return true;
-      if (this.n0 === 1 || (this.n1 - 1) * rows + block <= Math.abs(this.s0)) return false;
-      if (this.count > MOST_RUNS) throw new TooLarge(`it has ${this.count} runs that interleave; the limit is 2^24`);
+      const told = this.#overlapOfNest();
+      if (told !== undefined) return told;
       const places = new Float64Array(this.count);
       let at = 0;
       this.forEach(0, (start) => void (places[at++] = start));

@@ -8,6 +8,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { addonAdvice } from '../addon.ts';
 import { createControl } from '../comm/bootstrap/control.ts';
 import { FATAL_VARIABLE } from '../comm/bootstrap/fatal-errors.ts';
 import { noteLauncher } from '../comm/bootstrap/process-start.ts';
@@ -46,7 +47,7 @@ export async function runProcesses(options: LaunchOptions): Promise<JobResult> {
     throw new RmaError(
       'ERR_PROVIDER_UNAVAILABLE',
       `ranks that are processes need the native addon, which is not available (${nativeStatus().reason}); ` +
-        'build it with "npx onesided build", or use --ranks threads',
+        `${addonAdvice()}${process.platform === 'linux' ? ', or' : ';'} use --ranks threads`,
     );
   }
   const { events, records } = recordsOf(options);

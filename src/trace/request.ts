@@ -54,7 +54,10 @@ export function readEvents(name: string, text: string): number {
 }
 
 /** What the environment asks for. */
-export function traceFromEnvironment(env: NodeJS.ProcessEnv, size: number): TraceRequest | undefined {
+export function traceFromEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  size: number,
+): TraceRequest | undefined {
   const file = env['ONESIDED_TRACE'];
   // Set to nothing counts as not set.
   if (!file) return undefined;
@@ -63,7 +66,10 @@ export function traceFromEnvironment(env: NodeJS.ProcessEnv, size: number): Trac
 }
 
 /** What the environment asks for. */
-export function reportFromEnvironment(env: NodeJS.ProcessEnv, size: number): ReportRequest | undefined {
+export function reportFromEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  size: number,
+): ReportRequest | undefined {
   const file = env['ONESIDED_BSP_REPORT'];
   if (!file) return undefined;
   const events = env['ONESIDED_TRACE_EVENTS'];

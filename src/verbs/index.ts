@@ -4,7 +4,10 @@
  * `contextOf(world)` returns the device that the windows of a job use. `openRdmaDevice` opens a real device through
  * libibverbs. `openLocalDevices` opens emulated devices inside this thread, without a job.
  */
+
 import type { Communicator } from '../comm/communicator.ts';
+import { publicCalls } from '../program-line.ts';
+import { QueuePairCore } from '../providers/core/queue-pair.ts';
 import { openEmulator } from '../providers/emulator/context.ts';
 import { createLocalFabric } from '../providers/emulator/local-fabric.ts';
 import { openRdma, type RdmaAddress } from '../providers/rdma-core/context.ts';
@@ -55,3 +58,5 @@ export function openRdmaDevice(
 } {
   return openRdma(chooseEndpoint(choice), member, peers);
 }
+
+publicCalls(QueuePairCore, openLocalDevices, openRdmaDevice, rdmaDevices);

@@ -16,6 +16,9 @@ import { type Opening, Openings } from './openings.ts';
 import { LOCKED, STARTED, type Target } from './target.ts';
 import { WindowScope } from './window-scope.ts';
 
+/** A lock is the rank's, whichever of its tasks has called; the tasks take turns with a mutex. */
+const TURNS = ', or, if another task of this rank called it, use a Mutex (onesided/sync)';
+
 /**
  * The epochs of a window at this rank. Each call that synchronizes is a check, which refuses what is not allowed now,
  * and the transitions that follow, when its scheme has done its part. Nobody else changes this state, nor `Target.held`
@@ -336,8 +339,8 @@ export class Epochs extends WindowScope {
 
   #refusalOfLock(t: Target): string | undefined {
     if (t.ending !== 0) return `an unlock of it whose wait ended early is in progress; call unlock(${t.rank}) again`;
-    if (t.waiting) return 'another lock or unlock of this target is in progress on this rank; await it first';
-    if ((t.held & LOCKED) !== 0) return `this rank already holds this lock; call unlock(${t.rank}) first`;
+    if (t.waiting) return `another lock or unlock of this target is in progress on this rank; await it first${TURNS}`;
+    if ((t.held & LOCKED) !== 0) return `this rank already holds this lock; call unlock(${t.rank}) first${TURNS}`;
     if (this.#started !== undefined) return `${this.describe()}; call complete() first`;
     if (this.#open === LOCK_ALL) return 'a lockAll epoch is open; call unlockAll() first';
     if (this.#open === FENCE && this.#isUsed)

@@ -225,11 +225,7 @@ export class SlowPath {
     const unbounded = !this.#paths.bounded;
     if (unbounded && Number.isSafeInteger(at + to.low) && Number.isSafeInteger(at + to.high)) return at;
     if (!Number.isSafeInteger(at) || at + to.low < 0 || at + to.high > t.byteLength) {
-      throw new RmaError(
-        'ERR_RMA_RANGE',
-        `${where()}: bytes ${at + to.low} … ${at + to.high - 1} do not fit into its part of ${t.byteLength} ` +
-          `bytes (displacement ${disp}, unit ${t.dispUnit})`,
-      );
+      throw new RmaError('ERR_RMA_RANGE', `${where()}: ${misfit(t, disp, at, to)}`);
     }
     return at;
   }
@@ -272,6 +268,17 @@ export class SlowPath {
         `${at + to.low} … ${at + to.high - 1}`,
     );
   }
+}
+
+/** What does not fit into a part: in elements, as displacements count, where they are whole ones, else in bytes. */
+function misfit(t: Target, disp: number, at: number, to: Pick<Side, 'low' | 'high'>): string {
+  const { dispUnit: unit, byteLength } = t;
+  const bytes = `bytes ${at + to.low} … ${at + to.high - 1}`;
+  const [first, end, size] = [at + to.low, at + to.high, byteLength].map((place) => place / unit);
+  if (unit === 1 || !Number.isSafeInteger(at) || ![first, end, size].every(Number.isInteger) || end === first)
+    return `${bytes} do not fit into its part of ${byteLength} bytes (displacement ${disp}, unit ${unit})`;
+  const elements = end - first === 1 ? `element ${first} does` : `elements ${first} … ${end - 1} do`;
+  return `${elements} not fit into its part of ${size} elements of ${unit} bytes (displacement ${disp})`;
 }
 
 /** The bytes of an array from `at` on. */

@@ -73,7 +73,7 @@ export class WindowScope {
     const t = this.find(target);
     if (t !== undefined) return t;
     const message =
-      `${call} on ${this.what}: ${showRank(target)} is not a rank of its group (0 … ` +
+      `${call} on ${this.what}: ${showRank(target)} is not a rank of the window (0 … ` +
       `${this.group.size - 1}, or Rank.NULL)`;
     throw typeof target === 'number' ? argumentRangeError(message, 'ERR_RANK') : argumentTypeError(message, 'ERR_RANK');
   }

@@ -4,6 +4,7 @@ import { bytesOf, checkBuffer, ownView, type TypedArray, typeCodeOf } from '../.
 import { copyPlaces } from '../../src/datatype/copy.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import {
+  checkFetch,
   checkSides,
   elementOffsets,
   forEachSegment,
@@ -144,17 +145,32 @@ describe('two sides of a transfer', () => {
 });
 
 describe('a layout of more runs than can be looked at', () => {
-  test('is refused', () => {
-    const type = Datatype.resized(Datatype.hindexed([1, 1, 1], [0, 100, 3], Datatype.INT8), 0, 1);
-    const layout = { type, count: 2 ** 23 };
-    const origin = new Uint8Array(2 ** 23 + 200);
-    const { from } = checkSides('get', origin, { origin: layout, target: layout });
-    expect(() => isOverlapping('get', from)).toThrow(
-      expect.objectContaining({
-        code: 'ERR_TYPE',
-        message: expect.stringMatching(/^get: 8388608 × .* is too large: /),
-      }),
+  const type = Datatype.resized(Datatype.hindexed([1, 1, 1], [0, 100, 3], Datatype.INT8), 0, 1);
+  const layout = { type, count: 2 ** 23 };
+  const plain = { type: Datatype.INT8, count: 3 * 2 ** 23 };
+  const origin = new Int8Array(3 * 2 ** 23);
+  const refusal = (call: string) =>
+    expect.objectContaining({
+      code: 'ERR_TYPE',
+      message: expect.stringMatching(new RegExp(`^${call}: 8388608 × .* is too large: `)),
+    });
+
+  test('is refused by all calls, on either side', () => {
+    for (const call of ['put', 'get', 'accumulate']) {
+      expect(() => checkSides(call, origin, { origin: layout, target: plain })).toThrow(refusal(call));
+      expect(() => checkSides(call, origin, { target: layout })).toThrow(refusal(call));
+    }
+    expect(() => checkFetch('getAccumulate', origin, origin.slice(), { result: layout })).toThrow(
+      refusal('getAccumulate'),
     );
+  });
+
+  test('is taken where its pieces do not interleave, however many they are', () => {
+    const apart = Datatype.resized(type, 0, 101);
+    expect(() => checkSides('put', origin, { target: { type: apart, count: 2 ** 23 } })).not.toThrow();
+    const rows = Datatype.vector(2 ** 12, 1, 2, Datatype.INT8);
+    const sides = checkSides('put', new Int8Array(2 ** 25), { target: { type: rows, count: 2 ** 13 } });
+    expect(isOverlapping('put', sides.to)).toBe(false);
   });
 });
 

@@ -1,5 +1,6 @@
 /** The page that walks a put, a fence and a lock through the files names those that a stack shows, in its order. */
 import { readFileSync } from 'node:fs';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { QueuePairCore } from '../../src/providers/core/queue-pair.ts';
@@ -19,12 +20,22 @@ const STOPS = [
 ] as const;
 type Stop = (typeof STOPS)[number][0];
 
+/** The folder src/ of this clone, which may lie below any other. */
+const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url));
+
 /**
- * The files of src/ that a stack goes through, the outermost first, each once, without those that drive ranks and
- * waits.
+ * The files of a folder of sources that a stack goes through, the outermost first, each once, without those that drive
+ * ranks and waits. Stacks name files by their paths or by URLs.
  */
-function filesOf(stack: string): string[] {
-  const files = [...stack.matchAll(/\/src\/([\w/.-]+\.ts)/g)].map((match) => match[1] as string).reverse();
+function filesOf(stack: string, sources = SOURCES): string[] {
+  const folders = [sources, pathToFileURL(sources).href];
+  const files = stack.split('\n').flatMap((line) => {
+    const folder = folders.find((name) => line.includes(name));
+    const [file] =
+      /^[\w/.-]+\.ts/.exec(folder === undefined ? '' : line.slice(line.indexOf(folder) + folder.length)) ?? [];
+    return file ?? [];
+  });
+  files.reverse();
   return files.filter((file, i) => files.indexOf(file) === i && !file.startsWith('comm/'));
 }
 
@@ -97,4 +108,13 @@ test('the way of a put has three files to the builder call, four to the ring, fi
   const { wrRdmaWrite, rdma, wrComplete } = await walk();
   const count = (...stacks: string[][]): number => new Set(stacks.flat()).size;
   expect([count(wrRdmaWrite), count(wrRdmaWrite, rdma), count(wrRdmaWrite, rdma, wrComplete)]).toEqual([3, 4, 5]);
+});
+
+test.each(['/home/a/src/onesided/src/', '/home/a b/Müller (1)/src/', '/src/src/src/'])('in %s, too', (sources) => {
+  const frames = (folder: string): string =>
+    `Error: x\n    at Window.put (${folder}window/window.ts:1:2)\n    at async ${folder}comm/job.ts:3:4\n` +
+    `    at async Promise.all (index 0)\n    at ${folder}window/slow-path.ts:5:6\n    at /home/src/other/run.ts:1:1`;
+  const expected = ['window/slow-path.ts', 'window/window.ts'];
+  expect(filesOf(frames(sources), sources)).toEqual(expected);
+  expect(filesOf(frames(pathToFileURL(sources).href), sources)).toEqual(expected);
 });

@@ -25,7 +25,7 @@ const ALONE = [
   'test/trace/recorder.test.ts',
   'test/transfer/!(auto|backlog|noncontiguous|remote-stripes|stripes).test.ts',
   'test/verbs/{emulator,emulator-attachments,emulator-keys}.test.ts',
-  'test/window/{hints,refusals,shared-directory}.test.ts',
+  'test/window/{hints,messages,refusals,shared-directory,stacks}.test.ts',
 ];
 
 /** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */

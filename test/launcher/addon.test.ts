@@ -1,4 +1,5 @@
 /** Where the addon is looked for, and what is said of each place. */
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,8 @@ import { addon } from '../support/addon.ts';
 const folder = mkdtempSync(join(tmpdir(), 'onesided-addon-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 addon();
+const FILE = fileURLToPath(import.meta.url);
+const COMMAND = fileURLToPath(new URL('../../bin/onesided.mjs', import.meta.url));
 const built = fileURLToPath(new URL('../../build/native/Release/onesided.node', import.meta.url));
 
 /** What is found with these in the environment. */
@@ -40,6 +43,19 @@ describe('the addon', () => {
     const { reason, attempts } = find({ ONESIDED_ADDON: file });
     expect(attempts).toEqual([{ path: file, place: 'ONESIDED_ADDON', failure: expect.stringMatching(/ELF|file/) }]);
     expect(reason).not.toContain('\n');
+  });
+
+  it.each(['darwin', 'win32'])('is not advised to be built on %s, where nothing builds it', (platform) => {
+    const as = `data:text/javascript,Object.defineProperty(process,'platform',{value:'${platform}'})`;
+    for (const args of [['info'], ['info', '--json'], ['run', '-n', '1', '--ranks', 'processes', FILE]]) {
+      const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', as, COMMAND, ...args], {
+        encoding: 'utf8',
+        timeout: 60_000,
+      });
+      expect(status, stderr).toBe(args[0] === 'run' ? 1 : 0);
+      expect(stdout + stderr).toContain(`it needs Linux, and this is ${platform}`);
+      expect(stdout + stderr).not.toContain('onesided build');
+    }
   });
 
   it('of another version is refused', () => {

@@ -328,10 +328,14 @@ async function refusals(world: Communicator): Promise<void> {
     const info: WindowInfo = { lock: 'hybrid', lock_migration: world.rank === 0 ? 'threshold:3' : 'threshold:4' };
     await assert.rejects(Window.allocate(world, Float64Array, 1, { info }), { code: 'ERR_INFO_VALUE' });
   }
-  if (!DEVICE) {
-    for (const info of [{ lock: 'direct' }, { fence: 'deferred' }] as const) {
-      await assert.rejects(Window.createDynamic(world, { info }), { code: 'ERR_INFO_VALUE' });
-    }
+  // What a flavour of windows cannot follow has no effect, and getInfo says so.
+  for (const info of [{ lock: 'direct' }, { fence: 'deferred' }, { lock: 'two-sided' }] as const) {
+    const dynamic = await Window.createDynamic(world, { info });
+    const { fence, lock } = dynamic.getInfo();
+    const usual = await Window.createDynamic(world);
+    assert.deepEqual([fence, lock], [usual.getInfo().fence, usual.getInfo().lock]);
+    await dynamic.free();
+    await usual.free();
   }
   await allocated(world, 1, { lock: 'hybrid', lock_mode: 'network', lock_migration: 'threshold:9' }, (win) => {
     const { lock, lock_mode, lock_migration, lock_defer } = win.getInfo();

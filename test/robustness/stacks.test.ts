@@ -8,10 +8,11 @@ import { RANK_KINDS, runRanks } from '../support/ranks.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/robust-stacks.js', import.meta.url));
 
-/** The line of a file that the first frame in it names. */
+/** The line of a file that the first frame names. */
 function lineOf(stack: string, file: string): string {
-  const [, line] = new RegExp(`^ +at .*${file}:(\\d+):\\d+`, 'm').exec(stack) ?? [];
-  if (line === undefined) throw new Error(`no line of ${file}: ${stack}`);
+  const [first = ''] = /^ +at .*$/m.exec(stack) ?? [];
+  const [, line] = new RegExp(`${file}:(\\d+):\\d+`).exec(first) ?? [];
+  if (line === undefined) throw new Error(`no line of ${file} first: ${stack}`);
   return readFileSync(file, 'utf8').split('\n')[Number(line) - 1];
 }
 

@@ -1,5 +1,7 @@
 /** Hints are read, shown, compared and changed by one table (src/window/info.ts). */
 import { expect, it } from 'vitest';
+import { runTasks } from '../../src/comm/tasks.ts';
+import { Assert, Lock, Window } from '../../src/index.ts';
 import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';
 import { LOCK_SCHEMES, lockNamed } from '../../src/sync/lock/kinds.ts';
 import { NONCONTIGUOUS_NAMES, noncontiguousNamed } from '../../src/transfer/noncontiguous/kinds.ts';
@@ -86,4 +88,36 @@ it('schedules are combined in any order, and shown in one', () => {
   expect(shown('aggregate,interleave,gets-first')).toBe('gets-first,interleave,aggregate');
   for (const wrong of ['', 'fastest', 'issue-order,interleave', 'interleave,interleave', 'interleave,', 'Interleave'])
     expect(() => shown(wrong), wrong).toThrow(/the hint schedule cannot be ".*"; allowed: issue-order, gets-first/);
+});
+
+const SCHEMES = [
+  ...FENCE_SCHEMES.filter((fence) => fence !== 'immediate').map((fence) => ({ fence })),
+  ...LOCK_SCHEMES.map((lock) => ({ lock })),
+];
+it.each(SCHEMES)('a dynamic window takes %o, and follows it or says in getInfo what it does', async (info) => {
+  await runTasks(
+    2,
+    async (world) => {
+      const win = await Window.createDynamic(world, { info });
+      const memory = world.allocMem(Float64Array, 2);
+      const at = win.attach(memory);
+      const there = new Float64Array(2);
+      await world.allgather(Float64Array.of(at), there);
+      const other = 1 - world.rank;
+      await win.fence();
+      win.put(Float64Array.of(world.rank + 1), other, there[other]);
+      await win.fence(Assert.NO_SUCCEED);
+      expect(memory[0]).toBe(other + 1);
+      await win.lock(other, Lock.EXCLUSIVE);
+      win.put(Float64Array.of(world.rank + 3), other, there[other] + 8);
+      await win.unlock(other);
+      await world.barrier();
+      expect(memory[1]).toBe(other + 3);
+      const { fence, lock } = win.getInfo();
+      if (fence !== ('fence' in info ? info.fence : fence)) expect(fence).toBe('notify-all');
+      if (lock !== ('lock' in info ? info.lock : lock)) expect(lock).toBe('queue');
+      await win.free();
+    },
+    { fabric: 'infinihost-64' },
+  );
 });

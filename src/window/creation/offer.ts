@@ -3,6 +3,10 @@ import type { Communicator } from '../../comm/communicator.ts';
 import { readWait } from '../../comm/operation.ts';
 import type { TypedArray } from '../../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../../errors.ts';
+import type { FenceKind } from '../../sync/fence/kind.ts';
+import { defaultFence, fenceNamed } from '../../sync/fence/kinds.ts';
+import type { LockKind } from '../../sync/lock/kind.ts';
+import { DEFAULT_LOCK, lockNamed } from '../../sync/lock/kinds.ts';
 import type { Share } from '../../transfer/user-memory.ts';
 import type { Memory } from '../../verbs/memory.ts';
 import { type Hints, readInfo } from '../info.ts';
@@ -62,6 +66,24 @@ export function checkOptions(
       size: comm.size,
       virtualTime: comm.job.tasks !== undefined,
     }),
+  };
+}
+
+/**
+ * The hints in force where a flavour of windows cannot follow some: as all hints about what a window does not do, those
+ * have no effect. All ranks come to the same, from the same hints.
+ */
+export function inForce(
+  comm: Communicator,
+  hints: Hints,
+  can: { fence?(kind: FenceKind): boolean; lock?(kind: LockKind): boolean },
+): Hints {
+  const { immediateCompletion } = comm.job.context.capabilities;
+  const { fence, lock } = hints;
+  return {
+    ...hints,
+    fence: can.fence?.(fenceNamed(fence)) === false ? defaultFence({ immediateCompletion, size: comm.size }) : fence,
+    lock: can.lock?.(lockNamed(lock)) === false ? DEFAULT_LOCK : lock,
   };
 }
 

@@ -300,18 +300,43 @@ const PRIMITIVES: Record<string, Run> = {
     bsp.pushReg(x);
     await sync();
     bsp.pushReg(x.subarray(0, 4));
-    bsp.put(0, Int32Array.of(1), x, 9);
+    // A view that was not registered itself.
+    const view = x.subarray(0, 10);
+    bsp.put(0, Int32Array.of(1), view, 9);
     await sync();
-    await wrong(bsp, 'ERR_RMA_RANGE', () => bsp.put(0, Int32Array.of(1), x, 9));
-    bsp.put(0, Int32Array.of(2), x, 3);
-    bsp.popReg(x);
+    await wrong(bsp, 'ERR_RMA_RANGE', () => bsp.put(0, Int32Array.of(1), view, 9));
+    bsp.put(0, Int32Array.of(2), view, 3);
+    bsp.popReg(view);
     await sync();
-    bsp.put(0, Int32Array.of(3), x, 8);
-    bsp.popReg(x);
+    bsp.put(0, Int32Array.of(3), view, 8);
+    bsp.popReg(view);
     await wrong(bsp, 'ERR_RMA_ATTACH', () => bsp.popReg(x), /not registered any more/);
     await sync();
     await wrong(bsp, 'ERR_RMA_ATTACH', () => bsp.put(0, Int32Array.of(1), x));
     if (bsp.pid === 0) assert.deepEqual([...x], [0, 0, 0, 2, 0, 0, 0, 0, 3, 1]);
+  },
+
+  'pushReg: an array that was registered itself names its own registration, not a newer one of its place': async (
+    bsp,
+    sync,
+  ) => {
+    const x = new Int32Array(4);
+    const part = x.subarray(0, 2);
+    bsp.pushReg(x);
+    bsp.pushReg(part);
+    await sync();
+    bsp.put(0, Int32Array.of(1), x, 3);
+    await wrong(bsp, 'ERR_RMA_RANGE', () => bsp.put(0, Int32Array.of(1), part, 2));
+    bsp.put(0, Int32Array.of(2), part, 1);
+    await sync();
+    bsp.popReg(x);
+    await sync();
+    // Only the part is left, and any view of its place names it.
+    await wrong(bsp, 'ERR_RMA_RANGE', () => bsp.put(0, Int32Array.of(1), x, 3));
+    bsp.put(0, Int32Array.of(5), x, 0);
+    bsp.popReg(part);
+    await sync();
+    if (bsp.pid === 0) assert.deepEqual([...x], [5, 2, 0, 1]);
   },
 
   'popReg: takes effect with the next superstep, before what is registered in the same one': async (bsp, sync) => {

@@ -129,7 +129,8 @@ function oneByOne(call: (typeof CALLS)[number]): [name: string, run: Run][] {
         const three = (offset: number): void => {
           for (let i = 0; i < 3; i++) bsp[call](right, source, x, offset + i, 1, i);
         };
-        bsp.pushReg(x);
+        // `x` itself is not registered: it names the newest registration of its place.
+        bsp.pushReg(x.subarray(0));
         await settle(sync);
         three(0);
         // Until the superstep ends, the first registration counts.

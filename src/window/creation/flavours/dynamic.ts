@@ -1,12 +1,10 @@
 /** `Window.createDynamic`: no part at first; each rank attaches memory when it likes (attachments.ts). */
 import type { Communicator } from '../../../comm/communicator.ts';
-import { argumentRangeError, RmaError, show } from '../../../errors.ts';
+import { argumentRangeError, show } from '../../../errors.ts';
 import { loadNative } from '../../../native.ts';
-import { fenceNamed } from '../../../sync/fence/kinds.ts';
-import { lockNamed } from '../../../sync/lock/kinds.ts';
 import { shareMemory } from '../../../transfer/user-memory.ts';
 import { beginWindow, type WindowInTheMaking } from '../begin.ts';
-import { checkOptions } from '../offer.ts';
+import { checkOptions, inForce } from '../offer.ts';
 import type { WindowOptions } from '../parts.ts';
 
 export function beginCreateDynamic(comm: Communicator, options: WindowOptions | undefined): WindowInTheMaking {
@@ -18,22 +16,17 @@ export function beginCreateDynamic(comm: Communicator, options: WindowOptions | 
         'ERR_DISP',
       );
     }
-    const common = checkOptions(comm, call, given, 1);
-    const local = new Uint8Array(new ArrayBuffer(0));
     const { loadStore } = comm.job.context.capabilities;
-    const { fence, lock } = common.hints;
-    const { moves } = fenceNamed(fence);
-    for (const [key, value] of [
-      ['fence', moves === 'immediately' || (moves === 'by requests' && !loadStore) ? undefined : fence],
-      ['lock', lockNamed(lock).forDynamic ? undefined : lock],
-    ]) {
-      if (value === undefined) continue;
-      throw new RmaError(
-        'ERR_INFO_VALUE',
-        `${call}: the hint ${key} cannot be "${value}" for a dynamic window, ` +
-          'whose memory is not known when it is created',
-      );
-    }
+    const checked = checkOptions(comm, call, given, 1);
+    const local = new Uint8Array(new ArrayBuffer(0));
+    const common = {
+      ...checked,
+      // Schemes whose memory or agent has to be known when the window is created.
+      hints: inForce(comm, checked.hints, {
+        fence: ({ moves }) => moves === 'immediately' || (moves === 'by requests' && !loadStore),
+        lock: ({ forDynamic }) => forDynamic === true,
+      }),
+    };
     if (!loadStore) return { ...common, local, memory: undefined, discard: () => {} };
     const native = loadNative();
     const share = native && shareMemory(comm.job, native, undefined);

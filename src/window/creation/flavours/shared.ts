@@ -5,8 +5,9 @@
 import type { Communicator } from '../../../comm/communicator.ts';
 import type { TypedArrayConstructor } from '../../../datatype/base.ts';
 import { RmaError } from '../../../errors.ts';
-import { fenceNamed } from '../../../sync/fence/kinds.ts';
+import type { FenceKind } from '../../../sync/fence/kind.ts';
 import { beginWindow, type WindowInTheMaking } from '../begin.ts';
+import { inForce } from '../offer.ts';
 import type { WindowOptions } from '../parts.ts';
 import { offerNothingYet, withMemory } from './allocate.ts';
 
@@ -24,14 +25,10 @@ export function beginAllocateShared(
       // Each part lies in its own rank's memory, which that rank's device knows.
       given = { ...given, info: { ...given.info, alloc_shared_noncontig: true } };
     }
-    const offer = offerNothingYet(comm, call, type, length, given);
-    if (loadStore && fenceNamed(offer.hints.fence).moves !== 'immediately') {
-      throw new RmaError(
-        'ERR_INFO_VALUE',
-        `${call}: fence "${offer.hints.fence}" requires a window that is accessed by requests, ` +
-          'but ranks access a shared window by loads and stores; use fence "immediate" or Window.allocate',
-      );
-    }
+    const asked = offerNothingYet(comm, call, type, length, given);
+    // Memory that is loaded and stored needs no request, and no fence that waits for one.
+    const fence = loadStore ? ({ moves }: FenceKind) => moves === 'immediately' : undefined;
+    const offer = { ...asked, hints: inForce(comm, asked.hints, fence ? { fence } : {}) };
     return offer.hints.alloc_shared_noncontig
       ? withMemory(comm, call, type, length, offer)
       : { ...offer, wanted: length };
