@@ -29,8 +29,9 @@ export interface WindowInfo {
   /** The mode in which locks of the scheme `hybrid` begin. */
   readonly lock_mode?: LockMode;
   /**
-   * The lock that ranks of a node take in CPU mode, with the scheme `hybrid`. `queue`: in the order that `lock_order` says.
-   * `one-word`: all spin on one word, as in the dissertation; no order, and each that waits slows a hand-over down.
+   * The lock that ranks of a node take in CPU mode, with the scheme `hybrid`. `queue`: in the order that `lock_order`
+   * says. `one-word`: all spin on one word, as in the dissertation; no order, and each that waits slows a hand-over
+   * down.
    */
   readonly lock_cpu?: CpuLockName;
   /** When locks of the scheme `hybrid` change the mode: `every-request`, `threshold:N`, `history`, `never`. */
