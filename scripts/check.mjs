@@ -4,7 +4,8 @@
  *     node scripts/check.mjs          all steps: `npm run check`
  *     node scripts/check.mjs --quick  those that take seconds: what has changed since the last time, or the last commit
  *
- * The quick form leaves out what only the whole project tells: unused exports and packages, and the package.
+ * The quick form leaves out what only the whole project tells: unused exports and packages. What needs the bundle, the
+ * package (check-package.mjs), is checked by `npm test`, which has one.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -26,8 +27,6 @@ const STEPS = [
   ['unused exports and packages', !quick && [bin('knip')]],
   ['direction of imports', script('check-layers.mjs')],
   ['width of lines', script('check-width.mjs')],
-  ['the build', !quick && script('build.mjs')],
-  ['the package', !quick && script('check-package.mjs')],
 ];
 
 for (const [what, command] of STEPS) {

@@ -190,7 +190,7 @@ export class Job {
       expectsCalls: () => !context.capabilities.loadStore && !this.messenger.isComplete,
       isIdle: () => this.messenger.idle,
     };
-    if (tasks !== undefined) this.progress = tasks.makeProgress(poll, options.isIdle, timeoutMs);
+    if (tasks !== undefined) this.progress = tasks.makeProgress(poll, () => this.messenger.isSilent, timeoutMs);
     else if (recorder === undefined) this.progress = new Progress(context, liveness, poll, options);
     else this.progress = new TracedProgress(recorder, context, liveness, poll, options);
     Atomics.store(control.slots, rank * control.slotWords + Slot.STATE, RankState.JOINED);

@@ -337,6 +337,11 @@ export class Messenger {
     return this.#connections.connected === this.size - 1;
   }
 
+  /** Whether no message of this rank's is under way that it must bring on itself. */
+  get isSilent(): boolean {
+    return this.#unsent === 0 && this.#longs?.idle !== false;
+  }
+
   /** Whether everything sent has left this rank. */
   get drained(): boolean {
     return this.#unsent === 0 && this.#freeSends.length === this.#memory.sends && this.#longs?.idle !== false;
@@ -363,7 +368,7 @@ export class Messenger {
     }
     if (this.#parting.length > 0) this.#part();
     if (this.#unsent > 0) this.#pushAll();
-    this.idle = this.#carriesOn ? this.#unsent === 0 && this.#longs?.idle !== false : this.drained;
+    this.idle = this.#carriesOn ? this.#unsent === 0 : this.drained;
     this.#cq.reqNotify();
     if (failure !== undefined) throw failure.error;
   }
