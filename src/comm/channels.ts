@@ -3,6 +3,7 @@ import type { MessageChannel } from './collectives.ts';
 import type { Group } from './group.ts';
 import type { Job } from './job.ts';
 import type { Fill } from './long-messages.ts';
+import type { RoomChannel } from './point-to-point.ts';
 
 /** Messages among the ranks that only one thing uses. */
 export interface OwnChannel extends MessageChannel {
@@ -33,6 +34,17 @@ export function makeChannel(job: Job, group: Group, contextId: number): MessageC
       messenger.poll();
       return messenger.receive(ranks[source], contextId);
     },
+  };
+}
+
+/** One whose long messages go where they are waited for. */
+export function makeRoomChannel(job: Job, group: Group, contextId: number): MessageChannel & RoomChannel {
+  const ranks = group.worldRanks;
+  const { messenger } = job;
+  return {
+    ...makeChannel(job, group, contextId),
+    awaitFrom: (source) => messenger.awaitFrom(ranks[source], contextId),
+    receiveInto: (room) => messenger.receiveInto(contextId, (source, bytes) => room(ranks.indexOf(source), bytes)),
   };
 }
 

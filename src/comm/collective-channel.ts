@@ -13,6 +13,7 @@
  * elsewhere. It gives its call up, and all others learn of it.
  */
 import { RmaError } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import {
   type Agreed,
@@ -31,6 +32,10 @@ import {
 } from './collective-signature.ts';
 import type { Channel } from './collectives.ts';
 import type { Messenger } from './messages.ts';
+import type { SharedMessages } from './shared-collectives.ts';
+
+/** Of a message that this rank has shared: who has still to read it. */
+type Shared = () => number | undefined;
 
 export class CollectiveChannel implements Channel {
   readonly rank: number;
@@ -53,6 +58,15 @@ export class CollectiveChannel implements Channel {
   readonly #asking = new Map<number, PlacedBarrier>();
   #mismatch: RmaError | undefined;
   readonly #stop: () => void;
+  readonly shared: SharedMessages | undefined;
+  /** Of messages here that lie in their senders' memory. */
+  readonly #releases = new Map<Uint8Array, () => void>();
+  /** The one that was taken last. */
+  #taken: Uint8Array | undefined;
+  /** Messages of this rank that were shared and perhaps not read, oldest first. */
+  readonly #unread = new Fifo<Shared>();
+  /** Nothing is received here any more. */
+  #ended = false;
 
   /** @param context names the messages of this channel */
   constructor(
@@ -70,7 +84,14 @@ export class CollectiveChannel implements Channel {
     this.#worldRanks = worldRanks;
     this.#context = context;
     this.#name = name;
-    this.#stop = messenger.listen(context, (source, message) => this.#arrived(source, message));
+    this.#stop = messenger.listen(
+      context,
+      (source, message) => this.#arrived(source, message),
+      false,
+      (source, message, release) => this.#keep(source, message, release),
+    );
+    const bytes = messenger.sharedBytes - SIGNATURE_BYTES;
+    if (bytes > 0) this.shared = this.#makeShared(bytes);
   }
 
   /**
@@ -88,6 +109,59 @@ export class CollectiveChannel implements Channel {
 
   send(target: number, payload: Uint8Array): void {
     this.#messenger.send(this.#worldRanks[target], this.#context, payload, this.#signature.bytes);
+  }
+
+  #makeShared(bytes: number): SharedMessages {
+    const messenger = this.#messenger;
+    const others = Array.from({ length: this.size - 1 }, (_, i) => (this.rank + 1 + i) % this.size);
+    const targets = others.map((other) => this.#worldRanks[other]);
+    return {
+      bytes,
+      toOthers: (payload) => {
+        const shared = messenger.share(targets, this.#context, payload, this.#signature.bytes);
+        if (shared !== undefined) this.#unread.push(shared);
+        else for (const other of others) this.send(other, payload);
+      },
+      unread: () => {
+        messenger.poll();
+        if (this.#mismatch !== undefined) throw this.#mismatch;
+        let reader: number | undefined;
+        while (this.#unread.length > 0 && reader === undefined) {
+          reader = this.#unread.first!();
+          if (reader === undefined) this.#unread.shift();
+        }
+        this.awaited = reader === undefined ? -1 : this.#worldRanks.indexOf(reader);
+        return this.#unread.length;
+      },
+      release: () => this.#release(this.#taken),
+    };
+  }
+
+  #keep(source: number, message: Uint8Array, release: () => void): void {
+    if (this.#ended || this.#mismatch !== undefined) {
+      release();
+      return;
+    }
+    this.#releases.set(message, release);
+    this.#arrived(source, message);
+  }
+
+  #release(message: Uint8Array | undefined): void {
+    if (message === undefined) return;
+    this.#releases.get(message)?.();
+    this.#releases.delete(message);
+  }
+
+  /** No call takes messages any more: nobody waits until this rank has read what it has sent. */
+  end(): void {
+    this.#ended = true;
+    for (const [source, queue] of this.#inbox) {
+      const own = queue.filter((message) => !this.#releases.has(message));
+      if (own.length > 0) this.#inbox.set(source, own);
+      else this.#inbox.delete(source);
+    }
+    for (const release of this.#releases.values()) release();
+    this.#releases.clear();
   }
 
   /** Tells all other ranks that this one has given up the call under way: they may wait for what it would have sent. */
@@ -140,6 +214,7 @@ export class CollectiveChannel implements Channel {
   /** Takes no messages any more. */
   close(): void {
     this.#stop();
+    this.end();
   }
 
   #take(source: number): Uint8Array | undefined {
@@ -152,6 +227,7 @@ export class CollectiveChannel implements Channel {
     queue.shift();
     if (queue.length === 0) this.#inbox.delete(source);
     else this.#look(source, queue[0]);
+    this.#taken = message;
     return message.subarray(SIGNATURE_BYTES);
   }
 

@@ -94,6 +94,7 @@ export class CollectiveTurns implements Turn {
 
   broke(why: string): void {
     this.#broken ??= why;
+    this.channel.end();
   }
 
   finalized(): void {

@@ -7,8 +7,9 @@
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { Op } from '../datatype/op.ts';
-import { RmaError } from '../errors.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import { receive } from './receive.ts';
+import { allgatherShared, broadcastShared, SHARED_FROM, type SharedMessages } from './shared-collectives.ts';
 
 /** Messages among the ranks of one communicator, in the communicator's numbering. */
 export interface Channel {
@@ -21,6 +22,8 @@ export interface Channel {
   awaited: number;
   /** Where processor time is part of a model. */
   readonly processor?: ProcessorTime | undefined;
+  /** Where ranks map each other's memory. */
+  readonly shared?: SharedMessages | undefined;
 }
 
 /** A channel that takes messages over, too. */
@@ -30,25 +33,6 @@ export interface MessageChannel extends Channel {
 }
 
 export type Step<T = void> = Generator<void, T>;
-
-/** The next message from `source`. @param byteLength how many bytes it must have; -1: any number */
-export function* receive(channel: Channel, source: number, byteLength: number, call: string): Step<Uint8Array> {
-  for (;;) {
-    const message = channel.receive(source);
-    if (message === undefined) {
-      channel.awaited = source;
-      yield;
-      continue;
-    }
-    channel.awaited = -1;
-    if (message.length === byteLength || byteLength < 0) return message;
-    throw new RmaError(
-      'ERR_TRUNCATE',
-      `${call}: rank ${source} sent ${message.length} bytes, but rank ${channel.rank} expects ${byteLength}; ` +
-        'all ranks must pass the same sizes',
-    );
-  }
-}
 
 const NOTHING = new Uint8Array(0);
 const SOMETHING = new Uint8Array(1);
@@ -77,7 +61,11 @@ export function* anyOf(channel: Channel, says: boolean, before: () => void): Gen
 
 /** Binomial tree from `root`: ⌈log2 p⌉ steps. */
 export function* broadcast(channel: Channel, buffer: TypedArray, root: number): Step {
-  const { rank, size } = channel;
+  const { rank, size, shared } = channel;
+  if (shared !== undefined && size > 1 && buffer.byteLength >= SHARED_FROM) {
+    yield* broadcastShared(channel, shared, bytesOf(buffer), root);
+    return;
+  }
   const relative = (rank - root + size) % size;
   let mask = 1;
   while (mask < size) {
@@ -190,7 +178,11 @@ export function* sumForEach(channel: Channel, counts: Int32Array): Step<number> 
 
 /** Bruck's algorithm: ⌈log2 p⌉ steps for any p. `receiveInto` holds p blocks of `block.byteLength` bytes, by rank. */
 export function* allgather(channel: Channel, block: Uint8Array, receiveInto: Uint8Array): Step {
-  const { rank, size } = channel;
+  const { rank, size, shared } = channel;
+  if (shared !== undefined && size > 1 && block.byteLength >= SHARED_FROM) {
+    yield* allgatherShared(channel, shared, block, receiveInto);
+    return;
+  }
   const n = block.byteLength;
   // In `rotated` this rank's own block comes first, then its successors'.
   const rotated = new Uint8Array(size * n);

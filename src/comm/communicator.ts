@@ -5,7 +5,7 @@ import { allocateArray, freeArray } from './allocated-memory.ts';
 import type { BarrierTraits, Signals } from './barrier.ts';
 import type { Block } from './blocks.ts';
 import { ranksInWords } from './bootstrap/late.ts';
-import { makeChannel, makeOwnChannel, type OwnChannel } from './channels.ts';
+import { makeChannel, makeOwnChannel, makeRoomChannel, type OwnChannel } from './channels.ts';
 import type { BegunCollective, CollectiveCall } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
 import type { Agreed } from './collective-signature.ts';
@@ -87,7 +87,7 @@ export class Communicator extends MessageCalls {
     const channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, processor);
     const members = new Members(job, group.worldRanks);
     const turns = new CollectiveTurns(job, members, channel, name);
-    super(turns, new PointToPoint(makeChannel(job, group, contextId + 1), makeChannel(job, group, contextId + 3)));
+    super(turns, new PointToPoint(makeRoomChannel(job, group, contextId + 1), makeChannel(job, group, contextId + 3)));
     this.job = job;
     this.members = members;
     this.group = group;

@@ -4,6 +4,7 @@
  */
 import { Fifo } from '../fifo.ts';
 import { QpState, type QueuePair } from '../verbs/queue-pair.ts';
+import type { Remainder } from './piece-messages.ts';
 
 /** How two ranks learn each other's queue pair numbers before they are connected. */
 export interface Rendezvous {
@@ -25,7 +26,7 @@ export interface Connection {
   /** 1: waits for the peer's number; 2: can receive, waits for the peer to; 3: can send. */
   stage: 1 | 2 | 3;
   /** Chunks that wait for a free send slot or for the connection, oldest first. */
-  readonly backlog: Fifo<Uint8Array>;
+  readonly backlog: Fifo<Uint8Array | Remainder>;
   /** How many connections were made before. */
   readonly order: number;
   /** Whether it is one of those that `poll` looks at. */

@@ -6,6 +6,7 @@
  * queue pair is made when two ranks first talk (message-connections.ts). Memory: `receives + sends` chunks a rank, one
  * queue pair a peer that was talked to. Messages above the eager limit go from memory to memory instead
  * (long-messages.ts), where the device can do that; for those of some tens of KiB there is staging memory (staging.ts).
+ * Where ranks map each other's memory, they go in pieces of that (shared-pieces.ts).
  *
  * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the
  * order of the sends. A message that nobody waits for yet is kept.
@@ -23,6 +24,17 @@ import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
 import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
 import { lostConnection } from './lost-connection.ts';
 import { type Connection, MessageConnections, type Rendezvous } from './message-connections.ts';
+import {
+  fillPart,
+  PART_BYTES,
+  type Part,
+  type Place,
+  Remainder,
+  readPart,
+  writeEnd,
+  writePart,
+} from './piece-messages.ts';
+import { type Piece, type PieceMemory, SharedPieces } from './shared-pieces.ts';
 
 /**
  * The message's context, and its length. Where a chunk comes from and belongs is known by its connection, and by what
@@ -34,9 +46,19 @@ const LONG = 0xffffffff;
 /** The same for one that comes in the place of a long message: its number. */
 const INSTEAD = 0xfffffffe;
 const LENGTH_BYTES = 8;
+/** The same for a chunk that tells of a part of a message in a piece of shared memory. */
+const IN_PIECE = 0xfffffff9;
 /** Numbers of a chunk of the handshake. */
 const HANDSHAKE_BYTES = 32;
-const MEMORY: MessageMemory = { chunk: 8192, receives: 64, sends: 32, eager: 16_384, byRead: true };
+const MEMORY: MessageMemory = {
+  chunk: 8192,
+  receives: 64,
+  sends: 32,
+  eager: 16_384,
+  byRead: true,
+  // 64 MiB at most.
+  pieces: { bytes: 262_144, most: 256 },
+};
 const RECEIVE_ID = 2 ** 40;
 const NOTHING = new Uint8Array(0);
 
@@ -52,20 +74,30 @@ export interface MessageMemory {
   readonly eager?: number;
   /** Whether the receiver then reads; otherwise the sender writes. */
   readonly byRead?: boolean;
+  /** Messages above `eager` go in such pieces, where ranks map each other's memory. */
+  readonly pieces?: PieceMemory;
 }
 
 /** Who takes messages as they arrive; `borrows`: it may be given memory that is used again when it returns. */
 interface Listener {
   readonly take: (source: number, message: Uint8Array) => void;
   readonly borrows: boolean;
+  readonly keep: Keep | undefined;
 }
+
+/** Takes a message where it lies in its sender's memory, and releases that when it needs it no more. */
+export type Keep = (source: number, message: Uint8Array, release: () => void) => void;
+
+/** Where a message from `source` may go at once: into memory of `bytes` bytes of who waits for it. */
+export type Room = (source: number, bytes: number) => Place | undefined;
 
 /** A message on its way in from one source. */
 interface Partial {
   readonly context: number;
   readonly total: number;
-  /** Absent if there was no memory for it. */
-  readonly bytes: Uint8Array | undefined;
+  place: Place;
+  /** Whether that is where somebody waits for it. */
+  isInPlace?: boolean;
   filled: number;
   /** Of one in the place of a long message: it is complete. */
   readonly complete?: () => void;
@@ -113,6 +145,9 @@ export class Messenger {
   /** Absent where the device does not reach memory of the program's own. */
   readonly #longs: LongMessages | undefined;
   readonly #eager: number;
+  /** Absent where ranks do not map each other's memory. */
+  readonly #pieces: SharedPieces | undefined;
+  readonly #rooms = new Map<number, Room>();
   readonly #trace: Flow | undefined;
 
   /**
@@ -132,7 +167,7 @@ export class Messenger {
     const { chunk, receives, sends } = memory;
     const bytes = (receives + sends) * chunk;
     this.#memory = memory;
-    this.#long = memory.long ?? Handshake.REFUSED;
+    this.#long = memory.long ?? IN_PIECE;
     this.#processor = processor;
     this.#carriesOn = processor !== undefined;
     this.#context = context;
@@ -143,6 +178,9 @@ export class Messenger {
     const reachesAll = context.capabilities.remoteUserMemory;
     this.#eager = reachesAll ? eager : Number.POSITIVE_INFINITY;
     this.#longs = this.#eager === Number.POSITIVE_INFINITY ? undefined : this.#makeLongs(pd, byRead);
+    const { pieces } = memory;
+    if (pieces !== undefined && this.#longs === undefined && context.capabilities.loadStore)
+      this.#pieces = new SharedPieces(context, pd, size, pieces, (peer) => this.#hasLeft(peer));
     this.#cq = context.createCq(2 * (receives + sends) + MOST_TRANSFERS);
     this.#srq = pd.createSharedReceiveQueue({ maxWr: receives });
     this.#connections = new MessageConnections(rank, rendezvous, (): QueuePair => {
@@ -251,6 +289,10 @@ export class Messenger {
     }
     const connection = this.#connections.to(target);
     if (instead === undefined) this.#trace?.sent(target, total);
+    if (this.#pieces !== undefined && total > (this.#memory.eager ?? Number.POSITIVE_INFINITY)) {
+      this.#sendPieces(this.#pieces, connection, context, payload, head);
+      return;
+    }
     this.#processor?.copy(total);
     const most = this.#memory.chunk - HEADER_BYTES;
     const mark = instead !== undefined ? INSTEAD : total >= this.#long ? LONG : undefined;
@@ -271,6 +313,91 @@ export class Messenger {
       at += length;
     } while (at < end);
     this.#push(connection);
+  }
+
+  /** What finds no piece waits in memory of this rank. */
+  #sendPieces(
+    pieces: SharedPieces,
+    connection: Connection,
+    context: number,
+    payload: Uint8Array,
+    head: Uint8Array,
+  ): void {
+    const { peer } = connection;
+    if (this.#gone.size > 0 && this.#gone.has(peer)) return;
+    const total = head.length + payload.length;
+    const readers = [peer];
+    let at = 0;
+    while (at < total) {
+      const piece = pieces.takeSoon(readers, total - at);
+      if (piece === undefined) break;
+      const length = fillPart(piece.bytes, head, payload, at);
+      this.#enqueue(connection, partChunk(context, piece, total, length, 0));
+      this.#push(connection);
+      at += length;
+    }
+    if (at === total) return;
+    let rest: Uint8Array;
+    try {
+      rest = new Uint8Array(total - at);
+    } catch (error) {
+      // What has left leads nowhere.
+      if (at > 0) this.#enqueue(connection, endChunk(context, total));
+      throw error;
+    }
+    fillPart(rest, head, payload, at);
+    this.#enqueue(connection, new Remainder(context, total, rest));
+    this.#push(connection);
+  }
+
+  /**
+   * Sends a message that all targets read where it lies, and may keep there; it is copied before this returns. Those
+   * that do not `keep` it get a copy.
+   * @returns whether it is read still; `undefined` if there is no memory for it: nothing was sent then
+   */
+  share(
+    targets: readonly number[],
+    context: number,
+    payload: Uint8Array,
+    head: Uint8Array,
+  ): (() => number | undefined) | undefined {
+    const pieces = this.#pieces;
+    const total = head.length + payload.length;
+    if (pieces === undefined || total > pieces.bytes) return undefined;
+    const piece = pieces.take(targets, true);
+    if (piece === undefined) return undefined;
+    fillPart(piece.bytes, head, payload, 0);
+    for (const [reader, target] of targets.entries()) {
+      const connection = this.#connections.to(target);
+      this.#trace?.sent(target, total);
+      this.#enqueue(connection, partChunk(context, piece, total, total, reader));
+      this.#push(connection);
+    }
+    const { use } = piece;
+    return () => pieces.reader(piece, use);
+  }
+
+  /** Bytes of a message that can be shared; 0 if none can. */
+  get sharedBytes(): number {
+    return this.#pieces?.bytes ?? 0;
+  }
+
+  /** Has long messages of a context go where somebody waits for them. */
+  receiveInto(context: number, room: Room): void {
+    this.#rooms.set(context, room);
+  }
+
+  /** Somebody waits for a message of a source: one that is on its way in goes there from now on. */
+  awaitFrom(source: number, context: number): void {
+    const message = this.#partial.get(source);
+    if (message?.context !== context || message.isInPlace === true || message.complete !== undefined) return;
+    const { bytes } = message.place;
+    if (bytes === undefined || this.#inbox.get(context)?.has(source) === true) return;
+    const place = this.#rooms.get(context)?.(source, message.total);
+    if (place === undefined) return;
+    place.bytes!.set(bytes.subarray(0, message.filled));
+    message.place = place;
+    message.isInPlace = true;
   }
 
   #makeLongs(pd: ProtectionDomain, byRead: boolean): LongMessages {
@@ -311,10 +438,16 @@ export class Messenger {
    * neither wait nor poll.
    * @param borrows it keeps nothing of a message, whose memory may be used again when it returns; those that are given
    * so begin at a multiple of 8
+   * @param keep takes those that were shared
    * @returns ends it
    */
-  listen(context: number, listener: (source: number, message: Uint8Array) => void, borrows = false): () => void {
-    this.#listeners.set(context, { take: listener, borrows });
+  listen(
+    context: number,
+    listener: (source: number, message: Uint8Array) => void,
+    borrows = false,
+    keep?: Keep,
+  ): () => void {
+    this.#listeners.set(context, { take: listener, borrows, keep });
     const before = this.#inbox.get(context);
     this.#inbox.delete(context);
     if (before !== undefined) {
@@ -405,6 +538,7 @@ export class Messenger {
   close(): void {
     this.#connections.close();
     this.#longs?.close();
+    this.#pieces?.close();
     this.#srq.destroy();
     this.#cq.destroy();
     this.#region.deregister();
@@ -440,10 +574,14 @@ export class Messenger {
   #take(source: number, slot: number, length: number): void {
     const at = slot * this.#memory.chunk;
     let from = at + HEADER_BYTES;
+    const said = this.#words[at / 4 + 1];
+    if (said === IN_PIECE && this.#pieces !== undefined) {
+      this.#takePart(this.#pieces, source, this.#words[at / 4], from);
+      return;
+    }
     let message = this.#partial.get(source);
     if (message === undefined) {
       const context = this.#words[at / 4];
-      const said = this.#words[at / 4 + 1];
       if (said === length - HEADER_BYTES && this.#lend(source, context, from, said)) return;
       if (said >= Handshake.REFUSED && said <= Handshake.REQUEST) {
         // A copy: what is told of may post receives, and send.
@@ -455,20 +593,75 @@ export class Messenger {
       const number = said >= INSTEAD ? new Float64Array(this.#bytes.buffer, from, 1)[0] : said;
       if (said >= INSTEAD) from += LENGTH_BYTES;
       if (said === INSTEAD) {
-        const replaced = this.#longs!.replaced(source, number);
-        message = { ...replaced, total: replaced.bytes.length, filled: 0 };
-      } else message = { context, total: number, bytes: this.#roomFor(source, number), filled: 0 };
+        const { bytes, complete } = this.#longs!.replaced(source, number);
+        message = { context, total: bytes.length, place: { bytes }, filled: 0, complete };
+      } else message = { context, total: number, place: { bytes: this.#roomFor(source, number) }, filled: 0 };
       if (message.total > at + length - from) this.#partial.set(source, message);
     }
     const bytes = at + length - from;
     this.#processor?.copy(bytes);
-    message.bytes?.set(this.#bytes.subarray(from, at + length), message.filled);
-    message.filled += bytes;
-    if (message.filled < message.total) return;
+    this.#fill(source, message, this.#bytes.subarray(from, at + length));
+  }
+
+  /** The next bytes of a message. */
+  #fill(source: number, message: Partial, bytes: Uint8Array): void {
+    const { context, total, place, filled } = message;
+    // It is shorter if the program has given it away.
+    if (place.bytes !== undefined && place.bytes.length === total) place.bytes.set(bytes, filled);
+    message.filled += bytes.length;
+    if (message.filled < total) return;
     this.#partial.delete(source);
     if (message.complete !== undefined) message.complete();
-    else if (message.bytes !== undefined && this.#longs?.hold(source, message.context, message.bytes) !== true)
-      this.#deliver(message.context, source, message.bytes);
+    else if (place.bytes === undefined) this.#note(source, noMemory(source, total));
+    else if (this.#longs?.hold(source, context, place.bytes) !== true) this.#deliver(context, source, place.bytes);
+  }
+
+  /** A part of a message is in a piece of its sender's. */
+  #takePart(pieces: SharedPieces, source: number, context: number, at: number): void {
+    let part: Part;
+    try {
+      part = readPart(pieces, source, this.#bytes.buffer, at);
+    } catch (error) {
+      // Its sender has gone, mostly: nothing more comes of it.
+      if (!(error instanceof RmaError)) throw error;
+      if (!this.#hasLeft(source)) this.#note(source, error);
+      return;
+    }
+    const { total, piece, kept } = part;
+    let message = this.#partial.get(source);
+    if (piece === undefined) {
+      this.#partial.delete(source);
+      return;
+    }
+    if (message === undefined && piece.bytes.length === total) {
+      const listener = this.#listeners.get(context);
+      if (kept && listener?.keep !== undefined) {
+        this.#trace?.seen(source, total);
+        listener.keep(source, piece.bytes, piece.release);
+        return;
+      }
+      if (listener?.borrows === true) {
+        this.#trace?.seen(source, total);
+        try {
+          listener.take(source, piece.bytes);
+        } finally {
+          piece.release();
+        }
+        return;
+      }
+    }
+    if (message === undefined) {
+      const room = this.#inbox.get(context)?.has(source) === true ? undefined : this.#rooms.get(context);
+      const theirs = room?.(source, total);
+      const place = theirs ?? { bytes: this.#roomFor(source, total) };
+      message = { context, total, place, isInPlace: theirs !== undefined, filled: 0 };
+      this.#partial.set(source, message);
+    }
+    try {
+      this.#fill(source, message, piece.bytes);
+    } finally {
+      piece.release();
+    }
   }
 
   /**
@@ -488,8 +681,7 @@ export class Messenger {
     try {
       return new Uint8Array(bytes);
     } catch (cause) {
-      const what = `receive: cannot allocate the ${bytes} bytes of a message from rank ${source}`;
-      this.#note(source, new RmaError('ERR_SIZE', `${what}; send it in several messages`, { cause }));
+      this.#note(source, noMemory(source, bytes, cause));
       return undefined;
     }
   }
@@ -517,7 +709,7 @@ export class Messenger {
     this.#srq.postRecv(RECEIVE_ID + slot, this.#region.lkey, this.#region.address + slot * chunk, chunk);
   }
 
-  #enqueue(connection: Connection, chunk: Uint8Array): void {
+  #enqueue(connection: Connection, chunk: Uint8Array | Remainder): void {
     if (this.#gone.size > 0 && this.#gone.has(connection.peer)) return;
     connection.backlog.push(chunk);
     this.#unsent++;
@@ -551,15 +743,78 @@ export class Messenger {
     const { chunk: room } = this.#memory;
     qp.wrStart();
     while (backlog.length > 0 && this.#freeSends.length > 0) {
-      const chunk = backlog.shift()!;
+      const chunk = this.#next(connection);
+      if (chunk === undefined) break;
       const slot = this.#freeSends.pop()!;
-      this.#unsent--;
       this.#bytes.set(chunk, slot * room);
       qp.wrSend(slot, SendFlag.SIGNALED);
       qp.wrSetSge(this.#region.lkey, this.#region.address + slot * room, chunk.length);
     }
     qp.wrComplete();
   }
+
+  /** The oldest chunk that waits; `undefined` if a message comes first that waits for a piece. */
+  #next({ peer, backlog }: Connection): Uint8Array | undefined {
+    const first = backlog.first!;
+    if (!(first instanceof Remainder)) {
+      backlog.shift();
+      this.#unsent--;
+      return first;
+    }
+    const { context, total, bytes } = first;
+    const piece = this.#pieces!.take([peer], false);
+    let chunk: Uint8Array;
+    if (piece !== undefined) {
+      const length = fillPart(piece.bytes, NOTHING, bytes, first.at);
+      chunk = partChunk(context, piece, total, length, 0);
+      first.at += length;
+    } else if (this.#pieces!.isUsable) return undefined;
+    else chunk = this.#valueOf(first);
+    if (first.at === bytes.length) {
+      backlog.shift();
+      this.#unsent--;
+    }
+    return chunk;
+  }
+
+  /** The next chunk of a message for which there are no pieces. */
+  #valueOf(rest: Remainder): Uint8Array {
+    const { context, total, bytes, at, isWhole } = rest;
+    const mark = total >= this.#long ? LONG : total;
+    const before = isWhole && at === 0 && mark === LONG ? LENGTH_BYTES : 0;
+    const length = Math.min(this.#memory.chunk - HEADER_BYTES - before, bytes.length - at);
+    const chunk = new Uint8Array(HEADER_BYTES + before + length);
+    new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4).set([context, mark]);
+    if (before > 0) new Float64Array(chunk.buffer, HEADER_BYTES, 1)[0] = total;
+    chunk.set(bytes.subarray(at, at + length), HEADER_BYTES + before);
+    rest.at += length;
+    return chunk;
+  }
+}
+
+function noMemory(source: number, bytes: number, cause?: unknown): RmaError {
+  const what = `receive: cannot allocate the ${bytes} bytes of a message from rank ${source}`;
+  return new RmaError('ERR_SIZE', `${what}; send it in several messages`, { cause });
+}
+
+/** A chunk that tells of a part. */
+function partChunk(context: number, piece: Piece, total: number, length: number, reader: number): Uint8Array {
+  const chunk = emptyPartChunk(context);
+  writePart(new Float64Array(chunk.buffer, HEADER_BYTES), piece, total, length, reader);
+  return chunk;
+}
+
+/** One that says that a message ends. */
+function endChunk(context: number, total: number): Uint8Array {
+  const chunk = emptyPartChunk(context);
+  writeEnd(new Float64Array(chunk.buffer, HEADER_BYTES), total);
+  return chunk;
+}
+
+function emptyPartChunk(context: number): Uint8Array {
+  const chunk = new Uint8Array(HEADER_BYTES + PART_BYTES);
+  new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4).set([context, IN_PIECE]);
+  return chunk;
 }
 
 /** What comes before the payload where a number follows the header: a length, or that of a request. */

@@ -16,6 +16,7 @@ import { Fifo } from '../fifo.ts';
 import { refuseUnknown } from '../options.ts';
 import type { Channel } from './collectives.ts';
 import type { Operation, WaitOptions } from './operation.ts';
+import type { Place } from './piece-messages.ts';
 
 /** Options of `send`. */
 export interface SendOptions {
@@ -70,6 +71,8 @@ class Receive implements Operation {
   readonly #line: Receive[];
   #complete = false;
   #error: RmaError | undefined;
+  /** Where its message comes in, if that is its buffer, or was until it ended early. */
+  #place: Place | undefined;
 
   /** @param line those of the same source and tag that wait, whose messages `next` gives */
   constructor({ next, line }: Line, buffer: TypedArray, source: number, tag: number) {
@@ -98,11 +101,36 @@ class Receive implements Operation {
   abandon(): void {
     const at = this.#line.indexOf(this);
     if (at >= 0) this.#line.splice(at, 1);
+    if (this.#place === undefined || this.#complete) return;
+    // The message is that of the next receive. What there is no memory for is lost.
+    try {
+      this.#place.bytes = this.#place.bytes?.slice();
+    } catch {
+      this.#place.bytes = undefined;
+    }
+  }
+
+  /**
+   * Its buffer, for a message of so many bytes that comes next. It is asked of the first in line, when no message waits
+   * that was not taken.
+   */
+  room(bytes: number): Place | undefined {
+    if (this.#place !== undefined || this.#complete || bytes !== this.#bytes) return undefined;
+    try {
+      const own = bytesOf(this.#buffer);
+      if (own.length !== bytes) return undefined;
+      this.#place = { bytes: own };
+    } catch {
+      return undefined;
+    }
+    return this.#place;
   }
 
   #take(message: Uint8Array): void {
     this.#complete = true;
-    if (message.length !== this.#bytes) {
+    const isInPlace = message === this.#place?.bytes;
+    if (isInPlace && message.length === this.#bytes) return;
+    if (!isInPlace && message.length !== this.#bytes) {
       this.#error = new RmaError(
         'ERR_TRUNCATE',
         `receive: the message from rank ${this.#source} has ${message.length} bytes, but the buffer has ${this.#bytes}`,
@@ -110,6 +138,7 @@ class Receive implements Operation {
       return;
     }
     try {
+      if (isInPlace) throw new TypeError('the buffer has lost its memory');
       bytesOf(this.#buffer).set(message);
     } catch (cause) {
       this.#error = new RmaError(
@@ -128,8 +157,16 @@ interface Line {
   readonly line: Receive[];
 }
 
+/** A channel that can put long messages where they are waited for. */
+export interface RoomChannel {
+  /** @param room asked for the next message of a source, when none waits that was not taken */
+  receiveInto(room: (source: number, bytes: number) => Place | undefined): void;
+  /** There is a first receive for a source now: what is on its way in may go there. */
+  awaitFrom(source: number): void;
+}
+
 export class PointToPoint {
-  readonly #plain: Channel;
+  readonly #plain: Channel & RoomChannel;
   readonly #tagged: Channel;
   /** The lines of tag 0, by source. */
   readonly #receiving = new Map<number, Line>();
@@ -143,9 +180,10 @@ export class PointToPoint {
    * @param plain for messages of tag 0
    * @param tagged for all others; nothing else goes through either
    */
-  constructor(plain: Channel, tagged: Channel) {
+  constructor(plain: Channel & RoomChannel, tagged: Channel) {
     this.#plain = plain;
     this.#tagged = tagged;
+    plain.receiveInto((source, bytes) => this.#receiving.get(source)?.line[0]?.room(bytes));
   }
 
   send(target: number, payload: Uint8Array, tag: number): void {
@@ -163,6 +201,7 @@ export class PointToPoint {
     const line = tag === 0 ? this.#plainLine(source) : this.#taggedLine(source, tag);
     const receive = new Receive(line, buffer, source, tag);
     line.line.push(receive);
+    if (tag === 0 && line.line.length === 1) this.#plain.awaitFrom(source);
     return receive;
   }
 

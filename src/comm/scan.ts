@@ -7,7 +7,8 @@
  */
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
-import { type Channel, receive, type Step, sameType } from './collectives.ts';
+import { type Channel, type Step, sameType } from './collectives.ts';
+import { receive } from './receive.ts';
 
 /**
  * @param result becomes the combination of the `send` of all ranks before this one, and of this one's own if `own`.

@@ -35,13 +35,17 @@ describe('messages', () => {
   const lengths = [0, 1, 39, 40, 41, 47, 48, 55, 56, 57, 96, 104, 105, 1000, 5000];
 
   // Messages of 4 GiB and more are written as long ones; here others are.
-  for (const [words, long] of [
-    ['whose length takes 32 bits', undefined],
-    ['whose length takes 64 bits', 0],
-    ['of both kinds', 100],
+  for (const [words, more] of [
+    ['whose length takes 32 bits', {}],
+    ['whose length takes 64 bits', { long: 0 }],
+    ['of both kinds', { long: 100 }],
+    ['in pieces of shared memory', { eager: 40, pieces: { bytes: 128, most: 16 } }],
+    ['in few pieces of shared memory', { eager: 90, pieces: { bytes: 256, most: 16 } }],
+    ['for which there are no pieces', { eager: 40, pieces: { bytes: 128, most: 0 } }],
+    ['of both kinds, for which there are no pieces', { long: 100, eager: 40, pieces: { bytes: 128, most: 0 } }],
   ] as const) {
     test(`${words} arrive as they were sent, in order`, () => {
-      const [a, b] = pair({ chunk: CHUNK, receives: 4, sends: 2, ...(long === undefined ? {} : { long }) });
+      const [a, b] = pair({ chunk: CHUNK, receives: 4, sends: 2, ...more });
       for (const head of [new Uint8Array(0), Uint8Array.from({ length: 16 }, (_, i) => 200 + i)]) {
         for (const length of lengths)
           a.send(

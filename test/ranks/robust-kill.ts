@@ -237,6 +237,23 @@ const activities: Record<string, (subject: Subject) => Promise<void>> = {
     place('message');
     await world.receive(long, (world.rank + size - 1) % size);
   },
+
+  async longMessages({ world }) {
+    const { rank, size } = world;
+    const long = new Float64Array(250_000 + agreed.below(400_000));
+    const begun = world.receive(new Float64Array(long.length), (rank + size - 1) % size);
+    world.send(long, (rank + 1) % size);
+    place('long-message');
+    await begun;
+    const all = new Float64Array(100_000 * size);
+    const gathered = world.allgather(all.subarray(0, 100_000).slice(), all);
+    place('long-allgather');
+    await gathered;
+    const root = agreed.below(size);
+    const broadcast = world.broadcast(long, root);
+    place('long-broadcast');
+    await broadcast;
+  },
 };
 
 const ACTIVITY_OF: Record<string, string> = {
@@ -265,6 +282,9 @@ const ACTIVITY_OF: Record<string, string> = {
   split: 'split',
   'in-half': 'split',
   message: 'messages',
+  'long-message': 'longMessages',
+  'long-allgather': 'longMessages',
+  'long-broadcast': 'longMessages',
 };
 
 async function work(world: Communicator): Promise<void> {

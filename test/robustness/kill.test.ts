@@ -30,6 +30,7 @@ const PLACES = [
   ...['before-init', 'init', 'barrier', 'in-barrier', 'put', 'in-fence', 'notified-put', 'in-notified-fence'],
   ...['locked', 'get', 'queued', 'holder', 'accumulate', 'parked', 'new', 'allocate', 'free', 'allreduce'],
   ...['collective', 'split', 'in-half', 'message', 'finalize'],
+  ...['long-message', 'long-allgather', 'long-broadcast'],
   ...['exposed', 'started', 'completed', 'notified', 'requested'],
 ];
 /** Places to which the victim may come before all others have been started. */
