@@ -99,7 +99,7 @@ describe.concurrent('onesided', () => {
     const env = { ...process.env, ONESIDED_NO_ADDON: '1' };
     const text = await start(['info'], { env }).finished;
     expect(text.stdout).toContain('not loaded: disabled by ONESIDED_NO_ADDON=1');
-    expect(text.stdout).toContain('compile it with "npx onesided build"');
+    expect(text.stdout).toContain('build it with "npx onesided build"');
     const json = JSON.parse((await start(['info', '--json'], { env }).finished).stdout) as unknown;
     expect(json).toMatchObject({
       addon: { available: false },

@@ -26,7 +26,7 @@ describe.concurrent('ranks that are threads', () => {
     const unasked = await start(['run', '-n', '2', PROBE, '0:print=x'], { env }).finished;
     expect(unasked).toMatchObject({ code: 0, stdout: '[0] x\n' });
     expect(unasked.stderr).toMatch(
-      /^onesided: the native addon is not available \(.*\); running the ranks as threads; "npx onesided build" compiles the addon\n$/,
+      /^onesided: the native addon is not available \(.*\); running the ranks as threads; build it with "npx onesided build"\n$/,
     );
     const processes = await start(['run', '-n', '2', '--ranks', 'processes', PROBE], { env }).finished;
     expect(processes).toMatchObject({ code: 1, stdout: '' });
