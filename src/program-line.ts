@@ -55,10 +55,12 @@ export function beginAtProgram<E extends Error>(error: E): E {
 
 const ACCESSOR = /^(get|set|async|static) /;
 const FRAME = /\n {4}at /;
+/** Functions of V8 and of Node: a timer, say, in which the library was told that a wait has failed. */
+const NOT_A_FILE = /\((<anonymous>\)|node:)|at node:/;
 
 /**
  * Takes away what is left above the program's line: private functions that a call's promise comes from, which V8 does
- * not let us name.
+ * not let us name, and what of Node has called them.
  */
 function cutLeadingFrames(error: Error): void {
   const { stack } = error;
@@ -67,9 +69,7 @@ function cutLeadingFrames(error: Error): void {
   if (begin < 0) return;
   const lines = stack.slice(begin + 1).split('\n');
   const own = ownPrefixes();
-  const first = lines.findIndex(
-    (line) => !own.some((prefix) => line.includes(prefix)) && !line.includes('(<anonymous>)'),
-  );
+  const first = lines.findIndex((line) => !own.some((prefix) => line.includes(prefix)) && !NOT_A_FILE.test(line));
   if (first > 0) error.stack = `${stack.slice(0, begin)}\n${lines.slice(first).join('\n')}`;
 }
 

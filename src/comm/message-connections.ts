@@ -27,6 +27,8 @@ export interface Connection {
   stage: 1 | 2 | 3;
   /** Chunks that wait for a free send slot or for the connection, oldest first. */
   readonly backlog: Fifo<Uint8Array | Remainder>;
+  /** How many of these are messages that wait for pieces. */
+  remainders: number;
   /** How many connections were made before. */
   readonly order: number;
   /** Whether it is one of those that `poll` looks at. */
@@ -75,6 +77,7 @@ export class MessageConnections {
       qp,
       stage: 1,
       backlog: new Fifo(),
+      remainders: 0,
       order: this.#byPeer.size,
       waits: false,
     };

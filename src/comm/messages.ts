@@ -11,7 +11,7 @@
  * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the
  * order of the sends. A message that nobody waits for yet is kept.
  */
-import { RmaError } from '../errors.ts';
+import type { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Flow } from '../trace/recorder.ts';
@@ -21,35 +21,14 @@ import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
+import { HANDSHAKE_BYTES, HEADER_BYTES, IN_PIECE, INSTEAD, LENGTH_BYTES, LONG, withNumber } from './chunk.ts';
 import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
 import { lostConnection } from './lost-connection.ts';
 import { type Connection, MessageConnections, type Rendezvous } from './message-connections.ts';
-import {
-  fillPart,
-  PART_BYTES,
-  type Part,
-  type Place,
-  Remainder,
-  readPart,
-  writeEnd,
-  writePart,
-} from './piece-messages.ts';
-import { type Piece, type PieceMemory, SharedPieces } from './shared-pieces.ts';
+import { PartialMessages, type Room } from './partial-messages.ts';
+import { type Keep, type Listener, PieceMessages, type Remainder } from './piece-messages.ts';
+import { type PieceMemory, SharedPieces } from './shared-pieces.ts';
 
-/**
- * The message's context, and its length. Where a chunk comes from and belongs is known by its connection, and by what
- * came before.
- */
-const HEADER_BYTES = 8;
-/** In place of the length of a message that is too long for 32 bits: a number of 64 bits before its head says it. */
-const LONG = 0xffffffff;
-/** The same for one that comes in the place of a long message: its number. */
-const INSTEAD = 0xfffffffe;
-const LENGTH_BYTES = 8;
-/** The same for a chunk that tells of a part of a message in a piece of shared memory. */
-const IN_PIECE = 0xfffffff9;
-/** Numbers of a chunk of the handshake. */
-const HANDSHAKE_BYTES = 32;
 const MEMORY: MessageMemory = {
   chunk: 8192,
   receives: 64,
@@ -78,31 +57,6 @@ export interface MessageMemory {
   readonly pieces?: PieceMemory;
 }
 
-/** Who takes messages as they arrive; `borrows`: it may be given memory that is used again when it returns. */
-interface Listener {
-  readonly take: (source: number, message: Uint8Array) => void;
-  readonly borrows: boolean;
-  readonly keep: Keep | undefined;
-}
-
-/** Takes a message where it lies in its sender's memory, and releases that when it needs it no more. */
-export type Keep = (source: number, message: Uint8Array, release: () => void) => void;
-
-/** Where a message from `source` may go at once: into memory of `bytes` bytes of who waits for it. */
-export type Room = (source: number, bytes: number) => Place | undefined;
-
-/** A message on its way in from one source. */
-interface Partial {
-  readonly context: number;
-  readonly total: number;
-  place: Place;
-  /** Whether that is where somebody waits for it. */
-  isInPlace?: boolean;
-  filled: number;
-  /** Of one in the place of a long message: it is complete. */
-  readonly complete?: () => void;
-}
-
 export class Messenger {
   readonly rank: number;
   readonly size: number;
@@ -117,7 +71,7 @@ export class Messenger {
   readonly #processor: ProcessorTime | undefined;
   /** Connections with a backlog, and perhaps some whose backlog has gone since, in the order of their making. */
   #waiting: Connection[] = [];
-  readonly #partial = new Map<number, Partial>();
+  readonly #partial: PartialMessages;
   #freeSends: number[] = [];
   /** Complete messages, by context and source. */
   readonly #inbox = new Map<number, Map<number, Fifo<Uint8Array>>>();
@@ -146,8 +100,7 @@ export class Messenger {
   readonly #longs: LongMessages | undefined;
   readonly #eager: number;
   /** Absent where ranks do not map each other's memory. */
-  readonly #pieces: SharedPieces | undefined;
-  readonly #rooms = new Map<number, Room>();
+  readonly #pieces: PieceMessages | undefined;
   readonly #trace: Flow | undefined;
 
   /**
@@ -178,9 +131,16 @@ export class Messenger {
     const reachesAll = context.capabilities.remoteUserMemory;
     this.#eager = reachesAll ? eager : Number.POSITIVE_INFINITY;
     this.#longs = this.#eager === Number.POSITIVE_INFINITY ? undefined : this.#makeLongs(pd, byRead);
+    this.#partial = new PartialMessages({
+      hasEarlier: (from, source) => this.#inbox.get(from)?.has(source) === true,
+      deliver: (source, to, message) => {
+        if (this.#longs?.hold(source, to, message) !== true) this.#deliver(to, source, message);
+      },
+      lose: (source, error) => this.#note(source, error),
+    });
     const { pieces } = memory;
     if (pieces !== undefined && this.#longs === undefined && context.capabilities.loadStore)
-      this.#pieces = new SharedPieces(context, pd, size, pieces, (peer) => this.#hasLeft(peer));
+      this.#pieces = this.#makePieces(new SharedPieces(context, pd, size, pieces, (peer) => this.#hasLeft(peer)));
     this.#cq = context.createCq(2 * (receives + sends) + MOST_TRANSFERS);
     this.#srq = pd.createSharedReceiveQueue({ maxWr: receives });
     this.#connections = new MessageConnections(rank, rendezvous, (): QueuePair => {
@@ -290,7 +250,7 @@ export class Messenger {
     const connection = this.#connections.to(target);
     if (instead === undefined) this.#trace?.sent(target, total);
     if (this.#pieces !== undefined && total > (this.#memory.eager ?? Number.POSITIVE_INFINITY)) {
-      this.#sendPieces(this.#pieces, connection, context, payload, head);
+      this.#pieces.send(connection, context, payload, head);
       return;
     }
     this.#processor?.copy(total);
@@ -315,41 +275,6 @@ export class Messenger {
     this.#push(connection);
   }
 
-  /** What finds no piece waits in memory of this rank. */
-  #sendPieces(
-    pieces: SharedPieces,
-    connection: Connection,
-    context: number,
-    payload: Uint8Array,
-    head: Uint8Array,
-  ): void {
-    const { peer } = connection;
-    if (this.#gone.size > 0 && this.#gone.has(peer)) return;
-    const total = head.length + payload.length;
-    const readers = [peer];
-    let at = 0;
-    while (at < total) {
-      const piece = pieces.takeSoon(readers, total - at);
-      if (piece === undefined) break;
-      const length = fillPart(piece.bytes, head, payload, at);
-      this.#enqueue(connection, partChunk(context, piece, total, length, 0));
-      this.#push(connection);
-      at += length;
-    }
-    if (at === total) return;
-    let rest: Uint8Array;
-    try {
-      rest = new Uint8Array(total - at);
-    } catch (error) {
-      // What has left leads nowhere.
-      if (at > 0) this.#enqueue(connection, endChunk(context, total));
-      throw error;
-    }
-    fillPart(rest, head, payload, at);
-    this.#enqueue(connection, new Remainder(context, total, rest));
-    this.#push(connection);
-  }
-
   /**
    * Sends a message that all targets read where it lies, and may keep there; it is copied before this returns. Those
    * that do not `keep` it get a copy.
@@ -361,43 +286,43 @@ export class Messenger {
     payload: Uint8Array,
     head: Uint8Array,
   ): (() => number | undefined) | undefined {
-    const pieces = this.#pieces;
-    const total = head.length + payload.length;
-    if (pieces === undefined || total > pieces.bytes) return undefined;
-    const piece = pieces.take(targets, true);
-    if (piece === undefined) return undefined;
-    fillPart(piece.bytes, head, payload, 0);
-    for (const [reader, target] of targets.entries()) {
-      const connection = this.#connections.to(target);
-      this.#trace?.sent(target, total);
-      this.#enqueue(connection, partChunk(context, piece, total, total, reader));
-      this.#push(connection);
-    }
-    const { use } = piece;
-    return () => pieces.reader(piece, use);
+    return this.#pieces?.share(targets, context, payload, head);
   }
 
   /** Bytes of a message that can be shared; 0 if none can. */
   get sharedBytes(): number {
-    return this.#pieces?.bytes ?? 0;
+    return this.#pieces?.sharedBytes ?? 0;
   }
 
-  /** Has long messages of a context go where somebody waits for them. */
+  /** Has long messages of a context go to the memory of the calls that wait for them. */
   receiveInto(context: number, room: Room): void {
-    this.#rooms.set(context, room);
+    this.#partial.receiveInto(context, room);
   }
 
-  /** Somebody waits for a message of a source: one that is on its way in goes there from now on. */
+  /** A call waits for a message of a source: one that is on its way in goes to its memory from now on. */
   awaitFrom(source: number, context: number): void {
-    const message = this.#partial.get(source);
-    if (message?.context !== context || message.isInPlace === true || message.complete !== undefined) return;
-    const { bytes } = message.place;
-    if (bytes === undefined || this.#inbox.get(context)?.has(source) === true) return;
-    const place = this.#rooms.get(context)?.(source, message.total);
-    if (place === undefined) return;
-    place.bytes!.set(bytes.subarray(0, message.filled));
-    message.place = place;
-    message.isInPlace = true;
+    this.#partial.awaitFrom(source, context);
+  }
+
+  #makePieces(pieces: SharedPieces): PieceMessages {
+    return new PieceMessages(
+      pieces,
+      this.#partial,
+      { chunk: this.#memory.chunk, long: this.#long },
+      {
+        to: (target) => this.#connections.to(target),
+        hasFailed: (peer) => this.#gone.has(peer),
+        hasLeft: (peer) => this.#hasLeft(peer),
+        queue: (connection, chunk) => {
+          this.#enqueue(connection, chunk);
+          this.#push(connection);
+        },
+        listener: (context) => this.#listeners.get(context),
+        sent: (target, bytes) => this.#trace?.sent(target, bytes),
+        seen: (source, bytes) => this.#trace?.seen(source, bytes),
+        lose: (source, error) => this.#note(source, error),
+      },
+    );
   }
 
   #makeLongs(pd: ProtectionDomain, byRead: boolean): LongMessages {
@@ -525,6 +450,7 @@ export class Messenger {
       if (connection === undefined) continue;
       this.#unsent -= connection.backlog.length;
       while (connection.backlog.length > 0) connection.backlog.shift();
+      connection.remainders = 0;
       if (connection.stage === 3) connection.qp.modify({ state: QpState.ERR });
     }
     this.#parting = [];
@@ -576,10 +502,10 @@ export class Messenger {
     let from = at + HEADER_BYTES;
     const said = this.#words[at / 4 + 1];
     if (said === IN_PIECE && this.#pieces !== undefined) {
-      this.#takePart(this.#pieces, source, this.#words[at / 4], from);
+      this.#pieces.take(source, this.#words[at / 4], this.#bytes.buffer, from);
       return;
     }
-    let message = this.#partial.get(source);
+    let message = this.#partial.of(source);
     if (message === undefined) {
       const context = this.#words[at / 4];
       if (said === length - HEADER_BYTES && this.#lend(source, context, from, said)) return;
@@ -594,74 +520,11 @@ export class Messenger {
       if (said >= INSTEAD) from += LENGTH_BYTES;
       if (said === INSTEAD) {
         const { bytes, complete } = this.#longs!.replaced(source, number);
-        message = { context, total: bytes.length, place: { bytes }, filled: 0, complete };
-      } else message = { context, total: number, place: { bytes: this.#roomFor(source, number) }, filled: 0 };
-      if (message.total > at + length - from) this.#partial.set(source, message);
+        message = this.#partial.beginInstead(source, context, bytes, complete);
+      } else message = this.#partial.begin(source, context, number);
     }
-    const bytes = at + length - from;
-    this.#processor?.copy(bytes);
-    this.#fill(source, message, this.#bytes.subarray(from, at + length));
-  }
-
-  /** The next bytes of a message. */
-  #fill(source: number, message: Partial, bytes: Uint8Array): void {
-    const { context, total, place, filled } = message;
-    // It is shorter if the program has given it away.
-    if (place.bytes !== undefined && place.bytes.length === total) place.bytes.set(bytes, filled);
-    message.filled += bytes.length;
-    if (message.filled < total) return;
-    this.#partial.delete(source);
-    if (message.complete !== undefined) message.complete();
-    else if (place.bytes === undefined) this.#note(source, noMemory(source, total));
-    else if (this.#longs?.hold(source, context, place.bytes) !== true) this.#deliver(context, source, place.bytes);
-  }
-
-  /** A part of a message is in a piece of its sender's. */
-  #takePart(pieces: SharedPieces, source: number, context: number, at: number): void {
-    let part: Part;
-    try {
-      part = readPart(pieces, source, this.#bytes.buffer, at);
-    } catch (error) {
-      // Its sender has gone, mostly: nothing more comes of it.
-      if (!(error instanceof RmaError)) throw error;
-      if (!this.#hasLeft(source)) this.#note(source, error);
-      return;
-    }
-    const { total, piece, kept } = part;
-    let message = this.#partial.get(source);
-    if (piece === undefined) {
-      this.#partial.delete(source);
-      return;
-    }
-    if (message === undefined && piece.bytes.length === total) {
-      const listener = this.#listeners.get(context);
-      if (kept && listener?.keep !== undefined) {
-        this.#trace?.seen(source, total);
-        listener.keep(source, piece.bytes, piece.release);
-        return;
-      }
-      if (listener?.borrows === true) {
-        this.#trace?.seen(source, total);
-        try {
-          listener.take(source, piece.bytes);
-        } finally {
-          piece.release();
-        }
-        return;
-      }
-    }
-    if (message === undefined) {
-      const room = this.#inbox.get(context)?.has(source) === true ? undefined : this.#rooms.get(context);
-      const theirs = room?.(source, total);
-      const place = theirs ?? { bytes: this.#roomFor(source, total) };
-      message = { context, total, place, isInPlace: theirs !== undefined, filled: 0 };
-      this.#partial.set(source, message);
-    }
-    try {
-      this.#fill(source, message, piece.bytes);
-    } finally {
-      piece.release();
-    }
+    this.#processor?.copy(at + length - from);
+    this.#partial.fill(source, message, this.#bytes.subarray(from, at + length));
   }
 
   /**
@@ -675,15 +538,6 @@ export class Messenger {
     this.#trace?.seen(source, bytes);
     listener.take(source, this.#bytes.subarray(from, from + bytes));
     return true;
-  }
-
-  #roomFor(source: number, bytes: number): Uint8Array | undefined {
-    try {
-      return new Uint8Array(bytes);
-    } catch (cause) {
-      this.#note(source, noMemory(source, bytes, cause));
-      return undefined;
-    }
   }
 
   #deliver(context: number, source: number, message: Uint8Array): void {
@@ -712,6 +566,7 @@ export class Messenger {
   #enqueue(connection: Connection, chunk: Uint8Array | Remainder): void {
     if (this.#gone.size > 0 && this.#gone.has(connection.peer)) return;
     connection.backlog.push(chunk);
+    if (!(chunk instanceof Uint8Array)) connection.remainders++;
     this.#unsent++;
     this.idle = false;
     if (connection.waits) return;
@@ -754,73 +609,15 @@ export class Messenger {
   }
 
   /** The oldest chunk that waits; `undefined` if a message comes first that waits for a piece. */
-  #next({ peer, backlog }: Connection): Uint8Array | undefined {
+  #next(connection: Connection): Uint8Array | undefined {
+    const { backlog, peer } = connection;
     const first = backlog.first!;
-    if (!(first instanceof Remainder)) {
+    const chunk = first instanceof Uint8Array ? first : this.#pieces!.next(first, peer);
+    if (chunk !== undefined && (first instanceof Uint8Array || first.at === first.bytes.length)) {
       backlog.shift();
       this.#unsent--;
-      return first;
-    }
-    const { context, total, bytes } = first;
-    const piece = this.#pieces!.take([peer], false);
-    let chunk: Uint8Array;
-    if (piece !== undefined) {
-      const length = fillPart(piece.bytes, NOTHING, bytes, first.at);
-      chunk = partChunk(context, piece, total, length, 0);
-      first.at += length;
-    } else if (this.#pieces!.isUsable) return undefined;
-    else chunk = this.#valueOf(first);
-    if (first.at === bytes.length) {
-      backlog.shift();
-      this.#unsent--;
+      if (!(first instanceof Uint8Array)) connection.remainders--;
     }
     return chunk;
   }
-
-  /** The next chunk of a message for which there are no pieces. */
-  #valueOf(rest: Remainder): Uint8Array {
-    const { context, total, bytes, at, isWhole } = rest;
-    const mark = total >= this.#long ? LONG : total;
-    const before = isWhole && at === 0 && mark === LONG ? LENGTH_BYTES : 0;
-    const length = Math.min(this.#memory.chunk - HEADER_BYTES - before, bytes.length - at);
-    const chunk = new Uint8Array(HEADER_BYTES + before + length);
-    new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4).set([context, mark]);
-    if (before > 0) new Float64Array(chunk.buffer, HEADER_BYTES, 1)[0] = total;
-    chunk.set(bytes.subarray(at, at + length), HEADER_BYTES + before);
-    rest.at += length;
-    return chunk;
-  }
-}
-
-function noMemory(source: number, bytes: number, cause?: unknown): RmaError {
-  const what = `receive: cannot allocate the ${bytes} bytes of a message from rank ${source}`;
-  return new RmaError('ERR_SIZE', `${what}; send it in several messages`, { cause });
-}
-
-/** A chunk that tells of a part. */
-function partChunk(context: number, piece: Piece, total: number, length: number, reader: number): Uint8Array {
-  const chunk = emptyPartChunk(context);
-  writePart(new Float64Array(chunk.buffer, HEADER_BYTES), piece, total, length, reader);
-  return chunk;
-}
-
-/** One that says that a message ends. */
-function endChunk(context: number, total: number): Uint8Array {
-  const chunk = emptyPartChunk(context);
-  writeEnd(new Float64Array(chunk.buffer, HEADER_BYTES), total);
-  return chunk;
-}
-
-function emptyPartChunk(context: number): Uint8Array {
-  const chunk = new Uint8Array(HEADER_BYTES + PART_BYTES);
-  new Uint32Array(chunk.buffer, 0, HEADER_BYTES / 4).set([context, IN_PIECE]);
-  return chunk;
-}
-
-/** What comes before the payload where a number follows the header: a length, or that of a request. */
-function withNumber(number: number, head: Uint8Array): Uint8Array {
-  const all = new Uint8Array(LENGTH_BYTES + head.length);
-  new Float64Array(all.buffer, 0, 1)[0] = number;
-  all.set(head, LENGTH_BYTES);
-  return all;
 }

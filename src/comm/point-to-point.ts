@@ -16,7 +16,7 @@ import { Fifo } from '../fifo.ts';
 import { refuseUnknown } from '../options.ts';
 import type { Channel } from './collectives.ts';
 import type { Operation, WaitOptions } from './operation.ts';
-import type { Place } from './piece-messages.ts';
+import type { Place } from './partial-messages.ts';
 
 /** Options of `send`. */
 export interface SendOptions {

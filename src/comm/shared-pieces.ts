@@ -14,7 +14,7 @@
  * all their loads came before. A reader that has failed reads nothing any more.
  *
  * A reader may keep a piece until a call of the program comes (`kept`). Those that a rank gives away in this manner are
- * at most half of its pieces, and the others come back whenever their readers poll: nobody waits for ever for a piece.
+ * at most half of its pieces, and the others come back whenever their readers poll.
  */
 import { RmaError } from '../errors.ts';
 import { ALL_ACCESS } from '../verbs/checks.ts';
@@ -110,9 +110,14 @@ export class SharedPieces {
     this.#words = (Math.ceil((4 * size) / LINE) * LINE) / 4;
   }
 
-  /** Whether a piece will come back, or there is one. Otherwise there is no memory for pieces. */
-  get isUsable(): boolean {
-    return this.#canMake || this.#free.length > 0 || this.#read.length > 0;
+  /** Whether a reader will release a piece, whatever other readers do. Those that it may keep are not counted. */
+  comesBackFrom(reader: number): boolean {
+    for (const { readers, words, kept } of this.#read) {
+      if (kept) continue;
+      const at = readers.indexOf(reader);
+      if (at >= 0 && Atomics.load(words, at) === 0 && !this.#hasLeft(reader)) return true;
+    }
+    return false;
   }
 
   /**
@@ -143,7 +148,7 @@ export class SharedPieces {
    */
   takeSoon(readers: readonly number[], wanted: number): Piece | undefined {
     const piece = this.take(readers, false);
-    if (piece !== undefined || wanted < PATIENT_FROM || !this.isUsable) return piece;
+    if (piece !== undefined || wanted < PATIENT_FROM || this.#read.length === 0) return piece;
     const deadline = performance.now() + PATIENCE_MS;
     while (performance.now() < deadline) {
       const found = this.take(readers, false);

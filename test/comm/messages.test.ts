@@ -14,19 +14,22 @@ afterEach(() => {
 
 /** Two ranks that can talk at once. */
 function pair(memory: MessageMemory): readonly [Messenger, Messenger] {
+  return ranks(2, memory) as unknown as [Messenger, Messenger];
+}
+
+function ranks(size: number, memory: MessageMemory): readonly Messenger[] {
   const published = new Map<string, { qpNumber: number; ready: boolean }>();
   const meet = (rank: number): Rendezvous => ({
     publish: (peer, qpNumber, ready) => void published.set(`${rank}:${peer}`, { qpNumber, ready }),
     lookUp: (peer) => published.get(`${peer}:${rank}`),
-    callers: () => [1 - rank],
+    callers: () => Array.from({ length: size }, (_, peer) => peer).filter((peer) => peer !== rank),
     hasLeft: () => false,
   });
-  const messengers = createLocalFabric(2).map((fabric, rank) => {
+  return createLocalFabric(size).map((fabric, rank) => {
     const context = openEmulator(fabric);
     contexts.push(context);
-    return new Messenger(context, context.allocPd(), rank, 2, meet(rank), memory);
+    return new Messenger(context, context.allocPd(), rank, size, meet(rank), memory);
   });
-  return messengers as [Messenger, Messenger];
 }
 
 const CHUNK = 64;
@@ -68,6 +71,46 @@ describe('messages', () => {
       }
     });
   }
+});
+
+/** Rounds of polls between the two: in some, the first has sent all of its pieces, and has more to send. */
+test.each(Array.from({ length: 24 }, (_, rounds) => rounds))(
+  'a message sent behind one that waits for pieces does not take them all (%i rounds)',
+  (rounds) => {
+    const [a, b] = pair({ chunk: 96, receives: 4, sends: 2, eager: 40, pieces: { bytes: 128, most: 16 } });
+    const sent = [2100, 5000, 2049].map((length) => Uint8Array.from({ length }, (_, i) => i + length));
+    const came: Uint8Array[] = [];
+    const round = (): void => {
+      a.poll();
+      b.poll();
+      for (let next = b.receive(0, 7); next !== undefined; next = b.receive(0, 7)) came.push(next);
+    };
+    for (const message of sent) {
+      a.send(1, 7, message);
+      for (let i = 0; i < rounds; i++) round();
+    }
+    for (let look = 0; look < 1000 && came.length < sent.length; look++) round();
+    expect(came).toEqual(sent);
+  },
+);
+
+test('a rank that computes and holds all pieces holds up no message to another one', () => {
+  const memory = { chunk: 96, receives: 4, sends: 2, eager: 40, pieces: { bytes: 128, most: 16 } };
+  const [a, computes, c] = ranks(3, memory);
+  const message = (length: number): Uint8Array => Uint8Array.from({ length }, (_, i) => i + length);
+  a.send(1, 7, message(3000));
+  a.send(2, 7, message(5000));
+  a.send(2, 7, message(300));
+  const came: Uint8Array[] = [];
+  for (let look = 0; look < 1000 && came.length < 2; look++) {
+    a.poll();
+    c.poll();
+    for (let next = c.receive(0, 7); next !== undefined; next = c.receive(0, 7)) came.push(next);
+  }
+  expect(came).toEqual([message(5000), message(300)]);
+  for (let look = 0; look < 1000; look++) for (const it of [a, computes]) it.poll();
+  expect(computes.receive(0, 7)).toEqual(message(3000));
+  expect(a.drained).toBe(true);
 });
 
 test('a listener that throws keeps nobody from what has come with its message', () => {

@@ -2,8 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { seenByCaller } from '../../src/comm/caller.ts';
 import { runTasks } from '../../src/comm/tasks.ts';
-import { Window } from '../../src/index.ts';
+import { RmaError, Window } from '../../src/index.ts';
 import { RANK_KINDS, runRanks } from '../support/ranks.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/robust-stacks.js', import.meta.url));
@@ -28,6 +29,21 @@ describe.each(RANK_KINDS)('between %s', (kind) => {
       expect(lineOf(stack, PROGRAM), name).toContain(name === 'request' ? 'await request.wait(' : `.${name}(`);
     }
   });
+});
+
+it('the error of a wait that one of several timers ends shows the line that awaits it', async () => {
+  const wait = new Promise<void>((_, reject) => setTimeout(() => reject(new RmaError('ERR_RMA_TIMEOUT', 'late')), 1));
+  // Both are due, and Node goes on with what waits between them.
+  setTimeout(() => {}, 2);
+  const until = performance.now() + 10;
+  while (performance.now() < until);
+  let stack = '';
+  try {
+    await seenByCaller(wait);
+  } catch (error) {
+    stack = (error as Error).stack!;
+  }
+  expect(lineOf(stack, fileURLToPath(import.meta.url))).toContain('await seenByCaller');
 });
 
 it('on a modelled fabric the error of an awaited call that fails shows the line that awaits it', async () => {
