@@ -13,7 +13,8 @@
  */
 import type { Communicator } from '../../comm/communicator.ts';
 import { Datatype } from '../../datatype/datatype.ts';
-import { checkSides, type Side } from '../../datatype/layout.ts';
+import { checkSides } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import { LostConnectionError, RankFailedError } from '../../errors.ts';
 import { LayoutCosts, type Place } from '../../transfer/noncontiguous/costs.ts';
 import type { Making } from './agreement.ts';
