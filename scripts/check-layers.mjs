@@ -1,5 +1,6 @@
 /**
- * Checks that imports only go downwards (docs/architecture.md). Imports of types count too, except in programs.
+ * Checks that imports only go downwards (docs/architecture.md), and that no file of src/ imports itself through others.
+ * Imports of types count too, except in programs.
  *
  *     node scripts/check-layers.mjs
  */
@@ -52,6 +53,8 @@ const PROGRAMS = ['bench', 'examples', 'test/ranks'];
 
 /** What programs that do not simulate do not load. */
 const SIMULATOR = /^src\/(providers\/modelled\/|comm\/(tasks|virtual-progress|deadlock)\.ts)/;
+/** Folders with files that import each other in circles, and how many such files. May only shrink. */
+const CIRCLES = { 'providers/emulator': 8, 'providers/modelled': 12, 'providers/rdma-core': 7 };
 const TYPES_ONLY = /\b(import|export) type\b[^;]*;|\btypeof import\([^)]*\)/g;
 
 const wrong = [];
@@ -81,6 +84,21 @@ const reached = reachedFrom('src/index.ts');
 for (const file of reached.filter((file) => SIMULATOR.test(file))) {
   wrong.push(`src/index.ts loads ${file}: the simulator is behind onesided/fabrics`);
 }
+const inCircles = Object.fromEntries(Object.keys(CIRCLES).map((folder) => [folder, []]));
+for (const files of circles()) {
+  const folder = Object.keys(CIRCLES).find((folder) => files.every((file) => dirname(file) === `src/${folder}`));
+  if (folder !== undefined) inCircles[folder].push(...files);
+  else wrong.push(`${circleIn(files).join(' imports ')}: a circle; give what they share a file of its own`);
+}
+for (const [folder, files] of Object.entries(inCircles)) {
+  const known = CIRCLES[folder];
+  const found = `src/${folder}: ${files.length} files import each other in circles`;
+  if (files.length < known) {
+    wrong.push(`${found}; say so in CIRCLES instead of ${known}`);
+  } else if (files.length > known) {
+    wrong.push(`${found}, instead of ${known}: ${files.sort().join(', ')}`);
+  }
+}
 for (const line of wrong) console.error(line);
 if (wrong.length > 0) process.exit(1);
 
@@ -102,4 +120,46 @@ function reachedFrom(file, found = new Set()) {
   found.add(file);
   for (const target of imports(file, TYPES_ONLY)) reachedFrom(target, found);
   return [...found];
+}
+
+/** Files of src/ that import each other, directly or through others; each group as large as it can be (Tarjan). */
+function circles() {
+  const numbers = new Map();
+  const lowest = new Map();
+  const open = [];
+  const found = [];
+  const visit = (file) => {
+    numbers.set(file, numbers.size);
+    lowest.set(file, numbers.get(file));
+    open.push(file);
+    for (const target of importsInSource(file)) {
+      if (!numbers.has(target)) visit(target);
+      // What was left already belongs to another group.
+      if (open.includes(target)) lowest.set(file, Math.min(lowest.get(file), lowest.get(target)));
+    }
+    if (lowest.get(file) !== numbers.get(file)) return;
+    const group = open.splice(open.indexOf(file));
+    if (group.length > 1) found.push(group);
+  };
+  for (const file of sources('src')) if (!numbers.has(`src/${file}`)) visit(`src/${file}`);
+  return found;
+}
+
+/** One circle, as short as there is from the first of some files that import each other, back to that file. */
+function circleIn([first, ...others]) {
+  const ways = [[first]];
+  const seen = new Set();
+  for (const way of ways) {
+    for (const target of importsInSource(way.at(-1))) {
+      if (target === first) return [...way, first];
+      if (seen.has(target) || !others.includes(target)) continue;
+      seen.add(target);
+      ways.push([...way, target]);
+    }
+  }
+  return [first, ...others];
+}
+
+function importsInSource(file) {
+  return imports(file).filter((target) => target.startsWith('src/'));
 }

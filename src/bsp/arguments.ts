@@ -3,7 +3,7 @@ import { TYPE_SIZES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { lengthOf, tagOf } from '../intrinsics.ts';
 import type { Part } from './elements.ts';
-import type { Slot } from './registrations.ts';
+import type { Slot } from './slot.ts';
 
 const BYTES = 'Uint8Array';
 

@@ -12,8 +12,9 @@ import { News } from './news.ts';
 import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
-import { Registrations, type Slot } from './registrations.ts';
+import { Registrations } from './registrations.ts';
 import { RepeatedDirectPut, RepeatedPut } from './repeated.ts';
+import type { Slot } from './slot.ts';
 import type { Unit } from './unit.ts';
 
 const DOUBLE = 8;

@@ -7,9 +7,9 @@ import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type ChunkPool, Stream } from './chunks.ts';
 import { type Part, packBytes, packDouble, packElements } from './elements.ts';
 import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
-import type { Slot } from './registrations.ts';
 import type { RepeatedPut } from './repeated.ts';
 import { Results } from './results.ts';
+import type { Slot } from './slot.ts';
 import { atPid } from './variables.ts';
 
 const DOUBLE = 8;

@@ -10,7 +10,8 @@ import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Stream } from './chunks.ts';
 import type { MessageQueue } from './queue.ts';
 import { HEADER_WORDS, isShort, MESSAGE, offsetOf, slotOf, wordsOf } from './records.ts';
-import type { Registrations, Slot } from './registrations.ts';
+import type { Registrations } from './registrations.ts';
+import type { Slot } from './slot.ts';
 
 /** Words that are copied one by one. */
 const FEW = 32;

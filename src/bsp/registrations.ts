@@ -13,34 +13,13 @@ import { bytesOf, checkBuffer, TYPE_SIZES, type TypedArray, typeCodeOf } from '.
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf, tagOf } from '../intrinsics.ts';
 import { columnOf } from './control.ts';
-import type { Reach, Variables } from './variables.ts';
+import type { Reach, Slot } from './slot.ts';
+import type { Variables } from './variables.ts';
 
 /** Bytes of a variable at most: places in it are 31-bit numbers. */
 const MOST_BYTES = 2 ** 31 - 1;
 /** A process that has no such variable has registered `null`. */
 const NO_VARIABLE = -1;
-
-/** A registered variable, at one process. */
-export interface Slot {
-  readonly id: number;
-  /** This process's; absent if it has registered `null`. */
-  readonly array: TypedArray | undefined;
-  readonly tag: string;
-  /** Bytes of an element. */
-  readonly width: number;
-  readonly bytes: number;
-  readonly u8: Uint8Array;
-  /** The same bytes as words, if they begin at a multiple of four. */
-  readonly i32: Int32Array | undefined;
-  /** Bytes that it has at each process, or at all of them; `NO_VARIABLE` where there is none. */
-  readonly lengths: number | Float64Array;
-  /** How it is reached here, and the others' keys and addresses (variables.ts); no keys where nothing reaches it. */
-  readonly reach: Reach | undefined;
-  readonly keys: number | Float64Array;
-  readonly addresses: number | Float64Array;
-  /** It is removed when the superstep ends. */
-  removed: boolean;
-}
 
 const NO_BYTES = new Uint8Array(0);
 

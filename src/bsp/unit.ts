@@ -20,15 +20,25 @@ import type { Communicator } from '../comm/communicator.ts';
 import type { Operation } from '../comm/operation.ts';
 import { RmaError } from '../errors.ts';
 import { NO_NUMBERS } from './control.ts';
-import type { Core } from './core.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
 import { forgetLast } from './elements.ts';
 import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
 import { MessageQueue } from './queue.ts';
+import type { Registrations } from './registrations.ts';
 
 /** What a process says in the superstep of its unit that ends with one of all. */
 const OF_ALL = Float64Array.of(1);
+
+/** The computation that the unit is a part of (`Core`). */
+interface Enclosing {
+  readonly comm: Communicator;
+  readonly registrations: Registrations;
+  check(call: string): void;
+  settleCalls(): void;
+  refuseBroken(): void;
+  fail(error: unknown): unknown;
+}
 
 export class Unit implements Superstep, Operation {
   /** Its processes, in the order of their numbers. */
@@ -43,7 +53,7 @@ export class Unit implements Superstep, Operation {
   step = 0;
   /** A superstep of the unit is ending. */
   isEnding = false;
-  readonly #core: Core;
+  readonly #core: Enclosing;
   readonly #delivery: Delivery;
   #ofAll = false;
   #isAwaited = false;
@@ -52,7 +62,7 @@ export class Unit implements Superstep, Operation {
    * @param uids the unit of each process
    * @param short whether headers are compressed
    */
-  constructor(core: Core, comm: Communicator, delivery: Delivery, uids: Int32Array, short: boolean) {
+  constructor(core: Enclosing, comm: Communicator, delivery: Delivery, uids: Int32Array, short: boolean) {
     const { processor } = comm.job;
     this.comm = comm;
     this.uids = uids;

@@ -13,19 +13,11 @@ import { RmaError } from '../errors.ts';
 import { isResizable } from '../intrinsics.ts';
 import { ALL_ACCESS } from '../verbs/checks.ts';
 import { Access, type MemoryRegion, type RemotePointer } from '../verbs/memory.ts';
-import type { Slot } from './registrations.ts';
+import type { Reach, Slot } from './slot.ts';
 
 /** What a process says of a variable in place of a key: nothing reaches it but its owner's processor; or its device. */
 const BY_CHUNKS = -1;
 const BY_OWNER = 0;
-
-/** How a variable is reached, at this process. */
-export interface Reach {
-  readonly region: MemoryRegion | undefined;
-  /** For the others: `BY_CHUNKS`, `BY_OWNER`, or 1 + the key for requests; and the address. */
-  readonly key: number;
-  readonly address: number;
-}
 
 /** The variable of another process. */
 export interface Mapped {

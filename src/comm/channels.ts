@@ -1,8 +1,9 @@
 /** Messages among the ranks of a group, in spaces that are isolated from each other. */
-import type { MessageChannel } from './collectives.ts';
+
 import type { Group } from './group.ts';
 import type { Job } from './job.ts';
 import type { Fill } from './long-messages.ts';
+import type { MessageChannel } from './message-channel.ts';
 import type { RoomChannel } from './point-to-point.ts';
 
 /** Messages among the ranks that only one thing uses. */

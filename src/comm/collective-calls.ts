@@ -27,6 +27,7 @@ import {
 } from './collective-arguments.ts';
 import type { Agreed } from './collective-signature.ts';
 import * as collectives from './collectives.ts';
+import type { Channel } from './message-channel.ts';
 import type { WaitOptions } from './operation.ts';
 import * as rooted from './rooted.ts';
 import { scan } from './scan.ts';
@@ -35,7 +36,7 @@ import { scan } from './scan.ts';
 export interface CollectiveCall<T = void> extends Agreed {
   /** The caller's, which must stay until it is complete. */
   readonly buffers?: readonly TypedArray[];
-  steps(channel: collectives.Channel): Generator<void, T>;
+  steps(channel: Channel): Generator<void, T>;
 }
 
 /** A collective that is under way. */
@@ -504,7 +505,7 @@ export abstract class CollectiveCalls implements Members {
     const { type, own: receive, all: send } = this.#atRoot(call, 'receive', givenReceive, givenSend, root);
     const from = send && this.#parts(call, send, counts!, 'receive', receive);
     const buffers = from === undefined ? [receive] : [receive, from.all];
-    const steps = (channel: collectives.Channel) => rooted.scatterv(channel, from, bytesOf(receive), root);
+    const steps = (channel: Channel) => rooted.scatterv(channel, from, bytesOf(receive), root);
     return { name: call, type, root, buffers, steps };
   }
 

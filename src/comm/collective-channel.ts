@@ -30,9 +30,8 @@ import {
   sequenceOf,
   withdrawalOf,
 } from './collective-signature.ts';
-import type { Channel } from './collectives.ts';
+import type { Channel, SharedMessages } from './message-channel.ts';
 import type { Messenger } from './messages.ts';
-import type { SharedMessages } from './shared-collectives.ts';
 
 /** Of a message that this rank has shared: who has still to read it. */
 type Shared = () => number | undefined;

@@ -7,30 +7,9 @@
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { Op } from '../datatype/op.ts';
-import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import type { Channel } from './message-channel.ts';
 import { receive } from './receive.ts';
-import { allgatherShared, broadcastShared, SHARED_FROM, type SharedMessages } from './shared-collectives.ts';
-
-/** Messages among the ranks of one communicator, in the communicator's numbering. */
-export interface Channel {
-  readonly rank: number;
-  readonly size: number;
-  send(target: number, payload: Uint8Array): void;
-  /** The next message from `source`, if it has arrived; looks for arrivals itself. */
-  receive(source: number): Uint8Array | undefined;
-  /** Whose message a collective waits for, for error messages; -1 if it waits for none. */
-  awaited: number;
-  /** Where processor time is part of a model. */
-  readonly processor?: ProcessorTime | undefined;
-  /** Where ranks map each other's memory. */
-  readonly shared?: SharedMessages | undefined;
-}
-
-/** A channel that takes messages over, too. */
-export interface MessageChannel extends Channel {
-  /** Sends a message that nobody changes any more, so that it need not be copied. */
-  give(target: number, message: Uint8Array): void;
-}
+import { allgatherShared, broadcastShared, SHARED_FROM } from './shared-collectives.ts';
 
 export type Step<T = void> = Generator<void, T>;
 

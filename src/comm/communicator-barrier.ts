@@ -5,15 +5,28 @@
  */
 import { Op } from '../datatype/op.ts';
 import { RmaError } from '../errors.ts';
-import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier } from './barrier.ts';
+import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier, type Signals } from './barrier.ts';
 import type { Block } from './blocks.ts';
 import type { CollectiveTurns } from './collective-turns.ts';
-import { allreduce, type Channel } from './collectives.ts';
-import type { Communicator } from './communicator.ts';
+import { allreduce } from './collectives.ts';
+import type { Group } from './group.ts';
 import type { Job } from './job.ts';
 import type { LeftBarrier } from './left-barriers.ts';
 import { MessageBarrier } from './message-barrier.ts';
+import type { Channel } from './message-channel.ts';
 import type { Operation } from './operation.ts';
+
+/** What a barrier needs of the communicator that it belongs to. */
+interface BarrierOwner {
+  readonly rank: number;
+  readonly size: number;
+  readonly job: Job;
+  readonly group: Group;
+  exchange(block: Float64Array): Generator<void, Float64Array>;
+  onRelease(release: () => void): unknown;
+  giveBack(block: Block): void;
+  signals(id: string): Signals | undefined;
+}
 
 /** A wait for a barrier; `ended` once it is complete. */
 interface AwaitedBarrier extends LeftBarrier {
@@ -90,7 +103,7 @@ export class CommunicatorBarrier {
    * @param turns where barriers and collectives stand in line
    */
   static *setUp(
-    comm: Communicator,
+    comm: BarrierOwner,
     channel: Channel,
     own: Channel,
     block: Block | undefined,

@@ -8,8 +8,7 @@
  */
 import { LostConnectionError, RankFailedError, RmaError } from '../errors.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './bootstrap/control.ts';
-import type { Membership } from './job.ts';
-import type { Members } from './members.ts';
+import type { Membership } from './membership.ts';
 
 /** How long an error of the device may be found without the failure that explains it. */
 const EXPLAIN_WITHIN_MS = 500;
@@ -26,6 +25,15 @@ export interface Consequences {
   exit(code: number): never;
   /** Whether this rank has left the job. */
   isFinalized(): boolean;
+}
+
+/** Ranks whose failures are asked for, and what `Failures` keeps of the answer. */
+export interface AskedAbout {
+  /** @param rank of the job */
+  has(rank: number): boolean;
+  /** The one that has failed, or −1, as of what was read then. */
+  failed: number;
+  failuresRead: number;
 }
 
 export class Failures {
@@ -60,12 +68,12 @@ export class Failures {
    * The failure of one of these ranks, if there is one; of this one if the others say that it has failed: then they
    * have gone on without it. A new error each time, so that its stack shows who asked.
    */
-  among(members: Members): RankFailedError | undefined {
+  among(members: AskedAbout): RankFailedError | undefined {
     const first = Atomics.load(this.#control.header, Header.FAILED);
     return first === 0 ? undefined : this.#amongThose(members, first - 1);
   }
 
-  #amongThose(members: Members, first: number): RankFailedError | undefined {
+  #amongThose(members: AskedAbout, first: number): RankFailedError | undefined {
     const news = Atomics.load(this.#control.header, Header.NEWS);
     if (news !== this.#read) {
       this.#readSlots(first);
@@ -117,7 +125,7 @@ export class Failures {
    * collective call and goes on to the next one, whose messages a rank that has not takes for those of the first. The
    * failure is known then.
    */
-  explain(error: unknown, members: Members): unknown {
+  explain(error: unknown, members: AskedAbout): unknown {
     if (!(error instanceof RmaError) || this.#size === 1 || this.#consequences.isFinalized()) return error;
     if (error.code === 'ERR_TRUNCATE' || error.code === 'ERR_COLLECTIVE') return this.among(members) ?? error;
     if (error.code !== 'ERR_VERBS') return error;

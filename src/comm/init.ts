@@ -22,7 +22,8 @@ import { goneLauncher } from './bootstrap/process-start.ts';
 import { joinThreads, type ThreadInvitation } from './bootstrap/thread.ts';
 import { seenByCaller } from './caller.ts';
 import { Communicator } from './communicator.ts';
-import { Job, type Membership } from './job.ts';
+import { Job } from './job.ts';
+import type { Membership } from './membership.ts';
 import { readWait } from './operation.ts';
 
 /** The options of `init`. */

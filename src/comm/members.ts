@@ -3,12 +3,21 @@
  * of them has failed, or the connection with one was lost, and goes on whatever becomes of others.
  */
 import type { RankFailedError } from '../errors.ts';
-import type { Job } from './job.ts';
+import type { AskedAbout, Failures } from './failures.ts';
+import type { Messenger } from './messages.ts';
 import type { Operation, WaitOptions } from './operation.ts';
-import type { Concerned } from './progress.ts';
+import type { Concerned, ProgressEngine } from './progress.ts';
 
-export class Members implements Concerned {
-  readonly #job: Job;
+/** What the waits for some ranks need of their job. */
+export interface WaitingJob {
+  readonly rank: number;
+  readonly failures: Failures;
+  readonly messenger: Pick<Messenger, 'lost'>;
+  readonly progress: ProgressEngine;
+}
+
+export class Members implements Concerned, AskedAbout {
+  readonly #job: WaitingJob;
   readonly #ranks: readonly number[];
   /** This rank, in the job. */
   readonly rank: number;
@@ -19,7 +28,7 @@ export class Members implements Concerned {
   #noted: { readonly error: unknown } | undefined;
 
   /** @param ranks of the job */
-  constructor(job: Job, ranks: readonly number[]) {
+  constructor(job: WaitingJob, ranks: readonly number[]) {
     this.#job = job;
     this.#ranks = ranks;
     this.rank = job.rank;

@@ -4,7 +4,7 @@
  * barrier is never taken for one of this; no sender can be two barriers ahead.
  */
 import type { BarrierState } from './barrier.ts';
-import type { Channel } from './collectives.ts';
+import type { Channel } from './message-channel.ts';
 
 const NOTHING = new Uint8Array(0);
 

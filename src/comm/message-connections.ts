@@ -4,7 +4,7 @@
  */
 import { Fifo } from '../fifo.ts';
 import { QpState, type QueuePair } from '../verbs/queue-pair.ts';
-import type { Remainder } from './piece-messages.ts';
+import type { Remainder } from './remainder.ts';
 
 /** How two ranks learn each other's queue pair numbers before they are connected. */
 export interface Rendezvous {

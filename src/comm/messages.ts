@@ -26,7 +26,8 @@ import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from 
 import { lostConnection } from './lost-connection.ts';
 import { type Connection, MessageConnections, type Rendezvous } from './message-connections.ts';
 import { PartialMessages, type Room } from './partial-messages.ts';
-import { type Keep, type Listener, PieceMessages, type Remainder } from './piece-messages.ts';
+import { type Keep, type Listener, PieceMessages } from './piece-messages.ts';
+import type { Remainder } from './remainder.ts';
 import { type PieceMemory, SharedPieces } from './shared-pieces.ts';
 
 const MEMORY: MessageMemory = {

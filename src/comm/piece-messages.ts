@@ -5,7 +5,7 @@
  *     total of the message · length of the part · key and address of its slab · piece · reader · may be kept
  *
  * Parts of one message follow each other on its connection, as chunks do, so order and the end of a message are known
- * in the same way. What finds no piece is put aside and waits in its connection's backlog (`Remainder`).
+ * in the same way. What finds no piece is put aside and waits in its connection's backlog (remainder.ts).
  *
  * No wait without end. A message that waits gets a piece when its own target has released one, or goes on in plain
  * chunks if that target has none of this rank's pieces to release: it does not depend on what other ranks do. A piece
@@ -16,6 +16,7 @@ import { RmaError } from '../errors.ts';
 import { HEADER_BYTES, IN_PIECE, LENGTH_BYTES, LONG } from './chunk.ts';
 import type { Connection } from './message-connections.ts';
 import type { PartialMessages } from './partial-messages.ts';
+import { Remainder } from './remainder.ts';
 import type { ForeignPiece, Piece, SharedPieces } from './shared-pieces.ts';
 
 const PART_NUMBERS = 7;
@@ -32,24 +33,6 @@ export interface Listener {
   readonly take: (source: number, message: Uint8Array) => void;
   readonly borrows: boolean;
   readonly keep: Keep | undefined;
-}
-
-/** What is left of a message that waits for pieces. Nobody changes its bytes. */
-export class Remainder {
-  readonly context: number;
-  readonly total: number;
-  readonly bytes: Uint8Array;
-  /** Bytes of these that have left. */
-  at = 0;
-  /** Nothing of the message has left before. */
-  readonly isWhole: boolean;
-
-  constructor(context: number, total: number, bytes: Uint8Array) {
-    this.context = context;
-    this.total = total;
-    this.bytes = bytes;
-    this.isWhole = bytes.length === total;
-  }
 }
 
 /** What the messenger does for them. */

@@ -14,7 +14,7 @@ import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { refuseUnknown } from '../options.ts';
-import type { Channel } from './collectives.ts';
+import type { Channel } from './message-channel.ts';
 import type { Operation, WaitOptions } from './operation.ts';
 import type { Place } from './partial-messages.ts';
 

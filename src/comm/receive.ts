@@ -1,6 +1,6 @@
 /** What collectives receive. */
 import { RmaError } from '../errors.ts';
-import type { Channel } from './collectives.ts';
+import type { Channel } from './message-channel.ts';
 
 /** The next message from `source`. @param byteLength how many bytes it must have; -1: any number */
 export function* receive(

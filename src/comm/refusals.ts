@@ -2,8 +2,9 @@
  * What fails at one rank before an exchange is said in the exchange: a rank that has no memory for its part would
  * otherwise keep the others waiting for ever. When a rank has said that it failed, and so all know it, it says why.
  */
-import type { Channel } from './collectives.ts';
+
 import { broadcast } from './collectives.ts';
+import type { Channel } from './message-channel.ts';
 
 /** A rank that could not do its part. */
 export interface Refusal {

@@ -8,7 +8,8 @@
  */
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
-import { type Channel, prefix, type Step, sameType } from './collectives.ts';
+import { prefix, type Step, sameType } from './collectives.ts';
+import type { Channel } from './message-channel.ts';
 import { receive } from './receive.ts';
 
 /** A rank in the tree. */

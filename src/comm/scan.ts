@@ -7,7 +7,8 @@
  */
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
-import { type Channel, type Step, sameType } from './collectives.ts';
+import { type Step, sameType } from './collectives.ts';
+import type { Channel } from './message-channel.ts';
 import { receive } from './receive.ts';
 
 /**

@@ -5,7 +5,7 @@
  *
  * All ranks take the same way: it depends on sizes only, which the signature of the call compares.
  */
-import type { Channel } from './collectives.ts';
+import type { Channel, SharedMessages } from './message-channel.ts';
 import { receive } from './receive.ts';
 
 /** Bytes from which on this takes less time than messages along a tree. */
@@ -13,18 +13,6 @@ export const SHARED_FROM = 65_536;
 
 /** Parts that are not read yet, when the next one waits. */
 const AHEAD = 32;
-
-/** Messages that all others read where they lie. */
-export interface SharedMessages {
-  /** The most bytes of one. */
-  readonly bytes: number;
-  /** Sends one to all other ranks of the communicator; copied before this returns. */
-  toOthers(payload: Uint8Array): void;
-  /** How many of these some rank has still to read. Looks for arrivals. Errors: as those of `Channel.receive`. */
-  unread(): number;
-  /** The message that was received last is not read any more. */
-  release(): void;
-}
 
 type Step = Generator<void, void>;
 

@@ -4,8 +4,15 @@
  */
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import type { Block } from './blocks.ts';
-import type { Communicator } from './communicator.ts';
 import { Rank } from './group.ts';
+
+/** What a split needs of the communicator that divides. */
+interface Divided {
+  readonly size: number;
+  shares(rank: number): boolean;
+  exchange(block: Float64Array): Generator<void, Float64Array>;
+  hearWhy(rank: number, error: unknown): Generator<void, string>;
+}
 
 /** The part of a rank. */
 interface Part {
@@ -32,7 +39,7 @@ export function checkSplit(call: string, color: number, key: number): void {
 }
 
 /** The color of `splitType`: all that share memory find the same lowest rank. Errors: `TypeError` */
-export function colorOfType(comm: Communicator, type: 'shared'): number {
+export function colorOfType(comm: Pick<Divided, 'shares'>, type: 'shared'): number {
   if (type !== 'shared') throw argumentTypeError(`splitType: the type must be 'shared', not ${show(type)}`);
   let color = 0;
   while (!comm.shares(color)) color++;
@@ -47,7 +54,7 @@ export function colorOfType(comm: Communicator, type: 'shared'): number {
  * Errors: `ERR_SIZE` (at all ranks, if one has no memory for its part), `ERR_COMM` (no numbers for more parts).
  */
 export function* findPart(
-  comm: Communicator,
+  comm: Divided,
   call: string,
   color: number,
   key: number,

@@ -21,7 +21,6 @@ import { TypeCode } from './codes.ts';
 import { copyPlaces, type Places } from './copy.ts';
 import { type Distribution, ownedBlocks } from './distribution.ts';
 import { arrayPart, type Bounds, exact, type Flat, type Order, placed, regular, sized, structure } from './flatten.ts';
-import type { KeptSides } from './kept-sides.ts';
 import { type Field, fieldsOf, type Viewer, viewerOf } from './record.ts';
 import { Runs } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
@@ -51,7 +50,8 @@ export class Datatype<V = unknown> {
   readonly bounds: Bounds;
   readonly #description: string;
   #viewer: Viewer | undefined;
-  #kept: KeptSides | undefined;
+  /** `KeptSides`, which only kept-sides.ts puts here and reads. */
+  #kept: object | undefined;
   /** @internal Of a record. */
   readonly fields: readonly Field[] | undefined;
   /**
@@ -119,12 +119,12 @@ export class Datatype<V = unknown> {
   }
 
   /** @internal What was kept at a datatype (kept-sides.ts); `undefined` of anything else. */
-  static keptAt(type: unknown): KeptSides | undefined {
+  static keptAt(type: unknown): object | undefined {
     return Datatype.is(type) ? type.#kept : undefined;
   }
 
   /** @internal */
-  static keepAt(type: Datatype, sides: KeptSides): void {
+  static keepAt(type: Datatype, sides: object): void {
     type.#kept = sides;
   }
 

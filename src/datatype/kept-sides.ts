@@ -9,7 +9,7 @@
 import { lengthOf } from '../intrinsics.ts';
 import { type TypedArray, typeCodeOf } from './base.ts';
 import { Datatype } from './datatype.ts';
-import type { Layout, Side, TransferLayout } from './layout.ts';
+import type { Layout, Side, TransferLayout } from './sides.ts';
 
 /** What layouts have. A call that fetches nothing does not mind a result. */
 export const SIDES = ['origin', 'result', 'target'];
@@ -45,12 +45,12 @@ export function findSides(buffer: TypedArray, layout: TransferLayout): KeptSides
     let kept: KeptSides | undefined;
     if (target !== undefined) {
       const { type, count = 1 } = target;
-      kept = Datatype.keptAt(type);
+      kept = Datatype.keptAt(type) as KeptSides | undefined;
       if (kept === undefined || kept.targetType !== type || kept.targetCount !== count) return undefined;
     }
     if (origin !== undefined) {
       const { type, count = 1 } = origin;
-      kept ??= Datatype.keptAt(type);
+      kept ??= Datatype.keptAt(type) as KeptSides | undefined;
       if (kept === undefined || kept.originType !== type || kept.originCount !== count) return undefined;
     }
     if (kept === undefined) return undefined;
@@ -90,7 +90,7 @@ export function keepSides(
     targetType: target === undefined ? undefined : targetType,
     targetCount: sides.to.count,
     ...{ layout: undefined, origin: undefined, target: undefined },
-  });
+  } satisfies KeptSides);
 }
 
 /** Whether an object has no other keys, own or inherited. Some 20 ns. */

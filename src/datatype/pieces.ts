@@ -7,8 +7,9 @@ import { TYPE_SIZES } from './base.ts';
 import { TypeCode } from './codes.ts';
 import { forEachRun } from './copy.ts';
 import { Datatype } from './datatype.ts';
-import { elementOffsets, inOrder, type Side, wordsOf } from './layout.ts';
+import { elementOffsets, inOrder, wordsOf } from './layout.ts';
 import { MOST_RUNS, Runs } from './runs.ts';
+import type { Side } from './sides.ts';
 import { MIXED } from './signature.ts';
 
 /** Some elements of one side, from byte `at` of that side on. */

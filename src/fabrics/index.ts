@@ -14,7 +14,8 @@ import { observeFabric } from '../providers/modelled/observed.ts';
 
 export { type ProcessorUse, processorUse } from '../comm/processor-use.ts';
 export { type FaultOptions, runTasks, type TaskOptions } from '../comm/tasks.ts';
-export { type Fabric, type FabricDescription, readFabric } from '../providers/modelled/description.ts';
+export { type FabricDescription, readFabric } from '../providers/modelled/description.ts';
+export type { Fabric } from '../providers/modelled/fabric-numbers.ts';
 export { fabricNames, loadFabric } from '../providers/modelled/fabrics.ts';
 export { observeFabric } from '../providers/modelled/observed.ts';
 

@@ -10,7 +10,8 @@
  */
 import { VERSION } from '../version.ts';
 import type { Recording } from './ring.ts';
-import { type Arrow, type Span, type Timeline, timelineOf } from './timeline.ts';
+import type { Span } from './span.ts';
+import { type Arrow, type Timeline, timelineOf } from './timeline.ts';
 import { writeWhole } from './whole-file.ts';
 
 /** Process numbers. */

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { RmaError, show } from '../errors.ts';
 import { LANE, MEMORY, RANKS, SUPERSTEPS } from './chrome.ts';
-import type { Category } from './timeline.ts';
+import type { Category } from './span.ts';
 
 export interface TraceSpan {
   readonly rank: number;

@@ -3,8 +3,8 @@
  * superstep that has not ended lasts to the end of the trace, and says `unfinished`.
  */
 import { Field, Kind } from './ring.ts';
+import type { Span } from './span.ts';
 import { readScope } from './supersteps.ts';
-import type { Span } from './timeline.ts';
 
 export class StepSpans {
   readonly #rank: number;

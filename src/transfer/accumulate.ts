@@ -6,9 +6,10 @@
 import { combineNumber } from '../datatype/arithmetic.ts';
 import { DATA_SIZES, PAIR_PARTS, partOf, type TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
-import { elementOffsets, type Side } from '../datatype/layout.ts';
+import { elementOffsets } from '../datatype/layout.ts';
 import { changesTarget, OpCode, onPairs } from '../datatype/op.ts';
 import { copyScalar, placeOf, readScalar, type Scalar, type ScalarView, writeScalar } from '../datatype/scalars.ts';
+import type { Side } from '../datatype/sides.ts';
 import { updateBigInt, updateInteger } from './atomic.ts';
 import type { RemotePart } from './remote-part.ts';
 import type { Stripes } from './stripes.ts';

@@ -7,9 +7,10 @@
 import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import type { CompletionQueue } from '../verbs/completion-queue.ts';
-import type { Context, QpAddress } from '../verbs/device.ts';
+import type { Context } from '../verbs/device.ts';
 import { Access, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair } from '../verbs/queue-pair.ts';
+import type { QpAddress } from '../verbs/queue-pair-address.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
 import { ByRank } from './by-rank.ts';
 import type { RemoteRegion } from './regions.ts';

@@ -21,9 +21,11 @@
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
 import { type CopyKernels, copyPlaces, forEachRun, type Places } from '../datatype/copy.ts';
-import { elementOffsets, type Side, sideAt } from '../datatype/layout.ts';
+import { elementOffsets, sideAt } from '../datatype/layout.ts';
+import type { Side } from '../datatype/sides.ts';
 import { byteLengthOf } from '../intrinsics.ts';
-import { type Fetch, lostError } from './request-updates.ts';
+import type { Fetch } from './fetch.ts';
+import { lostError } from './lost-arrays.ts';
 
 export const Kind = Object.freeze({ PUT: 1, GET: 2, ACCUMULATE: 3, FETCH: 4, SWAP: 5, SIGNAL: 6 });
 /** With ACCUMULATE and FETCH: offsets of elements follow. */

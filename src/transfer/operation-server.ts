@@ -2,7 +2,8 @@
 import type { ProcessorTime } from '../comm/job.ts';
 import { TYPE_SIZES } from '../datatype/base.ts';
 import { copyLong } from '../datatype/copy.ts';
-import { type Side, sideAt } from '../datatype/layout.ts';
+import { sideAt } from '../datatype/layout.ts';
+import type { Side } from '../datatype/sides.ts';
 import { accumulateElements, type BulkKernels } from './accumulate.ts';
 import { aligned, Kind, MESSAGE_HEADER, OPERATION_HEADER, SCATTERED } from './operation-queue.ts';
 import type { RemotePart } from './remote-part.ts';

@@ -6,7 +6,7 @@
  * their requests are complete.
  */
 import { forEachRun } from '../datatype/copy.ts';
-import type { Side } from '../datatype/layout.ts';
+import type { Side } from '../datatype/sides.ts';
 import type { Context } from '../verbs/device.ts';
 import type { MemoryRegion, ProtectionDomain } from '../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';

@@ -24,10 +24,12 @@
 import { combineBigInt } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base.ts';
 import { TypeCode } from '../datatype/codes.ts';
-import { elementOffsets, type Side } from '../datatype/layout.ts';
+import { elementOffsets } from '../datatype/layout.ts';
 import { changesTarget, OpCode } from '../datatype/op.ts';
-import { RmaError } from '../errors.ts';
+import type { Side } from '../datatype/sides.ts';
 import { accumulateElements, type BulkKernels } from './accumulate.ts';
+import type { Fetch } from './fetch.ts';
+import { lostError } from './lost-arrays.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
 import type { RemoteWord } from './remote-access.ts';
 import type { RemotePart } from './remote-part.ts';
@@ -35,12 +37,6 @@ import { type Acquired, type RemoteStripes, Reply } from './remote-stripes.ts';
 import type { Hold, HoldingSteps } from './request-tasks.ts';
 import type { RequestTransfer } from './requests.ts';
 import { STRIPE_WORDS, Stripes, stripeAt } from './stripes.ts';
-
-/** Where what an accumulate found goes. */
-export interface Fetch {
-  readonly result: TypedArray;
-  readonly side: Side;
-}
 
 /** Arrays of a call, as bytes: those that it had when it was made. */
 interface Operands {
@@ -363,16 +359,6 @@ function refuseGone({ origin, from, result, into }: Operands, rank: number): voi
 function refuseGoneOf(arrays: Arrays, rank: number): void {
   for (const [name, array] of Object.entries(arrays))
     if (array.length === 0) throw lostError(name, 'a compareAndSwap', rank);
-}
-
-/** For an array of a call that the program has taken away since. */
-export function lostError(name: string, call: string, rank: number): RmaError {
-  return new RmaError(
-    'ERR_BUFFER',
-    `the ${name} of ${call} to rank ${rank} was lost before the operation was complete, ` +
-      'because its ArrayBuffer was transferred or has shrunk; keep it until flush, unlock, ' +
-      'fence or complete has returned',
-  );
 }
 
 function wideAt(view: DataView, at: number, signed: boolean): bigint {

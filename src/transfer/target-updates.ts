@@ -18,10 +18,10 @@
  */
 import type { OwnChannel } from '../comm/communicator.ts';
 import type { TypedArray } from '../datatype/base.ts';
-import type { Side } from '../datatype/layout.ts';
+import type { Side } from '../datatype/sides.ts';
+import type { Fetch } from './fetch.ts';
 import { MESSAGE_HEADER, type OperationQueue } from './operation-queue.ts';
 import type { OperationServer } from './operation-server.ts';
-import type { Fetch } from './request-updates.ts';
 import type { RequestTransfer } from './requests.ts';
 import { answerTo, failureIn } from './served-messages.ts';
 

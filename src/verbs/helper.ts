@@ -12,7 +12,7 @@
  * A rank asks for at most `HELPER_GROUPS` groups before the first is through. What is not a request, or lies outside of
  * the part, breaks both connections of its lane; so does the end of the rank that asks. A helper waits for no rank.
  */
-import type { QpAddress } from './device.ts';
+import type { QpAddress } from './queue-pair-address.ts';
 
 /** Messages of a request. */
 export const HELPER_GROUP = 8;

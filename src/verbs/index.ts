@@ -20,6 +20,7 @@ export * from './completion-queue.ts';
 export * from './device.ts';
 export * from './memory.ts';
 export * from './queue-pair.ts';
+export * from './queue-pair-address.ts';
 export * from './shared-receive-queue.ts';
 export type { RdmaAddress, RdmaChoice };
 export { rdmaDevices };

@@ -3,7 +3,7 @@
  * `IBV_QPT_UD`), and their work requests.
  */
 import type { AddressHandle } from './address-handle.ts';
-import type { QpAddress } from './device.ts';
+import type { QpAddress } from './queue-pair-address.ts';
 
 /** The type of a queue pair (`ibv_qp_type`). */
 export const QpType = Object.freeze({

@@ -8,7 +8,7 @@
  */
 
 import { forEachRun } from '../datatype/copy.ts';
-import type { Side } from '../datatype/layout.ts';
+import type { Side } from '../datatype/sides.ts';
 import { debugs } from '../debug.ts';
 import { RmaError } from '../errors.ts';
 

@@ -12,12 +12,11 @@
 import type { WaitOptions } from '../comm/operation.ts';
 import type { TypedArray } from '../datatype/base.ts';
 import type { OpOn, OriginOf } from '../datatype/elements.ts';
-import type { TransferLayout } from '../datatype/layout.ts';
+import type { TransferLayout } from '../datatype/sides.ts';
 import { argumentRangeError, argumentTypeError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
 import type { RequestTransfer } from '../transfer/requests.ts';
 import type { AccessLog } from './access-log.ts';
-import type { Communication } from './communication.ts';
 import type { Request } from './request.ts';
 
 /** Operations that a handle holds, unless it says otherwise: those of a list of requests (transfer/outstanding.ts). */
@@ -45,7 +44,7 @@ export interface AggregateOptions {
 export class Aggregate<T extends TypedArray = TypedArray> {
   readonly #target: number;
   readonly #limit: number;
-  readonly #window: Communication<T>;
+  readonly #window: Operations<T>;
   readonly #owner: AggregateOwner;
   /** Whether each operation is no more than the window's own. */
   readonly #isDirect: boolean;
@@ -55,7 +54,7 @@ export class Aggregate<T extends TypedArray = TypedArray> {
   #logged: [before: number, after: number][] = [];
 
   /** @internal */
-  constructor(window: Communication<T>, target: number, limit: number, owner: AggregateOwner) {
+  constructor(window: Operations<T>, target: number, limit: number, owner: AggregateOwner) {
     this.#window = window;
     this.#target = target;
     this.#limit = limit;
@@ -182,7 +181,20 @@ export class Aggregate<T extends TypedArray = TypedArray> {
   }
 }
 
-/** What a handle needs of its window. */
+/** The calls of the window that a handle collects. */
+interface Operations<T extends TypedArray> {
+  put<L extends TransferLayout | undefined>(origin: OriginOf<T, L>, target: number, disp: number, layout?: L): void;
+  get<L extends TransferLayout | undefined>(origin: OriginOf<T, L>, target: number, disp: number, layout?: L): void;
+  accumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined>(
+    origin: A,
+    target: number,
+    disp: number,
+    op: OpOn<A, L>,
+    layout?: L,
+  ): void;
+}
+
+/** What a handle needs of its window besides. */
 export interface AggregateOwner {
   /** What collects the operations; absent where their calls carry them out. */
   readonly requests: RequestTransfer | undefined;

@@ -10,25 +10,28 @@
 import type { WaitOptions } from '../comm/operation.ts';
 import type { TypedArray } from '../datatype/base.ts';
 import type { ElementsOf, OpOn, OriginOf, ResultOf, Swappable } from '../datatype/elements.ts';
-import type { FetchLayout, TransferLayout } from '../datatype/layout.ts';
+import type { FetchLayout, TransferLayout } from '../datatype/sides.ts';
 import { RmaError } from '../errors.ts';
 import { Assert } from './assert.ts';
 import type { Request } from './request.ts';
-import type { Window } from './window.ts';
+import type { Synchronization } from './synchronization.ts';
+
+/** A window without the calls that make epochs. */
+type EpochWindow<T extends TypedArray> = Synchronization<T> & { readonly name: string };
 
 /** What all have in common: they end once. */
 abstract class Epoch<T extends TypedArray> {
-  readonly #window: Window<T>;
+  readonly #window: EpochWindow<T>;
   readonly #kind: string;
   #ended = false;
 
-  constructor(window: Window<T>, kind: string) {
+  constructor(window: EpochWindow<T>, kind: string) {
     this.#window = window;
     this.#kind = kind;
   }
 
-  /** The window, while the epoch is open. */
-  protected get window(): Window<T> {
+  /** @internal The window, while the epoch is open. */
+  protected get window(): EpochWindow<T> {
     if (this.#ended) {
       throw new RmaError('ERR_RMA_SYNC', `this ${this.#kind} epoch of window ${this.#window.name} has ended`);
     }
@@ -79,7 +82,7 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
   readonly target: number;
 
   /** @internal */
-  constructor(window: Window<T>, target: number) {
+  constructor(window: EpochWindow<T>, target: number) {
     super(window, 'lock');
     this.target = target;
   }
@@ -286,7 +289,7 @@ abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
 /** An epoch with shared access to all targets: the result of `win.lockedAll`. */
 export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
   /** @internal */
-  constructor(window: Window<T>) {
+  constructor(window: EpochWindow<T>) {
     super(window, 'lockAll');
   }
 
@@ -390,7 +393,7 @@ export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch
 /** An epoch with access to all targets between two fences: the result of `win.fenced`. */
 export class FenceEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
   /** @internal */
-  constructor(window: Window<T>) {
+  constructor(window: EpochWindow<T>) {
     super(window, 'fence');
   }
 
@@ -406,7 +409,7 @@ export class FenceEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T
 /** An epoch with access to the targets of a group: the result of `win.started`. */
 export class StartEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
   /** @internal */
-  constructor(window: Window<T>) {
+  constructor(window: EpochWindow<T>) {
     super(window, 'start');
   }
 
@@ -425,7 +428,7 @@ export class StartEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T
  */
 export class PostEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
   /** @internal */
-  constructor(window: Window<T>) {
+  constructor(window: EpochWindow<T>) {
     super(window, 'post');
   }
 

@@ -3,7 +3,7 @@
  */
 import type { LocksAtRank } from '../comm/deadlock.ts';
 import { Rank, showRank } from '../comm/group.ts';
-import type { Side } from '../datatype/layout.ts';
+import type { Side } from '../datatype/sides.ts';
 import { RmaError } from '../errors.ts';
 import { LockBit } from '../sync/lock/scheme.ts';
 import { memoryFence } from '../transfer/remote-part.ts';

@@ -7,7 +7,8 @@
 import type { TypedArray } from '../datatype/base.ts';
 import { copiedNatively } from '../datatype/copy.ts';
 import { findSides, type KeptSides } from '../datatype/kept-sides.ts';
-import { isOverlapping, type Side, type TransferLayout } from '../datatype/layout.ts';
+import { isOverlapping } from '../datatype/layout.ts';
+import type { Side, TransferLayout } from '../datatype/sides.ts';
 import type { Epochs } from './epochs.ts';
 import { aliases, within } from './fast-path.ts';
 import type { Target } from './target.ts';

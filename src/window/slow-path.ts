@@ -8,18 +8,16 @@ import {
   alignmentNeeded,
   checkFetch,
   checkSides,
-  type FetchLayout,
   isAligned,
   isOverlapping,
   refuseEndless,
-  type Side,
-  type TransferLayout,
 } from '../datatype/layout.ts';
 import { isOp, Op } from '../datatype/op.ts';
+import type { FetchLayout, Side, TransferLayout } from '../datatype/sides.ts';
 import { MIXED } from '../datatype/signature.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf, lengthOf } from '../intrinsics.ts';
-import type { Fetch } from '../transfer/request-updates.ts';
+import type { Fetch } from '../transfer/fetch.ts';
 import type { Epochs } from './epochs.ts';
 import type { OwnMemory, Path } from './path/path.ts';
 import type { Paths } from './path/paths.ts';

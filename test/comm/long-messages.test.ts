@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
 import { RmaError } from '../../src/errors.ts';
-import type { Fabric } from '../../src/providers/modelled/description.ts';
+import type { Fabric } from '../../src/providers/modelled/fabric-numbers.ts';
 import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
 
 const NODES = loadFabric('infinihost-64');

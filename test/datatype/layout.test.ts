@@ -3,15 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { bytesOf, checkBuffer, ownView, type TypedArray, typeCodeOf } from '../../src/datatype/base.ts';
 import { copyPlaces } from '../../src/datatype/copy.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
-import {
-  checkFetch,
-  checkSides,
-  elementOffsets,
-  forEachSegment,
-  isOverlapping,
-  type Layout,
-  type Side,
-} from '../../src/datatype/layout.ts';
+import { checkFetch, checkSides, elementOffsets, forEachSegment, isOverlapping } from '../../src/datatype/layout.ts';
+import type { Layout, Side } from '../../src/datatype/sides.ts';
 import { noBuffers } from '../ranks/support/hostile.ts';
 import { Guarded, liar } from '../ranks/support/liars.ts';
 import { Random } from '../ranks/support/random.ts';

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { TypedArray } from '../../src/datatype/base.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
-import { checkSides, elementOffsets, type Side } from '../../src/datatype/layout.ts';
+import { checkSides, elementOffsets } from '../../src/datatype/layout.ts';
 import { piecesOf } from '../../src/datatype/pieces.ts';
+import type { Side } from '../../src/datatype/sides.ts';
 import { Random } from '../ranks/support/random.ts';
 import { seedOfRun } from '../support/ranks.ts';
 

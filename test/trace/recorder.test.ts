@@ -25,7 +25,8 @@ import {
   readRing,
   ringBytes,
 } from '../../src/trace/ring.ts';
-import { type Span, timelineOf } from '../../src/trace/timeline.ts';
+import type { Span } from '../../src/trace/span.ts';
+import { timelineOf } from '../../src/trace/timeline.ts';
 import { checkTrace } from './events.ts';
 
 /** A ring of its own, and a look at it. */

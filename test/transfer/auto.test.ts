@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { LayoutCosts } from '../../src/transfer/noncontiguous/costs.ts';
-import type { Way } from '../../src/transfer/noncontiguous/kinds.ts';
+import type { Way } from '../../src/transfer/noncontiguous/way.ts';
 import { Window } from '../../src/window/window.ts';
 
 /** What each way takes, in microseconds: another thing for puts, so that they are not mixed up. */

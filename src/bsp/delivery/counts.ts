@@ -7,7 +7,8 @@
  * - `tree`: the sums for each process, by a reduce-scatter. ⌈log2 p⌉ messages a process, as many hops.
  * - `multicast`: the sums of all by a datagram to all (multicast.ts).
  */
-import { allgather, type Channel, reduceScatter, type Step } from '../../comm/collectives.ts';
+import { allgather, reduceScatter, type Step } from '../../comm/collectives.ts';
+import type { Channel } from '../../comm/message-channel.ts';
 import { bytesOf } from '../../datatype/base.ts';
 import { Op } from '../../datatype/op.ts';
 

@@ -24,7 +24,7 @@ import { bufferOf, byteOffsetOf } from '../../intrinsics.ts';
 import { Registrations as Arrays } from '../../transfer/registrations.ts';
 import type { Memory, MemoryRegion } from '../../verbs/memory.ts';
 import type { Part } from '../elements.ts';
-import type { Slot } from '../registrations.ts';
+import type { Slot } from '../slot.ts';
 import { atPid, isReached, rkeyOf } from '../variables.ts';
 import type { Direct } from './direct.ts';
 import { type Links, type LocalPlace, RDMA } from './links.ts';

@@ -9,7 +9,7 @@
  */
 import type { Communicator } from '../../comm/communicator.ts';
 import { FEW, type Part, packBytes, unpackBytes } from '../elements.ts';
-import type { Slot } from '../registrations.ts';
+import type { Slot } from '../slot.ts';
 import type { Mapped, Variables } from '../variables.ts';
 import type { Direct } from './direct.ts';
 

@@ -3,7 +3,7 @@
  * another, they move without a copy on the way. Whatever cannot is an ordinary `put` or `get`.
  */
 import type { Part } from '../elements.ts';
-import type { Slot } from '../registrations.ts';
+import type { Slot } from '../slot.ts';
 
 export interface Direct {
   /**

@@ -28,8 +28,9 @@
  * Where the port of some process has no multicast, `tree` does the same (begin.ts).
  */
 
-import type { Channel, Step } from '../../comm/collectives.ts';
+import type { Step } from '../../comm/collectives.ts';
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
+import type { Channel } from '../../comm/message-channel.ts';
 import { bytesOf } from '../../datatype/base.ts';
 import { type Counting, type Counts, gatherNumbers, receiveWords } from './counts.ts';
 import { datagramBytes, type Group, type GroupNumbers } from './group.ts';

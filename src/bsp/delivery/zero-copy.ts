@@ -32,7 +32,7 @@ import { CHUNK_BYTES, type Chunk, type ChunkPool, HEAD_WORDS, Stream } from '../
 import { type Part, packBytes, packElements } from '../elements.ts';
 import type { Route } from '../outgoing.ts';
 import type { Placement } from '../placement.ts';
-import type { Slot } from '../registrations.ts';
+import type { Slot } from '../slot.ts';
 import { atPid, isReadInto } from '../variables.ts';
 import { type Buffer, type Links, RDMA } from './links.ts';
 import type { OwnRegions } from './shared-regions.ts';

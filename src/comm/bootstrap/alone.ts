@@ -3,7 +3,7 @@
 import { coresHere } from '../../cores.ts';
 import { openContext } from '../../providers/emulator/kind.ts';
 import { createLocalFabric } from '../../providers/emulator/local-fabric.ts';
-import type { Membership } from '../job.ts';
+import type { Membership } from '../membership.ts';
 import { controlBytes, viewControl } from './control.ts';
 import { recordAlone } from './tracing.ts';
 

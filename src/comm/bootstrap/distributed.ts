@@ -9,7 +9,7 @@ import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import { moduleFile } from '../../place.ts';
 import type { Context } from '../../verbs/device.ts';
-import type { Membership } from '../job.ts';
+import type { Membership } from '../membership.ts';
 import { type Control, controlBytes, formatControl, RankState, Slot, viewControl } from './control.ts';
 import type { ControlWorkerData, News, Order } from './control-worker.ts';
 import type { Patience } from './managers/manager.ts';

@@ -15,7 +15,7 @@ import type { RdmaAddress } from '../../providers/rdma-core/context.ts';
 import { openDevice } from '../../providers/rdma-core/kind.ts';
 import { NeighbourHeap } from '../../providers/rdma-core/neighbours.ts';
 import { VERSION } from '../../version.ts';
-import type { Membership } from '../job.ts';
+import type { Membership } from '../membership.ts';
 import { createControl, MAX_RANKS } from './control.ts';
 import { DistributedControl, type Hub } from './distributed.ts';
 import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/manager.ts';

@@ -15,7 +15,7 @@ import { closeSync, fstatSync, openSync } from 'node:fs';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import { VERSION } from '../../version.ts';
-import type { Membership } from '../job.ts';
+import type { Membership } from '../membership.ts';
 import { type Control, controlBytes, createControl, Header, MAX_RANKS, viewControl } from './control.ts';
 import { isIn, type Member, type Notice, Notices } from './notices.ts';
 import { joinProcesses } from './process.ts';

@@ -7,7 +7,7 @@ import { coresHere } from '../../cores.ts';
 import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import type { Context } from '../../verbs/device.ts';
-import type { Membership } from '../job.ts';
+import type { Membership } from '../membership.ts';
 import {
   CONTROL_LAYOUT,
   type Control,

@@ -6,7 +6,7 @@ import { openContext } from '../../providers/emulator/kind.ts';
 import { openThreadFabric } from '../../providers/emulator/thread-fabric.ts';
 import { monotonicClock } from '../../trace/clock.ts';
 import { Recorder } from '../../trace/recorder.ts';
-import type { Membership } from '../job.ts';
+import type { Membership } from '../membership.ts';
 import { Slot, viewControl } from './control.ts';
 import { recordedBy } from './tracing.ts';
 

@@ -26,7 +26,7 @@ import {
 } from '../../trace/request.ts';
 import { type Recording, readRing, ringBytes } from '../../trace/ring.ts';
 import { NO_SUPERSTEPS } from '../../trace/supersteps.ts';
-import type { Membership, OwnReport } from '../job.ts';
+import type { Membership, OwnReport } from '../membership.ts';
 import { type Control, Header, RankState, Records, ringPlace, Slot } from './control.ts';
 
 /** What this process was asked for. */

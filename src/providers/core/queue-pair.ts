@@ -10,7 +10,7 @@ import type { AddressHandle } from '../../verbs/address-handle.ts';
 import { checkInteger } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import { DatagramRing } from '../../verbs/datagram-ring.ts';
-import type { DeviceAttributes, QpAddress } from '../../verbs/device.ts';
+import type { DeviceAttributes } from '../../verbs/device.ts';
 import { parseGroup } from '../../verbs/gid.ts';
 import type { ProtectionDomain, QueuePairInit } from '../../verbs/memory.ts';
 import {
@@ -21,6 +21,7 @@ import {
   type QueuePair,
   WrOpcode,
 } from '../../verbs/queue-pair.ts';
+import type { QpAddress } from '../../verbs/queue-pair-address.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
 import { WorkRequestRing } from '../../verbs/work-request-ring.ts';
 import { AddressHandleCore } from './address-handles.ts';

@@ -5,8 +5,8 @@
 import { RmaError, show } from '../../errors.ts';
 import { ALL_ACCESS, checkInteger } from '../../verbs/checks.ts';
 import { MOST_QKEY } from '../../verbs/datagram-ring.ts';
-import type { QpAddress } from '../../verbs/device.ts';
 import { type QpAttributes, QpState } from '../../verbs/queue-pair.ts';
+import type { QpAddress } from '../../verbs/queue-pair-address.ts';
 
 /** The value of `rnrRetry` that means: for ever. */
 export const FOR_EVER = 7;

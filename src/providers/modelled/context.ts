@@ -18,7 +18,7 @@ import { QpType } from '../../verbs/queue-pair.ts';
 import { AddressHandles, groupInMemory, memberGid } from '../core/address-handles.ts';
 import { checkQueuePair, failUsersOf } from '../core/queue-pair.ts';
 import { ModelledCompletionQueue } from './completion-queue.ts';
-import type { Fabric } from './description.ts';
+import type { Fabric } from './fabric-numbers.ts';
 import type { Faults } from './faults.ts';
 import { Groups } from './groups.ts';
 import { CAPABILITIES, deviceOf, MOST } from './limits.ts';

@@ -5,7 +5,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RmaError, show } from '../../errors.ts';
 import { bundled, packageFolder } from '../../place.ts';
-import { type Fabric, readFabric } from './description.ts';
+import { readFabric } from './description.ts';
+import type { Fabric } from './fabric-numbers.ts';
 
 /**
  * Returns the names of this package's fabrics. In a bundle, which has no files beside it, there are none: import their

@@ -1,7 +1,7 @@
 /** What a modelled device can do besides what its fabric says: numbers that no experiment depends on. */
 import type { Capabilities, DeviceAttributes } from '../../verbs/device.ts';
 import { MAX_MESSAGE_BYTES } from '../../verbs/work-request-ring.ts';
-import type { Fabric } from './description.ts';
+import type { Fabric } from './fabric-numbers.ts';
 
 /** Of each kind of object. Numbers of queue pairs have 24 bits. */
 export const MOST = 2 ** 20;

@@ -18,7 +18,7 @@
  *     send + fetch + p·readGap + (latency + hops·switch + p·outGap) + receive + p·writeGap + (n − p)·max(gaps),   p
  *     = min(n, packet)
  */
-import type { Fabric } from './description.ts';
+import type { Fabric } from './fabric-numbers.ts';
 
 /** Parts of one kind, and from when on each is free. */
 class Parts {

@@ -5,7 +5,7 @@
  * reading it: it was made from a fabric that had been checked, and cannot be changed. A part that a program derives
  * from one of them, as `{ ...fabric.host, helper: 0 }`, has read it all and tells nothing any more.
  */
-import type { Fabric } from './description.ts';
+import type { Fabric } from './fabric-numbers.ts';
 
 /** The observed parts, and which each of them is. */
 const parts = new WeakMap<object, string>();

@@ -4,7 +4,7 @@
  */
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { ModelledContext } from './context.ts';
-import type { Fabric } from './description.ts';
+import type { Fabric } from './fabric-numbers.ts';
 
 /** Virtual microseconds that a rank's processor has spent since the run began. */
 export interface ProcessorUse {

@@ -6,10 +6,10 @@
  * they are the thread's.
  */
 import type { RdmaContext } from '../../native.ts';
-import type { QpAddress } from '../../verbs/device.ts';
 import { HELPER_GROUPS, HELPER_MESSAGES, type Helper, type HelperLane } from '../../verbs/helper.ts';
 import { Access, type MemoryRegion } from '../../verbs/memory.ts';
 import { QpState, type QueuePair } from '../../verbs/queue-pair.ts';
+import type { QpAddress } from '../../verbs/queue-pair-address.ts';
 import { RdmaCompletionQueue } from './completion-queue.ts';
 import type { RdmaCoreContext } from './context.ts';
 import type { RdmaProtectionDomain } from './memory.ts';

@@ -19,8 +19,8 @@
  * computation, since all of it is in the fence.
  */
 
-import type { MessageChannel } from '../../comm/collectives.ts';
 import type { Communicator } from '../../comm/communicator.ts';
+import type { MessageChannel } from '../../comm/message-channel.ts';
 import type { OperationQueue, QueuedOperations } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
 import { fenceKind } from './kind.ts';

@@ -1,7 +1,7 @@
 /** What a fence scheme says of itself: hints, refusals, documentation and tests know it from this alone. */
 import type { BarrierState } from '../../comm/barrier.ts';
-import type { MessageChannel } from '../../comm/collectives.ts';
 import type { Communicator } from '../../comm/communicator.ts';
+import type { MessageChannel } from '../../comm/message-channel.ts';
 import type { OperationQueue } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';

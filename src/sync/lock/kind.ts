@@ -8,7 +8,6 @@ import type { RequestTransfer } from '../../transfer/requests.ts';
 import type { AllLock } from './all.ts';
 import type { LockOrigin } from './origin.ts';
 import type { LockOrder, Overtaking } from './overtaking.ts';
-import type { QueueLock } from './queue.ts';
 import type { LockCounts, TargetLock } from './scheme.ts';
 
 /** The mode in which a lock of two modes begins. */
@@ -43,7 +42,7 @@ export interface LockParts {
   /** Carries out what others have queued for this rank. */
   readonly server: OperationServer;
   /** The queue lock of a rank's part; only where memory can be loaded and stored. */
-  queueLock(rank: number, overtaking: Overtaking): QueueLock;
+  queueLock(rank: number, overtaking: Overtaking): TargetLock;
   /** The lock of all ranks' parts; only where memory can be loaded and stored. */
   allLock(): AllLock;
   /** A word of a rank that only the device's atomics touch. */

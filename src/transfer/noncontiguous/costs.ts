@@ -5,7 +5,7 @@
  * full, reads wait for others, or what is packed goes in several messages. So it is measured at some places and lies on
  * straight lines between them and beyond.
  */
-import type { Way } from './kinds.ts';
+import type { Way } from './way.ts';
 
 const WAYS: readonly Way[] = ['multi-write', 'pack', 'sgrs'];
 const PIECES = [2, 8, 32, 128, 512];

@@ -17,7 +17,7 @@
  * What cannot go this way (the device does not register the origin) goes by a request for each piece, which needs
  * nobody at the target either.
  */
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import { Fifo } from '../../fifo.ts';
 import { HELPER_GROUP, HELPER_GROUPS, HelperRequest, HelperRequestWriter } from '../../verbs/helper.ts';
 import { ByRank } from '../by-rank.ts';

@@ -8,9 +8,7 @@
  */
 
 import type { LayoutCosts } from './costs.ts';
-
-/** `multi-write`: a request for each stretch of bytes that both sides share. */
-export type Way = 'multi-write' | 'pack' | 'sgrs';
+import type { Way } from './way.ts';
 
 export interface NoncontiguousKind<N extends string = string> {
   /** Its value of the hint. */

@@ -1,7 +1,7 @@
 /** A put or a get of a layout that is under way, whatever its way is; and the task that ends with it. */
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import { byteLengthOf } from '../../intrinsics.ts';
-import { lostError } from '../request-updates.ts';
+import { lostError } from '../lost-arrays.ts';
 
 export class Moving {
   readonly puts: boolean;

@@ -20,7 +20,7 @@
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Fill } from '../../comm/long-messages.ts';
 import { type CopyKernels, copyPlaces, type Places } from '../../datatype/copy.ts';
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import { Fifo } from '../../fifo.ts';
 import { ByRank } from '../by-rank.ts';
 import type { RemotePart } from '../remote-part.ts';

@@ -26,7 +26,7 @@
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Places } from '../../datatype/copy.ts';
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import { Fifo } from '../../fifo.ts';
 import { ByRank } from '../by-rank.ts';
 import type { RequestTransfer } from '../requests.ts';

@@ -1,9 +1,10 @@
 /** Puts and gets of a window that do not move by one request for each piece: who decides, and who carries them out. */
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import type { LayoutCosts } from './costs.ts';
-import { type NoncontiguousKind, type NoncontiguousName, needsTarget, noncontiguousNamed, type Way } from './kinds.ts';
+import { type NoncontiguousKind, type NoncontiguousName, needsTarget, noncontiguousNamed } from './kinds.ts';
 import { piecesIn } from './layout-words.ts';
 import type { LayoutStatistics } from './statistics.ts';
+import type { Way } from './way.ts';
 
 /** Calls that do not wait, from one look at messages to the next; a power of two. */
 const TURNS = 16;

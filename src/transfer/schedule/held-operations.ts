@@ -9,9 +9,9 @@
  * The list is bounded for time's sake, since nothing moves while it waits.
  */
 import type { TypedArray } from '../../datatype/base.ts';
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import { byteLengthOf } from '../../intrinsics.ts';
-import { lostError } from '../request-updates.ts';
+import { lostError } from '../lost-arrays.ts';
 import { FOLDED_BYTES } from './aggregate.ts';
 import type { Schedulable } from './kind.ts';
 import type { Schedule } from './kinds.ts';

@@ -13,12 +13,12 @@
  */
 import type { Communicator } from '../../comm/communicator.ts';
 import { Datatype } from '../../datatype/datatype.ts';
-import { checkSides, type Side } from '../../datatype/layout.ts';
+import { checkSides } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import { LostConnectionError, RankFailedError } from '../../errors.ts';
 import { LayoutCosts, type Place } from '../../transfer/noncontiguous/costs.ts';
 import type { Making } from './agreement.ts';
-import { offerNothingYet, withMemory } from './flavours/allocate.ts';
-import type { Offer } from './offer.ts';
+import { type Offer, offerNothingYet, withMemory } from './offer.ts';
 import type { WindowParts } from './parts.ts';
 
 /** Between pieces at the target. */

@@ -1,7 +1,8 @@
 /** What a rank brings in when a window is made, and the options that all flavours of windows have. */
+import { checkLength } from '../../comm/allocated-memory.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { readWait } from '../../comm/operation.ts';
-import type { TypedArray } from '../../datatype/base.ts';
+import { isTypedArrayConstructor, type TypedArray, type TypedArrayConstructor } from '../../datatype/base.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../../errors.ts';
 import type { FenceKind } from '../../sync/fence/kind.ts';
 import { defaultFence, fenceNamed } from '../../sync/fence/kinds.ts';
@@ -103,4 +104,39 @@ export function allocate(comm: Communicator, call: string, bytes: number): Memor
 export function giveBack(comm: Communicator, memory: Memory): void {
   comm.job.libraryMemory.delete(memory.buffer);
   memory.free();
+}
+
+/** An offer of the right type and options, without memory. Errors: `TypeError`, `RangeError`, those of options. */
+export function offerNothingYet(
+  comm: Communicator,
+  call: string,
+  type: TypedArrayConstructor,
+  length: number,
+  given: WindowOptions,
+): Offer {
+  if (!isTypedArrayConstructor(type)) {
+    throw argumentTypeError(
+      `${call}: the element type must be a typed-array constructor, not ${show(type)}`,
+      'ERR_TYPE',
+    );
+  }
+  checkLength(call, length);
+  const common = checkOptions(comm, call, given, type.BYTES_PER_ELEMENT);
+  if (!Number.isSafeInteger(length * type.BYTES_PER_ELEMENT))
+    throw argumentRangeError(`${call}: ${length} elements exceed the limit of 2^53 − 1 bytes`, 'ERR_SIZE');
+  return { ...common, local: new type(new ArrayBuffer(0)), memory: undefined, discard: () => {} };
+}
+
+/** The same with memory of its own for the part. */
+export function withMemory(
+  comm: Communicator,
+  call: string,
+  type: TypedArrayConstructor,
+  length: number,
+  offer: Offer,
+): Offer {
+  const bytes = length * type.BYTES_PER_ELEMENT;
+  if (bytes === 0) return offer;
+  const memory = allocate(comm, call, bytes);
+  return { ...offer, local: new type(memory.buffer, 0, length), memory, discard: () => giveBack(comm, memory) };
 }

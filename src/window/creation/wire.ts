@@ -1,6 +1,6 @@
 /** Work requests among the ranks of a window: the connections, and accumulates that go by them. */
 import type { Communicator } from '../../comm/communicator.ts';
-import type { Registry } from '../../comm/job.ts';
+import type { Registry } from '../../comm/membership.ts';
 import { RankFailedError } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
 import { fenceNamed } from '../../sync/fence/kinds.ts';

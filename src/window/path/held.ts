@@ -5,7 +5,7 @@
  */
 import type { Operation } from '../../comm/operation.ts';
 import type { TypedArray } from '../../datatype/base.ts';
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
 import type { HeldOperations } from '../../transfer/schedule/held-operations.ts';
 import type { Completion, OwnMemory, Path, ProgressBy } from './path.ts';

@@ -3,7 +3,7 @@
  * own, with the target's processor; everything else is requests.
  */
 import { bytesOf, type TypedArray } from '../../datatype/base.ts';
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import type { NoncontiguousTransfers } from '../../transfer/noncontiguous/transfers.ts';
 import type { Epochs } from '../epochs.ts';
 import type { ProgressBy } from './path.ts';

@@ -1,10 +1,10 @@
 /** The path of memory that this rank has mapped: loads, stores and the processor's atomics. All is complete at once. */
 import type { TypedArray } from '../../datatype/base.ts';
 import { type CopyKernels, copyPlaces } from '../../datatype/copy.ts';
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
 import { accumulateElements, type BulkKernels } from '../../transfer/accumulate.ts';
+import type { Fetch } from '../../transfer/fetch.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';
-import type { Fetch } from '../../transfer/request-updates.ts';
 import type { Stripes } from '../../transfer/stripes.ts';
 import type { Epochs } from '../epochs.ts';
 import type { OwnMemory, Path, ProgressBy } from './path.ts';

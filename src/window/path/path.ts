@@ -8,8 +8,8 @@
  */
 import type { Operation } from '../../comm/operation.ts';
 import type { TypedArray } from '../../datatype/base.ts';
-import type { Side } from '../../datatype/layout.ts';
-import type { Fetch } from '../../transfer/request-updates.ts';
+import type { Side } from '../../datatype/sides.ts';
+import type { Fetch } from '../../transfer/fetch.ts';
 
 /**
  * What makes progress on a call: the result of `win.progress`.

@@ -26,8 +26,8 @@
  * gets of windows with a schedule wait: it is put around the path of requests.
  */
 import type { Operation } from '../../comm/operation.ts';
-import type { Side } from '../../datatype/layout.ts';
 import { type Piece, piecesOf } from '../../datatype/pieces.ts';
+import type { Side } from '../../datatype/sides.ts';
 import type { Failed } from '../../transfer/flushes.ts';
 import type { OperationQueue } from '../../transfer/operation-queue.ts';
 import type { RemotePart } from '../../transfer/remote-part.ts';

@@ -3,9 +3,9 @@
  * sends them. What depends on the memory, its alignment and overlaps, is that of the path around which it is.
  */
 import type { TypedArray } from '../../datatype/base.ts';
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
+import type { Fetch } from '../../transfer/fetch.ts';
 import type { OperationQueue } from '../../transfer/operation-queue.ts';
-import type { Fetch } from '../../transfer/request-updates.ts';
 import type { OwnMemory, Path, ProgressBy } from './path.ts';
 
 export class Queued implements Path {

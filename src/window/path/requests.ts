@@ -2,11 +2,11 @@
  * The path of memory behind a device: work requests. They are complete when a flush or a synchronization has said so.
  */
 import { bytesOf, type TypedArray } from '../../datatype/base.ts';
-import type { Side } from '../../datatype/layout.ts';
+import type { Side } from '../../datatype/sides.ts';
+import type { Fetch } from '../../transfer/fetch.ts';
 import type { RemoteRegion } from '../../transfer/regions.ts';
-import type { Fetch, RequestUpdates } from '../../transfer/request-updates.ts';
+import type { RequestUpdates } from '../../transfer/request-updates.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
-import type { Epochs } from '../epochs.ts';
 import type { OwnMemory, Path, ProgressBy } from './path.ts';
 
 /** What carries out the requests of a window. */
@@ -17,10 +17,16 @@ export interface Senders {
   readonly progressBy: ProgressBy;
 }
 
+/** The epochs of the window, as far as its requests go by them. */
+export interface Fenced {
+  /** Whether the next fence completes what is issued now. */
+  readonly isFenced: boolean;
+}
+
 export class Requests implements Path {
   readonly own: OwnMemory | undefined;
   readonly #senders: Senders;
-  readonly #epochs: Epochs;
+  readonly #epochs: Fenced;
   readonly #rank: number;
   readonly #region: RemoteRegion | undefined;
 
@@ -30,7 +36,7 @@ export class Requests implements Path {
     rank: number,
     region: RemoteRegion | undefined,
     own: OwnMemory | undefined,
-    epochs: Epochs,
+    epochs: Fenced,
   ) {
     this.#senders = senders;
     this.#rank = rank;

@@ -3,12 +3,11 @@
  * gets, are requests.
  */
 import type { TypedArray } from '../../datatype/base.ts';
-import type { Side } from '../../datatype/layout.ts';
-import type { Fetch } from '../../transfer/request-updates.ts';
+import type { Side } from '../../datatype/sides.ts';
+import type { Fetch } from '../../transfer/fetch.ts';
 import type { TargetUpdates } from '../../transfer/target-updates.ts';
-import type { Epochs } from '../epochs.ts';
 import type { Moves, OwnMemory, ProgressBy } from './path.ts';
-import { Requests, type Senders } from './requests.ts';
+import { type Fenced, Requests, type Senders } from './requests.ts';
 
 /** Who carries out updates at their target. */
 export interface ServedUpdates {
@@ -21,7 +20,7 @@ export class Served extends Requests {
   readonly #served: ServedUpdates;
   readonly #target: number;
 
-  constructor(served: ServedUpdates, senders: Senders, rank: number, own: OwnMemory | undefined, epochs: Epochs) {
+  constructor(served: ServedUpdates, senders: Senders, rank: number, own: OwnMemory | undefined, epochs: Fenced) {
     super(senders, rank, undefined, own, epochs);
     this.#served = served;
     this.#target = rank;

@@ -1,7 +1,7 @@
 /** The path of memory that only its owner's process can address (transfer/user-memory.ts). All is complete at once. */
 import { bytesOf, type TypedArray } from '../../datatype/base.ts';
-import type { Side } from '../../datatype/layout.ts';
-import type { Fetch } from '../../transfer/request-updates.ts';
+import type { Side } from '../../datatype/sides.ts';
+import type { Fetch } from '../../transfer/fetch.ts';
 import type { UserMemory } from '../../transfer/user-memory.ts';
 import type { Moves, OwnMemory, Path, ProgressBy } from './path.ts';
 

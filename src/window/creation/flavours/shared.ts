@@ -7,9 +7,8 @@ import type { TypedArrayConstructor } from '../../../datatype/base.ts';
 import { RmaError } from '../../../errors.ts';
 import type { FenceKind } from '../../../sync/fence/kind.ts';
 import { beginWindow, type WindowInTheMaking } from '../begin.ts';
-import { inForce } from '../offer.ts';
+import { inForce, offerNothingYet, withMemory } from '../offer.ts';
 import type { WindowOptions } from '../parts.ts';
-import { offerNothingYet, withMemory } from './allocate.ts';
 
 export function beginAllocateShared(
   comm: Communicator,

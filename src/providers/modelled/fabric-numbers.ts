@@ -1,0 +1,120 @@
+/** The numbers of a fabric, without their sources. Times are microseconds; costs of bytes are microseconds per byte. */
+export interface Fabric {
+  /** The fabric's name. */
+  readonly name: string;
+  /** What the fabric models. */
+  readonly about: string;
+  /** Processor time. */
+  readonly host: {
+    /** Posting the first request of a doorbell. */
+    readonly post: number;
+    /** Posting each further request of a doorbell. */
+    readonly postNext: number;
+    /** Posting a receive. */
+    readonly postReceive: number;
+    /** Taking one completion from a queue. */
+    readonly completion: number;
+    /** Polling one more connection in use for messages. */
+    readonly pollConnection: number;
+    /** The number of messages after which a connection counts as in use. */
+    readonly pollThreshold: number;
+    /** The maximum number of connections in use. */
+    readonly pollLimit: number;
+    /** Bytes of the longest message that is copied at both ends; a longer one goes by rendezvous, without copies. */
+    readonly eager: number;
+    /** 1: the receiver of a rendezvous reads the data; 0: the sender writes them. */
+    readonly rendezvousByRead: number;
+    /** Copying a byte. */
+    readonly copy: number;
+    /** Packing one put of a superstep, or placing it, besides copying its bytes. */
+    readonly record: number;
+    /** Combining a byte of two operands. */
+    readonly combine: number;
+    /** What a reduction costs each rank in addition: temporary memory, the first copy. */
+    readonly reduction: number;
+    /** The time between two polls of a rank that waits by polling. */
+    readonly lookAgain: number;
+    /** Who is there for events of the adapter while a rank computes. 0: nobody; 1: an interrupt; 2: another core. */
+    readonly helper: number;
+    /** The time from such an event until its handler runs. */
+    readonly interrupt: number;
+  };
+  /** The ranks of a node, which share its adapter, and communication between them through memory. */
+  readonly node: {
+    /** The number of ranks of a node. */
+    readonly ranks: number;
+    /** 1: messages between ranks of a node go through memory; 0: through the adapter. */
+    readonly messagesByMemory: number;
+    /** 1: RDMA between ranks of a node goes through memory; 0: through the adapter. */
+    readonly rdmaByMemory: number;
+    /** The latency through memory. */
+    readonly latency: number;
+    /** The cost of each byte through memory. */
+    readonly gap: number;
+    /** An atomic instruction on a word that another core had last. */
+    readonly atomic: number;
+    /** What each rank that spins on a word adds when the word changes hands. */
+    readonly waiter: number;
+  };
+  /** Between memory and the adapter. */
+  readonly bus: {
+    /** 1: reading and writing memory share it (PCI-X); 0: each has its own lanes (PCI-Express). */
+    readonly shared: number;
+    /** Fetching data that was not posted inline. */
+    readonly fetch: number;
+    /** Reading a byte from memory. */
+    readonly readGap: number;
+    /** Writing a byte to memory. */
+    readonly writeGap: number;
+  };
+  /** The network adapter: its times and its limits. */
+  readonly adapter: {
+    /** Sending a message. */
+    readonly send: number;
+    /** Receiving a message. */
+    readonly receive: number;
+    /** Each further scatter/gather entry. */
+    readonly entry: number;
+    /** Serving a read. */
+    readonly read: number;
+    /** Serving an atomic; the adapter serves one at a time. */
+    readonly atomic: number;
+    /** Sending an acknowledgement, and receiving it. */
+    readonly acknowledge: number;
+    /** Replaces link and switch for a message to the same node. */
+    readonly loopback: number;
+    /** Bytes that a request can carry inline. */
+    readonly inline: number;
+    /** Scatter/gather entries of a request. */
+    readonly maxSge: number;
+    /** Reads and atomics that a queue pair can have outstanding. */
+    readonly maxReads: number;
+    /** Bytes of the longest message. */
+    readonly maxMessage: number;
+    /** Bytes of a packet, which is stored as a whole before it is forwarded. */
+    readonly packet: number;
+  };
+  /** A node's link to its switch. */
+  readonly link: {
+    /** The latency of the cable and its ports. */
+    readonly latency: number;
+    /** Sending a byte. */
+    readonly outGap: number;
+    /** Receiving a byte. */
+    readonly inGap: number;
+  };
+  /** The switches: a tree of two levels. */
+  readonly switch: {
+    /** The latency of a switch. */
+    readonly latency: number;
+    /** Ports of a leaf switch for nodes. */
+    readonly leafPorts: number;
+    /** Links of a leaf switch to the upper level. */
+    readonly uplinks: number;
+  };
+  /** Retransmission. */
+  readonly retry: {
+    /** The time after which a request without an answer is sent again. */
+    readonly timeout: number;
+  };
+}
