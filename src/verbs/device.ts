@@ -66,6 +66,8 @@ export interface Capabilities {
    * {@link Context.multicastGroup} works.
    */
   readonly multicast: boolean;
+  /** Requests can wait for a word of this side's memory: `QueuePair.wrWait`. */
+  readonly waits: boolean;
 }
 
 /** The address of a queue pair, which two sides exchange before they connect (`ibv_qp_attr` and `ah_attr`). */
