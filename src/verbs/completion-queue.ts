@@ -54,6 +54,8 @@ export const WcOpcode = Object.freeze({
   COMP_SWAP: 3,
   /** A fetch-and-add. */
   FETCH_ADD: 4,
+  /** A wait (`IBV_WC_DRIVER2`, as what mlx5 calls raw requests completes). */
+  WAIT: 136,
   /** A receive, consumed by a send. */
   RECV: 128,
   /** A receive, consumed by an RDMA write with immediate data. */

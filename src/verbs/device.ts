@@ -66,6 +66,8 @@ export interface Capabilities {
    * {@link Context.multicastGroup} works.
    */
   readonly multicast: boolean;
+  /** Requests can wait for a word of this side's memory: `QueuePair.wrWait`. */
+  readonly waits: boolean;
 }
 
 /** An asynchronous event of a context (`ibv_get_async_event`). */

@@ -50,6 +50,8 @@ export const WrOpcode = Object.freeze({
   ATOMIC_CMP_AND_SWP: 5,
   /** Adds to a 64-bit word of remote memory, and fetches its previous value. */
   ATOMIC_FETCH_AND_ADD: 6,
+  /** Waits for a word of this side's memory (mlx5 calls it wait on data; libibverbs has no name for it). */
+  WAIT: 7,
 });
 
 /** Flags of a send request (`ibv_send_flags`). Inline data needs no flag: call `wrSetInlineData`. */
@@ -198,6 +200,16 @@ export interface QueuePair {
     swapLo: number,
     swapHi: number,
   ): void;
+  /**
+   * Later requests of this queue pair wait until the 32-bit word at `address` of this side's memory is `value` or a
+   * later one: `word − value ≥ 0` in wrapping arithmetic. The word is one that requests of peers change; a change by
+   * this side's processor may go unseen. Several waits in a row are a conjunction. Requests behind a wait read their
+   * data when it is over, except inline data. A wait that is over already costs a step of the adapter and nothing else.
+   * The request has no data, counts in `maxSendWr`, and completes when it is over; with `LOC_PROT_ERR` if `lkey` names
+   * no region with that word, or if `address` is no multiple of 4. Only in queue pairs of type RC. Needs
+   * `capabilities.waits`. Errors: `ERR_VERBS` without it (as `ENOTSUP`).
+   */
+  wrWait(wrId: number, flags: number, lkey: number, address: number, value: number): void;
   /**
    * Sets where the request's datagram goes (`ibv_wr_set_ud_addr`). Only in queue pairs of type UD.
    * @param ah an address handle of the same protection domain

@@ -11,7 +11,8 @@
  *     16  u32  immediate data                  56  u32  bytes of the message: the entries' sum, or inline
  *     20  u32  rkey                            64  the entries (f64 address, u32 length, u32 lkey), or the inline data
  *
- * A datagram's slot (datagram-ring.ts) has its address where others have rkey and operands:
+ * A wait has its key where others have rkey, the word's address as the remote address, and its value as the immediate
+ * data. A datagram's slot (datagram-ring.ts) has its address where others have rkey and operands:
  *
  *     20  u32  number of the address handle; 0: none was set
  *     40  u32  number of the queue pair there  44  u32  its key
@@ -62,6 +63,7 @@ export const WC_OPCODE = Uint8Array.of(
   WcOpcode.RDMA_READ,
   WcOpcode.COMP_SWAP,
   WcOpcode.FETCH_ADD,
+  WcOpcode.WAIT,
 );
 
 const NO_SLOTS = new ArrayBuffer(0);
@@ -187,6 +189,10 @@ export class WorkRequestRing {
     u32[w + WrField.SWAP] = swapLo;
     u32[w + WrField.SWAP + 1] = swapHi;
     this.f64[(w >>> 1) + WrField64.REMOTE_ADDRESS] = remoteAddress;
+  }
+
+  wait(wrId: number, flags: number, lkey: number, address: number, value: number): void {
+    this.rdma(WrOpcode.WAIT, wrId, flags, lkey, address, value);
   }
 
   setSge(lkey: number, address: number, length: number): void {

@@ -16,6 +16,7 @@ class Modelled implements Harness {
   readonly #fabric: string;
   readonly #seed: number;
   readonly #faults: FaultOptions;
+  readonly #waits: boolean;
   #simulator!: Simulator;
   readonly clock = {
     now: (): number => this.#simulator.now / 1000,
@@ -32,22 +33,27 @@ class Modelled implements Harness {
     },
   };
 
-  constructor(fabric: string, seed: number, faults: FaultOptions) {
+  /** @param waits the adapter's requests can wait */
+  constructor(fabric: string, seed: number, faults: FaultOptions, waits = true) {
     this.#fabric = fabric;
     this.#seed = seed;
     this.#faults = faults;
+    this.#waits = waits;
   }
 
   open(count: number): Context[] {
     this.#simulator = new Simulator(count, this.#seed, Object.keys(this.#faults).length > 0);
     const faults = new Faults('test', this.#faults, count, this.#seed);
-    const shared = new ModelledFabric(loadFabric(this.#fabric), this.#simulator, faults, count);
+    const fabric = loadFabric(this.#fabric);
+    const { adapter } = fabric;
+    const whole = this.#waits ? { ...fabric, adapter: { ...adapter, step: 0.7 } } : fabric;
+    const shared = new ModelledFabric(whole, this.#simulator, faults, count);
     return Array.from({ length: count }, (_, member) => shared.open(member));
   }
 }
 
 const seed = seedOfRun();
-await verbsConformance('the modelled fabric', new Modelled('infinihost-64', 1, {}));
+await verbsConformance('the modelled fabric', new Modelled('infinihost-64', 1, {}, false));
 await verbsConformance(
   'the modelled fabric, ranks on one node, delays',
   new Modelled('connectx-16-cores', seed, { delay: 20 }),

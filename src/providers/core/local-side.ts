@@ -1,6 +1,6 @@
 /** The initiator's own memory that a request names: checked as its adapter would check it. */
 import { WcStatus } from '../../verbs/completion-queue.ts';
-import { type WorkRequestRing, WrField } from '../../verbs/work-request-ring.ts';
+import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
 import { Mapping, Pieces } from './mapping.ts';
 import { type MappedMemory, RegionCore } from './objects.ts';
 
@@ -86,6 +86,20 @@ export class LocalSide {
       pieces.add(memory.mapping, address - memory.address, length);
     }
     return WcStatus.SUCCESS;
+  }
+
+  /**
+   * The word that the wait in slot `w` waits for: its memory, and its place there in 32-bit words. `undefined` if its
+   * key or its address is wrong.
+   */
+  awaited(w: number): { readonly words: Int32Array; readonly at: number } | undefined {
+    const ring = this.#ring;
+    const address = ring.f64[(w >>> 1) + WrField64.REMOTE_ADDRESS];
+    const region = this.#find(ring.u32[w + WrField.RKEY]);
+    // The memory begins at the beginning of a page, so its word is aligned in the buffer, too.
+    if (region === undefined || address % 4 !== 0 || !region.allows(this.#pd, 0, address, 4)) return undefined;
+    const { memory } = region;
+    return { words: memory.mapping.i32, at: (address - memory.address) / 4 };
   }
 
   #find(lkey: number): MappedRegion | undefined {

@@ -237,6 +237,14 @@ export abstract class QueuePairCore<
     this.ring.atomic(opcode, wrId, flags, rkey, remoteAddress, compareLo, compareHi, swapLo, swapHi);
   }
 
+  wrWait(wrId: number, flags: number, lkey: number, address: number, value: number): void {
+    if (!this.waits || this.qpType !== QpType.RC) this.#refuseWait();
+    this.ring.wait(wrId, flags, lkey, address, value);
+  }
+
+  /** `capabilities.waits`. */
+  protected abstract readonly waits: boolean;
+
   wrSetUdAddr(ah: AddressHandle, remoteQpn: number, remoteQkey: number): void {
     if (!(ah instanceof AddressHandleCore) || !ah.live || ah.pd !== this.pd) this.#refuseHandle(ah);
     this.ring.setUdAddr(ah.number, ah.isMulticast ? MULTICAST_QPN : remoteQpn, remoteQkey);
@@ -338,6 +346,14 @@ export abstract class QueuePairCore<
   /** The context ends, and with it all attachments. */
   forgetGroups(): void {
     this.#groups.clear();
+  }
+
+  #refuseWait(): never {
+    this.ring.abort();
+    const why = this.waits
+      ? `queue pair ${this.number} is not of type RC (EINVAL)`
+      : 'the device has no requests that wait (capability waits) (ENOTSUP)';
+    throw new RmaError('ERR_VERBS', `post send: ${why}`);
   }
 
   #refuseHandle(ah: unknown): never {

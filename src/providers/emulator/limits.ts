@@ -43,4 +43,5 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   helper: false,
   datagrams: true,
   multicast: true,
+  waits: true,
 });

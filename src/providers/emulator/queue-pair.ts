@@ -27,7 +27,7 @@ import { DEVICE } from './limits.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpEvent, QpField } from './qp-table.ts';
 import type { ReceiveRing } from './receive-ring.ts';
-import { NOT_READY, publish, Requester } from './requester.ts';
+import { NOT_READY, publish, Requester, WAITS } from './requester.ts';
 import { addReceiveSge, type EmulatedSharedReceiveQueue, postReceive } from './shared-receive-queue.ts';
 
 const ALL_REMOTE = Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
@@ -223,6 +223,10 @@ export class EmulatedQueuePair extends QueuePairCore<
       const w = ring.wordsOf(ring.head);
       let status = this.#requester.execute(w);
       if (status !== WcStatus.SUCCESS) {
+        if (status === WAITS) {
+          this.#hold();
+          return;
+        }
         if (status === NOT_READY) {
           if (this.#postpone()) return;
           status = WcStatus.RNR_RETRY_EXC_ERR;
@@ -270,6 +274,16 @@ export class EmulatedQueuePair extends QueuePairCore<
     return true;
   }
 
+  /** Lets the head of the queue, a wait, be looked at again whenever this rank polls. */
+  #hold(): void {
+    this.#retryAt = 0;
+    if (!this.isBlocked) {
+      this.isBlocked = true;
+      this.#context.block(this);
+    }
+    publish();
+  }
+
   #mayRetry(): boolean {
     return performance.now() >= this.#retryAt || this.#words[this.#row + QpField.STATE] !== QpState.RTS;
   }
@@ -295,6 +309,10 @@ export class EmulatedQueuePair extends QueuePairCore<
   #ownReceives(): ReceiveRing {
     this.mustTakeReceives(this.state);
     return this.#receives!;
+  }
+
+  protected get waits(): boolean {
+    return this.#context.capabilities.waits;
   }
 
   protected joinGroup(call: string, words: Uint32Array): void {

@@ -33,6 +33,9 @@ import { findScatter } from './scatter.ts';
 /** What `execute` returns, besides a `WcStatus`, when the peer has posted no receive. */
 export const NOT_READY = -1;
 
+/** The same for a wait that is not over. */
+export const WAITS = -2;
+
 /** One result of an atomic, as a word and as a piece of memory. */
 const RESULT = new Mapping(new ArrayBuffer(8));
 /** A place of no meaning, to store to. */
@@ -116,6 +119,8 @@ export class Requester {
         return this.#writeWithImm(w);
       case WrOpcode.RDMA_READ:
         return this.#read(w);
+      case WrOpcode.WAIT:
+        return this.#wait(w);
       case WrOpcode.SEND:
         return this.#send(w, 0);
       case WrOpcode.SEND_WITH_IMM:
@@ -123,6 +128,14 @@ export class Requester {
       default:
         return this.#atomic(w);
     }
+  }
+
+  #wait(w: number): number {
+    const awaited = this.#source.awaited(w);
+    if (awaited === undefined) return WcStatus.LOC_PROT_ERR;
+    // Sequentially consistent: the requests behind it see all that came before the word was written.
+    const word = Atomics.load(awaited.words, awaited.at);
+    return ((word - this.#ring.u32[w + WrField.IMM_DATA]) | 0) >= 0 ? WcStatus.SUCCESS : WAITS;
   }
 
   #write(w: number): number {

@@ -28,6 +28,7 @@ import { ModelledParking } from './parking.ts';
 import { ModelledQueuePair } from './queue-pair.ts';
 import { Random } from './random.ts';
 import type { ModelledSharedReceiveQueue } from './receive-queue.ts';
+import type { Requester } from './requester.ts';
 import { Cpu, type Simulator } from './simulator.ts';
 import { Transit } from './transit.ts';
 
@@ -103,6 +104,8 @@ export class ModelledContext implements Context {
   #interrupting = false;
   /** Data of writes that are complete and not in memory yet, in the order of their coming. */
   readonly #unplaced = new Set<() => void>();
+  /** Those whose oldest request waits for a word of this side's memory. */
+  readonly #watching = new Set<Requester>();
   readonly #random: Random;
   readonly #events: AsyncEvent[] = [];
   #nextAddress: number;
@@ -122,7 +125,11 @@ export class ModelledContext implements Context {
     this.member = member;
     this.gid = memberGid(member);
     this.device = shared.device;
-    this.capabilities = { ...CAPABILITIES, completionImpliesPlacement: shared.faults.placement === 0 };
+    this.capabilities = {
+      ...CAPABILITIES,
+      completionImpliesPlacement: shared.faults.placement === 0,
+      waits: Object.hasOwn(fabric.adapter, 'step'),
+    };
     this.cpu = new Cpu(simulator, member);
     this.parking = new ModelledParking(simulator);
     // What has come before, and nobody has looked at, raises no event any more.
@@ -252,12 +259,27 @@ export class ModelledContext implements Context {
     return key;
   }
 
+  /** Has a requester called when the adapter has put something into this side's memory: it waits for a word there. */
+  watch(requester: Requester): void {
+    this.#watching.add(requester);
+  }
+
+  unwatch(requester: Requester): void {
+    this.#watching.delete(requester);
+  }
+
+  /** The adapter has put something into this side's memory. */
+  stored(): void {
+    for (const requester of this.#watching) requester.look();
+  }
+
   /** Has the data of a write come into memory at a time, unless something has asked for them before. */
   placeAt(time: number, region: ModelledRegion, place: () => void): void {
     const put = (): void => {
       if (!this.#unplaced.delete(put) || this.regions.get(region.rkey) !== region) return;
       place();
       this.simulator.changed();
+      this.stored();
     };
     this.#unplaced.add(put);
     this.simulator.at(time, this.member, { happen: put });

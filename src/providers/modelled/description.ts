@@ -15,7 +15,7 @@ const FLAG = [0, 1] as const;
 /** Bytes of the longest message that the library itself sends in one piece (comm/tasks.ts). */
 export const LEAST_MESSAGE = 8192;
 const RULES: {
-  readonly [Part in Exclude<keyof Fabric, 'name' | 'about'>]: { readonly [Field in keyof Fabric[Part]]: Rule };
+  readonly [Part in Exclude<keyof Fabric, 'name' | 'about'>]: { readonly [Field in keyof Fabric[Part]]-?: Rule };
 } = {
   host: {
     post: 'time',
@@ -58,11 +58,15 @@ const RULES: {
     maxReads: [1, 255],
     maxMessage: [LEAST_MESSAGE, 2 ** 31],
     packet: [1, 65_536],
+    step: 'time',
   },
   link: { latency: 'positive', outGap: 'gap', inGap: 'gap' },
   switch: { latency: 'time', leafPorts: [1, 65_536], uplinks: [1, 65_536] },
   retry: { timeout: 'positive' },
 };
+
+/** Numbers that a description need not have. */
+const OPTIONAL: ReadonlySet<string> = new Set(['adapter.step']);
 
 /** No time of a fabric is as long: a second, where microseconds are meant, would be a mistake of the unit. */
 const LONGEST = 1e7;
@@ -132,6 +136,7 @@ function read(file: string, description: unknown, readNumber: ReadNumber): Fabri
       if (!Object.hasOwn(rules, field)) throw unknown(file, `${name}.${field}`, Object.keys(rules));
     }
     for (const [field, rule] of Object.entries(rules as Record<string, Rule>)) {
+      if (given[field] === undefined && OPTIONAL.has(`${name}.${field}`)) continue;
       if (given[field] === undefined) throw wrong(file, `${name}.${field}`, 'is missing');
       numbers[field] = readNumber(file, `${name}.${field}`, given[field], rule);
     }

@@ -93,6 +93,8 @@ export interface Fabric {
     readonly maxMessage: number;
     /** Bytes of a packet, which is stored as a whole before it is forwarded. */
     readonly packet: number;
+    /** The step that ends a wait of a request (`capabilities.waits`); absent where requests cannot wait. */
+    readonly step?: number;
   };
   /** A node's link to its switch. */
   readonly link: {

@@ -11,7 +11,7 @@ export const MOST_ATTACHED = 56;
 
 /**
  * A device across a network claims no more. Its keys are random, but drawn from a seed. With `faults.placement`,
- * completions do not imply placement.
+ * completions do not imply placement. Requests can wait where the description says what a step of the adapter takes.
  */
 export const CAPABILITIES: Capabilities = Object.freeze({
   loadStore: false,
@@ -24,6 +24,7 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   helper: false,
   datagrams: true,
   multicast: true,
+  waits: false,
 });
 
 export function deviceOf({ adapter, name }: Fabric): DeviceAttributes {

@@ -101,6 +101,14 @@ export class Network {
     return this.#sending.freeFor(this.nodeOf(rank), this.isShort(bytes));
   }
 
+  /** Reserves the adapter of a rank for a step between two requests. @returns when it is through */
+  step(now: number, rank: number, time: number): number {
+    const node = this.nodeOf(rank);
+    const start = this.#sending.startOf(node, now, true);
+    this.#sending.take(node, start, time, true);
+    return start + time;
+  }
+
   /** Whether a message is one packet. */
   isShort(bytes: number): boolean {
     return bytes <= this.fabric.adapter.packet;

@@ -193,6 +193,10 @@ export class ModelledQueuePair extends QueuePairCore<
     return true;
   }
 
+  protected get waits(): boolean {
+    return this.#context.capabilities.waits;
+  }
+
   protected joinGroup(call: string, words: Uint32Array): void {
     this.#context.joinGroup(call, this, words);
   }

@@ -134,10 +134,14 @@ export class Requester extends SendQueue implements FabricEvent, Waiter {
     }
     const w = ring.wordsOf(request);
     const opcode = ring.u32[w + WrField.OPCODE];
-    const returns = opcode >= WrOpcode.RDMA_READ;
+    const returns = opcode >= WrOpcode.RDMA_READ && opcode !== WrOpcode.WAIT;
     // Both go on when a read comes back.
     if ((ring.u32[w + WrField.FLAGS] & SendFlag.FENCE) !== 0 && this.#reads > 0) return;
     if (returns && this.#reads >= this.#maxRdAtomic && this.#maxRdAtomic > 0) return;
+    if (opcode === WrOpcode.WAIT) {
+      this.#wait(request, w);
+      return;
+    }
     this.next = (request + 1) | 0;
     const fault = this.#faultOf(w, opcode);
     if (fault !== WcStatus.SUCCESS) {
@@ -148,6 +152,49 @@ export class Requester extends SendQueue implements FabricEvent, Waiter {
     }
     if (returns) this.#reads++;
     this.#depart(request, w, opcode);
+    this.#sendNext();
+  }
+
+  /**
+   * The adapter comes to a wait: it is over, or its word is looked at whenever something comes to this side's memory.
+   */
+  #wait(request: number, w: number): void {
+    const awaited = this.source.awaited(w);
+    if (awaited === undefined) {
+      this.next = (request + 1) | 0;
+      this.#held = true;
+      this.#learn(request, WcStatus.LOC_PROT_ERR);
+      return;
+    }
+    if (((awaited.words[awaited.at] - this.ring.u32[w + WrField.IMM_DATA]) | 0) < 0) {
+      this.context.watch(this);
+      return;
+    }
+    this.next = (request + 1) | 0;
+    const { simulator, fabric, shared } = this.context;
+    const through = shared.network.step(simulator.now, this.member, fabric.adapter.step!);
+    simulator.at(through, this.member, { happen: () => this.#stepped(request) });
+    this.sending = true;
+  }
+
+  /** A wait is over, and the step that ends it. */
+  #stepped(request: number): void {
+    this.sending = false;
+    // It was flushed or forgotten meanwhile.
+    if (((request - this.ring.head) | 0) < 0 || this.context.cpu.dead || this.qp.state !== QpState.RTS) {
+      this.#sendNext();
+      return;
+    }
+    this.#learn(request, WcStatus.SUCCESS);
+    this.#sendNext();
+  }
+
+  /** Something has come to this side's memory, while the oldest request that was not sent waits for a word there. */
+  look(): void {
+    const w = this.ring.wordsOf(this.next);
+    const awaited = this.source.awaited(w);
+    if (awaited !== undefined && ((awaited.words[awaited.at] - this.ring.u32[w + WrField.IMM_DATA]) | 0) < 0) return;
+    this.context.unwatch(this);
     this.#sendNext();
   }
 
@@ -201,7 +248,10 @@ export class Requester extends SendQueue implements FabricEvent, Waiter {
     if (opcode >= WrOpcode.RDMA_READ && status === WcStatus.SUCCESS) {
       // The result comes to where the request says.
       status = this.findLocal(this.ring.wordsOf(request), Access.LOCAL_WRITE);
-      if (status === WcStatus.SUCCESS) spread(transit.found);
+      if (status === WcStatus.SUCCESS) {
+        spread(transit.found);
+        this.context.stored();
+      }
     }
     this.#release(transit);
     this.#rnrLeft = this.#rnrRetry;
@@ -305,6 +355,7 @@ export class Requester extends SendQueue implements FabricEvent, Waiter {
     this.#resends++;
     this.#held = false;
     this.#reads = 0;
+    this.context.unwatch(this);
     this.connection.peer()?.receiveQueue.cancel(this);
   }
 }

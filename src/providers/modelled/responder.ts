@@ -71,8 +71,10 @@ export class Responder {
       const status = requester.findLocal(w, 0);
       if (status !== WcStatus.SUCCESS) return status;
       const at = remoteAddress(ring, w) - region.memory.address;
-      if (immediate || this.#context.shared.faults.placement === 0) gather(region.memory.mapping, at);
-      else this.#placeLater(region, at);
+      if (immediate || this.#context.shared.faults.placement === 0) {
+        gather(region.memory.mapping, at);
+        this.#context.stored();
+      } else this.#placeLater(region, at);
     }
     if (receives !== undefined) {
       this.#received(ring, w, receives, WcStatus.SUCCESS, WcOpcode.RECV_RDMA_WITH_IMM, WcFlag.WITH_IMM, bytes);
@@ -95,6 +97,7 @@ export class Responder {
     }
     if (length > 0) copyPieces(scatter, local, length);
     this.#context.simulator.changed();
+    this.#context.stored();
     this.#received(ring, w, receives, WcStatus.SUCCESS, WcOpcode.RECV, flags, length);
     return WcStatus.SUCCESS;
   }
@@ -117,6 +120,7 @@ export class Responder {
     local.clear();
     local.add(data, 0, length);
     copyPieces(scatter, local, length);
+    this.#context.stored();
     const { flags, source, immediate, solicited } = message;
     qp.recvCq.push(qp, source, receives.wrId, fault, WcOpcode.RECV, flags, length, immediate, solicited);
   }
@@ -166,6 +170,7 @@ export class Responder {
       found.i32[3] = u32[w + WrField.SWAP + 1] | 0;
     } else return WcStatus.SUCCESS;
     copyBytes(mapping, remote - address, found, 8, 8);
+    this.#context.stored();
     if (found.i32[2] !== found.i32[0] || found.i32[3] !== found.i32[1]) this.#context.simulator.changed();
     return WcStatus.SUCCESS;
   }

@@ -54,6 +54,7 @@ const CAPABILITIES: Capabilities = Object.freeze({
   helper: true,
   datagrams: true,
   multicast: false,
+  waits: false,
 });
 
 /**

@@ -303,6 +303,10 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
     return this.#receives!;
   }
 
+  protected get waits(): boolean {
+    return false;
+  }
+
   protected joinGroup(call: string, words: Uint32Array, lid: number): void {
     verb(call, () => this.#device.attachMcast(this.#handle, gidText(words), lid));
   }

@@ -21,6 +21,7 @@ import { rdma } from './rdma.ts';
 import { sendReceive } from './send-receive.ts';
 import { sharedReceives } from './shared-receives.ts';
 import { states } from './states.ts';
+import { waits } from './waits.ts';
 import { wakeUps } from './wake-ups.ts';
 
 export async function verbsConformance(name: string, harness: Harness): Promise<void> {
@@ -37,6 +38,7 @@ export async function verbsConformance(name: string, harness: Harness): Promise<
     describe('shared receive queues', () => sharedReceives(suite));
     describe('order', () => ordering(suite));
     describe('receiver not ready', () => notReady(suite));
+    describe('requests that wait', () => waits(suite));
     describe('datagrams', () => datagrams(suite));
     describe('multicast groups', () => multicast(suite));
     describe('errors', () => errors(suite));

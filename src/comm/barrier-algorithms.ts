@@ -1,0 +1,91 @@
+/**
+ * What each rank of a barrier tells and waits for, as data (report on NIC-based barriers, §5): schedules that whatever
+ * carries a barrier out executes from their beginning to their end, an adapter as well as a processor.
+ *
+ *     dissemination          round m: rank r tells r + 2^m and waits for r − 2^m, modulo p; ⌈log2 p⌉ rounds
+ *     pairwise               round m: rank r and r xor 2^m tell each other, among the M = 2^⌊log2 p⌋ lowest ranks. Each
+ *                            rank r ≥ M tells r − M before, and is told by it afterwards: ⌊log2 p⌋ rounds, or two more
+ *     gather-broadcast:d     a tree whose ranks have d children at most: what has come goes up, the end down; about
+ *                            2·log_d p steps
+ *
+ * A tag tells the messages of one barrier between two ranks apart. Tags are below `BARRIER_TAGS`.
+ *
+ * Why it is a barrier. A rank sends a step's message when the steps before it are through: all messages that it waits
+ * for there have come. So a message says that its sender has entered, and all whose entry the sender knew of. In
+ * dissemination a rank knows after round m of the 2^(m + 1) ranks up to itself, all p in the end; in pairwise exchange
+ * of the block of 2^(m + 1) ranks that it lies in; in the tree the root knows of all, and who it tells does, too.
+ *
+ * Not so if a message is sent as soon as the one of the round before has arrived, whether or not the sender has
+ * entered, and the earlier rounds are through, as §7 of the report can be read: then it says no more than that those
+ * on its one way have entered (test/comm/barrier-algorithms.test.ts has the counts of both).
+ */
+import { RmaError } from '../errors.ts';
+
+/** A step: tells a rank, or waits until that rank has told. */
+export interface BarrierStep {
+  readonly sends: boolean;
+  /** The rank that is told, or waited for. */
+  readonly peer: number;
+  readonly tag: number;
+}
+
+export type BarrierSchedule = readonly BarrierStep[];
+
+/** More than any tag. */
+export const BARRIER_TAGS = 64;
+const MOST_CHILDREN = 32;
+
+/** Tags of what is no round: from a rank that is no part of the exchange, and back. */
+const BEFORE = BARRIER_TAGS - 2;
+const AFTER = BARRIER_TAGS - 1;
+
+const tell = (peer: number, tag: number): BarrierStep => ({ sends: true, peer, tag });
+const wait = (peer: number, tag: number): BarrierStep => ({ sends: false, peer, tag });
+
+function dissemination(rank: number, size: number): BarrierSchedule {
+  const steps: BarrierStep[] = [];
+  for (let distance = 1, round = 0; distance < size; distance *= 2, round++)
+    steps.push(tell((rank + distance) % size, round), wait((rank - distance + size) % size, round));
+  return steps;
+}
+
+function pairwise(rank: number, size: number): BarrierSchedule {
+  const exchanged = 2 ** Math.floor(Math.log2(size));
+  if (rank >= exchanged) return [tell(rank - exchanged, BEFORE), wait(rank - exchanged, AFTER)];
+  const steps: BarrierStep[] = [];
+  const represented = rank + exchanged < size;
+  if (represented) steps.push(wait(rank + exchanged, BEFORE));
+  for (let distance = 1, round = 0; distance < exchanged; distance *= 2, round++)
+    steps.push(tell(rank ^ distance, round), wait(rank ^ distance, round));
+  if (represented) steps.push(tell(rank + exchanged, AFTER));
+  return steps;
+}
+
+function gatherBroadcast(rank: number, size: number, degree: number): BarrierSchedule {
+  const first = degree * rank + 1;
+  const children = Array.from({ length: Math.max(0, Math.min(degree, size - first)) }, (_, i) => first + i);
+  const steps: BarrierStep[] = children.map((child) => wait(child, BEFORE));
+  if (rank > 0) {
+    const parent = Math.floor((rank - 1) / degree);
+    steps.push(tell(parent, BEFORE), wait(parent, AFTER));
+  }
+  return [...steps, ...children.map((child) => tell(child, AFTER))];
+}
+
+/**
+ * The schedule of one rank.
+ * @param algorithm `dissemination`, `pairwise`, or `gather-broadcast:d` with 2 to 32 children a rank
+ * Errors: `ERR_ARG` if there is no such algorithm.
+ */
+export function barrierSchedule(algorithm: string, rank: number, size: number): BarrierSchedule {
+  if (algorithm === 'dissemination') return dissemination(rank, size);
+  if (algorithm === 'pairwise') return pairwise(rank, size);
+  return gatherBroadcast(rank, size, degreeOf(algorithm));
+}
+
+function degreeOf(algorithm: string): number {
+  const degree = Number(/^gather-broadcast:(\d{1,2})$/.exec(algorithm)?.[1]);
+  if (degree >= 2 && degree <= MOST_CHILDREN) return degree;
+  const known = `dissemination, pairwise and gather-broadcast:2 … gather-broadcast:${MOST_CHILDREN}`;
+  throw new RmaError('ERR_ARG', `there is no barrier algorithm ${JSON.stringify(algorithm)}; there are ${known}`);
+}
