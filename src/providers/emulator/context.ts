@@ -26,7 +26,7 @@ import { AddressSpace, EmulatedMemory } from './memory.ts';
 import { EmulatedRegion } from './memory-region.ts';
 import { Peer } from './peer.ts';
 import { EmulatedProtectionDomain } from './protection-domain.ts';
-import { MAX_QP, QpField, QpField64, QpNumbers } from './qp-table.ts';
+import { MAX_QP, QpField, QpField64, QpNumbers, type QpRows, rowOf } from './qp-table.ts';
 import { EmulatedQueuePair } from './queue-pair.ts';
 import { ReceiveRing, receiveRingBytes } from './receive-ring.ts';
 import { ROOT_BYTES, Root } from './root.ts';
@@ -283,6 +283,8 @@ export class EmulatedContext implements Context {
     return this.fabric.allocate(bytes);
   }
 
+  readonly #allocate = (bytes: number): Allocation => this.allocate(bytes);
+
   /** The device of `member`, if one is open. */
   peer(member: number): Peer | undefined {
     const known = this.#peers[member];
@@ -301,15 +303,18 @@ export class EmulatedContext implements Context {
     length: number,
     access: number,
   ): EmulatedRegion {
-    const key = this.root.regions.publish({
-      access,
-      pd: pd.number,
-      address: memory.address + offset,
-      length,
-      handle: memory.allocation?.handle ?? -1,
-      memoryBytes: memory.byteLength,
-      offset,
-    });
+    const key = this.root.regions.publish(
+      {
+        access,
+        pd: pd.number,
+        address: memory.address + offset,
+        length,
+        handle: memory.allocation?.handle ?? -1,
+        memoryBytes: memory.byteLength,
+        offset,
+      },
+      this.#allocate,
+    );
     const region = new EmulatedRegion(pd, memory, offset, length, access, key, (revoked) => {
       this.root.regions.revoke(revoked);
       this.regions.delete(revoked);
@@ -337,10 +342,11 @@ export class EmulatedContext implements Context {
     const maxRecvWr = srq?.maxWr ?? 2 ** Math.ceil(Math.log2(asked.maxRecvWr));
     const maxRecvSge = srq?.maxSge ?? asked.maxRecvSge;
     const own = srq === undefined ? this.allocate(receiveRingBytes(maxRecvWr, maxRecvSge)) : undefined;
-    this.#writeRow(number, asked.qpType, pd.number, maxRecvWr, maxRecvSge, srq, own ?? srq!.allocation, recvCq);
+    const rows = this.root.queuePairs.ownRows(number, this.#allocate);
+    this.#writeRow(rows, number, asked.qpType, pd.number, maxRecvWr, maxRecvSge, srq, own ?? srq!.allocation, recvCq);
     const qp = new EmulatedQueuePair(this, {
       ...asked,
-      ...{ number, pd, maxRecvWr, maxRecvSge },
+      ...{ number, pd, maxRecvWr, maxRecvSge, words: rows.words },
       receives: own && new ReceiveRing(own.buffer, maxRecvWr, maxRecvSge),
       requests: makeRing(asked, MAX_MESSAGE_BYTES),
       release: () => {
@@ -415,6 +421,7 @@ export class EmulatedContext implements Context {
 
   /** Publishes a queue pair in the table: its fields, then its state, then its number. */
   #writeRow(
+    { words, doubles }: QpRows,
     number: number,
     type: number,
     pd: number,
@@ -424,8 +431,7 @@ export class EmulatedContext implements Context {
     receives: Allocation,
     recvCq: EmulatedCompletionQueue,
   ): void {
-    const { words, doubles } = this.root.queuePairs;
-    const row = this.root.queuePairs.row(number);
+    const row = rowOf(number);
     words[row + QpField.PD] = pd;
     words[row + QpField.ACCESS] = 0;
     words[row + QpField.DEST_NUMBER] = 0;

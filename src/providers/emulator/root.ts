@@ -2,9 +2,10 @@
  * The root of a context: the shared memory where peers find its queue pairs and memory regions.
  *
  *     byte 0       header: MAGIC, LAYOUT, OPEN; on a line of its own ATTENTION
+ *     byte 512     where the parts of the tables are that do not lie here (parts.ts)
  *     byte 1024    the multicast groups that its queue pairs are attached to
- *     byte 4096    the queue pair table
- *     then         the region table
+ *     byte 4096    the beginning of the queue pair table
+ *     then         the beginning of the region table
  *
  * ATTENTION is counted up by a peer that has changed something that the owner must see to: moved a queue pair to ERR,
  * passed a watermark, overrun a completion queue. What it was stands with the object concerned, so nothing is lost when
@@ -12,13 +13,15 @@
  */
 import { loadAcquire } from '../../memory-model.ts';
 import { GroupTable } from './group-table.ts';
+import { Parts } from './parts.ts';
 import { QP_TABLE_BYTES, QpTable } from './qp-table.ts';
 import { REGION_TABLE_BYTES, RegionTable } from './region-table.ts';
 
 const MAGIC = 0x746f6f72;
 /** Raised whenever anything in the memory that contexts share changes its place or meaning. */
-const LAYOUT = 5;
+const LAYOUT = 6;
 const HEADER_BYTES = 4096;
+const PARTS_AT = 512;
 const GROUPS_AT = 1024;
 export const ROOT_BYTES = HEADER_BYTES + QP_TABLE_BYTES + REGION_TABLE_BYTES;
 
@@ -30,11 +33,16 @@ export class Root {
   readonly groups: GroupTable;
   readonly #words: Int32Array;
 
-  constructor(buffer: ArrayBufferLike) {
+  /** @param attach maps memory of the root's owner, if it is still there; the owner itself has no need to */
+  constructor(
+    buffer: ArrayBufferLike,
+    attach: (handle: number, byteLength: number) => ArrayBufferLike | undefined = () => undefined,
+  ) {
     this.#words = new Int32Array(buffer, 0, HEADER_BYTES / 4);
     this.groups = new GroupTable(buffer, GROUPS_AT);
-    this.queuePairs = new QpTable(buffer, HEADER_BYTES);
-    this.regions = new RegionTable(buffer, HEADER_BYTES + QP_TABLE_BYTES);
+    const parts = new Parts(buffer, PARTS_AT, attach);
+    this.queuePairs = new QpTable(buffer, HEADER_BYTES, parts);
+    this.regions = new RegionTable(buffer, HEADER_BYTES + QP_TABLE_BYTES, parts);
   }
 
   /** Owner: everything is in place; peers may look. */
