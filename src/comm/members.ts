@@ -6,6 +6,7 @@ import type { RankFailedError } from '../errors.ts';
 import type { Job } from './job.ts';
 import type { Operation, WaitOptions } from './operation.ts';
 import type { Concerned } from './progress.ts';
+import type { Stirred } from './servers.ts';
 
 export class Members implements Concerned {
   readonly #job: Job;
@@ -97,5 +98,10 @@ export class Members implements Concerned {
   /** Calls `serve` in the waits of this rank; what it throws ends a wait for these ranks. */
   serve(serve: () => number, background: boolean): () => void {
     return this.#job.progress.serve(serve, background, this);
+  }
+
+  /** The same for what need not be called while it is quiet (`Progress.serveUnlessQuiet`). */
+  serveUnlessQuiet(serve: () => number, isQuiet: () => boolean): Stirred {
+    return this.#job.progress.serveUnlessQuiet(serve, isQuiet, this);
   }
 }

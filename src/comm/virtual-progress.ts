@@ -17,6 +17,7 @@ import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
 import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
 import { type Concerned, DONE, type ProgressEngine } from './progress.ts';
+import type { Stirred } from './servers.ts';
 import type { VainLooks } from './vain-looks.ts';
 
 interface Pending {
@@ -115,6 +116,11 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   /** Virtual milliseconds. */
   now(): number {
     return this.#cpu.time / 1000;
+  }
+
+  /** Its time costs nothing here, and its rank is woken when something has come. */
+  serveUnlessQuiet(serve: () => number, _isQuiet: () => boolean, concerned: Concerned): Stirred {
+    return { stir() {}, end: this.serve(serve, false, concerned) };
   }
 
   serve(serve: () => number, background: boolean, concerned: Concerned): () => void {

@@ -20,6 +20,7 @@ import { AddressHandles, groupInMemory, memberGid } from '../core/address-handle
 import type { Mapping } from '../core/mapping.ts';
 import { checkQueuePair, failUsersOf, makeRing } from '../core/queue-pair.ts';
 import { EmulatedCompletionQueue } from './completion-queue.ts';
+import type { CompletionRing } from './completion-ring.ts';
 import type { Allocation, Fabric } from './fabric.ts';
 import { CAPABILITIES, DEVICE } from './limits.ts';
 import { AddressSpace, EmulatedMemory } from './memory.ts';
@@ -130,6 +131,10 @@ export class EmulatedContext implements Context {
     this.root = new Root(allocation.buffer);
     this.root.open();
     fabric.publishRoot(allocation);
+  }
+
+  get news(): number {
+    return this.root.news;
   }
 
   get pendingRetry(): boolean {
@@ -378,6 +383,12 @@ export class EmulatedContext implements Context {
 
   unblock(qp: EmulatedQueuePair): void {
     this.#blocked.delete(qp);
+  }
+
+  /** This rank has asked to be woken by the queue of this ring, and something has come. */
+  wakeSelf(ring: CompletionRing): void {
+    if (ring.announces) this.root.announce();
+    this.fabric.wake(this.member);
   }
 
   /** Has the next `progress` look at everything. */

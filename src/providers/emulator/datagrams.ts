@@ -190,6 +190,6 @@ export class DatagramRequester {
       return;
     }
     const solicited = status !== WcStatus.SUCCESS || (u32[w + WrField.FLAGS] & SendFlag.SOLICITED) !== 0;
-    if (completions.takeArmed(solicited)) this.#context.fabric.wake(peer.member);
+    if (completions.takeArmed(solicited)) peer.wakeFor(completions);
   }
 }

@@ -6,6 +6,7 @@
  */
 
 import { Mapping } from '../core/mapping.ts';
+import type { CompletionRing } from './completion-ring.ts';
 import type { Attachment, Fabric } from './fabric.ts';
 import { type FoundRegion, holds } from './region-table.ts';
 import { ROOT_BYTES, Root } from './root.ts';
@@ -173,6 +174,12 @@ export class Peer {
   /** Tells the owner that something of its must be seen to. */
   callAttention(): void {
     this.root.callAttention();
+    this.#fabric.wake(this.member);
+  }
+
+  /** The peer has asked to be woken by the queue of this ring, and something has come. */
+  wakeFor(ring: CompletionRing): void {
+    if (ring.announces) this.root.announce();
     this.#fabric.wake(this.member);
   }
 

@@ -198,7 +198,7 @@ export class EmulatedQueuePair extends QueuePairCore<
     while (receives.consume() >= 0) {
       if (!recvCq.ring.push(receives.wrId, WcStatus.WR_FLUSH_ERR, WcOpcode.RECV, 0, 0, 0, this.number)) {
         this.#context.callOwnAttention();
-      } else if (recvCq.ring.takeArmed(true)) this.#context.fabric.wake(this.#context.member);
+      } else if (recvCq.ring.takeArmed(true)) this.#context.wakeSelf(recvCq.ring);
     }
   }
 

@@ -336,7 +336,7 @@ export class Requester {
       return;
     }
     const solicited = status !== WcStatus.SUCCESS || (u32[w + WrField.FLAGS] & SendFlag.SOLICITED) !== 0;
-    if (completions.takeArmed(solicited)) this.#context.fabric.wake(this.#peer!.member);
+    if (completions.takeArmed(solicited)) this.#peer!.wakeFor(completions);
   }
 
   /** The request broke a rule at the other end: that queue pair goes to ERR too. */
