@@ -3,10 +3,12 @@
  * of them has failed, or the connection with one was lost, and goes on whatever becomes of others.
  */
 import type { RankFailedError } from '../errors.ts';
+import type { Concerned } from './concerned.ts';
 import type { AskedAbout, Failures } from './failures.ts';
 import type { Messenger } from './messages.ts';
 import type { Operation, WaitOptions } from './operation.ts';
-import type { Concerned, ProgressEngine } from './progress.ts';
+import type { ProgressEngine } from './progress.ts';
+import type { Stirred } from './servers.ts';
 
 /** What the waits for some ranks need of their job. */
 export interface WaitingJob {
@@ -106,5 +108,10 @@ export class Members implements Concerned, AskedAbout {
   /** Calls `serve` in the waits of this rank; what it throws ends a wait for these ranks. */
   serve(serve: () => number, background: boolean): () => void {
     return this.#job.progress.serve(serve, background, this);
+  }
+
+  /** The same for what need not be called while it is quiet (`Progress.serveUnlessQuiet`). */
+  serveUnlessQuiet(serve: () => number, isQuiet: () => boolean): Stirred {
+    return this.#job.progress.serveUnlessQuiet(serve, isQuiet, this);
   }
 }

@@ -7,11 +7,14 @@
  * sequentially consistent, so at least one of the two sees the other, and no wake-up is lost. As a second line of
  * defence no sleep is longer than `LIVENESS_MS`, or a multiple of it in large jobs.
  */
+
 import { RmaError } from '../errors.ts';
 import type { Context } from '../verbs/device.ts';
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
+import type { Concerned } from './concerned.ts';
 import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
+import { Servers, type Stirred } from './servers.ts';
 import { BATCH, Spinning } from './spinning.ts';
 
 /** Bound of one sleep; after each, peers' processes are looked at. */
@@ -41,24 +44,6 @@ const AT_ONCE_MS = 0.5;
 
 /** Every promise form that need not wait returns this one. */
 export const DONE: Promise<void> = Promise.resolve();
-
-/** Those that a wait is for. */
-export interface Concerned {
-  /**
-   * The error to end a wait with if one of them has failed (set by whoever noticed), a new one each time, or the
-   * connection with one was lost. Cheap while all is well: three loads.
-   */
-  trouble(): unknown;
-  /**
-   * The failure of one of them, if that is what is behind an error of the device: its memory could not be reached, a
-   * connection broke.
-   */
-  explain(error: unknown): unknown;
-  /** Throws if the connection with one of them was lost. */
-  check(): void;
-  /** Keeps what a server of theirs has thrown for their next wait. */
-  note(error: unknown): void;
-}
 
 export interface Liveness {
   /**
@@ -121,26 +106,18 @@ export class Progress {
   readonly #spinning: Spinning;
   #lastInspection = 0;
   #longestNap: () => number;
-  readonly #servers = new Map<() => number, Concerned>();
+  readonly #servers: Servers;
   /** Those that are called in the background, too. */
   readonly #background = new Set<() => number>();
   #serving = false;
 
   constructor(context: Context, liveness: Liveness, poll: () => void, options: ProgressOptions) {
     this.#context = context;
+    this.#servers = new Servers(() => context.news);
     this.#liveness = liveness;
     this.#poll = () => {
       poll();
-      let due = Number.POSITIVE_INFINITY;
-      if (this.#servers.size === 0) return due;
-      for (const [serve, concerned] of this.#servers) {
-        try {
-          due = Math.min(due, serve());
-        } catch (error) {
-          concerned.note(error);
-        }
-      }
-      return due;
+      return this.#servers.run();
     };
     this.#isIdle = options.isIdle;
     this.timeout = options.timeout;
@@ -165,7 +142,7 @@ export class Progress {
    * @returns ends it
    */
   serve(serve: () => number, background: boolean, concerned: Concerned): () => void {
-    this.#servers.set(serve, concerned);
+    this.#servers.add(serve, concerned);
     if (background) {
       this.#background.add(serve);
       if (!this.#serving) void this.#serveInBackground();
@@ -174,6 +151,14 @@ export class Progress {
       this.#servers.delete(serve);
       this.#background.delete(serve);
     };
+  }
+
+  /**
+   * The same, not in the background, for what has to be called only after it was stirred, until it is quiet again, and
+   * when something has come for it (`Servers.addQuiet`).
+   */
+  serveUnlessQuiet(serve: () => number, isQuiet: () => boolean, concerned: Concerned): Stirred {
+    return this.#servers.addQuiet(serve, isQuiet, concerned);
   }
 
   /** A second sleeper beside those that wait: it takes part in the same protocol. */

@@ -6,8 +6,9 @@ import type { Context } from '../verbs/device.ts';
 import { isAborted } from './abort-signals.ts';
 import type { Signals } from './barrier.ts';
 import { COLLECTIVE_NAMES } from './collective-signature.ts';
+import type { Concerned } from './concerned.ts';
 import type { Operation, WaitOptions } from './operation.ts';
-import { type Concerned, DONE, type Liveness, Progress, type ProgressOptions } from './progress.ts';
+import { DONE, type Liveness, Progress, type ProgressOptions } from './progress.ts';
 
 /** Waits that record what they wait for. What is complete at the first look is no wait. */
 export class TracedProgress extends Progress {

@@ -15,8 +15,10 @@ import { RmaError } from '../errors.ts';
 import type { Cpu, DeadlineEvent, Simulator, Watcher } from '../providers/modelled/simulator.ts';
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
+import type { Concerned } from './concerned.ts';
 import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
-import { type Concerned, DONE, type ProgressEngine } from './progress.ts';
+import { DONE, type ProgressEngine } from './progress.ts';
+import type { Stirred } from './servers.ts';
 import type { VainLooks } from './vain-looks.ts';
 
 interface Pending {
@@ -115,6 +117,11 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   /** Virtual milliseconds. */
   now(): number {
     return this.#cpu.time / 1000;
+  }
+
+  /** Its time costs nothing here, and its rank is woken when something has come. */
+  serveUnlessQuiet(serve: () => number, _isQuiet: () => boolean, concerned: Concerned): Stirred {
+    return { stir() {}, end: this.serve(serve, false, concerned) };
   }
 
   serve(serve: () => number, background: boolean, concerned: Concerned): () => void {

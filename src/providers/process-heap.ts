@@ -44,6 +44,9 @@ import {
  */
 const PAGES = 2 ** 33;
 
+/** Asked for once: it takes a system call that reads a file. */
+const TOTAL_BYTES = totalmem();
+
 /** How many ranges that were mapped when they were freed are looked at again with each allocation. */
 const LOOKS = 64;
 
@@ -125,7 +128,7 @@ export class ProcessHeap {
       throw new RmaError(
         'ERR_VERBS',
         `allocate: cannot allocate ${byteLength} bytes: this rank already uses ${this.#inUse}, ` +
-          `the machine has ${totalmem()}, and one allocation can have at most ${this.#native.maxMapBytes}`,
+          `the machine has ${TOTAL_BYTES}, and one allocation can have at most ${this.#native.maxMapBytes}`,
       );
     }
     let handle: number | undefined;
@@ -150,7 +153,7 @@ export class ProcessHeap {
    * would kill somebody.
    */
   #hasRoom(byteLength: number): boolean {
-    return this.#inUse + byteLength <= totalmem() && byteLength <= this.#native.maxMapBytes;
+    return this.#inUse + byteLength <= TOTAL_BYTES && byteLength <= this.#native.maxMapBytes;
   }
 
   /**

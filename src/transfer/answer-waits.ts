@@ -71,6 +71,10 @@ export class AnswerWaits {
     }
   }
 
+  get hasUnsettled(): boolean {
+    return this.#unsettled.size > 0;
+  }
+
   /** Brings to their end steps that nobody waits for any more: see `RequestTransfer.settle`. */
   settle(steps: Generator<void, unknown>): void {
     this.#unsettled.add(steps);

@@ -49,6 +49,7 @@ export class Arrivals {
     const { maxCqe, maxSrqWr } = context.device;
     this.#most = Math.min(MOST_RECEIVES, maxCqe, maxSrqWr);
     this.cq = context.createCq(this.#most);
+    this.cq.announce?.();
     this.srq = pd.createSharedReceiveQueue({ maxWr: this.#most });
     this.#receives = Math.min(RECEIVES, this.#most);
     for (let i = 0; i < this.#receives; i++) this.srq.postRecv(i, 0, 0, 0);

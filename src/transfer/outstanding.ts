@@ -83,6 +83,7 @@ export class Outstanding {
   readonly #capacity: number;
   #second: SecondConnections | undefined;
   readonly failures = new Failures();
+  #stir: () => void = () => {};
   /** The rank for which requests are collected now; −1: none. */
   #collecting = -1;
 
@@ -110,6 +111,7 @@ export class Outstanding {
 
   /** Made when it is first asked for. */
   get second(): SecondConnections {
+    this.#stir();
     this.#second ??= new SecondConnections(
       this.#context,
       this.#pd,
@@ -126,6 +128,16 @@ export class Outstanding {
   /** Whether nothing is under way. */
   get #isSilent(): boolean {
     return this.#posted === 0 && this.#second?.isSilent !== false;
+  }
+
+  /** @param stir is called when something is posted, or waits for room, and nothing was or did before */
+  whenBusy(stir: () => void): void {
+    this.#stir = stir;
+  }
+
+  /** Whether nothing is under way, and no wait need be told of a lost connection. */
+  get isQuiet(): boolean {
+    return this.#posted === 0 && this.#waiting === 0 && this.#second === undefined && this.#lost === undefined;
   }
 
   /** The window was freed: nothing is posted any more. */
@@ -175,7 +187,7 @@ export class Outstanding {
 
   #count(connection: Connection): void {
     connection.outstanding++;
-    this.#posted++;
+    if (this.#posted++ === 0) this.#stir();
     this.#trace?.posted(connection.rank);
   }
 
@@ -237,6 +249,7 @@ export class Outstanding {
     backlog.push(entry);
     connection.waiting += left;
     this.#waiting += left;
+    this.#stir();
   }
 
   /**

@@ -4,10 +4,12 @@
  * On a device, its atomics and the processor's do not agree, so whatever must be atomic is done by the device, also a
  * rank's accumulates to its own part.
  *
- * - 64-bit integers: SUM and NO_OP are one fetch-and-add an element; every other operation a fetch-and-add of nothing,
- *   then compare-and-swap until nobody came between; `compareAndSwap` is one. All of them are atomics of the device on
- *   the element itself, so they agree with each other. Unless the window's accumulates are to be in bulk: then they are
- *   as all other types.
+ * - 64-bit integers: SUM and NO_OP are one fetch-and-add an element; every other operation a fetch-and-add of nothing
+ *   (of several elements that lie together, one read), then compare-and-swap until nobody came between;
+ *   `compareAndSwap` is one. REPLACE is no write: a device's atomics are atomic towards each other, not towards writes
+ *   (InfiniBand 1.3, 9.4.5), so a write between the read and the write of somebody's atomic would be lost. All of them
+ *   are atomics of the device on the element itself, so they agree with each other. Unless the window's accumulates are
+ *   to be in bulk: then they are as all other types.
  * - All other types: the element's stripe is locked (remote-stripes.ts), what is to change is read, combined here,
  *   written back, and the stripe released by a fetch-and-add on the same connection behind the writes. The read is
  *   posted right behind the compare-and-swap that locks: if that took the stripe, which is the rule, it was carried out
@@ -37,6 +39,10 @@ import { type Acquired, type RemoteStripes, Reply } from './remote-stripes.ts';
 import type { Hold, HoldingSteps } from './request-tasks.ts';
 import type { RequestTransfer } from './requests.ts';
 import { STRIPE_WORDS, Stripes, stripeAt } from './stripes.ts';
+
+const WIDE = 8;
+/** What is read for an element, at most, in multiples of its size. */
+const MOST_READ = 4;
 
 /** Arrays of a call, as bytes: those that it had when it was made. */
 interface Operands {
@@ -177,15 +183,15 @@ export class RequestUpdates {
     };
     // What an addition does: of 0, where nothing changes.
     const once = op === OpCode.SUM || !changesTarget(op);
-    const replies = Array.from(targets, (target, i) => {
-      const reply = new Reply();
-      const word = wordAt(rank, region, at + target);
-      if (op === OpCode.SUM) {
-        const [lo, hi] = halves(source.getBigInt64(sources[i], true));
-        this.#requests.remote.fetchAdd(word, lo, hi, reply.take);
-      } else this.#requests.remote.fetchAdd(word, 0, 0, reply.take);
-      return reply;
-    });
+    const fetchAll = (): Reply[] =>
+      Array.from(targets, (target, i) => {
+        const reply = new Reply();
+        const [lo, hi] = op === OpCode.SUM ? halves(source.getBigInt64(sources[i], true)) : [0, 0];
+        this.#requests.remote.fetchAdd(wordAt(rank, region, at + target), lo, hi, reply.take);
+        return reply;
+      });
+    const inOne = !once && targets.length > 1 && to.high - to.low <= MOST_READ * WIDE * targets.length;
+    const replies = inOne ? yield* this.#glimpse(rank, region, at, to, targets) : fetchAll();
     for (const [i, reply] of replies.entries()) {
       yield* reply.wait();
       if (once) store(reply, i);
@@ -198,10 +204,15 @@ export class RequestUpdates {
       refuseGone(operands, rank);
       for (const element of left) {
         element.found = new Reply();
-        const value = wideAt(source, sources[element.i], signed);
-        const [lo, hi] = halves(combineBigInt(op, joined(element.seen.lo, element.seen.hi, signed), value));
+        const { seen, found } = element;
+        const place = sources[element.i];
+        let lo = source.getUint32(place, true);
+        let hi = source.getUint32(place + 4, true);
+        if (op !== OpCode.REPLACE) {
+          [lo, hi] = halves(combineBigInt(op, joined(seen.lo, seen.hi, signed), joined(lo, hi, signed)));
+        }
         const word = wordAt(rank, region, at + targets[element.i]);
-        this.#requests.remote.compareSwap(word, element.seen.lo, element.seen.hi, lo, hi, element.found.take);
+        this.#requests.remote.compareSwap(word, seen.lo, seen.hi, lo, hi, found.take);
       }
       const again: typeof left = [];
       for (const element of left) {
@@ -213,6 +224,34 @@ export class RequestUpdates {
         } else store(found, element.i);
       }
       left = again;
+    }
+  }
+
+  /**
+   * What may be in the elements, read with those between them: one request in place of an atomic for each. It need not
+   * be what an atomic would find (somebody may be writing there): the compare-and-swap behind it says whether it was.
+   */
+  *#glimpse(
+    rank: number,
+    region: RemoteRegion,
+    at: number,
+    to: Side,
+    targets: ArrayLike<number>,
+  ): Generator<void, Reply[]> {
+    const { remote } = this.#requests;
+    const bytes = to.high - to.low;
+    const scratch = remote.scratch(bytes);
+    try {
+      yield* remote.read(rank, at + to.low, scratch.region, 0, bytes, region, scratch.left);
+      const there = viewOf(scratch.part.u8);
+      return Array.from(targets, (target) => {
+        const reply = new Reply();
+        const place = target - to.low;
+        reply.take(there.getUint32(place, true), there.getUint32(place + 4, true));
+        return reply;
+      });
+    } finally {
+      scratch.free();
     }
   }
 
@@ -361,10 +400,6 @@ function refuseGoneOf(arrays: Arrays, rank: number): void {
     if (array.length === 0) throw lostError(name, 'a compareAndSwap', rank);
 }
 
-function wideAt(view: DataView, at: number, signed: boolean): bigint {
-  return signed ? view.getBigInt64(at, true) : view.getBigUint64(at, true);
-}
-
 const exchange = new DataView(new ArrayBuffer(8));
 
 function halves(value: bigint): [lo: number, hi: number] {
@@ -375,5 +410,5 @@ function halves(value: bigint): [lo: number, hi: number] {
 function joined(lo: number, hi: number, signed: boolean): bigint {
   exchange.setUint32(0, lo, true);
   exchange.setUint32(4, hi, true);
-  return wideAt(exchange, 0, signed);
+  return signed ? exchange.getBigInt64(0, true) : exchange.getBigUint64(0, true);
 }

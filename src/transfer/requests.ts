@@ -76,6 +76,7 @@ export class RequestTransfer {
   /** What reads that confirm it read to. */
   #sink: Scratch | undefined;
   #flushed = 0;
+  #stir: () => void = () => {};
   readonly #endHandling: (() => void) | undefined;
 
   /**
@@ -256,11 +257,13 @@ export class RequestTransfer {
    * an answer.
    */
   begin(rank: number, steps: Generator<void, void>): void {
+    this.#stir();
     this.#tasks.begin(rank, steps);
   }
 
   /** Begins such a thing that holds something meanwhile for which others wait (`RequestTasks.beginHolding`). */
   beginHolding(rank: number, make: (hold: Hold) => HoldingSteps): void {
+    this.#stir();
     this.#tasks.beginHolding(rank, make);
   }
 
@@ -278,6 +281,7 @@ export class RequestTransfer {
    * once if answers come as soon as they do from devices, otherwise in whatever call looks for completions next.
    */
   settle(steps: Generator<void, unknown>): void {
+    this.#stir();
     this.#waits.settle(steps);
   }
 
@@ -375,6 +379,25 @@ export class RequestTransfer {
   /** A number that grows with all that is issued to a rank. */
   issuedTo(rank: number): number {
     return this.#connections.to(rank).issued + this.#tasks.begun(rank);
+  }
+
+  /** @param stir is called whenever it begins something: from then on `poll` has something to do */
+  whenBusy(stir: () => void): void {
+    this.#stir = stir;
+    this.#outstanding.whenBusy(stir);
+  }
+
+  /**
+   * Whether `poll` has nothing to do: nothing is under way here, and nothing has come from other ranks. Of second
+   * connections it is not known.
+   */
+  get isQuiet(): boolean {
+    return (
+      this.#outstanding.isQuiet &&
+      this.#tasks.count === 0 &&
+      !this.#waits.hasUnsettled &&
+      this.notifications.arrivals.cq.isArmed === true
+    );
   }
 
   /** Requests that are not complete. */

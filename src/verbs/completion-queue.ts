@@ -114,6 +114,13 @@ export interface CompletionQueue {
    * @param solicitedOnly only for receives of requests posted with `SendFlag.SOLICITED`, and for completions in error
    */
   reqNotify(solicitedOnly?: boolean): void;
+  /**
+   * Whether it was asked for a wake-up, and nothing has come since. Absent where to know that takes a call of the
+   * device.
+   */
+  readonly isArmed?: boolean;
+  /** Has `Context.news` count the wake-ups of this queue. Absent where there is no such count. */
+  announce?(): void;
   /** Destroys the queue (`ibv_destroy_cq`). Idempotent. Errors: `ERR_VERBS` while a queue pair uses it. */
   destroy(): void;
 }

@@ -166,6 +166,12 @@ export interface Context {
    */
   readonly neighbours: Neighbours | undefined;
 
+  /**
+   * Changes with each wake-up that a completion queue which announces them was asked for and has made, before it makes
+   * it. Absent where to know that takes a call of the device.
+   */
+  readonly news?: number;
+
   /** Whether a request waits for a receiver that was not ready. If so, sleep only briefly, and poll to retry it. */
   readonly pendingRetry: boolean;
 

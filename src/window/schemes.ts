@@ -110,7 +110,9 @@ export function makeSchemes(parts: SchemeParts): Schemes {
       wire.poll();
       return processor === undefined && wire.isHolding ? HOLDING_MS : Number.POSITIVE_INFINITY;
     };
-    stops.push(comm.members.serve(look, false));
+    const stirred = comm.members.serveUnlessQuiet(look, () => wire.isQuiet);
+    wire.whenBusy(stirred.stir);
+    stops.push(stirred.end);
   }
   return {
     fence: fenceNamed(hints.fence).make({ comm, description, barrier, wire, queued }),

@@ -13,7 +13,7 @@ import all from '../../vitest.config.ts';
 const ALONE = [
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
   'test/comm/{abort-signals,collectives-model,control-copy,given-away,group}.test.ts',
-  'test/comm/{init,messages,mismatch,notices,options,spinning,tasks}.test.ts',
+  'test/comm/{init,messages,mismatch,notices,options,servers,spinning,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
   'test/docs/{calls,claims,mpi-names,schemes,walk}.test.ts',

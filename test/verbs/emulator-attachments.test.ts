@@ -9,8 +9,8 @@ import type { Context } from '../../src/verbs/device.ts';
 import { QpState, SendFlag } from '../../src/verbs/queue-pair.ts';
 import { ALL_ACCESS, bringUp, connect, End, poll, pollSuccess, refused, send, write } from './conformance/harness.ts';
 
-/** Counts the attachments that a member holds of each other member. */
-function counting(fabric: Fabric, held: number[]): Fabric {
+/** Counts the attachments that a member holds of each other member, and their bytes. */
+function counting(fabric: Fabric, held: number[], bytes: number[]): Fabric {
   return {
     member: fabric.member,
     size: fabric.size,
@@ -20,11 +20,15 @@ function counting(fabric: Fabric, held: number[]): Fabric {
     attach(member, handle, byteLength): Attachment {
       const attachment = fabric.attach(member, handle, byteLength);
       held[member]++;
+      bytes[member] += byteLength;
       let live = true;
       return {
         buffer: attachment.buffer,
         release() {
-          if (live) held[member]--;
+          if (live) {
+            held[member]--;
+            bytes[member] -= byteLength;
+          }
           live = false;
           attachment.release();
         },
@@ -43,13 +47,23 @@ afterEach(() => {
   for (const context of contexts.splice(0)) context.close();
 });
 
-/** Two ends; `held[member]` is what the first one has attached of `member`. */
-function ends(): { a: End; b: End; held: number[] } {
+/** Two ends; `held[member]` is what the first one has attached of `member`, `bytes[member]` how much that is. */
+function ends(): { a: End; b: End; held: number[]; bytes: number[] } {
   const fabrics = createLocalFabric(2);
   const held = [0, 0];
-  contexts.push(openEmulator(counting(fabrics[0], held)), openEmulator(fabrics[1]));
+  const bytes = [0, 0];
+  contexts.push(openEmulator(counting(fabrics[0], held, bytes)), openEmulator(fabrics[1]));
   const [a, b] = contexts.map((context) => new End(context));
-  return { a, b, held };
+  return { a, b, held, bytes };
+}
+
+/** Writes a byte to the beginning of a region. */
+async function writeTo(a: End, region: { readonly rkey: number; readonly address: number }): Promise<void> {
+  a.qp.wrStart();
+  a.qp.wrRdmaWrite(1, SendFlag.SIGNALED, region.rkey, region.address);
+  a.qp.wrSetInlineData(Uint8Array.of(1), 0, 1);
+  a.qp.wrComplete();
+  await pollSuccess(a.sendCq);
 }
 
 test('a piece of memory is attached once, for regions, pointers and rings alike', async () => {
@@ -58,11 +72,7 @@ test('a piece of memory is attached once, for regions, pointers and rings alike'
   expect(held[1]).toBe(1); // The root.
   const regions = Array.from({ length: 5 }, (_, i) => b.pd.registerMemory(b.memory, 8 * i, 64, ALL_ACCESS));
   for (const region of regions) {
-    a.qp.wrStart();
-    a.qp.wrRdmaWrite(1, SendFlag.SIGNALED, region.rkey, region.address);
-    a.qp.wrSetInlineData(Uint8Array.of(1), 0, 1);
-    a.qp.wrComplete();
-    await pollSuccess(a.sendCq);
+    await writeTo(a, region);
   }
   expect(held[1]).toBe(2);
   const pointer = a.context.remotePointer(1, b.region.rkey, b.at(0), 8, 0);
@@ -87,11 +97,7 @@ test('memory whose regions were all revoked is let go with the next key that is 
   for (let i = 0; i < 10; i++) {
     const memory = b.context.allocateMemory(64);
     const region = b.pd.registerMemory(memory, 0, 64, ALL_ACCESS);
-    a.qp.wrStart();
-    a.qp.wrRdmaWrite(1, SendFlag.SIGNALED, region.rkey, region.address);
-    a.qp.wrSetInlineData(Uint8Array.of(1), 0, 1);
-    a.qp.wrComplete();
-    await pollSuccess(a.sendCq);
+    await writeTo(a, region);
     expect(held[1]).toBe(3);
     region.deregister();
     memory.free();
@@ -183,4 +189,47 @@ test('a number that is out of date does not reach the queue pair that has its pl
   b.receive(1, 0, 8);
   send(a, 1, 0, 8);
   expect((await poll(a.sendCq, 1))[0].status).toBe('IBV_WC_RETRY_EXC_ERR');
+});
+
+// V8 counts what is mapped as external memory, and collects garbage when there is much more of it.
+test('of a context with few objects, a quarter of a megabyte is mapped, however many it can have', async () => {
+  const { a, b, held, bytes } = ends();
+  connect(a, b);
+  await writeTo(a, b.region);
+  expect(held[1]).toBe(2);
+  expect(bytes[1]).toBeLessThanOrEqual(256 * 1024 + b.memory.byteLength);
+});
+
+test('a region beyond the first few hundred is found, and its part of the table mapped once', async () => {
+  const { a, b, held } = ends();
+  connect(a, b);
+  await writeTo(a, b.region);
+  const many = Array.from({ length: 6000 }, () => b.pd.registerMemory(b.memory, 0, 64, ALL_ACCESS));
+  expect(new Set(many.map(({ rkey }) => rkey)).size).toBe(6000);
+  // Three levels of the table have some of them.
+  for (const region of many) await writeTo(a, region);
+  expect(held[1]).toBe(4);
+  many[5000].deregister();
+  refused(() => a.context.remotePointer(1, many[5000].rkey, many[5000].address, 8, 0), /names no memory region/);
+  for (const region of many) if (region !== many[5000]) region.deregister();
+  const again = b.pd.registerMemory(b.memory, 0, 64, ALL_ACCESS);
+  await writeTo(a, again);
+  expect(held[1]).toBe(4);
+});
+
+test('a queue pair beyond the first few hundred is found, also if named before it was made', async () => {
+  const { a, b, held } = ends();
+  a.make();
+  b.make();
+  const make = (): typeof b.qp =>
+    b.pd.createQueuePair({ sendCq: b.sendCq, recvCq: b.recvCq, maxRecvWr: 1, maxSendWr: 1, maxInlineData: 0 });
+  // Numbers are given in order.
+  a.qp.modify({ state: QpState.INIT });
+  a.qp.modify({ state: QpState.RTR, dest: { member: 1, qpNumber: b.qp.number + 1000 } });
+  a.qp.modify({ state: QpState.RTS });
+  expect(held[1]).toBe(1);
+  b.qp = Array.from({ length: 1000 }, make).at(-1)!;
+  bringUp(b.qp, a.qp);
+  await writeTo(a, b.region);
+  expect(held[1]).toBe(3);
 });

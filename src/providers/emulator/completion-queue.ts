@@ -89,7 +89,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
     this.#queuePairs[i] = qp;
     this.#tail = (this.#tail + 1) | 0;
     ring.setLocal(own + 1);
-    if (ring.isArmed && ring.takeArmed(solicited)) this.#context.fabric.wake(this.#context.member);
+    if (ring.isArmed && ring.takeArmed(solicited)) this.#context.wakeSelf(ring);
   }
 
   reqNotify(solicitedOnly = false): void {
@@ -97,8 +97,16 @@ export class EmulatedCompletionQueue implements CompletionQueue {
     this.ring.arm(solicitedOnly ? ARMED_SOLICITED : ARMED_ANY);
     // What came before the arming would ring for nobody.
     if ((this.#head !== this.#tail || this.ring.peek() >= 0) && this.ring.takeArmed(true)) {
-      this.#context.fabric.wake(this.#context.member);
+      this.#context.wakeSelf(this.ring);
     }
+  }
+
+  get isArmed(): boolean {
+    return this.ring.isArmed;
+  }
+
+  announce(): void {
+    this.ring.announce();
   }
 
   /** Whether completions were lost since the last call that said so. */

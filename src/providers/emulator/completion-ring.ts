@@ -23,6 +23,8 @@ const ARMED = 64;
 const OVERRUN = 65;
 /** Completions that the owner has made itself and not yet polled: they count against the capacity. */
 const LOCAL = 66;
+/** Whether whoever takes ARMED counts it in the owner's root. The owner writes it before others know of the queue. */
+const ANNOUNCES = 67;
 const SLOTS = 96;
 const SLOT_WORDS = 16;
 
@@ -127,6 +129,10 @@ export class CompletionRing {
     return Atomics.compareExchange(this.#words, ARMED, armed, NOT_ARMED) === armed;
   }
 
+  get announces(): boolean {
+    return this.#words[ANNOUNCES] !== 0;
+  }
+
   recordOverrun(): void {
     Atomics.store(this.#words, OVERRUN, 1);
   }
@@ -135,6 +141,10 @@ export class CompletionRing {
 
   arm(kind: number): void {
     if (this.#words[ARMED] !== kind) Atomics.store(this.#words, ARMED, kind);
+  }
+
+  announce(): void {
+    this.#words[ANNOUNCES] = 1;
   }
 
   /** The owner's own completions are armed for as well; a plain load, since only the owner arms. */

@@ -20,13 +20,14 @@ import { AddressHandles, groupInMemory, memberGid } from '../core/address-handle
 import type { Mapping } from '../core/mapping.ts';
 import { checkQueuePair, failUsersOf, makeRing } from '../core/queue-pair.ts';
 import { EmulatedCompletionQueue } from './completion-queue.ts';
+import type { CompletionRing } from './completion-ring.ts';
 import type { Allocation, Fabric } from './fabric.ts';
 import { CAPABILITIES, DEVICE } from './limits.ts';
 import { AddressSpace, EmulatedMemory } from './memory.ts';
 import { EmulatedRegion } from './memory-region.ts';
 import { Peer } from './peer.ts';
 import { EmulatedProtectionDomain } from './protection-domain.ts';
-import { MAX_QP, QpField, QpField64, QpNumbers } from './qp-table.ts';
+import { MAX_QP, QpField, QpField64, QpNumbers, type QpRows, rowOf } from './qp-table.ts';
 import { EmulatedQueuePair } from './queue-pair.ts';
 import { ReceiveRing, receiveRingBytes } from './receive-ring.ts';
 import { ROOT_BYTES, Root } from './root.ts';
@@ -130,6 +131,10 @@ export class EmulatedContext implements Context {
     this.root = new Root(allocation.buffer);
     this.root.open();
     fabric.publishRoot(allocation);
+  }
+
+  get news(): number {
+    return this.root.news;
   }
 
   get pendingRetry(): boolean {
@@ -283,6 +288,8 @@ export class EmulatedContext implements Context {
     return this.fabric.allocate(bytes);
   }
 
+  readonly #allocate = (bytes: number): Allocation => this.allocate(bytes);
+
   /** The device of `member`, if one is open. */
   peer(member: number): Peer | undefined {
     const known = this.#peers[member];
@@ -301,15 +308,18 @@ export class EmulatedContext implements Context {
     length: number,
     access: number,
   ): EmulatedRegion {
-    const key = this.root.regions.publish({
-      access,
-      pd: pd.number,
-      address: memory.address + offset,
-      length,
-      handle: memory.allocation?.handle ?? -1,
-      memoryBytes: memory.byteLength,
-      offset,
-    });
+    const key = this.root.regions.publish(
+      {
+        access,
+        pd: pd.number,
+        address: memory.address + offset,
+        length,
+        handle: memory.allocation?.handle ?? -1,
+        memoryBytes: memory.byteLength,
+        offset,
+      },
+      this.#allocate,
+    );
     const region = new EmulatedRegion(pd, memory, offset, length, access, key, (revoked) => {
       this.root.regions.revoke(revoked);
       this.regions.delete(revoked);
@@ -337,10 +347,11 @@ export class EmulatedContext implements Context {
     const maxRecvWr = srq?.maxWr ?? 2 ** Math.ceil(Math.log2(asked.maxRecvWr));
     const maxRecvSge = srq?.maxSge ?? asked.maxRecvSge;
     const own = srq === undefined ? this.allocate(receiveRingBytes(maxRecvWr, maxRecvSge)) : undefined;
-    this.#writeRow(number, asked.qpType, pd.number, maxRecvWr, maxRecvSge, srq, own ?? srq!.allocation, recvCq);
+    const rows = this.root.queuePairs.ownRows(number, this.#allocate);
+    this.#writeRow(rows, number, asked.qpType, pd.number, maxRecvWr, maxRecvSge, srq, own ?? srq!.allocation, recvCq);
     const qp = new EmulatedQueuePair(this, {
       ...asked,
-      ...{ number, pd, maxRecvWr, maxRecvSge },
+      ...{ number, pd, maxRecvWr, maxRecvSge, words: rows.words },
       receives: own && new ReceiveRing(own.buffer, maxRecvWr, maxRecvSge),
       requests: makeRing(asked, MAX_MESSAGE_BYTES),
       release: () => {
@@ -372,6 +383,12 @@ export class EmulatedContext implements Context {
 
   unblock(qp: EmulatedQueuePair): void {
     this.#blocked.delete(qp);
+  }
+
+  /** This rank has asked to be woken by the queue of this ring, and something has come. */
+  wakeSelf(ring: CompletionRing): void {
+    if (ring.announces) this.root.announce();
+    this.fabric.wake(this.member);
   }
 
   /** Has the next `progress` look at everything. */
@@ -415,6 +432,7 @@ export class EmulatedContext implements Context {
 
   /** Publishes a queue pair in the table: its fields, then its state, then its number. */
   #writeRow(
+    { words, doubles }: QpRows,
     number: number,
     type: number,
     pd: number,
@@ -424,8 +442,7 @@ export class EmulatedContext implements Context {
     receives: Allocation,
     recvCq: EmulatedCompletionQueue,
   ): void {
-    const { words, doubles } = this.root.queuePairs;
-    const row = this.root.queuePairs.row(number);
+    const row = rowOf(number);
     words[row + QpField.PD] = pd;
     words[row + QpField.ACCESS] = 0;
     words[row + QpField.DEST_NUMBER] = 0;

@@ -26,7 +26,7 @@ import type { EmulatedContext } from './context.ts';
 import { DEVICE } from './limits.ts';
 import type { Attached, Peer } from './peer.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
-import { QpField, QpField64 } from './qp-table.ts';
+import { QpField, QpField64, type QpRows, rowOf } from './qp-table.ts';
 import { NO_RECEIVE, ReceiveRing } from './receive-ring.ts';
 import { findScatter } from './scatter.ts';
 
@@ -34,6 +34,7 @@ import { findScatter } from './scatter.ts';
 interface Receiver {
   readonly peer: Peer;
   readonly number: number;
+  readonly rows: QpRows;
   readonly row: number;
   readonly receives: ReceiveRing;
   readonly completions: CompletionRing;
@@ -112,18 +113,18 @@ export class DatagramRequester {
   #sendTo(w: number, member: number, number: number): void {
     const receiver = this.#receiver(member, number);
     if (receiver === undefined) return;
-    const { peer, row, receives } = receiver;
-    const { words } = peer.root.queuePairs;
+    const { peer, rows, row, receives } = receiver;
+    const { words } = rows;
     const state = loadAcquire(words, row + QpField.STATE);
     if (state !== QpState.RTS && state !== QpState.RTR) return;
     if (words[row + QpField.QKEY] !== this.#ring.u32[w + WrField.REMOTE_QKEY]) return;
     const left = receives.consume();
     if (left === NO_RECEIVE) return;
     if (words[row + QpField.SHARED] !== 0 && receives.passedLimit(left)) peer.callAttention();
-    const status = findScatter(peer, row, receives, receiver.scatter, this.#message.length);
+    const status = findScatter(peer, words[row + QpField.PD], receives, receiver.scatter, this.#message.length);
     if (status !== WcStatus.SUCCESS) {
       // As in a connection: the receive completes with what went wrong, its queue pair flushes those behind it.
-      peer.root.queuePairs.toError(row);
+      rows.toError(row);
       this.#complete(w, receiver, status, 0, 0);
       peer.callAttention();
       return;
@@ -140,14 +141,16 @@ export class DatagramRequester {
     const known = this.#receivers.get(key);
     if (known !== undefined) {
       const { root } = known.peer;
-      if (root.isOpen && loadAcquire(root.queuePairs.words, known.row + QpField.NUMBER) === number) return known;
+      if (root.isOpen && loadAcquire(known.rows.words, known.row + QpField.NUMBER) === number) return known;
       this.#letGo(known);
       this.#receivers.delete(key);
     }
     const peer = this.#context.peer(member);
     if (peer === undefined) return undefined;
-    const { words, doubles } = peer.root.queuePairs;
-    const row = peer.root.queuePairs.row(number);
+    const rows = peer.root.queuePairs.rows(number);
+    if (rows === undefined) return undefined;
+    const { words, doubles } = rows;
+    const row = rowOf(number);
     if (loadAcquire(words, row + QpField.NUMBER) !== number || words[row + QpField.TYPE] !== QpType.UD)
       return undefined;
     const d = row / 2;
@@ -160,7 +163,7 @@ export class DatagramRequester {
     }
     const maxSge = words[row + QpField.RECV_SGE];
     const receiver = {
-      ...{ peer, number, row, attached },
+      ...{ peer, number, rows, row, attached },
       receives: new ReceiveRing(receives.mapping.buffer, words[row + QpField.RECV_WR], maxSge),
       completions: new CompletionRing(completions.mapping.buffer, words[row + QpField.CQE]),
       scatter: new Pieces(maxSge, this.#grh),
@@ -187,6 +190,6 @@ export class DatagramRequester {
       return;
     }
     const solicited = status !== WcStatus.SUCCESS || (u32[w + WrField.FLAGS] & SendFlag.SOLICITED) !== 0;
-    if (completions.takeArmed(solicited)) this.#context.fabric.wake(peer.member);
+    if (completions.takeArmed(solicited)) peer.wakeFor(completions);
   }
 }

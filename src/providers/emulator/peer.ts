@@ -6,8 +6,9 @@
  */
 
 import { Mapping } from '../core/mapping.ts';
+import type { CompletionRing } from './completion-ring.ts';
 import type { Attachment, Fabric } from './fabric.ts';
-import type { RegionEntry } from './region-table.ts';
+import { type FoundRegion, holds } from './region-table.ts';
 import { ROOT_BYTES, Root } from './root.ts';
 
 /** A piece of the peer's memory, mapped here, and how many use it. */
@@ -32,8 +33,12 @@ export class PeerRegion {
   readonly shift: number;
   /** It is unmapped: whoever has kept it asks for the key again. */
   gone = false;
+  readonly #words: Int32Array;
+  readonly #slot: number;
 
-  constructor(entry: RegionEntry, attached: Attached) {
+  constructor(entry: FoundRegion, attached: Attached) {
+    this.#words = entry.words;
+    this.#slot = entry.slot;
     this.key = entry.key;
     this.use = entry.use;
     this.address = entry.address;
@@ -43,6 +48,11 @@ export class PeerRegion {
     this.attached = attached;
     this.mapping = attached.mapping;
     this.shift = entry.offset - entry.address;
+  }
+
+  /** Whether its key still names it. */
+  get isHeld(): boolean {
+    return holds(this.#words, this.#slot, this.key, this.use);
   }
 
   /** Whether `length` bytes at `address` lie in the region, whatever the numbers are. */
@@ -56,7 +66,8 @@ export class Peer {
   readonly member: number;
   readonly root: Root;
   readonly #fabric: Fabric;
-  readonly #rootAttachment: Attachment;
+  /** The root, and the parts that its tables have besides. */
+  readonly #rootAttachments: readonly Attachment[];
   /** This context's own memory by handle: a queue pair that is connected to its own context needs no second mapping. */
   readonly #own: ReadonlyMap<number, Mapping> | undefined;
   readonly #attached = new Map<number, Attached>();
@@ -77,8 +88,16 @@ export class Peer {
       // The member closed its device between the two steps.
       return undefined;
     }
-    const root = new Root(attachment.buffer);
-    if (root.isValid) return new Peer(fabric, member, root, attachment, member === fabric.member ? own : undefined);
+    const attachments = [attachment];
+    const root = new Root(attachment.buffer, (handle, byteLength) => {
+      try {
+        attachments.push(fabric.attach(member, handle, byteLength));
+      } catch {
+        return undefined;
+      }
+      return attachments.at(-1)!.buffer;
+    });
+    if (root.isValid) return new Peer(fabric, member, root, attachments, member === fabric.member ? own : undefined);
     attachment.release();
     return undefined;
   }
@@ -87,20 +106,20 @@ export class Peer {
     fabric: Fabric,
     member: number,
     root: Root,
-    attachment: Attachment,
+    attachments: readonly Attachment[],
     own: ReadonlyMap<number, Mapping> | undefined,
   ) {
     this.#fabric = fabric;
     this.member = member;
     this.root = root;
-    this.#rootAttachment = attachment;
+    this.#rootAttachments = attachments;
     this.#own = own;
   }
 
   /** The region that a key names, as long as it does. Mapped at first use. */
   region(key: number): PeerRegion | undefined {
     const known = this.#regions.get(key);
-    if (known !== undefined && this.root.regions.holds(key, known.use)) return known;
+    if (known?.isHeld) return known;
     if (known !== undefined) {
       this.#regions.delete(key);
       this.detach(known.attached);
@@ -158,11 +177,17 @@ export class Peer {
     this.#fabric.wake(this.member);
   }
 
+  /** The peer has asked to be woken by the queue of this ring, and something has come. */
+  wakeFor(ring: CompletionRing): void {
+    if (ring.announces) this.root.announce();
+    this.#fabric.wake(this.member);
+  }
+
   close(): void {
     for (const { attachment } of this.#attached.values()) attachment?.release();
     this.#attached.clear();
     this.#regions.clear();
-    this.#rootAttachment.release();
+    for (const attachment of this.#rootAttachments) attachment.release();
   }
 
   /**
@@ -173,7 +198,7 @@ export class Peer {
     if (64 * ++this.#lookedUp < this.#regions.size) return;
     this.#lookedUp = 0;
     for (const [key, region] of this.#regions) {
-      if (this.root.regions.holds(key, region.use)) continue;
+      if (region.isHeld) continue;
       this.#regions.delete(key);
       this.detach(region.attached);
     }

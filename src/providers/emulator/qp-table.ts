@@ -12,11 +12,16 @@
  * of a destroyed queue pair is not soon another's.
  */
 import { QpState } from '../../verbs/queue-pair.ts';
+import type { Allocation } from './fabric.ts';
+import type { Parts } from './parts.ts';
 
 const ROW_BITS = 13;
 export const MAX_QP = 1 << ROW_BITS;
 const ROW_WORDS = 32;
-export const QP_TABLE_BYTES = 4 * MAX_QP * ROW_WORDS;
+/** Rows that lie in the root. A part of its own (parts.ts) has all others, where they would stand in a whole table. */
+const FIRST_ROWS = 512;
+export const QP_TABLE_BYTES = 4 * FIRST_ROWS * ROW_WORDS;
+const LATER_BYTES = 4 * MAX_QP * ROW_WORDS;
 const MAX_USES = (1 << (24 - ROW_BITS)) - 1;
 
 /** In 32-bit words. What every request looks at stands in the first line. */
@@ -55,18 +60,14 @@ export const QpEvent = Object.freeze({
   REQUEST: 2,
 });
 
-export class QpTable {
+/** Rows that lie in one piece of memory. */
+export class QpRows {
   readonly words: Int32Array;
   readonly doubles: Float64Array;
 
-  constructor(buffer: ArrayBufferLike, byteOffset: number) {
-    this.words = new Int32Array(buffer, byteOffset, MAX_QP * ROW_WORDS);
-    this.doubles = new Float64Array(buffer, byteOffset, (MAX_QP * ROW_WORDS) / 2);
-  }
-
-  /** The first word of the row of a number; whether the row still is that queue pair's, its NUMBER says. */
-  row(number: number): number {
-    return (number & (MAX_QP - 1)) * ROW_WORDS;
+  constructor(buffer: ArrayBufferLike, byteOffset: number, byteLength: number) {
+    this.words = new Int32Array(buffer, byteOffset, byteLength / 4);
+    this.doubles = new Float64Array(buffer, byteOffset, byteLength / 8);
   }
 
   /** Any party: moves STATE to ERR if the queue pair was connected. */
@@ -84,6 +85,49 @@ export class QpTable {
     }
     return false;
   }
+}
+
+/** The first word of the row of a number, in the piece where it lies; whether it still is that one's, NUMBER says. */
+export function rowOf(number: number): number {
+  return (number & (MAX_QP - 1)) * ROW_WORDS;
+}
+
+export class QpTable {
+  readonly #parts: Parts;
+  readonly #part: number;
+  readonly #first: QpRows;
+  #later: QpRows | undefined;
+
+  constructor(buffer: ArrayBufferLike, byteOffset: number, parts: Parts) {
+    this.#parts = parts;
+    this.#part = parts.number();
+    this.#first = new QpRows(buffer, byteOffset, QP_TABLE_BYTES);
+  }
+
+  /** Where the row of a number lies; `undefined` if the owner has never had such a number. */
+  rows(number: number): QpRows | undefined {
+    if (isFirst(number)) return this.#first;
+    if (this.#later === undefined) {
+      const buffer = this.#parts.open(this.#part, LATER_BYTES);
+      if (buffer !== undefined) this.#later = new QpRows(buffer, 0, LATER_BYTES);
+    }
+    return this.#later;
+  }
+
+  /** Owner: the same, and makes the memory if there is none yet. */
+  ownRows(number: number, allocate: (byteLength: number) => Allocation): QpRows {
+    if (isFirst(number)) return this.#first;
+    if (this.#later === undefined) {
+      const allocation = allocate(LATER_BYTES);
+      this.#later = new QpRows(allocation.buffer, 0, LATER_BYTES);
+      this.#parts.publish(this.#part, allocation);
+    }
+    return this.#later;
+  }
+}
+
+function isFirst(number: number): boolean {
+  return (number & (MAX_QP - 1)) < FIRST_ROWS;
 }
 
 /** The owner's book of rows that are free. */

@@ -25,7 +25,7 @@ import { DatagramRequester } from './datagrams.ts';
 import { MAX_ATTACHMENTS } from './group-table.ts';
 import { DEVICE } from './limits.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
-import { QpEvent, QpField } from './qp-table.ts';
+import { QpEvent, QpField, rowOf } from './qp-table.ts';
 import type { ReceiveRing } from './receive-ring.ts';
 import { NOT_READY, publish, Requester, WAITS } from './requester.ts';
 import { addReceiveSge, type EmulatedSharedReceiveQueue, postReceive } from './shared-receive-queue.ts';
@@ -40,6 +40,8 @@ export interface QueuePairParts
   /** Its own receives; `undefined` with a shared receive queue. */
   readonly receives: ReceiveRing | undefined;
   readonly signalAll: boolean;
+  /** Of the table, where its row is. */
+  readonly words: Int32Array;
   readonly release: (qp: EmulatedQueuePair) => void;
 }
 
@@ -69,8 +71,8 @@ export class EmulatedQueuePair extends QueuePairCore<
     this.#receives = parts.receives;
     this.#release = parts.release;
     this.#signalAll = parts.signalAll;
-    this.#words = context.root.queuePairs.words;
-    this.#row = context.root.queuePairs.row(number);
+    this.#words = parts.words;
+    this.#row = rowOf(number);
     const kind = parts.qpType === QpType.UD ? DatagramRequester : Requester;
     this.#requester = new kind(context, number, parts.pd, requests);
   }
@@ -196,7 +198,7 @@ export class EmulatedQueuePair extends QueuePairCore<
     while (receives.consume() >= 0) {
       if (!recvCq.ring.push(receives.wrId, WcStatus.WR_FLUSH_ERR, WcOpcode.RECV, 0, 0, 0, this.number)) {
         this.#context.callOwnAttention();
-      } else if (recvCq.ring.takeArmed(true)) this.#context.fabric.wake(this.#context.member);
+      } else if (recvCq.ring.takeArmed(true)) this.#context.wakeSelf(recvCq.ring);
     }
   }
 

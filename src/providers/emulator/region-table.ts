@@ -1,11 +1,12 @@
 /**
  * Memory regions in shared memory, so that a peer's processor can find and check what a key names.
  *
- * A key is a random 32-bit number, never 0, which says its slot: a context draws until it hits a free one among those
- * in use. So the table is searched with one load. Half of the slots may be taken, about as many as a process of Linux
- * has mappings. A context begins with a quarter of the slots, and takes twice as many when half of them are taken:
- * regions that come and go are spread over all slots in use, and pages that had one take memory. Two bits of a slot are
- * parities of the key's, so that each bit of a key is random all the same.
+ * A key is a random 32-bit number, never 0, which says its level and its slot there: a context draws until it hits a
+ * free one of the level that it wants. So the table is searched with one load. Half of a level's slots may be taken. A
+ * region goes to the first level that has room: the first is small and lies in the root, which every peer maps; the
+ * others are parts that are made when they are needed (parts.ts), the last as large as half of the mappings that a
+ * process of Linux can have. The two bits that say the level are parities of the key's, so that each bit of a key is
+ * random all the same.
  *
  * A slot belongs to its context; peers only read. Publishing writes the fields first and KEY last, revoking clears KEY
  * first, all sequentially consistent: a peer that finds the same key before and after it reads the fields has read
@@ -18,12 +19,15 @@
 import { randomFillSync } from 'node:crypto';
 import { RmaError } from '../../errors.ts';
 import { loadAcquire } from '../../memory-model.ts';
+import type { Allocation } from './fabric.ts';
+import type { Parts } from './parts.ts';
 
-const SLOTS = 1 << 17;
-const FIRST_SLOTS = SLOTS / 4;
-export const MAX_REGIONS = SLOTS / 2;
+/** Slots of each level: powers of two. */
+const LEVELS: readonly number[] = [1 << 10, 1 << 13, 1 << 15, 1 << 17];
+export const MAX_REGIONS = 1 << 16;
 const SLOT_WORDS = 16;
-export const REGION_TABLE_BYTES = 4 * SLOTS * SLOT_WORDS;
+/** Of the first level. */
+export const REGION_TABLE_BYTES = bytesOf(0);
 
 const KEY = 0;
 const ACCESS = 1;
@@ -53,6 +57,22 @@ export interface RegionEntry {
   readonly offset: number;
 }
 
+/** A region, and where it stands, so that an initiator can ask whether it still does ({@link holds}). */
+export interface FoundRegion extends RegionEntry {
+  readonly words: Int32Array;
+  /** The first word of its slot there. */
+  readonly slot: number;
+}
+
+/**
+ * Whether `key` still names the region that it named when `find` read it, which was its slot's `use`. A key that is
+ * revoked at this very moment may be found valid, as said above; what makes the revocation known to an initiator (a
+ * message, a barrier) also makes it seen here.
+ */
+export function holds(words: Int32Array, slot: number, key: number, use: number): boolean {
+  return loadAcquire(words, slot + KEY) === (key | 0) && words[slot + USE] === use;
+}
+
 /** Random keys are drawn many at a time: a call for each would cost a microsecond. */
 const drawn = new Uint32Array(64);
 let left = 0;
@@ -65,82 +85,122 @@ function drawKey(): number {
   return drawn[--left];
 }
 
-export class RegionTable {
-  readonly #words: Int32Array;
-  readonly #doubles: Float64Array;
-  #used = 0;
-  /** Those of which keys are drawn. */
-  #slots = FIRST_SLOTS;
+class Level {
+  readonly words: Int32Array;
+  readonly doubles: Float64Array;
+  /** Owner: how many slots are taken. */
+  used = 0;
 
-  constructor(buffer: ArrayBufferLike, byteOffset: number) {
-    this.#words = new Int32Array(buffer, byteOffset, SLOTS * SLOT_WORDS);
-    this.#doubles = new Float64Array(buffer, byteOffset, (SLOTS * SLOT_WORDS) / 2);
+  constructor(level: number, buffer: ArrayBufferLike, byteOffset: number) {
+    this.words = new Int32Array(buffer, byteOffset, bytesOf(level) / 4);
+    this.doubles = new Float64Array(buffer, byteOffset, bytesOf(level) / 8);
+  }
+}
+
+export class RegionTable {
+  readonly #parts: Parts;
+  readonly #numbers: readonly number[];
+  readonly #levels: (Level | undefined)[] = new Array(LEVELS.length).fill(undefined);
+
+  constructor(buffer: ArrayBufferLike, byteOffset: number, parts: Parts) {
+    this.#parts = parts;
+    this.#numbers = LEVELS.map((_, level) => (level === 0 ? -1 : parts.number()));
+    this.#levels[0] = new Level(0, buffer, byteOffset);
   }
 
-  /** Owner: publishes a region. @returns its key */
-  publish(region: Omit<RegionEntry, 'key' | 'use'>): number {
-    if (this.#used >= MAX_REGIONS) {
+  /**
+   * Owner: publishes a region.
+   * @param allocate memory for the table, if there is no room for the region yet
+   * @returns its key
+   */
+  publish(region: Omit<RegionEntry, 'key' | 'use'>, allocate: (byteLength: number) => Allocation): number {
+    const level = this.#withRoom(allocate);
+    const { words, doubles } = this.#levels[level]!;
+    let key: number;
+    do key = drawKey();
+    while (key === 0 || levelOf(key) !== level || words[slotOf(key, level) + KEY] !== 0);
+    const w = slotOf(key, level);
+    const d = w / 2;
+    words[w + ACCESS] = region.access;
+    words[w + PD] = region.pd;
+    words[w + USE]++;
+    doubles[d + ADDRESS] = region.address;
+    doubles[d + LENGTH] = region.length;
+    doubles[d + HANDLE] = region.handle;
+    doubles[d + MEMORY_BYTES] = region.memoryBytes;
+    doubles[d + OFFSET] = region.offset;
+    Atomics.store(words, w + KEY, key | 0);
+    this.#levels[level]!.used++;
+    return key;
+  }
+
+  /** The first level that is not full. */
+  #withRoom(allocate: (byteLength: number) => Allocation): number {
+    const all = this.#levels.reduce((sum, level) => sum + (level?.used ?? 0), 0);
+    if (all >= MAX_REGIONS) {
       throw new RmaError(
         'ERR_VERBS',
         `register memory: the device has ${MAX_REGIONS} memory regions, and all are in use (ENOMEM)`,
       );
     }
-    if (2 * this.#used >= this.#slots && this.#slots < SLOTS) this.#slots *= 2;
-    const end = this.#slots * SLOT_WORDS;
-    let key: number;
-    do key = drawKey();
-    while (key === 0 || wordOf(key) >= end || this.#words[wordOf(key) + KEY] !== 0);
-    const w = wordOf(key);
-    const d = w / 2;
-    this.#words[w + ACCESS] = region.access;
-    this.#words[w + PD] = region.pd;
-    this.#words[w + USE]++;
-    this.#doubles[d + ADDRESS] = region.address;
-    this.#doubles[d + LENGTH] = region.length;
-    this.#doubles[d + HANDLE] = region.handle;
-    this.#doubles[d + MEMORY_BYTES] = region.memoryBytes;
-    this.#doubles[d + OFFSET] = region.offset;
-    Atomics.store(this.#words, w + KEY, key | 0);
-    this.#used++;
-    return key;
+    const level = LEVELS.findIndex((slots, i) => 2 * (this.#levels[i]?.used ?? 0) < slots);
+    if (this.#levels[level] === undefined) {
+      const allocation = allocate(bytesOf(level));
+      this.#levels[level] = new Level(level, allocation.buffer, 0);
+      this.#parts.publish(this.#numbers[level], allocation);
+    }
+    return level;
   }
 
   /** Owner: from now on `key` names nothing. */
   revoke(key: number): void {
-    Atomics.store(this.#words, wordOf(key) + KEY, 0);
-    this.#used--;
+    const level = levelOf(key);
+    const { words } = this.#levels[level]!;
+    Atomics.store(words, slotOf(key, level) + KEY, 0);
+    this.#levels[level]!.used--;
   }
 
-  /**
-   * Whether `key` still names the region that it named when `find` read it, which was its slot's `use`. A key that is
-   * revoked at this very moment may be found valid, as said above; what makes the revocation known to an initiator (a
-   * message, a barrier) also makes it seen here.
-   */
-  holds(key: number, use: number): boolean {
-    const w = wordOf(key);
-    return loadAcquire(this.#words, w + KEY) === (key | 0) && this.#words[w + USE] === use;
-  }
-
-  find(key: number): RegionEntry | undefined {
-    const w = wordOf(key);
+  /** Peer: what `key` names. */
+  find(key: number): FoundRegion | undefined {
+    const level = levelOf(key);
+    const found = this.#levels[level] ?? this.#open(level);
+    if (key === 0 || found === undefined) return undefined;
+    const { words, doubles } = found;
+    const w = slotOf(key, level);
     const d = w / 2;
-    if (key === 0 || Atomics.load(this.#words, w + KEY) !== (key | 0)) return undefined;
-    const entry: RegionEntry = {
+    if (Atomics.load(words, w + KEY) !== (key | 0)) return undefined;
+    const entry: FoundRegion = {
       key,
-      use: this.#words[w + USE],
-      access: this.#words[w + ACCESS],
-      pd: this.#words[w + PD],
-      address: this.#doubles[d + ADDRESS],
-      length: this.#doubles[d + LENGTH],
-      handle: this.#doubles[d + HANDLE],
-      memoryBytes: this.#doubles[d + MEMORY_BYTES],
-      offset: this.#doubles[d + OFFSET],
+      use: words[w + USE],
+      access: words[w + ACCESS],
+      pd: words[w + PD],
+      address: doubles[d + ADDRESS],
+      length: doubles[d + LENGTH],
+      handle: doubles[d + HANDLE],
+      memoryBytes: doubles[d + MEMORY_BYTES],
+      offset: doubles[d + OFFSET],
+      words,
+      slot: w,
     };
-    return Atomics.load(this.#words, w + KEY) === (key | 0) && this.#words[w + USE] === entry.use ? entry : undefined;
+    return Atomics.load(words, w + KEY) === (key | 0) && words[w + USE] === entry.use ? entry : undefined;
+  }
+
+  #open(level: number): Level | undefined {
+    const buffer = this.#parts.open(this.#numbers[level], bytesOf(level));
+    if (buffer !== undefined) this.#levels[level] = new Level(level, buffer, 0);
+    return this.#levels[level];
   }
 }
 
-function wordOf(key: number): number {
-  const quarter = ((key >>> 15) ^ (key >>> 17)) & 3;
-  return (quarter * FIRST_SLOTS + (key & (FIRST_SLOTS - 1))) * SLOT_WORDS;
+function bytesOf(level: number): number {
+  return 4 * LEVELS[level] * SLOT_WORDS;
+}
+
+function levelOf(key: number): number {
+  return ((key >>> 15) ^ (key >>> 17)) & 3;
+}
+
+/** The first word of the key's slot in its level. */
+function slotOf(key: number, level: number): number {
+  return (key & (LEVELS[level] - 1)) * SLOT_WORDS;
 }

@@ -26,7 +26,7 @@ import { CompletionRing } from './completion-ring.ts';
 import type { EmulatedContext } from './context.ts';
 import type { Attached, Peer, PeerRegion } from './peer.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
-import { QpEvent, QpField, QpField64 } from './qp-table.ts';
+import { QpEvent, QpField, QpField64, type QpRows, rowOf } from './qp-table.ts';
 import { NO_RECEIVE, ReceiveRing } from './receive-ring.ts';
 import { findScatter } from './scatter.ts';
 
@@ -38,6 +38,8 @@ export const WAITS = -2;
 
 /** One result of an atomic, as a word and as a piece of memory. */
 const RESULT = new Mapping(new ArrayBuffer(8));
+/** The table of nobody: every state is RESET. */
+const NO_ROWS = new Int32Array(QpField.EVENTS + 1);
 /** A place of no meaning, to store to. */
 const ANYWHERE = new Int32Array(new SharedArrayBuffer(4));
 
@@ -61,8 +63,9 @@ export class Requester {
   #peer: Peer | undefined;
   #destNumber = 0;
   #maxRdAtomic = 0;
-  /** The peer's queue pair table, and the row of the one at the other end. */
-  #table: Int32Array;
+  /** Of the peer's queue pair table, and the row of the one at the other end. */
+  #rows: QpRows | undefined;
+  #table: Int32Array = NO_ROWS;
   #row = 0;
   #remoteRegion: PeerRegion | undefined;
   // What two-sided requests need, attached at the first.
@@ -79,16 +82,20 @@ export class Requester {
     this.#ringMapping = this.#source.ringMapping;
     this.#operands = this.#ringMapping.i64;
     this.#local = this.#source.pieces;
-    this.#table = context.root.queuePairs.words;
   }
 
   /** @param peer `undefined` if there is no context at that place: every request will then find nobody */
   connect(peer: Peer | undefined, destNumber: number): void {
     this.#peer = peer;
     this.#destNumber = destNumber;
-    if (peer === undefined) return;
-    this.#table = peer.root.queuePairs.words;
-    this.#row = peer.root.queuePairs.row(destNumber);
+    if (peer !== undefined) this.#findRow();
+  }
+
+  /** Where the other end's row is; it is nowhere if the peer has never had that number. */
+  #findRow(): void {
+    this.#rows = this.#peer!.root.queuePairs.rows(this.#destNumber);
+    this.#table = this.#rows?.words ?? NO_ROWS;
+    this.#row = this.#rows === undefined ? 0 : rowOf(this.#destNumber);
   }
 
   limitReads(maxRdAtomic: number): void {
@@ -99,6 +106,9 @@ export class Requester {
     for (const attached of this.#attached) this.#peer!.detach(attached);
     this.#attached = [];
     this.#peer = undefined;
+    this.#rows = undefined;
+    this.#table = NO_ROWS;
+    this.#row = 0;
     this.#remoteRegion = undefined;
     this.#receives = undefined;
     this.#completions = undefined;
@@ -221,12 +231,18 @@ export class Requester {
     if (!this.#isConnected() || !this.#openReceives()) return WcStatus.RETRY_EXC_ERR;
     if (!this.#consume()) return NOT_READY;
     const { length } = this.#local;
-    const receiver = findScatter(this.#peer!, this.#row, this.#receives!, this.#scatter!, length);
+    const receiver = findScatter(
+      this.#peer!,
+      this.#table[this.#row + QpField.PD],
+      this.#receives!,
+      this.#scatter!,
+      length,
+    );
     if (receiver !== WcStatus.SUCCESS) {
       // The receive that was consumed completes with what went wrong at its end, and takes its queue pair along. Its
       // owner flushes the receives behind it when its attention is called: after this completion.
       const peer = this.#peer!;
-      peer.root.queuePairs.toError(this.#row);
+      this.#rows!.toError(this.#row);
       this.#deliver(w, receiver, WcOpcode.RECV, 0, 0);
       peer.callAttention();
       return receiver === WcStatus.LOC_LEN_ERR ? WcStatus.REM_INV_REQ_ERR : WcStatus.REM_OP_ERR;
@@ -241,6 +257,7 @@ export class Requester {
   /** Whether the other end is there, connected to this queue pair, and takes requests. */
   #isConnected(): boolean {
     if (this.#peer === undefined) return false;
+    if (this.#rows === undefined) this.#findRow();
     const table = this.#table;
     const row = this.#row;
     const state = loadAcquire(table, row + QpField.STATE);
@@ -257,7 +274,7 @@ export class Requester {
     if (this.#completions !== undefined) return true;
     const table = this.#table;
     const row = this.#row;
-    const { doubles } = this.#peer!.root.queuePairs;
+    const { doubles } = this.#rows!;
     const d = row / 2;
     const receives = this.#attach(doubles[d + QpField64.RECV_HANDLE], doubles[d + QpField64.RECV_BYTES]);
     const completions = this.#attach(doubles[d + QpField64.CQ_HANDLE], doubles[d + QpField64.CQ_BYTES]);
@@ -284,10 +301,9 @@ export class Requester {
   /** The region that the request names, if the request may do there what it wants to. */
   #findRemote(w: number, length: number, right: number): PeerRegion | undefined {
     const key = this.#ring.u32[w + WrField.RKEY];
-    const peer = this.#peer!;
     let region = this.#remoteRegion;
-    if (region === undefined || region.gone || region.key !== key || !peer.root.regions.holds(key, region.use)) {
-      region = peer.region(key);
+    if (region === undefined || region.gone || region.key !== key || !region.isHeld) {
+      region = this.#peer!.region(key);
       if (region === undefined) return undefined;
       this.#remoteRegion = region;
     }
@@ -333,13 +349,13 @@ export class Requester {
       return;
     }
     const solicited = status !== WcStatus.SUCCESS || (u32[w + WrField.FLAGS] & SendFlag.SOLICITED) !== 0;
-    if (completions.takeArmed(solicited)) this.#context.fabric.wake(this.#peer!.member);
+    if (completions.takeArmed(solicited)) this.#peer!.wakeFor(completions);
   }
 
   /** The request broke a rule at the other end: that queue pair goes to ERR too. */
   #accuse(event: number, status: number): number {
     const peer = this.#peer!;
-    peer.root.queuePairs.accuse(this.#row, event);
+    this.#rows!.accuse(this.#row, event);
     peer.callAttention();
     return status;
   }

@@ -3,15 +3,14 @@ import { WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
 import type { Pieces } from '../core/mapping.ts';
 import type { Peer } from './peer.ts';
-import { QpField } from './qp-table.ts';
 import type { ReceiveRing } from './receive-ring.ts';
 
 /**
  * Resolves where the receive that was claimed puts `length` bytes into `scatter`.
- * @param row that of the receiver's queue pair in the peer's table
+ * @param pd the protection domain of the receiver's queue pair
  * @returns the receiver's status
  */
-export function findScatter(peer: Peer, row: number, receives: ReceiveRing, scatter: Pieces, length: number): number {
+export function findScatter(peer: Peer, pd: number, receives: ReceiveRing, scatter: Pieces, length: number): number {
   scatter.clear();
   let left = length;
   for (let i = 0; i < receives.numSge && left > 0; i++) {
@@ -21,7 +20,7 @@ export function findScatter(peer: Peer, row: number, receives: ReceiveRing, scat
     const address = receives.addresses[i];
     if (
       region === undefined ||
-      region.pd !== peer.root.queuePairs.words[row + QpField.PD] ||
+      region.pd !== pd ||
       (region.access & Access.LOCAL_WRITE) === 0 ||
       !region.contains(address, n)
     ) {
