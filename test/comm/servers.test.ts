@@ -1,7 +1,7 @@
 /** What a rank looks at whenever it is about to sleep: of many windows by requests, those that have something to do. */
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Concerned } from '../../src/comm/concerned.ts';
 import { Origins } from '../../src/comm/origins.ts';
-import type { Concerned } from '../../src/comm/progress.ts';
 import { Servers } from '../../src/comm/servers.ts';
 import { TypeCode } from '../../src/datatype/codes.ts';
 import { sideAt } from '../../src/datatype/layout.ts';
