@@ -20,6 +20,7 @@ const ground = [
   'options.ts',
   'cores.ts',
   'place.ts',
+  'poison.ts',
   'program-line.ts',
   'version.ts',
 ];

@@ -3,6 +3,7 @@
  *
  * - `epochs`: errors about an epoch that was left open say where it was opened (window/epochs.ts).
  * - `conflicts`: accesses whose outcome MPI leaves undefined are errors (window/access-log.ts).
+ * - `poison`: results hold a pattern until they are complete, and origins are compared (window/buffers-under-way.ts).
  * - `requests`: windows take the ways that they take on a device across a network; with `neighbours` besides, as if
  *   each two ranks were on a host of their own.
  * - `nodes:N`: N ranks at a time are a node of their own, as far as locks are concerned.
@@ -10,7 +11,7 @@
 import { argumentTypeError, show } from './errors.ts';
 import { unknownName } from './options.ts';
 
-const WORDS = ['epochs', 'conflicts', 'requests', 'neighbours', 'nodes:N'];
+const WORDS = ['epochs', 'conflicts', 'poison', 'requests', 'neighbours', 'nodes:N'];
 
 const given = (process.env['ONESIDED_DEBUG'] ?? '')
   .split(',')

@@ -53,6 +53,16 @@ export function beginAtProgram<E extends Error>(error: E): E {
   return error;
 }
 
+/** Where the program has called, for messages about the call that come later: `, called at FILE:LINE:COLUMN`. */
+export function programLine(): string {
+  const { stack } = beginAtProgram(new Error());
+  const own = ownPrefixes();
+  const frames = typeof stack === 'string' ? stack.split('\n').slice(1) : [];
+  const frame = frames.find((line) => /^ {4}at /.test(line) && !own.some((prefix) => line.includes(prefix)));
+  if (frame === undefined) return '';
+  return `, called at ${/\(([^()]+)\)$/.exec(frame)?.[1] ?? frame.trim().slice('at '.length)}`;
+}
+
 const ACCESSOR = /^(get|set|async|static) /;
 const FRAME = /\n {4}at /;
 /** Functions of V8 and of Node: a timer, say, in which the library was told that a wait has failed. */

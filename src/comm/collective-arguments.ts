@@ -2,6 +2,7 @@
 import { opAllowed, ownView, TYPE_NAMES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
 import { isOp, MOVES, type Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
+import { POISON, refusePassingOn } from '../poison.ts';
 import { showRank } from './group.ts';
 
 /** The ranks that a call is made among. */
@@ -33,6 +34,7 @@ export interface OwnBuffers {
 /** The one buffer of a call, as the library's own view, and its `TypeCode`. */
 export function checkOne(call: string, name: string, given: TypedArray): { type: number; buffer: TypedArray } {
   const buffer = ownView(call, name, given);
+  if (POISON) refusePassingOn(call, name, buffer);
   return { type: typeCodeOf(buffer), buffer };
 }
 

@@ -10,7 +10,7 @@
  *
  * Barriers exchange no messages here. A rank that waits long in one asks those that have not come (`ask`), with how
  * many barriers and collectives it has called: who has called one more collective, and that barrier not before, is
- * elsewhere. It gives its call up, and all others learn of it.
+ * elsewhere. It gives its call up, and all others learn of it. Fences are looked after likewise (fence-order.ts).
  */
 import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
@@ -19,10 +19,14 @@ import {
   type Agreed,
   barrierMessage,
   describeSignature,
+  isAside,
   isSigned,
   ordinal,
+  outOfStepMessage,
   type PlacedBarrier,
   readBarrier,
+  readFence,
+  readOutOfStep,
   readWithdrawal,
   readWithdrawn,
   SIGNATURE_BYTES,
@@ -30,13 +34,14 @@ import {
   sequenceOf,
   withdrawalOf,
 } from './collective-signature.ts';
+import { FenceOrder, type OrderChannel } from './fence-order.ts';
 import type { Channel, SharedMessages } from './message-channel.ts';
 import type { Messenger } from './messages.ts';
 
 /** Of a message that this rank has shared: who has still to read it. */
 type Shared = () => number | undefined;
 
-export class CollectiveChannel implements Channel {
+export class CollectiveChannel implements Channel, OrderChannel {
   readonly rank: number;
   readonly size: number;
   readonly processor: ProcessorTime | undefined;
@@ -57,6 +62,7 @@ export class CollectiveChannel implements Channel {
   readonly #asking = new Map<number, PlacedBarrier>();
   #mismatch: RmaError | undefined;
   readonly #stop: () => void;
+  readonly fences: FenceOrder;
   readonly shared: SharedMessages | undefined;
   /** Of messages here that lie in their senders' memory. */
   readonly #releases = new Map<Uint8Array, () => void>();
@@ -83,6 +89,7 @@ export class CollectiveChannel implements Channel {
     this.#worldRanks = worldRanks;
     this.#context = context;
     this.#name = name;
+    this.fences = new FenceOrder(this, name);
     this.#stop = messenger.listen(
       context,
       (source, message) => this.#arrived(source, message),
@@ -178,8 +185,25 @@ export class CollectiveChannel implements Channel {
     return this.#mismatch;
   }
 
+  get begun(): Uint8Array | undefined {
+    return this.#begun ? this.#signature.bytes : undefined;
+  }
+
+  tell(target: number, message: Uint8Array): void {
+    this.#messenger.send(this.#worldRanks[target], this.#context, message);
+  }
+
+  tellOthers(message: Uint8Array): void {
+    for (let other = 0; other < this.size; other++) if (other !== this.rank) this.tell(other, message);
+  }
+
+  refuse(error: RmaError): void {
+    this.#mismatch ??= error;
+  }
+
   /** Whether a rank has given up the call that this one waits long in: that may stand behind what it has sent before. */
   lookBehind(): void {
+    this.fences.linger();
     for (const [source, queue] of this.#inbox) {
       const last = queue[queue.length - 1];
       const ahead = (sequenceOf(last) - sequenceOf(this.#signature.bytes)) | 0;
@@ -189,6 +213,7 @@ export class CollectiveChannel implements Channel {
 
   /** Asks ranks where they are: this one waits for them in a barrier. */
   ask(targets: readonly number[], barrier: PlacedBarrier): void {
+    this.fences.linger();
     for (const [source, queue] of this.#inbox) {
       const last = queue[queue.length - 1];
       const barriers = readWithdrawn(last);
@@ -198,7 +223,7 @@ export class CollectiveChannel implements Channel {
     }
     if (this.#mismatch !== undefined) return;
     const message = barrierMessage(barrier);
-    for (const target of targets) this.#messenger.send(this.#worldRanks[target], this.#context, message);
+    for (const target of targets) this.tell(target, message);
   }
 
   /** Errors: `ERR_COLLECTIVE` once some message has shown that ranks have called different collectives. */
@@ -231,10 +256,8 @@ export class CollectiveChannel implements Channel {
   }
 
   #arrived(source: number, message: Uint8Array): void {
-    const barrier = readBarrier(message);
-    if (barrier !== undefined) {
-      this.#asking.set(source, barrier);
-      if (this.#begun) this.#compare(source, barrier);
+    if (isAside(message)) {
+      this.#noted(source, message);
       return;
     }
     const queue = this.#inbox.get(source);
@@ -243,6 +266,19 @@ export class CollectiveChannel implements Channel {
       this.#inbox.set(source, [message]);
       this.#look(source, message);
     }
+  }
+
+  #noted(source: number, message: Uint8Array): void {
+    const barrier = readBarrier(message);
+    if (barrier !== undefined) {
+      this.#asking.set(source, barrier);
+      if (this.#begun) this.#compare(source, barrier);
+      return;
+    }
+    const rank = this.#worldRanks.indexOf(source);
+    const fence = readFence(message);
+    if (fence !== undefined) this.fences.asked(rank, fence);
+    else this.fences.hear(rank, readOutOfStep(message));
   }
 
   /** At a source's oldest message: it must be of the call under way, or of a later one. */
@@ -286,13 +322,16 @@ export class CollectiveChannel implements Channel {
       this.#mismatch ??= this.#withdrawn(source, message, `${describeSignature(own)}${place}`);
       return this.#mismatch;
     }
-    this.#mismatch ??= new RmaError(
-      'ERR_COLLECTIVE',
-      `rank ${this.#worldRanks.indexOf(source)} called ${describeSignature(message)}, ` +
-        `its ${ordinal(theirs)} collective ` +
-        `on ${this.#name}, while this rank called ${describeSignature(own)}${place}; all ranks must call the same ` +
-        'collectives in the same order, with the same type, length, operation and root',
-    );
+    if (this.#mismatch !== undefined) return this.#mismatch;
+    const called = `rank ${this.#worldRanks.indexOf(source)} called ${describeSignature(message)}`;
+    const which = `its ${ordinal(theirs)} collective`;
+    const here = `called ${describeSignature(own)}${place}`;
+    const advice =
+      'all ranks must call the same collectives in the same order, with the same type, length, operation and root';
+    const words = `${called}, ${which} on ${this.#name}, while this rank ${here}; ${advice}`;
+    this.#mismatch = new RmaError('ERR_COLLECTIVE', words);
+    // Others may wait for what this rank would have sent.
+    this.tellOthers(outOfStepMessage(`${called}, ${which}, while rank ${this.rank} ${here}; ${advice}`, false));
     return this.#mismatch;
   }
 }

@@ -66,6 +66,10 @@ const NONE = 15;
 const WITHDRAWN = 0xffffffff;
 /** In the same place: the sender waits in a barrier. The number of elements is the number of that barrier. */
 const IN_BARRIER = 0xfffffffe;
+/** In the same place: the sender waits in a fence. The number of elements is the window; the payload says the rest. */
+const IN_FENCE = 0xfffffffd;
+/** In the same place: the sender has found fences and other collectives in different orders. The payload says which. */
+const OUT_OF_STEP = 0xfffffffc;
 
 /** What MPI requires to be the same at all ranks. */
 export interface Agreed {
@@ -122,10 +126,61 @@ export function barrierMessage({ number, sequence }: PlacedBarrier): Uint8Array 
   return bytes;
 }
 
+/** Whether this message belongs to no collective: what it says, the functions below read. */
+export function isAside(message: Uint8Array): boolean {
+  const what = whatOf(message);
+  return what >= OUT_OF_STEP && what < WITHDRAWN;
+}
+
 /** The barrier that the sender waits in, if that is what this message says. */
 export function readBarrier(message: Uint8Array): PlacedBarrier | undefined {
   if (whatOf(message) !== IN_BARRIER) return undefined;
   return { number: countOf(message), sequence: sequenceOf(message) };
+}
+
+/** A fence of a rank, and what it has called so far, that fence included. */
+export interface PlacedFence {
+  /** Which window of the communicator, from 1. */
+  readonly window: number;
+  /** Its number among the fences of that window, from 1. */
+  readonly number: number;
+  /** Fences of all windows. */
+  readonly fences: number;
+  readonly barriers: number;
+  /** The number of the last collective. */
+  readonly sequence: number;
+}
+
+/** The message by which a rank says that it waits in a fence. */
+export function fenceMessage({ window, number, fences, barriers, sequence }: PlacedFence): Uint8Array {
+  const bytes = new Uint8Array(SIGNATURE_BYTES + 24);
+  new Uint32Array(bytes.buffer, 0, 2).set([sequence, IN_FENCE]);
+  new Float64Array(bytes.buffer, 8).set([window, number, fences, barriers]);
+  return bytes;
+}
+
+/** The fence that the sender waits in, if that is what this message says. */
+export function readFence(message: Uint8Array): PlacedFence | undefined {
+  if (whatOf(message) !== IN_FENCE) return undefined;
+  const [window, number, fences, barriers] = new Float64Array(message.slice(8).buffer);
+  return { window, number, fences, barriers, sequence: sequenceOf(message) };
+}
+
+/**
+ * The message by which a rank says that it has found calls in different orders, and why.
+ * @param fences fences are among them
+ */
+export function outOfStepMessage(reason: string, fences: boolean): Uint8Array {
+  const payload = Buffer.from(reason);
+  const bytes = new Uint8Array(SIGNATURE_BYTES + payload.length);
+  new Uint32Array(bytes.buffer, 0, 2).set([fences ? 1 : 0, OUT_OF_STEP]);
+  bytes.set(payload, SIGNATURE_BYTES);
+  return bytes;
+}
+
+/** What such a message says. */
+export function readOutOfStep(message: Uint8Array): { readonly reason: string; readonly fences: boolean } {
+  return { reason: Buffer.from(message.subarray(SIGNATURE_BYTES)).toString(), fences: sequenceOf(message) === 1 };
 }
 
 /** The barriers that the sender had called before the call that it gives up, if this message says that. */

@@ -31,6 +31,7 @@ export class CollectiveTurns implements Turn {
     this.#job = job;
     this.#members = members;
     this.channel = channel;
+    channel.fences.called = () => this;
     this.#name = name;
     this.left = new LeftBarriers(members);
   }

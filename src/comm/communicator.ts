@@ -12,6 +12,7 @@ import type { Agreed } from './collective-signature.ts';
 import { CollectiveTurns } from './collective-turns.ts';
 import * as collectives from './collectives.ts';
 import { allocateBarrier, CommunicatorBarrier } from './communicator-barrier.ts';
+import type { FenceOrder } from './fence-order.ts';
 import { Group, Rank } from './group.ts';
 import type { Job } from './job.ts';
 import { Members } from './members.ts';
@@ -427,6 +428,17 @@ export class Communicator extends MessageCalls {
     return awaited < 0 ? 'the other ranks' : `rank ${awaited}`;
   }
 
+  /** @internal The same as a list: that rank, or none. */
+  get awaitedRanks(): readonly number[] {
+    const { awaited } = this.#channel;
+    return awaited < 0 ? [] : [awaited];
+  }
+
+  /** @internal The number of the collective that was called last. */
+  get sequence(): number {
+    return this.#turns.sequence;
+  }
+
   /** @internal The sum of all ranks' `counts[rank]` for this rank: a reduce-scatter, by halving. */
   sumForMe(counts: Int32Array): Generator<void, number> {
     return collectives.sumForEach(this.#channel, counts);
@@ -462,6 +474,16 @@ export class Communicator extends MessageCalls {
   /** @internal The number of the window that was made last, or is being made. */
   get windows(): number {
     return this.#windows;
+  }
+
+  /** @internal Where the fences of its windows stand among its other collectives. */
+  get fenceOrder(): FenceOrder {
+    return this.#channel.fences;
+  }
+
+  /** @internal The ranks no longer agree on what comes next. */
+  broke(why: string): void {
+    this.#turns.broke(why);
   }
 
   /** @internal Who records a barrier, in a job that is traced. @param id the same at all ranks */

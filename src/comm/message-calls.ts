@@ -3,6 +3,7 @@
  * which message goes to which receive is in point-to-point.ts.
  */
 import { bytesOf, checkBuffer, ownView, type TypedArray } from '../datatype/base.ts';
+import { POISON, refusePassingOn } from '../poison.ts';
 import { checkRank } from './collective-arguments.ts';
 import { CollectiveCalls } from './collective-calls.ts';
 import type { CollectiveTurns } from './collective-turns.ts';
@@ -50,6 +51,7 @@ export abstract class MessageCalls extends CollectiveCalls {
     const tag = readSend('send', options);
     if (target === Rank.NULL) return;
     checkRank('send', this, target);
+    if (POISON) refusePassingOn('send', 'buffer', buffer);
     try {
       this.#messages.send(target, bytesOf(buffer), tag);
     } catch (error) {

@@ -5,14 +5,20 @@
  *
  * It sees this rank's calls. What other ranks do at the same time it cannot see, nor loads and stores. It costs some
  * microseconds a call and memory for each until it is complete, and closes the fast paths; so it is asked for.
+ *
+ * With `ONESIDED_DEBUG=poison`, the arrays of the accesses are watched as well (buffers-under-way.ts).
  */
 
 import { forEachRun } from '../datatype/copy.ts';
 import type { Side } from '../datatype/sides.ts';
 import { debugs } from '../debug.ts';
 import { RmaError } from '../errors.ts';
+import { POISON } from '../poison.ts';
+import { BuffersUnderWay } from './buffers-under-way.ts';
 
-export const LOG_ACCESSES = debugs('conflicts');
+const CONFLICTS = debugs('conflicts');
+
+export const LOG_ACCESSES = CONFLICTS || POISON;
 
 /** Accesses are found by the pages they touch. */
 const PAGE = 4096;
@@ -38,10 +44,11 @@ export class AccessLog {
   #open = new Map<number, Map<number, Access[]>>();
   /** How many calls were noted. */
   calls = 0;
+  readonly buffers = POISON ? new BuffersUnderWay() : undefined;
 
   /** Whether anything is not complete. */
   get pending(): boolean {
-    return this.#open.size > 0;
+    return this.#open.size > 0 || this.buffers?.pending === true;
   }
 
   /**
@@ -52,6 +59,10 @@ export class AccessLog {
    */
   note(call: string, kind: Kind, reads: boolean, where: string, target: number, at: number, side: Side): void {
     const number = this.calls + 1;
+    if (!CONFLICTS) {
+      this.calls = number;
+      return;
+    }
     const pages = this.#open.get(target) ?? new Map<number, Access[]>();
     const mine: Access[] = [];
     forEachRun(side, (offset, bytes) => {
@@ -83,6 +94,7 @@ export class AccessLog {
 
   /** What was accessed at a target is complete there; without one, at all targets. */
   completed(target: number | undefined): void {
+    this.buffers?.completed(target, 0, this.calls);
     if (target === undefined) this.#open.clear();
     else this.#open.delete(target);
   }
@@ -93,11 +105,13 @@ export class AccessLog {
    * @param calls only those after the first number, up to the second
    */
   completedHere(target: number | undefined, calls: readonly [after: number, to: number] = [0, this.calls]): void {
+    this.buffers?.completed(target, calls[0], calls[1]);
     this.#forget(target, ({ number, reads }) => reads && number > calls[0] && number <= calls[1]);
   }
 
   /** The calls after number `after`, up to number `to`, are complete at the target as well. */
   completedCalls(target: number, after: number, to: number): void {
+    this.buffers?.completed(target, after, to);
     this.#forget(target, ({ number }) => number > after && number <= to);
   }
 

@@ -18,6 +18,7 @@ const FENCE_ASSERTIONS = Assert.NO_STORE | Assert.NO_PUT | Assert.NO_PRECEDE | A
 export class ActiveTarget {
   #epochs: Epochs;
   #fence: FenceScheme;
+  readonly #fenceWait: Operation;
   #spin: number;
   #asyncSpin: number;
   #general: GeneralActiveTarget;
@@ -39,6 +40,7 @@ export class ActiveTarget {
   constructor(parts: WindowParts, epochs: Epochs, paths: Paths) {
     this.#epochs = epochs;
     this.#fence = parts.fence;
+    this.#fenceWait = parts.fenceWait;
     this.#spin = parts.comm.spin;
     this.#asyncSpin = Math.min(this.#spin, ASYNC_SPIN);
     this.#general = parts.general;
@@ -72,7 +74,7 @@ export class ActiveTarget {
     this.#begin(assert);
     try {
       if (this.#spun(this.#spin, assert)) return;
-      this.#epochs.comm.members.waitSync(this.#fence, wait);
+      this.#epochs.comm.members.waitSync(this.#fenceWait, wait);
     } catch (error) {
       throw this.#epochs.interrupted('fence', error);
     }
@@ -108,7 +110,7 @@ export class ActiveTarget {
 
   async #finish(assert: number, options: WaitOptions | undefined): Promise<void> {
     try {
-      await this.#epochs.comm.members.wait(this.#fence, options);
+      await this.#epochs.comm.members.wait(this.#fenceWait, options);
     } catch (error) {
       throw this.#epochs.interrupted('fence', error);
     }

@@ -177,6 +177,7 @@ export class Aggregate<T extends TypedArray = TypedArray> {
     const logged = this.#logged;
     return this.#owner.completed(() => {
       for (const calls of logged.splice(0)) accesses.completedHere(this.#target, calls);
+      accesses.buffers?.complain();
     });
   }
 }

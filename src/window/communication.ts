@@ -320,6 +320,7 @@ export abstract class Communication<T extends TypedArray> {
     return (remote) => {
       if (remote) accesses.completedCalls(target, before, calls);
       else accesses.completedHere(target, [before, calls]);
+      accesses.buffers?.complain();
     };
   }
 

@@ -224,10 +224,13 @@ export class Epochs extends WindowScope {
     this.#open = opens ? FENCE : 0;
     this.#openings.note('fence');
     this.keepMoving();
+    this.complain();
   }
 
   /** The wait of a call that goes on when it is called again has ended early. @returns why, for the caller */
   interrupted(call: Resumed, error: unknown): unknown {
+    // For debugging: the call has ended, and says what it has found.
+    if (LOG_ACCESSES && this.#busy === undefined) return error;
     this.#busy = call;
     this.#interrupted = true;
     return this.comm.members.explain(error);
@@ -283,6 +286,7 @@ export class Epochs extends WindowScope {
     this.#issued &= ~USED;
     this.accesses?.completed(undefined);
     this.keepMoving();
+    this.complain();
   }
 
   #closeStarted(): void {
@@ -485,7 +489,8 @@ export class Epochs extends WindowScope {
 
   /** From now on flushes have nothing to wait for: all is complete when it is issued, and nobody is to be served. */
   completesAtOnce(): void {
-    this.#quick = LOCKED;
+    // For debugging, each flush completes arrays.
+    if (!LOG_ACCESSES) this.#quick = LOCKED;
   }
 
   /**
@@ -584,6 +589,13 @@ export class Epochs extends WindowScope {
       else accesses.completed(rank);
     }
     if (accesses.pending) this.#issued |= STORED;
+    // An unlock gives the lock back first.
+    if (kind?.last !== true) this.complain();
+  }
+
+  /** For debugging: at the end of a call that completes operations. Errors: `ERR_RMA_CONFLICT`. */
+  complain(): void {
+    if (LOG_ACCESSES) this.accesses!.buffers?.complain();
   }
 
   /** An access that was checked is about to be made. @param reads it writes nothing at the target */

@@ -280,6 +280,7 @@ export class PassiveTarget {
     if ((held & UNCHECKED) === 0) this.#release(t.lock!, held === LockBit.EXCLUSIVE);
     else memoryFence();
     this.#epochs.keepMoving();
+    this.#epochs.complain();
   }
 
   #release(lock: TargetLock, exclusive: boolean): void {
@@ -417,6 +418,7 @@ export class PassiveTarget {
     else if (this.#heldAll === HeldAll.ONE) this.#all!.release();
     else for (const t of this.#epochs.allTargets()) this.#release(t.lock!, false);
     this.#epochs.keepMoving();
+    this.#epochs.complain();
   }
 
   // ---- flush --------------------------------------------------------------------------------------------------------

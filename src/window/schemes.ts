@@ -4,6 +4,7 @@
  */
 import type { BarrierState } from '../comm/barrier.ts';
 import type { Communicator, OwnChannel } from '../comm/communicator.ts';
+import type { Operation } from '../comm/operation.ts';
 import { fenceNamed } from '../sync/fence/kinds.ts';
 import type { FenceScheme } from '../sync/fence/scheme.ts';
 import type { AllLock } from '../sync/lock/all.ts';
@@ -13,6 +14,7 @@ import { type LockCounts, noLocks, type TargetLock } from '../sync/lock/scheme.t
 import { OperationQueue } from '../transfer/operation-queue.ts';
 import { HeldOperations } from '../transfer/schedule/held-operations.ts';
 import { scheduleOf } from '../transfer/schedule/kinds.ts';
+import { FenceWait } from './fence-wait.ts';
 import type { Hints } from './info.ts';
 
 /** Whether bytes of put and get move by work requests. */
@@ -79,6 +81,8 @@ export interface SchemeParts extends Omit<LockParts, 'options' | 'channel'> {
 
 export interface Schemes {
   readonly fence: FenceScheme;
+  /** The fence, for who waits in it for more than some looks. */
+  readonly fenceWait: Operation;
   /** Operations of fence epochs wait here for the fence. */
   readonly deferred: OperationQueue | undefined;
   /** Operations under locks wait here for their unlock or flush. */
@@ -114,8 +118,11 @@ export function makeSchemes(parts: SchemeParts): Schemes {
     wire.whenBusy(stirred.stir);
     stops.push(stirred.end);
   }
+  const fence = fenceNamed(hints.fence).make({ comm, description, barrier, wire, queued });
+  stops.push(comm.fenceOrder.open(comm.windows, fence.statistics));
   return {
-    fence: fenceNamed(hints.fence).make({ comm, description, barrier, wire, queued }),
+    fence,
+    fenceWait: new FenceWait(fence, comm, comm.windows),
     deferred: queued?.queue,
     passive: locks?.passive,
     lockCounts: locks?.counts ?? noLocks(),

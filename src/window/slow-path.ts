@@ -69,10 +69,12 @@ export class SlowPath {
     const epochs = this.#epochs;
     const path = this.#paths.transfers(call, t, at, to);
     this.#refuseOverlap(call, origin, from, t, at, to, path.own);
+    this.#checkUse(call, t, call === 'get', 'origin', origin, from);
     epochs.note(call, call, t, at, to);
+    const own = this.#use(call, t, call === 'get', 'origin', origin, from);
     try {
       if (call === 'put') path.put(origin, from, at, to);
-      else path.get(origin, from, at, to);
+      else path.get(own, from, at, to);
     } catch (error) {
       throw epochs.comm.members.explain(error);
     }
@@ -159,9 +161,13 @@ export class SlowPath {
     this.#refuseUnaligned(call, t, at, path, to);
     this.#refuseOverlap(call, origin, from, t, at, to, path.own);
     if (fetch !== undefined) this.#refuseOverlap(call, fetch.result, fetch.side, t, at, to, path.own, 'result');
+    if (op !== Op.NO_OP) this.#checkUse(call, t, false, 'origin', origin, from);
+    if (fetch !== undefined) this.#checkUse(call, t, true, 'result', fetch.result, fetch.side);
     epochs.note(call, 'accumulate', t, at, to, op === Op.NO_OP);
+    if (op !== Op.NO_OP) this.#use(call, t, false, 'origin', origin, from);
+    const fetched = fetch && { ...fetch, result: this.#use(call, t, true, 'result', fetch.result, fetch.side) };
     try {
-      path.update(origin, from, at, to, op.code, fetch);
+      path.update(origin, from, at, to, op.code, fetched);
     } catch (error) {
       throw epochs.comm.members.explain(error);
     }
@@ -192,13 +198,35 @@ export class SlowPath {
     this.#refuseUnaligned(call, t, at, path, to);
     for (const [name, buffer] of Object.entries({ origin, compare, result })) {
       this.#refuseOverlap(call, buffer, to, t, at, to, path.own, name);
+      this.#checkUse(call, t, name === 'result', name, buffer, to);
     }
     epochs.note(call, 'accumulate', t, at, to);
+    this.#use(call, t, false, 'origin', origin, to);
+    this.#use(call, t, false, 'compare', compare, to);
+    const own = this.#use(call, t, true, 'result', result, to);
     try {
-      path.swap(origin, compare, result, at, to);
+      path.swap(origin, compare, own, at, to);
     } catch (error) {
       throw epochs.comm.members.explain(error);
     }
+  }
+
+  /** For debugging: refuses arrays that are in use. Errors: `ERR_RMA_CONFLICT`. */
+  #checkUse(call: string, t: Target, writes: boolean, name: string, array: TypedArray, side: Side): void {
+    const { accesses, what } = this.#epochs;
+    accesses?.buffers?.check(`${call} to rank ${t.rank} in ${what}`, name, array, side, writes);
+  }
+
+  /**
+   * For debugging: an array is used until the call that was just noted is complete.
+   * @param writes whether the operation writes it
+   * @returns the one that the operation gets
+   */
+  #use(call: string, t: Target, writes: boolean, name: string, array: TypedArray, side: Side): TypedArray {
+    const { accesses, what } = this.#epochs;
+    const buffers = accesses?.buffers;
+    if (buffers === undefined) return array;
+    return buffers.use(`${call} to rank ${t.rank} in ${what}`, name, t.rank, accesses!.calls, array, side, writes);
   }
 
   /** The byte of a target's part, or, in a dynamic window, the address that a displacement means. */

@@ -40,8 +40,8 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
    * After a timeout or an abort the fence is still in progress: call it again to continue the wait.
    * Cost: a barrier if operations are complete when issued; otherwise see the fence schemes (docs/guide/schemes.md).
    * Errors: `ERR_WIN`, `ERR_ASSERT`, `ERR_RMA_SYNC` (an epoch of another kind is open, or another synchronization of
-   * the window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`; `ERR_COLLECTIVE` (other ranks fence or free
-   * another window), if the scheme sends messages.
+   * the window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`, `ERR_COLLECTIVE` (other ranks have called
+   * something else: a collective, a barrier, the fence of another window).
    */
   fence(assert = 0, options?: WaitOptions): Promise<void> {
     return this.#active.fence(assert, options);

@@ -1,6 +1,6 @@
 /** As mismatch.test.ts and given-away.test.ts, on processes and threads, and where memory cannot be shared. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { BARRIER_MISMATCHES, MISMATCHES, missing } from '../ranks/support/mismatches.ts';
+import { BARRIER_MISMATCHES, FENCE_MISMATCHES, MISMATCHES, missing } from '../ranks/support/mismatches.ts';
 import { RANK_KINDS, runRanks } from '../support/ranks.ts';
 
 interface Done {
@@ -19,7 +19,9 @@ describe('ranks that call different collectives are told', () => {
         beforeAll(async () => {
           ranks = await runRanks('comm-mismatch', { kind, size: SIZE, env: env as Record<string, string> });
         });
-        for (const mismatch of [...MISMATCHES, ...BARRIER_MISMATCHES].filter(({ size }) => size <= SIZE)) {
+        for (const mismatch of [...MISMATCHES, ...BARRIER_MISMATCHES, ...FENCE_MISMATCHES].filter(
+          ({ size }) => size <= SIZE,
+        )) {
           test(mismatch.name, () => {
             const endings = ranks.map(({ endings }) => endings[mismatch.name]);
             expect(endings).toHaveLength(SIZE);

@@ -50,6 +50,7 @@ export abstract class FenceByRequests extends StepwiseFence {
 
   protected *passBarrier(barrier: BarrierState): Generator<void, void> {
     this.step = () => `waiting in the barrier for ${barrier.waitsFor()}`;
+    this.asks = () => barrier.askedFor();
     barrier.begin();
     while (!barrier.advance()) {
       this.requests.poll();

@@ -35,6 +35,7 @@ class ImmediateNaiveFence extends FenceByFinish {
         next++;
       return next;
     };
+    this.asks = () => [missing()].filter((rank) => rank < size);
     yield* this.until(
       () => missing() === size,
       () => `waiting for the flag of rank ${missing()}`,

@@ -40,6 +40,10 @@ class ImmediateFence implements FenceScheme {
     return true;
   }
 
+  askedFor(): readonly number[] {
+    return this.#barrier.askedFor();
+  }
+
   describe(): string {
     return `fence of ${this.#description} (waiting for ${this.#barrier.waitsFor()})`;
   }

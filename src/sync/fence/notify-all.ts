@@ -106,6 +106,11 @@ class NotifyAllFence implements FenceScheme {
     throw failure.error;
   }
 
+  /** Who has told this rank is counted, not noted. */
+  askedFor(): readonly number[] {
+    return Array.from({ length: this.#size - 1 }, (_, i) => (this.#rank + 1 + i) % this.#size);
+  }
+
   /** The fence goes on when it is called again; meanwhile nobody waits for this rank's stripes. */
   abandon(): void {
     this.#requests.endHolding();

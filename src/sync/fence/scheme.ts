@@ -17,6 +17,13 @@ export interface FenceScheme extends Operation {
    * from the count that it waits for in any case, since that also tells it that nobody is reading its part any more.
    */
   begin(precedes: boolean, succeeds: boolean): void;
+  /**
+   * Ranks of the window that have perhaps not come, and that this one tells where it is: of those that wait for a rank,
+   * not all are to tell it.
+   */
+  askedFor(): readonly number[];
+  /** Of a fence that counts as a collective of the communicator: the number of the last one before it. */
+  readonly after?: number | undefined;
   /** What it has sent and waited for so far, for `Window.statistics`. */
   readonly statistics: FenceStatistics;
 }

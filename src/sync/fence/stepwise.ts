@@ -14,6 +14,9 @@ export abstract class StepwiseFence implements FenceScheme {
   protected readonly comm: Communicator;
   /** What it waits for, for messages. */
   protected step: string | (() => string) = '';
+  /** Ranks that have perhaps not come, in a step that does not receive messages of collectives. */
+  protected asks: (() => readonly number[]) | undefined;
+  after: number | undefined;
   readonly #description: string;
   /** Which window of the communicator it belongs to: the one that is being made. */
   readonly #window: number;
@@ -34,6 +37,8 @@ export abstract class StepwiseFence implements FenceScheme {
     this.statistics.fences++;
     if (!this.isNeeded(precedes, succeeds)) return;
     this.step = 'waiting for its turn among the collectives';
+    this.asks = undefined;
+    this.after = this.comm.sequence;
     this.#under = this.comm.begin(this.steps(precedes, succeeds), `fence of ${this.#description}`, {
       name: 'win.fence',
       count: this.#window,
@@ -63,6 +68,14 @@ export abstract class StepwiseFence implements FenceScheme {
   describe(): string {
     const { step } = this;
     return `fence of ${this.#description} (${typeof step === 'string' ? step : step()})`;
+  }
+
+  askedFor(): readonly number[] {
+    return this.asks?.() ?? this.comm.awaitedRanks;
+  }
+
+  linger(): void {
+    this.#under?.linger?.();
   }
 
   /** The fence goes on when it is called again. */

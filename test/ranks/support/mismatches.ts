@@ -1,9 +1,11 @@
 /** Programs whose ranks call different collectives, and what each rank must be told. */
-import { type Communicator, Op, Window } from 'onesided';
+import { Assert, type Communicator, type FenceSchemeName, Op, Window } from 'onesided';
 
 export interface Mismatch {
   readonly name: string;
   readonly size: number;
+  /** It blocks its ranks' threads. */
+  readonly blocks?: boolean;
   /** What a rank does on a fresh communicator. */
   run(comm: Communicator): Promise<unknown>;
   /** What must be in the words for how each rank's program ended. */
@@ -197,7 +199,86 @@ export const BARRIER_MISMATCHES: readonly Mismatch[] = [
 ];
 
 /** Two windows whose fences exchange messages. */
-async function windows(comm: Communicator): Promise<[Window, Window]> {
-  const make = (): Promise<Window> => Window.allocate(comm, Int32Array, 1, { info: { fence: 'deferred' } });
+function windows(comm: Communicator): Promise<[Window, Window]> {
+  return windowsOf(comm, 'deferred');
+}
+
+async function windowsOf(comm: Communicator, fence: FenceSchemeName | undefined): Promise<[Window, Window]> {
+  const make = (): Promise<Window> =>
+    Window.allocate(comm, Int32Array, 1, { info: fence === undefined ? {} : { fence } });
   return [await make(), await make()];
 }
+
+/** Calls of the others beside a fence of rank 1, and what is said of them. */
+const BESIDE_FENCES: readonly {
+  readonly name: string;
+  call(comm: Communicator, windows: [Window, Window], sync: boolean): Promise<unknown>;
+  readonly words: string;
+}[] = [
+  {
+    name: 'a barrier',
+    call: async (comm, _windows, sync) => (sync ? comm.barrierSync() : comm.barrier()),
+    words: 'barrier, its 1st',
+  },
+  {
+    name: "another window's fence",
+    call: async (_comm, [, b], sync) => (sync ? b.fenceSync() : b.fence()),
+    words: 'win.fence() of the 2nd window',
+  },
+  // Who sends is told in what comes next.
+  {
+    name: 'broadcast',
+    call: (comm, [, b]) => comm.broadcast(four(), 1).then(() => b.fence()),
+    words: 'broadcast(Float64Array of 4, root 1)',
+  },
+  { name: 'allreduce', call: (comm) => sum(comm), words: SUM },
+  { name: 'free', call: (_comm, [, b]) => b.free(), words: 'win.free() of the 2nd window' },
+];
+
+/** Ranks 0 and 2 call something else than the fence of rank 1. */
+function besideFence(
+  fence: FenceSchemeName | undefined,
+  assertion: number,
+  sync: boolean,
+  { name, call, words }: (typeof BESIDE_FENCES)[number],
+): Mismatch {
+  const asserted = assertion === 0 ? '' : ', asserted';
+  return {
+    name: `a fence (${fence ?? 'default'}${asserted}) beside ${name}${sync ? ', blocking' : ''}`,
+    size: 3,
+    blocks: sync,
+    async run(comm) {
+      const pair = await windowsOf(comm, fence);
+      const [a] = pair;
+      for (const window of pair) for (let i = 0; i < 3; i++) await window.fence();
+      if (comm.rank !== 1) await call(comm, pair, sync);
+      else if (sync) a.fenceSync(assertion);
+      else await a.fence(assertion);
+    },
+    told: [words, 'of the 1st window', words].map((mine) => ['ERR_COLLECTIVE: rank ', mine, 'of the 1st window']),
+  };
+}
+
+/** Fences of windows beside other collectives. Tasks are told of the deadlock where no messages show it. */
+export const FENCE_MISMATCHES: readonly Mismatch[] = [
+  ...BESIDE_FENCES.flatMap((other) => [false, true].map((sync) => besideFence(undefined, 0, sync, other))),
+  ...BESIDE_FENCES.flatMap((other) =>
+    (['remote-notify', 'deferred', 'immediate-naive', 'immediate-optimized', 'notify-all'] as const).flatMap((fence) =>
+      [0, Assert.NO_PRECEDE].map((assertion) => besideFence(fence, assertion, false, other)),
+    ),
+  ).filter(({ name }) => !name.includes('(deferred, asserted')),
+  {
+    name: 'fences and barriers in the same order, of a rank that comes late',
+    size: 3,
+    async run(comm) {
+      const [a, b] = await windowsOf(comm, undefined);
+      for (const call of [() => a.fence(), () => comm.barrier(), () => b.fence(), () => sum(comm), () => a.fence()]) {
+        if (comm.rank === 1) await new Promise((resolve) => setTimeout(resolve, 1300));
+        await call();
+      }
+      await a.free();
+      await b.fence();
+    },
+    told: [['done'], ['done'], ['done']],
+  },
+];
