@@ -18,6 +18,41 @@ const scene = (choice: Choice = {}): Scene => sceneOf(trace, choice);
 const arrowsOf = ({ arrows }: Scene, kind: string): string[] =>
   arrows.filter((arrow) => arrow.kind === kind).map(({ from, to, label }) => `${from}→${to} ${label}`.trim());
 
+/** Of the arrows of the example. */
+const LEGEND: Readonly<Record<string, string>> = {
+  put: 'put: bytes to memory of another rank',
+  get: 'get: bytes from memory of another rank',
+  update: 'accumulate and other atomic calls',
+  signal: 'barrier, post, complete',
+  lock: 'lock, from the rank that released it',
+};
+
+interface Element {
+  readonly name: string;
+  readonly attributes: string;
+  readonly depth: number;
+}
+
+/** The elements of an SVG, in order, if it is well-formed XML: every tag is closed where it must be. */
+function elementsOf(svg: string): Element[] {
+  const elements: Element[] = [];
+  const open: string[] = [];
+  const text = svg.replace(
+    /<(\/?)(\w+)((?: [\w:-]+="[^"<&]*(?:&#\d+;[^"<&]*)*")*)(\/?)>/g,
+    (_, end, name, attributes, empty) => {
+      if (end) expect(open.pop()).toBe(name);
+      else {
+        elements.push({ name, attributes, depth: open.length });
+        if (!empty) open.push(name as string);
+      }
+      return '';
+    },
+  );
+  expect(open).toEqual([]);
+  expect(text.replace(/&#\d+;/g, '')).toMatch(/^[\n\u0020-%'-;=-\ud7ff\ue000-\ufffd]*$/);
+  return elements;
+}
+
 describe('a scene', () => {
   it('of a fence has the epoch that it ends, the calls, the waits, and all that passes between ranks', () => {
     const fence = scene();
@@ -90,10 +125,10 @@ describe('a scene', () => {
       absent: [{ rank: 1, instead: 'in lock of window grid <3 × 3>' }],
     });
     const svg = drawSvg(second);
-    expect([...svg.matchAll(/class="lane( absent)?" x1="(\d+)"/g)].map(([, absent]) => absent)).toEqual([
-      undefined,
-      ' absent',
-      undefined,
+    expect([...svg.matchAll(/<line class="(lane|absent)"/g)].map(([, line]) => line)).toEqual([
+      'lane',
+      'absent',
+      'lane',
     ]);
     expect(svg).toMatch(/>never came<.*\n.*>in lock of window grid/);
     expect(sceneOf(hang, { fence: 2, ranks: [0, 2] })).toMatchObject({ ranks: [0, 2], absent: [] });
@@ -124,11 +159,11 @@ describe('a picture', () => {
     const picture = scene(choice);
     const svg = drawSvg(picture);
     const count = (pattern: RegExp): number => [...svg.matchAll(pattern)].length;
-    expect(count(/<rect /g)).toBe(picture.boxes.length);
-    expect(count(/class="head"/g)).toBe(picture.arrows.length);
+    expect(count(/<rect [^>]*><title>/g)).toBe(picture.boxes.length);
+    expect(count(/<g><title>/g)).toBe(picture.arrows.length);
     expect(count(/class="name"/g)).toBe(picture.ranks.length);
     const lanes = new Map<string, number[]>();
-    for (const [, x, y] of svg.matchAll(/<text class="label" x="([\d.]+)" y="([\d.]+)"/g))
+    for (const [, x, y] of svg.matchAll(/<text class="label" [^>]*x="([\d.]+)" y="([\d.]+)"/g))
       lanes.set(x, [...(lanes.get(x) ?? []), Number(y)]);
     for (const baselines of lanes.values()) {
       const sorted = [...baselines].sort((a, b) => a - b);
@@ -138,11 +173,34 @@ describe('a picture', () => {
 
   it('has time run downwards: what happens later stands lower', () => {
     const picture = scene({ fence: 2 });
-    const tops = [...drawSvg(picture).matchAll(/<rect class="(call|wait|epoch)" x="([\d.]+)" y="([\d.]+)"/g)].map(
-      ([, kind, x, y]) => ({ kind, x, y: Number(y) }),
-    );
+    const tops = [
+      ...drawSvg(picture).matchAll(/<rect class="(call|wait|epoch)" [^>]*x="([\d.]+)" y="([\d.]+)"[^>]*><title>/g),
+    ].map(([, kind, x, y]) => ({ kind, x, y: Number(y) }));
     const calls = tops.filter(({ kind }) => kind === 'call');
     expect(calls.map(({ y }) => y)).toEqual([...calls.map(({ y }) => y)].sort((a, b) => a - b));
+  });
+
+  it.each(choices)('of %s that stands alone has a title, a legend, a unit, and needs no style sheet', (_, choice) => {
+    const picture = scene(choice);
+    const svg = drawSvg(picture);
+    expect(elementsOf(svg).at(0)).toMatchObject({ name: 'svg', depth: 0 });
+    expect(svg).toMatch(/^<svg [^>]*>\n<title>[^<]+<\/title>/);
+    expect(svg).not.toContain('var(');
+    expect(svg).toContain('>time, µs</text>');
+    expect(svg).toMatch(/<rect class="back" fill="#ffffff" width="\d+" height="\d+"\/>/);
+    for (const about of new Set(picture.arrows.map(({ kind }) => LEGEND[kind]))) expect(svg).toContain(`>${about}`);
+    // A program that knows no style sheets fills with black, and draws no line.
+    for (const { name, attributes } of elementsOf(svg)) {
+      if (name === 'rect' || name === 'path' || name === 'text') expect(attributes).toMatch(/ fill="(#\w{6}|none)"/);
+      if (name === 'line' || / fill="none"/.test(attributes)) expect(attributes).toMatch(/ stroke="#\w{6}"/);
+    }
+  });
+
+  it('is XML, whatever is in names', () => {
+    const odd = { ...scene(), title: 'a\u0000b\ud800c\u001b[1m<&"\ufffe' };
+    expect(elementsOf(drawSvg(odd)).length).toBeGreaterThan(20);
+    expect(drawSvg(odd)).toContain('<title>a\ufffdb\ufffdc\ufffd[1m&#60;&#38;&#34;\ufffd</title>');
+    expect(drawPage(odd)).toContain('<title>a\ufffdb');
   });
 
   it('takes names as text, whatever is in them', () => {
