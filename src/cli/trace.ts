@@ -1,11 +1,13 @@
 /** `onesided trace`: what a recorded run has, and a fence or a lock of it as a picture. */
 import { writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { show } from '../errors.ts';
 import { readTrace } from '../trace/file.ts';
 import { drawPage, drawSvg } from '../trace/picture.ts';
 import { absentFrom, MOST_RANKS, ranksInWords, sceneOf, windowsOf } from '../trace/scene.ts';
 import { stepsOf, superstepScene } from '../trace/superstep-scene.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
+import { openInViewer } from './viewer.ts';
 
 const OPTIONS = {
   window: { type: 'string' },
@@ -16,6 +18,7 @@ const OPTIONS = {
   computation: { type: 'string' },
   ranks: { type: 'string' },
   output: { type: 'string', short: 'o' },
+  open: { type: 'boolean' },
 } as const;
 
 export const trace: Command = {
@@ -35,9 +38,10 @@ draw writes a page with a message sequence chart of one of these:
   --superstep N  draw a superstep of a BSP computation, with its phases
   --computation C  select the computation by its name in the list (default: the first that has the superstep)
   --ranks LIST   show only these ranks, such as 0-3,8 (default: all that take part, at most ${MOST_RANKS})
-  -o FILE        write the page to FILE (default: sequence.html); if the name ends in .svg, write only the picture`,
+  -o FILE        write the page to FILE (default: sequence.html); if the name ends in .svg, write only the picture
+  --open         open what was written in the program that the system has for it`,
 
-  run(args) {
+  async run(args) {
     const { values, positionals } = readOptions(args, OPTIONS);
     const [what, file, ...rest] = positionals;
     if (what !== 'list' && what !== 'draw') {
@@ -81,7 +85,12 @@ draw writes a page with a message sequence chart of one of these:
       throw new UsageError(`cannot write the picture: ${(error as Error).message}`);
     }
     process.stdout.write(`${output}: ${scene.title}\n`);
-    return 0;
+    if (values.open !== true) return 0;
+    const path = resolve(output);
+    const why = await openInViewer(path);
+    if (why === undefined) return 0;
+    process.stderr.write(`onesided: the picture was not opened: ${why}; open it yourself: ${path}\n`);
+    return 1;
   },
 };
 

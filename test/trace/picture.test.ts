@@ -2,14 +2,15 @@
  * Pictures of a recorded run: what is in them, where things stand, and what the command says. How a browser shows them:
  * test/browser.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openerOf } from '../../src/cli/viewer.ts';
 import { readTrace } from '../../src/trace/file.ts';
 import { drawPage, drawSvg } from '../../src/trace/picture.ts';
 import { absentFrom, type Choice, type Scene, sceneOf, windowsOf } from '../../src/trace/scene.ts';
-import { onesided } from '../launcher/command.ts';
+import { onesided, start } from '../launcher/command.ts';
 import { example, writeExample, writeHang } from './scenes.ts';
 
 const trace = example();
@@ -242,6 +243,44 @@ describe('the command', () => {
     expect(stdout).toMatch(/\nrank 1 never came to fence 2 of window grid <3 × 3>\n$/);
   });
 
+  describe('with --open', () => {
+    /** A folder of programs: what the system has, in place of PATH. */
+    const programs = (name: string, script?: string): string => {
+      const bin = join(folder, name);
+      mkdirSync(bin);
+      for (const opener of ['xdg-open', 'open'])
+        if (script !== undefined) writeFileSync(join(bin, opener), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+      return bin;
+    };
+    const draw = (PATH: string, picture: string) =>
+      start(['trace', 'draw', file, '-o', picture, '--open'], { cwd: folder, env: { ...process.env, PATH } }).finished;
+
+    it('gives the whole path to the opener of the system', async () => {
+      const opened = join(folder, 'opened');
+      const { code, stderr } = await draw(programs('good', `echo "$# $1" > ${opened}`), './-a b.svg');
+      expect([code, stderr]).toEqual([0, '']);
+      expect(readFileSync(opened, 'utf8')).toBe(`1 ${join(folder, '-a b.svg')}\n`);
+      expect(readFileSync(join(folder, '-a b.svg'), 'utf8')).toMatch(/^<svg /);
+    });
+
+    it('says where the picture is if there is no opener, or it fails', async () => {
+      const page = join(folder, 'left.html');
+      const none = await draw(programs('empty'), 'left.html');
+      expect(none).toMatchObject({ code: 1, stdout: expect.stringContaining('left.html: Fence 2') });
+      expect(none.stderr).toMatch(/^onesided: the picture was not opened: there is no (xdg-)?open here; /);
+      expect(none.stderr).toContain(`open it yourself: ${page}\n`);
+      expect(readFileSync(page, 'utf8')).toMatch(/^<!doctype html>/);
+      const bad = await draw(programs('bad', 'exit 4'), 'left.html');
+      expect(bad).toMatchObject({ code: 1, stderr: expect.stringMatching(/open ended with 4; .*left\.html\n$/) });
+    });
+
+    it('knows the openers of other systems', () => {
+      expect(openerOf('darwin', '/a b.svg')).toMatchObject({ name: 'open', args: ['/a b.svg'] });
+      expect(openerOf('win32', 'C:\\a b.svg').args.at(-1)).toBe('"start "" "C:\\a b.svg""');
+      expect(openerOf('freebsd', '/a').name).toBe('xdg-open');
+    });
+  });
+
   it('reads nothing that the library has not written', () => {
     const otherData = { onesided: '1', program: 'p', ranks: 2 };
     const span = { ph: 'X', cat: 'call', name: 'fence', pid: 1, tid: 1, ts: 0, dur: 1, args: {} };
@@ -274,6 +313,7 @@ describe('the command', () => {
       [['draw', join(folder, 'none')], 'cannot be read (ENOENT)'],
       [['list', other], 'is not a trace of onesided'],
       [['draw', file, '--fence', '1', '--lock', '1'], '--fence or --lock, not both'],
+      [['list', file, '--open'], '--open is an option of draw, not of list'],
       [['draw', file, '--fence', '0'], '--fence must be an integer of at least 1'],
       [['draw', file, '--ranks', '0-99'], '--ranks must list 1 to 16 ranks'],
       [['draw', file, '--ranks', '5'], 'the run had ranks 0 to 2, but no rank 5'],
