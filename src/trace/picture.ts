@@ -31,7 +31,7 @@ const KINDS: Readonly<Record<ArrowKind, { readonly about: string; readonly dash:
   put: { about: 'put: bytes to memory of another rank', dash: '' },
   get: { about: 'get: bytes from memory of another rank', dash: '7 3' },
   update: { about: 'accumulate and other atomic calls', dash: '2 3' },
-  message: { about: 'control message, or request to a device', dash: '9 3 2 3' },
+  message: { about: 'control message, or request for a lock or a fence', dash: '9 3 2 3' },
   gather: { about: 'message of a second connection: gathered from pieces, scattered to pieces', dash: '' },
   signal: { about: 'barrier, post, complete: a word that the other rank reads', dash: '4 3' },
   lock: { about: 'lock, from the rank that released it to the rank that waited for it', dash: '' },

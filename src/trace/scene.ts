@@ -342,6 +342,8 @@ function assemble(
   for (const { name, from, to } of trace.arrows) {
     if (!lanes.includes(from.rank) || !lanes.includes(to.rank)) continue;
     const kind = arrowKind(name);
+    // The call that has made it is in the picture.
+    if (name === 'request' && from.args['of'] !== undefined) continue;
     const ends = [from, to].filter(({ category }) => category !== 'memory');
     const mine = ends.every(
       (span) =>
