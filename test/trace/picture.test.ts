@@ -12,6 +12,7 @@ import { drawPage, drawSvg } from '../../src/trace/picture.ts';
 import { absentFrom, type Choice, type Scene, sceneOf, windowsOf } from '../../src/trace/scene.ts';
 import { onesided, start } from '../launcher/command.ts';
 import { example, writeExample, writeHang } from './scenes.ts';
+import { elementsOf } from './xml.ts';
 
 const trace = example();
 const scene = (choice: Choice = {}): Scene => sceneOf(trace, choice);
@@ -27,32 +28,6 @@ const LEGEND: Readonly<Record<string, string>> = {
   signal: 'barrier, post, complete',
   lock: 'lock, from the rank that released it',
 };
-
-interface Element {
-  readonly name: string;
-  readonly attributes: string;
-  readonly depth: number;
-}
-
-/** The elements of an SVG, in order, if it is well-formed XML: every tag is closed where it must be. */
-function elementsOf(svg: string): Element[] {
-  const elements: Element[] = [];
-  const open: string[] = [];
-  const text = svg.replace(
-    /<(\/?)(\w+)((?: [\w:-]+="[^"<&]*(?:&#\d+;[^"<&]*)*")*)(\/?)>/g,
-    (_, end, name, attributes, empty) => {
-      if (end) expect(open.pop()).toBe(name);
-      else {
-        elements.push({ name, attributes, depth: open.length });
-        if (!empty) open.push(name as string);
-      }
-      return '';
-    },
-  );
-  expect(open).toEqual([]);
-  expect(text.replace(/&#\d+;/g, '')).toMatch(/^[\n\u0020-%'-;=-\ud7ff\ue000-\ufffd]*$/);
-  return elements;
-}
 
 describe('a scene', () => {
   it('of a fence has the epoch that it ends, the calls, the waits, and all that passes between ranks', () => {
@@ -315,7 +290,8 @@ describe('the command', () => {
       [['draw', file, '--fence', '1', '--lock', '1'], '--fence or --lock, not both'],
       [['list', file, '--open'], '--open is an option of draw, not of list'],
       [['draw', file, '--fence', '0'], '--fence must be an integer of at least 1'],
-      [['draw', file, '--ranks', '0-99'], '--ranks must list 1 to 16 ranks'],
+      [['draw', file, '--ranks', '0-99'], 'the run had ranks 0 to 2, but no rank 3'],
+      [['draw', file, '--ranks', '1,0-1'], '--ranks must list ranks, each once'],
       [['draw', file, '--ranks', '5'], 'the run had ranks 0 to 2, but no rank 5'],
       [['draw', file, '--epoch', '2'], 'has epochs of start and post 1 to 1'],
       [['draw', file, '-o', join(folder, 'none/x')], 'cannot write the picture: ENOENT'],
