@@ -123,8 +123,8 @@ interface Label {
 }
 
 /**
- * Right of its lane, where it begins: what a call is, how long a wait took, what an arrow carries; or that the rank
- * never came. By time.
+ * Right of its lane, where it begins: what a call is, how long it took, for whom it waits, what an arrow carries; or
+ * that the rank never came. By time.
  */
 function labelsOf({ boxes, arrows, absent, start: begin }: Scene): Label[] {
   const labels: Label[] = absent.flatMap(({ rank, instead }) =>
@@ -135,7 +135,8 @@ function labelsOf({ boxes, arrows, absent, start: begin }: Scene): Label[] {
       drop: 4,
     })),
   );
-  for (const { kind, rank, start, label, alone } of boxes) {
+  for (const { kind, rank, start, label, alone, awaits } of boxes) {
+    if (awaits !== undefined) labels.push({ rank, time: start, text: clip(awaits), drop: 4 });
     // A wait is within a call, which says how long it took.
     if (kind !== 'wait' || alone === true) labels.push({ rank, time: start, text: clip(label), drop: 4 });
   }

@@ -5,6 +5,7 @@
 import { RmaError } from '../errors.ts';
 import type { Trace, TraceSpan } from './file.ts';
 import { arrowKind, collapse, type SceneArrow, sceneArrow } from './scene-arrows.ts';
+import { Waits } from './waits.ts';
 
 export interface Choice {
   /** Its name, or its id; the first window of the trace that has what is asked for, if absent. */
@@ -28,6 +29,8 @@ export interface Box {
   readonly unfinished: boolean;
   /** A wait that is not within a call: it has a label of its own. */
   readonly alone?: boolean;
+  /** Of a wait, for whom it is, where that is known; of several in a row for the same rank, only the first says so. */
+  readonly awaits?: string | undefined;
 }
 
 export interface Scene {
@@ -323,6 +326,18 @@ function assemble(trace: Trace, selection: Selection, { ranks }: Choice): Scene 
   const inEpoch = ({ rank, category, start, end }: TraceSpan): boolean =>
     category === 'message' && epochs.some((epoch) => epoch.rank === rank && epoch.start <= start && end <= epoch.end);
   const boxes: Box[] = [];
+  const waits = new Waits(trace, lanes, window.id.split('.')[0] === WORLD);
+  const said = new Set<string>();
+  const awaitsOf = (span: TraceSpan): string | undefined => {
+    if (span.category !== 'wait') return undefined;
+    const { rank, start, end } = span;
+    const call = calls.find((other) => other.rank === rank && other.start <= start && end <= other.end);
+    const awaited = waits.awaited(span, call);
+    const key = `${rank} ${call?.start} ${awaited}`;
+    if (awaited === undefined || said.has(key)) return undefined;
+    said.add(key);
+    return awaited;
+  };
   for (const span of trace.spans) {
     const { rank, category, args } = span;
     if (category !== 'epoch' && category !== 'call' && category !== 'wait') continue;
@@ -332,7 +347,8 @@ function assemble(trace: Trace, selection: Selection, { ranks }: Choice): Scene 
     const cut = { start: Math.max(start, span.start), end: Math.min(end, span.end) };
     if (cut.end <= cut.start) continue;
     const unfinished = args['unfinished'] === true;
-    boxes.push({ rank, kind: category, label: labelOf(span), detail: detailOf(span, start), ...cut, unfinished });
+    const [label, detail, awaits] = [labelOf(span), detailOf(span, start), awaitsOf(span)];
+    boxes.push({ rank, kind: category, label, detail, ...cut, unfinished, ...(awaits !== undefined && { awaits }) });
   }
   const arrows: SceneArrow[] = [];
   for (const { name, from, to } of trace.arrows) {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openerOf } from '../../src/cli/viewer.ts';
-import { readTrace } from '../../src/trace/file.ts';
+import { readTrace, type TraceSpan } from '../../src/trace/file.ts';
 import { drawPage, drawSvg } from '../../src/trace/picture.ts';
 import { absentFrom, type Choice, type Scene, sceneOf, windowsOf } from '../../src/trace/scene.ts';
 import { onesided, start } from '../launcher/command.ts';
@@ -54,6 +54,31 @@ describe('a scene', () => {
     ]);
     expect(arrowsOf(fence, 'signal').length).toBe(6);
     expect(arrowsOf(fence, 'lock')).toEqual([]);
+  });
+
+  it('says for which rank each wait was', () => {
+    const awaits = ({ boxes }: Scene): (string | undefined)[] =>
+      boxes.filter(({ kind }) => kind === 'wait').map(({ rank, awaits }) => `${rank} ${awaits}`);
+    // The last word that comes to a rank in the fence is from the one two places before.
+    expect(awaits(scene())).toEqual(['0 waits for rank 1', '1 waits for rank 2', '2 waits for rank 0']);
+    // From the rank that had the lock.
+    expect(awaits(scene({ lock: 2 }))).toEqual(['1 waits for rank 0']);
+    expect(drawSvg(scene({ lock: 2 }))).toContain('>waits for rank 0</text>');
+    // Nobody has let go of it: what the rank itself has said.
+    const alone = { ...trace, arrows: [] };
+    expect(awaits(sceneOf(alone, { fence: 2 }))).toEqual([
+      '0 waits for rank 2',
+      '1 waits for rank 0',
+      '2 waits for rank 1',
+    ]);
+    expect(awaits(sceneOf(alone, { lock: 2 }))).toEqual(['1 waits for rank 0']);
+    // Of a window that does not have all ranks, its numbers are its own.
+    const moved = (span: TraceSpan): TraceSpan => {
+      const { windowId } = span.args;
+      return windowId === undefined ? span : { ...span, args: { ...span.args, windowId: '7.1' } };
+    };
+    const other = { ...alone, spans: trace.spans.map(moved) };
+    expect(awaits(sceneOf(other, { lock: 2 }))).toEqual(['1 waits for rank 0 of its window']);
   });
 
   it('makes one arrow of many calls in a row', () => {
