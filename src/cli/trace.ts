@@ -1,11 +1,25 @@
 /** `onesided trace`: what a recorded run has, and a fence or a lock of it as a picture. */
 import { writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { show } from '../errors.ts';
-import { readTrace } from '../trace/file.ts';
+import { readTrace, type Trace } from '../trace/file.ts';
+import { type Overview, overviewOf, stepOverview } from '../trace/overview.ts';
+import { overviewPage, overviewSvg } from '../trace/overview-picture.ts';
 import { drawPage, drawSvg } from '../trace/picture.ts';
-import { absentFrom, MOST_RANKS, ranksInWords, sceneOf, windowsOf } from '../trace/scene.ts';
-import { stepsOf, superstepScene } from '../trace/superstep-scene.ts';
+import {
+  absentFrom,
+  type Choice,
+  MOST_RANKS,
+  ranksInWords,
+  ranksOf,
+  type Scene,
+  sceneOf,
+  selectionOf,
+  windowsOf,
+} from '../trace/scene.ts';
+import { type StepChoice, stepsOf, superstepScene } from '../trace/superstep-scene.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
+import { openInViewer } from './viewer.ts';
 
 const OPTIONS = {
   window: { type: 'string' },
@@ -16,6 +30,7 @@ const OPTIONS = {
   computation: { type: 'string' },
   ranks: { type: 'string' },
   output: { type: 'string', short: 'o' },
+  open: { type: 'boolean' },
 } as const;
 
 export const trace: Command = {
@@ -34,10 +49,12 @@ draw writes a page with a message sequence chart of one of these:
   --epoch N      draw the N-th epoch of start, complete, post and wait
   --superstep N  draw a superstep of a BSP computation, with its phases
   --computation C  select the computation by its name in the list (default: the first that has the superstep)
-  --ranks LIST   show only these ranks, such as 0-3,8 (default: all that take part, at most ${MOST_RANKS})
-  -o FILE        write the page to FILE (default: sequence.html); if the name ends in .svg, write only the picture`,
+  --ranks LIST   show only these ranks, such as 0-3,8 (default: all that take part); more than ${MOST_RANKS} are drawn
+                 as an overview, a line for each rank
+  -o FILE        write the page to FILE (default: sequence.html); if the name ends in .svg, write only the picture
+  --open         open what was written in the program that the system has for it`,
 
-  run(args) {
+  async run(args) {
     const { values, positionals } = readOptions(args, OPTIONS);
     const [what, file, ...rest] = positionals;
     if (what !== 'list' && what !== 'draw') {
@@ -62,10 +79,10 @@ draw writes a page with a message sequence chart of one of these:
       throw new UsageError(`--ranks: the run had ranks 0 to ${recorded.ranks - 1}, but no rank ${missing}`);
     const step = values.superstep === undefined ? undefined : count('--superstep', values.superstep);
     if (step === undefined && values.computation !== undefined) throw new UsageError('--computation needs --superstep');
-    const scene =
+    const picture =
       step !== undefined
-        ? superstepScene(recorded, { superstep: step, computation: values.computation, ranks })
-        : sceneOf(recorded, {
+        ? stepPicture(recorded, { superstep: step, computation: values.computation, ranks })
+        : windowPicture(recorded, {
             window: values.window,
             fence: number('--fence', values.fence),
             lock: number('--lock', values.lock),
@@ -76,14 +93,46 @@ draw writes a page with a message sequence chart of one of these:
     if (/\.(png|pdf|jpe?g|gif|webp)$/i.test(output))
       throw new UsageError(`-o: a picture is a page or, if its name ends in .svg, an SVG; ${show(output)} is neither`);
     try {
-      writeFileSync(output, output.endsWith('.svg') ? drawSvg(scene) : drawPage(scene));
+      writeFileSync(output, output.endsWith('.svg') ? picture.svg() : picture.page());
     } catch (error) {
       throw new UsageError(`cannot write the picture: ${(error as Error).message}`);
     }
-    process.stdout.write(`${output}: ${scene.title}\n`);
-    return 0;
+    process.stdout.write(`${output}: ${picture.title}\n`);
+    if (values.open !== true) return 0;
+    const path = resolve(output);
+    const why = await openInViewer(path);
+    if (why === undefined) return 0;
+    process.stderr.write(`onesided: the picture was not opened: ${why}; open it yourself: ${path}\n`);
+    return 1;
   },
 };
+
+interface Picture {
+  readonly title: string;
+  svg(): string;
+  page(): string;
+}
+
+/** Lanes beside each other for as many ranks as there is room for; otherwise an overview. */
+function windowPicture(recorded: Trace, choice: Choice): Picture {
+  const selection = selectionOf(recorded, choice);
+  if ((choice.ranks ?? ranksOf(selection)).length > MOST_RANKS)
+    return overviewPicture(overviewOf(recorded, selection, choice.ranks));
+  return scenePicture(sceneOf(recorded, choice));
+}
+
+function stepPicture(recorded: Trace, choice: StepChoice): Picture {
+  const scene = superstepScene(recorded, choice);
+  return scene.ranks.length > MOST_RANKS ? overviewPicture(stepOverview(scene)) : scenePicture(scene);
+}
+
+function scenePicture(scene: Scene): Picture {
+  return { title: scene.title, svg: () => drawSvg(scene), page: () => drawPage(scene) };
+}
+
+function overviewPicture(overview: Overview): Picture {
+  return { title: overview.title, svg: () => overviewSvg(overview), page: () => overviewPage(overview) };
+}
 
 function list(recorded: ReturnType<typeof readTrace>): string {
   const { program, ranks, spans } = recorded;
@@ -125,6 +174,6 @@ function rankList(text: string): number[] {
     const first = Number(match[1]);
     return Array.from({ length: Math.max(0, Number(match[2] ?? first) - first + 1) }, (_, i) => first + i);
   });
-  if (ranks.length >= 1 && ranks.length <= MOST_RANKS && new Set(ranks).size === ranks.length) return ranks;
-  throw new UsageError(`--ranks must list 1 to ${MOST_RANKS} ranks, each once, not ${show(text)}`);
+  if (ranks.length >= 1 && new Set(ranks).size === ranks.length) return ranks;
+  throw new UsageError(`--ranks must list ranks, each once, not ${show(text)}`);
 }

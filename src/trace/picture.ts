@@ -1,6 +1,6 @@
 /**
  * Draws a scene as a message-sequence picture: a lane for each rank, time downwards, boxes for calls and waits, arrows
- * for what passes between ranks. One HTML file that needs nothing else, light or dark as the reader's system is.
+ * for what passes between ranks. One file that needs nothing else, a page or an SVG.
  *
  * Time is not to scale: a put takes nanoseconds and a wait may take seconds. Every moment at which something happens
  * gets a row, in order; the longer nothing happens, the greater the distance, by its logarithm. Labels stand right of
@@ -8,6 +8,7 @@
  */
 import { type Box, microseconds, type Scene } from './scene.ts';
 import type { ArrowKind, SceneArrow } from './scene-arrows.ts';
+import { type Drawing, type Key, look, markup, overLines, pageOf, svgOf } from './svg.ts';
 
 /** Pixels. */
 const LEFT = 84;
@@ -30,7 +31,7 @@ const KINDS: Readonly<Record<ArrowKind, { readonly about: string; readonly dash:
   put: { about: 'put: bytes to memory of another rank', dash: '' },
   get: { about: 'get: bytes from memory of another rank', dash: '7 3' },
   update: { about: 'accumulate and other atomic calls', dash: '2 3' },
-  message: { about: 'control message, or request to a device', dash: '9 3 2 3' },
+  message: { about: 'control message, or request for a lock or a fence', dash: '9 3 2 3' },
   gather: { about: 'message of a second connection: gathered from pieces, scattered to pieces', dash: '' },
   signal: { about: 'barrier, post, complete: a word that the other rank reads', dash: '4 3' },
   lock: { about: 'lock, from the rank that released it to the rank that waited for it', dash: '' },
@@ -39,95 +40,48 @@ const KINDS: Readonly<Record<ArrowKind, { readonly about: string; readonly dash:
 
 /** A complete HTML document. */
 export function drawPage(scene: Scene): string {
-  const { title, program, ranks, hidden, start, end } = scene;
-  const about =
-    `${program}; ${microseconds(end - start)} µs` +
-    `${hidden > 0 ? `; ${ranks.length} of ${ranks.length + hidden} ranks` : ''}`;
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${markup(title)}</title>
-<style>
-${STYLE}
-</style>
-</head>
-<body>
-<h1>${markup(title)}</h1>
-<p>${markup(about)}. Time runs downward and is not to scale; the numbers on the left are microseconds. \
-Point at an element to see its exact times.</p>
-${legend(scene)}
-<div class="scene">${svgOf(scene)}</div>
-</body>
-</html>
-`;
+  return pageOf(drawing(scene));
 }
 
 /** The picture alone, for documents. */
 export function drawSvg(scene: Scene): string {
-  return `${svgOf(scene, `<style>${STYLE}\nsvg { background: var(--back); }</style>\n`)}\n`;
+  return svgOf(drawing(scene));
 }
 
-const STYLE = `:root { color-scheme: light dark; --back: #ffffff; --ink: #1b1f24; --soft: #5b6570; --line: #c9d1d9; \
---call: #d5e3f5; --call-edge: #4a78b0; --wait: #f2c14e; --wait-edge: #8a6100; --epoch: #eef2f6; --put: #0b5cad; \
---get: #0b7a4b; --update: #8a3ab9; --message: #5b6570; --gather: #0f766e; --signal: #b3261e; --lock: #a04b00; \
---notification: #a3116f; }
-@media (prefers-color-scheme: dark) { :root { --back: #14181d; --ink: #e8edf2; --soft: #a2aeba; --line: #3a444f; \
---call: #24405f; --call-edge: #7fb0e8; --wait: #8f6a12; --wait-edge: #f5cf6b; --epoch: #1e252d; --put: #6fb3ff; \
---get: #5fd29b; --update: #cf9bf2; --message: #a2aeba; --gather: #5eead4; --signal: #ff8a80; --lock: #ffb066; \
---notification: #ff8fd0; } }
-body { margin: 16px; background: var(--back); color: var(--ink); font: 14px/1.4 system-ui, sans-serif; }
-h1 { font-size: 18px; margin: 0 0 4px; }
-p { margin: 0 0 8px; color: var(--soft); max-width: 70em; }
-.legend { display: flex; flex-wrap: wrap; gap: 4px 22px; margin: 0 0 10px; padding: 0; list-style: none; \
-font-size: 13px; }
-.legend li { display: flex; align-items: center; gap: 7px; }
-.scene { overflow-x: auto; }
-svg { display: block; }
-svg text { font: 11px system-ui, sans-serif; fill: var(--ink); paint-order: stroke; stroke: var(--back); \
-stroke-width: 3px; stroke-linejoin: round; }
-svg .name { font-weight: 600; font-size: 13px; text-anchor: middle; }
-svg .tick { fill: var(--soft); text-anchor: end; }
-.lane { stroke: var(--line); stroke-width: 1.5; }
-.lane.absent { stroke: var(--signal); stroke-dasharray: 6 5; }
-.grid { stroke: var(--line); stroke-width: 0.5; stroke-dasharray: 1 4; }
-.epoch { fill: var(--epoch); stroke: var(--line); }
-.call { fill: var(--call); stroke: var(--call-edge); }
-.wait { fill: var(--wait); stroke: var(--wait-edge); }
-.unfinished { stroke-dasharray: 3 2; stroke-width: 2; }
-.arrow { fill: none; stroke-width: 1.6; }
-${Object.entries(KINDS)
-  .map(
-    ([kind, { dash }]) =>
-      `.${kind} .arrow { stroke: var(--${kind});${dash && ` stroke-dasharray: ${dash};`} } ` +
-      `.${kind} .head { fill: var(--${kind}); }`,
-  )
-  .join('\n')}`;
+function drawing(scene: Scene): Drawing {
+  const { title, program, ranks, hidden, start, end } = scene;
+  const about =
+    `${program}; ${microseconds(end - start)} µs` +
+    `${hidden > 0 ? `; ${ranks.length} of ${ranks.length + hidden} ranks` : ''}`;
+  const reading =
+    'Time runs downward and is not to scale; the numbers on the left are microseconds. ' +
+    'Point at an element to see its exact times.';
+  return { title, about, reading, keys: keysOf(scene), ...chart(scene) };
+}
 
-function legend({ boxes, arrows }: Scene): string {
-  const items: string[] = [];
-  const box = (name: string, about: string): void => {
-    items.push(
-      '<li><svg width="18" height="14" aria-hidden="true">' +
-        `<rect class="${name}" x="2" y="1" width="14" height="12"/></svg>${about}</li>`,
-    );
-  };
-  if (boxes.some(({ kind }) => kind === 'epoch')) box('epoch', 'epoch');
-  box('call', 'call');
-  if (boxes.some(({ kind }) => kind === 'wait')) box('wait', 'wait within it');
-  for (const [kind, { about }] of Object.entries(KINDS)) {
+function keysOf({ boxes, arrows }: Scene): Key[] {
+  const box = (kind: Box['kind'], about: string): Key => ({
+    sign: `<rect ${look(kind)} x="2" y="1" width="14" height="12"/>`,
+    width: 18,
+    about,
+  });
+  const keys: Key[] = [];
+  if (boxes.some(({ kind }) => kind === 'epoch')) keys.push(box('epoch', 'epoch'));
+  keys.push(box('call', 'call'));
+  if (boxes.some(({ kind }) => kind === 'wait')) keys.push(box('wait', 'wait within it'));
+  for (const kind of Object.keys(KINDS) as ArrowKind[]) {
     if (!arrows.some((arrow) => arrow.kind === kind)) continue;
-    items.push(
-      `<li><svg class="${kind}" width="40" height="12" aria-hidden="true">` +
-        `<path class="arrow" d="M1 6H32"/><path class="head" d="M39 6l-8-4v8z"/></svg>${about}</li>`,
-    );
+    keys.push({
+      sign: `${shaft(kind, 'M1 7H32')}<path ${look(`tip-${kind}`)} d="M39 7l-8-4v8z"/>`,
+      width: 40,
+      about: KINDS[kind].about,
+    });
   }
-  return `<ul class="legend">${items.join('')}</ul>`;
+  return keys;
 }
 
-function svgOf(scene: Scene, style = ''): string {
-  const { title, ranks, start, boxes, arrows, absent } = scene;
+function chart(scene: Scene): Pick<Drawing, 'width' | 'height' | 'parts'> {
+  const { ranks, start, boxes, arrows, absent } = scene;
   const laneOf = new Map(ranks.map((rank, i) => [rank, LEFT + 30 + i * LANE]));
   const x = (rank: number): number => laneOf.get(rank)!;
   const labels = labelsOf(scene);
@@ -135,21 +89,18 @@ function svgOf(scene: Scene, style = ''): string {
   const y = rowsOf(scene, labels);
   const width = LEFT + 30 + ranks.length * LANE;
   const bottom = Math.max(...y.values());
-  const height = bottom + BOTTOM;
-  const parts: string[] = [];
+  const parts: string[] = [`<text ${look('tick')} x="${LEFT - 14}" y="${TOP - 24}">time, µs</text>`];
   let lastTick = Number.NEGATIVE_INFINITY;
   for (const [time, at] of y) {
     if (at - lastTick < TICK) continue;
     lastTick = at;
-    parts.push(`<line class="grid" x1="${LEFT - 8}" x2="${width}" y1="${at}" y2="${at}"/>`);
-    parts.push(`<text class="tick" x="${LEFT - 14}" y="${at + 4}">${microseconds(time - start)}</text>`);
+    parts.push(`<line ${look('grid')} x1="${LEFT - 8}" x2="${width}" y1="${at}" y2="${at}"/>`);
+    parts.push(`<text ${look('tick')} x="${LEFT - 14}" y="${at + 4}">${microseconds(time - start)}</text>`);
   }
   for (const rank of ranks) {
-    parts.push(
-      `<line class="lane${missing.has(rank) ? ' absent' : ''}" x1="${x(rank)}" x2="${x(rank)}" ` +
-        `y1="${TOP - 14}" y2="${bottom + 8}"/>`,
-    );
-    parts.push(`<text class="name" x="${x(rank)}" y="${TOP - 24}">rank ${rank}</text>`);
+    const line = missing.has(rank) ? look('absent') : look('lane');
+    parts.push(`<line ${line} x1="${x(rank)}" x2="${x(rank)}" y1="${TOP - 14}" y2="${bottom + 8}"/>`);
+    parts.push(`<text ${look('name')} x="${x(rank)}" y="${TOP - 24}">rank ${rank}</text>`);
   }
   // Epochs behind calls, calls behind waits; all of them behind the arrows.
   for (const kind of ['epoch', 'call', 'wait'] as const) {
@@ -158,12 +109,9 @@ function svgOf(scene: Scene, style = ''): string {
   }
   for (const arrow of arrows) parts.push(drawArrow(arrow, x, y, start));
   for (const { rank, time, text, drop } of labels) {
-    parts.push(`<text class="label" x="${x(rank) + EPOCH / 2 + 6}" y="${y.get(time)! + drop}">${markup(text)}</text>`);
+    parts.push(overLines('label', `x="${x(rank) + EPOCH / 2 + 6}" y="${y.get(time)! + drop}"`, text));
   }
-  const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${markup(title)}" ${size}>
-${style}${parts.join('\n')}
-</svg>`;
+  return { width, height: bottom + BOTTOM, parts };
 }
 
 interface Label {
@@ -175,8 +123,8 @@ interface Label {
 }
 
 /**
- * Right of its lane, where it begins: what a call is, how long a wait took, what an arrow carries; or that the rank
- * never came. By time.
+ * Right of its lane, where it begins: what a call is, how long it took, for whom it waits, what an arrow carries; or
+ * that the rank never came. By time.
  */
 function labelsOf({ boxes, arrows, absent, start: begin }: Scene): Label[] {
   const labels: Label[] = absent.flatMap(({ rank, instead }) =>
@@ -187,7 +135,8 @@ function labelsOf({ boxes, arrows, absent, start: begin }: Scene): Label[] {
       drop: 4,
     })),
   );
-  for (const { kind, rank, start, label, alone } of boxes) {
+  for (const { kind, rank, start, label, alone, awaits } of boxes) {
+    if (awaits !== undefined) labels.push({ rank, time: start, text: clip(awaits), drop: 4 });
     // A wait is within a call, which says how long it took.
     if (kind !== 'wait' || alone === true) labels.push({ rank, time: start, text: clip(label), drop: 4 });
   }
@@ -238,9 +187,9 @@ function rowsOf({ boxes, arrows, start, end }: Scene, labels: Label[]): Map<numb
 
 function drawBox({ kind, detail, unfinished }: Box, x: number, from: number, to: number): string {
   const width = kind === 'epoch' ? EPOCH : kind === 'call' ? CALL : WAIT;
-  const name = unfinished ? `${kind} unfinished` : kind;
+  const open = unfinished ? ' stroke-dasharray="3 2" stroke-width="2"' : '';
   return (
-    `<rect class="${name}" x="${x - width / 2}" y="${from}" width="${width}" ` +
+    `<rect ${look(kind)}${open} x="${x - width / 2}" y="${from}" width="${width}" ` +
     `height="${Math.max(1, to - from).toFixed(1)}" rx="2"><title>${markup(detail)}</title></rect>`
   );
 }
@@ -259,21 +208,23 @@ function drawArrow(
   if (from === to) {
     const [low, high] = [y1, Math.max(y2, y1 + 6)];
     const path = `M${x1} ${low}C${x1 - 34} ${low} ${x1 - 34} ${high} ${x1 - 7} ${high}`;
-    return `<g class="${kind}">${about}<path class="arrow" d="${path}"/>${head(x1, high, 1, 0)}</g>`;
+    return `<g>${about}${shaft(kind, path)}${head(kind, x1, high, 1, 0)}</g>`;
   }
   const length = Math.hypot(x2 - x1, y2 - y1);
   const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
   const tip = `${(x2 - 7 * dx).toFixed(1)} ${(y2 - 7 * dy).toFixed(1)}`;
-  return `<g class="${kind}">${about}<path class="arrow" d="M${x1} ${y1}L${tip}"/>${head(x2, y2, dx, dy)}</g>`;
+  return `<g>${about}${shaft(kind, `M${x1} ${y1}L${tip}`)}${head(kind, x2, y2, dx, dy)}</g>`;
+}
+
+function shaft(kind: ArrowKind, path: string): string {
+  const { dash } = KINDS[kind];
+  const dashes = dash && ` stroke-dasharray="${dash}"`;
+  return `<path ${look(`stroke-${kind}`, 'arrow')} stroke-width="1.6"${dashes} d="${path}"/>`;
 }
 
 /** A tip that points along (dx, dy). */
-function head(x: number, y: number, dx: number, dy: number): string {
+function head(kind: ArrowKind, x: number, y: number, dx: number, dy: number): string {
   const at = (back: number, aside: number): string =>
     `${(x - back * dx - aside * dy).toFixed(1)} ${(y - back * dy + aside * dx).toFixed(1)}`;
-  return `<path class="head" d="M${at(0, 0)}L${at(9, 4)}L${at(9, -4)}z"/>`;
-}
-
-function markup(text: string): string {
-  return text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+  return `<path ${look(`tip-${kind}`, 'head')} d="M${at(0, 0)}L${at(9, 4)}L${at(9, -4)}z"/>`;
 }

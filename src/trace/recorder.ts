@@ -86,6 +86,11 @@ export class Recorder {
     this.#ring.write(since, kind, name, scope, peer, bytes, disp, this.now() - since);
   }
 
+  /** The communication call that is recorded next goes by requests of this turn. */
+  issued(turn: number): void {
+    this.#ring.write(this.now(), Kind.ISSUED, 0, 0, -1, 0, 0, turn);
+  }
+
   /**
    * What ranks tell each other. To be made by all of them with the same name and scope.
    * @param scope what tells this flow from others of its name: the same at all ranks
@@ -156,6 +161,18 @@ export class Flow {
   /** To be called before it is told. */
   sent(peer: number, bytes: number): void {
     this.#ring.write(this.#recorder.now(), Kind.SENT, this.#name, this.#scope, peer, bytes, 0, ++this.#sent[peer]);
+  }
+
+  /** The same for a request, or for what else a communication call makes. @returns its number */
+  posted(peer: number, turn: number): number {
+    const number = ++this.#sent[peer];
+    this.#ring.write(this.#recorder.now(), Kind.SENT, this.#name, this.#scope, peer, 0, turn, number);
+    return number;
+  }
+
+  /** The `number`-th to `peer` has done what it was to do. @param time nanoseconds, by the recorder's clock */
+  tookEffect(peer: number, number: number, time = this.#recorder.now()): void {
+    this.#ring.write(time, Kind.TOOK_EFFECT, this.#name, this.#scope, peer, 0, 0, number);
   }
 
   /** To be called after it was seen. */

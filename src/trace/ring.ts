@@ -28,7 +28,7 @@ export const Kind = Object.freeze({
   OPERATION_DONE: 6,
   /**
    * This rank tells `peer` something, or has seen what `peer` has told it; `value` counts them, by pair. With `peer` −1
-   * at the receiver, the count alone names it.
+   * at the receiver, the count alone names it. Of a request, `place` is its turn (ISSUED).
    */
   SENT: 7,
   SEEN: 8,
@@ -50,6 +50,13 @@ export const Kind = Object.freeze({
   DELIVERED: 16,
   /** The machine of that computation, in nanoseconds: of a superstep (`value`), a word (`bytes`), a call (`place`). */
   MEASURED: 17,
+  /**
+   * What this rank has SENT to `peer` as the `value`-th of its name has done there what it was to do, or its answer is
+   * here. Recorded where that is known better than by COMPLETED or SEEN.
+   */
+  TOOK_EFFECT: 18,
+  /** The next record is of a communication call whose requests bear this turn (`value`). */
+  ISSUED: 19,
 });
 
 /** Doubles of a record. */

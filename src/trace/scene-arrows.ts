@@ -40,6 +40,7 @@ function arrowLabel(name: string, { args }: TraceSpan, peer: number): string {
     case 'put':
     case 'get':
     case 'update':
+      if (args['requests'] !== undefined) return `${name} ${peer}: ${args['bytes']} B, ${args['requests']} requests`;
       return `${name} ${peer}: ${args['bytes']} B at ${args['disp']}`;
     case 'message':
       return name === 'message' ? `${args['bytes']} B` : '';

@@ -5,6 +5,7 @@
 import { RmaError } from '../errors.ts';
 import type { Trace, TraceSpan } from './file.ts';
 import { arrowKind, collapse, type SceneArrow, sceneArrow } from './scene-arrows.ts';
+import { Waits } from './waits.ts';
 
 export interface Choice {
   /** Its name, or its id; the first window of the trace that has what is asked for, if absent. */
@@ -13,7 +14,7 @@ export interface Choice {
   /** By when it was got, over all ranks, from 1. */
   readonly lock?: number | undefined;
   readonly epoch?: number | undefined;
-  /** Ranks to be shown; the first ones, if absent. */
+  /** Ranks to be shown; all that take part, if absent. */
   readonly ranks?: readonly number[] | undefined;
 }
 
@@ -28,6 +29,8 @@ export interface Box {
   readonly unfinished: boolean;
   /** A wait that is not within a call: it has a label of its own. */
   readonly alone?: boolean;
+  /** Of a wait, for whom it is, where that is known; of several in a row for the same rank, only the first says so. */
+  readonly awaits?: string | undefined;
 }
 
 export interface Scene {
@@ -50,7 +53,7 @@ export interface Absent {
   readonly instead: string;
 }
 
-/** Lanes that fit beside each other. */
+/** Lanes that fit beside each other; of more ranks there is an overview (overview.ts). */
 export const MOST_RANKS = 16;
 
 /** The windows of a trace, and what there is to be drawn of each. */
@@ -150,14 +153,32 @@ function isRound({ category, name }: TraceSpan): boolean {
   return category === 'epoch' && (name === 'access epoch' || name === 'exposure epoch');
 }
 
+/** What is to be shown. */
+export interface Selection {
+  readonly window: WindowSummary;
+  readonly title: string;
+  /** By rank: the part of its time. */
+  readonly shown: ReadonlyMap<number, { readonly start: number; readonly end: number }>;
+  /** Of the window's spans, which ones. */
+  concerns(span: TraceSpan): boolean;
+  /** Ranks of the window that never came to the fence. */
+  readonly absent: readonly Absent[];
+  /** Which rank was the last to come to the fence, and when. */
+  readonly last?: { readonly rank: number; readonly time: number } | undefined;
+}
+
 /** Throws `ERR_ARG` if the trace does not have it. */
-export function sceneOf(trace: Trace, choice: Choice): Scene {
+export function selectionOf(trace: Trace, choice: Choice): Selection {
   const window = chooseWindow(trace, choice);
   const { fence, lock, epoch } = numbersOf(window, choice);
   const own = trace.spans.filter(({ args }) => args['windowId'] === window.id);
-  if (fence !== undefined) return fenceScene(trace, window, own, fence, choice);
-  if (lock !== undefined) return lockScene(trace, window, own, lock, choice);
-  return roundScene(trace, window, own, epoch!, choice);
+  if (fence !== undefined) return fenceSelection(trace, window, own, fence);
+  return lock !== undefined ? lockSelection(window, own, lock) : roundSelection(window, own, epoch!);
+}
+
+/** Lanes beside each other of what is chosen. Throws `ERR_ARG` if the trace does not have it. */
+export function sceneOf(trace: Trace, choice: Choice): Scene {
+  return assemble(trace, selectionOf(trace, choice), choice);
 }
 
 function chooseWindow(trace: Trace, { window, fence, lock, epoch }: Choice): WindowSummary {
@@ -197,19 +218,13 @@ function numbersOf(window: WindowSummary, { fence, lock, epoch }: Choice): Pick<
   return window.locks > 0 ? { lock: 1 } : { epoch: 1 };
 }
 
-/** The part of each rank's time that is shown. */
-type Shown = ReadonlyMap<number, { readonly start: number; readonly end: number }>;
-
-function fenceScene(
-  trace: Trace,
-  window: WindowSummary,
-  own: readonly TraceSpan[],
-  fence: number,
-  choice: Choice,
-): Scene {
+function fenceSelection(trace: Trace, window: WindowSummary, own: readonly TraceSpan[], fence: number): Selection {
   const shown = new Map<number, { start: number; end: number }>();
+  let last: Selection['last'];
   for (const span of own) {
-    if (isFence(span) && span.args['fence'] === fence) shown.set(span.rank, { start: span.start, end: span.end });
+    if (!isFence(span) || span.args['fence'] !== fence) continue;
+    shown.set(span.rank, { start: span.start, end: span.end });
+    if (last === undefined || span.start > last.time) last = { rank: span.rank, time: span.start };
   }
   if (shown.size === 0)
     throw new RmaError(
@@ -223,16 +238,10 @@ function fenceScene(
   const absent = absentFrom(trace, window, fence);
   const never = absent.length === 0 ? '' : `: ${ranksInWords(absent)} never came`;
   const title = `Fence ${fence} of window ${window.name}${never}`;
-  return assemble(trace, window, title, shown, choice, () => true, absent);
+  return { window, title, shown, concerns: () => true, absent, last };
 }
 
-function lockScene(
-  trace: Trace,
-  window: WindowSummary,
-  own: readonly TraceSpan[],
-  lock: number,
-  choice: Choice,
-): Scene {
+function lockSelection(window: WindowSummary, own: readonly TraceSpan[], lock: number): Selection {
   const epoch = own.filter(isLock).sort((a, b) => a.start - b.start)[lock - 1];
   const target = epoch.args['target'];
   const opening = openerOf(own, epoch, 'lock');
@@ -244,20 +253,20 @@ function lockScene(
     const overlaps = span.start < epoch.end && span.end > start && concerns(span);
     if (overlaps || span.rank === target) shown.set(span.rank, { start, end: epoch.end });
   }
-  return assemble(trace, window, title, shown, choice, concerns);
+  return { window, title, shown, concerns, absent: [] };
 }
 
-function roundScene(
-  trace: Trace,
-  window: WindowSummary,
-  own: readonly TraceSpan[],
-  epoch: number,
-  choice: Choice,
-): Scene {
+function roundSelection(window: WindowSummary, own: readonly TraceSpan[], epoch: number): Selection {
+  const byRank = new Map<number, TraceSpan[]>();
+  for (const span of own) {
+    const spans = byRank.get(span.rank);
+    if (spans === undefined) byRank.set(span.rank, [span]);
+    else spans.push(span);
+  }
   const shown = new Map<number, { start: number; end: number }>();
   for (const span of own) {
     if (!isRound(span) || span.args['epoch'] !== epoch) continue;
-    const opening = openerOf(own, span, span.name === 'access epoch' ? 'start' : 'post');
+    const opening = openerOf(byRank.get(span.rank)!, span, span.name === 'access epoch' ? 'start' : 'post');
     const start = opening?.start ?? span.start;
     const before = shown.get(span.rank);
     shown.set(span.rank, {
@@ -265,14 +274,8 @@ function roundScene(
       end: Math.max(span.end, before?.end ?? span.end),
     });
   }
-  return assemble(
-    trace,
-    window,
-    `Epoch ${epoch} of window ${window.name} (start, complete, post, wait)`,
-    shown,
-    choice,
-    () => true,
-  );
+  const title = `Epoch ${epoch} of window ${window.name} (start, complete, post, wait)`;
+  return { window, title, shown, concerns: () => true, absent: [] };
 }
 
 /** The call that opened an epoch: the last of that name before it, at the same rank. */
@@ -288,20 +291,16 @@ function openerOf(own: readonly TraceSpan[], epoch: TraceSpan, name: string): Tr
   return before.at(-1);
 }
 
-function assemble(
-  trace: Trace,
-  window: WindowSummary,
-  title: string,
-  shown: Shown,
-  { ranks }: Choice,
-  concerns: (span: TraceSpan) => boolean,
-  absent: readonly Absent[] = [],
-): Scene {
+/** The ranks that take part in what is shown, or should. */
+export function ranksOf({ shown, absent }: Selection): number[] {
+  return [...absent.map(({ rank }) => rank), ...shown.keys()].sort((a, b) => a - b);
+}
+
+function assemble(trace: Trace, selection: Selection, { ranks }: Choice): Scene {
+  const { window, title, shown, concerns, absent } = selection;
   const start = Math.min(...[...shown.values()].map((time) => time.start));
   const end = Math.max(...[...shown.values()].map((time) => time.end));
-  // Who never came is what is looked for.
-  const most = [...absent.map(({ rank }) => rank), ...[...shown.keys()].sort((a, b) => a - b)].slice(0, MOST_RANKS);
-  const lanes = ranks ?? most.sort((a, b) => a - b);
+  const lanes = ranks ?? ranksOf(selection);
   const within = ({ rank, start, end }: TraceSpan): boolean => {
     const time = shown.get(rank);
     return (
@@ -327,6 +326,18 @@ function assemble(
   const inEpoch = ({ rank, category, start, end }: TraceSpan): boolean =>
     category === 'message' && epochs.some((epoch) => epoch.rank === rank && epoch.start <= start && end <= epoch.end);
   const boxes: Box[] = [];
+  const waits = new Waits(trace, lanes, window.id.split('.')[0] === WORLD);
+  const said = new Set<string>();
+  const awaitsOf = (span: TraceSpan): string | undefined => {
+    if (span.category !== 'wait') return undefined;
+    const { rank, start, end } = span;
+    const call = calls.find((other) => other.rank === rank && other.start <= start && end <= other.end);
+    const awaited = waits.awaited(span, call);
+    const key = `${rank} ${call?.start} ${awaited}`;
+    if (awaited === undefined || said.has(key)) return undefined;
+    said.add(key);
+    return awaited;
+  };
   for (const span of trace.spans) {
     const { rank, category, args } = span;
     if (category !== 'epoch' && category !== 'call' && category !== 'wait') continue;
@@ -336,12 +347,15 @@ function assemble(
     const cut = { start: Math.max(start, span.start), end: Math.min(end, span.end) };
     if (cut.end <= cut.start) continue;
     const unfinished = args['unfinished'] === true;
-    boxes.push({ rank, kind: category, label: labelOf(span), detail: detailOf(span, start), ...cut, unfinished });
+    const [label, detail, awaits] = [labelOf(span), detailOf(span, start), awaitsOf(span)];
+    boxes.push({ rank, kind: category, label, detail, ...cut, unfinished, ...(awaits !== undefined && { awaits }) });
   }
   const arrows: SceneArrow[] = [];
   for (const { name, from, to } of trace.arrows) {
     if (!lanes.includes(from.rank) || !lanes.includes(to.rank)) continue;
     const kind = arrowKind(name);
+    // The call that has made it is in the picture.
+    if (name === 'request' && from.args['of'] !== undefined) continue;
     const ends = [from, to].filter(({ category }) => category !== 'memory');
     const mine = ends.every(
       (span) =>

@@ -4,7 +4,7 @@
  */
 import { RmaError } from '../errors.ts';
 import type { Trace, TraceSpan } from './file.ts';
-import { type Box, MOST_RANKS, microseconds, type Scene } from './scene.ts';
+import { type Box, microseconds, type Scene } from './scene.ts';
 import { arrowKind, collapse, sceneArrow } from './scene-arrows.ts';
 
 /** A BSP computation of a trace, and which of its supersteps the trace has. */
@@ -19,7 +19,7 @@ export interface StepChoice {
   readonly superstep: number;
   /** Its id; the first computation that has the superstep, if absent. */
   readonly computation?: string | undefined;
-  /** Ranks to be shown; the first ones, if absent. */
+  /** Ranks to be shown; all, if absent. */
   readonly ranks?: readonly number[] | undefined;
 }
 
@@ -59,13 +59,14 @@ export function superstepScene(trace: Trace, { superstep, computation, ranks }: 
       category === 'superstep' && args['computation'] === chosen.id && args['superstep'] === superstep,
   );
   const wholes = new Map(own.filter(isWhole).map((span) => [span.rank, span]));
-  const lanes = ranks ?? [...wholes.keys()].sort((a, b) => a - b).slice(0, MOST_RANKS);
-  const shown = own.filter(({ rank }) => lanes.includes(rank));
+  const lanes = ranks ?? [...wholes.keys()].sort((a, b) => a - b);
+  const isShown = new Set(lanes);
+  const shown = own.filter(({ rank }) => isShown.has(rank));
   const start = Math.min(...shown.map((span) => span.start));
   const end = Math.max(...shown.map((span) => span.end));
   const within = ({ rank, start: from, end: to }: TraceSpan): boolean => {
     const whole = wholes.get(rank);
-    return lanes.includes(rank) && whole !== undefined && whole.start <= from && to <= whole.end;
+    return isShown.has(rank) && whole !== undefined && whole.start <= from && to <= whole.end;
   };
   const arrows = trace.arrows
     .filter(({ name, from, to }) => {

@@ -7,9 +7,11 @@
  * without nesting, where it awaits several promises: then they get lanes of their own.
  *
  * Who passed a lock on to whom nobody records, since its holder need not know who waits. It is found by the times:
- * whoever waited for it got it by the last release before. Notifications are anonymous too, and are taken in the order
+ * whoever waited for it got it by the last release before. When the bytes of a put have arrived that goes by requests,
+ * its requests say (operation-arrivals.ts). Notifications are anonymous too, and are taken in the order
  * in which they were given.
  */
+import { isQueued, OperationArrivals } from './operation-arrivals.ts';
 import { FIELDS, Field, Kind, type Recording } from './ring.ts';
 import type { Category, Span } from './span.ts';
 import { StepSpans } from './step-spans.ts';
@@ -102,7 +104,7 @@ class Builder {
   readonly #recordings: readonly Recording[];
   readonly #sent = new Map<string, Span>();
   readonly #seen: [string, Span][] = [];
-  readonly #posted = new Map<string, Span>();
+  readonly #operations = new OperationArrivals();
   readonly #releases = new Map<string, LockEvent[]>();
   readonly #acquisitions: [string, LockEvent][] = [];
   readonly #notified = new Map<string, Span[]>();
@@ -169,6 +171,7 @@ class Builder {
       case Kind.EPOCH:
       case Kind.CALL:
       case Kind.WAIT:
+        if (event.kind === Kind.CALL) this.#operations.forget(event.rank);
         open.set(event.value, this.#began(event, CATEGORIES[event.kind]));
         break;
       case Kind.END: {
@@ -190,6 +193,12 @@ class Builder {
       case Kind.COMPLETED:
         this.#completed(event);
         break;
+      case Kind.TOOK_EFFECT:
+        this.#operations.tookEffect(keyOf(event.name, event.scope, event.rank, event.peer, event.value), event.time);
+        break;
+      case Kind.ISSUED:
+        this.#operations.issued(event.rank, event.value);
+        break;
       case Kind.RELEASED:
       case Kind.ACQUIRED:
         this.#lock(event);
@@ -210,24 +219,34 @@ class Builder {
   #operation({ rank, kind, name, scope, began, time, peer, bytes, place, value }: Event): void {
     const args = { ...scopeArgs(scope), target: peer, bytes, disp: place };
     const span = this.#span(rank, 'operation', name, time, Math.round(began + value - this.#origin), args);
-    if (kind === Kind.OPERATION_DONE && peer >= 0) this.#moved(span, peer);
+    const isDone = kind === Kind.OPERATION_DONE;
+    if (this.#operations.began(span, idOf(scope), peer) || !isDone || peer < 0) return;
+    this.#moved(span, peer, isGet(name) ? time : span.end, span);
   }
 
   #hasSent({ rank, name, scope, time, peer, bytes, place, value }: Event): void {
+    if (isQueued(name)) {
+      this.#operations.queued(rank, scope, place, keyOf(name, scope, rank, peer, value));
+      return;
+    }
     const args = { ...scopeArgs(scope), to: peer, ...(name === 'gather' ? { bytes } : sizeArgs(name, bytes)) };
     const span = this.#instant(rank, name, `→ rank ${peer}`, time, args);
-    if (name === 'request') this.#posted.set(`${scope}|${rank}|${peer}|${value}`, span);
+    if (name === 'request') this.#operations.posted(span, scope, place, keyOf(name, scope, rank, peer, value));
     else this.#sent.set(keyOf(name, scope, place === 1 ? -1 : rank, peer, value), span);
   }
 
   #hasSeen({ rank, name, scope, time, peer, bytes, value }: Event): void {
+    if (isQueued(name)) {
+      this.#operations.completed(keyOf(name, scope, peer, rank, value), time);
+      return;
+    }
     const args = { ...scopeArgs(scope), ...(peer >= 0 && { from: peer }), ...sizeArgs(name, bytes) };
     const span = this.#instant(rank, name, peer < 0 ? 'seen' : `← rank ${peer}`, time, args);
     this.#seen.push([keyOf(name, scope, peer, rank, value), span]);
   }
 
   #completed({ rank, scope, time, peer, value }: Event): void {
-    const posted = this.#posted.get(`${scope}|${rank}|${peer}|${value}`);
+    const posted = this.#operations.completed(keyOf('request', scope, rank, peer, value), time);
     const args = { ...scopeArgs(scope), from: rank };
     const there = this.#inMemory(peer, `request of rank ${rank} complete`, time, args);
     if (posted !== undefined) this.#arrow('request', posted, there);
@@ -257,6 +276,7 @@ class Builder {
       const from = this.#sent.get(key);
       if (from !== undefined) this.#arrow(from.name.split(' ')[0], from, to);
     }
+    this.#operations.arrive((span, peer, time) => this.#arrives(span, peer, time));
     this.#passLocksOn();
     this.#takeNotifications();
     for (const spans of this.#spans) giveLanes(spans);
@@ -274,13 +294,22 @@ class Builder {
     };
   }
 
-  /** The bytes of an operation are at the target when it returns; those of a get come from there. */
-  #moved(span: Span, peer: number): void {
-    const { name, start, end, args, rank } = span;
-    const isGet = name === 'get' || name === 'rget';
-    const there = this.#inMemory(peer, `${name} of rank ${rank}`, isGet ? start : end, { ...args, from: rank });
-    if (isGet) this.#arrow(name, there, span);
+  /**
+   * The bytes of an operation are in the target's memory, or leave it.
+   * @param here where those of a get arrive
+   */
+  #moved(span: Span, peer: number, time: number, here: Span): void {
+    const { name, args, rank } = span;
+    const there = this.#inMemory(peer, `${name} of rank ${rank}`, time, { ...args, from: rank });
+    if (isGet(name)) this.#arrow(name, there, here);
     else this.#arrow(name, span, there);
+  }
+
+  /** The bytes of an operation have arrived after its call. */
+  #arrives(span: Span, peer: number, time: number): void {
+    const { name, args, rank, start } = span;
+    if (isGet(name)) this.#moved(span, peer, start, this.#instant(rank, name, `← rank ${peer}`, time, args));
+    else this.#moved(span, peer, time, span);
   }
 
   #passLocksOn(): void {
@@ -339,6 +368,10 @@ class Builder {
     this.#memory[rank].push(span);
     return span;
   }
+}
+
+function isGet(name: string): boolean {
+  return name === 'get' || name === 'rget';
 }
 
 function keyOf(name: string, scope: string, from: number, to: number, count: number): string {

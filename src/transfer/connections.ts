@@ -111,6 +111,11 @@ export class Connection {
   }
 }
 
+/** Is told of connections that are made. */
+export interface ConnectionTrace {
+  connected(rank: number, queuePair: QueuePair): void;
+}
+
 /** How transfers of one window find each other's ends, in one process. */
 export interface ConnectionRegistry {
   /** This rank in the window. */
@@ -129,6 +134,7 @@ export class Connections {
   readonly #srq: SharedReceiveQueue;
   readonly #byRank = new ByRank((rank) => new Connection(rank));
   readonly #byNumber = new Map<number, Connection>();
+  readonly #trace: ConnectionTrace | undefined;
   /** Where the other ranks' ends are found, if connections are made when they are first used. */
   #registry: ConnectionRegistry | undefined;
   /** World ranks, for messages. */
@@ -140,7 +146,9 @@ export class Connections {
     sendCq: CompletionQueue,
     recvCq: CompletionQueue,
     srq: SharedReceiveQueue,
+    trace?: ConnectionTrace,
   ) {
+    this.#trace = trace;
     this.#context = context;
     this.#pd = pd;
     this.#sendCq = sendCq;
@@ -225,6 +233,7 @@ export class Connections {
     const connection = this.to(rank);
     connection.queuePair = qp;
     this.#byNumber.set(qp.number, connection);
+    this.#trace?.connected(rank, qp);
     return qp;
   }
 

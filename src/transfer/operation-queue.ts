@@ -68,13 +68,38 @@ export interface QueuedOperations {
   take(answer: Uint8Array): void;
 }
 
+/**
+ * Who records operations that are queued: those of this rank's queue for others, and those of their queues that are
+ * carried out here. What goes to a rank is carried out there in the order in which it was queued.
+ */
+export interface QueueTrace {
+  /**
+   * @param turn of the call for which it is; 0: of the call that is under way
+   * @returns its number among those to the rank
+   */
+  queued(rank: number, turn: number): number;
+  /** The next of those that `source` has queued for this rank. */
+  carriedOut(source: number): void;
+  /** What a get has asked for is here. */
+  fetched(rank: number, number: number): void;
+}
+
 export class OperationQueue {
   readonly #queues: (TargetQueue | undefined)[];
   readonly #kernels: CopyKernels | undefined;
+  readonly #trace: QueueTrace | undefined;
 
-  constructor(size: number, kernels: CopyKernels | undefined) {
+  /** @param trace in a job that is traced */
+  constructor(size: number, kernels: CopyKernels | undefined, trace?: QueueTrace) {
     this.#queues = new Array<undefined>(size).fill(undefined);
     this.#kernels = kernels;
+    this.#trace = trace;
+  }
+
+  /** What is told of each operation of `source`'s queue that is carried out here; absent if it is not recorded. */
+  carriedOut(source: number): (() => void) | undefined {
+    const trace = this.#trace;
+    return trace && (() => trace.carriedOut(source));
   }
 
   /** Whether something is queued for a rank. */
@@ -88,8 +113,10 @@ export class OperationQueue {
     return queue?.operations === 1 && queue.bytes + queue.fetched <= bytes;
   }
 
-  put(origin: TypedArray, from: Side, rank: number, at: number, to: Side): void {
+  /** @param turn of its call, if that was made before */
+  put(origin: TypedArray, from: Side, rank: number, at: number, to: Side, turn = 0): void {
     const queue = this.#queueOf(rank);
+    this.#trace?.queued(rank, turn);
     this.#addPlaces(queue, Kind.PUT, at, to);
     this.#addPayload(queue, this.#packed(origin, from, dense(from.bytes)));
   }
@@ -98,7 +125,20 @@ export class OperationQueue {
     const queue = this.#queueOf(rank);
     this.#addPlaces(queue, Kind.GET, at, to);
     queue.fetched += from.bytes;
-    queue.sinks.push(this.#sinkOf(origin, from, dense(from.bytes), () => lostError('origin', 'a get', rank)));
+    const sink = this.#sinkOf(origin, from, dense(from.bytes), () => lostError('origin', 'a get', rank));
+    const trace = this.#trace;
+    if (trace === undefined) {
+      queue.sinks.push(sink);
+      return;
+    }
+    const number = trace.queued(rank, 0);
+    queue.sinks.push({
+      bytes: sink.bytes,
+      put(answer, at) {
+        sink.put(answer, at);
+        trace.fetched(rank, number);
+      },
+    });
   }
 
   /** Origin and result may be arrays of bytes. */
@@ -123,12 +163,14 @@ export class OperationQueue {
       const sinks = fetch && elementOffsets(fetch.side);
       const one = sideAt(base, 1, undefined);
       for (const [i, offset] of elementOffsets(to).entries()) {
+        this.#trace?.queued(rank, 0);
         this.#addHeader(queue, kind, 1, at + offset);
         this.#addPayload(queue, this.#packed(bytesOf(origin).subarray(sources[i]), one, one));
         if (fetch) queue.sinks.push(this.#sinkOf(bytesOf(fetch.result).subarray(sinks![i]), one, one, lost));
       }
       return;
     }
+    this.#trace?.queued(rank, 0);
     this.#addHeader(queue, scattered ? kind | SCATTERED : kind, elements, at);
     if (scattered) this.#addPayload(queue, bytesOf(Int32Array.from(elementOffsets(to))));
     this.#addPayload(queue, this.#packed(origin, from, inOrder));
@@ -144,6 +186,7 @@ export class OperationQueue {
     base: number,
   ): void {
     const queue = this.#queueOf(rank);
+    this.#trace?.queued(rank, 0);
     this.#addHeader(queue, Kind.SWAP | (base << 8), 1, at);
     this.#addPayload(queue, bytesOf(compare).slice());
     this.#addPayload(queue, bytesOf(origin).slice());

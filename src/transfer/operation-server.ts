@@ -30,9 +30,10 @@ export class OperationServer {
   /**
    * Carries out all operations of a message, in their order. Ranges and alignment were checked at the origin.
    * @param processor is told of what is combined; absent for what this rank does to its own part, which is free
+   * @param carriedOut is told of each that was, notifications aside
    * @returns what they fetch
    */
-  serve(message: Uint8Array, processor?: ProcessorTime): Uint8Array {
+  serve(message: Uint8Array, processor?: ProcessorTime, carriedOut?: () => void): Uint8Array {
     // Messages begin at a multiple of 8 of a buffer of their own.
     const { buffer, byteOffset, length } = message.byteOffset % 8 === 0 ? message : message.slice();
     const answers: Uint8Array[] = [];
@@ -77,6 +78,7 @@ export class OperationServer {
           if (result !== undefined) answers.push(result);
         }
       }
+      if ((kind & 0xff) !== Kind.SIGNAL) carriedOut?.();
     }
     return joined(answers);
   }

@@ -23,7 +23,14 @@ import type { Context } from '../verbs/device.ts';
 import type { ProtectionDomain } from '../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { type Answer, Answers } from './answers.ts';
-import { type BacklogEntry, type BuildListed, type Connection, type Connections, DEPTH } from './connections.ts';
+import {
+  type BacklogEntry,
+  type BuildListed,
+  type Connection,
+  type Connections,
+  type ConnectionTrace,
+  DEPTH,
+} from './connections.ts';
 import { Failures } from './failures.ts';
 import { Registrations } from './registrations.ts';
 import type { Left } from './scratch.ts';
@@ -46,8 +53,9 @@ const LIST = 16;
  * Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting.
  * Ranks are the window's.
  */
-export interface RequestTrace extends MessageTrace {
-  posted(rank: number): void;
+export interface RequestTrace extends MessageTrace, ConnectionTrace {
+  /** @param turn that of the call for which it is (`RequestTransfer.nextTurn`) */
+  posted(rank: number, turn: number): void;
   completed(rank: number): void;
 }
 
@@ -182,13 +190,14 @@ export class Outstanding {
   /** A request has been posted, not by `post`. */
   notePosted(connection: Connection): void {
     connection.issued++;
-    this.#count(connection);
+    this.#count(connection, this.failures.turn);
   }
 
-  #count(connection: Connection): void {
+  /** @param turn in which it was issued */
+  #count(connection: Connection, turn: number): void {
     connection.outstanding++;
     if (this.#posted++ === 0) this.#stir();
-    this.#trace?.posted(connection.rank);
+    this.#trace?.posted(connection.rank, turn);
   }
 
   /** @param asking requests with a result that are about to be posted, at most */
@@ -283,7 +292,7 @@ export class Outstanding {
 
   /** Posts as many requests of an entry as there is room for, one at least. */
   #send(connection: Connection, entry: BacklogEntry): void {
-    const { build, count, posted, counted } = entry;
+    const { build, count, posted, counted, turn } = entry;
     // They would complete as flushed.
     if (this.#lost !== undefined) {
       entry.posted = count;
@@ -304,7 +313,7 @@ export class Outstanding {
       throw error;
     }
     entry.posted = posted + n;
-    for (let i = 0; i < n; i++) this.#count(connection);
+    for (let i = 0; i < n; i++) this.#count(connection, turn);
     if (counted) connection.sent += n;
   }
 
@@ -388,7 +397,7 @@ export class Outstanding {
       parts.push(partOf(entry, posted + n, connection.behind));
       entry.posted += n;
       total += n;
-      for (let i = 0; i < n; i++) this.#count(connection);
+      for (let i = 0; i < n; i++) this.#count(connection, entry.turn);
       if (entry.posted < count) this.#noteSent(connection, n);
       else {
         connection.collected--;

@@ -101,7 +101,7 @@ export class RequestTransfer {
     const entries = seconds ? DEPTH + SECOND_ENTRIES : DEPTH;
     this.#sendCq = context.createCq(Math.min(entries * size, context.device.maxCqe));
     const arrivals = new Arrivals(context, pd);
-    this.#connections = new Connections(context, pd, this.#sendCq, arrivals.cq, arrivals.srq);
+    this.#connections = new Connections(context, pd, this.#sendCq, arrivals.cq, arrivals.srq, trace);
     this.#outstanding = new Outstanding(
       context,
       pd,
@@ -222,6 +222,26 @@ export class RequestTransfer {
   /** Posts what was collected for a rank. Errors: those of the device. */
   postCollected(rank: number): void {
     this.#outstanding.postCollected(rank);
+  }
+
+  /** That of what is issued now (failures.ts). */
+  get turn(): number {
+    return this.#outstanding.failures.turn;
+  }
+
+  set turn(turn: number) {
+    this.#outstanding.failures.turn = turn;
+  }
+
+  /**
+   * Begins a turn (failures.ts), so that requests of one call can be told from others: who records calls does so before
+   * and after each.
+   * @returns its number
+   */
+  nextTurn(): number {
+    const { failures } = this.#outstanding;
+    failures.endTurn();
+    return failures.turn;
   }
 
   /** Connections for messages that are gathered and scattered, if the window was made with them. */

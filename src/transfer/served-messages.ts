@@ -8,6 +8,7 @@ import type { OperationServer } from './operation-server.ts';
  * Carries out the operations of a message.
  * @param done and @param failed the first word of the answer
  * @param channel by which it has come from `source`
+ * @param carriedOut as of `OperationServer.serve`
  * @returns the answer; its second word is that of the message
  */
 export function answerTo(
@@ -17,12 +18,13 @@ export function answerTo(
   message: Uint8Array,
   done: number,
   failed: number,
+  carriedOut: (() => void) | undefined,
 ): Uint8Array {
   const id = new Int32Array(message.buffer, message.byteOffset, 2)[1];
   let what = done;
   let answer: Uint8Array;
   try {
-    answer = server.serve(message, source === rank ? undefined : processor);
+    answer = server.serve(message, source === rank ? undefined : processor, carriedOut);
   } catch (error) {
     what = failed;
     answer = failureText(error);

@@ -110,9 +110,13 @@ export class TargetUpdates {
   }
 
   #take(source: number, message: Uint8Array): void {
-    if (new Int32Array(message.buffer, message.byteOffset, 1)[0] === Message.REQUEST)
-      this.#channel.give(source, answerTo(this.#server, this.#channel, source, message, Message.DONE, Message.FAILURE));
-    else this.#answers[source] = message;
+    if (new Int32Array(message.buffer, message.byteOffset, 1)[0] !== Message.REQUEST) {
+      this.#answers[source] = message;
+      return;
+    }
+    const { DONE, FAILURE } = Message;
+    const told = this.#queue.carriedOut(source);
+    this.#channel.give(source, answerTo(this.#server, this.#channel, source, message, DONE, FAILURE, told));
   }
 
   /** Serves others in calls that never wait, now and then. */

@@ -119,6 +119,13 @@ export interface QpAttributes {
 }
 
 /**
+ * Is told when a request has taken effect.
+ * @param request its number on its queue pair, from 1 on
+ * @param time microseconds, by the clock of the run
+ */
+export type RequestEffect = (request: number, time: number) => void;
+
+/**
  * A queue pair.
  *
  * Send requests are posted as with `ibv_wr_start … ibv_wr_complete`. Call `wrStart()`; then for each request one
@@ -253,6 +260,13 @@ export interface QueuePair {
    * queue pair is not attached to the group.
    */
   detachMulticast(gid: string, lid: number): void;
+
+  /**
+   * Has `effect` told of each request that does what it was posted to do: a write or an atomic when it is in the other
+   * end's memory, a read when its answer is here. That is before its completion. For traces; absent where the device
+   * does not say it.
+   */
+  watch?(effect: RequestEffect): void;
 
   /**
    * Destroys the queue pair, and drops its completions that were not polled (`ibv_destroy_qp`). Idempotent. Errors:

@@ -103,8 +103,9 @@ export function makeSchemes(parts: SchemeParts): Schemes {
   const { comm, hints, wire, channels, server, barrier, description } = parts;
   const locks = lockOf(hints)?.make({ ...parts, options: hints, channel: channels.agent });
   const { operations, answers } = channels;
+  const trace = parts.queueTrace?.('fence');
   const queued = operations &&
-    answers && { queue: new OperationQueue(comm.size, parts.kernels), server, operations, answers };
+    answers && { queue: new OperationQueue(comm.size, parts.kernels, trace), server, operations, answers };
   const stops = [() => locks?.release?.()];
   // Whatever this rank waits for, notifications are taken in, so that there are receives for those that come; and what
   // has something that others wait for goes on. On a modelled fabric its answers wake this rank.

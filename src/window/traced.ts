@@ -13,7 +13,9 @@ import type { Attempt, TargetLock } from '../sync/lock/scheme.ts';
 import { LockBit } from '../sync/lock/scheme.ts';
 import type { Folds, GeneralActiveTarget } from '../sync/pscw/scheme.ts';
 import { type CallRecord, override, recordCalls } from '../trace/calls.ts';
+import { QUEUED } from '../trace/operation-arrivals.ts';
 import type { Flow, Recorder } from '../trace/recorder.ts';
+import type { QueueTrace } from '../transfer/operation-queue.ts';
 import type { RequestTrace } from '../transfer/outstanding.ts';
 import { Assert } from './assert.ts';
 import type { WindowParts } from './creation/parts.ts';
@@ -72,10 +74,27 @@ export function requestTrace(comm: Communicator, id: string): RequestTrace | und
   const flow = recorder.flow('request', id, size);
   const gathered = recorder.flow('gather', id, size);
   return {
-    posted: (rank) => flow.sent(ranks[rank], 0),
+    connected: (rank, qp) => qp.watch?.((number, time) => flow.tookEffect(ranks[rank], number, 1000 * time)),
+    posted: (rank, turn) => void flow.posted(ranks[rank], turn),
     completed: (rank) => flow.completed(ranks[rank]),
     sends: (rank, bytes) => gathered.sent(ranks[rank], bytes),
     received: (rank) => gathered.seen(ranks[rank], 0),
+  };
+}
+
+/**
+ * Who records operations that a window queues.
+ * @param id the window's, @param name the queue's
+ */
+export function queueTrace(comm: Communicator, id: string, name: string): QueueTrace | undefined {
+  const { recorder, size } = comm.job;
+  if (recorder === undefined) return undefined;
+  const ranks = comm.group.worldRanks;
+  const flow = recorder.flow(`${QUEUED}${name}`, id, size);
+  return {
+    queued: (rank, turn) => flow.posted(ranks[rank], turn),
+    carriedOut: (source) => flow.seen(ranks[source], 0),
+    fetched: (rank, number) => flow.tookEffect(ranks[rank], number),
   };
 }
 
@@ -296,7 +315,7 @@ function callsOf(
 
 function recordOperations(
   window: object,
-  { targets }: WindowParts,
+  { targets, requests }: WindowParts,
   paths: Paths,
   recorder: Recorder,
   scope: number,
@@ -315,17 +334,21 @@ function recordOperations(
       const disp = args[at.disp];
       const t = targets.of(args[at.target] as number);
       const done = t !== undefined && !paths.becomesRequests(t, moves);
+      const turn = done ? undefined : requests?.nextTurn();
       inside = true;
       const since = recorder.now();
       try {
         const result = original.apply(window, args);
         if (name === 'putNotify' && peer >= 0) recorder.notified(scope, peer, since);
+        if (turn !== undefined) recorder.issued(turn);
         recorder.operation(number, scope, peer, bytes, typeof disp === 'number' ? disp : 0, since, done);
         return result;
       } catch (error) {
         recorder.end(recorder.begin('call', name, { scope, peer, since }), error);
         throw error;
       } finally {
+        // What the library posts later is not the call's.
+        if (turn !== undefined) requests!.nextTurn();
         inside = false;
       }
     });

@@ -37,7 +37,7 @@ interface Report {
 const MEASURE = `<pre id="report"></pre><script>
 const svg = document.querySelector('.scene svg');
 const box = (e) => e.getBoundingClientRect();
-const labels = [...svg.querySelectorAll('text')];
+const labels = [...svg.querySelectorAll('text:not(.halo)')];
 const meet = (a, b) => a.left < b.right - 0.5 && b.left < a.right - 0.5 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
 const overlaps = [];
 labels.forEach((a, i) => labels.slice(i + 1).forEach((b) => {
@@ -48,7 +48,7 @@ const outside = [...svg.querySelectorAll('text, rect, path')].filter((e) => {
   const b = box(e);
   return b.left < all.left || b.right > all.right || b.top < all.top || b.bottom > all.bottom;
 }).map((e) => e.outerHTML);
-const lanes = [...svg.querySelectorAll('.lane')].map((e) => Number(e.getAttribute('x1')));
+const lanes = [...svg.querySelectorAll('.lane, .absent')].map((e) => Number(e.getAttribute('x1')));
 const tips = [...svg.querySelectorAll('.head')];
 const xOf = (e) => Number(e.getAttribute('d').slice(1).split(' ')[0]);
 const astray = tips.filter((e) => !lanes.some((x) => Math.abs(x - xOf(e)) < 0.2)).map((e) => e.getAttribute('d'));
@@ -73,8 +73,9 @@ for (const kind of ['call', 'wait']) {
   for (const e of svg.querySelectorAll('.' + kind)) contrasts[kind] = contrastOf(e, 'stroke');
 }
 for (const e of svg.querySelectorAll('g')) {
-  contrasts[e.getAttribute('class')] = contrastOf(e.querySelector('.arrow'), 'stroke');
-  contrasts[e.getAttribute('class') + ' tip'] = contrastOf(e.querySelector('.head'), 'fill');
+  const kind = e.querySelector('.arrow').classList[0];
+  contrasts[kind] = contrastOf(e.querySelector('.arrow'), 'stroke');
+  contrasts[kind + ' tip'] = contrastOf(e.querySelector('.head'), 'fill');
 }
 const fonts = labels.filter((e) => box(e).width > 0).length;
 const scrolls = document.documentElement.scrollWidth > innerWidth;
@@ -155,6 +156,7 @@ it('is drawn: light and dark, as a page and alone', () => {
     screenshot(`${name}.html`, drawPage(scene), 1),
     screenshot(`${name}.html`, drawPage(scene), 0),
     screenshot(`${name}.svg`, drawSvg(scene), 1),
+    screenshot(`${name}.svg`, drawSvg(scene), 0),
   ];
   for (const { bytes, width, height } of pictures) {
     expect([width, height]).toEqual([900, 1100]);
@@ -162,4 +164,5 @@ it('is drawn: light and dark, as a page and alone', () => {
     expect(bytes.length).toBeGreaterThan(20_000);
   }
   expect(pictures[0].bytes.equals(pictures[1].bytes)).toBe(false);
+  expect(pictures[2].bytes.equals(pictures[3].bytes)).toBe(false);
 });

@@ -44,7 +44,7 @@ describe.each(PICTURES)('layouts.md, %s', (way) => {
 });
 
 it('layouts.md says what passes between the ranks', () => {
-  expect(labels('multi-write', 0)).toContain('64 requests');
+  expect(labels('multi-write', 0)).toContain('put 1: 16384 B, 64 requests');
   expect([labels('pack', 0), labels('pack', 1)]).toEqual([['16488 B'], ['0 B', '8 B']]);
   for (const way of ['sgrs', 'host-assisted'] as const) {
     expect(labels(way, 0)).toEqual(['56 B', 'gathered: 12800 B', 'gathered: 3584 B']);

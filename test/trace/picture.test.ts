@@ -2,21 +2,32 @@
  * Pictures of a recorded run: what is in them, where things stand, and what the command says. How a browser shows them:
  * test/browser.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readTrace } from '../../src/trace/file.ts';
+import { openerOf } from '../../src/cli/viewer.ts';
+import { readTrace, type TraceSpan } from '../../src/trace/file.ts';
 import { drawPage, drawSvg } from '../../src/trace/picture.ts';
 import { absentFrom, type Choice, type Scene, sceneOf, windowsOf } from '../../src/trace/scene.ts';
-import { onesided } from '../launcher/command.ts';
+import { onesided, start } from '../launcher/command.ts';
 import { example, writeExample, writeHang } from './scenes.ts';
+import { elementsOf } from './xml.ts';
 
 const trace = example();
 const scene = (choice: Choice = {}): Scene => sceneOf(trace, choice);
 
 const arrowsOf = ({ arrows }: Scene, kind: string): string[] =>
   arrows.filter((arrow) => arrow.kind === kind).map(({ from, to, label }) => `${from}→${to} ${label}`.trim());
+
+/** Of the arrows of the example. */
+const LEGEND: Readonly<Record<string, string>> = {
+  put: 'put: bytes to memory of another rank',
+  get: 'get: bytes from memory of another rank',
+  update: 'accumulate and other atomic calls',
+  signal: 'barrier, post, complete',
+  lock: 'lock, from the rank that released it',
+};
 
 describe('a scene', () => {
   it('of a fence has the epoch that it ends, the calls, the waits, and all that passes between ranks', () => {
@@ -43,6 +54,31 @@ describe('a scene', () => {
     ]);
     expect(arrowsOf(fence, 'signal').length).toBe(6);
     expect(arrowsOf(fence, 'lock')).toEqual([]);
+  });
+
+  it('says for which rank each wait was', () => {
+    const awaits = ({ boxes }: Scene): (string | undefined)[] =>
+      boxes.filter(({ kind }) => kind === 'wait').map(({ rank, awaits }) => `${rank} ${awaits}`);
+    // The last word that comes to a rank in the fence is from the one two places before.
+    expect(awaits(scene())).toEqual(['0 waits for rank 1', '1 waits for rank 2', '2 waits for rank 0']);
+    // From the rank that had the lock.
+    expect(awaits(scene({ lock: 2 }))).toEqual(['1 waits for rank 0']);
+    expect(drawSvg(scene({ lock: 2 }))).toContain('>waits for rank 0</text>');
+    // Nobody has let go of it: what the rank itself has said.
+    const alone = { ...trace, arrows: [] };
+    expect(awaits(sceneOf(alone, { fence: 2 }))).toEqual([
+      '0 waits for rank 2',
+      '1 waits for rank 0',
+      '2 waits for rank 1',
+    ]);
+    expect(awaits(sceneOf(alone, { lock: 2 }))).toEqual(['1 waits for rank 0']);
+    // Of a window that does not have all ranks, its numbers are its own.
+    const moved = (span: TraceSpan): TraceSpan => {
+      const { windowId } = span.args;
+      return windowId === undefined ? span : { ...span, args: { ...span.args, windowId: '7.1' } };
+    };
+    const other = { ...alone, spans: trace.spans.map(moved) };
+    expect(awaits(sceneOf(other, { lock: 2 }))).toEqual(['1 waits for rank 0 of its window']);
   });
 
   it('makes one arrow of many calls in a row', () => {
@@ -90,10 +126,10 @@ describe('a scene', () => {
       absent: [{ rank: 1, instead: 'in lock of window grid <3 × 3>' }],
     });
     const svg = drawSvg(second);
-    expect([...svg.matchAll(/class="lane( absent)?" x1="(\d+)"/g)].map(([, absent]) => absent)).toEqual([
-      undefined,
-      ' absent',
-      undefined,
+    expect([...svg.matchAll(/<line class="(lane|absent)"/g)].map(([, line]) => line)).toEqual([
+      'lane',
+      'absent',
+      'lane',
     ]);
     expect(svg).toMatch(/>never came<.*\n.*>in lock of window grid/);
     expect(sceneOf(hang, { fence: 2, ranks: [0, 2] })).toMatchObject({ ranks: [0, 2], absent: [] });
@@ -124,11 +160,11 @@ describe('a picture', () => {
     const picture = scene(choice);
     const svg = drawSvg(picture);
     const count = (pattern: RegExp): number => [...svg.matchAll(pattern)].length;
-    expect(count(/<rect /g)).toBe(picture.boxes.length);
-    expect(count(/class="head"/g)).toBe(picture.arrows.length);
+    expect(count(/<rect [^>]*><title>/g)).toBe(picture.boxes.length);
+    expect(count(/<g><title>/g)).toBe(picture.arrows.length);
     expect(count(/class="name"/g)).toBe(picture.ranks.length);
     const lanes = new Map<string, number[]>();
-    for (const [, x, y] of svg.matchAll(/<text class="label" x="([\d.]+)" y="([\d.]+)"/g))
+    for (const [, x, y] of svg.matchAll(/<text class="label" [^>]*x="([\d.]+)" y="([\d.]+)"/g))
       lanes.set(x, [...(lanes.get(x) ?? []), Number(y)]);
     for (const baselines of lanes.values()) {
       const sorted = [...baselines].sort((a, b) => a - b);
@@ -138,11 +174,34 @@ describe('a picture', () => {
 
   it('has time run downwards: what happens later stands lower', () => {
     const picture = scene({ fence: 2 });
-    const tops = [...drawSvg(picture).matchAll(/<rect class="(call|wait|epoch)" x="([\d.]+)" y="([\d.]+)"/g)].map(
-      ([, kind, x, y]) => ({ kind, x, y: Number(y) }),
-    );
+    const tops = [
+      ...drawSvg(picture).matchAll(/<rect class="(call|wait|epoch)" [^>]*x="([\d.]+)" y="([\d.]+)"[^>]*><title>/g),
+    ].map(([, kind, x, y]) => ({ kind, x, y: Number(y) }));
     const calls = tops.filter(({ kind }) => kind === 'call');
     expect(calls.map(({ y }) => y)).toEqual([...calls.map(({ y }) => y)].sort((a, b) => a - b));
+  });
+
+  it.each(choices)('of %s that stands alone has a title, a legend, a unit, and needs no style sheet', (_, choice) => {
+    const picture = scene(choice);
+    const svg = drawSvg(picture);
+    expect(elementsOf(svg).at(0)).toMatchObject({ name: 'svg', depth: 0 });
+    expect(svg).toMatch(/^<svg [^>]*>\n<title>[^<]+<\/title>/);
+    expect(svg).not.toContain('var(');
+    expect(svg).toContain('>time, µs</text>');
+    expect(svg).toMatch(/<rect class="back" fill="#ffffff" width="\d+" height="\d+"\/>/);
+    for (const about of new Set(picture.arrows.map(({ kind }) => LEGEND[kind]))) expect(svg).toContain(`>${about}`);
+    // A program that knows no style sheets fills with black, and draws no line.
+    for (const { name, attributes } of elementsOf(svg)) {
+      if (name === 'rect' || name === 'path' || name === 'text') expect(attributes).toMatch(/ fill="(#\w{6}|none)"/);
+      if (name === 'line' || / fill="none"/.test(attributes)) expect(attributes).toMatch(/ stroke="#\w{6}"/);
+    }
+  });
+
+  it('is XML, whatever is in names', () => {
+    const odd = { ...scene(), title: 'a\u0000b\ud800c\u001b[1m<&"\ufffe' };
+    expect(elementsOf(drawSvg(odd)).length).toBeGreaterThan(20);
+    expect(drawSvg(odd)).toContain('<title>a\ufffdb\ufffdc\ufffd[1m&#60;&#38;&#34;\ufffd</title>');
+    expect(drawPage(odd)).toContain('<title>a\ufffdb');
   });
 
   it('takes names as text, whatever is in them', () => {
@@ -184,6 +243,44 @@ describe('the command', () => {
     expect(stdout).toMatch(/\nrank 1 never came to fence 2 of window grid <3 × 3>\n$/);
   });
 
+  describe('with --open', () => {
+    /** A folder of programs: what the system has, in place of PATH. */
+    const programs = (name: string, script?: string): string => {
+      const bin = join(folder, name);
+      mkdirSync(bin);
+      for (const opener of ['xdg-open', 'open'])
+        if (script !== undefined) writeFileSync(join(bin, opener), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+      return bin;
+    };
+    const draw = (PATH: string, picture: string) =>
+      start(['trace', 'draw', file, '-o', picture, '--open'], { cwd: folder, env: { ...process.env, PATH } }).finished;
+
+    it('gives the whole path to the opener of the system', async () => {
+      const opened = join(folder, 'opened');
+      const { code, stderr } = await draw(programs('good', `echo "$# $1" > ${opened}`), './-a b.svg');
+      expect([code, stderr]).toEqual([0, '']);
+      expect(readFileSync(opened, 'utf8')).toBe(`1 ${join(folder, '-a b.svg')}\n`);
+      expect(readFileSync(join(folder, '-a b.svg'), 'utf8')).toMatch(/^<svg /);
+    });
+
+    it('says where the picture is if there is no opener, or it fails', async () => {
+      const page = join(folder, 'left.html');
+      const none = await draw(programs('empty'), 'left.html');
+      expect(none).toMatchObject({ code: 1, stdout: expect.stringContaining('left.html: Fence 2') });
+      expect(none.stderr).toMatch(/^onesided: the picture was not opened: there is no (xdg-)?open here; /);
+      expect(none.stderr).toContain(`open it yourself: ${page}\n`);
+      expect(readFileSync(page, 'utf8')).toMatch(/^<!doctype html>/);
+      const bad = await draw(programs('bad', 'exit 4'), 'left.html');
+      expect(bad).toMatchObject({ code: 1, stderr: expect.stringMatching(/open ended with 4; .*left\.html\n$/) });
+    });
+
+    it('knows the openers of other systems', () => {
+      expect(openerOf('darwin', '/a b.svg')).toMatchObject({ name: 'open', args: ['/a b.svg'] });
+      expect(openerOf('win32', 'C:\\a b.svg').args.at(-1)).toBe('"start "" "C:\\a b.svg""');
+      expect(openerOf('freebsd', '/a').name).toBe('xdg-open');
+    });
+  });
+
   it('reads nothing that the library has not written', () => {
     const otherData = { onesided: '1', program: 'p', ranks: 2 };
     const span = { ph: 'X', cat: 'call', name: 'fence', pid: 1, tid: 1, ts: 0, dur: 1, args: {} };
@@ -216,8 +313,10 @@ describe('the command', () => {
       [['draw', join(folder, 'none')], 'cannot be read (ENOENT)'],
       [['list', other], 'is not a trace of onesided'],
       [['draw', file, '--fence', '1', '--lock', '1'], '--fence or --lock, not both'],
+      [['list', file, '--open'], '--open is an option of draw, not of list'],
       [['draw', file, '--fence', '0'], '--fence must be an integer of at least 1'],
-      [['draw', file, '--ranks', '0-99'], '--ranks must list 1 to 16 ranks'],
+      [['draw', file, '--ranks', '0-99'], 'the run had ranks 0 to 2, but no rank 3'],
+      [['draw', file, '--ranks', '1,0-1'], '--ranks must list ranks, each once'],
       [['draw', file, '--ranks', '5'], 'the run had ranks 0 to 2, but no rank 5'],
       [['draw', file, '--epoch', '2'], 'has epochs of start and post 1 to 1'],
       [['draw', file, '-o', join(folder, 'none/x')], 'cannot write the picture: ENOENT'],

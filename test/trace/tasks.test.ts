@@ -2,11 +2,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/comm/communicator.ts';
 import { runTasks } from '../../src/comm/tasks.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
+import { Op } from '../../src/datatype/op.ts';
 import { Lock } from '../../src/sync/lock/scheme.ts';
+import { readTrace } from '../../src/trace/file.ts';
+import { sceneOf } from '../../src/trace/scene.ts';
 import type { WindowInfo } from '../../src/window/info.ts';
 import { Window } from '../../src/window/window.ts';
 import { checkTrace } from './events.ts';
@@ -126,4 +129,165 @@ test('a run that fails leaves its trace', async () => {
       .of(0, 'call')
       .map(({ name }) => name),
   ).toContain('barrier');
+});
+
+describe('a communication call by requests is an arrow', () => {
+  const COMPUTE = 300;
+  const WORDS = 4096;
+  const calls: Record<string, (win: Window<Float64Array>, target: number) => unknown> = {
+    put: (win, target) => win.put(Float64Array.of(7), target, 3),
+    rput: (win, target) => win.rput(Float64Array.of(7), target, 3),
+    get: (win, target) => win.get(new Float64Array(8), target, 0),
+    accumulate: (win, target) => win.accumulate(Float64Array.of(1), target, 1, Op.SUM),
+    getAccumulate: (win, target) => win.getAccumulate(Float64Array.of(1), new Float64Array(1), target, 1, Op.SUM),
+    fetchAndOp: (win, target) => win.fetchAndOp(Float64Array.of(1), new Float64Array(1), target, 1, Op.SUM),
+    putNotify: (win, target) => win.putNotify(Float64Array.of(7), target, 3),
+  };
+  const draw = async (
+    file: string,
+    body: (win: Window<Float64Array>, world: Communicator) => Promise<void>,
+    info = {},
+  ) =>
+    runTasks(
+      2,
+      async (world) => {
+        const win = await Window.allocate(world, Float64Array, WORDS, { name: 'numbers', info });
+        await body(win, world);
+        await win.free();
+      },
+      { fabric: 'infinihost-64', trace: file },
+    );
+
+  // The calls are made in the middle of an epoch of two ranks, and both compute after them.
+  test.each(Object.keys(calls))('%s, which ends when its bytes are there', async (name) => {
+    const file = join(folder, `${name}.json`);
+    await draw(file, async (win, world) => {
+      await win.lockAll();
+      await world.barrier();
+      // Updates take stripes in waits only.
+      const updates = !/put|get$/.test(name);
+      if (world.rank === 0) {
+        calls[name](win, 1);
+        if (updates) await win.flush(1);
+      }
+      await world.compute(COMPUTE);
+      await win.flushAll();
+      if (name === 'putNotify' && world.rank === 1) await win.waitNotify();
+      await win.unlockAll();
+    });
+    const trace = readTrace(file);
+    const arrows = trace.arrows.filter((arrow) => arrow.name === name);
+    expect(arrows.length).toBe(1);
+    const [{ from, to }] = arrows;
+    const isGet = name === 'get';
+    expect([from.rank, to.rank]).toEqual(isGet ? [1, 0] : [0, 1]);
+    const call = trace.spans.find((span) => span.category === 'operation' && span.name === name)!;
+    // Not when the call returns, nor when the rank looks: on its way for some microseconds.
+    expect(to.end).toBeGreaterThan(call.end + 1000);
+    expect(to.end).toBeLessThan(call.start + (1000 * COMPUTE) / 3);
+    // What else this rank posts is not the call's.
+    const owned = trace.arrows.filter((arrow) => arrow.name === 'request' && arrow.from.args['of'] === name);
+    expect(owned.length).toBeGreaterThan(0);
+    for (const request of owned) expect(request.from.start).toBeLessThanOrEqual(to.end);
+    expect(call.args['requests'] ?? 1).toBe(owned.length);
+  });
+
+  test('of a fence epoch, in its picture, and nothing else stands for it', async () => {
+    const file = join(folder, 'fence.json');
+    await draw(file, async (win, world) => {
+      await win.fence();
+      if (world.rank === 0) {
+        win.put(new Float64Array(WORDS).fill(1), 1, 0);
+        await world.compute(COMPUTE);
+      } else {
+        // In steps of a twentieth of a microsecond: when the last element is there.
+        while (win.local[WORDS - 1] === 0) await world.compute(0.05);
+      }
+      await win.fence();
+    });
+    const trace = readTrace(file);
+    const scene = sceneOf(trace, { fence: 2 });
+    const puts = scene.arrows.filter(({ kind }) => kind === 'put');
+    expect(puts).toMatchObject([{ from: 0, to: 1, label: `put 1: ${8 * WORDS} B at 0` }]);
+    const seen = trace.spans.find(
+      ({ rank, name, args }) => rank === 1 && name === 'fence' && args['fence'] === 2,
+    )!.start;
+    expect(puts[0].arrived).toBeLessThanOrEqual(seen);
+    expect(puts[0].arrived).toBeGreaterThanOrEqual(seen - 50);
+    const others = scene.arrows.filter(({ kind, sent }) => kind === 'message' && sent < puts[0].arrived);
+    expect(others).toEqual([]);
+  });
+
+  // Messages bring them to the target, whose processor carries them out, or they are held before they are posted.
+  test.each<[string, WindowInfo]>([
+    ['are queued for the fence', { fence: 'deferred' }],
+    ['are queued under the lock', { lock: 'two-sided' }],
+    ['are served by the target', { update: 'by-target' }],
+    ['wait for an order', { schedule: 'gets-first' }],
+    ['travel with complete', { schedule: 'aggregate' }],
+  ])('also calls that %s', async (how, info) => {
+    const file = join(folder, 'queued.json');
+    await draw(
+      file,
+      async (win, world) => {
+        const { rank, group } = world;
+        const others = group.include([1 - rank]);
+        const issue = (): void => {
+          win.put(Float64Array.of(7), 1, 3);
+          if ('schedule' in info && info.schedule === 'aggregate') return;
+          win.get(new Float64Array(8), 1, 0);
+          win.accumulate(Float64Array.of(1), 1, 1, Op.SUM);
+          win.fetchAndOp(Float64Array.of(1), new Float64Array(1), 1, 1, Op.SUM);
+        };
+        await win.fence();
+        if (how.includes('complete')) {
+          if (rank === 1) await win.post(others);
+          else await win.start(others);
+          if (rank === 0) issue();
+          await (rank === 1 ? win.wait() : win.complete());
+        } else if (how.includes('fence')) {
+          if (rank === 0) issue();
+        } else if (rank === 0) {
+          await win.lock(1, Lock.EXCLUSIVE);
+          issue();
+          await win.unlock(1);
+        }
+        await win.fence();
+        // Nothing of the calls before sticks to this one.
+        if (rank === 0) win.put(Float64Array.of(8), 1, 4);
+        await win.fence();
+      },
+      info,
+    );
+    const { arrows, spans } = readTrace(file);
+    const operations = spans.filter(({ category }) => category === 'operation');
+    expect(operations.length).toBe(how.includes('complete') ? 2 : 5);
+    for (const operation of operations) {
+      const own = arrows.filter(({ from, to }) => from === operation || to.args['disp'] === operation.args['disp']);
+      const [arrow] = own.filter(({ name }) => name === operation.name);
+      const isGet = operation.name === 'get';
+      expect([arrow.from.rank, arrow.to.rank]).toEqual(isGet ? [1, 0] : [0, 1]);
+      expect(arrow.to.end).toBeGreaterThan(operation.end);
+    }
+    // In order, and each within its epoch.
+    const [first, last] = [operations[0], operations.at(-1)!];
+    const ends = arrows.filter(({ from }) => from === first || from === last).map(({ to }) => to.end);
+    expect(ends.length).toBe(2);
+    expect(ends[0]).toBeLessThan(last.start);
+  });
+
+  test('of pieces is one arrow, which says how many requests it took', async () => {
+    const file = join(folder, 'pieces.json');
+    const type = Datatype.vector(40, 1, 8, Datatype.FLOAT64);
+    await draw(file, async (win, world) => {
+      await win.fence();
+      if (world.rank === 0) win.put(new Float64Array(WORDS), 1, 0, { origin: { type }, target: { type } });
+      await win.fence();
+    });
+    const { arrows } = sceneOf(readTrace(file), { fence: 2 });
+    expect(arrows.filter(({ kind }) => kind === 'put').map(({ label }) => label)).toEqual([
+      'put 1: 320 B, 40 requests',
+    ]);
+    expect(arrows.filter(({ label }) => label === '40 requests')).toEqual([]);
+  });
 });

@@ -25,10 +25,11 @@ function listOf(hint: ScheduleHint) {
     };
   const failures: Error[] = [];
   const failed = (error: unknown): void => void failures.push(error as Error);
-  const poster: Poster = { put: note('p'), get: note('g'), failed };
+  const poster: Poster = { put: note('p'), get: note('g'), failed, turn: 0 };
   const hold = (name: string, origin: Uint8Array = new Uint8Array(8), rank = 0): void => {
     const side = sideAt(TypeCode.BYTE, origin.length, undefined);
-    held.hold({ puts: name[0] === 'p', poster, rank, origin, from: side, at: Number(name.slice(1)), to: side });
+    const at = Number(name.slice(1));
+    held.hold({ puts: name[0] === 'p', poster, rank, origin, from: side, at, to: side, turn: 0 });
   };
   return { held, posted, failures, hold };
 }

@@ -8,7 +8,7 @@
  */
 import { WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
-import { QpState, QpType, WrOpcode } from '../../verbs/queue-pair.ts';
+import { QpState, QpType, type RequestEffect, WrOpcode } from '../../verbs/queue-pair.ts';
 import { WC_OPCODE, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
 import { type Asked, makeRing, QueuePairCore } from '../core/queue-pair.ts';
 import type { Move, MoveLimits } from '../core/transitions.ts';
@@ -62,6 +62,11 @@ export class ModelledQueuePair extends QueuePairCore<
   /** Whether requests of the other end are carried out here. */
   get isReady(): boolean {
     return (this.state === QpState.RTS || this.state === QpState.RTR) && !this.#context.cpu.dead;
+  }
+
+  /** Datagrams take effect nowhere that is known. */
+  watch(effect: RequestEffect): void {
+    if (this.#requester instanceof Requester) this.#requester.effect = effect;
   }
 
   protected moveLimits(): MoveLimits {

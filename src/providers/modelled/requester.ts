@@ -4,7 +4,7 @@
  */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
-import { QpState, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
+import { QpState, type RequestEffect, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { WrField } from '../../verbs/work-request-ring.ts';
 import { FOR_EVER, type Move } from '../core/transitions.ts';
 import type { Connection } from './connection.ts';
@@ -48,6 +48,8 @@ export class Requester extends SendQueue implements FabricEvent, Waiter {
   /** When a refused request may be tried again for the first time, and how far apart the tries are. */
   #retryFrom = 0;
   #retryPeriod = 0;
+  /** Is told of requests that have taken effect. */
+  effect: RequestEffect | undefined;
   /** Times that something was to be sent again. */
   #resends = 0;
 
@@ -241,6 +243,12 @@ export class Requester extends SendQueue implements FabricEvent, Waiter {
     return this.#transits[transit.request & (this.#transits.length - 1)] === transit;
   }
 
+  /** A request has done now what it was to do. */
+  tookEffect(request: number): void {
+    // Requests are counted from 0 on, in 32 bits.
+    this.effect?.((request >>> 0) + 1, this.context.simulator.now);
+  }
+
   /** The request was carried out, or has failed. */
   done(transit: Transit): void {
     const { request, opcode } = transit;
@@ -251,6 +259,7 @@ export class Requester extends SendQueue implements FabricEvent, Waiter {
       if (status === WcStatus.SUCCESS) {
         spread(transit.found);
         this.context.stored();
+        if (opcode === WrOpcode.RDMA_READ) this.tookEffect(request);
       }
     }
     this.#release(transit);

@@ -50,8 +50,11 @@ export class Responder {
         return this.#send(w, transit, WcFlag.WITH_IMM);
       case WrOpcode.RDMA_READ:
         return this.#read(w, transit);
-      default:
-        return this.#atomic(w, transit);
+      default: {
+        const status = this.#atomic(w, transit);
+        if (status === WcStatus.SUCCESS) transit.requester.tookEffect(transit.request);
+        return status;
+      }
     }
   }
 
@@ -71,11 +74,14 @@ export class Responder {
       const status = requester.findLocal(w, 0);
       if (status !== WcStatus.SUCCESS) return status;
       const at = remoteAddress(ring, w) - region.memory.address;
-      if (immediate || this.#context.shared.faults.placement === 0) {
-        gather(region.memory.mapping, at);
-        this.#context.stored();
-      } else this.#placeLater(region, at);
+      if (!immediate && this.#context.shared.faults.placement > 0) {
+        this.#placeLater(region, at, transit);
+        return WcStatus.SUCCESS;
+      }
+      gather(region.memory.mapping, at);
+      this.#context.stored();
     }
+    requester.tookEffect(transit.request);
     if (receives !== undefined) {
       this.#received(ring, w, receives, WcStatus.SUCCESS, WcOpcode.RECV_RDMA_WITH_IMM, WcFlag.WITH_IMM, bytes);
     }
@@ -126,13 +132,16 @@ export class Responder {
   }
 
   /** Takes the data of a write, which come into memory later. */
-  #placeLater(region: ModelledRegion, at: number): void {
+  #placeLater(region: ModelledRegion, at: number, { requester, request }: Transit): void {
     const { simulator, shared } = this.#context;
     const { length } = local;
     const data = new Mapping(new ArrayBuffer(8 * Math.ceil(length / 8)));
     gather(data, 0);
     this.lastPlaced = Math.max(this.lastPlaced, simulator.now + shared.faults.drawPlacement());
-    this.#context.placeAt(this.lastPlaced, region, () => copyBytes(region.memory.mapping, at, data, 0, length));
+    this.#context.placeAt(this.lastPlaced, region, () => {
+      copyBytes(region.memory.mapping, at, data, 0, length);
+      requester.tookEffect(request);
+    });
   }
 
   #read(w: number, transit: Transit): number {

@@ -74,7 +74,7 @@ class DeferredFence extends StepwiseFence {
       if (target === rank) {
         // This rank's fence has come: its own part may be touched.
         try {
-          queued.take(this.#server.serve(queued.message));
+          queued.take(this.#server.serve(queued.message, undefined, this.#queue.carriedOut(rank)));
         } catch (error) {
           this.note(error);
         }
@@ -92,7 +92,7 @@ class DeferredFence extends StepwiseFence {
       expected--;
       let answer: Uint8Array = new Uint8Array(0);
       try {
-        answer = this.#server.serve(message);
+        answer = this.#server.serve(message, undefined, this.#queue.carriedOut(source));
       } catch (error) {
         this.note(error);
       }

@@ -92,6 +92,7 @@ export class LockAgent {
   readonly #channel: OwnChannel;
   readonly #gate: Gate;
   readonly #server: OperationServer | undefined;
+  readonly #queue: OperationQueue | undefined;
   readonly #poll: () => void;
   readonly #stop: () => void;
   /** What this rank asks the agents of the others for. */
@@ -133,6 +134,7 @@ export class LockAgent {
     this.#counts = counts;
     this.#poll = poll;
     this.#server = server;
+    this.#queue = queue;
     this.origin = new LockOrigin(channel, counts, () => this.advance(), handedTooLate, window, queue);
     this.#work = this.#serve();
     this.#stop = channel.listen((source, message) => this.#take(source, message));
@@ -309,7 +311,8 @@ export class LockAgent {
   #carryOut(origin: number, message: Uint8Array, how: number): void {
     this.#counts.operations++;
     const [done, failed] = [Message.DONE | (how << HOW_SHIFT), Message.FAILURE | (how << HOW_SHIFT)];
-    this.#channel.give(origin, answerTo(this.#server!, this.#channel, origin, message, done, failed));
+    const told = this.#queue?.carriedOut(origin);
+    this.#channel.give(origin, answerTo(this.#server!, this.#channel, origin, message, done, failed, told));
   }
 }
 

@@ -40,7 +40,7 @@ export function locksByAgent(
     ownWord: () => word(me, -1 - me),
   };
   const takes = typeof queues === 'function' ? queues : undefined;
-  const queue = queues ? new OperationQueue(size, parts.kernels) : undefined;
+  const queue = queues ? new OperationQueue(size, parts.kernels, parts.queueTrace?.('lock')) : undefined;
   const poll = (): void => {
     messenger.poll();
     wire?.poll();

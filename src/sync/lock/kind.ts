@@ -1,7 +1,7 @@
 /** What a lock scheme says of itself: hints, refusals, documentation and tests know it from this alone. */
 import type { Communicator, OwnChannel } from '../../comm/communicator.ts';
 import type { CopyKernels } from '../../datatype/copy.ts';
-import type { OperationQueue } from '../../transfer/operation-queue.ts';
+import type { OperationQueue, QueueTrace } from '../../transfer/operation-queue.ts';
 import type { OperationServer } from '../../transfer/operation-server.ts';
 import type { RemoteWord } from '../../transfer/remote-access.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
@@ -41,6 +41,8 @@ export interface LockParts {
   readonly kernels: CopyKernels | undefined;
   /** Carries out what others have queued for this rank. */
   readonly server: OperationServer;
+  /** Who records what is queued in a queue of that name, in a job that is traced. */
+  readonly queueTrace?: (name: string) => QueueTrace | undefined;
   /** The queue lock of a rank's part; only where memory can be loaded and stored. */
   queueLock(rank: number, overtaking: Overtaking): TargetLock;
   /** The lock of all ranks' parts; only where memory can be loaded and stored. */

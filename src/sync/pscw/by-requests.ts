@@ -22,10 +22,11 @@
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
 import type { Operation } from '../../comm/operation.ts';
+import type { QueueTrace } from '../../transfer/operation-queue.ts';
 import type { RequestTransfer } from '../../transfer/requests.ts';
 import { FOLDED_BYTES } from '../../transfer/schedule/aggregate.ts';
 import { isLost } from '../../transfer/schedule/held-operations.ts';
-import { Folding } from './folding.ts';
+import { type CarryOut, Folding } from './folding.ts';
 import type { Folds, GeneralActiveTarget } from './scheme.ts';
 
 const POSTED = new Uint8Array(0);
@@ -55,13 +56,14 @@ export class SyncByRequests implements GeneralActiveTarget {
   /**
    * @param channel nothing else goes through it
    * @param carryOut does so with puts that come with a complete; absent if none do
+   * @param trace records those, in a job that is traced
    */
-  constructor(channel: OwnChannel, requests: RequestTransfer, carryOut?: (message: Uint8Array) => void) {
+  constructor(channel: OwnChannel, requests: RequestTransfer, carryOut?: CarryOut, trace?: QueueTrace) {
     this.#channel = channel;
     this.#requests = requests;
     this.#issued = new Float64Array(carryOut === undefined ? 0 : channel.size);
     if (carryOut !== undefined) {
-      const folding = new Folding(channel, carryOut);
+      const folding = new Folding(channel, carryOut, trace);
       this.#folding = folding;
       this.folds = {
         takes: (operation) => {

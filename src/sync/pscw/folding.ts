@@ -13,13 +13,16 @@
  * the fabrics of §10.3 a folded get took 16 to 25 % longer than a read.
  */
 import type { OwnChannel } from '../../comm/communicator.ts';
-import { OperationQueue } from '../../transfer/operation-queue.ts';
+import { OperationQueue, type QueueTrace } from '../../transfer/operation-queue.ts';
 import type { HeldOperation } from '../../transfer/schedule/held-operations.ts';
+
+/** Carries out the operations of a message. @param carriedOut as of `OperationServer.serve` */
+export type CarryOut = (message: Uint8Array, carriedOut: (() => void) | undefined) => void;
 
 export class Folding {
   readonly #channel: OwnChannel;
   readonly #queue: OperationQueue;
-  readonly #carryOut: (message: Uint8Array) => void;
+  readonly #carryOut: CarryOut;
   /** By origin: its epochs here that such messages have completed. */
   readonly #completed: Int32Array;
   /** Why a put for this rank was not carried out. */
@@ -28,17 +31,18 @@ export class Folding {
   /**
    * @param channel `take` is given its messages
    * @param carryOut does so with a put to this rank's part
+   * @param trace in a job that is traced
    */
-  constructor(channel: OwnChannel, carryOut: (message: Uint8Array) => void) {
+  constructor(channel: OwnChannel, carryOut: CarryOut, trace: QueueTrace | undefined) {
     this.#channel = channel;
-    this.#queue = new OperationQueue(channel.size, undefined);
+    this.#queue = new OperationQueue(channel.size, undefined, trace);
     this.#carryOut = carryOut;
     this.#completed = new Int32Array(channel.size);
   }
 
   /** Sends a put, and that this rank's epoch is complete at its target. */
-  send({ rank, origin, from, at, to }: HeldOperation): void {
-    this.#queue.put(origin, from, rank, at, to);
+  send({ rank, origin, from, at, to, turn }: HeldOperation): void {
+    this.#queue.put(origin, from, rank, at, to, turn);
     this.#channel.give(rank, this.#queue.take(rank).message);
   }
 
@@ -58,7 +62,7 @@ export class Folding {
   take(source: number, message: Uint8Array): void {
     this.#completed[source]++;
     try {
-      this.#carryOut(message);
+      this.#carryOut(message, this.#queue.carriedOut(source));
     } catch (error) {
       this.#refused ??= error;
     }

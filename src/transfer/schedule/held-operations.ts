@@ -25,6 +25,8 @@ export const HELD_BYTES = 2 ** 26;
 export interface Poster {
   put(origin: TypedArray, from: Side, at: number, to: Side): void;
   get(origin: TypedArray, from: Side, at: number, to: Side): void;
+  /** That of what is issued now (failures.ts). */
+  turn: number;
   /** Is told why one could not be posted: who waits for operations to the rank says it. */
   failed(error: unknown): void;
 }
@@ -36,6 +38,8 @@ export interface HeldOperation extends Schedulable {
   readonly from: Side;
   readonly at: number;
   readonly to: Side;
+  /** In which it was issued. */
+  readonly turn: number;
 }
 
 export class HeldOperations {
@@ -123,12 +127,16 @@ export class HeldOperations {
   #postInOrder(held: readonly HeldOperation[]): void {
     for (const operation of this.#schedule.order(held)) {
       const { poster, puts, origin, from, at, to } = operation;
+      const { turn } = poster;
+      poster.turn = operation.turn;
       try {
         refuseLost(operation);
         if (puts) poster.put(origin, from, at, to);
         else poster.get(origin, from, at, to);
       } catch (error) {
         poster.failed(error);
+      } finally {
+        poster.turn = turn;
       }
     }
   }

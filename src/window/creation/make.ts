@@ -11,6 +11,7 @@ import { lookInWaits } from '../../comm/looks.ts';
 import { MessageBarrier } from '../../comm/message-barrier.ts';
 import { loadNative } from '../../native.ts';
 import { SyncByRequests } from '../../sync/pscw/by-requests.ts';
+import type { CarryOut } from '../../sync/pscw/folding.ts';
 import type { GeneralActiveTarget } from '../../sync/pscw/scheme.ts';
 import { availableHere } from '../../transfer/noncontiguous/host-assisted.ts';
 import { needsMessages } from '../../transfer/noncontiguous/kinds.ts';
@@ -37,6 +38,7 @@ import {
 } from '../schemes.ts';
 import { SharedDirectory } from '../shared-directory.ts';
 import { Target, Targets } from '../target.ts';
+import { queueTrace } from '../traced.ts';
 import { type Agreement, agree, type Making, notMade } from './agreement.ts';
 import { layoutCosts } from './layout-costs.ts';
 import { allocateByFirst, Mapping } from './mapping.ts';
@@ -156,7 +158,7 @@ function groundOf(
   comm: Communicator,
   { words, records, offer }: Agreement,
   materials: Materials,
-  carryOut: ((message: Uint8Array) => Uint8Array) | undefined,
+  carryOut: CarryOut | undefined,
 ): Ground {
   const { channels, wire, trace, undo } = materials;
   if (words.block !== undefined) {
@@ -173,7 +175,7 @@ function groundOf(
     tasks.registry.offer(space, members[comm.rank], own);
     undo.add(() => tasks.registry.withdraw(space, members[comm.rank]));
   }
-  const general = new SyncByRequests(channels.posts!, wire.wire!, carryOut);
+  const general = new SyncByRequests(channels.posts!, wire.wire!, carryOut, queueTrace(comm, trace, 'complete'));
   if (carryOut !== undefined) {
     undo.add(() => general.release());
     undo.add(lookInWaits(comm.members, () => general.serve(), true));
@@ -200,7 +202,8 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
   // Where memory is loaded and stored, epochs are completed by a word, with which nothing travels. What is attached
   // to a dynamic window is not the target's to look for.
   const held = requests && heldOf(hints, !loadStore && flavor !== 'dynamic');
-  const carryOut = held?.folds === true ? (message: Uint8Array): Uint8Array => server.serve(message) : undefined;
+  const carryOut: CarryOut | undefined =
+    held?.folds === true ? (message, carriedOut) => void server.serve(message, undefined, carriedOut) : undefined;
   const { barrier, general, shared, nodeWords } = groundOf(comm, agreed, materials, carryOut);
   // Others reach memory of this rank's own through its thread, which has stripes for all of it.
   const makeStripes = (rank: number): Stripes | undefined =>
@@ -231,6 +234,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
     allLock: () => shared!.allLock(),
     remoteWord: (rank, index) => device.word(rank, index),
     nodeWords,
+    queueTrace: (name) => queueTrace(comm, materials.trace, name),
   });
   undo.add(releaseSchemes);
   const byTarget =
@@ -295,13 +299,13 @@ type ByTarget = Pick<WindowParts, 'served' | 'noncontiguous'>;
 function byTargetOf(
   comm: Communicator,
   { offer: { hints }, region }: Agreement,
-  { channels, wire: { wire, updates, helpers }, undo }: Materials,
+  { channels, wire: { wire, updates, helpers }, trace, undo }: Materials,
   server: OperationServer,
   ownPart: () => RemotePart,
 ): ByTarget {
   const { layouts } = channels;
   return {
-    served: updates && servedUpdates(comm, hints, channels.updates, server, wire!, undo),
+    served: updates && servedUpdates(comm, hints, channels.updates, server, wire!, trace, undo),
     noncontiguous:
       layouts && noncontiguousTransfers(comm, hints.noncontiguous, layouts, ownPart, region, wire!, helpers, undo),
   };
@@ -324,12 +328,13 @@ function servedUpdates(
   channel: OwnChannel | undefined,
   server: OperationServer,
   requests: RequestTransfer,
+  trace: string,
   undo: Undo,
 ): ServedUpdates | undefined {
   const takes = servedTypes(hints);
   if (channel === undefined || takes === undefined) return undefined;
   const { messenger } = comm.job;
-  const queue = new OperationQueue(comm.size, loadNative());
+  const queue = new OperationQueue(comm.size, loadNative(), queueTrace(comm, trace, 'update'));
   const updates = new TargetUpdates(channel, queue, server, requests, () => messenger.poll());
   undo.add(() => updates.close());
   undo.add(lookInWaits(comm.members, () => messenger.poll(), true));

@@ -32,11 +32,29 @@ export class Held implements Path {
   }
 
   put(origin: TypedArray, from: Side, at: number, to: Side): void {
-    this.#held.hold({ puts: true, poster: this.#direct, rank: this.#rank, origin, from, at, to });
+    this.#held.hold({
+      puts: true,
+      poster: this.#direct,
+      rank: this.#rank,
+      origin,
+      from,
+      at,
+      to,
+      turn: this.#direct.turn,
+    });
   }
 
   get(origin: TypedArray, from: Side, at: number, to: Side): void {
-    this.#held.hold({ puts: false, poster: this.#direct, rank: this.#rank, origin, from, at, to });
+    this.#held.hold({
+      puts: false,
+      poster: this.#direct,
+      rank: this.#rank,
+      origin,
+      from,
+      at,
+      to,
+      turn: this.#direct.turn,
+    });
   }
 
   update(...update: Parameters<Path['update']>): void {

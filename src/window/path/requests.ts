@@ -51,6 +51,14 @@ export class Requests implements Path {
     return at + (this.#region?.address ?? this.#senders.updates?.skewOf(this.#rank) ?? 0);
   }
 
+  get turn(): number {
+    return this.#senders.requests.turn;
+  }
+
+  set turn(turn: number) {
+    this.#senders.requests.turn = turn;
+  }
+
   put(origin: TypedArray, from: Side, at: number, to: Side): void {
     this.#senders.requests.put(bytesOf(origin), from, this.#rank, at, to, this.#epochs.isFenced, this.#region);
   }
