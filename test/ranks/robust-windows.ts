@@ -70,7 +70,9 @@ async function leavesNothing(world: Communicator, what: string, times: number, o
     after.descriptors <= before.descriptors + 2,
     `${what}: ${before.descriptors} descriptors became ${after.descriptors}`,
   );
-  check(after.mappings <= before.mappings + 2, `${what}: ${before.mappings} mappings became ${after.mappings}`);
+  // Each rank may have made another part of its tables meanwhile, once and for all, and the others have mapped it.
+  const parts = world.size;
+  check(after.mappings <= before.mappings + 2 + parts, `${what}: ${before.mappings} mappings became ${after.mappings}`);
   // The keys of regions are random, so in time every page of the regions' tables (2 MB a rank) has been touched.
   check(
     after.shared <= before.shared + 8 * 2 ** 20,
