@@ -8,7 +8,7 @@
 
 namespace onesided {
 
-// The locks of a part: src/transfer/stripes.ts.
+// The locks of a part: src/transfer/loads/stripes.ts.
 inline constexpr size_t kStripes = 32;
 inline constexpr size_t kStripeWords = kStripes * 16;
 struct Stripes {
@@ -18,8 +18,8 @@ struct Stripes {
   int32_t me;
 };
 
-// For the thread that serves atomic requests of other processes (server.cc). Numbers as in src/datatype/codes.ts and
-// op.ts. Bytes from an element to the next, or 0 for a type that there is not.
+// For the thread that serves atomic requests of other processes (server.cc). Numbers as in src/datatype/type-codes.ts
+// and op.ts. Bytes from an element to the next, or 0 for a type that there is not.
 size_t elementBytes(int64_t type);
 size_t elementAlignment(int64_t type);
 // Bytes behind its last one with data.

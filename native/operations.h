@@ -46,7 +46,7 @@ constexpr unsigned kAll = kIntegers | kFloats | kBytes | kPairs;
 enum Op { ONESIDED_OPERATIONS(ONESIDED_CODE) kOps };
 constexpr unsigned kDefinedOn[kOps] = {ONESIDED_OPERATIONS(ONESIDED_TYPES)};
 
-// The numbers of src/datatype/codes.ts.
+// The numbers of src/datatype/type-codes.ts.
 enum Type {
   kInt8, kUint8, kInt16, kUint16, kInt32, kUint32, kInt64, kUint64, kFloat32, kFloat64, kByte,
   kFloatInt, kDoubleInt, kLongInt, kShortInt, kTwoInt, kTypes

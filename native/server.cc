@@ -3,7 +3,8 @@
 // atomic towards the owner's own calls too.
 //
 // Requests stand in memory that all ranks of the job share: a line of words, then one slot for each rank, which only
-// that rank and this thread write (src/transfer/server.ts has the other side). A slot passes to and fro by its STATE:
+// that rank and this thread write (src/transfer/served/memory-server.ts has the other side). A slot passes to and fro
+// by its STATE:
 //
 //   asker:   fills the slot;  STATE := POSTED (release);  BELL += 1;  if SLEEPING: wakes BELL;     waits until STATE is
 //            not POSTED
@@ -48,7 +49,7 @@ namespace {
 
 constexpr napi_type_tag kTag = {0x51f3a0c2d7e94b18, 0x9a6c04e8b1d2f753};
 
-// Words of the first line. In agreement with src/transfer/server.ts, as all of these numbers.
+// Words of the first line. In agreement with src/transfer/served/memory-server.ts, as all of these numbers.
 enum Header { kBell = 0, kSleeping = 1 };
 constexpr size_t kLineWords = 32;
 // Words of a slot.

@@ -1,4 +1,4 @@
-// The lock stripes of a part, as in src/transfer/stripes.ts, which has the protocol and the argument. Only for
+// The lock stripes of a part, as in src/transfer/loads/stripes.ts, which has the protocol and the argument. Only for
 // accumulate.cc.
 #pragma once
 

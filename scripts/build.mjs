@@ -34,15 +34,15 @@ const BUNDLES = [
     // The tests' threads and ranks start these by their path.
     tested: [
       'native',
-      'trace/chrome',
+      'trace/chrome-trace',
       'trace/clock',
       'trace/recorder',
-      'comm/bootstrap/distributed',
-      'sync/fence/kinds',
-      'sync/lock/kinds',
-      'transfer/schedule/kinds',
-      'transfer/noncontiguous/kinds',
-      'transfer/update/kinds',
+      'start/distributed',
+      'sync/fence/fence-kinds',
+      'sync/lock/lock-kinds',
+      'transfer/schedule/schedule-kinds',
+      'transfer/layouts/layout-kinds',
+      'transfer/served/update-kinds',
     ],
     shared: /^src\/(structures\/|bsp\/|bsp\/model\/|verbs\/)?index\.ts$/,
   },
@@ -52,7 +52,7 @@ const BUNDLES = [
     tested: ['launcher/threads'],
     shared: /^src\/(cli\/(?!main)|launcher\/)/,
   },
-  { name: 'onesided-control', entries: ['comm/bootstrap/control-worker'], tested: [], shared: /^never$/ },
+  { name: 'onesided-control', entries: ['start/control-worker'], tested: [], shared: /^never$/ },
 ];
 
 const written = new Set(['.tsbuildinfo']);

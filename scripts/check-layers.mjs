@@ -1,6 +1,6 @@
 /**
- * Checks that imports only go downwards (docs/architecture.md), and that no file of src/ imports itself through others.
- * Imports of types count too, except in programs.
+ * Checks that imports only go downwards (docs/architecture.md), that no file of src/ imports itself through others, and
+ * that no two of them have the same name. Imports of types count too, except in programs.
  *
  *     node scripts/check-layers.mjs
  */
@@ -24,21 +24,52 @@ const ground = [
   'program-line.ts',
   'version.ts',
 ];
-/** Each folder of src/, and what it may import besides itself. From the ground up. */
+/** What stands below the job: who waits, and how messages go. */
+const below = [...ground, 'datatype', 'verbs', 'wait', 'message'];
+/** Below windows: who the ranks are, and what all of them do together. */
+const ranks = [...below, 'job', 'collective'];
+const transfers = ['transfer/loads', 'transfer/requests', 'transfer/served', 'transfer/layouts', 'transfer/schedule'];
+
+/**
+ * Each room of src/, and what it may import besides itself: a folder, or one within it. From the ground up. A file
+ * belongs to the innermost of these that it lies in.
+ */
 const LAYERS = {
   ...Object.fromEntries(ground.map((file) => [file, ground])),
   datatype: ground,
   verbs: ground,
-  providers: [...ground, 'verbs'],
   trace: ground,
-  comm: [...ground, 'datatype', 'verbs', 'providers', 'trace'],
-  transfer: [...ground, 'datatype', 'verbs', 'comm'],
-  sync: [...ground, 'datatype', 'verbs', 'comm', 'transfer'],
-  window: [...ground, 'datatype', 'verbs', 'comm', 'transfer', 'sync', 'trace'],
-  structures: [...ground, 'datatype', 'comm', 'window'],
-  bsp: [...ground, 'datatype', 'verbs', 'providers', 'comm', 'transfer', 'trace'],
-  launcher: [...ground, 'providers', 'comm', 'trace'],
-  cli: [...ground, 'providers', 'bsp', 'launcher', 'trace', 'index.ts'],
+  'providers/core': [...ground, 'verbs'],
+  'providers/emulator': [...ground, 'verbs', 'providers', 'providers/core'],
+  'providers/modelled': [...ground, 'verbs', 'providers/core', 'providers/emulator'],
+  'providers/rdma-core': [...ground, 'verbs', 'providers', 'providers/core', 'providers/emulator'],
+  providers: [...ground, 'verbs', 'providers/emulator', 'providers/rdma-core'],
+  wait: [...ground, 'verbs', 'providers/modelled', 'trace'],
+  message: [...ground, 'verbs', 'providers/modelled', 'trace'],
+  job: [...ground, 'verbs', 'providers/emulator', 'providers/modelled', 'trace', 'wait', 'message'],
+  collective: [...below, 'providers/modelled', 'trace', 'job'],
+  'start/managers': [...ground, 'job', 'start'],
+  start: [...ranks, 'providers', ...within('providers'), 'trace', 'start/managers'],
+  'transfer/loads': [...ground, 'datatype'],
+  'transfer/requests': [...below, 'job', 'transfer/loads'],
+  'transfer/served': [...ranks, 'transfer/loads', 'transfer/requests'],
+  'transfer/layouts': [...ranks, 'transfer/loads', 'transfer/requests', 'transfer/served'],
+  'transfer/schedule': [...ground, 'datatype', 'transfer/requests'],
+  'sync/fence': [...ranks, ...transfers],
+  'sync/lock': [...ranks, ...transfers],
+  'sync/pscw': [...ranks, ...transfers],
+  'window/elements': [...ground, 'datatype', 'transfer/loads', 'window/path'],
+  'window/attached': [...ranks, ...transfers],
+  'window/path': [...ranks, ...transfers, 'sync/lock', 'trace', 'window/attached', 'window/creation', 'window/epochs'],
+  'window/epochs': [...ranks, ...transfers, 'sync/lock', 'window/creation', 'window/path'],
+  'window/creation': [...ranks, ...transfers, ...within('sync'), 'trace', 'window/attached', 'window/path'],
+  'window/calls': [...ranks, ...transfers, ...within('sync'), 'trace', ...within('window')],
+  structures: [...ranks, 'window/calls', 'window/creation', 'window/epochs', 'window/path'],
+  'bsp/delivery': [...ranks, 'providers/modelled', 'transfer/requests', 'trace', 'bsp'],
+  bsp: [...ranks, 'providers/modelled', 'trace', 'start', 'bsp/delivery', 'bsp/model'],
+  'bsp/model': [...ground, 'datatype', 'collective', 'trace', 'bsp', 'bsp/delivery'],
+  launcher: [...ground, 'providers/emulator', 'providers', 'job', 'start', 'trace'],
+  cli: [...ground, 'providers', ...within('providers'), 'bsp', 'bsp/model', 'launcher', 'trace', 'index.ts'],
 };
 /** What the package exports: may import every layer, and is imported by programs only. */
 const ENTRIES = [
@@ -53,23 +84,32 @@ const ENTRIES = [
 const PROGRAMS = ['bench', 'examples', 'test/ranks'];
 
 /** What programs that do not simulate do not load. */
-const SIMULATOR = /^src\/(providers\/modelled\/|comm\/(tasks|virtual-progress|deadlock)\.ts)/;
+const SIMULATOR = /^src\/(providers\/modelled\/|(start\/tasks|wait\/virtual-progress|wait\/deadlock)\.ts)/;
 /** Folders with files that import each other in circles, and how many such files. May only shrink. */
 const CIRCLES = { 'providers/emulator': 8, 'providers/modelled': 12, 'providers/rdma-core': 7 };
 const TYPES_ONLY = /\b(import|export) type\b[^;]*;|\btypeof import\([^)]*\)/g;
 
 const wrong = [];
 for (const file of sources('src')) {
-  const [folder] = file.split('/');
   if (ENTRIES.includes(file)) continue;
+  const room = roomOf(file);
+  if (room === undefined) wrong.push(`src/${file} lies in no room of LAYERS`);
   for (const target of imports(join('src', file))) {
-    const to = relative('src', target).split(sep);
-    if (to[0] === '..') wrong.push(`src/${file} imports ${target}, which is not in src/`);
-    else if (to[0] !== folder && !(LAYERS[folder] ?? []).includes(to[0])) {
-      wrong.push(`src/${file} imports ${target}: ${folder} stands on ${(LAYERS[folder] ?? ['nothing']).join(', ')}`);
+    const to = relative('src', target).split(sep).join('/');
+    if (to.startsWith('../')) wrong.push(`src/${file} imports ${target}, which is not in src/`);
+    else if (roomOf(to) !== room && !(LAYERS[room] ?? []).includes(roomOf(to) ?? to)) {
+      const rooms = (LAYERS[room] ?? []).filter((name) => !ground.includes(name));
+      wrong.push(`src/${file} imports ${target}: ${room} stands on ${rooms.join(', ') || 'the ground alone'}`);
     }
   }
 }
+const named = new Map();
+for (const file of sources('src')) {
+  const name = file.split('/').at(-1);
+  if (name !== 'index.ts') named.set(name, [...(named.get(name) ?? []), file]);
+}
+for (const files of named.values())
+  if (files.length > 1) wrong.push(`${files.map((file) => `src/${file}`).join(' and ')} have the same name`);
 for (const folder of PROGRAMS) {
   for (const file of sources(folder)) {
     for (const target of imports(join(folder, file), TYPES_ONLY)) {
@@ -102,6 +142,19 @@ for (const [folder, files] of Object.entries(inCircles)) {
 }
 for (const line of wrong) console.error(line);
 if (wrong.length > 0) process.exit(1);
+
+/** The rooms of src/ within a folder. */
+function within(folder) {
+  return readdirSync(join(root, 'src', folder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `${folder}/${name}`);
+}
+
+/** The innermost room that a file of src/ lies in. */
+function roomOf(file) {
+  for (let folder = file; folder !== '.'; folder = dirname(folder)) if (Object.hasOwn(LAYERS, folder)) return folder;
+  return undefined;
+}
 
 function sources(folder) {
   const names = readdirSync(join(root, folder), { recursive: true });

@@ -1,9 +1,10 @@
 /**
  * `ONESIDED_DEBUG`: words, separated by commas, for debugging and tests. All ranks must have the same.
  *
- * - `epochs`: errors about an epoch that was left open say where it was opened (window/epochs.ts).
- * - `conflicts`: accesses whose outcome MPI leaves undefined are errors (window/access-log.ts).
- * - `poison`: results hold a pattern until they are complete, and origins are compared (window/buffers-under-way.ts).
+ * - `epochs`: errors about an epoch that was left open say where it was opened (window/epochs/epochs.ts).
+ * - `conflicts`: accesses whose outcome MPI leaves undefined are errors (window/epochs/access-log.ts).
+ * - `poison`: results hold a pattern until they are complete, and origins are compared
+ * (window/epochs/buffers-under-way.ts).
  * - `requests`: windows take the ways that they take on a device across a network; with `neighbours` besides, as if
  *   each two ranks were on a host of their own.
  * - `nodes:N`: N ranks at a time are a node of their own, as far as locks are concerned.

@@ -5,7 +5,7 @@
  * order and no load passes an earlier locked instruction (`Atomics.store`, `add`, `compareExchange`), so after one of
  * those a plain load sees what `Atomics.load` would. V8 keeps no array element in a register over a loop iteration or a
  * call. Elsewhere, and where nothing would be gained, the atomic load stays. A plain load is never the last word before
- * a sleep: every wait that is not short ends in one with `Atomics.load` (see comm/progress.ts).
+ * a sleep: every wait that is not short ends in one with `Atomics.load` (see wait/progress.ts).
  */
 export const TOTAL_STORE_ORDER = process.arch === 'x64' || process.arch === 'ia32';
 

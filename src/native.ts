@@ -303,7 +303,7 @@ export interface Native {
    */
   processReadSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
   processWriteSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
-  /** @param words a line of 32 words and `slots` slots, as in src/transfer/server.ts: shared with whoever asks */
+  /** @param words a line of 32 words and `slots` slots, as in src/transfer/served/memory-server.ts: shared with whoever asks */
   readonly Server: new (
     words: Int32Array,
     slots: number,
@@ -350,9 +350,9 @@ export interface Native {
     limit?: number,
   ): void;
   /**
-   * `accumulate` of any type and layout: `BulkKernels` in transfer/accumulate.ts. Offsets are an `Int32Array` in
+   * `accumulate` of any type and layout: `BulkKernels` in transfer/loads/accumulate.ts. Offsets are an `Int32Array` in
    * elements, a `Float64Array` in bytes, or absent for elements one after the other. Floating-point numbers and pairs
-   * are updated under the stripes of transfer/stripes.ts.
+   * are updated under the stripes of transfer/loads/stripes.ts.
    * @returns how many elements are done: fewer than all if a stripe stayed locked for some milliseconds
    */
   accumulateAt(
@@ -392,7 +392,7 @@ export interface Native {
     gidIndex: number,
     callback: (generation: number) => void,
   ) => RdmaContext;
-  /** Consecutive elements under stripes, as `accumulatePlan` says: `BulkKernels` in transfer/accumulate.ts. */
+  /** Consecutive elements under stripes, as `accumulatePlan` says: `BulkKernels` in transfer/loads/accumulate.ts. */
   accumulateRun(
     target: NativeBytes,
     origin: NativeBytes | undefined,

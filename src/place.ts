@@ -35,7 +35,7 @@ export function packageFolder(): string {
 
 /**
  * The file of a module of this package that is started by its path, as a worker thread:
- * `comm/bootstrap/control-worker`, without its ending. In a bundle it is a bundle of its own, beside the first, and
+ * `start/control-worker`, without its ending. In a bundle it is a bundle of its own, beside the first, and
  * bears the last part of that name. `undefined` if neither is there.
  */
 export function moduleFile(name: string): string | undefined {

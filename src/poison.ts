@@ -1,7 +1,7 @@
 /**
  * For debugging (`ONESIDED_DEBUG=poison`): memory that must be left alone, because operations of windows that use it
- * are not complete. Windows tell of it (window/buffers-under-way.ts); what takes arrays of the program asks here, so
- * that a result which is not there yet is not passed on.
+ * are not complete. Windows tell of it (window/epochs/buffers-under-way.ts); what takes arrays of the program asks
+ * here, so that a result which is not there yet is not passed on.
  */
 import { debugs } from './debug.ts';
 import { RmaError } from './errors.ts';

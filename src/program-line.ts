@@ -123,7 +123,7 @@ function namesIn(frames: readonly NodeJS.CallSite[]): string[] {
     if (!own.some((prefix) => file.startsWith(prefix))) return names;
     names.unshift((frame.getFunctionName() ?? '').replace(ACCESSOR, '').replace(/^.*\.(?!\])/, ''));
   }
-  // No line of the program: the error was made where all waits are served (comm/caller.ts), or by another thread.
+  // No line of the program: the error was made where all waits are served (wait/caller.ts), or by another thread.
   return [];
 }
 

@@ -77,7 +77,7 @@ export const automatic: Figure = {
     `auto takes at most ${ALLOWED} times as long as the quickest of ${FIXED.join(', ')}, ` +
     `at each place of a grid of ${PIECES.join(', ')} pieces of ${BYTES.join(', ')} bytes, puts and gets, ` +
     'on each fabric of the package',
-  schemes: ['src/transfer/noncontiguous/costs.ts', 'bench/figures/automatic.ts'],
+  schemes: ['src/transfer/layouts/way-costs.ts', 'bench/figures/automatic.ts'],
   async measure() {
     const all = await forEach(FABRICS, async (name) => {
       const fabric = fabricOf(name);

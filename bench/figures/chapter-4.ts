@@ -128,7 +128,7 @@ export const chapter4: readonly Figure[] = [
     expected:
       'in no schedule an exclusive holder together with another holder; several shared holders at a ' +
       'time; messages for shared locks, none if all are exclusive',
-    schemes: [lockFile('direct'), 'src/sync/lock/agent.ts'],
+    schemes: [lockFile('direct'), 'src/sync/lock/lock-agent.ts'],
     async measure() {
       const shares = [0, 25, 50, 75, 100];
       const schedules = Array.from({ length: 20 }, (_, i) => i);
@@ -480,7 +480,7 @@ export const chapter4: readonly Figure[] = [
     source: 'dissertation §4.1, left open there',
     caption: 'Atomic operations per acquired lock, when all ranks want the same lock and hold it for 5 µs.',
     expected: 'with 64 ranks, fewer than a fifth of the atomic operations of ranks that retry at once',
-    schemes: [lockFile('direct'), 'src/sync/lock/back-off.ts'],
+    schemes: [lockFile('direct'), 'src/sync/lock/lock-back-off.ts'],
     async measure() {
       const locks = 10;
       const patient = await forEach(LU_RANKS, async (ranks) => {

@@ -162,7 +162,7 @@ export const chapter5: readonly Figure[] = [
     expected:
       'in no schedule an exclusive holder together with another holder; the mode changes with every ' +
       'policy except never, and most often with every-request',
-    schemes: [lockFile('hybrid'), 'src/sync/lock/migration.ts'],
+    schemes: [lockFile('hybrid'), 'src/sync/lock/lock-migration.ts'],
     async measure() {
       let violations = 0;
       const schedules = Array.from({ length: 20 }, (_, i) => i);
@@ -276,7 +276,7 @@ export const chapter5: readonly Figure[] = [
     expected:
       'with one word: hybrid the fastest with 1, 2 and 3 cores, two-sided with 5 and more; ' +
       'one-sided the slowest everywhere',
-    schemes: [...FILES, 'src/sync/lock/one-word.ts', 'src/sync/lock/queue.ts'],
+    schemes: [...FILES, 'src/sync/lock/one-word-lock.ts', 'src/sync/lock/queue-lock.ts'],
     async measure() {
       const cores = [1, 2, 3, 4, 5, 8, 12, 15];
       const run = (info: WindowInfo, fabric: Fabric = NODES): Promise<number[]> =>
@@ -480,7 +480,7 @@ export const chapter5: readonly Figure[] = [
     expected:
       'one and the same policy (history with lock_defer): on 2, 4 and 8 nodes not more than 1 % slower than ' +
       'two-sided, and on one node as fast as the fastest',
-    schemes: ['src/sync/lock/migration.ts', lockFile('hybrid'), lockFile('two-sided')],
+    schemes: ['src/sync/lock/lock-migration.ts', lockFile('hybrid'), lockFile('two-sided')],
     async verdict() {
       const alone = await forEach(LU_POLICIES, ([, info]) => factor(1, info));
       if (!isQuickest(timesOf(alone))) return false;
@@ -542,7 +542,7 @@ export const chapter5: readonly Figure[] = [
     expected:
       'locks within the node: with changes for at most 5 % of the locks, ' +
       'still faster than a two-sided lock there; with 40 % or more, at least twice as long as with no change',
-    schemes: [lockFile('hybrid'), 'src/sync/lock/migration.ts'],
+    schemes: [lockFile('hybrid'), 'src/sync/lock/lock-migration.ts'],
     async measure() {
       const found = await forEach([200, 100, 50, 20, 10, 5, 2, 1], (every) => migrating(every, EVERY));
       // Without changes: nobody but the one rank, in its mode.

@@ -500,7 +500,7 @@ export const chapter6: readonly Figure[] = [
     source: 'dissertation table 6.1',
     caption: 'Collectives among 2 to 64 processes; hollow: table 6.1.',
     expected: 'each of the 18 numbers of the table within 20 %',
-    schemes: ['src/comm/collectives.ts', 'src/comm/message-barrier.ts', 'fabrics/infinihost-64.json'],
+    schemes: ['src/collective/collectives.ts', 'src/collective/message-barrier.ts', 'fabrics/infinihost-64.json'],
     async measure() {
       const collective = (size: number, one: (world: Communicator) => Promise<void>): Promise<number> =>
         runTasks(
@@ -547,7 +547,7 @@ export const chapter6: readonly Figure[] = [
       'notified puts to one process arrive once each, the low watermark makes it post more receives, ' +
       'and every put finds a receive (no receiver-not-ready): 64 × 1000 while it waits in its fence, ' +
       'and 64 × 200 while it computes',
-    schemes: [...FENCE_FILES, 'src/transfer/arrivals.ts'],
+    schemes: [...FENCE_FILES, 'src/transfer/requests/arrivals.ts'],
     async measure() {
       const series = await forEach(FENCES, async (name) => ({
         name,

@@ -39,7 +39,11 @@ export const UPDATE_WAYS: Readonly<Record<WayName, Pick<EpochsOptions, 'info' | 
   packed: { info: LIBRARY, lock: 'shared' },
   direct: { info: ADAPTER, lock: 'unchecked' },
 };
-const FILES = ['src/sync/lock/two-sided.ts', 'src/transfer/request-updates.ts', 'src/transfer/update/kinds.ts'];
+const FILES = [
+  'src/sync/lock/two-sided-lock.ts',
+  'src/transfer/requests/request-updates.ts',
+  'src/transfer/served/update-kinds.ts',
+];
 
 async function run(ranks: number, way: WayName, ahead = 1024): Promise<EpochsResult> {
   // Four updates a word. Packed ones are more, or few packs would be full before the end; of many ranks each has fewer.
@@ -94,7 +98,12 @@ export const chapter7: readonly Figure[] = [
     expected:
       'with one of the three synchronizations, all three operations within ' +
       `${100 * TOLERANCE} % of what is printed`,
-    schemes: ['src/sync/fence/notify-all.ts', 'src/sync/fence/deferred.ts', 'src/sync/pscw/by-requests.ts', ...FILES],
+    schemes: [
+      'src/sync/fence/notify-all-fence.ts',
+      'src/sync/fence/deferred-fence.ts',
+      'src/sync/pscw/pscw-by-requests.ts',
+      ...FILES,
+    ],
     async measure() {
       const infos: readonly (readonly WindowInfo[])[] = [
         FENCES,

@@ -13,11 +13,7 @@ const BUSY = 20_000;
 /** Of the bandwidth with an idle target: at least so much is unharmed, at most so much has dropped. */
 const UNHARMED = 0.9;
 const DROPPED = 0.7;
-const FILES = [
-  'src/transfer/noncontiguous/host-assisted.ts',
-  'src/transfer/noncontiguous/sgrs.ts',
-  'src/transfer/noncontiguous/pack.ts',
-];
+const FILES = ['src/transfer/layouts/host-assisted.ts', 'src/transfer/layouts/sgrs.ts', 'src/transfer/layouts/pack.ts'];
 /** §8.4 has the second dimension of a rectangular product at 512, and square ones up to 2000. */
 const ORDERS = [128, 256, 512];
 const SECOND = 512;

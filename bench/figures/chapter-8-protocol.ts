@@ -51,7 +51,7 @@ const verbs: Figure = {
     `512 KiB; at 128, 256 and 512 KiB it has at most ${COMPARABLE} times as much with 4 blocks, ` +
     'never less with more blocks than with fewer, and more with 64 than with 4; ' +
     `from 4 to 64 blocks it loses at most ${100 * NEGLIGIBLE} % itself`,
-  schemes: ['bench/figures/gathered.ts', 'src/providers/modelled/requester.ts'],
+  schemes: ['bench/figures/gathered.ts', 'src/providers/modelled/modelled-requester.ts'],
   async measure() {
     const all = await forEach(BUSES, async ([bus, fabric]) => ({
       bus,
@@ -127,10 +127,10 @@ const verbs: Figure = {
 };
 
 const LAYOUT_FILES = [
-  'src/transfer/noncontiguous/sgrs.ts',
-  'src/transfer/noncontiguous/matching.ts',
-  'src/transfer/noncontiguous/layout-cache.ts',
-  'src/transfer/second-connections.ts',
+  'src/transfer/layouts/sgrs.ts',
+  'src/transfer/layouts/matching.ts',
+  'src/transfer/layouts/layout-cache.ts',
+  'src/transfer/layouts/second-connections.ts',
   'bench/figures/layout-runs.ts',
 ];
 /** Pieces of a put at its origin; even, so that the other cut has whole ones. */
@@ -224,7 +224,7 @@ const lists: Figure = {
         'so it decides how they are cut, where the receiver of a message does in the dissertation; ' +
         'where a registration over gaps is refused, bytes go packed, ' +
         'where the dissertation registers piece by piece. That both connections have one completion queue no count ' +
-        'says: it is how a window is made (src/transfer/outstanding.ts)',
+        'says: it is how a window is made (src/transfer/requests/outstanding.ts)',
     };
   },
 };
@@ -254,7 +254,7 @@ const processors: Figure = {
     `at each size from 2 KiB to 512 KiB, with ${BLOCKS_BY_PUT.join(' and ')} blocks, ` +
     'the sender spends less with sgrs than with multi-write, and the receiver more; ' +
     `with multi-write the receiver spends at most ${100 * NEXT_TO_NOTHING} % of what the sender does`,
-  schemes: ['src/comm/processor-use.ts', ...LAYOUT_FILES],
+  schemes: ['src/collective/processor-use.ts', ...LAYOUT_FILES],
   async measure() {
     const all = await forEach(BLOCKS_BY_PUT, async (rows) => {
       const found = await byWay((way) => forEach(SIZES, (bytes) => ends(way, rows, bytes)));

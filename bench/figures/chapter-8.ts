@@ -15,7 +15,7 @@ const FABRICS = [
 const ROWS = [64, 128] as const;
 const SIZES = [2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288];
 const LAST = SIZES.length - 1;
-const FILES = ['src/transfer/noncontiguous/sgrs.ts', 'src/transfer/noncontiguous/pack.ts', 'bench/figures/vectors.ts'];
+const FILES = ['src/transfer/layouts/sgrs.ts', 'src/transfer/layouts/pack.ts', 'bench/figures/vectors.ts'];
 /** Puts that are under way at once where bandwidth is measured. */
 const WINDOW = 16;
 
@@ -242,7 +242,7 @@ export const chapter8: readonly Figure[] = [
     expected:
       'at 2 KiB a layout that has to go over adds 5 to 15 %, with 64 pieces and with 128; ' +
       'at 512 KiB less than a third of that',
-    schemes: ['src/transfer/noncontiguous/layout-cache.ts', ...FILES],
+    schemes: ['src/transfer/layouts/layout-cache.ts', ...FILES],
     async measure() {
       const options = { window: 1, senders: 'first', listed: true } as const;
       const known = await cases(() => 2, options, ['sgrs']);

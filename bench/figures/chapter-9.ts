@@ -11,7 +11,11 @@ const FABRIC = { fabric: fabricOf('infinihost-64'), seed: 1 } as const;
 const SAMPLES = 5;
 /** Microseconds: longer than 64 operations take. */
 const COMPUTE = 2000;
-const FILES = ['src/window/aggregate.ts', 'src/window/request.ts', 'src/transfer/outstanding.ts'];
+const FILES = [
+  'src/window/calls/aggregate-handle.ts',
+  'src/window/calls/window-request.ts',
+  'src/transfer/requests/outstanding.ts',
+];
 const PROGRAM = 'bench/figures/handles.ts';
 
 const NUMBERS = [1, 2, 3, 4, 8, 16, 32, 64];
@@ -156,7 +160,12 @@ export const chapter9: readonly Figure[] = [
       `direct above 99 % from ${sizeName(LARGE)} bytes on; buffered 85 to 95 % at some size, ` +
       `and nowhere more than direct; messages above ${sizeName(SWITCH)} bytes at most two thirds of what they have ` +
       'at the largest size up to it',
-    schemes: ['src/window/request.ts', 'src/transfer/requests.ts', 'src/transfer/noncontiguous/pack.ts', PROGRAM],
+    schemes: [
+      'src/window/calls/window-request.ts',
+      'src/transfer/requests/request-transfer.ts',
+      'src/transfer/layouts/pack.ts',
+      PROGRAM,
+    ],
     async measure() {
       const [direct, buffered, messages] = await forEach(PROTOCOLS, (protocol) =>
         forEach(HIDDEN_SIZES, async (bytes) => {

@@ -6,7 +6,7 @@ import type { Outcome } from './figure.ts';
 
 export interface Measured {
   readonly outcome: Outcome;
-  /** Numbers of fabrics that were read for it or for a figure before, where that is recorded (fabrics.ts). */
+  /** Numbers of fabrics that were read for it or for a figure before, where that is recorded (known-fabrics.ts). */
   readonly read: readonly string[];
   /** Of real time. */
   readonly seconds: number;

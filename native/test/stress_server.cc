@@ -13,7 +13,7 @@ namespace {
 using namespace onesided;
 using stress::Random;
 
-// Numbers as in src/datatype/codes.ts.
+// Numbers as in src/datatype/type-codes.ts.
 constexpr int kSum = 0, kInt64 = 6, kFloat64 = 9;
 constexpr size_t kAskers = 4;
 constexpr size_t kRounds = 2500;
@@ -46,7 +46,7 @@ void write(unsigned char* slot, size_t run, const void* address, size_t bytes) {
   std::memcpy(slot + kRunsAt + 16 * run, numbers, sizeof numbers);
 }
 
-// The asker's side of the protocol: src/transfer/server.ts. Gives whether it was done.
+// The asker's side of the protocol: src/transfer/served/memory-server.ts. Gives whether it was done.
 bool ask(State& state, size_t asker, int32_t kind, int32_t type, int32_t runs, bool result) {
   unsigned char* slot = memory + 4 * kLineWords + asker * kSlotBytes;
   auto* header = reinterpret_cast<int32_t*>(slot);

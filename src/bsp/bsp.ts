@@ -1,14 +1,14 @@
 /** A BSP computation: the twenty primitives of BSPlib (Hill et al. 1998; docs/guide/bsp.md has the names in C). */
-import type { Communicator } from '../comm/communicator.ts';
-import { readWait, type WaitOptions } from '../comm/operation.ts';
-import { bytesOf, checkBuffer, type TypedArray } from '../datatype/base.ts';
+import type { Communicator } from '../collective/communicator.ts';
+import { bytesOf, checkBuffer, type TypedArray } from '../datatype/base-types.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { byteLengthOf } from '../intrinsics.ts';
-import { checkPid, checkPlace, isCount, readPart } from './arguments.ts';
-import type { Core } from './core.ts';
-import type { Part } from './elements.ts';
+import { readWait, type WaitOptions } from '../wait/operation.ts';
+import { checkPid, checkPlace, isCount, readPart } from './bsp-arguments.ts';
+import type { Core } from './computation.ts';
+import type { Part } from './element-words.ts';
 import { endSuperstep, endSuperstepSync } from './ending.ts';
-import { oneLevel } from './model/files.ts';
+import { oneLevel } from './model/machine-files.ts';
 import type { BspMachine } from './model/machines.ts';
 import { type BspReport, reportOf } from './model/report.ts';
 import type { RepeatedDirectPut, RepeatedPut } from './repeated.ts';

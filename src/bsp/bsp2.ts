@@ -2,12 +2,13 @@
  * A BSP2 computation: its processes lie in units, which communicate and synchronize among themselves more cheaply
  * (Martin and Tiskin 1999, section 2: `bsp_uid`, `bsp_units`, `bsp_usync`, `bsp_uput`, `bsp_uget`).
  */
-import type { WaitOptions } from '../comm/operation.ts';
-import type { TypedArray } from '../datatype/base.ts';
+
+import type { TypedArray } from '../datatype/base-types.ts';
 import { argumentRangeError, RmaError, show } from '../errors.ts';
-import { checkPlace, readPart } from './arguments.ts';
+import type { WaitOptions } from '../wait/operation.ts';
 import { Bsp } from './bsp.ts';
-import type { Core } from './core.ts';
+import { checkPlace, readPart } from './bsp-arguments.ts';
+import type { Core } from './computation.ts';
 import { endSuperstep, endSuperstepSync } from './ending.ts';
 import type { Unit } from './unit.ts';
 

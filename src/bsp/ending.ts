@@ -1,7 +1,7 @@
 /** How a call ends a superstep, that of all processes or of a unit, and waits for that. */
-import type { Communicator } from '../comm/communicator.ts';
-import type { Job } from '../comm/job.ts';
-import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
+import type { Communicator } from '../collective/communicator.ts';
+import type { Job } from '../job/job.ts';
+import { type Operation, readWait, type WaitOptions } from '../wait/operation.ts';
 
 /** What ends supersteps. */
 interface Ending {

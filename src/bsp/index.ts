@@ -5,11 +5,18 @@
  *     await run(async (bsp) => { … await bsp.sync(); … });
  */
 import { publicCalls } from '../program-line.ts';
-import { begin, run } from './begin.ts';
+import { begin, run } from './begin-computation.ts';
 import { Bsp } from './bsp.ts';
 import { Bsp2 } from './bsp2.ts';
 
-export { type BspOptions, begin, type DeliveryName, type HeaderName, type RunOptions, run } from './begin.ts';
+export {
+  type BspOptions,
+  begin,
+  type DeliveryName,
+  type HeaderName,
+  type RunOptions,
+  run,
+} from './begin-computation.ts';
 export { Bsp, type BspStatistics, type Message } from './bsp.ts';
 export { Bsp2 } from './bsp2.ts';
 export type { CountExchange } from './delivery/counts.ts';

@@ -4,8 +4,8 @@
  * computation was begun with `report`, and recorded where the job is (`onesided run --bsp-report`, `--trace`).
  */
 import type { Recorder } from '../trace/recorder.ts';
-import { Kind } from '../trace/ring.ts';
 import { STEP_FIELDS, StepField } from '../trace/supersteps.ts';
+import { Kind } from '../trace/trace-ring.ts';
 
 const FIRST = 64;
 

@@ -4,7 +4,7 @@
  * to each. Whoever hears of it ends its wait with that error, and refuses all later calls. A superstep that a process
  * can complete without the broken one it may complete before it hears.
  */
-import type { OwnChannel } from '../comm/communicator.ts';
+import type { OwnChannel } from '../collective/communicator.ts';
 import { type ErrorCode, RmaError } from '../errors.ts';
 
 /** Of what is told, so that it fits into a short message. */

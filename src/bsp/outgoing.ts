@@ -2,13 +2,13 @@
  * What a process has asked for in a superstep: puts and messages, and requests of gets, packed for each destination as
  * they are called (BSP-IB §3.1), so that the source may be changed at once. Also where the results of its gets go.
  */
-import type { TypedArray } from '../datatype/base.ts';
+import type { TypedArray } from '../datatype/base-types.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './chunk-records.ts';
 import { type ChunkPool, Stream } from './chunks.ts';
-import { type Part, packBytes, packDouble, packElements } from './elements.ts';
-import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './records.ts';
+import { type Part, packBytes, packDouble, packElements } from './element-words.ts';
+import { Results } from './get-results.ts';
 import type { RepeatedPut } from './repeated.ts';
-import { Results } from './results.ts';
 import type { Slot } from './slot.ts';
 import { atPid } from './variables.ts';
 

@@ -7,10 +7,10 @@
  */
 import { RmaError, show } from '../errors.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import { HEADER_WORDS, isShort, MESSAGE, offsetOf, slotOf, wordsOf } from './chunk-records.ts';
 import type { Stream } from './chunks.ts';
-import type { MessageQueue } from './queue.ts';
-import { HEADER_WORDS, isShort, MESSAGE, offsetOf, slotOf, wordsOf } from './records.ts';
-import type { Registrations } from './registrations.ts';
+import type { MessageQueue } from './received-messages.ts';
+import type { VariableRegistrations } from './registrations.ts';
 import type { Slot } from './slot.ts';
 
 /** Words that are copied one by one. */
@@ -19,7 +19,7 @@ const FEW = 32;
 const wordsFor = (bytes: number): number => (bytes + 3) >> 2;
 
 export class Placement {
-  readonly registrations: Registrations;
+  readonly registrations: VariableRegistrations;
   readonly #queue: MessageQueue;
   readonly #processor: ProcessorTime | undefined;
 
@@ -30,7 +30,12 @@ export class Placement {
   calls = 0;
   readonly #pid: number;
 
-  constructor(pid: number, registrations: Registrations, queue: MessageQueue, processor: ProcessorTime | undefined) {
+  constructor(
+    pid: number,
+    registrations: VariableRegistrations,
+    queue: MessageQueue,
+    processor: ProcessorTime | undefined,
+  ) {
     this.#pid = pid;
     this.registrations = registrations;
     this.#queue = queue;

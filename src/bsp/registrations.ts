@@ -9,10 +9,10 @@
  * without talking: each gets the least number that is free. What is registered or removed in a superstep takes effect
  * at its end, removals first.
  */
-import { bytesOf, checkBuffer, TYPE_SIZES, type TypedArray, typeCodeOf } from '../datatype/base.ts';
+import { bytesOf, checkBuffer, TYPE_SIZES, type TypedArray, typeCodeOf } from '../datatype/base-types.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf, tagOf } from '../intrinsics.ts';
-import { columnOf } from './control.ts';
+import { columnOf } from './alike.ts';
 import type { Reach, Slot } from './slot.ts';
 import type { Variables } from './variables.ts';
 
@@ -29,7 +29,7 @@ interface Pushed {
   readonly reach: Reach | undefined;
 }
 
-export class Registrations {
+export class VariableRegistrations {
   /** By number; for those who place what has come. */
   readonly slots: (Slot | undefined)[] = [];
   /** Slots of the same place, in the order of their registration. */

@@ -8,10 +8,10 @@
  * its memory has no elements, so that reading one finds nothing. Own names of an array's properties do not matter:
  * elements are always those of its memory (intrinsics.ts), and no other property of it is read.
  */
-import type { TypedArray } from '../datatype/base.ts';
+import type { TypedArray } from '../datatype/base-types.ts';
+import { HEADER_WORDS, SHORT_OFFSETS, shortHeader } from './chunk-records.ts';
 import type { Stream } from './chunks.ts';
-import { packDouble } from './elements.ts';
-import { HEADER_WORDS, SHORT_OFFSETS, shortHeader } from './records.ts';
+import { packDouble } from './element-words.ts';
 
 /** No program has this array. */
 const NOTHING: Float64Array = new Float64Array(0);

@@ -1,4 +1,4 @@
-import type { TypedArray } from '../datatype/base.ts';
+import type { TypedArray } from '../datatype/base-types.ts';
 import type { MemoryRegion } from '../verbs/memory.ts';
 
 /** A registered variable, at one process. */

@@ -4,8 +4,8 @@
  * synchronizations of all).
  *
  * It is delivered as supersteps of all are, on a communicator of the unit. The variables are those of the whole
- * computation (`Registrations`): all processes number them alike, so a number means the same within a unit. They change
- * in `sync` only, never in `usync`.
+ * computation (`VariableRegistrations`): all processes number them alike, so a number means the same within a unit.
+ * They change in `sync` only, never in `usync`.
  *
  * `sync` first ends the superstep of the unit, then the one of all (l + L in the paper): so what was put within a unit
  * is there before anything is read or written for other units. Who touches what: the owner of a variable places what
@@ -16,16 +16,16 @@
  * unit compare (`compare`); so none of them goes on to wait for all while another one waits for the unit. A `usync`
  * says nothing, and costs no more than a `sync` of so many processes.
  */
-import type { Communicator } from '../comm/communicator.ts';
-import type { Operation } from '../comm/operation.ts';
+import type { Communicator } from '../collective/communicator.ts';
 import { RmaError } from '../errors.ts';
-import { NO_NUMBERS } from './control.ts';
+import type { Operation } from '../wait/operation.ts';
+import { NO_NUMBERS } from './alike.ts';
 import type { Delivery, Superstep } from './delivery/delivery.ts';
-import { forgetLast } from './elements.ts';
+import { forgetLast } from './element-words.ts';
 import { Outgoing } from './outgoing.ts';
 import { Placement } from './placement.ts';
-import { MessageQueue } from './queue.ts';
-import type { Registrations } from './registrations.ts';
+import { MessageQueue } from './received-messages.ts';
+import type { VariableRegistrations } from './registrations.ts';
 
 /** What a process says in the superstep of its unit that ends with one of all. */
 const OF_ALL = Float64Array.of(1);
@@ -33,7 +33,7 @@ const OF_ALL = Float64Array.of(1);
 /** The computation that the unit is a part of (`Core`). */
 interface Enclosing {
   readonly comm: Communicator;
-  readonly registrations: Registrations;
+  readonly registrations: VariableRegistrations;
   check(call: string): void;
   settleCalls(): void;
   refuseBroken(): void;

@@ -1,5 +1,5 @@
 /** Which processes of a BSP2 computation are a unit (Martin and Tiskin 1999, section 2). */
-import type { Communicator } from '../comm/communicator.ts';
+import type { Communicator } from '../collective/communicator.ts';
 import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 
 /** `hosts`, or how many processes, one after the other, are a unit. */

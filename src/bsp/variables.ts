@@ -4,11 +4,11 @@
  *
  * BSPlib's registration says which variables others name (BSP-IB §3.2: "the registration APIs can be used to identify
  * such regions exactly"), so they are registered for the device when a program registers them, and until it removes
- * them. Where a variable is, all processes learn with its length (control.ts). A variable that the device has no room
+ * them. Where a variable is, all processes learn with its length (alike.ts). A variable that the device has no room
  * for, or whose memory can change its size, is reached by chunks.
  */
-import type { Communicator } from '../comm/communicator.ts';
-import { bytesOf, type TypedArray } from '../datatype/base.ts';
+import type { Communicator } from '../collective/communicator.ts';
+import { bytesOf, type TypedArray } from '../datatype/base-types.ts';
 import { RmaError } from '../errors.ts';
 import { isResizable } from '../intrinsics.ts';
 import { ALL_ACCESS } from '../verbs/checks.ts';

@@ -3,12 +3,12 @@
 import { RmaError } from '../errors.ts';
 import { nearest } from '../options.ts';
 import { VERSION } from '../version.ts';
-import { build } from './build.ts';
+import { build } from './build-command.ts';
 import { type Command, HelpRequest, UsageError } from './command.ts';
-import { info } from './info.ts';
-import { perf } from './perf.ts';
-import { run } from './run.ts';
-import { trace } from './trace.ts';
+import { info } from './info-command.ts';
+import { perf } from './perf-command.ts';
+import { run } from './run-command.ts';
+import { trace } from './trace-command.ts';
 
 const COMMANDS: Readonly<Record<string, Command>> = { run, trace, info, perf, build };
 

@@ -8,7 +8,7 @@
  * slower than it. So it is measured, once in a process, when the first such copy comes (0.1 ms).
  */
 import { bufferOf, byteOffsetOf } from '../intrinsics.ts';
-import type { TypedArray } from './base.ts';
+import type { TypedArray } from './base-types.ts';
 
 /** The kernels of the addon that this needs. */
 export interface AliasKernels {

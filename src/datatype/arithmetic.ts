@@ -1,6 +1,6 @@
 /** The predefined operations on single values, as the rows of `Op` say. */
 
-import type { TypedArray } from './base.ts';
+import type { TypedArray } from './base-types.ts';
 import { OpCode, onBigInts, onIntegers, onNumbers } from './op.ts';
 
 /**

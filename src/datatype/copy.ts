@@ -2,7 +2,7 @@
 
 import { lengthOf, setElements } from '../intrinsics.ts';
 import { type AliasKernels, copiedAliased } from './aliased-copy.ts';
-import { bytesOf as ownBytes, partOf, type TypedArray } from './base.ts';
+import { bytesOf as ownBytes, partOf, type TypedArray } from './base-types.ts';
 import type { Runs } from './runs.ts';
 
 /**

@@ -6,6 +6,8 @@
  */
 import { totalmem } from 'node:os';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { arrayOver, bytesOf, checkBuffer, DATA_SIZES, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base-types.ts';
+import { copyPlaces, type Places } from './copy.ts';
 import {
   checkBlocks,
   checkCount,
@@ -15,15 +17,13 @@ import {
   copyOf,
   integersOf,
   isInt32Array,
-} from './arguments.ts';
-import { arrayOver, bytesOf, checkBuffer, DATA_SIZES, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
-import { TypeCode } from './codes.ts';
-import { copyPlaces, type Places } from './copy.ts';
+} from './datatype-arguments.ts';
 import { type Distribution, ownedBlocks } from './distribution.ts';
 import { arrayPart, type Bounds, exact, type Flat, type Order, placed, regular, sized, structure } from './flatten.ts';
-import { type Field, fieldsOf, type Viewer, viewerOf } from './record.ts';
+import { type Field, fieldsOf, type Viewer, viewerOf } from './record-type.ts';
 import { Runs } from './runs.ts';
 import { MIXED, Signature } from './signature.ts';
+import { TypeCode } from './type-codes.ts';
 
 /** The named fields of a record type, in order: the argument of `Datatype.struct`. */
 export type Fields = Readonly<Record<string, Datatype>>;

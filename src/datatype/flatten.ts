@@ -3,7 +3,7 @@
  * large for exact numbers is refused.
  */
 import { RmaError } from '../errors.ts';
-import { ALIGNMENTS } from './base.ts';
+import { ALIGNMENTS } from './base-types.ts';
 import { Runs, TooLarge } from './runs.ts';
 import { Signature } from './signature.ts';
 

@@ -7,7 +7,7 @@
  * length.
  */
 import { lengthOf } from '../intrinsics.ts';
-import { type TypedArray, typeCodeOf } from './base.ts';
+import { type TypedArray, typeCodeOf } from './base-types.ts';
 import { Datatype } from './datatype.ts';
 import type { Layout, Side, TransferLayout } from './sides.ts';
 

@@ -2,8 +2,15 @@
 
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
-import { ALIGNMENTS, checkBuffer, DATA_SIZES, refuseLost, TYPE_NAMES, TYPE_SIZES, type TypedArray } from './base.ts';
-import { TypeCode } from './codes.ts';
+import {
+  ALIGNMENTS,
+  checkBuffer,
+  DATA_SIZES,
+  refuseLost,
+  TYPE_NAMES,
+  TYPE_SIZES,
+  type TypedArray,
+} from './base-types.ts';
 import { forEachRun } from './copy.ts';
 import { Datatype } from './datatype.ts';
 import { alignmentOf } from './flatten.ts';
@@ -11,6 +18,7 @@ import { findSides, keepSides, SIDE, SIDES } from './kept-sides.ts';
 import { MOST_BLOCKS, Runs, TooLarge } from './runs.ts';
 import type { FetchLayout, Layout, Side, TransferLayout } from './sides.ts';
 import { MIXED, Signature } from './signature.ts';
+import { TypeCode } from './type-codes.ts';
 
 function plainSide(base: number, elementSize: number, elements: number): Side {
   const bytes = elements * elementSize;

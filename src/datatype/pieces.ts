@@ -3,14 +3,14 @@
  * after the other in the order of the transfer, that lie in the same region.
  */
 import { RmaError } from '../errors.ts';
-import { TYPE_SIZES } from './base.ts';
-import { TypeCode } from './codes.ts';
+import { TYPE_SIZES } from './base-types.ts';
 import { forEachRun } from './copy.ts';
 import { Datatype } from './datatype.ts';
 import { elementOffsets, inOrder, wordsOf } from './layout.ts';
 import { MOST_RUNS, Runs } from './runs.ts';
 import type { Side } from './sides.ts';
 import { MIXED } from './signature.ts';
+import { TypeCode } from './type-codes.ts';
 
 /** Some elements of one side, from byte `at` of that side on. */
 interface Part {

@@ -1,6 +1,6 @@
 /** Single elements at byte offsets of an array of whatever type, aligned or not. */
-import { DATA_SIZES, type TypedArray } from '../datatype/base.ts';
-import { TypeCode } from '../datatype/codes.ts';
+import { DATA_SIZES, type TypedArray } from './base-types.ts';
+import { TypeCode } from './type-codes.ts';
 
 /** What an element is to JavaScript. */
 export type Scalar = number | bigint;

@@ -1,8 +1,8 @@
 /** The output of all ranks of a job: two line mergers, which know of each other when both write to one terminal. */
 import type { Readable } from 'node:stream';
-import { FatalSieve } from './fatal-errors.ts';
-import type { JobFailure, LaunchOptions } from './job.ts';
+import type { JobFailure, LaunchOptions } from './job-start.ts';
 import { type Destination, LineMerger, prefixOf, type Terminal, wantsColour } from './line-merger.ts';
+import { FatalSieve } from './shown-errors.ts';
 
 /** Milliseconds between two looks at output that does not end. */
 const LOOK_EVERY = 50;

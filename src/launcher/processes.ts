@@ -9,19 +9,26 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { addonAdvice } from '../addon.ts';
-import { createControl } from '../comm/bootstrap/control.ts';
-import { FATAL_VARIABLE } from '../comm/bootstrap/fatal-errors.ts';
-import { noteLauncher } from '../comm/bootstrap/process-start.ts';
-import { readRings } from '../comm/bootstrap/tracing.ts';
 import { RmaError } from '../errors.ts';
+import { createControl } from '../job/control-region.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { wakeAll } from '../providers/emulator/bells.ts';
+import { FATAL_VARIABLE } from '../start/fatal-errors.ts';
+import { noteLauncher } from '../start/process-start.ts';
+import { readRings } from '../start/tracing.ts';
 import { killMarked, newMark } from './descendants.ts';
 import { type Guardian, startGuardian } from './guardian.ts';
-import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, recordsOf, withRecords } from './job.ts';
 import { JobOutput } from './job-output.ts';
+import {
+  checkLaunch,
+  environmentOfRanks,
+  type JobResult,
+  type LaunchOptions,
+  recordsOf,
+  withRecords,
+} from './job-start.ts';
+import { passSignalsOn } from './passed-signals.ts';
 import { resolveScript } from './script.ts';
-import { passSignalsOn } from './signals.ts';
 import { Supervisor } from './supervisor.ts';
 
 /** The descriptor under which a rank finds the control memory. */

@@ -16,9 +16,9 @@
  * names is given a moment to be collected.
  */
 import { constants } from 'node:os';
-import { type Control, declareFailed, FailKind, Header, RankState, Slot } from '../comm/bootstrap/control.ts';
-import { askForReports, reportOf } from '../comm/bootstrap/reports.ts';
-import type { JobFailure, JobResult } from './job.ts';
+import { type Control, declareFailed, FailKind, Header, RankState, Slot } from '../job/control-region.ts';
+import { askForReports, reportOf } from '../job/reports.ts';
+import type { JobFailure, JobResult } from './job-start.ts';
 
 /** How one rank ended. */
 export interface Ending {
@@ -309,7 +309,7 @@ export class Supervisor {
     this.#wake();
   }
 
-  /** The code that a rank has ended with, also where the system does not keep all of it (bootstrap/exit-code.ts). */
+  /** The code that a rank has ended with, also where the system does not keep all of it (start/exit-code.ts). */
   #codeOf(rank: number): number {
     const { slots, slotWords } = this.#control;
     const slot = rank * slotWords;

@@ -7,17 +7,24 @@
  */
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { controlBytes, formatControl, viewControl } from '../comm/bootstrap/control.ts';
-import { followingLine } from '../comm/bootstrap/fatal-errors.ts';
-import type { ThreadInvitation } from '../comm/bootstrap/thread.ts';
+import { controlBytes, formatControl, viewControl } from '../job/control-region.ts';
 import { wakeAll } from '../providers/emulator/bells.ts';
 import { Broker } from '../providers/emulator/thread-fabric.ts';
-import { readRing, ringBytes } from '../trace/ring.ts';
+import { followingLine } from '../start/fatal-errors.ts';
+import type { ThreadInvitation } from '../start/thread.ts';
+import { readRing, ringBytes } from '../trace/trace-ring.ts';
 import { killMarked, newMark } from './descendants.ts';
-import { checkLaunch, environmentOfRanks, type JobResult, type LaunchOptions, recordsOf, withRecords } from './job.ts';
 import { JobOutput } from './job-output.ts';
+import {
+  checkLaunch,
+  environmentOfRanks,
+  type JobResult,
+  type LaunchOptions,
+  recordsOf,
+  withRecords,
+} from './job-start.ts';
+import { passSignalsOn } from './passed-signals.ts';
 import { resolveScript } from './script.ts';
-import { passSignalsOn } from './signals.ts';
 import { Supervisor } from './supervisor.ts';
 
 /** Milliseconds for which output is still awaited after the last rank has ended. */

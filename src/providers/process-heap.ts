@@ -25,7 +25,7 @@ import { totalmem } from 'node:os';
 import { argumentRangeError, RmaError, show } from '../errors.ts';
 import { bytesIn } from '../intrinsics.ts';
 import type { Native } from '../native.ts';
-import type { Allocation, Attachment } from './emulator/fabric.ts';
+import type { Allocation, Attachment } from './emulator/emulator-fabric.ts';
 import { FreeRanges } from './free-ranges.ts';
 import {
   describeAllocation,

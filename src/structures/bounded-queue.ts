@@ -22,17 +22,17 @@
  * twice before it has run. So whoever has waited hands on: when it is served, or gives up, and there is more, it wakes
  * the next one.
  */
-import type { Communicator } from '../comm/communicator.ts';
-import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
+import type { Communicator } from '../collective/communicator.ts';
 import {
   isTypedArrayConstructor,
   ownView,
   type TypedArray,
   type TypedArrayConstructor,
   typeCodeOf,
-} from '../datatype/base.ts';
+} from '../datatype/base-types.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
-import { Window } from '../window/window.ts';
+import { type Operation, readWait, type WaitOptions } from '../wait/operation.ts';
+import { Window } from '../window/calls/window.ts';
 import { agree, type PlaceOptions, readPlace, ringLength, Words } from './words.ts';
 
 /**

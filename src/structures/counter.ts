@@ -1,7 +1,7 @@
 /** A number that all ranks add to. */
-import type { Communicator } from '../comm/communicator.ts';
-import type { WaitOptions } from '../comm/operation.ts';
+import type { Communicator } from '../collective/communicator.ts';
 import { argumentTypeError, show } from '../errors.ts';
+import type { WaitOptions } from '../wait/operation.ts';
 import { agree, type PlaceOptions, readPlace, Words } from './words.ts';
 
 /**

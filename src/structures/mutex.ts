@@ -1,6 +1,6 @@
 /**
  * A mutex for ranks: the lock of one rank's part of a window that has no memory, so it has the window's order, wake-ups
- * and fairness (src/sync/lock/queue.ts, and remote.ts where memory is not shared).
+ * and fairness (src/sync/lock/queue-lock.ts, and remote-lock.ts where memory is not shared).
  *
  * The window's lock knows ranks. The callers of one rank queue up here, in `#line`; only the first of them asks for the
  * lock, so a rank asks once at a time, as the lock demands.
@@ -10,11 +10,11 @@
  *
  * A rank that dies with the mutex keeps it; those that wait end with `ERR_RMA_RANK_FAILED`.
  */
-import type { Communicator } from '../comm/communicator.ts';
-import { abandonQuietly, type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
+import type { Communicator } from '../collective/communicator.ts';
 import { argumentTypeError, RmaError, show } from '../errors.ts';
-import { PART_LOCK, type PartLock } from '../window/part-lock.ts';
-import { Window } from '../window/window.ts';
+import { abandonQuietly, type Operation, readWait, type WaitOptions } from '../wait/operation.ts';
+import { PART_LOCK, type PartLock } from '../window/calls/part-lock.ts';
+import { Window } from '../window/calls/window.ts';
 import { agree, type PlaceOptions, readPlace } from './words.ts';
 
 /** A mutex that is held, until `release`. */

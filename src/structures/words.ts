@@ -1,9 +1,9 @@
 /** Shared 32-bit words at one rank, through a window: what the structures keep their state in. */
-import { Communicator } from '../comm/communicator.ts';
-import { type Operation, readWait, type WaitOptions } from '../comm/operation.ts';
+import { Communicator } from '../collective/communicator.ts';
 import { Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
-import { Window } from '../window/window.ts';
+import { type Operation, readWait, type WaitOptions } from '../wait/operation.ts';
+import { Window } from '../window/calls/window.ts';
 
 /** Options of every structure: where it lives, and its name. */
 export interface PlaceOptions extends WaitOptions {

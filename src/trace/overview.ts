@@ -2,9 +2,10 @@
  * What a picture of many ranks shows of a trace: for each rank what it does in the course of time. What passes between
  * ranks it does not show: with so many, arrows would cover everything.
  */
-import type { Trace, TraceSpan } from './file.ts';
+
 import { microseconds, ranksOf, type Scene, type Selection } from './scene.ts';
 import { arrowKind } from './scene-arrows.ts';
+import type { Trace, TraceSpan } from './trace-reader.ts';
 
 export type RunKind = 'epoch' | 'call' | 'wait' | 'put' | 'get' | 'update' | 'absent';
 

@@ -3,15 +3,15 @@
  * other ranks or has been told.
  *
  * There is none in a run that is not traced, and nobody asks for it on the way of a put: windows and communicators of a
- * traced job get recording methods when they are made (window/traced.ts, comm/traced.ts), and what waits is another
- * object (comm/traced.ts). The clock is given: real ranks have the system's monotonic one, which all processes of a
- * host share (clock.ts); ranks in virtual time have theirs.
+ * traced job get recording methods when they are made (window/calls/traced-window.ts, collective/traced-calls.ts), and
+ * what waits is another object (collective/traced-calls.ts). The clock is given: real ranks have the system's monotonic
+ * one, which all processes of a host share (clock.ts); ranks in virtual time have theirs.
  *
  * Two ranks need not agree on anything for an arrow between them: each counts what it has sent to, or seen from, each
  * other one on a flow, and the n-th of one is the n-th of the other. Times are taken before the store that tells,
  * and after the load that sees, so an arrow never points back in time.
  */
-import { Kind, type Recording, RingWriter, readRing, ringBytes } from './ring.ts';
+import { Kind, type Recording, RingWriter, readRing, ringBytes } from './trace-ring.ts';
 
 /** Nanoseconds. The same origin at all ranks of a job; never goes back. */
 export type Clock = () => number;
@@ -113,7 +113,7 @@ export class Recorder {
     this.#ring.write(since, Kind.NOTIFIED, 0, scope, peer, 0, 0, 0);
   }
 
-  /** A phase of a superstep that began at `since` (ring.ts says what the numbers are). */
+  /** A phase of a superstep that began at `since` (trace-ring.ts says what the numbers are). */
   phase(kind: number, scope: number, peer: number, count: number, step: number, since: number, took: number): void {
     this.#ring.write(since, kind, 0, scope, peer, count, step, took);
   }

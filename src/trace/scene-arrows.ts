@@ -1,5 +1,5 @@
 /** Arrows of a picture: what passes from one rank to another, from the arrows of a trace. */
-import type { TraceArrow, TraceSpan } from './file.ts';
+import type { TraceArrow, TraceSpan } from './trace-reader.ts';
 
 export type ArrowKind = 'put' | 'get' | 'update' | 'message' | 'gather' | 'signal' | 'lock' | 'notification';
 

@@ -3,8 +3,8 @@
  * all that stood in line for it, or one round of start, complete, post and wait.
  */
 import { RmaError } from '../errors.ts';
-import type { Trace, TraceSpan } from './file.ts';
 import { arrowKind, collapse, type SceneArrow, sceneArrow } from './scene-arrows.ts';
+import type { Trace, TraceSpan } from './trace-reader.ts';
 import { Waits } from './waits.ts';
 
 export interface Choice {
@@ -83,7 +83,7 @@ export function windowsOf({ spans }: Trace): WindowSummary[] {
 }
 
 /**
- * The communicator of all ranks has the first id (`WORLD_SPACE` of comm/spaces.ts); a window's id is its
+ * The communicator of all ranks has the first id (`WORLD_SPACE` of collective/message-spaces.ts); a window's id is its
  * communicator's, a dot, and a number.
  */
 const WORLD = '4';

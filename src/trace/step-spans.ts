@@ -2,9 +2,10 @@
  * The supersteps of one rank as spans: one for each superstep, and within it computing, waiting for all, delivery. A
  * superstep that has not ended lasts to the end of the trace, and says `unfinished`.
  */
-import { Field, Kind } from './ring.ts';
+
 import type { Span } from './span.ts';
 import { readScope } from './supersteps.ts';
+import { Field, Kind } from './trace-ring.ts';
 
 export class StepSpans {
   readonly #rank: number;

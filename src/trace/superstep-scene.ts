@@ -3,9 +3,9 @@
  * the delivery, and what passed between the ranks meanwhile.
  */
 import { RmaError } from '../errors.ts';
-import type { Trace, TraceSpan } from './file.ts';
 import { type Box, microseconds, type Scene } from './scene.ts';
 import { arrowKind, collapse, sceneArrow } from './scene-arrows.ts';
+import type { Trace, TraceSpan } from './trace-reader.ts';
 
 /** A BSP computation of a trace, and which of its supersteps the trace has. */
 export interface StepsSummary {

@@ -1,12 +1,13 @@
 /**
- * Supersteps of BSP computations, as the ranks have recorded them (ring.ts: COMPUTED, GATHERED, DELIVERED, MEASURED).
+ * Supersteps of BSP computations, as the ranks have recorded them (trace-ring.ts: COMPUTED, GATHERED, DELIVERED,
+ * MEASURED).
  *
  * A process writes COMPUTED when it calls `sync`, and the other two when the superstep has ended. So of a rank that has
  * died, the last superstep that it ended is known, and of one that waited for it, that it was in `sync`.
  *
  * The scope of the records names the computation, which is the same at all its processes, and the process.
  */
-import { FIELDS, Field, Kind, type Recording } from './ring.ts';
+import { FIELDS, Field, Kind, type Recording } from './trace-ring.ts';
 
 /** What there is to say where no computation has begun. */
 export const NO_SUPERSTEPS = 'no supersteps: the program began no BSP computation';

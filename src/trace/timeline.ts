@@ -12,9 +12,9 @@
  * in which they were given.
  */
 import { isQueued, OperationArrivals } from './operation-arrivals.ts';
-import { FIELDS, Field, Kind, type Recording } from './ring.ts';
 import type { Category, Span } from './span.ts';
 import { StepSpans } from './step-spans.ts';
+import { FIELDS, Field, Kind, type Recording } from './trace-ring.ts';
 
 /** From one span, at its start or its end, to another one. */
 export interface Arrow {

@@ -3,8 +3,9 @@
  * partner of a fence, whoever posted, completed, let go of a lock, or sent a message. Where nothing arrived, or the
  * wait never ended, it is what the rank itself said when it began to wait.
  */
-import type { Trace, TraceArrow, TraceSpan } from './file.ts';
+
 import { arrowKind } from './scene-arrows.ts';
+import type { Trace, TraceArrow, TraceSpan } from './trace-reader.ts';
 
 /** What a rank says that it waits for, with ranks of the window. */
 const SAID = [

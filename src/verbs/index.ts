@@ -5,13 +5,13 @@
  * libibverbs. `openLocalDevices` opens emulated devices inside this thread, without a job.
  */
 
-import type { Communicator } from '../comm/communicator.ts';
+import type { Communicator } from '../collective/communicator.ts';
 import { publicCalls } from '../program-line.ts';
-import { QueuePairCore } from '../providers/core/queue-pair.ts';
-import { openEmulator } from '../providers/emulator/context.ts';
+import { QueuePairCore } from '../providers/core/queue-pair-base.ts';
+import { openEmulator } from '../providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../providers/emulator/local-fabric.ts';
-import { openRdma, type RdmaAddress } from '../providers/rdma-core/context.ts';
-import { chooseEndpoint, type RdmaChoice, rdmaDevices } from '../providers/rdma-core/devices.ts';
+import { openRdma, type RdmaAddress } from '../providers/rdma-core/rdma-context.ts';
+import { chooseEndpoint, type RdmaChoice, rdmaDevices } from '../providers/rdma-core/rdma-devices.ts';
 import type { Context } from './device.ts';
 
 export type { RdmaDevice, RdmaLimits, RdmaPort } from '../native.ts';

@@ -11,8 +11,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { drawPage, drawSvg } from '../../src/trace/picture.ts';
 import { sceneOf } from '../../src/trace/scene.ts';
+import { drawPage, drawSvg } from '../../src/trace/sequence-picture.ts';
 import { example } from '../trace/scenes.ts';
 
 const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import type { BspReport } from 'onesided/bsp/model';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { recordInMemory } from '../../src/trace/recorder.ts';
-import { Kind } from '../../src/trace/ring.ts';
 import { computationsOf, STEP_FIELDS, scopeOf } from '../../src/trace/supersteps.ts';
+import { Kind } from '../../src/trace/trace-ring.ts';
 import { onesided } from '../launcher/command.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 

@@ -3,8 +3,8 @@
  * behind.
  */
 import { expect, it, vi } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { init, Lock, Window } from '../../src/index.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 import { Mutex } from '../../src/structures/index.ts';
 
 function lying(properties: Record<string, unknown>): { controller: AbortController; signal: AbortSignal } {

@@ -3,7 +3,7 @@
  * depends on each entry; and what a message may be triggered by, if the barrier is to be one.
  */
 import { describe, expect, test } from 'vitest';
-import { BARRIER_TAGS, type BarrierSchedule, barrierSchedule } from '../../src/comm/barrier-algorithms.ts';
+import { BARRIER_TAGS, type BarrierSchedule, barrierSchedule } from '../../src/collective/barrier-algorithms.ts';
 import { Random } from '../../src/providers/modelled/random.ts';
 
 const SIZES = Array.from({ length: 130 }, (_, i) => i + 1);

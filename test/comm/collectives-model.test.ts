@@ -1,6 +1,6 @@
 /** Random programs of collectives against plain JavaScript, on tasks. On processes and threads: collectives.test.ts. */
 import { describe, expect, test } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 import { tryCollectives } from '../ranks/support/collective-model.ts';
 import { IN_GATE } from '../support/gate.ts';
 import { seedOfRun } from '../support/ranks.ts';

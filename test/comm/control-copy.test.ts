@@ -13,9 +13,9 @@ import {
   RankState,
   Slot,
   viewControl,
-} from '../../src/comm/bootstrap/control.ts';
-import { ControlCopy, type Message } from '../../src/comm/bootstrap/control-copy.ts';
+} from '../../src/job/control-region.ts';
 import { ROW_WORDS } from '../../src/providers/emulator/bells.ts';
+import { ControlCopy, type Message } from '../../src/start/control-copy.ts';
 
 function makeControl(rank: number, size: number): Control {
   const control = viewControl(new SharedArrayBuffer(controlBytes(size, { rank })), size, { rank });

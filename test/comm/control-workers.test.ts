@@ -18,11 +18,11 @@ import {
   RankState,
   Slot,
   viewControl,
-} from '../../src/comm/bootstrap/control.ts';
-import type { ControlWorkerData, News, Order } from '../../src/comm/bootstrap/control-worker.ts';
-import { clientOptions } from '../../src/comm/bootstrap/secure.ts';
+} from '../../src/job/control-region.ts';
+import type { ControlWorkerData, News, Order } from '../../src/start/control-worker.ts';
+import { clientOptions } from '../../src/start/secure.ts';
 
-const PROGRAM = new URL('../../dist/comm/bootstrap/control-worker.js', import.meta.url);
+const PROGRAM = new URL('../../dist/start/control-worker.js', import.meta.url);
 const ended: (() => unknown)[] = [];
 
 afterEach(async () => {
@@ -276,8 +276,8 @@ describe('the workers of a job on several hosts', () => {
 
 describe('joining a job on several hosts', () => {
   const load = () =>
-    import(/* @vite-ignore */ new URL('../../dist/comm/bootstrap/distributed.js', import.meta.url).href) as Promise<
-      typeof import('../../src/comm/bootstrap/distributed.ts')
+    import(/* @vite-ignore */ new URL('../../dist/start/distributed.js', import.meta.url).href) as Promise<
+      typeof import('../../src/start/distributed.ts')
     >;
   const GID = '0000:0000:0000:0000:0000:ffff:7f00:0001';
 

@@ -3,7 +3,7 @@
  * ranks.
  */
 import { expect, test } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 import { giveAway } from '../ranks/support/given-away.ts';
 
 test('a buffer that is transferred during a collective is an error at all ranks that need it', async () => {

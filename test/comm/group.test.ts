@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Group, Rank } from '../../src/comm/group.ts';
+import { Group, Rank } from '../../src/collective/group.ts';
 import { assertRefused, noGroups, noLists } from '../ranks/support/hostile.ts';
 import { seedOfRun } from '../support/ranks.ts';
 

@@ -1,10 +1,10 @@
 /** Barriers whose waits have ended early, beside collectives: they keep their places, and the next call goes on. */
 import { describe, expect, test } from 'vitest';
-import { anyOf } from '../../src/comm/collectives.ts';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import { anyOf } from '../../src/collective/collectives.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
+import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 
 const FABRIC = loadFabric('infinihost-64');
 

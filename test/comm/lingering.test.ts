@@ -1,9 +1,9 @@
 /** A rank that a message has woken looks on before it sleeps again, where the provider counts what has come. */
 import { expect, test } from 'vitest';
-import type { Operation } from '../../src/comm/operation.ts';
-import { Progress } from '../../src/comm/progress.ts';
 import { RmaError } from '../../src/errors.ts';
 import type { Context } from '../../src/verbs/device.ts';
+import type { Operation } from '../../src/wait/operation.ts';
+import { Progress } from '../../src/wait/progress.ts';
 
 /** Messages come at the given looks, counted over the whole wait; the operation is complete with the last one. */
 function wait(counts: boolean, looks: readonly number[], options: { timeout?: number; failsAt?: number } = {}) {

@@ -1,10 +1,10 @@
 /** Messages that go from memory to memory after a handshake, among ranks of a modelled fabric. */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { RmaError } from '../../src/errors.ts';
 import type { Fabric } from '../../src/providers/modelled/fabric-numbers.ts';
-import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
+import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
 
 const NODES = loadFabric('infinihost-64');
 /** A space of messages that nothing else has. */

@@ -3,6 +3,7 @@
  * can be known.
  */
 import { describe, expect, test } from 'vitest';
+import { LostConnectionError, RmaError } from '../../src/errors.ts';
 import {
   controlBytes,
   declareFailed,
@@ -12,11 +13,10 @@ import {
   RankState,
   Slot,
   viewControl,
-} from '../../src/comm/bootstrap/control.ts';
-import { Job } from '../../src/comm/job.ts';
-import { Members } from '../../src/comm/members.ts';
-import { LostConnectionError, RmaError } from '../../src/errors.ts';
-import { openEmulatorAsDevice } from '../../src/providers/emulator/context.ts';
+} from '../../src/job/control-region.ts';
+import { Job } from '../../src/job/job.ts';
+import { Members } from '../../src/job/members.ts';
+import { openEmulatorAsDevice } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
 
 /** Rank 0 of three. @param distant whether the others may be on other hosts */

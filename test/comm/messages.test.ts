@@ -1,8 +1,8 @@
 /** Messages between two ranks that are on one thread, of all lengths around the chunks that they are cut into. */
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Rendezvous } from '../../src/comm/message-connections.ts';
-import { type MessageMemory, Messenger } from '../../src/comm/messages.ts';
-import { openEmulator } from '../../src/providers/emulator/context.ts';
+import type { Rendezvous } from '../../src/message/message-connections.ts';
+import { type MessageMemory, Messenger } from '../../src/message/messenger.ts';
+import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
 import type { Context } from '../../src/verbs/device.ts';
 

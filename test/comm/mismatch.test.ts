@@ -3,8 +3,8 @@
  * another call's numbers.
  */
 import { describe, expect, test } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import type { RmaError } from '../../src/errors.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 import { ending, FENCE_MISMATCHES, MISMATCHES, missing } from '../ranks/support/mismatches.ts';
 
 describe('tasks that call different collectives are told', () => {

@@ -3,8 +3,8 @@ import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, 
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Notices } from '../../src/comm/bootstrap/notices.ts';
 import { loadNative } from '../../src/native.ts';
+import { Notices } from '../../src/start/notices.ts';
 
 const native = loadNative()!;
 const { uid } = userInfo();

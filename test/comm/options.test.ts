@@ -2,9 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { type Communicator, Datatype, init, Lock, Window } from '../../src/index.ts';
 import { nearest, unknownName } from '../../src/options.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 import { BoundedQueue, Mutex } from '../../src/structures/index.ts';
 
 const one = Float64Array.of(1);

@@ -1,15 +1,15 @@
 /** What a rank looks at whenever it is about to sleep: of many windows by requests, those that have something to do. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Concerned } from '../../src/comm/concerned.ts';
-import { Origins } from '../../src/comm/origins.ts';
-import { Servers } from '../../src/comm/servers.ts';
-import { TypeCode } from '../../src/datatype/codes.ts';
 import { sideAt } from '../../src/datatype/layout.ts';
-import { openEmulatorAsDevice } from '../../src/providers/emulator/context.ts';
+import { TypeCode } from '../../src/datatype/type-codes.ts';
+import { Origins } from '../../src/job/origins.ts';
+import { openEmulatorAsDevice } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
-import { regionsBy } from '../../src/transfer/regions.ts';
-import { RequestTransfer } from '../../src/transfer/requests.ts';
+import { regionsBy } from '../../src/transfer/requests/regions.ts';
+import { RequestTransfer } from '../../src/transfer/requests/request-transfer.ts';
 import { Access } from '../../src/verbs/memory.ts';
+import type { Concerned } from '../../src/wait/concerned.ts';
+import { Servers } from '../../src/wait/servers.ts';
 
 const NOTED: unknown[] = [];
 const CONCERNED = { note: (error: unknown) => NOTED.push(error) } as unknown as Concerned;

@@ -1,6 +1,6 @@
 /** Communicators of ranks that share memory, and shared windows on them. */
 import { describe, expect, test } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 import { describeCases } from '../support/cases.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 

@@ -1,14 +1,14 @@
 /** What is made at the same time on communicators that share ranks has spaces of messages of its own. */
 import { describe, expect, test } from 'vitest';
-import { begin } from '../../src/bsp/begin.ts';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { Rank } from '../../src/comm/group.ts';
-import { SPACES, Spaces } from '../../src/comm/spaces.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import { begin } from '../../src/bsp/begin-computation.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import { Rank } from '../../src/collective/group.ts';
+import { SPACES, Spaces } from '../../src/collective/message-spaces.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { Window } from '../../src/window/window.ts';
+import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 const FABRIC = loadFabric('infinihost-64');
 const RANKS = 4;

@@ -1,7 +1,7 @@
-/** What a rank learns from its waits (src/comm/spinning.ts). */
+/** What a rank learns from its waits (src/wait/spinning.ts). */
 import { describe, expect, test } from 'vitest';
-import type { Operation } from '../../src/comm/operation.ts';
-import { BATCH, Spinning } from '../../src/comm/spinning.ts';
+import type { Operation } from '../../src/wait/operation.ts';
+import { BATCH, Spinning } from '../../src/wait/spinning.ts';
 
 /** A machine with a clock: each look takes a microsecond, and so does a yield. */
 class Machine {

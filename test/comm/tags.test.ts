@@ -1,7 +1,7 @@
 /** Tags of messages between ranks that are tasks. */
 import { expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 
 const FABRIC = { fabric: 'infinihost-64' } as const;
 const MOST = 2 ** 31 - 1;

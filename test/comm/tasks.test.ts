@@ -1,14 +1,14 @@
 /** Ranks that are tasks, in virtual time: `runTasks`. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Op } from '../../src/datatype/op.ts';
 import { loadFabric } from '../../src/fabrics/index.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { Assert } from '../../src/window/assert.ts';
-import type { WindowInfo } from '../../src/window/info.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import type { WindowInfo } from '../../src/window/creation/window-info.ts';
+import { Assert } from '../../src/window/epochs/assertions.ts';
 
 const FABRIC = { fabric: 'infinihost-64' } as const;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { reduceInto } from '../../src/datatype/arithmetic.ts';
-import { opAllowed, typeCodeOf } from '../../src/datatype/base.ts';
+import { opAllowed, typeCodeOf } from '../../src/datatype/base-types.ts';
 import { Op } from '../../src/datatype/op.ts';
 
 describe('operations on values', () => {

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ALIGNMENTS, DATA_SIZES } from '../../src/datatype/base.ts';
-import { TypeCode } from '../../src/datatype/codes.ts';
+import { ALIGNMENTS, DATA_SIZES } from '../../src/datatype/base-types.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { Signature } from '../../src/datatype/signature.ts';
+import { TypeCode } from '../../src/datatype/type-codes.ts';
 import { assertRefused, noDatatypes, noIndices, noLists } from '../ranks/support/hostile.ts';
 import { seedOfRun } from '../support/ranks.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { bytesOf, checkBuffer, ownView, type TypedArray, typeCodeOf } from '../../src/datatype/base.ts';
+import { bytesOf, checkBuffer, ownView, type TypedArray, typeCodeOf } from '../../src/datatype/base-types.ts';
 import { copyPlaces } from '../../src/datatype/copy.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { checkFetch, checkSides, elementOffsets, forEachSegment, isOverlapping } from '../../src/datatype/layout.ts';

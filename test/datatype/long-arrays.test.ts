@@ -2,7 +2,7 @@
  * Arrays of more bytes than the engine can have in an array of bytes (Node 20: 2^32; later versions have longer ones).
  */
 import { expect, test } from 'vitest';
-import { bytesOf } from '../../src/datatype/base.ts';
+import { bytesOf } from '../../src/datatype/base-types.ts';
 
 test('are refused with a code, or seen whole', () => {
   // Zeroed memory that nobody touches takes none.

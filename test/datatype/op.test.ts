@@ -1,8 +1,8 @@
 /** The table of operations, and that of the addon, agree. */
 import { expect, test } from 'vitest';
-import { opAllowed, TYPE_NAMES } from '../../src/datatype/base.ts';
+import { opAllowed, TYPE_NAMES } from '../../src/datatype/base-types.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { STRIPE_WORDS } from '../../src/transfer/stripes.ts';
+import { STRIPE_WORDS } from '../../src/transfer/loads/stripes.ts';
 import { addon } from '../support/addon.ts';
 
 const codes = Object.values(Op).map(({ code }) => code);

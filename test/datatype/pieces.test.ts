@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TypedArray } from '../../src/datatype/base.ts';
+import type { TypedArray } from '../../src/datatype/base-types.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { checkSides, elementOffsets } from '../../src/datatype/layout.ts';
 import { piecesOf } from '../../src/datatype/pieces.ts';

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PICTURES, type Pictured, type PictureWay, picture, ROUND } from '../../bench/figures/layout-pictures.ts';
-import { readTrace } from '../../src/trace/file.ts';
-import { drawSvg } from '../../src/trace/picture.ts';
 import { type Scene, sceneOf } from '../../src/trace/scene.ts';
+import { drawSvg } from '../../src/trace/sequence-picture.ts';
+import { readTrace } from '../../src/trace/trace-reader.ts';
 
 const GUIDE = new URL('../../docs/guide/', import.meta.url);
 const page = readFileSync(new URL('layouts.md', GUIDE), 'utf8');

@@ -1,12 +1,12 @@
 /** The guide has a row for each scheme, and for each hint, with its default. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
-import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
-import { NONCONTIGUOUS_NAMES } from '../../src/transfer/noncontiguous/kinds.ts';
-import { SCHEDULE_NAMES } from '../../src/transfer/schedule/kinds.ts';
-import { UPDATE_SCHEMES } from '../../src/transfer/update/kinds.ts';
-import { readInfo, showInfo } from '../../src/window/info.ts';
+import { FENCE_SCHEMES } from '../../src/sync/fence/fence-kinds.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/lock-kinds.ts';
+import { NONCONTIGUOUS_NAMES } from '../../src/transfer/layouts/layout-kinds.ts';
+import { SCHEDULE_NAMES } from '../../src/transfer/schedule/schedule-kinds.ts';
+import { UPDATE_SCHEMES } from '../../src/transfer/served/update-kinds.ts';
+import { readInfo, showInfo } from '../../src/window/creation/window-info.ts';
 
 const GUIDE = readFileSync(new URL('../../docs/guide/schemes.md', import.meta.url), 'utf8');
 

@@ -2,21 +2,21 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
-import { QueuePairCore } from '../../src/providers/core/queue-pair.ts';
-import { ModelledQueuePair } from '../../src/providers/modelled/queue-pair.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
+import { QueuePairCore } from '../../src/providers/core/queue-pair-base.ts';
+import { ModelledQueuePair } from '../../src/providers/modelled/modelled-queue-pair.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
 import { WorkRequestRing } from '../../src/verbs/work-request-ring.ts';
-import { Assert } from '../../src/window/assert.ts';
-import { Window } from '../../src/window/window.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import { Assert } from '../../src/window/epochs/assertions.ts';
 
 /** Where a stack is looked at: the calls that build requests, the ring that they write to, and the call that posts. */
 const STOPS = [
-  ['wrRdmaWrite', QueuePairCore, 'providers/core/queue-pair.ts'],
-  ['wrRdmaWriteImm', QueuePairCore, 'providers/core/queue-pair.ts'],
-  ['wrAtomicCmpSwp', QueuePairCore, 'providers/core/queue-pair.ts'],
+  ['wrRdmaWrite', QueuePairCore, 'providers/core/queue-pair-base.ts'],
+  ['wrRdmaWriteImm', QueuePairCore, 'providers/core/queue-pair-base.ts'],
+  ['wrAtomicCmpSwp', QueuePairCore, 'providers/core/queue-pair-base.ts'],
   ['rdma', WorkRequestRing, 'verbs/work-request-ring.ts'],
-  ['wrComplete', ModelledQueuePair, 'providers/modelled/queue-pair.ts'],
+  ['wrComplete', ModelledQueuePair, 'providers/modelled/modelled-queue-pair.ts'],
 ] as const;
 type Stop = (typeof STOPS)[number][0];
 
@@ -36,7 +36,7 @@ function filesOf(stack: string, sources = SOURCES): string[] {
     return file ?? [];
   });
   files.reverse();
-  return files.filter((file, i) => files.indexOf(file) === i && !file.startsWith('comm/'));
+  return files.filter((file, i) => files.indexOf(file) === i && !/^(wait|message|job|collective|start)\//.test(file));
 }
 
 /** By stop: the files on the stack of a put, a fence or a lock there. */
@@ -112,9 +112,10 @@ test('the way of a put has three files to the builder call, four to the ring, fi
 
 test.each(['/home/a/src/onesided/src/', '/home/a b/Müller (1)/src/', '/src/src/src/'])('in %s, too', (sources) => {
   const frames = (folder: string): string =>
-    `Error: x\n    at Window.put (${folder}window/window.ts:1:2)\n    at async ${folder}comm/job.ts:3:4\n` +
-    `    at async Promise.all (index 0)\n    at ${folder}window/slow-path.ts:5:6\n    at /home/src/other/run.ts:1:1`;
-  const expected = ['window/slow-path.ts', 'window/window.ts'];
+    `Error: x\n    at Window.put (${folder}window/calls/window.ts:1:2)\n    at async ${folder}job/job.ts:3:4\n` +
+    `    at async Promise.all (index 0)\n    at ${folder}window/calls/slow-path.ts:5:6\n` +
+    '    at /home/src/other/run.ts:1:1';
+  const expected = ['window/calls/slow-path.ts', 'window/calls/window.ts'];
   expect(filesOf(frames(sources), sources)).toEqual(expected);
   expect(filesOf(frames(pathToFileURL(sources).href), sources)).toEqual(expected);
 });

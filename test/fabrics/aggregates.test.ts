@@ -1,15 +1,15 @@
-/** Aggregate handles (src/window/aggregate.ts) where memory is reached by requests, in virtual time. */
+/** Aggregate handles (src/window/calls/aggregate-handle.ts) where memory is reached by requests, in virtual time. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { Rank } from '../../src/comm/group.ts';
-import { type FaultOptions, runTasks } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import { Rank } from '../../src/collective/group.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { QueuePairCore as QueuePair } from '../../src/providers/core/queue-pair.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import type { Aggregate, AggregateOptions } from '../../src/window/aggregate.ts';
-import { Assert } from '../../src/window/assert.ts';
-import type { WindowInfo } from '../../src/window/info.ts';
-import { Window } from '../../src/window/window.ts';
+import { QueuePairCore as QueuePair } from '../../src/providers/core/queue-pair-base.ts';
+import { type FaultOptions, runTasks } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import type { Aggregate, AggregateOptions } from '../../src/window/calls/aggregate-handle.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import type { WindowInfo } from '../../src/window/creation/window-info.ts';
+import { Assert } from '../../src/window/epochs/assertions.ts';
 import { aggregates } from '../ranks/support/aggregates.ts';
 import { transfer } from '../ranks/support/liars.ts';
 import { FABRIC, postings, two } from '../support/postings.ts';

@@ -1,10 +1,10 @@
 /** That `noncontiguous: 'auto'` is never much worse than the best of the others, on every fabric of the package. */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
-import { NONCONTIGUOUS_NAMES } from '../../src/transfer/noncontiguous/kinds.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { NONCONTIGUOUS_NAMES } from '../../src/transfer/layouts/layout-kinds.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 const ROW = 1024;
 const PIECES = [2, 4, 8, 16, 64, 128, 256];

@@ -1,9 +1,9 @@
 /** The testbeds of chapters 4, 6 and 10, by what the dissertation and others have measured on them. */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 /** Dissertation, table 6.1: microseconds, by ranks; reductions of 256 bytes. */
 const TABLE_6_1 = [

@@ -4,13 +4,13 @@
  */
 
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { loadFabric } from '../../src/fabrics/index.ts';
-import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import type { WindowInfo } from '../../src/window/info.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/fence-kinds.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import type { WindowInfo } from '../../src/window/creation/window-info.ts';
 import { LOCKS } from '../ranks/support/explorer.ts';
 
 const FABRIC = 'infinihost-64';

@@ -1,9 +1,9 @@
 /** Descriptions of fabrics: those of this package are complete, and what is wrong in one is told by file and field. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { type Fabric, fabricNames, loadFabric, observeFabric, readFabric } from '../../src/fabrics/index.ts';
 import type { Communicator } from '../../src/index.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 
 const run = (fabric: unknown): Promise<number[]> => runTasks(2, ({ rank }) => rank, { fabric: fabric as Fabric });
 

@@ -1,10 +1,10 @@
 /** Dynamic windows on modelled fabrics: what is attached where is read by requests, in calls that do not wait. */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 const SIZE = 5;
 

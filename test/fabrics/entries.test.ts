@@ -1,8 +1,8 @@
 /** What scatter and gather entries cost on a modelled fabric: each further one takes its adapter `adapter.entry`. */
 import { describe, expect, test } from 'vitest';
 import { loadFabric } from '../../src/fabrics/index.ts';
-import { ModelledFabric } from '../../src/providers/modelled/context.ts';
 import { Faults } from '../../src/providers/modelled/faults.ts';
+import { ModelledFabric } from '../../src/providers/modelled/modelled-context.ts';
 import { Simulator } from '../../src/providers/modelled/simulator.ts';
 import { SendFlag } from '../../src/verbs/queue-pair.ts';
 import { connect, End, post } from '../verbs/conformance/harness.ts';

@@ -1,12 +1,12 @@
 /** What the faults of a modelled fabric do: delays, losses, and deaths while locks are held. */
 import { expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { Assert } from '../../src/window/assert.ts';
-import type { WindowInfo } from '../../src/window/info.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import type { WindowInfo } from '../../src/window/creation/window-info.ts';
+import { Assert } from '../../src/window/epochs/assertions.ts';
 
 const SEEDS = Array.from({ length: 20 }, (_, seed) => seed);
 const NUMBER = 10;

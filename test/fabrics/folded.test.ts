@@ -1,12 +1,12 @@
 /** Small puts that travel with the message which completes their epoch: the schedule `aggregate`. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { Op } from '../../src/datatype/op.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
 import { FOLDED_BYTES } from '../../src/transfer/schedule/aggregate.ts';
-import type { ScheduleHint } from '../../src/transfer/schedule/kinds.ts';
-import { Assert } from '../../src/window/assert.ts';
-import { Window } from '../../src/window/window.ts';
+import type { ScheduleHint } from '../../src/transfer/schedule/schedule-kinds.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import { Assert } from '../../src/window/epochs/assertions.ts';
 import { FABRIC, postings, two } from '../support/postings.ts';
 
 afterEach(() => {

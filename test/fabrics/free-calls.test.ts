@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { runTasks } from '../../src/fabrics/index.ts';
 import { type Communicator, Lock, Op, Request, Window } from '../../src/index.ts';
-import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/lock-kinds.ts';
 
 type Win = Window<Int32Array>;
 

@@ -3,12 +3,12 @@
  * it does next, a wait that has ended well, a look, or a barrier, the others go on.
  */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { Request } from '../../src/window/request.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import { Request } from '../../src/window/calls/window-request.ts';
 
 const ONE = Float64Array.of(1);
 

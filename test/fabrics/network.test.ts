@@ -1,6 +1,6 @@
 /** What messages wait for on a modelled fabric, where they meet others. */
 import { describe, expect, test } from 'vitest';
-import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
+import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
 import { Network } from '../../src/providers/modelled/network.ts';
 
 const LONG = 2 ** 20;

@@ -3,12 +3,12 @@
  * a lock that is deferred is had before the next one is asked for.
  */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { type Fabric, loadFabric } from '../../src/fabrics/index.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import type { WindowInfo } from '../../src/window/info.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import type { WindowInfo } from '../../src/window/creation/window-info.ts';
 
 const LOCKS = ['two-sided', 'hybrid'] as const;
 const NODES = loadFabric('connectx-16-cores');

@@ -1,13 +1,13 @@
 /** Writes that are complete before they are in memory: `faults.placement`. */
 
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
-import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { Assert } from '../../src/window/assert.ts';
-import type { WindowInfo } from '../../src/window/info.ts';
-import { Window } from '../../src/window/window.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/lock-kinds.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import type { WindowInfo } from '../../src/window/creation/window-info.ts';
+import { Assert } from '../../src/window/epochs/assertions.ts';
 
 const PLACEMENT = 1000;
 const SEEDS = [1, 2, 3, 4, 5];

@@ -3,11 +3,11 @@
  * waited when it came.
  */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { fabricNames, loadFabric } from '../../src/fabrics/index.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 const BYTES = [0, 16_384, 65_536];
 type Main = (world: Communicator, win: Window<Float64Array>) => Promise<void>;

@@ -1,13 +1,13 @@
 /** Windows with a schedule: when their puts and gets become requests, and in which order (src/transfer/schedule). */
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
 import { HELD_OPERATIONS } from '../../src/transfer/schedule/held-operations.ts';
-import type { ScheduleHint } from '../../src/transfer/schedule/kinds.ts';
-import { Assert } from '../../src/window/assert.ts';
-import type { WindowInfo } from '../../src/window/info.ts';
-import { Window } from '../../src/window/window.ts';
+import type { ScheduleHint } from '../../src/transfer/schedule/schedule-kinds.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import type { WindowInfo } from '../../src/window/creation/window-info.ts';
+import { Assert } from '../../src/window/epochs/assertions.ts';
 import { FABRIC, postings, two } from '../support/postings.ts';
 
 const N = 64;

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, vi } from 'vitest';
-import { controlBytes, Header, Slot, viewControl } from '../../src/comm/bootstrap/control.ts';
+import { controlBytes, Header, Slot, viewControl } from '../../src/job/control-region.ts';
 
 const root = new URL('../../', import.meta.url);
 export const COMMAND = fileURLToPath(new URL('dist/cli/main.js', root));

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { FatalSieve } from '../../src/launcher/fatal-errors.ts';
+import { FatalSieve } from '../../src/launcher/shown-errors.ts';
 import { casesOf, IN_GATE } from '../support/gate.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 import { onesided } from './command.ts';

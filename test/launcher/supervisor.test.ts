@@ -9,8 +9,8 @@ import {
   RankState,
   Slot,
   viewControl,
-} from '../../src/comm/bootstrap/control.ts';
-import { isAsked, report } from '../../src/comm/bootstrap/reports.ts';
+} from '../../src/job/control-region.ts';
+import { isAsked, report } from '../../src/job/reports.ts';
 import { Supervisor } from '../../src/launcher/supervisor.ts';
 
 /** Ranks that exist in the test's imagination only; what they are sent is kept. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { TypeCode } from '../../src/datatype/codes.ts';
 import { OpCode } from '../../src/datatype/op.ts';
-import { STRIPE_WORDS } from '../../src/transfer/stripes.ts';
+import { TypeCode } from '../../src/datatype/type-codes.ts';
+import { STRIPE_WORDS } from '../../src/transfer/loads/stripes.ts';
 import { MODELS } from '../ranks/support/operations.ts';
 import { addon, mappedWords } from '../support/addon.ts';
 import { runProgram, startWorker, workerEnded } from '../support/children.ts';

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, readdirSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Native } from '../../src/native.ts';
 import { Row, rowOf, wakeAll } from '../../src/providers/emulator/bells.ts';
-import type { Fabric } from '../../src/providers/emulator/fabric.ts';
+import type { EmulatorFabric } from '../../src/providers/emulator/emulator-fabric.ts';
 import { openProcessFabric } from '../../src/providers/emulator/process-fabric.ts';
 import { addon, mappedWords } from '../support/addon.ts';
 import { startProgram } from '../support/children.ts';
@@ -13,7 +13,7 @@ const verbsError = expect.objectContaining({ name: 'RmaError', code: 'ERR_VERBS'
 
 let fd: number;
 let table: Int32Array;
-let fabric: Fabric;
+let fabric: EmulatorFabric;
 
 beforeEach(() => {
   ({ fd, table } = mappedWords(1024));

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ROW_WORDS, Row, rowOf, wakeAll } from '../../src/providers/emulator/bells.ts';
-import type { Fabric } from '../../src/providers/emulator/fabric.ts';
+import type { EmulatorFabric } from '../../src/providers/emulator/emulator-fabric.ts';
 import { Broker, openThreadFabric } from '../../src/providers/emulator/thread-fabric.ts';
 import { startWorker, workerEnded } from '../support/children.ts';
 
@@ -32,7 +32,7 @@ function start(member: number, task: string, rounds = 0): Worker {
 /**
  * Member 0 in this thread, which is the broker's too: it cannot wait for an answer, so it only does what needs none.
  */
-function here(): Fabric {
+function here(): EmulatorFabric {
   return openThreadFabric(table, 0, 2, broker.connect(0));
 }
 

@@ -1,7 +1,7 @@
 /** Space in a heap file that was freed is used again, and nobody who still maps it is in the way. */
 import { fstatSync, readSync, writeSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Allocation, Attachment } from '../../src/providers/emulator/fabric.ts';
+import type { Allocation, Attachment } from '../../src/providers/emulator/emulator-fabric.ts';
 import { ProcessHeap } from '../../src/providers/process-heap.ts';
 import { addon } from '../support/addon.ts';
 import { seedOfRun } from '../support/ranks.ts';

@@ -4,13 +4,13 @@
  */
 import { openSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { Origins } from '../../src/comm/origins.ts';
 import { checkSides } from '../../src/datatype/layout.ts';
+import { Origins } from '../../src/job/origins.ts';
 import type { Native, RdmaDevice, RdmaPort } from '../../src/native.ts';
-import { RdmaCoreContext } from '../../src/providers/rdma-core/context.ts';
-import { chooseEndpoint } from '../../src/providers/rdma-core/devices.ts';
-import { regionsBy } from '../../src/transfer/regions.ts';
-import { RequestTransfer } from '../../src/transfer/requests.ts';
+import { RdmaCoreContext } from '../../src/providers/rdma-core/rdma-context.ts';
+import { chooseEndpoint } from '../../src/providers/rdma-core/rdma-devices.ts';
+import { regionsBy } from '../../src/transfer/requests/regions.ts';
+import { RequestTransfer } from '../../src/transfer/requests/request-transfer.ts';
 import type { CompletionQueue } from '../../src/verbs/completion-queue.ts';
 import { Access } from '../../src/verbs/memory.ts';
 import { SendFlag } from '../../src/verbs/queue-pair.ts';

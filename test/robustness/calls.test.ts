@@ -6,7 +6,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
-import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/lock-kinds.ts';
 import { start } from '../launcher/command.ts';
 import { expectFailures, type Outcomes } from './calls.ts';
 import { linesOf } from './jobs.ts';

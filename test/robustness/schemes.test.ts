@@ -3,8 +3,8 @@
  */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { FENCE_SCHEMES } from '../../src/sync/fence/kinds.ts';
-import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { FENCE_SCHEMES } from '../../src/sync/fence/fence-kinds.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/lock-kinds.ts';
 import { start } from '../launcher/command.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { seenByCaller } from '../../src/comm/caller.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { RmaError, Window } from '../../src/index.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { seenByCaller } from '../../src/wait/caller.ts';
 import { RANK_KINDS, runRanks } from '../support/ranks.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/robust-stacks.js', import.meta.url));

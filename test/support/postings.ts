@@ -1,10 +1,10 @@
 /** What tests of windows by requests share: two ranks on a modelled fabric, and what they post. */
 import { vi } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
-import { QueuePairCore as QueuePair } from '../../src/providers/core/queue-pair.ts';
-import type { WindowInfo } from '../../src/window/info.ts';
-import { Window } from '../../src/window/window.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import { QueuePairCore as QueuePair } from '../../src/providers/core/queue-pair-base.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import type { WindowInfo } from '../../src/window/creation/window-info.ts';
 
 export const FABRIC = 'infinihost-64';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Operation } from '../../src/comm/operation.ts';
-import { ALL_LOCK_WORDS, AllLock } from '../../src/sync/lock/all.ts';
-import { QueueLock, queueLockWords } from '../../src/sync/lock/queue.ts';
-import type { TargetLock } from '../../src/sync/lock/scheme.ts';
+import { ALL_LOCK_WORDS, AllLock } from '../../src/sync/lock/lock-of-all.ts';
+import type { TargetLock } from '../../src/sync/lock/lock-scheme.ts';
+import { QueueLock, queueLockWords } from '../../src/sync/lock/queue-lock.ts';
 import type { Context } from '../../src/verbs/device.ts';
+import type { Operation } from '../../src/wait/operation.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { type Actor, interleave } from './preemption.ts';
 

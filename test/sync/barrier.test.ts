@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier } from '../../src/comm/barrier.ts';
+import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier } from '../../src/collective/word-barrier.ts';
 import type { Context } from '../../src/verbs/device.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { type Actor, interleave } from './preemption.ts';

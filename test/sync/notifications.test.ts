@@ -1,15 +1,15 @@
 /**
- * Receives for notifications (src/transfer/arrivals.ts): a shared receive queue whose low watermark makes a rank post
- * more, so that none is lost and none runs out.
+ * Receives for notifications (src/transfer/requests/arrivals.ts): a shared receive queue whose low watermark makes a
+ * rank post more, so that none is lost and none runs out.
  */
 import { describe, expect, test } from 'vitest';
-import { Origins } from '../../src/comm/origins.ts';
-import { TypeCode } from '../../src/datatype/codes.ts';
 import { sideAt } from '../../src/datatype/layout.ts';
-import { openEmulator } from '../../src/providers/emulator/context.ts';
+import { TypeCode } from '../../src/datatype/type-codes.ts';
+import { Origins } from '../../src/job/origins.ts';
+import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
-import { regionsBy } from '../../src/transfer/regions.ts';
-import { RequestTransfer } from '../../src/transfer/requests.ts';
+import { regionsBy } from '../../src/transfer/requests/regions.ts';
+import { RequestTransfer } from '../../src/transfer/requests/request-transfer.ts';
 import { Access } from '../../src/verbs/memory.ts';
 
 function twoRanks() {

@@ -1,7 +1,7 @@
-/** The dissertation's lock by the processor: one word for all ranks of a node (src/sync/lock/one-word.ts). */
+/** The dissertation's lock by the processor: one word for all ranks of a node (src/sync/lock/one-word-lock.ts). */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { OneWordLock, oneWordLockWords } from '../../src/sync/lock/one-word.ts';
+import { OneWordLock, oneWordLockWords } from '../../src/sync/lock/one-word-lock.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { fight, type Locks, makeLocks as makeWordLocks, testByHand } from './word-locks.ts';
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { NO_OVERTAKING, type Overtaking } from '../../src/sync/lock/overtaking.ts';
-import { QueueLock, queueLockWords } from '../../src/sync/lock/queue.ts';
+import { NO_OVERTAKING, type Overtaking } from '../../src/sync/lock/lock-overtaking.ts';
+import { QueueLock, queueLockWords } from '../../src/sync/lock/queue-lock.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { fight, type Locks, makeLocks as makeWordLocks, testByHand } from './word-locks.ts';
 
-/** Where queue.ts has the two counts of its line. */
+/** Where queue-lock.ts has the two counts of its line. */
 const NEXT = 32;
 const SERVING = 33;
 

@@ -1,6 +1,7 @@
 /** Ranks that fight for a lock, and sleep until somebody wakes them: what must hold, whatever the order. */
-import type { Operation } from '../../src/comm/operation.ts';
-import type { TargetLock } from '../../src/sync/lock/scheme.ts';
+
+import type { TargetLock } from '../../src/sync/lock/lock-scheme.ts';
+import type { Operation } from '../../src/wait/operation.ts';
 import type { Actor } from './preemption.ts';
 
 /** A rank that takes the lock several times, waits, gives up, sleeps, and is woken. */

@@ -3,10 +3,10 @@
  * somebody says that they arrive. Each connection keeps its order, as a reliable connection does; between connections
  * anything can come first.
  */
-import type { OwnChannel } from '../../src/comm/communicator.ts';
-import type { Answer } from '../../src/transfer/answers.ts';
-import type { RemoteWord } from '../../src/transfer/remote-access.ts';
-import type { RequestTransfer } from '../../src/transfer/requests.ts';
+import type { OwnChannel } from '../../src/collective/communicator.ts';
+import type { Answer } from '../../src/transfer/requests/answers.ts';
+import type { RemoteWord } from '../../src/transfer/requests/remote-access.ts';
+import type { RequestTransfer } from '../../src/transfer/requests/request-transfer.ts';
 
 /** Something on its way. */
 type Arrival = () => void;

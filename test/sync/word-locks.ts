@@ -1,6 +1,6 @@
-/** Locks that are words which all ranks map (src/sync/lock/queue.ts, one-word.ts): what must hold of each of them. */
+/** Locks that are words which all ranks map (src/sync/lock/queue-lock.ts, one-word-lock.ts): what must hold of each of them. */
 import { expect, test } from 'vitest';
-import type { TargetLock } from '../../src/sync/lock/scheme.ts';
+import type { TargetLock } from '../../src/sync/lock/lock-scheme.ts';
 import type { Context } from '../../src/verbs/device.ts';
 import { interleave } from './preemption.ts';
 import { Rank, randomBelow, World } from './sleepers.ts';

@@ -3,12 +3,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { writeTrace } from '../../src/trace/chrome.ts';
-import type { Trace, TraceSpan } from '../../src/trace/file.ts';
+import { writeTrace } from '../../src/trace/chrome-trace.ts';
 import { type Overview, overviewOf, stepOverview } from '../../src/trace/overview.ts';
 import { overviewPage, overviewSvg } from '../../src/trace/overview-picture.ts';
 import { recordInMemory } from '../../src/trace/recorder.ts';
 import { selectionOf } from '../../src/trace/scene.ts';
+import type { Trace, TraceSpan } from '../../src/trace/trace-reader.ts';
 import { onesided } from '../launcher/command.ts';
 import { elementsOf } from './xml.ts';
 

@@ -6,13 +6,15 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { barrierWords, makeBarrier } from '../../src/comm/barrier.ts';
-import { recordSignals } from '../../src/comm/traced.ts';
-import { openEmulator } from '../../src/providers/emulator/context.ts';
+import { recordSignals } from '../../src/collective/traced-calls.ts';
+import { barrierWords, makeBarrier } from '../../src/collective/word-barrier.ts';
+import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
-import { writeTrace } from '../../src/trace/chrome.ts';
+import { writeTrace } from '../../src/trace/chrome-trace.ts';
 import { monotonicClock } from '../../src/trace/clock.ts';
 import { type Recorder, recordInMemory } from '../../src/trace/recorder.ts';
+import type { Span } from '../../src/trace/span.ts';
+import { timelineOf } from '../../src/trace/timeline.ts';
 import {
   defaultEvents,
   FIELDS,
@@ -24,9 +26,7 @@ import {
   RingWriter,
   readRing,
   ringBytes,
-} from '../../src/trace/ring.ts';
-import type { Span } from '../../src/trace/span.ts';
-import { timelineOf } from '../../src/trace/timeline.ts';
+} from '../../src/trace/trace-ring.ts';
 import { checkTrace } from './events.ts';
 
 /** A ring of its own, and a look at it. */

@@ -5,9 +5,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { writeTrace } from '../../src/trace/chrome.ts';
-import { readTrace, type Trace } from '../../src/trace/file.ts';
+import { writeTrace } from '../../src/trace/chrome-trace.ts';
 import { recordInMemory } from '../../src/trace/recorder.ts';
+import { readTrace, type Trace } from '../../src/trace/trace-reader.ts';
 
 const SIZE = 3;
 const EVENTS = 4096;

@@ -1,10 +1,10 @@
 /** What `noncontiguous: 'auto'` chooses by: what each way takes, as measured when a window is made. */
 import { describe, expect, test } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
-import { LayoutCosts } from '../../src/transfer/noncontiguous/costs.ts';
-import type { Way } from '../../src/transfer/noncontiguous/way.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import type { Way } from '../../src/transfer/layouts/way.ts';
+import { LayoutCosts } from '../../src/transfer/layouts/way-costs.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 /** What each way takes, in microseconds: another thing for puts, so that they are not mixed up. */
 type Model = Readonly<Record<Way, (pieces: number, bytes: number, puts: boolean) => number>>;

@@ -1,9 +1,9 @@
 /** Requests that wait for room: in their order, and each in constant time, however many there are. */
 import { describe, expect, test } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { Fifo } from '../../src/fifo.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Window } from '../../src/window/calls/window.ts';
 import { Random } from '../ranks/support/random.ts';
 import { seedOfRun } from '../support/ranks.ts';
 

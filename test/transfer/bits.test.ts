@@ -4,13 +4,13 @@
  * interpreter's code and in the compilers', whether they come through.
  */
 import { expect, test } from 'vitest';
-import { TypeCode } from '../../src/datatype/codes.ts';
 import { sideAt } from '../../src/datatype/layout.ts';
 import { OpCode } from '../../src/datatype/op.ts';
 import { copyScalar, placeOf } from '../../src/datatype/scalars.ts';
-import { accumulateElements, updateDouble } from '../../src/transfer/accumulate.ts';
-import { loadF64, RemotePart, storeF64 } from '../../src/transfer/remote-part.ts';
-import { STRIPE_WORDS, Stripes } from '../../src/transfer/stripes.ts';
+import { TypeCode } from '../../src/datatype/type-codes.ts';
+import { accumulateElements, updateDouble } from '../../src/transfer/loads/accumulate.ts';
+import { loadF64, RemotePart, storeF64 } from '../../src/transfer/loads/remote-part.ts';
+import { STRIPE_WORDS, Stripes } from '../../src/transfer/loads/stripes.ts';
 
 /** Enough for every compiler of the engine. */
 const ROUNDS = 60_000;

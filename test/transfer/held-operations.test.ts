@@ -1,7 +1,7 @@
 /** The list in which puts and gets of windows with a schedule wait (src/transfer/schedule). */
 import { describe, expect, test } from 'vitest';
-import { TypeCode } from '../../src/datatype/codes.ts';
 import { sideAt } from '../../src/datatype/layout.ts';
+import { TypeCode } from '../../src/datatype/type-codes.ts';
 import { FOLDED_BYTES } from '../../src/transfer/schedule/aggregate.ts';
 import {
   HELD_BYTES,
@@ -9,7 +9,7 @@ import {
   HeldOperations,
   type Poster,
 } from '../../src/transfer/schedule/held-operations.ts';
-import { type ScheduleHint, scheduleOf } from '../../src/transfer/schedule/kinds.ts';
+import { type ScheduleHint, scheduleOf } from '../../src/transfer/schedule/schedule-kinds.ts';
 
 /**
  * A list, what has been posted from it: `p3` is a put to byte 3, `g3` a get; and what has failed. Byte 13 is refused.

@@ -5,19 +5,19 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import type { Places } from '../../src/datatype/copy.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { Runs } from '../../src/datatype/runs.ts';
 import type { TransferLayout } from '../../src/datatype/sides.ts';
-import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { NONCONTIGUOUS_NAMES, needsTarget } from '../../src/transfer/noncontiguous/kinds.ts';
-import { ReceivedLayouts, SentLayouts } from '../../src/transfer/noncontiguous/layout-cache.ts';
-import { entriesOf, Matching } from '../../src/transfer/noncontiguous/matching.ts';
-import { Assert } from '../../src/window/assert.ts';
-import { Window } from '../../src/window/window.ts';
+import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { ReceivedLayouts, SentLayouts } from '../../src/transfer/layouts/layout-cache.ts';
+import { NONCONTIGUOUS_NAMES, needsTarget } from '../../src/transfer/layouts/layout-kinds.ts';
+import { entriesOf, Matching } from '../../src/transfer/layouts/matching.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import { Assert } from '../../src/window/epochs/assertions.ts';
 import { casesOf } from '../support/gate.ts';
 
 const FABRIC = { fabric: 'infinihost-express', seed: 1 } as const;

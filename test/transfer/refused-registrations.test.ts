@@ -4,12 +4,12 @@
  * is lost, and nobody hangs.
  */
 import { describe, expect, test, vi } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
-import type { LayoutStatistics } from '../../src/transfer/noncontiguous/statistics.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import type { LayoutStatistics } from '../../src/transfer/requests/layout-statistics.ts';
 import { QpState } from '../../src/verbs/queue-pair.ts';
-import { Window } from '../../src/window/window.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 const ELEMENTS = 4096;
 const BYTES = 4 * ELEMENTS;

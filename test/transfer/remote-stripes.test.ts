@@ -3,10 +3,10 @@
  * whose program takes its buffer away.
  */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { Window } from '../../src/window/window.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
 const SCHEDULES: readonly Partial<TaskOptions>[] = [

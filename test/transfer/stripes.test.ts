@@ -3,9 +3,9 @@ import { checkSides } from '../../src/datatype/layout.ts';
 import { Op } from '../../src/datatype/op.ts';
 import { RankFailedError } from '../../src/errors.ts';
 import { loadNative } from '../../src/native.ts';
-import { accumulateElements } from '../../src/transfer/accumulate.ts';
-import { RemotePart } from '../../src/transfer/remote-part.ts';
-import { STRIPE_WORDS, STRIPES, Stripes } from '../../src/transfer/stripes.ts';
+import { accumulateElements } from '../../src/transfer/loads/accumulate.ts';
+import { RemotePart } from '../../src/transfer/loads/remote-part.ts';
+import { STRIPE_WORDS, STRIPES, Stripes } from '../../src/transfer/loads/stripes.ts';
 
 const STRIPE_OF_RANK_3 = 4;
 

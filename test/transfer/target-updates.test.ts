@@ -3,16 +3,16 @@
  * and complete when they should be, and what becomes of them when a rank is away, dead, or takes its buffer away.
  */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks, type TaskOptions } from '../../src/comm/tasks.ts';
-import { TypeCode } from '../../src/datatype/codes.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { UPDATE_SCHEMES, updateNamed } from '../../src/transfer/update/kinds.ts';
-import { Assert } from '../../src/window/assert.ts';
-import type { WindowInfo } from '../../src/window/info.ts';
-import { Window } from '../../src/window/window.ts';
+import { TypeCode } from '../../src/datatype/type-codes.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { UPDATE_SCHEMES, updateNamed } from '../../src/transfer/served/update-kinds.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import type { WindowInfo } from '../../src/window/creation/window-info.ts';
+import { Assert } from '../../src/window/epochs/assertions.ts';
 
 const FABRIC = { fabric: 'infinihost-64', seed: 1 } as const;
 const SCHEDULES: readonly Partial<TaskOptions>[] = [

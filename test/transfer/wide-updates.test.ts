@@ -1,10 +1,10 @@
 /** Accumulates on 64-bit integers by requests: how many requests they take, and what they give under interference. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { Op } from '../../src/datatype/op.ts';
-import { QueuePairCore } from '../../src/providers/core/queue-pair.ts';
-import { Window } from '../../src/window/window.ts';
+import { QueuePairCore } from '../../src/providers/core/queue-pair-base.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 const N = 1000;
 const FABRIC = { fabric: 'infinihost-64', seed: 1 };

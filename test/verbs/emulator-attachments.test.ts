@@ -2,15 +2,15 @@
  * What the direct emulator keeps mapped of its peers, and what it lets go; and what stands besides the verbs' promises.
  */
 import { afterEach, expect, test } from 'vitest';
-import { openEmulator } from '../../src/providers/emulator/context.ts';
-import type { Attachment, Fabric } from '../../src/providers/emulator/fabric.ts';
+import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
+import type { Attachment, EmulatorFabric } from '../../src/providers/emulator/emulator-fabric.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
 import type { Context } from '../../src/verbs/device.ts';
 import { QpState, SendFlag } from '../../src/verbs/queue-pair.ts';
 import { ALL_ACCESS, bringUp, connect, End, poll, pollSuccess, refused, send, write } from './conformance/harness.ts';
 
 /** Counts the attachments that a member holds of each other member, and their bytes. */
-function counting(fabric: Fabric, held: number[], bytes: number[]): Fabric {
+function counting(fabric: EmulatorFabric, held: number[], bytes: number[]): EmulatorFabric {
   return {
     member: fabric.member,
     size: fabric.size,

@@ -1,6 +1,6 @@
 /** A key that is drawn a second time names the second region, also for those who have mapped the first. */
 import { expect, test, vi } from 'vitest';
-import { openEmulator } from '../../src/providers/emulator/context.ts';
+import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
 import { ALL_ACCESS } from '../../src/verbs/checks.ts';
 import { SendFlag } from '../../src/verbs/queue-pair.ts';

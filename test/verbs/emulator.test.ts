@@ -1,5 +1,5 @@
 /** The direct emulator, with all devices in one thread. Between threads and processes: emulator-ranks.test.ts. */
-import { openEmulator } from '../../src/providers/emulator/context.ts';
+import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
 import { verbsConformance } from './conformance/index.ts';
 

@@ -1,8 +1,8 @@
 /** Datagrams on a modelled fabric: how long they take, that they are lost and overtaken, and what switches copy. */
 import { expect, test } from 'vitest';
 import { loadFabric } from '../../src/fabrics/index.ts';
-import { ModelledFabric } from '../../src/providers/modelled/context.ts';
 import { type FaultOptions, Faults } from '../../src/providers/modelled/faults.ts';
+import { ModelledFabric } from '../../src/providers/modelled/modelled-context.ts';
 import { Network } from '../../src/providers/modelled/network.ts';
 import { Simulator } from '../../src/providers/modelled/simulator.ts';
 import { QpType, SendFlag } from '../../src/verbs/queue-pair.ts';

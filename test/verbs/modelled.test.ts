@@ -4,8 +4,8 @@
  * different queue pairs overtake each other, with losses, and with writes that are complete before they are in memory.
  */
 import { loadFabric } from '../../src/fabrics/index.ts';
-import { ModelledFabric } from '../../src/providers/modelled/context.ts';
 import { type FaultOptions, Faults } from '../../src/providers/modelled/faults.ts';
+import { ModelledFabric } from '../../src/providers/modelled/modelled-context.ts';
 import { Simulator } from '../../src/providers/modelled/simulator.ts';
 import type { Context } from '../../src/verbs/device.ts';
 import { seedOfRun } from '../support/ranks.ts';

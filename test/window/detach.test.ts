@@ -1,9 +1,9 @@
 /** `detach`, after somebody who was next in line for the lock of the part has given up. */
 import { expect, test } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
-import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { Window } from '../../src/window/window.ts';
+import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 test('is not refused, since nobody has the lock, and nobody waits for it', async () => {
   const results = await runTasks(

@@ -1,10 +1,10 @@
 /** An unlock whose wait ends early, where it may have given the lock back by then (`lock_defer`). */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import { runTasks } from '../../src/comm/tasks.ts';
-import { loadFabric } from '../../src/providers/modelled/fabrics.ts';
-import { Lock } from '../../src/sync/lock/scheme.ts';
-import { Window } from '../../src/window/window.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Window } from '../../src/window/calls/window.ts';
 
 const FABRIC = loadFabric('infinihost-64');
 const LENGTH = 4096;

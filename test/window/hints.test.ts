@@ -1,12 +1,19 @@
-/** Hints are read, shown, compared and changed by one table (src/window/info.ts). */
+/** Hints are read, shown, compared and changed by one table (src/window/creation/window-info.ts). */
 import { expect, it } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { Assert, Lock, Window } from '../../src/index.ts';
-import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';
-import { LOCK_SCHEMES, lockNamed } from '../../src/sync/lock/kinds.ts';
-import { NONCONTIGUOUS_NAMES, noncontiguousNamed } from '../../src/transfer/noncontiguous/kinds.ts';
-import { UPDATE_SCHEMES, updateNamed } from '../../src/transfer/update/kinds.ts';
-import { changeInfo, hintThatDiffers, numberOf, readInfo, showInfo, type WindowInfo } from '../../src/window/info.ts';
+import { runTasks } from '../../src/start/tasks.ts';
+import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/fence-kinds.ts';
+import { LOCK_SCHEMES, lockNamed } from '../../src/sync/lock/lock-kinds.ts';
+import { NONCONTIGUOUS_NAMES, noncontiguousNamed } from '../../src/transfer/layouts/layout-kinds.ts';
+import { UPDATE_SCHEMES, updateNamed } from '../../src/transfer/served/update-kinds.ts';
+import {
+  changeInfo,
+  hintThatDiffers,
+  numberOf,
+  readInfo,
+  showInfo,
+  type WindowInfo,
+} from '../../src/window/creation/window-info.ts';
 
 const read = (info?: WindowInfo) =>
   readInfo('Window.create', info, { immediateCompletion: true, size: 4, virtualTime: false });

@@ -1,7 +1,7 @@
 /** What errors say of the mistakes that they are for. */
 import { expect, it } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { type Communicator, Datatype, Lock, Window } from '../../src/index.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 
 type Call = (world: Communicator, win: Window<Float64Array>) => unknown;
 const TWO = Float64Array.of(1, 2);

@@ -1,7 +1,7 @@
 /** A window that one rank has no memory for is made by none, and all hear from which rank that is, and why. */
 import { expect, it } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { type Communicator, Window } from '../../src/index.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 
 const MAKE: [string, (world: Communicator) => Promise<Window>][] = [
   ['Window.createDynamic', (world) => Window.createDynamic(world)],

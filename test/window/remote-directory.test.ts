@@ -3,13 +3,13 @@
  * words of a request in any order, and between any two of them the owner's next stores become visible, or none.
  */
 import { describe, expect, test } from 'vitest';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import type { RemoteRegion } from '../../src/transfer/regions.ts';
-import type { RemoteWord } from '../../src/transfer/remote-access.ts';
-import type { RequestTransfer } from '../../src/transfer/requests.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import type { RemoteRegion } from '../../src/transfer/requests/regions.ts';
+import type { RemoteWord } from '../../src/transfer/requests/remote-access.ts';
+import type { RequestTransfer } from '../../src/transfer/requests/request-transfer.ts';
 import type { Memory, MemoryRegion } from '../../src/verbs/memory.ts';
-import type { Listed } from '../../src/window/attachments.ts';
-import { directoryWords, RemoteDirectory } from '../../src/window/remote-directory.ts';
+import type { Listed } from '../../src/window/attached/attachments.ts';
+import { directoryWords, RemoteDirectory } from '../../src/window/attached/remote-directory.ts';
 import { Random } from '../ranks/support/random.ts';
 import { seedOfRun } from '../support/ranks.ts';
 

@@ -4,8 +4,8 @@
  */
 
 import { describe } from 'vitest';
-import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/kinds.ts';
-import { LOCK_SCHEMES } from '../../src/sync/lock/kinds.ts';
+import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/fence-kinds.ts';
+import { LOCK_SCHEMES } from '../../src/sync/lock/lock-kinds.ts';
 import { describeCases } from '../support/cases.ts';
 import { RANK_KINDS, type RankKind, seedOfRun } from '../support/ranks.ts';
 

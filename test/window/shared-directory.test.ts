@@ -3,11 +3,11 @@
  * reader the owner may change all that it likes, and at any store of the owner the reader may look.
  */
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Block } from '../../src/comm/blocks.ts';
-import type { Communicator } from '../../src/comm/communicator.ts';
-import type { Stripes } from '../../src/transfer/stripes.ts';
-import type { Listed } from '../../src/window/attachments.ts';
-import { DIRECTORY_WORDS, SharedDirectory } from '../../src/window/shared-directory.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import type { Block } from '../../src/message/word-blocks.ts';
+import type { Stripes } from '../../src/transfer/loads/stripes.ts';
+import type { Listed } from '../../src/window/attached/attachments.ts';
+import { DIRECTORY_WORDS, SharedDirectory } from '../../src/window/attached/shared-directory.ts';
 import { Random } from '../ranks/support/random.ts';
 import { seedOfRun } from '../support/ranks.ts';
 

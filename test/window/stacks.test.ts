@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
-import { runTasks } from '../../src/comm/tasks.ts';
 import { type Communicator, Datatype, Lock, Window } from '../../src/index.ts';
+import { runTasks } from '../../src/start/tasks.ts';
 
 const FILE = fileURLToPath(import.meta.url);
 const LINES = readFileSync(FILE, 'utf8').split('\n');

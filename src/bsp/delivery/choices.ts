@@ -15,7 +15,7 @@
  * ended the superstep before. Where processes compute for different times, that hides the difference, and the choice is
  * as good as chance until the least of the tries tells.
  */
-import type { Chooser } from './zero-copy.ts';
+import type { Chooser } from './zero-copy-delivery.ts';
 
 /** All of them. */
 export class Always implements Chooser {

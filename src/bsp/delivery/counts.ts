@@ -5,19 +5,19 @@
  * - `all-to-all`: each tells each other one how many chunks it has for it. p − 1 messages a process, one after the
  *   other in time for the adapter, one hop.
  * - `tree`: the sums for each process, by a reduce-scatter. ⌈log2 p⌉ messages a process, as many hops.
- * - `multicast`: the sums of all by a datagram to all (multicast.ts).
+ * - `multicast`: the sums of all by a datagram to all (multicast-counts.ts).
  */
-import { allgather, reduceScatter, type Step } from '../../comm/collectives.ts';
-import type { Channel } from '../../comm/message-channel.ts';
-import { bytesOf } from '../../datatype/base.ts';
+import { allgather, reduceScatter, type Step } from '../../collective/collectives.ts';
+import { bytesOf } from '../../datatype/base-types.ts';
 import { Op } from '../../datatype/op.ts';
+import type { Channel } from '../../message/message-channel.ts';
 
 /** What comes to a process. */
 export interface Counts {
   /** Chunks with puts and messages, and chunks with requests of gets, of all others together. */
   readonly puts: number;
   readonly gets: number;
-  /** What each process does that all must do alike (control.ts); `undefined` if nobody does anything of it. */
+  /** What each process does that all must do alike (alike.ts); `undefined` if nobody does anything of it. */
   readonly numbers: readonly Float64Array[] | undefined;
 }
 

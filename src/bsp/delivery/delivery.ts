@@ -3,8 +3,8 @@ import type { ChunkPool } from '../chunks.ts';
 import type { Outgoing, Route } from '../outgoing.ts';
 import type { Placement } from '../placement.ts';
 import type { Variables } from '../variables.ts';
-import type { Direct } from './direct.ts';
-import type { MulticastStatistics } from './multicast.ts';
+import type { Direct } from './direct-access.ts';
+import type { MulticastStatistics } from './multicast-counts.ts';
 
 /** What is delivered, and to whom it comes. */
 export interface Superstep {
@@ -12,7 +12,7 @@ export interface Superstep {
   readonly placement: Placement;
   /**
    * All processes have come to the end of the superstep, and their data is about to be placed.
-   * @param numbers what each must do alike (control.ts), by process; `undefined` if nobody does anything of it
+   * @param numbers what each must do alike (alike.ts), by process; `undefined` if nobody does anything of it
    * Errors: `ERR_COLLECTIVE` if they differ, at all processes.
    */
   compare(numbers: readonly Float64Array[] | undefined): void;
@@ -31,7 +31,7 @@ export interface Delivery {
   /** Takes puts that go another way than in chunks with everything else, and calls of `hpput` and `hpget`. */
   readonly route?: Route | undefined;
   readonly direct?: Direct | undefined;
-  /** @param numbers what this process does in the superstep that all must do (control.ts) */
+  /** @param numbers what this process does in the superstep that all must do (alike.ts) */
   begin(superstep: Superstep, numbers: Float64Array): void;
   advance(): boolean;
   /** As `Operation.isPolling`, in a `sync`. */

@@ -1,7 +1,7 @@
 /**
  * `hpput` and `hpget` by requests: an RDMA write or read between the program's array and the variable (as xBSP does it,
  * which BSP-IB §1.3 refers to). Arrays are registered when they are first used, and stay so for the next time
- * (transfer/registrations.ts).
+ * (transfer/requests/origin-registrations.ts).
  *
  * What is small is packed with other puts, which costs less than a request of its own. So is what the device has no
  * room to register. What cannot be posted yet, since the link is being made or is full, waits, at most until the
@@ -15,18 +15,19 @@
  * Who sees what: a process ends its part of a superstep (counts.ts) only when all that it has posted this way is
  * complete. So whoever has heard from all processes finds what they have written. Where a completion does not say that
  * data are in the target's memory (capability `completionImpliesPlacement`), a byte of the last write to each process
- * is read behind it, which says so (transfer/connections.ts).
+ * is read behind it, which says so (transfer/requests/connections.ts).
  */
-import { allocateRegistered } from '../../comm/blocks.ts';
-import type { Communicator } from '../../comm/communicator.ts';
-import type { TypedArray } from '../../datatype/base.ts';
+
+import type { Communicator } from '../../collective/communicator.ts';
+import type { TypedArray } from '../../datatype/base-types.ts';
 import { bufferOf, byteOffsetOf } from '../../intrinsics.ts';
-import { Registrations as Arrays } from '../../transfer/registrations.ts';
+import { allocateRegistered } from '../../message/word-blocks.ts';
+import { OriginRegistrations as Arrays } from '../../transfer/requests/origin-registrations.ts';
 import type { Memory, MemoryRegion } from '../../verbs/memory.ts';
-import type { Part } from '../elements.ts';
+import type { Part } from '../element-words.ts';
 import type { Slot } from '../slot.ts';
 import { atPid, isReached, rkeyOf } from '../variables.ts';
-import type { Direct } from './direct.ts';
+import type { Direct } from './direct-access.ts';
 import { type Links, type LocalPlace, RDMA } from './links.ts';
 
 /** Less goes packed: a request costs the processor and the adapter what packing some hundred bytes does. */

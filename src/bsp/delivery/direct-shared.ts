@@ -4,14 +4,14 @@
  * and if its owner has ended the superstep before.
  *
  * Who sees what: a process stores to another's variable before it enters the superstep's barrier, and the owner looks
- * after it has left it (comm/barrier.ts orders the two). What a process loads, the owner has stored before the barrier
- * of the superstep before, or since: BSPlib leaves that open.
+ * after it has left it (collective/word-barrier.ts orders the two). What a process loads, the owner has stored before
+ * the barrier of the superstep before, or since: BSPlib leaves that open.
  */
-import type { Communicator } from '../../comm/communicator.ts';
-import { FEW, type Part, packBytes, unpackBytes } from '../elements.ts';
+import type { Communicator } from '../../collective/communicator.ts';
+import { FEW, type Part, packBytes, unpackBytes } from '../element-words.ts';
 import type { Slot } from '../slot.ts';
 import type { Mapped, Variables } from '../variables.ts';
-import type { Direct } from './direct.ts';
+import type { Direct } from './direct-access.ts';
 
 /** A variable: this process's own, or another's as it is mapped here. */
 interface Reached {

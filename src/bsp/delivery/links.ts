@@ -23,11 +23,12 @@
  *
  * All is kept by this process's thread; there is nothing to share.
  */
-import { allocateRegistered } from '../../comm/blocks.ts';
-import type { Communicator } from '../../comm/communicator.ts';
-import { lostConnection } from '../../comm/lost-connection.ts';
+
+import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
 import { Fifo } from '../../fifo.ts';
+import { lostConnection } from '../../message/lost-connection.ts';
+import { allocateRegistered } from '../../message/word-blocks.ts';
 import { type CompletionQueue, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access, type Memory, type MemoryRegion } from '../../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';

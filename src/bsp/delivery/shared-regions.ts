@@ -6,9 +6,10 @@
  * Who sees what: the owner writes an entry of the table once, before it tells anybody of a chunk in that region, which
  * it does before a barrier (or by a word that is stored atomically). So whoever learns of a chunk finds its entry.
  */
-import { allocateRegistered } from '../../comm/blocks.ts';
-import type { Communicator } from '../../comm/communicator.ts';
+
+import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
+import { allocateRegistered } from '../../message/word-blocks.ts';
 import { ALL_ACCESS } from '../../verbs/checks.ts';
 import type { Memory, MemoryRegion, RemotePointer } from '../../verbs/memory.ts';
 import { CHUNK_BYTES, CHUNK_WORDS, type Chunk, type ChunkPool } from '../chunks.ts';

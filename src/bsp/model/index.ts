@@ -4,7 +4,7 @@
  *     import { jacobi, microseconds, probe } from 'onesided/bsp/model';
  */
 export { ALGORITHMS, type Algorithm, flatCost, type GridParts, jacobi } from './algorithms.ts';
-export { loadMachines, type Machine, readMachine } from './files.ts';
+export { loadMachines, type Machine, readMachine } from './machine-files.ts';
 export {
   type Bsp2Machine,
   type BspMachine,

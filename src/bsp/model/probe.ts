@@ -2,7 +2,7 @@
  * Measures a machine as bsp_bench does (Bisseling 2004; BSP-IB §4.1): the speed of a processor by adding vectors of a
  * thousand numbers, and g and l by a line through the times of supersteps that only communicate.
  */
-import type { Communicator } from '../../comm/communicator.ts';
+import type { Communicator } from '../../collective/communicator.ts';
 import { Op } from '../../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../../errors.ts';
 import { refuseUnknown } from '../../options.ts';

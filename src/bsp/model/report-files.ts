@@ -5,10 +5,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { RmaError, show } from '../../errors.ts';
-import type { Recording } from '../../trace/ring.ts';
 import { type Computation, computationsOf, NO_SUPERSTEPS } from '../../trace/supersteps.ts';
+import type { Recording } from '../../trace/trace-ring.ts';
 import { writeWhole } from '../../trace/whole-file.ts';
-import { oneLevel } from './files.ts';
+import { oneLevel } from './machine-files.ts';
 import type { BspMachine } from './machines.ts';
 import { type BspReport, reportOf, reportSummary } from './report.ts';
 import { reportPicture } from './report-picture.ts';

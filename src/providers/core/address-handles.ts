@@ -5,7 +5,7 @@ import { checkInteger } from '../../verbs/checks.ts';
 import { gidText, isMulticast, parseGid, parseGroup } from '../../verbs/gid.ts';
 
 /** What an address handle leads to. */
-export interface Way {
+export interface AddressWay {
   /** The GID's words. */
   readonly words: Uint32Array;
   readonly lid: number;
@@ -26,7 +26,7 @@ export class AddressHandleCore<Pd extends { children: number } = { children: num
   live = true;
   readonly #release: () => void;
 
-  constructor(pd: Pd, number: number, way: Way, release: () => void) {
+  constructor(pd: Pd, number: number, way: AddressWay, release: () => void) {
     this.pd = pd;
     this.number = number;
     this.words = way.words;
@@ -59,7 +59,7 @@ export class AddressHandles<Pd extends { children: number }> {
     return this.#all.get(number);
   }
 
-  make(pd: Pd, way: Way): AddressHandleCore<Pd> {
+  make(pd: Pd, way: AddressWay): AddressHandleCore<Pd> {
     do this.#last = (this.#last % (2 ** 31 - 1)) + 1;
     while (this.#all.has(this.#last));
     const number = this.#last;
@@ -82,7 +82,7 @@ export function wayOf(
   attributes: AhAttributes,
   members: number,
   addressOf: (member: number) => { readonly gid: string; readonly lid: number },
-): Way {
+): AddressWay {
   const call = CREATE_AH;
   if (typeof attributes !== 'object' || attributes === null) {
     throw new RmaError('ERR_VERBS', `${call}: the attributes must be an object, not ${show(attributes)} (EINVAL)`);
@@ -112,7 +112,7 @@ export function memberGid(member: number): string {
  * As `wayOf`, on a fabric that is memory.
  * Errors: `ERR_VERBS`, also for a GID that is neither a member's nor a group's.
  */
-export function wayInMemory(attributes: AhAttributes, members: number): Way {
+export function wayInMemory(attributes: AhAttributes, members: number): AddressWay {
   const way = wayOf(attributes, members, (member) => ({ gid: memberGid(member), lid: 0 }));
   if (way.member >= 0 || isMulticast(way.words)) return way;
   const member = way.words[3] - 0xfe000000;

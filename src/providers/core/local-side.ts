@@ -1,8 +1,8 @@
 /** The initiator's own memory that a request names: checked as its adapter would check it. */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
-import { Mapping, Pieces } from './mapping.ts';
-import { type MappedMemory, RegionCore } from './objects.ts';
+import { Mapping, Pieces } from './mapped-memory.ts';
+import { type MappedMemory, RegionCore } from './verbs-objects.ts';
 
 /** A region of memory that this process has mapped. */
 export abstract class MappedRegion<

@@ -14,7 +14,7 @@
  * producer that finds the ring full does not wait either: it records an overrun.
  */
 import { loadAcquire } from '../../memory-model.ts';
-import { MAX_COMPLETIONS } from './limits.ts';
+import { MAX_COMPLETIONS } from './emulator-limits.ts';
 
 const HEAD = 0;
 const TAIL = 32;

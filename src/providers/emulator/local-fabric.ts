@@ -7,7 +7,7 @@
  */
 import { RmaError, show } from '../../errors.ts';
 import type { Parking } from '../../verbs/device.ts';
-import type { Allocation, Attachment, Fabric } from './fabric.ts';
+import type { Allocation, Attachment, EmulatorFabric } from './emulator-fabric.ts';
 import { allocateShared } from './shared-buffer.ts';
 
 /** What the members of one local fabric share. */
@@ -18,7 +18,7 @@ interface Shared {
 }
 
 /** Makes a fabric of `size` members, all in this thread. */
-export function createLocalFabric(size: number): Fabric[] {
+export function createLocalFabric(size: number): EmulatorFabric[] {
   const shared: Shared = {
     memory: Array.from({ length: size }, () => new Map()),
     roots: new Array(size).fill(undefined),
@@ -27,7 +27,7 @@ export function createLocalFabric(size: number): Fabric[] {
   return Array.from({ length: size }, (_, member) => new LocalFabric(shared, member));
 }
 
-class LocalFabric implements Fabric {
+class LocalFabric implements EmulatorFabric {
   readonly member: number;
   readonly size: number;
   readonly parking: LocalParking;

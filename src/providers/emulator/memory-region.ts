@@ -3,7 +3,7 @@
  * this side's receives.
  */
 import { MappedRegion } from '../core/local-side.ts';
-import type { EmulatedMemory } from './memory.ts';
+import type { EmulatedMemory } from './emulator-memory.ts';
 import type { EmulatedProtectionDomain } from './protection-domain.ts';
 
 export class EmulatedRegion extends MappedRegion<EmulatedMemory, EmulatedProtectionDomain> {

@@ -5,11 +5,11 @@
  * the last of them is gone. What was resolved from a key is kept, and dropped when the key is found revoked.
  */
 
-import { Mapping } from '../core/mapping.ts';
+import { Mapping } from '../core/mapped-memory.ts';
 import type { CompletionRing } from './completion-ring.ts';
-import type { Attachment, Fabric } from './fabric.ts';
+import { ROOT_BYTES, Root } from './context-root.ts';
+import type { Attachment, EmulatorFabric } from './emulator-fabric.ts';
 import { type FoundRegion, holds } from './region-table.ts';
-import { ROOT_BYTES, Root } from './root.ts';
 
 /** A piece of the peer's memory, mapped here, and how many use it. */
 export interface Attached {
@@ -65,7 +65,7 @@ export class PeerRegion {
 export class Peer {
   readonly member: number;
   readonly root: Root;
-  readonly #fabric: Fabric;
+  readonly #fabric: EmulatorFabric;
   /** The root, and the parts that its tables have besides. */
   readonly #rootAttachments: readonly Attachment[];
   /** This context's own memory by handle: a queue pair that is connected to its own context needs no second mapping. */
@@ -76,7 +76,7 @@ export class Peer {
   #lookedUp = 0;
 
   /** `undefined` if no device is open there. */
-  static open(fabric: Fabric, member: number, own: ReadonlyMap<number, Mapping>): Peer | undefined {
+  static open(fabric: EmulatorFabric, member: number, own: ReadonlyMap<number, Mapping>): Peer | undefined {
     if (!Number.isInteger(member) || member < 0 || member >= fabric.size) return undefined;
     const found = fabric.root(member);
     // One of another version may be shorter.
@@ -103,7 +103,7 @@ export class Peer {
   }
 
   private constructor(
-    fabric: Fabric,
+    fabric: EmulatorFabric,
     member: number,
     root: Root,
     attachments: readonly Attachment[],

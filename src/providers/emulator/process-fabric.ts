@@ -7,17 +7,22 @@ import { RmaError, show } from '../../errors.ts';
 import type { Native, Parker } from '../../native.ts';
 import { ProcessHeap } from '../process-heap.ts';
 import { BellParking, type BellWaiter, EVERYONE, loadRoot, Row, ring, rowOf, storeRoot } from './bells.ts';
-import type { Allocation, Attachment, Fabric } from './fabric.ts';
+import type { Allocation, Attachment, EmulatorFabric } from './emulator-fabric.ts';
 
 /**
  * Joins the fabric as this `member`.
  * @param fabricTable `size` rows of shared memory, zero at first (`Control.fabric`)
  */
-export function openProcessFabric(native: Native, fabricTable: Int32Array, member: number, size: number): Fabric {
+export function openProcessFabric(
+  native: Native,
+  fabricTable: Int32Array,
+  member: number,
+  size: number,
+): EmulatorFabric {
   return new ProcessFabric(native, fabricTable, member, size);
 }
 
-class ProcessFabric implements Fabric {
+class ProcessFabric implements EmulatorFabric {
   readonly member: number;
   readonly size: number;
   readonly parking: BellParking;

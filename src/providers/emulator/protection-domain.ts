@@ -4,13 +4,13 @@ import { RmaError } from '../../errors.ts';
 import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts';
 import { Access, type Memory, type QueuePairInit } from '../../verbs/memory.ts';
 import { wayInMemory } from '../core/address-handles.ts';
-import { ProtectionDomainCore } from '../core/objects.ts';
-import type { EmulatedContext } from './context.ts';
-import { DEVICE } from './limits.ts';
-import { EmulatedMemory } from './memory.ts';
+import { ProtectionDomainCore } from '../core/verbs-objects.ts';
+import type { EmulatedContext } from './emulator-context.ts';
+import { DEVICE } from './emulator-limits.ts';
+import { EmulatedMemory } from './emulator-memory.ts';
+import type { EmulatedQueuePair } from './emulator-queue-pair.ts';
+import type { EmulatedSharedReceiveQueue } from './emulator-receive-queue.ts';
 import type { EmulatedRegion } from './memory-region.ts';
-import type { EmulatedQueuePair } from './queue-pair.ts';
-import type { EmulatedSharedReceiveQueue } from './shared-receive-queue.ts';
 
 export class EmulatedProtectionDomain extends ProtectionDomainCore<
   EmulatedMemory,

@@ -12,13 +12,13 @@
  * of a destroyed queue pair is not soon another's.
  */
 import { QpState } from '../../verbs/queue-pair.ts';
-import type { Allocation } from './fabric.ts';
-import type { Parts } from './parts.ts';
+import type { Allocation } from './emulator-fabric.ts';
+import type { Parts } from './table-parts.ts';
 
 const ROW_BITS = 13;
 export const MAX_QP = 1 << ROW_BITS;
 const ROW_WORDS = 32;
-/** Rows that lie in the root. A part of its own (parts.ts) has all others, where they would stand in a whole table. */
+/** Rows that lie in the root. A part of its own (table-parts.ts) has all others, where they would stand in a whole table. */
 const FIRST_ROWS = 512;
 export const QP_TABLE_BYTES = 4 * FIRST_ROWS * ROW_WORDS;
 const LATER_BYTES = 4 * MAX_QP * ROW_WORDS;

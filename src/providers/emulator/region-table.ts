@@ -4,8 +4,8 @@
  * A key is a random 32-bit number, never 0, which says its level and its slot there: a context draws until it hits a
  * free one of the level that it wants. So the table is searched with one load. Half of a level's slots may be taken. A
  * region goes to the first level that has room: the first is small and lies in the root, which every peer maps; the
- * others are parts that are made when they are needed (parts.ts), the last as large as half of the mappings that a
- * process of Linux can have. The two bits that say the level are parities of the key's, so that each bit of a key is
+ * others are parts that are made when they are needed (table-parts.ts), the last as large as half of the mappings that
+ * a process of Linux can have. The two bits that say the level are parities of the key's, so that each bit of a key is
  * random all the same.
  *
  * A slot belongs to its context; peers only read. Publishing writes the fields first and KEY last, revoking clears KEY
@@ -19,8 +19,8 @@
 import { randomFillSync } from 'node:crypto';
 import { RmaError } from '../../errors.ts';
 import { loadAcquire } from '../../memory-model.ts';
-import type { Allocation } from './fabric.ts';
-import type { Parts } from './parts.ts';
+import type { Allocation } from './emulator-fabric.ts';
+import type { Parts } from './table-parts.ts';
 
 /** Slots of each level: powers of two. */
 const LEVELS: readonly number[] = [1 << 10, 1 << 13, 1 << 15, 1 << 17];

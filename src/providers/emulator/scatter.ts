@@ -1,7 +1,7 @@
 /** Where a receive puts a message: checked as its adapter would check it. */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
-import type { Pieces } from '../core/mapping.ts';
+import type { Pieces } from '../core/mapped-memory.ts';
 import type { Peer } from './peer.ts';
 import type { ReceiveRing } from './receive-ring.ts';
 

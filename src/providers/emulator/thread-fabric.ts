@@ -14,7 +14,7 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:wor
 import { RmaError, show } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
 import { BellParking, type BellWaiter, loadRoot, Row, ring, rowOf, storeRoot } from './bells.ts';
-import type { Allocation, Attachment, Fabric } from './fabric.ts';
+import type { Allocation, Attachment, EmulatorFabric } from './emulator-fabric.ts';
 import { allocateShared } from './shared-buffer.ts';
 
 /** Longest wait for the broker, in milliseconds: it answers in microseconds unless its thread is blocked. */
@@ -143,11 +143,11 @@ export function openThreadFabric(
   size: number,
   broker: MessagePort,
   answerWithin: number = ANSWER_WITHIN,
-): Fabric {
+): EmulatorFabric {
   return new ThreadFabric(fabricTable, member, size, broker, answerWithin);
 }
 
-class ThreadFabric implements Fabric {
+class ThreadFabric implements EmulatorFabric {
   readonly member: number;
   readonly size: number;
   readonly parking: BellParking;

@@ -1,7 +1,7 @@
 /** What a queue pair is connected to, which way leads there, and how far what it has sent has come on that way. */
 import { WrOpcode } from '../../verbs/queue-pair.ts';
-import type { ModelledContext } from './context.ts';
-import type { ModelledQueuePair } from './queue-pair.ts';
+import type { ModelledContext } from './modelled-context.ts';
+import type { ModelledQueuePair } from './modelled-queue-pair.ts';
 
 export class Connection {
   destMember = -1;

@@ -3,8 +3,8 @@
  * here. Times are microseconds.
  */
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
-import type { ModelledContext } from './context.ts';
 import type { Fabric } from './fabric-numbers.ts';
+import type { ModelledContext } from './modelled-context.ts';
 
 /** Virtual microseconds that a rank's processor has spent since the run began. */
 export interface ProcessorUse {

@@ -8,13 +8,13 @@ import { WcFlag, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
 import { SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
-import { copyBytes, copyPieces, Mapping } from '../core/mapping.ts';
-import type { ModelledContext } from './context.ts';
-import type { Message } from './datagrams.ts';
-import type { ModelledRegion } from './memory.ts';
-import { gather, local, scatter } from './pieces.ts';
-import type { ModelledQueuePair } from './queue-pair.ts';
-import type { ReceiveQueue } from './receive-queue.ts';
+import { copyBytes, copyPieces, Mapping } from '../core/mapped-memory.ts';
+import { gather, local, scatter } from './local-pieces.ts';
+import type { ModelledContext } from './modelled-context.ts';
+import type { Message } from './modelled-datagrams.ts';
+import type { ModelledRegion } from './modelled-memory.ts';
+import type { ModelledQueuePair } from './modelled-queue-pair.ts';
+import type { ReceiveQueue } from './modelled-receive-queue.ts';
 import { NOT_READY, type Transit } from './transit.ts';
 
 export class Responder {

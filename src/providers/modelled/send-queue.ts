@@ -1,14 +1,14 @@
 /**
  * The requests of a queue pair as its adapter sees them: those up to `next` it has begun to send, and they complete in
- * the order of posting. What is sent, and when it completes, say requester.ts and datagrams.ts.
+ * the order of posting. What is sent, and when it completes, say modelled-requester.ts and modelled-datagrams.ts.
  */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { SendFlag } from '../../verbs/queue-pair.ts';
 import { type WorkRequestRing, WrField } from '../../verbs/work-request-ring.ts';
 import { LocalSide } from '../core/local-side.ts';
-import type { ModelledContext } from './context.ts';
-import { local } from './pieces.ts';
-import type { ModelledQueuePair } from './queue-pair.ts';
+import { local } from './local-pieces.ts';
+import type { ModelledContext } from './modelled-context.ts';
+import type { ModelledQueuePair } from './modelled-queue-pair.ts';
 
 export abstract class SendQueue {
   readonly member: number;

@@ -46,8 +46,8 @@ const TURN = 200_000;
 const GENERATIONS = 4 * 8 + 20;
 const GENERATIONS_WITH_LOSSES = 4 * (8 + 7 * 3) + 20;
 /**
- * Microseconds that a generation takes at least: the longest rest of who asks again is 2000 (lock/back-off.ts), and
- * where it looks meanwhile, too, no event says so. That is at most half of those 20.
+ * Microseconds that a generation takes at least: the longest rest of who asks again is 2000
+ * (sync/lock/lock-back-off.ts), and where it looks meanwhile, too, no event says so. That is at most half of those 20.
  */
 const GENERATION = 250;
 /** Events that a call may let pass before it must have its answer; what it counts as if there is none. */

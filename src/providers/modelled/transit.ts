@@ -16,10 +16,10 @@
  */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { WrOpcode } from '../../verbs/queue-pair.ts';
-import { Mapping } from '../core/mapping.ts';
-import type { ModelledFabric } from './context.ts';
+import { Mapping } from '../core/mapped-memory.ts';
 import type { FabricEvent } from './event-queue.ts';
-import type { Requester } from './requester.ts';
+import type { ModelledFabric } from './modelled-context.ts';
+import type { ModelledRequester } from './modelled-requester.ts';
 
 /** The responder's answer, besides statuses: no receive was posted; nobody is there. */
 export const NOT_READY = -2;
@@ -30,7 +30,7 @@ const Stage = Object.freeze({ ARRIVE: 0, EXECUTE: 1, RETURN: 2, DONE: 3, REFUSED
 const NOTHING_FOUND = new Mapping(new ArrayBuffer(8));
 
 export class Transit implements FabricEvent {
-  requester!: Requester;
+  requester!: ModelledRequester;
   request = 0;
   opcode = 0;
   /** Of the message; an answer of a read has as many. */

@@ -1,6 +1,6 @@
 /** Addresses of the ranks' devices, in the rows of the control memory's table. */
 import { rowOf } from '../emulator/bells.ts';
-import type { RdmaAddress } from './context.ts';
+import type { RdmaAddress } from './rdma-context.ts';
 
 /**
  * Words of a rank's row in the control memory, where it has a device instead of a fabric: behind those that bells use.

@@ -3,7 +3,7 @@ import type { Native } from '../../native.ts';
 import type { Neighbours } from '../../verbs/device.ts';
 import type { Memory, RemotePointer } from '../../verbs/memory.ts';
 import { type HeapAddress, ProcessHeap } from '../process-heap.ts';
-import { RdmaMemory } from './memory.ts';
+import { RdmaMemory } from './rdma-memory.ts';
 
 export class NeighbourHeap implements Neighbours {
   readonly #native: Native;

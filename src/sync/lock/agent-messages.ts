@@ -1,6 +1,6 @@
-/** Messages between the agent of a lock (agent.ts) and the origins that ask for it (origin.ts). */
-import type { OwnChannel } from '../../comm/communicator.ts';
-import type { LockCounts } from './scheme.ts';
+/** Messages between the agent of a lock (lock-agent.ts) and the origins that ask for it (lock-origin.ts). */
+import type { OwnChannel } from '../../collective/communicator.ts';
+import type { LockCounts } from './lock-scheme.ts';
 
 export const Message = Object.freeze({
   LOCK: 1,

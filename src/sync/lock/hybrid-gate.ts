@@ -1,15 +1,15 @@
 /**
- * The manager of a hybrid lock, and the words that the ranks of its node share with it: hybrid.ts says what they mean,
- * and why that is right.
+ * The manager of a hybrid lock, and the words that the ranks of its node share with it: hybrid-lock.ts says what they
+ * mean, and why that is right.
  */
-import type { ProcessorTime } from '../../comm/job.ts';
-import { dueOf, type Operation } from '../../comm/operation.ts';
-import type { Gate, LockRequest } from './agent.ts';
+import type { ProcessorTime } from '../../job/job.ts';
+import { dueOf, type Operation } from '../../wait/operation.ts';
 import { Grant } from './agent-messages.ts';
-import { LEAST_BATCH } from './direct.ts';
+import { LEAST_BATCH } from './direct-lock.ts';
+import type { Gate, LockRequest } from './lock-agent.ts';
+import type { MigrationPolicy } from './lock-migration.ts';
+import type { LockCounts, TargetLock } from './lock-scheme.ts';
 import type { LockWord } from './lock-word.ts';
-import type { MigrationPolicy } from './migration.ts';
-import type { LockCounts, TargetLock } from './scheme.ts';
 
 /** Words in front of the CPU lock's. */
 export const MODE = 0;

@@ -18,10 +18,10 @@
  * where nobody waits for long there is no mark, and it costs nothing. A mark whose rank has given up is taken away by
  * the next one who takes the word, or steps aside.
  */
-import type { RemoteWord } from '../../transfer/remote-access.ts';
-import type { RequestTransfer } from '../../transfer/requests.ts';
-import { BackOff, MOST_MS } from './back-off.ts';
-import type { LockCounts } from './scheme.ts';
+import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
+import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
+import { BackOff, MOST_MS } from './lock-back-off.ts';
+import type { LockCounts } from './lock-scheme.ts';
 
 /** In the upper half: somebody waits. */
 const MARK = 1;

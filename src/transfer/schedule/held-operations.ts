@@ -8,13 +8,13 @@
  * What waits takes some 100 bytes and no copy: an origin stays the library's until its operation is complete anyway.
  * The list is bounded for time's sake, since nothing moves while it waits.
  */
-import type { TypedArray } from '../../datatype/base.ts';
+import type { TypedArray } from '../../datatype/base-types.ts';
 import type { Side } from '../../datatype/sides.ts';
 import { byteLengthOf } from '../../intrinsics.ts';
-import { lostError } from '../lost-arrays.ts';
+import { lostError } from '../requests/lost-arrays.ts';
 import { FOLDED_BYTES } from './aggregate.ts';
-import type { Schedulable } from './kind.ts';
-import type { Schedule } from './kinds.ts';
+import type { Schedulable } from './schedule-kind.ts';
+import type { Schedule } from './schedule-kinds.ts';
 
 /** Operations that are held at most: as many as may be outstanding on a connection (connections.ts). */
 export const HELD_OPERATIONS = 128;
@@ -25,7 +25,7 @@ export const HELD_BYTES = 2 ** 26;
 export interface Poster {
   put(origin: TypedArray, from: Side, at: number, to: Side): void;
   get(origin: TypedArray, from: Side, at: number, to: Side): void;
-  /** That of what is issued now (failures.ts). */
+  /** That of what is issued now (operation-failures.ts). */
   turn: number;
   /** Is told why one could not be posted: who waits for operations to the rank says it. */
   failed(error: unknown): void;

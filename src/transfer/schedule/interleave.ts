@@ -3,7 +3,7 @@
  * §10.1.1): data of puts leaves while data of gets comes, so both directions of the link are in use. What one kind has
  * more of than the other comes last.
  */
-import { type Schedulable, scheduleKind } from './kind.ts';
+import { type Schedulable, scheduleKind } from './schedule-kind.ts';
 
 function inTurns<T extends Schedulable>(held: readonly T[]): readonly T[] {
   const first = held.filter(({ puts }) => puts === held[0].puts);

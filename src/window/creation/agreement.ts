@@ -2,17 +2,17 @@
  * What the ranks of a window agree on before it is made: their records are exchanged, and refusals and broken promises
  * found.
  */
-import type { Communicator } from '../../comm/communicator.ts';
-import type { Refusal } from '../../comm/refusals.ts';
+import type { Communicator } from '../../collective/communicator.ts';
+import type { Refusal } from '../../collective/refusals.ts';
 import { RmaError } from '../../errors.ts';
 import { ALL_ACCESS } from '../../verbs/checks.ts';
 import type { MemoryRegion } from '../../verbs/memory.ts';
-import { type Hints, hintThatDiffers, numberOf } from '../info.ts';
 import type { Offer } from './offer.ts';
 import { makeOwnWords, type OwnWords } from './own-words.ts';
-import type { Flavor } from './parts.ts';
-import { RecordLayout, Records } from './record.ts';
+import { RecordLayout, Records } from './part-record.ts';
 import type { Undo } from './undo.ts';
+import { type Hints, hintThatDiffers, numberOf } from './window-info.ts';
+import type { Flavor } from './window-parts.ts';
 
 /** Which window is made. */
 export interface Making {

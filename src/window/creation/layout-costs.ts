@@ -11,15 +11,15 @@
  * Where a rank cannot register the memory that this takes, nothing is measured: all ranks hear of it together, by what
  * they agree on, and go on without. The next window tries again.
  */
-import type { Communicator } from '../../comm/communicator.ts';
+import type { Communicator } from '../../collective/communicator.ts';
 import { Datatype } from '../../datatype/datatype.ts';
 import { checkSides } from '../../datatype/layout.ts';
 import type { Side } from '../../datatype/sides.ts';
 import { LostConnectionError, RankFailedError } from '../../errors.ts';
-import { LayoutCosts, type Place } from '../../transfer/noncontiguous/costs.ts';
+import { LayoutCosts, type Place } from '../../transfer/layouts/way-costs.ts';
 import type { Making } from './agreement.ts';
 import { type Offer, offerNothingYet, withMemory } from './offer.ts';
-import type { WindowParts } from './parts.ts';
+import type { WindowParts } from './window-parts.ts';
 
 /** Between pieces at the target. */
 const GAP = 64;

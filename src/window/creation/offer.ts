@@ -1,17 +1,17 @@
 /** What a rank brings in when a window is made, and the options that all flavours of windows have. */
-import { checkLength } from '../../comm/allocated-memory.ts';
-import type { Communicator } from '../../comm/communicator.ts';
-import { readWait } from '../../comm/operation.ts';
-import { isTypedArrayConstructor, type TypedArray, type TypedArrayConstructor } from '../../datatype/base.ts';
+import { checkLength } from '../../collective/allocated-memory.ts';
+import type { Communicator } from '../../collective/communicator.ts';
+import { isTypedArrayConstructor, type TypedArray, type TypedArrayConstructor } from '../../datatype/base-types.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../../errors.ts';
-import type { FenceKind } from '../../sync/fence/kind.ts';
-import { defaultFence, fenceNamed } from '../../sync/fence/kinds.ts';
-import type { LockKind } from '../../sync/lock/kind.ts';
-import { DEFAULT_LOCK, lockNamed } from '../../sync/lock/kinds.ts';
-import type { Share } from '../../transfer/user-memory.ts';
+import type { FenceKind } from '../../sync/fence/fence-kind.ts';
+import { defaultFence, fenceNamed } from '../../sync/fence/fence-kinds.ts';
+import type { LockKind } from '../../sync/lock/lock-kind.ts';
+import { DEFAULT_LOCK, lockNamed } from '../../sync/lock/lock-kinds.ts';
+import type { Share } from '../../transfer/served/user-memory.ts';
 import type { Memory } from '../../verbs/memory.ts';
-import { type Hints, readInfo } from '../info.ts';
-import type { WindowOptions } from './parts.ts';
+import { readWait } from '../../wait/operation.ts';
+import { type Hints, readInfo } from './window-info.ts';
+import type { WindowOptions } from './window-parts.ts';
 
 export interface Offer {
   /** This rank's part; where the first rank allocates for all, an empty array of the right type until it has. */

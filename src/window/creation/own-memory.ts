@@ -1,15 +1,15 @@
 /** Memory of the program's own: the ways by which the other ranks can reach it. */
 import { types } from 'node:util';
-import type { Communicator } from '../../comm/communicator.ts';
-import type { TypedArray } from '../../datatype/base.ts';
+import type { Communicator } from '../../collective/communicator.ts';
+import type { TypedArray } from '../../datatype/base-types.ts';
 import { RmaError } from '../../errors.ts';
 import { isResizable } from '../../intrinsics.ts';
 import { loadNative } from '../../native.ts';
-import { fenceNamed } from '../../sync/fence/kinds.ts';
-import { shareMemory } from '../../transfer/user-memory.ts';
+import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
+import { shareMemory } from '../../transfer/served/user-memory.ts';
 import type { Memory } from '../../verbs/memory.ts';
-import type { Hints } from '../info.ts';
 import type { Offer } from './offer.ts';
+import type { Hints } from './window-info.ts';
 
 /**
  * Memory that others can map, or, where there is no mapping, reach by requests; `undefined` if they cannot map it. The

@@ -10,24 +10,25 @@
  * Words that only a device's atomics touch are 64 bits each, in memory of their own: the lock, then the stripes, then
  * the directory. Processors and devices never touch the same words: their atomics may not agree.
  */
-import { type BarrierState, barrierWords, makeBarrier } from '../../comm/barrier.ts';
-import { allocateRegistered, type Block } from '../../comm/blocks.ts';
-import type { Communicator } from '../../comm/communicator.ts';
-import type { Job } from '../../comm/job.ts';
-import { ALL_LOCK_WORDS, AllLock } from '../../sync/lock/all.ts';
-import type { Overtaking } from '../../sync/lock/overtaking.ts';
-import { QueueLock, queueLockWords } from '../../sync/lock/queue.ts';
-import { remoteLockWords } from '../../sync/lock/remote.ts';
-import { Counters, counterWords } from '../../sync/pscw/counters.ts';
-import type { RemoteWord } from '../../transfer/remote-access.ts';
-import { remoteStripeWords } from '../../transfer/remote-stripes.ts';
-import { STRIPE_WORDS, Stripes } from '../../transfer/stripes.ts';
-import type { Hints } from '../info.ts';
-import { directoryWords } from '../remote-directory.ts';
-import { firstLockWord, locksByRequests, nodeWords, setUpNode } from '../schemes.ts';
-import { DIRECTORY_WORDS } from '../shared-directory.ts';
-import type { Flavor } from './parts.ts';
-import type { Records } from './record.ts';
+
+import type { Communicator } from '../../collective/communicator.ts';
+import { type BarrierState, barrierWords, makeBarrier } from '../../collective/word-barrier.ts';
+import type { Job } from '../../job/job.ts';
+import { allocateRegistered, type Block } from '../../message/word-blocks.ts';
+import { ALL_LOCK_WORDS, AllLock } from '../../sync/lock/lock-of-all.ts';
+import type { Overtaking } from '../../sync/lock/lock-overtaking.ts';
+import { QueueLock, queueLockWords } from '../../sync/lock/queue-lock.ts';
+import { remoteLockWords } from '../../sync/lock/remote-lock.ts';
+import { Counters, counterWords } from '../../sync/pscw/pscw-counters.ts';
+import { STRIPE_WORDS, Stripes } from '../../transfer/loads/stripes.ts';
+import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
+import { remoteStripeWords } from '../../transfer/requests/remote-stripes.ts';
+import { directoryWords } from '../attached/remote-directory.ts';
+import { DIRECTORY_WORDS } from '../attached/shared-directory.ts';
+import type { Records } from './part-record.ts';
+import { firstLockWord, locksByRequests, nodeWords, setUpNode } from './schemes.ts';
+import type { Hints } from './window-info.ts';
+import type { Flavor } from './window-parts.ts';
 
 /** Words on cache lines of their own. */
 const LINE_WORDS = 32;

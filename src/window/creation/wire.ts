@@ -1,24 +1,24 @@
 /** Work requests among the ranks of a window: the connections, and accumulates that go by them. */
-import type { Communicator } from '../../comm/communicator.ts';
-import type { Registry } from '../../comm/membership.ts';
+import type { Communicator } from '../../collective/communicator.ts';
 import { RankFailedError } from '../../errors.ts';
+import type { Registry } from '../../job/membership.ts';
 import { loadNative } from '../../native.ts';
-import { fenceNamed } from '../../sync/fence/kinds.ts';
-import type { ConnectionRegistry, Connections } from '../../transfer/connections.ts';
-import { HELPER_NUMBERS, HelperConnections } from '../../transfer/helper-connections.ts';
-import { availableHere, hasHelper } from '../../transfer/noncontiguous/host-assisted.ts';
-import { needsSecond } from '../../transfer/noncontiguous/kinds.ts';
-import { regionsBy } from '../../transfer/regions.ts';
-import { RemoteStripes } from '../../transfer/remote-stripes.ts';
-import { RequestUpdates } from '../../transfer/request-updates.ts';
-import { RequestTransfer } from '../../transfer/requests.ts';
+import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
+import { HELPER_NUMBERS, HelperConnections } from '../../transfer/layouts/helper-connections.ts';
+import { availableHere, hasHelper } from '../../transfer/layouts/host-assisted.ts';
+import { needsSecond } from '../../transfer/layouts/layout-kinds.ts';
+import type { ConnectionRegistry, Connections } from '../../transfer/requests/connections.ts';
+import { regionsBy } from '../../transfer/requests/regions.ts';
+import { RemoteStripes } from '../../transfer/requests/remote-stripes.ts';
+import { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
+import { RequestUpdates } from '../../transfer/requests/request-updates.ts';
 import type { MemoryRegion } from '../../verbs/memory.ts';
-import { inBulk } from '../info.ts';
-import { locksByRequests, movesByRequests } from '../schemes.ts';
-import { requestTrace } from '../traced.ts';
+import { requestTrace } from '../path/traced-requests.ts';
 import { type Agreement, type Making, notMade } from './agreement.ts';
 import type { DeviceWords } from './own-words.ts';
+import { locksByRequests, movesByRequests } from './schemes.ts';
 import type { Undo } from './undo.ts';
+import { inBulk } from './window-info.ts';
 
 export interface Wire {
   /** Absent where nothing takes requests. */

@@ -4,7 +4,7 @@
  * values are two. Where they hold the same, it is tried: the result, which the call writes anyway, gets another value
  * for a moment. Elements of one type in one buffer are the same or do not overlap.
  */
-import type { TypedArray } from '../../datatype/base.ts';
+import type { TypedArray } from '../../datatype/base-types.ts';
 import { bufferOf, byteLengthOf, byteOffsetOf } from '../../intrinsics.ts';
 
 type Numbers = Int32Array | Uint32Array;

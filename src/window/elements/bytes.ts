@@ -1,8 +1,8 @@
-/** Bytes (kind.ts): the fast path moves them, and updates none. */
+/** Bytes (element-kind.ts): the fast path moves them, and updates none. */
 import { lengthOf } from '../../intrinsics.ts';
-import { loadU8, storeU8 } from '../../transfer/remote-part.ts';
-import type { Target } from '../target.ts';
-import type { ElementKind } from './kind.ts';
+import { loadU8, storeU8 } from '../../transfer/loads/remote-part.ts';
+import type { Target } from '../path/target.ts';
+import type { ElementKind } from './element-kind.ts';
 
 class Uint8 implements ElementKind<Uint8Array> {
   put({ part: { u8 }, kernels }: Target, at: number, origin: Uint8Array): boolean {

@@ -1,13 +1,13 @@
-/** Floating-point numbers (kind.ts). */
+/** Floating-point numbers (element-kind.ts). */
 
-import { TYPE_SIZES, typeCodeOf } from '../../datatype/base.ts';
+import { TYPE_SIZES, typeCodeOf } from '../../datatype/base-types.ts';
 import { CHANGES, FLOATS, type Op, OpCode } from '../../datatype/op.ts';
 import { lengthOf } from '../../intrinsics.ts';
-import { accumulateFloats, NATIVE_FROM, updateDouble, updateSingle } from '../../transfer/accumulate.ts';
-import { loadF32, loadF64, storeF32, storeF64 } from '../../transfer/remote-part.ts';
-import type { Target } from '../target.ts';
+import { accumulateFloats, NATIVE_FROM, updateDouble, updateSingle } from '../../transfer/loads/accumulate.ts';
+import { loadF32, loadF64, storeF32, storeF64 } from '../../transfer/loads/remote-part.ts';
+import type { Target } from '../path/target.ts';
 import { areApart } from './apart.ts';
-import type { ElementKind } from './kind.ts';
+import type { ElementKind } from './element-kind.ts';
 
 class Float64 implements ElementKind<Float64Array> {
   put(t: Target, at: number, origin: Float64Array): boolean {

@@ -1,11 +1,11 @@
-/** Integers of 32 bits (kind.ts). */
+/** Integers of 32 bits (element-kind.ts). */
 import type { Op } from '../../datatype/op.ts';
 import { lengthOf } from '../../intrinsics.ts';
-import { updateInteger } from '../../transfer/atomic.ts';
-import { loadI32, loadU32, storeI32, storeU32 } from '../../transfer/remote-part.ts';
-import type { Target } from '../target.ts';
+import { updateInteger } from '../../transfer/loads/atomic.ts';
+import { loadI32, loadU32, storeI32, storeU32 } from '../../transfer/loads/remote-part.ts';
+import type { Target } from '../path/target.ts';
 import { areApart, touches } from './apart.ts';
-import type { ElementKind } from './kind.ts';
+import type { ElementKind } from './element-kind.ts';
 
 class Int32 implements ElementKind<Int32Array> {
   put(t: Target, at: number, origin: Int32Array): boolean {

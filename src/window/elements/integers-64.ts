@@ -1,14 +1,14 @@
 /**
- * Integers of 64 bits (kind.ts). Where a method has become part of a loop of the program, what is only moved is never a
- * `BigInt`.
+ * Integers of 64 bits (element-kind.ts). Where a method has become part of a loop of the program, what is only moved is
+ * never a `BigInt`.
  */
 import type { Op } from '../../datatype/op.ts';
 import { lengthOf } from '../../intrinsics.ts';
-import { updateBigInt } from '../../transfer/atomic.ts';
-import { loadI64, loadU64, storeI64, storeU64 } from '../../transfer/remote-part.ts';
-import type { Target } from '../target.ts';
+import { updateBigInt } from '../../transfer/loads/atomic.ts';
+import { loadI64, loadU64, storeI64, storeU64 } from '../../transfer/loads/remote-part.ts';
+import type { Target } from '../path/target.ts';
 import { areApart, touchesBig } from './apart.ts';
-import type { ElementKind } from './kind.ts';
+import type { ElementKind } from './element-kind.ts';
 
 class BigInt64 implements ElementKind<BigInt64Array> {
   put(t: Target, at: number, origin: BigInt64Array): boolean {

@@ -2,10 +2,10 @@
  * The arrays of the last call that fetches, found to be of one type, and their first elements to lie apart. Most
  * programs use the same ones again and again, and then nothing is looked at.
  */
-import type { TypedArray } from '../../datatype/base.ts';
+import type { TypedArray } from '../../datatype/base-types.ts';
 import { tagOf } from '../../intrinsics.ts';
-import type { ElementKind } from './kind.ts';
-import { kindOf } from './kinds.ts';
+import type { ElementKind } from './element-kind.ts';
+import { kindOf } from './element-kinds.ts';
 
 /** Of so many calls with other arrays, one is remembered: that costs more than to look. A power of two. */
 const SELDOM = 8;

@@ -6,10 +6,11 @@
  * The caller has checked everything that does not depend on the path: arguments, the epoch, the range. `at` is a byte
  * of the target's part (in a dynamic window: an address there) from which the places of `to` are counted.
  */
-import type { Operation } from '../../comm/operation.ts';
-import type { TypedArray } from '../../datatype/base.ts';
+
+import type { TypedArray } from '../../datatype/base-types.ts';
 import type { Side } from '../../datatype/sides.ts';
-import type { Fetch } from '../../transfer/fetch.ts';
+import type { Fetch } from '../../transfer/requests/fetch.ts';
+import type { Operation } from '../../wait/operation.ts';
 
 /**
  * What makes progress on a call: the result of `win.progress`.

@@ -1,6 +1,6 @@
 /**
  * Which path leads to which target: the one place that decides how the bytes of a window move. It knows what the window
- * was made of (creation/parts.ts); everybody else asks here, and calls what is returned.
+ * was made of (window/creation/window-parts.ts); everybody else asks here, and calls what is returned.
  *
  *                         puts and gets              updates
  *   mapped part           loads                      loads
@@ -25,27 +25,28 @@
  * which most are never accessed, and whose `Target`s are not even made. The same goes for the list in which puts and
  * gets of windows with a schedule wait: it is put around the path of requests.
  */
-import type { Operation } from '../../comm/operation.ts';
+
 import { type Piece, piecesOf } from '../../datatype/pieces.ts';
 import type { Side } from '../../datatype/sides.ts';
-import type { Failed } from '../../transfer/flushes.ts';
-import type { OperationQueue } from '../../transfer/operation-queue.ts';
-import type { RemotePart } from '../../transfer/remote-part.ts';
-import type { RequestTransfer } from '../../transfer/requests.ts';
-import type { WholeArrays } from '../../transfer/whole-arrays.ts';
-import type { Attachments } from '../attachments.ts';
-import { goneError, type WindowParts } from '../creation/parts.ts';
-import type { Epochs } from '../epochs.ts';
-import { STARTED, type Target } from '../target.ts';
-import { Held, HeldCompletion } from './held.ts';
-import { Layouts } from './layouts.ts';
-import { Loads } from './loads.ts';
-import { MixedCompletion } from './mixed.ts';
+import type { RemotePart } from '../../transfer/loads/remote-part.ts';
+import type { Failed } from '../../transfer/requests/flushes.ts';
+import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
+import type { WholeArrays } from '../../transfer/requests/whole-arrays.ts';
+import type { OperationQueue } from '../../transfer/served/operation-queue.ts';
+import type { Operation } from '../../wait/operation.ts';
+import type { Attachments } from '../attached/attachments.ts';
+import { goneError, type WindowParts } from '../creation/window-parts.ts';
+import type { Epochs } from '../epochs/epochs.ts';
+import { HeldCompletion, HeldPath } from './held-path.ts';
+import { Layouts } from './layout-path.ts';
+import { Loads } from './load-path.ts';
+import { MixedCompletion } from './mixed-completion.ts';
 import type { Completion, Moves, OwnMemory, Path, ProgressBy } from './path.ts';
-import { Queued } from './queued.ts';
-import { Requests, type Senders } from './requests.ts';
-import { Served, type ServedUpdates } from './served.ts';
-import { UserMemoryPath } from './user-memory.ts';
+import { Queued } from './queued-path.ts';
+import { Requests, type Senders } from './request-path.ts';
+import { Served, type ServedUpdates } from './served-path.ts';
+import { STARTED, type Target } from './target.ts';
+import { UserMemoryPath } from './user-memory-path.ts';
 
 /** Each needs more than those before it. */
 const ORDER: readonly ProgressBy[] = ['origin', 'device', 'kernel', 'agent', 'target'];
@@ -55,7 +56,7 @@ export class Paths {
   readonly completion: Completion | undefined;
   /** Completes operations so that a notification can follow them, and is told of those that fail; absent likewise. */
   readonly drain: ((failed: Failed) => Operation) | undefined;
-  /** Whether some targets take whole arrays by one request (transfer/whole-arrays.ts). */
+  /** Whether some targets take whole arrays by one request (transfer/requests/whole-arrays.ts). */
   readonly sendsWhole: boolean;
   readonly #parts: WindowParts;
   readonly #epochs: Epochs;
@@ -85,7 +86,7 @@ export class Paths {
     const path = this.#ready(t, this.#direct(call, t, at, to, 'transfer'));
     const { held } = this.#parts;
     if (held === undefined || !(path instanceof Requests)) return path;
-    return held.orders || t.held === STARTED ? new Held(path, held, t.rank) : path;
+    return held.orders || t.held === STARTED ? new HeldPath(path, held, t.rank) : path;
   }
 
   /** The same for updates. */

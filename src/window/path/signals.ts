@@ -6,9 +6,9 @@
  * what it has taken it counts by itself, so the word only grows (wrapping around). Where puts are requests, the signal
  * is a write with immediate behind them.
  */
-import type { Communicator } from '../../comm/communicator.ts';
+import type { Communicator } from '../../collective/communicator.ts';
 import { loadAcquire } from '../../memory-model.ts';
-import type { RequestTransfer } from '../../transfer/requests.ts';
+import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 
 export interface Signals {
   /**

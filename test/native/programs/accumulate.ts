@@ -1,9 +1,9 @@
 /** A worker that updates the first element of a shared array, 100 times in each of its rounds. */
 import { workerData } from 'node:worker_threads';
-import { TypeCode } from '../../../src/datatype/codes.ts';
 import { OpCode } from '../../../src/datatype/op.ts';
-import { updateDouble } from '../../../src/transfer/accumulate.ts';
-import { Stripes } from '../../../src/transfer/stripes.ts';
+import { TypeCode } from '../../../src/datatype/type-codes.ts';
+import { updateDouble } from '../../../src/transfer/loads/accumulate.ts';
+import { Stripes } from '../../../src/transfer/loads/stripes.ts';
 import { addon } from '../../support/addon.ts';
 
 const native = addon();

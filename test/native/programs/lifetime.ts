@@ -2,15 +2,16 @@
  * Takes memory away from under the addon, which must go on with what it has pinned: in a process of its own, since what
  * may go wrong is a signal. Needs `--expose-gc`. Prints "ended well".
  */
-import { TypeCode } from '../../../src/datatype/codes.ts';
+
 import { OpCode } from '../../../src/datatype/op.ts';
+import { TypeCode } from '../../../src/datatype/type-codes.ts';
 import type { Server } from '../../../src/native.ts';
 import { addon } from '../../support/addon.ts';
 
 const native = addon();
 const collect = (globalThis as unknown as { gc: () => void }).gc;
 
-// The slots of a server: src/transfer/server.ts.
+// The slots of a server: src/transfer/served/memory-server.ts.
 const LINE_WORDS = 32;
 const SLOT_BYTES = 128 + 16 * 256 + 8192;
 const BYTES = 4 * LINE_WORDS + SLOT_BYTES + 4 * 512;

@@ -2,23 +2,25 @@
 
 // Compiled programs lie two folders deeper than their sources.
 const up = import.meta.url.includes('/build/programs/') ? '../../../../../' : '../../../';
-const kindsOf = (what: string): string => new URL(`${up}dist/${what}/kinds.js`, import.meta.url).href;
+const kindsOf = (what: string): string => new URL(`${up}dist/${what}-kinds.js`, import.meta.url).href;
 
-const fences = (await import(kindsOf('sync/fence'))) as typeof import('../../../src/sync/fence/kinds.ts');
-const locks = (await import(kindsOf('sync/lock'))) as typeof import('../../../src/sync/lock/kinds.ts');
+const fences = (await import(kindsOf('sync/fence/fence'))) as typeof import('../../../src/sync/fence/fence-kinds.ts');
+const locks = (await import(kindsOf('sync/lock/lock'))) as typeof import('../../../src/sync/lock/lock-kinds.ts');
 const schedules = (await import(
-  kindsOf('transfer/schedule')
-)) as typeof import('../../../src/transfer/schedule/kinds.ts');
+  kindsOf('transfer/schedule/schedule')
+)) as typeof import('../../../src/transfer/schedule/schedule-kinds.ts');
 
-const updates = (await import(kindsOf('transfer/update'))) as typeof import('../../../src/transfer/update/kinds.ts');
+const updates = (await import(
+  kindsOf('transfer/served/update')
+)) as typeof import('../../../src/transfer/served/update-kinds.ts');
 
 const layouts = (await import(
-  kindsOf('transfer/noncontiguous')
-)) as typeof import('../../../src/transfer/noncontiguous/kinds.ts');
+  kindsOf('transfer/layouts/layout')
+)) as typeof import('../../../src/transfer/layouts/layout-kinds.ts');
 
-import type { ScheduleHint } from '../../../src/transfer/schedule/kinds.ts';
+import type { ScheduleHint } from '../../../src/transfer/schedule/schedule-kinds.ts';
 
-export type { FenceSchemeName } from '../../../src/sync/fence/kinds.ts';
+export type { FenceSchemeName } from '../../../src/sync/fence/fence-kinds.ts';
 export const { FENCE_SCHEMES } = fences;
 /** The fences that a window can have wherever its ranks are. */
 export const FENCES_BY_HINT = FENCE_SCHEMES.filter((name) => fences.fenceNamed(name).moves !== 'immediately');

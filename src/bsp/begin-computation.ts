@@ -1,0 +1,380 @@
+/** Begins a BSP computation: the processes agree on how supersteps are delivered, and make what that needs. */
+
+import { Communicator } from '../collective/communicator.ts';
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { type Block, PLACE_NUMBERS } from '../message/word-blocks.ts';
+import { unknownName } from '../options.ts';
+import { type InitOptions, init } from '../start/init.ts';
+import { readWait, type WaitOptions } from '../wait/operation.ts';
+import { Bsp } from './bsp.ts';
+import { Bsp2 } from './bsp2.ts';
+import { Core } from './computation.ts';
+import { Always, ByMeasurement } from './delivery/choices.ts';
+import { COUNT_EXCHANGE_NAMES, COUNT_EXCHANGES, type CountExchange, defaultCounts } from './delivery/counts.ts';
+import type { Delivery } from './delivery/delivery.ts';
+import { MulticastCounts, partsFor } from './delivery/multicast-counts.ts';
+import {
+  GROUP_NUMBERS,
+  type GroupNumbers,
+  type MulticastMembers,
+  makeGroup,
+  NO_GROUP,
+} from './delivery/multicast-members.ts';
+import { PackedDelivery } from './delivery/packed-delivery.ts';
+import { SharedDelivery, sharedWords } from './delivery/shared-delivery.ts';
+import type { StepTrace } from './ledger.ts';
+import {
+  knownMachine,
+  makeLedger,
+  measureMachine,
+  prepareReport,
+  recordMachine,
+  stepTrace,
+  wantsProbe,
+} from './recorded-supersteps.ts';
+import { Unit } from './unit.ts';
+import { colorsOf, readUnits, type Units } from './units.ts';
+
+/** How a superstep is delivered. */
+export const DELIVERIES = ['shared', 'packed', 'zero-copy', 'auto'] as const;
+export type DeliveryName = (typeof DELIVERIES)[number];
+/** Headers of puts. */
+export const HEADERS = ['compressed', 'plain'] as const;
+export type HeaderName = (typeof HEADERS)[number];
+
+/** Options of a BSP computation. All processes give the same. */
+export interface BspOptions extends WaitOptions {
+  /**
+   * How a superstep is delivered. `shared`: through memory that all processes load and store. `packed`: in chunks of
+   * 16 KiB (BSP-IB §3.1). `zero-copy`: the receiver's device reads puts into its variables (§3.2). `auto`: one of the
+   * last two, by how long supersteps of the same kind took. Default: `shared` where processes can load and store each
+   * other's memory, `auto` elsewhere.
+   */
+  readonly delivery?: DeliveryName;
+  /** Headers of puts: `compressed` to 4 bytes where the numbers are small (BSP-IB §3.2; default), or `plain`, of 12. */
+  readonly headers?: HeaderName;
+  /**
+   * How the processes learn what comes to them, where memory is not shared. `all-to-all`: each tells each
+   * other one. `tree`: by a reduction, in ⌈log2 p⌉ messages. `multicast`: process 0 is told by all, and sends all
+   * of it in a datagram to all; who misses it asks (BSP-IB §3.2). Where the devices have no multicast, that is `tree`.
+   * Default: `tree` from 16 processes on.
+   */
+  readonly counts?: CountExchange;
+  /**
+   * With `multicast`, the milliseconds after which a process asks for what has not come (default: 10). Longer than the
+   * processes differ in when they come to the end of a superstep; shorter makes losses cost less.
+   */
+  readonly nackAfter?: number;
+  /** Keeps what each superstep does, for `Bsp.report` (default: false). Costs some 0.1 µs a superstep. */
+  readonly report?: boolean;
+  /**
+   * The processes lie in units, which have supersteps of their own (`Bsp2`; Martin and Tiskin 1999). `hosts`: those of
+   * one host are a unit, on a modelled fabric those of one node. A number: so many processes, one after the other, are.
+   */
+  readonly units?: Units;
+}
+
+interface Read {
+  readonly delivery: DeliveryName;
+  readonly headers: HeaderName;
+  /** What was given; by the number of processes if nothing was. */
+  readonly counts: CountExchange | undefined;
+  readonly report: boolean;
+  readonly units: Units | undefined;
+  readonly nackAfter: number;
+  readonly wait: WaitOptions | undefined;
+}
+
+const OPTIONS = ['delivery', 'headers', 'counts', 'report', 'units', 'nackAfter'] as const;
+const NACK_AFTER = 10;
+/** Milliseconds, as timers count them. */
+const MOST_NACK_AFTER = 2 ** 31 - 1;
+/** What messages are about, each in a space of its own. */
+const [CHUNKS, COUNTS, QUESTIONS, NEWS] = [0, 1, 2, 3];
+
+/**
+ * Begins a BSP computation of the ranks of a communicator (`bsp_begin`). Collective.
+ * Errors: `ERR_ARG` if the ranks give different options; `ERR_RMA_SHARED` if `shared` cannot be; `TypeError`;
+ * `ERR_VERBS`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+ */
+export function begin(comm: Communicator, options: BspOptions & { readonly units: Units }): Promise<Bsp2>;
+export function begin(comm: Communicator, options?: BspOptions): Promise<Bsp>;
+export async function begin(comm: Communicator, options?: BspOptions): Promise<Bsp> {
+  if (!Communicator.is(comm)) {
+    throw argumentTypeError(
+      `bsp.begin: the first argument must be a communicator, such as the result of init(), not ${show(comm)}`,
+      'ERR_COMM',
+    );
+  }
+  let read: Read | undefined;
+  let wrong: unknown;
+  try {
+    read = readOptions(comm, options);
+    prepareReport(comm.job);
+  } catch (error) {
+    wrong = error;
+  }
+  const { core, trace, measures } = await made(comm, read, wrong, true);
+  if (trace !== undefined) {
+    const how = howOf(comm, read!);
+    if (measures) {
+      const probing = await made(comm, { ...read!, report: false }, undefined, false);
+      await measureMachine(new Bsp(probing.core), comm.job, how);
+    }
+    const machine = knownMachine(comm.job, how);
+    if (machine !== undefined) recordMachine(trace, machine);
+    core.ledger!.restart();
+  }
+  if (read!.units === undefined) return new Bsp(core);
+  try {
+    core.unit = await beginUnits(core, read!, read!.units);
+  } catch (error) {
+    core.close();
+    throw error;
+  }
+  return new Bsp2(core, core.unit);
+}
+
+/** A delivery that the ranks of a communicator have made together. */
+interface Agreed {
+  readonly delivery: Delivery;
+  /** The first of the numbers of its messages. */
+  readonly space: number;
+  /** Some process wants the machine to be measured before. */
+  readonly measures: boolean;
+}
+
+/** @param recorded whether supersteps are recorded, where the job's are */
+async function agreeOn(comm: Communicator, read: Read | undefined, wrong: unknown, recorded: boolean): Promise<Agreed> {
+  const steps = () => makeTogether(comm, read, wrong, recorded);
+  const begun = comm.collective({ name: 'bsp.begin', steps }, read?.wait);
+  await begun.promise;
+  return begun.operation.result;
+}
+
+/** A computation that has begun. */
+interface Made {
+  readonly core: Core;
+  readonly trace: StepTrace | undefined;
+  readonly measures: boolean;
+}
+
+async function made(comm: Communicator, read: Read | undefined, wrong: unknown, recorded: boolean): Promise<Made> {
+  const { delivery, space, measures } = await agreeOn(comm, read, wrong, recorded);
+  const trace = recorded ? stepTrace(comm, comm.traceId(), read!.delivery) : undefined;
+  const ledger = makeLedger(comm, read!.report, trace);
+  const core = new Core(comm, delivery, read!.headers === 'compressed', ledger, comm.openChannel(space + NEWS));
+  core.whenClosed = comm.onRelease(() => core.close());
+  return { core, trace, measures };
+}
+
+/** What a measured machine depends on. */
+function howOf({ size }: Communicator, { delivery, headers, counts }: Read): string {
+  return `${size} ${delivery} ${headers} ${counts ?? defaultCounts(size)}`;
+}
+
+/**
+ * The units, each with a communicator and a delivery of its own. If one cannot be made, all processes learn of it:
+ * `makeTogether` tells those of the unit, an agreement of all the others.
+ */
+async function beginUnits(core: Core, read: Read, units: Units): Promise<Unit> {
+  const { comm } = core;
+  const told = comm.collective({ name: 'bsp.begin', steps: () => colorsOf(comm, units) }, read.wait);
+  await told.promise;
+  const uids = told.operation.result;
+  const part = await comm.split(uids[comm.rank], 0, read.wait);
+  let agreedOn: Agreed | undefined;
+  let failure: unknown;
+  try {
+    agreedOn = await agreeOn(part!, read, undefined, false);
+  } catch (error) {
+    failure = error;
+  }
+  const agreed = comm.collective({ name: 'bsp.begin', steps: () => comm.agree(failure) }, read.wait);
+  await agreed.promise;
+  if (failure !== undefined) throw failure;
+  const { delivery } = agreedOn!;
+  const refusal = agreed.operation.result;
+  if (refusal === undefined) return new Unit(core, part!, delivery, uids, read.headers === 'compressed');
+  delivery.close();
+  throw new RmaError('ERR_ARG', `bsp.begin: rank ${refusal.rank} could not begin its unit: ${refusal.why}`);
+}
+
+/** Options of `run`. */
+export interface RunOptions extends BspOptions {
+  /** Those of `init`, for processes that meet by name. */
+  readonly init?: InitOptions;
+}
+
+/**
+ * Runs a BSP computation in the job that started this process, from its beginning to its end: `init`, `begin`, `main`,
+ * `end`, `finalize` (`bsp_init`, `bsp_begin` and `bsp_end`).
+ * @returns what `main` returns
+ */
+export function run<T>(
+  main: (bsp: Bsp2) => Promise<T> | T,
+  options: RunOptions & { readonly units: Units },
+): Promise<T>;
+export function run<T>(main: (bsp: Bsp) => Promise<T> | T, options?: RunOptions): Promise<T>;
+export async function run<T>(main: (bsp: never) => Promise<T> | T, options: RunOptions = {}): Promise<T> {
+  if (typeof main !== 'function') throw argumentTypeError(`bsp.run: main must be a function, not ${show(main)}`);
+  const { init: joining, ...others } = options;
+  const world = await init(joining);
+  const bsp = await begin(world, others);
+  const result = await main(bsp as never);
+  await bsp.end();
+  await world.finalize();
+  return result;
+}
+
+function readOptions(comm: Communicator, options: BspOptions | undefined): Read {
+  const wait = readWait('bsp.begin', options, OPTIONS);
+  const given = reading('bsp.begin', 'the options', () => ({
+    delivery: options?.delivery,
+    headers: options?.headers,
+    counts: options?.counts,
+    report: options?.report ?? false,
+    units: options?.units,
+    nackAfter: options?.nackAfter ?? NACK_AFTER,
+  }));
+  if (typeof given.nackAfter !== 'number' || !(given.nackAfter >= 0 && given.nackAfter <= MOST_NACK_AFTER)) {
+    throw argumentRangeError(
+      `bsp.begin: nackAfter must be from 0 to 2^31 - 1 milliseconds, not ${show(given.nackAfter)}`,
+    );
+  }
+  if (typeof given.report !== 'boolean') {
+    throw argumentTypeError(`bsp.begin: report must be true or false, not ${show(given.report)}`);
+  }
+  const { loadStore } = comm.job.context.capabilities;
+  const delivery = oneOf('delivery', given.delivery ?? (loadStore ? 'shared' : 'auto'), DELIVERIES);
+  if (delivery === 'shared' && !loadStore) {
+    throw new RmaError(
+      'ERR_RMA_SHARED',
+      "bsp.begin: delivery: 'shared' needs processes that load and store each other's memory, and " +
+        "these do not; use 'packed'",
+    );
+  }
+  return {
+    delivery,
+    headers: oneOf('headers', given.headers ?? HEADERS[0], HEADERS),
+    counts: given.counts === undefined ? undefined : oneOf('counts', given.counts, COUNT_EXCHANGE_NAMES),
+    report: given.report,
+    units: readUnits(given.units),
+    nackAfter: given.nackAfter,
+    wait,
+  };
+}
+
+function oneOf<T extends string>(name: string, value: unknown, known: readonly T[]): T {
+  if (typeof value !== 'string') throw argumentTypeError(`bsp.begin: ${name} must be a string, not ${show(value)}`);
+  if (!(known as readonly string[]).includes(value)) {
+    throw argumentTypeError(`bsp.begin: ${name}: ${unknownName(value, known)}`);
+  }
+  return value as T;
+}
+
+/** What the ranks tell each other: whether it is refused, the options, the spaces of messages, the words. */
+function* makeTogether(
+  comm: Communicator,
+  read: Read | undefined,
+  wrong: unknown,
+  recorded: boolean,
+): Generator<void, Agreed> {
+  const chosen = read && [
+    DELIVERIES.indexOf(read.delivery),
+    HEADERS.indexOf(read.headers),
+    COUNT_EXCHANGE_NAMES.indexOf(read.counts ?? defaultCounts(comm.size)),
+    Number(read.report),
+    read.units === undefined ? 0 : read.units === 'hosts' ? -1 : read.units,
+  ];
+  let block: Block | undefined;
+  let group: MulticastMembers | undefined;
+  let name = 0;
+  let failure = wrong;
+  try {
+    if (comm.rank === 0) name = comm.nameSpaces();
+    if (read?.delivery === 'shared') block = comm.job.blocks.allocate(sharedWords(comm.size));
+    else if (read?.counts === 'multicast') group = makeGroup(comm, partsFor(comm), name);
+  } catch (error) {
+    failure = error;
+  }
+  const refusal = yield* comm.agree(failure);
+  const giveBack = (): void => {
+    block?.free();
+    group?.close();
+  };
+  if (failure !== undefined) {
+    giveBack();
+    throw failure;
+  }
+  if (refusal !== undefined) {
+    giveBack();
+    throw new RmaError('ERR_ARG', `bsp.begin: rank ${refusal.rank} could not begin: ${refusal.why}`);
+  }
+  const place = block?.place ?? new Array<number>(PLACE_NUMBERS).fill(0);
+  const wants = recorded && read !== undefined && wantsProbe(comm, howOf(comm, read));
+  const mine = Float64Array.of(...chosen!, name, Number(wants), ...(group?.numbers ?? NO_GROUP), ...place);
+  const all = yield* comm.exchange(mine);
+  const numbersOf = (rank: number): Float64Array => all.subarray(mine.length * rank, mine.length * (rank + 1));
+  const space = numbersOf(0)[chosen!.length];
+  let measures = false;
+  for (let rank = 0; rank < comm.size; rank++) {
+    const theirs = numbersOf(rank);
+    measures ||= theirs[chosen!.length + 1] === 1;
+    const i = chosen!.findIndex((number, at) => number !== theirs[at]);
+    if (i < 0) continue;
+    giveBack();
+    const known: readonly (readonly string[])[] = [DELIVERIES, HEADERS, COUNT_EXCHANGE_NAMES, ['false', 'true'], []];
+    const word = (number: number): string =>
+      known[i][number] ?? (number < 0 ? 'hosts' : number === 0 ? 'none' : `${number}`);
+    throw new RmaError(
+      'ERR_ARG',
+      `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${OPTIONS[i]} ` +
+        `'${word(theirs[i])}', this rank '${word(chosen![i])}'`,
+    );
+  }
+  const toldBy = (rank: number): Float64Array => numbersOf(rank).subarray(chosen!.length + 2);
+  // One process without is enough: then nobody has it.
+  for (let rank = 0; rank < comm.size; rank++) {
+    if (toldBy(rank)[0] !== 0) continue;
+    group?.close();
+    group = undefined;
+  }
+  const [qpNumber, number, qkey] = toldBy(0);
+  const joined = group && ([group, [qpNumber, number, qkey]] as const);
+  // Nobody writes to words that another one has not mapped yet, or given back.
+  const delivery = makeDelivery(comm, read!, space, block, (rank) => toldBy(rank).subarray(GROUP_NUMBERS), joined);
+  return { delivery, space, measures };
+}
+
+/**
+ * @param placeOf where the words of a rank are
+ * @param joined this process's part of the multicast group, and the numbers of process 0
+ */
+function makeDelivery(
+  comm: Communicator,
+  { delivery, counts, nackAfter }: Read,
+  space: number,
+  block: Block | undefined,
+  placeOf: (rank: number) => Float64Array,
+  joined: readonly [MulticastMembers, GroupNumbers] | undefined,
+): Delivery {
+  if (block !== undefined) {
+    const { blocks } = comm.job;
+    const words = sharedWords(comm.size);
+    const map = (rank: number): Int32Array => blocks.map(comm.group.worldRanks[rank], placeOf(rank), words);
+    return new SharedDelivery(comm, block, map, comm.traceId());
+  }
+  const chunks = comm.openChannel(space + CHUNKS);
+  const counting = comm.openChannel(space + COUNTS);
+  const choosers = { packed: undefined, 'zero-copy': Always, auto: ByMeasurement } as const;
+  const chooser = choosers[delivery as keyof typeof choosers];
+  const made = chooser && new chooser();
+  if (joined !== undefined) {
+    const questions = comm.openChannel(space + QUESTIONS);
+    const way = new MulticastCounts(comm, ...joined, questions, nackAfter);
+    return new PackedDelivery(comm, [chunks, counting], way, made);
+  }
+  const exchange = COUNT_EXCHANGES[counts === 'multicast' ? 'tree' : (counts ?? defaultCounts(comm.size))];
+  return new PackedDelivery(comm, [chunks, counting], { exchange }, made);
+}

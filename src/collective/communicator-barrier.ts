@@ -1,0 +1,191 @@
+/**
+ * The barrier of a communicator: the words that its ranks share for it, or messages where memory cannot be shared, and
+ * the waits of promises. A barrier that a promise waits for comes before the next one that is called, also if that wait
+ * ends early (left-barriers.ts).
+ */
+import { Op } from '../datatype/op.ts';
+import { RmaError } from '../errors.ts';
+import type { Job } from '../job/job.ts';
+import type { Channel } from '../message/message-channel.ts';
+import type { Block } from '../message/word-blocks.ts';
+import type { Operation } from '../wait/operation.ts';
+import type { CollectiveTurns } from './collective-turns.ts';
+import { allreduce } from './collectives.ts';
+import type { Group } from './group.ts';
+import type { LeftBarrier } from './left-barriers.ts';
+import { MessageBarrier } from './message-barrier.ts';
+import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier, type Signals } from './word-barrier.ts';
+
+/** What a barrier needs of the communicator that it belongs to. */
+interface BarrierOwner {
+  readonly rank: number;
+  readonly size: number;
+  readonly job: Job;
+  readonly group: Group;
+  exchange(block: Float64Array): Generator<void, Float64Array>;
+  onRelease(release: () => void): unknown;
+  giveBack(block: Block): void;
+  signals(id: string): Signals | undefined;
+}
+
+/** A wait for a barrier; `ended` once it is complete. */
+interface AwaitedBarrier extends LeftBarrier {
+  ended: boolean;
+}
+
+/**
+ * Words for the barrier of a communicator of at most `size` ranks; `undefined` where there are none. Errors:
+ * `ERR_VERBS` (no memory).
+ */
+export function allocateBarrier(job: Job, size: number): Block | undefined {
+  return job.context.capabilities.loadStore ? job.blocks.allocate(barrierWords(size)) : undefined;
+}
+
+export class CommunicatorBarrier {
+  readonly traits: BarrierTraits;
+  readonly state: BarrierState;
+  /** The wait of a call that blocks. */
+  readonly operation: Operation;
+  /** The wait of a promise for a barrier: the next barrier comes after it. */
+  #awaited: AwaitedBarrier | undefined;
+  readonly #turns: CollectiveTurns;
+  /** The barrier in which a call that blocks was last found to wait long, and how often. */
+  #lingering = 0;
+  #times = 0;
+  /** No barrier takes place any more: why. */
+  #over: RmaError | undefined;
+
+  private constructor(state: BarrierState, size: number, traits: BarrierTraits, turns: CollectiveTurns) {
+    this.state = state;
+    this.traits = traits;
+    this.#turns = turns;
+    this.operation = {
+      advance: () => this.#advance(),
+      describe: () => `barrier of ${size} ranks (waiting for ${state.waitsFor()})`,
+      abandon: () => this.await().abandon!(),
+      // While this thread is blocked, nothing else is called.
+      linger: () => {
+        const { barriers, sequence } = turns;
+        this.#times = barriers === this.#lingering ? this.#times + 1 : 1;
+        this.#lingering = barriers;
+        this.#ask(barriers, sequence, this.#times);
+      },
+    };
+  }
+
+  /** Errors: `ERR_COLLECTIVE` once it is known that other ranks call something else. */
+  #advance(): boolean {
+    if (this.state.advance()) return true;
+    const { mismatch } = this.#turns.channel;
+    if (mismatch === undefined) return false;
+    this.#turns.broke(mismatch.message);
+    throw mismatch;
+  }
+
+  /** @param times that its wait has been found to last long: others are asked once, and most barriers end before */
+  #ask(number: number, sequence: number, times: number): void {
+    this.#turns.channel.ask(times === 2 ? this.state.askedFor() : [], { number, sequence });
+  }
+
+  /** For a barrier that is called now: to be called when it waits for long. */
+  lingering(): () => void {
+    const { barriers, sequence } = this.#turns;
+    let times = 0;
+    return () => this.#ask(barriers, sequence, ++times);
+  }
+
+  /**
+   * Collective: the ranks find out about each other and map each other's words.
+   * @param channel for collectives
+   * @param own for messages of barriers: they may be under way beside another collective
+   * @param block this rank's words, given back with the communicator
+   * @param id the same at all ranks, for traces
+   * @param turns where barriers and collectives stand in line
+   */
+  static *setUp(
+    comm: BarrierOwner,
+    channel: Channel,
+    own: Channel,
+    block: Block | undefined,
+    id: string,
+    turns: CollectiveTurns,
+  ): Generator<void, CommunicatorBarrier> {
+    const { rank: self, size, job } = comm;
+    const { blocks, context, oversubscribed } = job;
+    if (block === undefined) {
+      const anybody = Int32Array.of(oversubscribed ? 1 : 0);
+      yield* allreduce(channel, anybody, Op.MAX.code);
+      return new CommunicatorBarrier(
+        new MessageBarrier(own),
+        size,
+        { central: anybody[0] !== 0, plainFlags: false },
+        turns,
+      );
+    }
+    const members = comm.group.worldRanks;
+    const words = barrierWords(size);
+    comm.onRelease(() => comm.giveBack(block));
+    const mine = Float64Array.of(oversubscribed ? 1 : 0, context.parking.seesPlainStores ? 0 : 1, ...block.place);
+    const all = yield* comm.exchange(mine);
+    const stride = mine.length;
+    const map = (rank: number): Int32Array =>
+      rank === self
+        ? block.words
+        : blocks.map(members[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
+    const anybody = (column: number): boolean => all.some((value, i) => i % stride === column && value !== 0);
+    const traits = { central: anybody(0), plainFlags: !anybody(1) };
+    const state = makeBarrier(context, self, members, traits, map, comm.signals(id));
+    return new CommunicatorBarrier(state, size, traits, turns);
+  }
+
+  /** Whether the next call waits for one that was called before. */
+  get isAwaited(): boolean {
+    return this.#awaited !== undefined || !this.#turns.left.isEmpty;
+  }
+
+  /** The wait of one promise for the barrier that has begun. */
+  await(): Operation {
+    const operation: AwaitedBarrier = {
+      order: this.#turns.left.nextOrder(),
+      ended: false,
+      advance: () => {
+        if (operation.ended) return true;
+        if (this.#over !== undefined) throw this.#over;
+        if (!this.#advance()) return false;
+        operation.ended = true;
+        if (this.#awaited === operation) this.#awaited = undefined;
+        return true;
+      },
+      describe: () => this.operation.describe(),
+      // If it is complete, its caller was not told.
+      abandon: () => {
+        if (this.#over === undefined && !this.#turns.isBroken) this.#turns.left.add(operation);
+      },
+      // It has none.
+      drop: () => {},
+      linger: this.lingering(),
+    };
+    this.#awaited = operation;
+    return operation;
+  }
+
+  /** After the barrier that a promise waits for, if there is one: one more, or so many. */
+  *inTurn(count = 1): Generator<void, void> {
+    const before = this.#awaited;
+    if (before !== undefined) while (!before.advance()) yield;
+    for (let i = 0; i < count; i++) {
+      if (this.#over !== undefined) throw this.#over;
+      this.state.begin();
+      while (!this.#advance()) yield;
+    }
+  }
+
+  /** All ranks part: no barrier takes place any more, and who still waits for one is told why. @param what ends it */
+  end(what: string): void {
+    // To say who has not come, it maps words of all ranks.
+    const barrier = this.isAwaited ? this.operation.describe() : 'a barrier';
+    const advice = 'await it before you call finalize() or free()';
+    this.#over = new RmaError('ERR_COMM', `${what} before ${barrier} was complete; ${advice}`);
+    if (this.#awaited !== undefined) this.#turns.left.take(this.#awaited);
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * The barrier where memory cannot be shared: dissemination by empty messages, ⌈log2 p⌉ rounds. In round k a rank tells
+ * the one 2^k further on and waits for the one 2^k before. Messages of one sender arrive in order, so one of the next
+ * barrier is never taken for one of this; no sender can be two barriers ahead.
+ */
+
+import type { Channel } from '../message/message-channel.ts';
+import type { BarrierState } from './word-barrier.ts';
+
+const NOTHING = new Uint8Array(0);
+
+export class MessageBarrier implements BarrierState {
+  readonly #channel: Channel;
+  #active = false;
+  /** 2^k. */
+  #distance = 1;
+
+  /** @param channel nothing else goes through it */
+  constructor(channel: Channel) {
+    this.#channel = channel;
+  }
+
+  begin(): void {
+    if (this.#active) return;
+    this.#active = true;
+    this.#distance = 1;
+    this.#tell();
+  }
+
+  advance(): boolean {
+    const { rank, size } = this.#channel;
+    while (this.#distance < size) {
+      if (this.#channel.receive((rank - this.#distance + size) % size) === undefined) return false;
+      this.#distance *= 2;
+      this.#tell();
+    }
+    this.#active = false;
+    return true;
+  }
+
+  waitsFor(): string {
+    return `rank ${this.#awaited}`;
+  }
+
+  askedFor(): readonly number[] {
+    return [this.#awaited];
+  }
+
+  get #awaited(): number {
+    const { rank, size } = this.#channel;
+    return (rank - this.#distance + size) % size;
+  }
+
+  #tell(): void {
+    const { rank, size } = this.#channel;
+    if (this.#distance < size) this.#channel.send((rank + this.#distance) % size, NOTHING);
+  }
+}

@@ -1,0 +1,197 @@
+/** A completion queue of a modelled device: a ring that grows to its capacity as it is filled. */
+import { RmaError } from '../../errors.ts';
+import { checkUnused, overrunError } from '../../verbs/checks.ts';
+import { type CompletionQueue, WcFlag, WcOpcode, type WorkCompletions } from '../../verbs/completion-queue.ts';
+import { workCompletions } from '../../verbs/work-completions.ts';
+import type { ModelledContext } from './modelled-context.ts';
+import type { ModelledQueuePair } from './modelled-queue-pair.ts';
+
+/** Completions that one `poll` can fetch. */
+const BATCH = 64;
+const FIRST_SLOTS = 16;
+
+const DISARMED = 0;
+const ARMED_SOLICITED = 1;
+const ARMED_ANY = 2;
+
+export class ModelledCompletionQueue implements CompletionQueue {
+  readonly capacity: number;
+  readonly wc: WorkCompletions;
+  /** Work queues that complete here. */
+  users = 0;
+  overrun = false;
+  readonly #context: ModelledContext;
+  readonly #batch: number;
+  #armed = DISARMED;
+  #destroyed = false;
+  // Completions `#head … #tail` by their count modulo the number of slots, a power of two.
+  #slots: number;
+  #head = 0;
+  #tail = 0;
+  #wrIds: Float64Array;
+  #lengths: Uint32Array;
+  #immediates: Uint32Array;
+  /** Status, opcode and flags: 8 bits each. */
+  #kinds: Uint32Array;
+  /** Number of the request in its queue; of a datagram that was received, the sender's queue pair. */
+  #requests: Int32Array;
+  #queuePairs: ModelledQueuePair[];
+
+  constructor(context: ModelledContext, cqe: number) {
+    this.#context = context;
+    this.capacity = 2 ** Math.ceil(Math.log2(cqe));
+    this.#batch = Math.min(this.capacity, BATCH);
+    this.wc = workCompletions(this.#batch);
+    this.#slots = Math.min(FIRST_SLOTS, this.capacity);
+    this.#wrIds = new Float64Array(this.#slots);
+    this.#lengths = new Uint32Array(this.#slots);
+    this.#immediates = new Uint32Array(this.#slots);
+    this.#kinds = new Uint32Array(this.#slots);
+    this.#requests = new Int32Array(this.#slots);
+    this.#queuePairs = new Array(this.#slots);
+  }
+
+  get isDestroyed(): boolean {
+    return this.#destroyed;
+  }
+
+  /** Whether there are completions that nobody has fetched. */
+  get isWaiting(): boolean {
+    return this.#head < this.#tail;
+  }
+
+  poll(max: number): number {
+    if (this.#destroyed) throw new RmaError('ERR_VERBS', 'poll: the completion queue was destroyed');
+    if (this.overrun) {
+      throw overrunError(this.capacity);
+    }
+    const { wc } = this;
+    const mask = this.#slots - 1;
+    const n = Math.min(max, this.#batch, this.#tail - this.#head);
+    let scans = false;
+    for (let k = 0; k < n; k++) {
+      const i = this.#head++ & mask;
+      const qp = this.#queuePairs[i];
+      const kind = this.#kinds[i];
+      const opcode = (kind >>> 8) & 0xff;
+      if (opcode < WcOpcode.RECV) qp.retire(this.#requests[i]);
+      else if (qp.noteTaken(opcode)) scans = true;
+      wc.wrId[k] = this.#wrIds[i];
+      wc.status[k] = kind & 0xff;
+      wc.opcode[k] = opcode;
+      wc.flags[k] = kind >>> 16;
+      if (((kind >>> 16) & WcFlag.GRH) !== 0) wc.srcQp[k] = this.#requests[i];
+      wc.byteLen[k] = this.#lengths[i];
+      wc.immData[k] = this.#immediates[i];
+      wc.qpNum[k] = qp.number;
+    }
+    if (n > 0) this.#context.spendPoll(n, scans);
+    return n;
+  }
+
+  /** Adds a completion, as an event. */
+  push(
+    qp: ModelledQueuePair,
+    request: number,
+    wrId: number,
+    status: number,
+    opcode: number,
+    flags: number,
+    length: number,
+    immediate: number,
+    solicited: boolean,
+  ): void {
+    if (this.#tail - this.#head >= this.capacity) {
+      if (!this.overrun) {
+        this.overrun = true;
+        this.#context.overrun(this);
+      }
+      return;
+    }
+    if (this.#tail - this.#head >= this.#slots) this.#grow();
+    const i = this.#tail++ & (this.#slots - 1);
+    this.#wrIds[i] = wrId;
+    this.#kinds[i] = status | (opcode << 8) | (flags << 16);
+    this.#lengths[i] = length;
+    this.#immediates[i] = immediate;
+    this.#requests[i] = request;
+    this.#queuePairs[i] = qp;
+    if (this.#armed === ARMED_ANY || (this.#armed === ARMED_SOLICITED && solicited)) {
+      this.#armed = DISARMED;
+      this.#context.parking.ring();
+    }
+    this.#context.completed(this, opcode >= WcOpcode.RECV);
+    this.#context.cpu.ring();
+  }
+
+  reqNotify(solicitedOnly = false): void {
+    if (this.#destroyed) throw new RmaError('ERR_VERBS', 'request notification: the completion queue was destroyed');
+    this.#armed = solicitedOnly ? ARMED_SOLICITED : ARMED_ANY;
+    // What came before the arming would ring for nobody.
+    if (this.#head === this.#tail) return;
+    this.#armed = DISARMED;
+    this.#context.parking.ring();
+  }
+
+  /** Forgets the completions of a queue pair that is destroyed or reset. */
+  drop(qp: ModelledQueuePair): void {
+    const mask = this.#slots - 1;
+    const columns = this.#columns();
+    let to = this.#head;
+    for (let from = this.#head; from < this.#tail; from++) {
+      if (this.#queuePairs[from & mask] !== qp) this.#move(from & mask, columns, to++ & mask);
+    }
+    this.#tail = to;
+  }
+
+  destroy(): void {
+    if (this.#destroyed) return;
+    checkUnused(this.users);
+    this.#destroyed = true;
+    this.#context.cqs.delete(this);
+  }
+
+  #move(from: number, columns: Slots, to: number): void {
+    this.#wrIds[to] = columns.wrIds[from];
+    this.#lengths[to] = columns.lengths[from];
+    this.#immediates[to] = columns.immediates[from];
+    this.#kinds[to] = columns.kinds[from];
+    this.#requests[to] = columns.requests[from];
+    this.#queuePairs[to] = columns.queuePairs[from];
+  }
+
+  #columns(): Slots {
+    return {
+      wrIds: this.#wrIds,
+      lengths: this.#lengths,
+      immediates: this.#immediates,
+      kinds: this.#kinds,
+      requests: this.#requests,
+      queuePairs: this.#queuePairs,
+    };
+  }
+
+  #grow(): void {
+    const before = this.#slots;
+    const old = this.#columns();
+    this.#slots = 2 * before;
+    this.#wrIds = new Float64Array(this.#slots);
+    this.#lengths = new Uint32Array(this.#slots);
+    this.#immediates = new Uint32Array(this.#slots);
+    this.#kinds = new Uint32Array(this.#slots);
+    this.#requests = new Int32Array(this.#slots);
+    this.#queuePairs = new Array(this.#slots);
+    for (let count = this.#head; count < this.#tail; count++) {
+      this.#move(count & (before - 1), old, count & (this.#slots - 1));
+    }
+  }
+}
+
+interface Slots {
+  readonly wrIds: Float64Array;
+  readonly lengths: Uint32Array;
+  readonly immediates: Uint32Array;
+  readonly kinds: Uint32Array;
+  readonly requests: Int32Array;
+  readonly queuePairs: ModelledQueuePair[];
+}

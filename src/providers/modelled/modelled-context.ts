@@ -1,0 +1,413 @@
+/**
+ * The emulator's second form: devices of a modelled fabric, in virtual time.
+ *
+ * All devices of a fabric live in one thread, and find each other through `ModelledFabric`. A request becomes events
+ * (modelled-queue-pair.ts): it departs, comes to the other adapter, is carried out there, and completes; each at the
+ * time that the fabric's description and what else goes on give it (network.ts). Data move when the request is carried
+ * out, so what a rank finds in its memory is what had arrived by its time.
+ */
+import { types } from 'node:util';
+import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { bytesIn } from '../../intrinsics.ts';
+import type { MulticastGroup } from '../../verbs/address-handle.ts';
+import { checkInteger, checkRoom } from '../../verbs/checks.ts';
+import type { CompletionQueue } from '../../verbs/completion-queue.ts';
+import type { AsyncEvent, Capabilities, Context, DeviceAttributes } from '../../verbs/device.ts';
+import type { Memory, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
+import { QpType } from '../../verbs/queue-pair.ts';
+import { AddressHandles, groupInMemory, memberGid } from '../core/address-handles.ts';
+import { checkQueuePair, failUsersOf } from '../core/queue-pair-base.ts';
+import type { Fabric } from './fabric-numbers.ts';
+import type { Faults } from './faults.ts';
+import { ModelledCompletionQueue } from './modelled-completion-queue.ts';
+import { CAPABILITIES, deviceOf, MOST } from './modelled-limits.ts';
+import { ModelledMemory, ModelledProtectionDomain, type ModelledRegion, PAGE } from './modelled-memory.ts';
+import { ModelledParking } from './modelled-parking.ts';
+import { ModelledQueuePair } from './modelled-queue-pair.ts';
+import type { ModelledSharedReceiveQueue } from './modelled-receive-queue.ts';
+import type { ModelledRequester } from './modelled-requester.ts';
+import { Groups } from './multicast-groups.ts';
+import { Network } from './network.ts';
+import { Random } from './random.ts';
+import { Cpu, type Simulator } from './simulator.ts';
+import { Transit } from './transit.ts';
+
+/** What the devices of one fabric share. */
+export class ModelledFabric {
+  readonly fabric: Fabric;
+  readonly simulator: Simulator;
+  readonly network: Network;
+  readonly faults: Faults;
+  readonly contexts: (ModelledContext | undefined)[];
+  readonly device: DeviceAttributes;
+  readonly groups = new Groups();
+  readonly #transits: Transit[] = [];
+
+  constructor(fabric: Fabric, simulator: Simulator, faults: Faults, ranks: number) {
+    this.fabric = fabric;
+    this.simulator = simulator;
+    this.network = new Network(fabric, ranks);
+    this.faults = faults;
+    this.contexts = new Array<undefined>(ranks).fill(undefined);
+    this.device = deviceOf(fabric);
+  }
+
+  open(member: number): ModelledContext {
+    const context = new ModelledContext(this, member);
+    this.contexts[member] = context;
+    return context;
+  }
+
+  /** Transits are used again: a simulation makes millions. */
+  takeTransit(asking: boolean): Transit {
+    const transit = this.#transits.pop() ?? new Transit(this);
+    transit.counted = !asking;
+    if (!asking) {
+      this.simulator.underWay++;
+      this.simulator.changed();
+    }
+    return transit;
+  }
+
+  giveBack(transit: Transit): void {
+    if (transit.counted) this.simulator.underWay--;
+    this.#transits.push(transit);
+  }
+}
+
+export class ModelledContext implements Context {
+  readonly device: DeviceAttributes;
+  readonly capabilities: Capabilities;
+  readonly member: number;
+  readonly gid: string;
+  readonly handles = new AddressHandles<ModelledProtectionDomain>();
+  readonly parking: ModelledParking;
+  readonly neighbours = undefined;
+  readonly cpu: Cpu;
+  /** The adapter tries again by itself. */
+  readonly pendingRetry = false;
+  readonly shared: ModelledFabric;
+  readonly fabric: Fabric;
+  readonly simulator: Simulator;
+  readonly regions = new Map<number, ModelledRegion>();
+  readonly cqs = new Set<ModelledCompletionQueue>();
+  readonly srqs = new Set<ModelledSharedReceiveQueue>();
+  readonly queuePairs = new Map<number, ModelledQueuePair>();
+  /** Whether some request has ever found no receive here: until then, posting one need not tell anybody. */
+  hasRefused = false;
+  /** Connections that messages have come from often enough to be looked at before all others. */
+  polled = 0;
+  /** Called when an event is raised while the rank computes, if the fabric has somebody for that. */
+  readonly #handlers = new Set<() => void>();
+  /** Those of them that are called for completions, too, and whether they want to be for those of a queue now. */
+  readonly #ofCompletions = new Map<() => void, (cq: CompletionQueue, receives: boolean) => boolean>();
+  #interrupting = false;
+  /** Data of writes that are complete and not in memory yet, in the order of their coming. */
+  readonly #unplaced = new Set<() => void>();
+  /** Those whose oldest request waits for a word of this side's memory. */
+  readonly #watching = new Set<ModelledRequester>();
+  readonly #random: Random;
+  readonly #events: AsyncEvent[] = [];
+  #nextAddress: number;
+  #lastQp = 0;
+  #pds = 0;
+  /** Bytes of the program's memory that are registered. */
+  #locked = 0;
+  /** Something that a task has done at this time, before whatever it does now, takes place. */
+  #touching = false;
+  #closed = false;
+
+  constructor(shared: ModelledFabric, member: number) {
+    const { simulator, fabric } = shared;
+    this.shared = shared;
+    this.fabric = fabric;
+    this.simulator = simulator;
+    this.member = member;
+    this.gid = memberGid(member);
+    this.device = shared.device;
+    this.capabilities = {
+      ...CAPABILITIES,
+      completionImpliesPlacement: shared.faults.placement === 0,
+      waits: Object.hasOwn(fabric.adapter, 'step'),
+    };
+    this.cpu = new Cpu(simulator, member);
+    this.parking = new ModelledParking(simulator);
+    // What has come before, and nobody has looked at, raises no event any more.
+    this.cpu.whenComputing = () => {
+      if (this.#ofCompletions.size === 0) return;
+      for (const cq of this.cqs) if (cq.isWaiting) this.completed(cq, true);
+    };
+    this.#random = new Random(simulator.seed, 16 + member);
+    this.#nextAddress = ((this.#random.bits() >>> 4) + 2 ** 20) * PAGE;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Whether the memory of a rank is that of this one's node. */
+  near(member: number): boolean {
+    const { network } = this.shared;
+    return network.nodeOf(member) === network.nodeOf(this.member);
+  }
+
+  /**
+   * A rank of this node, which waits for a line of memory, has it after as long as an atomic instruction takes, or so
+   * much later.
+   */
+  wake(member: number, later = 0): void {
+    if (!this.near(member)) return;
+    const { simulator, cpu, fabric, shared } = this;
+    // The task that gave back what others wait for may have been given work to do since: that does not delay them.
+    const when = this.#touching ? simulator.now : cpu.time;
+    simulator.at(when + fabric.node.atomic + later, this.member, { happen: () => shared.contexts[member]?.cpu.ring() });
+  }
+
+  /** Has the rank's task access memory of the node when its step is over, and look again at what it waits for. */
+  touch(access: () => void): void {
+    const happen = (): void => {
+      if (this.cpu.dead) return;
+      this.#touching = true;
+      try {
+        access();
+      } finally {
+        this.#touching = false;
+      }
+      this.cpu.ring();
+    };
+    this.simulator.at(this.cpu.time, this.member, { happen });
+  }
+
+  allocateMemory(bytes: number): Memory {
+    this.#mustBeOpen('allocate memory');
+    checkInteger('allocate memory', 'the number of bytes', bytes, 1, this.device.maxMrSize);
+    let buffer: ArrayBuffer;
+    try {
+      buffer = new ArrayBuffer(bytes);
+    } catch (cause) {
+      throw new RmaError('ERR_VERBS', `allocate memory: cannot allocate ${bytes} bytes (ENOMEM)`, { cause });
+    }
+    return new ModelledMemory(this, this.#takeAddress(bytes), buffer, true);
+  }
+
+  adoptMemory(buffer: ArrayBufferLike): Memory {
+    this.#mustBeOpen('adopt memory');
+    if (!types.isAnyArrayBuffer(buffer)) {
+      throw argumentTypeError(
+        `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
+      );
+    }
+    return new ModelledMemory(this, this.#takeAddress(bytesIn(buffer)), buffer, false);
+  }
+
+  exposeMemory(): undefined {
+    return undefined;
+  }
+
+  allocPd(): ModelledProtectionDomain {
+    this.#mustBeOpen('allocate a protection domain');
+    checkRoom('allocate a protection domain', 'protection domains', this.#pds, this.device.maxPd);
+    this.#pds++;
+    return new ModelledProtectionDomain(this);
+  }
+
+  createCq(cqe: number): ModelledCompletionQueue {
+    const call = 'create a completion queue';
+    this.#mustBeOpen(call);
+    checkInteger(call, 'cqe', cqe, 1, this.device.maxCqe);
+    checkRoom(call, 'completion queues', this.cqs.size, this.device.maxCq);
+    const cq = new ModelledCompletionQueue(this, cqe);
+    this.cqs.add(cq);
+    return cq;
+  }
+
+  remotePointer(): RemotePointer {
+    throw new RmaError(
+      'ERR_VERBS',
+      `remote pointer: device ${this.device.name} cannot map remote memory (capability loadStore)`,
+    );
+  }
+
+  multicastGroup(number: number): MulticastGroup {
+    return groupInMemory(number);
+  }
+
+  pollAsyncEvent(): AsyncEvent | undefined {
+    return this.#events.shift();
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    for (const qp of this.queuePairs.values()) {
+      if (qp.qpType === QpType.UD) this.shared.groups.forget(qp);
+      qp.forgetGroups();
+      qp.destroy();
+    }
+    this.#closed = true;
+    for (const srq of this.srqs) srq.destroy();
+    for (const cq of this.cqs) cq.destroy();
+    this.regions.clear();
+    this.shared.contexts[this.member] = undefined;
+  }
+
+  // ---- for the objects made from this context -----------------------------------------------------------------------
+
+  newKey(): number {
+    let key: number;
+    do key = this.#random.bits();
+    while (key === 0 || this.regions.has(key));
+    return key;
+  }
+
+  /** Has a requester called when the adapter has put something into this side's memory: it waits for a word there. */
+  watch(requester: ModelledRequester): void {
+    this.#watching.add(requester);
+  }
+
+  unwatch(requester: ModelledRequester): void {
+    this.#watching.delete(requester);
+  }
+
+  /** The adapter has put something into this side's memory. */
+  stored(): void {
+    for (const requester of this.#watching) requester.look();
+  }
+
+  /** Has the data of a write come into memory at a time, unless something has asked for them before. */
+  placeAt(time: number, region: ModelledRegion, place: () => void): void {
+    const put = (): void => {
+      if (!this.#unplaced.delete(put) || this.regions.get(region.rkey) !== region) return;
+      place();
+      this.simulator.changed();
+      this.stored();
+    };
+    this.#unplaced.add(put);
+    this.simulator.at(time, this.member, { happen: put });
+  }
+
+  /** The adapter reads what it has been given, wherever that is. */
+  placeAll(): void {
+    for (const put of this.#unplaced) put();
+  }
+
+  /** Errors: `ERR_VERBS` if the program has no more memory to register (`faults.registration`). */
+  checkLocked(call: string, length: number): void {
+    const { registration } = this.shared.faults;
+    if (this.#locked + length <= registration) return;
+    throw new RmaError(
+      'ERR_VERBS',
+      `${call}: cannot lock ${length} bytes: ${this.#locked} of ${registration} bytes are locked (ENOMEM)`,
+    );
+  }
+
+  noteRegion(region: ModelledRegion): void {
+    this.regions.set(region.rkey, region);
+    if (!region.memory.fromLibrary) this.#locked += region.length;
+  }
+
+  forgetRegion(region: ModelledRegion): void {
+    if (this.regions.delete(region.rkey) && !region.memory.fromLibrary) this.#locked -= region.length;
+  }
+
+  forgetPd(): void {
+    this.#pds--;
+  }
+
+  createQueuePair(pd: ModelledProtectionDomain, init: QueuePairInit): ModelledQueuePair {
+    const call = 'create a queue pair';
+    this.#mustBeOpen(call);
+    const { device } = this;
+    const asked = checkQueuePair(pd, init, device, Math.min(64, device.maxInlineData), this.cqs, this.srqs);
+    checkRoom(call, 'queue pairs', this.queuePairs.size, MOST);
+    do this.#lastQp = (this.#lastQp % (2 ** 24 - 1)) + 1;
+    while (this.queuePairs.has(this.#lastQp));
+    const qp = new ModelledQueuePair(this, this.#lastQp, pd, asked);
+    this.queuePairs.set(qp.number, qp);
+    return qp;
+  }
+
+  joinGroup(call: string, qp: ModelledQueuePair, words: Uint32Array): void {
+    this.shared.groups.join(call, qp, words);
+  }
+
+  leaveGroup(qp: ModelledQueuePair, words: Uint32Array): void {
+    this.shared.groups.leave(qp, words);
+  }
+
+  raise(event: AsyncEvent): void {
+    this.#events.push(event);
+    this.parking.ring();
+    this.cpu.ring();
+    this.#interrupt();
+  }
+
+  /** Has `handler` called beside the rank's computation. @returns ends it */
+  handleEvents(handler: () => void): () => void {
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  /** The same for a handler that is called for completions, too. */
+  handleCompletions(handler: () => void, wants: (cq: CompletionQueue, receives: boolean) => boolean): () => void {
+    const end = this.handleEvents(handler);
+    this.#ofCompletions.set(handler, wants);
+    return () => {
+      this.#ofCompletions.delete(handler);
+      end();
+    };
+  }
+
+  /** A completion has come to a queue. @param receives of a receive */
+  completed(cq: CompletionQueue, receives: boolean): void {
+    for (const wants of this.#ofCompletions.values()) {
+      if (wants(cq, receives)) {
+        this.#interrupt();
+        return;
+      }
+    }
+  }
+
+  /** A rank that does not compute looks by itself. */
+  #interrupt(): void {
+    const { simulator, cpu } = this;
+    const { helper, interrupt } = this.fabric.host;
+    if (helper === 0 || this.#interrupting || cpu.computations === 0 || this.#handlers.size === 0) return;
+    this.#interrupting = true;
+    const handle = (): void => {
+      for (const handler of this.#handlers) handler();
+    };
+    simulator.at(simulator.now + interrupt, this.member, {
+      happen: () => {
+        this.#interrupting = false;
+        if (cpu.computations > 0 && !cpu.dead) cpu.handle(handle, helper === 1, interrupt);
+      },
+    });
+  }
+
+  /**
+   * The processor has taken `n` completions in a poll. If messages are among them (`scans`), it has looked at the
+   * buffers of all connections in use once, whatever their number in this poll.
+   */
+  spendPoll(n: number, scans: boolean): void {
+    const { completion, pollConnection } = this.fabric.host;
+    const others = scans ? Math.max(0, this.polled - 1) : 0;
+    this.cpu.fetched += n;
+    this.cpu.spend(n * completion + others * pollConnection);
+  }
+
+  /** Completions were lost, and with them what the queue pairs promise. */
+  overrun(cq: ModelledCompletionQueue): void {
+    this.raise({ type: 'CQ_ERR', cq });
+    failUsersOf(cq, this.queuePairs.values(), (event) => this.raise(event));
+  }
+
+  #takeAddress(bytes: number): number {
+    const address = this.#nextAddress;
+    this.#nextAddress += (Math.ceil(bytes / PAGE) + 1) * PAGE;
+    return address;
+  }
+
+  #mustBeOpen(call: string): void {
+    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the device's context was closed`);
+  }
+}

@@ -1,0 +1,17 @@
+/** The providers that connect processes and threads. The ranks of a modelled fabric are tasks (`runTasks`). */
+import { emulator } from './emulator/emulator-provider.ts';
+import { rdmaCore } from './rdma-core/rdma-provider.ts';
+
+export const PROVIDERS = [emulator, rdmaCore] as const;
+
+export type ProviderName = (typeof PROVIDERS)[number]['name'];
+
+export const DEFAULT_PROVIDER: ProviderName = PROVIDERS.find(({ isDefault }) => isDefault)!.name;
+
+/** For refusals. */
+export const PROVIDER_NAMES: string = PROVIDERS.map(({ name }) => name).join(' or ');
+
+/** The provider of this name; `undefined` if there is none. */
+export function providerNamed(name: string): (typeof PROVIDERS)[number] | undefined {
+  return PROVIDERS.find((kind) => kind.name === name);
+}

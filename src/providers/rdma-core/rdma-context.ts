@@ -1,0 +1,463 @@
+/**
+ * A real RDMA device, through libibverbs.
+ *
+ * It implements the same interface as the emulator, nearly one call for one; what devices differ in, or find out late,
+ * is made the same here. Everything is used by one thread. Peers are known by their place in a list (`member`): what a
+ * queue pair needs to be connected to one.
+ */
+
+import { closeSync } from 'node:fs';
+import { types } from 'node:util';
+import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { loadNative, type Native, type RdmaContext } from '../../native.ts';
+import type { MulticastGroup } from '../../verbs/address-handle.ts';
+import { checkInteger } from '../../verbs/checks.ts';
+import type { CompletionQueue } from '../../verbs/completion-queue.ts';
+import type { AsyncEvent, Capabilities, Context, DeviceAttributes, Neighbours } from '../../verbs/device.ts';
+import { gidText, isMappedIpv4, parseGid } from '../../verbs/gid.ts';
+import type { Helper } from '../../verbs/helper.ts';
+import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
+import { QpType } from '../../verbs/queue-pair.ts';
+import { checkQueuePair, makeRing } from '../core/queue-pair-base.ts';
+import type { NeighbourHeap } from './neighbours.ts';
+import { RdmaCompletionQueue } from './rdma-completion-queue.ts';
+import type { RdmaEndpoint } from './rdma-devices.ts';
+import { RdmaHelper } from './rdma-helper.ts';
+import { RdmaMemory, RdmaProtectionDomain } from './rdma-memory.ts';
+import { RdmaParking } from './rdma-parking.ts';
+import { RdmaQueuePair } from './rdma-queue-pair.ts';
+import type { RdmaSharedReceiveQueue } from './rdma-receive-queue.ts';
+import { ReceiveSlots } from './receive-slots.ts';
+import { verb } from './verb.ts';
+
+/** The address of a device's port, for the other sides to connect to. */
+export interface RdmaAddress {
+  /** The port's GID, as eight groups of four hexadecimal digits. */
+  readonly gid: string;
+  /** The port's local identifier in an InfiniBand subnet; 0 on Ethernet. */
+  readonly lid: number;
+  /** The port's MTU as an `ibv_mtu`: 1 for 256 bytes, 5 for 4096. */
+  readonly mtu: number;
+}
+
+const CAPABILITIES: Capabilities = Object.freeze({
+  loadStore: false,
+  atomicsAgree: false,
+  immediateCompletion: false,
+  // The acknowledgement comes from the target's device; whatever else that device has told its processor meanwhile went
+  // there behind the data, since its bus keeps writes in order where memory is not registered with relaxed ordering,
+  // which it is not here.
+  completionImpliesPlacement: true,
+  remoteUserMemory: true,
+  randomKeys: false,
+  faultEvents: false,
+  helper: true,
+  datagrams: true,
+  multicast: false,
+  waits: false,
+});
+
+/**
+ * What one object may ask for at most, however much the device would take: rings are allocated in full. A send queue of
+ * this size with this many entries takes 16 MiB here, and as much again in the device's driver.
+ */
+const MOST_WR = 16_384;
+const MOST_SGE = 60;
+const MOST_CQE = 2 ** 22;
+
+/** Bytes that a request can carry inline where the device says no limit: what common ones take. */
+const INLINE = 64;
+
+/** `ibv_event_type`. */
+const EVENTS: Readonly<Record<number, AsyncEvent['type']>> = {
+  0: 'CQ_ERR',
+  1: 'QP_FATAL',
+  2: 'QP_REQ_ERR',
+  3: 'QP_ACCESS_ERR',
+  8: 'DEVICE_FATAL',
+  14: 'SRQ_ERR',
+  15: 'SRQ_LIMIT_REACHED',
+  16: 'QP_LAST_WQE_REACHED',
+};
+
+/**
+ * Opens a device.
+ * @param peers the addresses of all, by member; may be filled later, before queue pairs are connected
+ * @param heap where memory is taken from that neighbours can map
+ * Errors: `ERR_PROVIDER_UNAVAILABLE`.
+ */
+export function openRdma(
+  endpoint: RdmaEndpoint,
+  member: number,
+  peers: readonly RdmaAddress[],
+  heap?: NeighbourHeap,
+): RdmaCoreContext {
+  const native = loadNative();
+  if (native?.RdmaContext === undefined) {
+    throw new RmaError(
+      'ERR_PROVIDER_UNAVAILABLE',
+      `provider rdma-core: ${native?.rdmaReason ?? 'the native addon is not loaded; see "onesided info"'}`,
+    );
+  }
+  return new RdmaCoreContext(native, endpoint, member, peers, heap);
+}
+
+/**
+ * What the multicast groups of a RoCE network begin with, by the kind of the port's address: 239.192.0.0/16, of the
+ * organization (RFC 2365), or ff18::, transient and of the organization (RFC 4291, 2.7).
+ */
+function groupPrefix(gid: string): readonly number[] {
+  return isMappedIpv4(parseGid('open a device', gid)) ? [0, 0, 0xffff, 0xefc00000] : [0xff180000, 0, 0, 0];
+}
+
+export class RdmaCoreContext implements Context {
+  readonly device: DeviceAttributes;
+  readonly capabilities: Capabilities;
+  readonly member: number;
+  readonly gid: string;
+  readonly port: number;
+  readonly parking: RdmaParking;
+  readonly pendingRetry = false;
+  readonly neighbours: Neighbours | undefined;
+  readonly peers: readonly RdmaAddress[];
+  readonly own: RdmaAddress;
+  readonly cqs = new Map<number, RdmaCompletionQueue>();
+  readonly srqs = new Map<number, RdmaSharedReceiveQueue>();
+  /** By the numbers that peers know them by. */
+  readonly queuePairs = new Map<number, RdmaQueuePair>();
+  readonly #native: Native;
+  readonly #heap: NeighbourHeap | undefined;
+  readonly #device: RdmaContext;
+  readonly #senders = new Map<number, RdmaQueuePair>();
+  readonly #receivers = new Map<number, ReceiveSlots>();
+  readonly #events: AsyncEvent[] = [];
+  #nothing: RdmaMemory | undefined;
+  /** The device has failed: nothing that was made from this context is of use any more. */
+  #broken: RmaError | undefined;
+  #owners = 0;
+  /** Address handles. */
+  handles = 0;
+  /** What multicast groups of its network begin with; `undefined` if there are none. */
+  readonly #group: readonly number[] | undefined;
+  #closed = false;
+
+  constructor(
+    native: Native,
+    endpoint: RdmaEndpoint,
+    member: number,
+    peers: readonly RdmaAddress[],
+    heap: NeighbourHeap | undefined,
+  ) {
+    const { device, port, gidIndex, transport } = endpoint;
+    this.#native = native;
+    this.#heap = heap;
+    this.neighbours = heap;
+    try {
+      this.#device = new native.RdmaContext!(device, port, gidIndex, () => {
+        if (!this.#closed) this.parking.woken();
+      });
+    } catch (cause) {
+      throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `provider rdma-core: ${(cause as Error).message}`, { cause });
+    }
+    const limits = this.#device.describe();
+    const datagrams = transport !== 'iWARP' && limits.maxAh > 0;
+    // On an InfiniBand subnet, its administrator would have to be asked for a group.
+    this.#group = datagrams && limits.ethernet && limits.maxMcastGrp > 0 ? groupPrefix(limits.gid) : undefined;
+    const multicast = this.#group !== undefined;
+    // A completion of iWARP only says that the origin may be changed (RFC 5040, 5.5).
+    const completionImpliesPlacement = transport !== 'iWARP';
+    this.capabilities = Object.freeze({ ...CAPABILITIES, completionImpliesPlacement, datagrams, multicast });
+    this.gid = limits.gid;
+    this.own = { gid: limits.gid, lid: limits.lid, mtu: limits.mtu };
+    this.member = member;
+    this.port = port;
+    this.peers = peers;
+    this.parking = new RdmaParking(
+      this.#device,
+      () => this.#takeAsyncEvents(),
+      () => {
+        for (const cq of this.cqs.values()) cq.notify();
+      },
+    );
+    this.device = Object.freeze({
+      name: device,
+      maxQp: limits.maxQp,
+      maxQpWr: Math.min(limits.maxQpWr, MOST_WR),
+      maxSge: Math.min(limits.maxSge, MOST_SGE),
+      maxCq: limits.maxCq,
+      maxCqe: Math.min(limits.maxCqe, MOST_CQE),
+      maxMr: limits.maxMr,
+      maxMrSize: limits.maxMrSize,
+      maxPd: limits.maxPd,
+      maxSrq: limits.maxSrq,
+      maxSrqWr: Math.min(limits.maxSrqWr, MOST_WR),
+      maxSrqSge: Math.min(limits.maxSrqSge, MOST_SGE),
+      maxInlineData: INLINE,
+      maxQpInitRdAtom: Math.min(limits.maxQpInitRdAtom, limits.maxQpRdAtom, 255),
+      maxMsgSize: limits.maxMsgSize,
+      mtu: 128 << limits.mtu,
+      maxAh: datagrams ? limits.maxAh : 0,
+      maxMcastGrp: multicast ? limits.maxMcastGrp : 0,
+      maxMcastQpAttach: multicast ? limits.maxMcastQpAttach : 0,
+      maxTotalMcastQpAttach: multicast ? limits.maxTotalMcastQpAttach : 0,
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Other ranks are woken by what completes at them. */
+  wake(member: number): void {
+    if (member === this.member) this.parking.note();
+  }
+
+  allocateMemory(bytes: number): Memory {
+    const call = 'allocate memory';
+    this.mustBeOpen(call);
+    checkInteger(call, 'the number of bytes', bytes, 1, this.device.maxMrSize);
+    const native = this.#native;
+    const whole = Math.ceil(bytes / native.pageBytes) * native.pageBytes;
+    if (this.#heap !== undefined) return this.#heap.allocate(whole);
+    const buffer = verb(call, () => {
+      const fd = native.memoryCreate('onesided-rdma');
+      try {
+        native.memoryResize(fd, whole);
+        return native.memoryMap(fd, 0, whole);
+      } finally {
+        closeSync(fd);
+      }
+    });
+    return new RdmaMemory(native, buffer, () => native.memoryUnmap(buffer));
+  }
+
+  adoptMemory(buffer: ArrayBufferLike): Memory {
+    this.mustBeOpen('adopt memory');
+    if (!types.isAnyArrayBuffer(buffer)) {
+      throw argumentTypeError(
+        `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
+      );
+    }
+    return new RdmaMemory(this.#native, buffer, undefined);
+  }
+
+  exposeMemory(): undefined {
+    return undefined;
+  }
+
+  allocPd(): ProtectionDomain {
+    this.mustBeOpen('allocate a protection domain');
+    return new RdmaProtectionDomain(this, this.#device);
+  }
+
+  createCq(cqe: number): CompletionQueue {
+    const call = 'create a completion queue';
+    this.mustBeOpen(call);
+    checkInteger(call, 'cqe', cqe, 1, this.device.maxCqe);
+    if (this.#broken !== undefined) throw this.#broken;
+    const cq = new RdmaCompletionQueue(this, this.#device, cqe);
+    this.cqs.set(cq.number, cq);
+    return cq;
+  }
+
+  makeHelper(pd: ProtectionDomain, region: MemoryRegion | undefined, lanes: number): Helper {
+    this.mustBeOpen('make a helper');
+    const { maxSge } = this.device;
+    return new RdmaHelper(this, this.#device, pd as RdmaProtectionDomain, region, maxSge, lanes);
+  }
+
+  createQueuePair(pd: RdmaProtectionDomain, init: QueuePairInit): RdmaQueuePair {
+    const { device } = this;
+    const asked = checkQueuePair<RdmaCompletionQueue, RdmaSharedReceiveQueue>(
+      pd,
+      init,
+      device,
+      INLINE,
+      { has: (cq) => cq instanceof RdmaCompletionQueue && this.cqs.get(cq.number) === cq },
+      { has: (srq) => this.srqs.get(srq.number) === srq },
+    );
+    const { qpType, sendCq, recvCq, srq, maxSendSge, maxRecvSge, maxInlineData } = asked;
+    // Some devices drop a longer datagram, and say that they have sent it.
+    const requests = makeRing(asked, qpType === QpType.UD ? device.mtu : device.maxMsgSize, 0, device.maxQpWr);
+    const maxRecvWr = Math.min(2 ** Math.ceil(Math.log2(asked.maxRecvWr)), device.maxQpWr);
+    const [handle, number] = verb('create a queue pair', () =>
+      this.#device.createQp(
+        pd.number,
+        sendCq.number,
+        recvCq.number,
+        srq?.number ?? -1,
+        requests.limit,
+        maxRecvWr,
+        maxSendSge,
+        maxRecvSge,
+        maxInlineData,
+        asked.signalAll,
+        qpType === QpType.UD,
+      ),
+    );
+    const receives =
+      srq === undefined ? new ReceiveSlots(this.#device, false, handle, maxRecvWr, maxRecvSge) : undefined;
+    const qp = new RdmaQueuePair(this, this.#device, {
+      ...{ qpType, pd, handle, number, sendCq, recvCq, srq, receives, requests, maxRecvWr, maxRecvSge },
+    });
+    this.queuePairs.set(number, qp);
+    return qp;
+  }
+
+  remotePointer(): RemotePointer {
+    throw new RmaError(
+      'ERR_VERBS',
+      `remote pointer: device ${this.device.name} cannot map remote memory (capability loadStore)`,
+    );
+  }
+
+  multicastGroup(number: number): MulticastGroup {
+    const call = 'multicast group';
+    const group = this.#group;
+    if (group === undefined) {
+      const { name } = this.device;
+      throw new RmaError(
+        'ERR_VERBS',
+        `${call}: device ${name} has no multicast groups (capability multicast) (ENOTSUP)`,
+      );
+    }
+    checkInteger(call, 'the number', number, 0, 0xffff);
+    return Object.freeze({ gid: gidText([...group.slice(0, 3), group[3] + number]), lid: 0 });
+  }
+
+  pollAsyncEvent(): AsyncEvent | undefined {
+    if (!this.#closed) this.#takeAsyncEvents();
+    return this.#events.shift();
+  }
+
+  trouble(): string | undefined {
+    if (this.#broken !== undefined || this.#closed) return this.#broken?.message;
+    const { name } = this.device;
+    try {
+      const state = this.#device.portState();
+      return state === 'ACTIVE' ? undefined : `port ${this.port} of ${name} is ${state}`;
+    } catch (error) {
+      return `cannot query port ${this.port} of ${name}: ${(error as Error).message}`;
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.parking.close();
+    this.#device.close();
+    this.#heap?.close();
+    this.#senders.clear();
+    this.#receivers.clear();
+  }
+
+  // ---- for the objects made from this context -----------------------------------------------------------------------
+
+  mustBeOpen(call: string): void {
+    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the device's context was closed`);
+  }
+
+  /** Gives something back. A device that has failed refuses it, and has nothing any more. */
+  giveBack(call: string, run: () => void): void {
+    try {
+      verb(call, run);
+    } catch (error) {
+      if (this.#broken === undefined) throw error;
+    }
+  }
+
+  raise(event: AsyncEvent): void {
+    this.#events.push(event);
+    this.parking.note();
+  }
+
+  /** A number that was never given out before, for what completions name a queue by. */
+  #newOwner(): number {
+    this.#owners = (this.#owners + 1) & 0x7fffffff;
+    return this.#owners;
+  }
+
+  addSender(qp: RdmaQueuePair): number {
+    const owner = this.#newOwner();
+    this.#senders.set(owner, qp);
+    return owner;
+  }
+
+  dropSender(owner: number): void {
+    this.#senders.delete(owner);
+  }
+
+  sender(owner: number): RdmaQueuePair | undefined {
+    return this.#senders.get(owner);
+  }
+
+  addReceiver(slots: ReceiveSlots): number {
+    const owner = this.#newOwner();
+    this.#receivers.set(owner, slots);
+    return owner;
+  }
+
+  dropReceiver(owner: number): void {
+    this.#receivers.delete(owner);
+  }
+
+  receiver(owner: number): ReceiveSlots | undefined {
+    return this.#receivers.get(owner);
+  }
+
+  /** Memory that nobody may access, for regions of no bytes, which devices do not make. */
+  nothing(): RdmaMemory {
+    this.#nothing ??= this.allocateMemory(1) as RdmaMemory;
+    return this.#nothing;
+  }
+
+  /** A receive of this queue pair has failed. */
+  failed(number: number): void {
+    this.queuePairs.get(number)?.fail();
+  }
+
+  #takeAsyncEvents(): void {
+    for (;;) {
+      const event = verb('get an asynchronous event', () => this.#device.asyncEvent());
+      if (event === undefined) break;
+      this.#note(...event);
+    }
+  }
+
+  #note(code: number, concerned: number): void {
+    const type = EVENTS[code];
+    if (type === undefined) return;
+    if (type === 'CQ_ERR') {
+      const cq = this.cqs.get(concerned);
+      if (cq !== undefined) {
+        cq.overrun();
+        this.#events.push({ type, cq });
+      }
+    } else if (type === 'SRQ_ERR' || type === 'SRQ_LIMIT_REACHED') {
+      const srq = this.srqs.get(concerned);
+      if (srq === undefined) return;
+      this.#events.push({ type, srq });
+      // What was posted there is lost: whoever waits for it would wait for ever.
+      if (type === 'SRQ_ERR') this.#break('a shared receive queue of device', type);
+    } else if (type === 'DEVICE_FATAL') {
+      this.#events.push({ type });
+      this.#break('device', type);
+    } else {
+      const qp = this.queuePairs.get(concerned);
+      if (qp === undefined || (type === 'QP_LAST_WQE_REACHED' && qp.saidLast)) return;
+      if (type === 'QP_LAST_WQE_REACHED') qp.saidLast = true;
+      else qp.fail();
+      this.#events.push({ type, qpNumber: concerned });
+    }
+  }
+
+  /** Every completion queue refuses from now on: so whoever waits for anything of this device gets the error. */
+  #break(what: string, type: string): void {
+    this.#broken ??= new RmaError(
+      'ERR_VERBS',
+      `${what} ${this.device.name} has failed (${type}) and completes no more requests; ` +
+        "look into the kernel's log (dmesg), and restart the job",
+    );
+    for (const cq of this.cqs.values()) cq.refusal ??= this.#broken;
+  }
+}

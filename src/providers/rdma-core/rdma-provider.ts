@@ -1,0 +1,61 @@
+/** RDMA devices as one of the providers: which device a rank opens, and how its peers find it. */
+import { RmaError, show } from '../../errors.ts';
+import type { RdmaDevice } from '../../native.ts';
+import { availability, providerKind, showAvailability } from '../provider-kind.ts';
+import { addressAt, storeAddress } from './addresses.ts';
+import type { NeighbourHeap } from './neighbours.ts';
+import { openRdma, type RdmaCoreContext } from './rdma-context.ts';
+import { chooseEndpoint, type RdmaChoice, rdmaDevices } from './rdma-devices.ts';
+
+/**
+ * The device that `ONESIDED_DEVICE` names, as `device`, `device:port` or `device:port:gidIndex`; what is left out is
+ * chosen.
+ */
+function chosenDevice(): RdmaChoice {
+  const text = process.env['ONESIDED_DEVICE'] ?? '';
+  const [known, device, port, gidIndex] = /^([^:]*)(?::(\d*))?(?::(\d*))?$/.exec(text) ?? [];
+  if (known === undefined) {
+    throw new RmaError(
+      'ERR_PROVIDER_UNAVAILABLE',
+      `ONESIDED_DEVICE must be device, device:port or device:port:gidIndex, not ${show(text)}`,
+    );
+  }
+  const number = (digits: string | undefined): number | undefined => (digits ? Number(digits) : undefined);
+  return { device: device || undefined, port: number(port), gidIndex: number(gidIndex) };
+}
+
+/** A rank tells its address before it tells the numbers of queue pairs, so who has those finds it. */
+export function openDevice(table: Int32Array, rank: number, size: number, heap?: NeighbourHeap): RdmaCoreContext {
+  const peers = Array.from({ length: size }, (_, other) => addressAt(table, other));
+  const context = openRdma(chooseEndpoint(chosenDevice()), rank, peers, heap);
+  storeAddress(table, rank, context.own);
+  return context;
+}
+
+/** Name and value of a line for each port, and one for each of its GIDs. */
+function linesOf(device: RdmaDevice): [string, string][] {
+  if (device.refused !== undefined) return [[`  ${device.name}`, `cannot be opened: ${device.refused}`]];
+  return (device.ports ?? []).flatMap(({ port, state, linkLayer, activeMtu, gids }) => [
+    [
+      `  ${device.name}`,
+      `port ${port} ${state}, ${linkLayer}, MTU ${activeMtu}, firmware ${device.firmware || 'unknown'}`,
+    ],
+    ...gids.map(({ index, gid, type }): [string, string] => ['', `GID ${index}: ${gid}${type ? ` (${type})` : ''}`]),
+  ]);
+}
+
+export const rdmaCore = providerKind({
+  name: 'rdma-core',
+  summary: 'connect them by an RDMA device, selected by ONESIDED_DEVICE=name[:port[:gid]] (processes only)',
+  ranks: ['processes'],
+  spansHosts: true,
+  open: (_native, table, rank, size) => openDevice(table, rank, size),
+  report() {
+    const { devices, reason } = rdmaDevices();
+    const available = availability(reason);
+    return {
+      json: { ...available, devices },
+      lines: [['rdma-core', showAvailability(available)], ...devices.flatMap(linesOf)],
+    };
+  },
+});

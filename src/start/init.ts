@@ -1,0 +1,285 @@
+/** `init`: joins the job that started this process or thread, joins one by name, or makes a world of one. */
+import { constants } from 'node:os';
+import { isMainThread, workerData } from 'node:worker_threads';
+import { addonAdvice } from '../addon.ts';
+import { Communicator } from '../collective/communicator.ts';
+import { checkDebug } from '../debug.ts';
+import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { declareFailed, FailKind, MAX_RANKS } from '../job/control-region.ts';
+import { Job } from '../job/job.ts';
+import { ranksInWords, sayIfLate } from '../job/late.ts';
+import type { Membership } from '../job/membership.ts';
+import { loadNative, type Native, nativeStatus } from '../native.ts';
+import { isAborted, reasonOf, whenAborted } from '../wait/abort-signals.ts';
+import { seenByCaller } from '../wait/caller.ts';
+import { readWait } from '../wait/operation.ts';
+import { joinAlone } from './alone.ts';
+import { keepExitCode } from './exit-code.ts';
+import { markFatalErrors } from './fatal-errors.ts';
+import { joinManaged } from './managed.ts';
+import { findAddress } from './managers/address.ts';
+import type { Patience, ProcessManager } from './managers/manager.ts';
+import { findPmi } from './managers/pmi.ts';
+import { findPmix, inPmix } from './managers/pmix.ts';
+import { checkNamedJob, joinNamed } from './named.ts';
+import { joinProcesses } from './process.ts';
+import { goneLauncher } from './process-start.ts';
+import { joinThreads, type ThreadInvitation } from './thread.ts';
+
+/** The options of `init`. */
+export interface InitOptions {
+  /** The name of the job to join; unrelated processes of one user form a job by the same name. Needs `size`. */
+  readonly job?: string;
+  /** The number of ranks of the named job, the same in all its processes. */
+  readonly size?: number;
+  /** The default timeout of all calls of this rank that wait, in milliseconds; 0 or absent: no timeout. */
+  readonly timeout?: number;
+  /** Aborts the wait for the other ranks. */
+  readonly signal?: AbortSignal;
+}
+
+const { SIGKILL } = constants.signals;
+
+/** The job that this process or thread is in, or joins. */
+interface Joined {
+  /** Absent where something else than a name says which job it is. */
+  readonly named: string | undefined;
+  readonly world: Promise<Communicator>;
+  /** As soon as its world is there. */
+  job?: Job;
+}
+
+let joined: Joined | undefined;
+/** The one place that the launcher has made for this process or thread is taken. */
+let placeTaken = false;
+
+/**
+ * Joins the job and resolves to its world, the communicator of all ranks, when all ranks have joined (`MPI_Init`).
+ * Further calls before `finalize()` resolve to the same world. Which job it joins depends on how the process was
+ * started:
+ *
+ * - By `onesided run`: the job of the launcher, as a process or a worker thread.
+ * - By `mpiexec`, `srun` or `mpirun` (PMI-1, PMI-2, PMIx): the job of that program.
+ * - With `ONESIDED_RANK`, `ONESIDED_SIZE`, `ONESIDED_ROOT_ADDRESS` and `ONESIDED_SECRET` in the environment: the job of
+ *   the rank 0 at that address.
+ * - With `{ job, size }`: the job of that name. Processes get their ranks in the order in which they join. After
+ *   `finalize()`, a process can join another named job.
+ * - Otherwise: a job of one rank.
+ *
+ * Errors: `ERR_PROVIDER_UNAVAILABLE` (process ranks without the native addon), `ERR_VERSION`, `ERR_COMM` (the rank or
+ * the name is taken, this process is in another job or has finalized its job, or the job's launcher is gone),
+ * `ERR_SIZE`, `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
+ */
+export async function init(options: InitOptions = {}): Promise<Communicator> {
+  const read = readInit(options);
+  const named = read.job === undefined ? undefined : `${show(read.job)} of ${read.size} ranks`;
+  if (joined?.job?.finalized) {
+    // As in MPI. But a job with a name is one of many that a process can be in, one after the other, as with sessions;
+    // what started this process has made one place for it, which is used up.
+    if (named === undefined) {
+      throw new RmaError(
+        'ERR_COMM',
+        'init: this process has finalized its job and cannot join it again; ' +
+          'call finalize() once, at the end. After that, a process can only join a named job: init({ job, size })',
+      );
+    }
+    joined = undefined;
+  }
+  if (joined !== undefined && named !== undefined && named !== joined.named) {
+    const own = joined.named === undefined ? 'the job that started it' : `job ${joined.named}`;
+    throw new RmaError(
+      'ERR_COMM',
+      `init: cannot join job ${named}: this process is in ${own}; call finalize() there first`,
+    );
+  }
+  joined ??= begin(named, read);
+  // What a process manager says comes from its own events.
+  return seenByCaller(joined.world, read.signal);
+}
+
+function begin(named: string | undefined, options: InitOptions): Joined {
+  const own: Joined = {
+    named,
+    world: join(options, (job) => (own.job = job)).catch((error: unknown) => {
+      if (joined === own) joined = undefined;
+      throw error;
+    }),
+  };
+  return own;
+}
+
+/** The options, read once and checked: also of a call that finds the job already joined. */
+function readInit(options: InitOptions): InitOptions {
+  checkDebug('init');
+  const wait = readWait('init', options, ['job', 'size']);
+  const { job, size } = reading('init', 'the options', () => ({ job: options.job, size: options.size }));
+  if (job !== undefined) checkNamedJob(job, size);
+  else if (size !== undefined) throw argumentTypeError('init: size is only for named jobs; pass { job, size }');
+  return { ...wait, ...(job !== undefined && { job }), ...(size !== undefined && { size }) } as InitOptions;
+}
+
+/** @param entered called when the world is there */
+async function join(options: InitOptions, entered: (job: Job) => void): Promise<Communicator> {
+  const { timeout = defaultTimeout() } = options;
+  const { membership, complete, comesLate } = await enterJob(options, timeout);
+  let stop: (() => void) | undefined;
+  try {
+    const job = makeJob(membership, timeout === 0 ? Number.POSITIVE_INFINITY : timeout);
+    try {
+      if (comesLate === true) stop = sayIfLate(() => awaitedIn(job));
+      const world = await Communicator.world(job, { signal: options.signal });
+      entered(job);
+      return world;
+    } catch (error) {
+      job.giveUp();
+      throw error;
+    }
+  } finally {
+    stop?.();
+    complete();
+  }
+}
+
+function awaitedIn({ absent, size }: Job): string {
+  return `${size - absent.length} of ${size} ranks have come, ${ranksInWords(absent, size)} not yet`;
+}
+
+function makeJob(membership: Membership, timeoutMs: number): Job {
+  try {
+    return new Job(membership, timeoutMs);
+  } catch (error) {
+    const { control, rank, watched } = membership;
+    if (!watched) declareFailed(control, rank, FailKind.GAVE_UP, 0);
+    membership.leave();
+    throw error;
+  }
+}
+
+/** A membership, and what to call when all ranks are there. */
+interface Entry {
+  readonly membership: Membership;
+  complete(): void;
+  /** Whether no launcher of ours starts the ranks: some may never come. */
+  readonly comesLate?: true;
+}
+
+/** @param timeout milliseconds; 0: none */
+async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
+  const nothing = (): void => {};
+  if (options.job !== undefined) {
+    return { membership: joinNamed(needNative(), options.job, options.size!), complete: nothing, comesLate: true };
+  }
+  if (placeTaken) {
+    throw new RmaError(
+      'ERR_COMM',
+      'init: this rank has joined its job before, and that has failed (see the error of the first init); ' +
+        'it cannot join again: start the job again',
+    );
+  }
+  const invitation = (workerData as { onesided?: ThreadInvitation } | null)?.onesided;
+  if (!isMainThread && invitation !== undefined)
+    return { membership: joinLauncherThread(invitation), complete: nothing };
+  const fd = process.env['ONESIDED_CONTROL_FD'];
+  if (fd !== undefined) return { membership: joinLauncher(needNative(), Number(fd)), complete: nothing };
+  const manager = findAddress() ?? findPmi() ?? (inPmix() ? findPmix(needNative()) : undefined);
+  if (manager === undefined) return { membership: joinAlone(), complete: nothing };
+  const { patience, stop } = patienceOf(manager, options, timeout);
+  try {
+    return { ...(await joinManaged(needNative(), manager, patience)), comesLate: true };
+  } finally {
+    stop();
+  }
+}
+
+/** Started by `onesided run --ranks threads`. */
+function joinLauncherThread(invitation: ThreadInvitation): Membership {
+  const membership = joinThreads(invitation);
+  placeTaken = true;
+  keepExitCode(membership.control, membership.rank);
+  leaveEnvironment();
+  return membership;
+}
+
+/** Programs that this one starts are not ranks of its job. */
+function leaveEnvironment(): void {
+  for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_RANK', 'ONESIDED_SIZE']) delete process.env[name];
+}
+
+/** Started by `onesided run`. */
+function joinLauncher(native: Native, fd: number): Membership {
+  const rank = Number(process.env['ONESIDED_RANK']);
+  const size = Number(process.env['ONESIDED_SIZE']);
+  if (!Number.isInteger(rank) || !Number.isInteger(size) || rank < 0 || rank >= size || size > MAX_RANKS) {
+    throw new RmaError(
+      'ERR_COMM',
+      `init: ONESIDED_RANK=${rank} and ONESIDED_SIZE=${size} are not the rank and the size of a job`,
+    );
+  }
+  const membership = joinProcesses(native, fd, rank, size, true);
+  placeTaken = true;
+  native.parentDeathSignal(SIGKILL);
+  // No signal comes of a launcher that has ended before, and no rank that has not called this by now may ever do.
+  const gone = goneLauncher(membership.control);
+  if (gone !== undefined) {
+    membership.leave();
+    throw new RmaError(
+      'ERR_COMM',
+      `init: the launcher of this job (process ${gone}) is gone, so rank ${rank} does not wait for the other ` +
+        'ranks; start the job again',
+    );
+  }
+  markFatalErrors(rank);
+  keepExitCode(membership.control, rank);
+  leaveEnvironment();
+  return membership;
+}
+
+/** A signal that ends the wait for the other ranks when the caller's does, or when time is up. */
+function patienceOf(
+  manager: ProcessManager,
+  { signal }: InitOptions,
+  timeout: number,
+): { patience: Patience; stop(): void } {
+  const { rank, size, name } = manager;
+  const controller = new AbortController();
+  const awaited = (): string => {
+    const words = manager.awaited?.();
+    return words === undefined ? '' : `; ${words}`;
+  };
+  const late = (): void =>
+    controller.abort(
+      new RmaError(
+        'ERR_RMA_TIMEOUT',
+        `init: rank ${rank} of ${size} did not hear from all other ranks through ${name} within ` +
+          `${timeout} ms${awaited()}`,
+      ),
+    );
+  const onAbort = (): void => controller.abort(reasonOf(signal!));
+  if (signal !== undefined && isAborted(signal)) onAbort();
+  const stopListening = whenAborted(signal, onAbort);
+  // Longer delays than a timer can count are no deadline.
+  const timer = timeout === 0 || timeout > 2 ** 31 - 1 ? undefined : setTimeout(late, timeout);
+  const quiet = sayIfLate(() => `rank ${rank} of ${size} hears from the other ranks through ${name}${awaited()}`);
+  const stop = (): void => {
+    quiet();
+    clearTimeout(timer);
+    stopListening();
+  };
+  return { patience: { signal: controller.signal }, stop };
+}
+
+function needNative(): Native {
+  const native = loadNative();
+  if (native !== undefined) return native;
+  throw new RmaError(
+    'ERR_PROVIDER_UNAVAILABLE',
+    `init: ranks that are processes need the native addon, which is not available (${nativeStatus().reason}); ` +
+      `${addonAdvice()}${process.platform === 'linux' ? ', or' : ';'} run the ranks as threads: ` +
+      '"onesided run --ranks threads"',
+  );
+}
+
+function defaultTimeout(): number {
+  const seconds = Number(process.env['ONESIDED_TIMEOUT'] ?? 0);
+  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0;
+}

@@ -1,0 +1,203 @@
+/**
+ * Ranks that a process manager has started: each says on a card where its process is and offers control memory; the
+ * first rank's is taken.
+ *
+ * A rank's memory file is made before its card is shown, so it is there for whoever has the card. Rank 0 formats its
+ * own before that, too: whoever opens it finds it ready. It keeps its descriptor until all ranks have joined.
+ */
+import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { coresHere } from '../cores.ts';
+import { RmaError } from '../errors.ts';
+import { createControl, MAX_RANKS } from '../job/control-region.ts';
+import type { Membership } from '../job/membership.ts';
+import type { Native } from '../native.ts';
+import { storeAddress } from '../providers/rdma-core/addresses.ts';
+import { NeighbourHeap } from '../providers/rdma-core/neighbours.ts';
+import type { RdmaAddress } from '../providers/rdma-core/rdma-context.ts';
+import { openDevice } from '../providers/rdma-core/rdma-provider.ts';
+import { VERSION } from '../version.ts';
+import { DistributedControl, type Hub } from './distributed.ts';
+import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/manager.ts';
+import { joinProcesses } from './process.ts';
+import { neighboursMap, spansHosts } from './provider.ts';
+import { refuseTrace, requestedRecords } from './tracing.ts';
+
+/** As the kernel writes a list of cores. */
+const CORES = /^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?){0,50}$/;
+
+interface Card {
+  readonly version: string;
+  /**
+   * Ranks with the same one can open each other's descriptors: same boot, same process numbers, same user. Those of
+   * another network are in another container, for which the same process numbers are an exception.
+   */
+  readonly place: string;
+  /** For messages. */
+  readonly host: string;
+  readonly pid: number;
+  /** The descriptor of the control memory, of rank 0. */
+  readonly fd: number;
+  /** Its device, if ranks are to be connected by devices. */
+  readonly device?: RdmaAddress;
+  /** Where neighbours find its memory. */
+  readonly heap?: { readonly fd: number; readonly key: number };
+  /** Of rank 0, where ranks of other hosts find it. */
+  readonly hub?: Hub;
+  /**
+   * The cores that this rank may run on, as the kernel writes them: `0-3,8`. A manager may bind each rank to its own.
+   */
+  readonly cores: string;
+}
+
+/** @returns the membership, and what to call when all ranks are there */
+export async function joinManaged(
+  native: Native,
+  manager: ProcessManager,
+  patience: Patience,
+): Promise<{ membership: Membership; complete(): void }> {
+  const { rank, size } = manager;
+  if (size > MAX_RANKS) throw new RmaError('ERR_COMM', `init: a job can have at most ${MAX_RANKS} ranks, not ${size}`);
+  const control = rank === 0 ? createControl(native, size, requestedRecords(size)) : undefined;
+  const distributed = spansHosts() ? new DistributedControl(rank, size) : undefined;
+  const heap = distributed && neighboursMap() ? new NeighbourHeap(native, rank) : undefined;
+  const device = distributed && openDevice(distributed.control.fabric, rank, size, heap);
+  const close = (): void => {
+    if (control !== undefined) closeSync(control.fd);
+  };
+  const discard = (): void => {
+    device?.close();
+    distributed?.close();
+  };
+  try {
+    const hub = rank === 0 ? await distributed?.listen(device!.own.gid) : undefined;
+    const own: Card = {
+      version: VERSION,
+      place: `${boot()} ${namespace('pid')} ${namespace('net')} ${process.getuid!()}`,
+      host: hostname().slice(0, 64),
+      pid: process.pid,
+      fd: control?.fd ?? -1,
+      cores: allowedCores(),
+      ...(device && { device: device.own }),
+      ...(heap && { heap: { fd: heap.address.fd, key: heap.address.key } }),
+      ...(hub && { hub }),
+    };
+    const cards = (await manager.exchange(write(own), patience)).map((text, other) => read(text, other, manager));
+    for (const [other, { version }] of cards.entries()) checkVersion(other, version, rank, own.version);
+    manager.forget();
+    if (cards.every(({ place }) => place === own.place)) {
+      discard();
+      const membership = joinProcesses(native, openControl(cards[0], rank), rank, size, false, coresOf(cards));
+      return { membership, complete: close };
+    }
+    const stranger = cards.findIndex(({ place }) => place !== own.place);
+    if (distributed === undefined || cards.some((card) => card.device === undefined) || cards[0].hub === undefined) {
+      throw new RmaError(
+        'ERR_PROVIDER_UNAVAILABLE',
+        `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${own.host}) ` +
+          'do not share a host, its network, a PID namespace and a user, so they need a device to communicate; ' +
+          'set ONESIDED_PROVIDER=rdma-core for all ranks',
+      );
+    }
+    for (const [other, card] of cards.entries()) storeAddress(distributed.control.fabric, other, card.device!);
+    heap?.setPeers(
+      cards.map((card) => (card.place === own.place && card.heap ? { pid: card.pid, ...card.heap } : undefined)),
+    );
+    if (rank === 0) refuseTrace(size);
+    if (rank === 0) distributed.expectAll();
+    else await distributed.join(cards[0].hub, patience);
+    // Those of this host share its cores; as many for each rank elsewhere.
+    const here = cards.filter(({ place }) => place === own.place);
+    const cores = Math.floor((coresOf(here) * size) / here.length);
+    const who = cards.map(({ pid, host }) => `process ${pid} on ${host}`);
+    const membership = distributed.membership(native, device!, who, cores);
+    close();
+    return { membership, complete: () => {} };
+  } catch (error) {
+    close();
+    discard();
+    throw error;
+  }
+}
+
+/** Rank 0's control memory, opened. */
+function openControl({ pid, fd }: Card, rank: number): number {
+  try {
+    return openSync(`/proc/${pid}/fd/${fd}`, 'r+');
+  } catch (cause) {
+    throw new RmaError('ERR_COMM', `init: rank ${rank} cannot join: rank 0 (process ${pid}) is gone or denies access`, {
+      cause,
+    });
+  }
+}
+
+function write(card: Card): string {
+  const text = Buffer.from(JSON.stringify(card)).toString('base64url');
+  if (text.length <= CARD_CHARACTERS) return text;
+  throw new RmaError(
+    'ERR_COMM',
+    `init: this rank's connection data has ${text.length} characters; at most ${CARD_CHARACTERS} are possible`,
+  );
+}
+
+function read(text: string, rank: number, { name }: ProcessManager): Card {
+  try {
+    const card = JSON.parse(Buffer.from(text, 'base64url').toString()) as Card;
+    const { version, place, host, pid, fd, cores } = card;
+    const texts = [version, place, host, cores].every((text) => typeof text === 'string');
+    if (texts && Number.isInteger(pid) && Number.isInteger(fd) && CORES.test(cores)) return card;
+    // Another version's card may have other things on it; which version is worth saying.
+    if (typeof version === 'string') return { version, place: '', host: '', pid: 0, fd: -1, cores: '0' };
+  } catch {
+    // Then it is no card.
+  }
+  throw new RmaError(
+    'ERR_COMM',
+    `init: the data of rank ${rank} that arrived through ${name} does not come from onesided`,
+  );
+}
+
+/** Throws unless the two ranks run the same version. */
+function checkVersion(other: number, theirs: string, rank: number, own: string): void {
+  if (theirs === own) return;
+  throw new RmaError(
+    'ERR_VERSION',
+    `init: rank ${other} runs onesided ${theirs}, but rank ${rank} runs ${own}; ` +
+      'all ranks of a job must run the same version',
+  );
+}
+
+/**
+ * How many cores the ranks have together: a manager that binds each to its own core leaves none of them a view of all.
+ */
+function coresOf(cards: readonly Card[]): number {
+  if (cards.every(({ cores }) => cores === cards[0].cores)) return coresHere();
+  return new Set(cards.flatMap(({ cores }) => listed(cores))).size;
+}
+
+/** The numbers of `0-3,8`. */
+function listed(cores: string): number[] {
+  return cores.split(',').flatMap((range) => {
+    const [first, last = first] = range.split('-').map(Number);
+    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+  });
+}
+
+function allowedCores(): string {
+  const found = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0';
+  return found.length <= 200 && CORES.test(found) ? found : '0';
+}
+
+/** Of this process; a kernel without such namespaces has one network for all. */
+function namespace(kind: 'pid' | 'net'): string {
+  try {
+    return readlinkSync(`/proc/self/ns/${kind}`);
+  } catch (error) {
+    if (kind === 'net') return '';
+    throw error;
+  }
+}
+
+function boot(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+}

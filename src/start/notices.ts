@@ -1,0 +1,199 @@
+/**
+ * Where processes of one user find the members of a named job: a small file for each job, in a directory that only this
+ * user can enter.
+ *
+ * Whoever reads or changes a notice holds the directory's lock, which the kernel takes back from a process that dies. A
+ * notice is made complete under another name and then given its own, so one that was cut short by a `SIGKILL` is never
+ * read.
+ */
+import {
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  type Stats,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { RmaError } from '../errors.ts';
+import type { Native } from '../native.ts';
+import { userCacheFolder } from '../place.ts';
+
+/** Says of a process that it has the job's control memory open, under this descriptor: that is, that it is a member. */
+export interface Member {
+  readonly pid: number;
+  readonly fd: number;
+}
+
+export interface Notice {
+  /** Of the library that began the job. */
+  readonly version: string;
+  readonly size: number;
+  /** The control memory's file, which tells this job from all others. */
+  readonly device: number;
+  readonly inode: number;
+  /** In the order of their ranks. One may be dead, or have left. */
+  readonly members: readonly Member[];
+}
+
+/**
+ * Milliseconds between two attempts to get the lock. What is done under it takes less than one, but for jobs of
+ * thousands of ranks.
+ */
+const RETRY_MS = 1;
+
+/** The directory of this user's notices. */
+export class Notices {
+  readonly #native: Native;
+  readonly #directory: string;
+
+  /** @throws RmaError `ERR_COMM`: another user could enter the directory, or it cannot be made */
+  constructor(native: Native) {
+    this.#native = native;
+    this.#directory = privateDirectory();
+  }
+
+  /**
+   * Calls `act` while no other process reads or changes a notice. Blocks this thread for at most `patienceMs` before
+   * that.
+   */
+  locked<T>(patienceMs: number, act: () => T): T {
+    const fd = openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      const deadline = performance.now() + patienceMs;
+      while (!this.#native.fileLock(fd)) {
+        if (performance.now() > deadline) {
+          throw new RmaError(
+            'ERR_COMM',
+            `init: another process has held the lock of ${this.#directory} for ${patienceMs} ms; ` +
+              'check whether one was stopped (SIGSTOP, a debugger) in init() or finalize()',
+          );
+        }
+        Atomics.wait(PAUSE, 0, 0, RETRY_MS);
+      }
+      return act();
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /** The notice of a job, if there is one. */
+  read(name: string): Notice | undefined {
+    const file = this.#file(name);
+    try {
+      return checked(JSON.parse(readFileSync(file, 'utf8')) as Notice | null);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw new RmaError(
+        'ERR_COMM',
+        `init: ${file} does not describe a job; remove the file if that job is not running`,
+        {
+          cause: error,
+        },
+      );
+    }
+  }
+
+  write(name: string, notice: Notice): void {
+    const temporary = `${this.#file(name)}.new`;
+    writeFileSync(temporary, JSON.stringify(notice), { mode: 0o600 });
+    renameSync(temporary, this.#file(name));
+  }
+
+  remove(name: string): void {
+    unlinkSync(this.#file(name));
+  }
+
+  #file(name: string): string {
+    return join(this.#directory, `${name}.job`);
+  }
+}
+
+const QUIET = { throwIfNoEntry: false } as const;
+const PAUSE = new Int32Array(new SharedArrayBuffer(4));
+
+/**
+ * Whether a process has the job's control memory open. It has not any more as soon as it is dead, whether or not
+ * somebody has collected it: a zombie has no descriptors. Nor has another process that got its number.
+ */
+export function isIn({ device, inode }: Notice, { pid, fd }: Member): boolean {
+  try {
+    const { dev, ino } = statSync(`/proc/${pid}/fd/${fd}`);
+    return dev === device && ino === inode;
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return false;
+    // Members are of this user: another one's process has got the number since.
+    if ((code === 'EACCES' || code === 'EPERM') && statSync(`/proc/${pid}`, QUIET)?.uid !== process.getuid!())
+      return false;
+    throw new RmaError('ERR_COMM', `init: this process cannot look at the file descriptors of process ${pid}`, {
+      cause,
+    });
+  }
+}
+
+function checked(notice: Notice | null): Notice {
+  const whole = (number: unknown): boolean => Number.isSafeInteger(number);
+  const { version, size, device, inode, members } = notice ?? ({} as Partial<Notice>);
+  const fits =
+    typeof version === 'string' &&
+    [size, device, inode].every(whole) &&
+    Array.isArray(members) &&
+    members.length > 0 &&
+    members.every((member: Partial<Member> | null) => whole(member?.pid) && whole(member?.fd));
+  if (!fits) throw new Error('a field is missing or has the wrong type');
+  return notice!;
+}
+
+/**
+ * The directory, made if it is not there. Everybody can write to a folder for temporary files, and so could make
+ * another user's directory first, who then has no named jobs. So it is the last resort, behind two that are the user's
+ * own.
+ */
+function privateDirectory(): string {
+  const uid = process.getuid!();
+  const name = `onesided-${uid}`;
+  // Set to nothing counts as not set.
+  const runtime = process.env['XDG_RUNTIME_DIR'] || `/run/user/${uid}`;
+  if (process.env['XDG_RUNTIME_DIR'] || statSync(runtime, { throwIfNoEntry: false })?.uid === uid)
+    return made(join(runtime, name), uid);
+  const cache = userCacheFolder();
+  if (cache !== undefined) {
+    try {
+      // A home can be that of several hosts, which know nothing of each other's processes.
+      return made(join(cache, `jobs-${hostname().replace(/[^\w.-]/g, '_')}`), uid);
+    } catch {
+      // A home that cannot be written to, or another user's.
+    }
+  }
+  return made(join(tmpdir(), name), uid);
+}
+
+function made(directory: string, uid: number): string {
+  const refused = (why: string, cause?: unknown): RmaError =>
+    new RmaError(
+      'ERR_COMM',
+      `init: named jobs need a directory that only this user can access, but ${directory} ` +
+        `${why}; set XDG_RUNTIME_DIR ` +
+        'to a directory of your own, for all ranks',
+      { cause },
+    );
+  let status: Stats;
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    status = lstatSync(directory);
+  } catch (cause) {
+    throw refused(`cannot be created (${(cause as Error).message})`, cause);
+  }
+  if (status.uid !== uid) throw refused(`belongs to user ${status.uid}, and this user is ${uid}`);
+  if (!status.isDirectory()) throw refused('is no directory');
+  const mode = status.mode & 0o777;
+  if ((mode & 0o077) !== 0) throw refused(`has mode ${mode.toString(8)}, not 700`);
+  return directory;
+}

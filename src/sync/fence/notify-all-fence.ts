@@ -1,0 +1,145 @@
+/**
+ * The fence `notify-all`, of few ranks on a device: a write of no bytes with immediate to each other rank, behind all
+ * puts, and waiting for theirs.
+ *
+ * Requests of one connection take effect in their order, and the immediate arrives after the data of all writes before
+ * it: who has been told by everybody has all their puts in memory. Nothing is counted, puts raise no notifications, and
+ * no messages go through the library.
+ *
+ * That a put is complete at its origin is not enough for the target's loads (see immediate-optimized-fence.ts), so a
+ * rank that has put to itself by a request tells itself, too.
+ *
+ * A rank is told only when nothing is outstanding to any other rank. Otherwise it could go on, and get from a third one
+ * what this rank's put has not yet brought there: the order of requests holds on one connection only. (What is complete
+ * at its origin, other requests find: locks rely on it as well.) Between two ranks there is no third one, unless a rank
+ * puts to itself.
+ *
+ * A rank can be one fence ahead of another, not two: it needs the other's notification of each. So two kinds of
+ * notifications, in turn, keep apart what belongs to which fence.
+ *
+ * `NO_PRECEDE` or `NO_SUCCEED` alone leaves nothing out: the one message to each rank is all there is, and says both
+ * that the puts before it are in memory and that its sender has come.
+ *
+ * An operation that has failed does not end the fence (stepwise-fence.ts).
+ *
+ * Each rank sends one message to each other one, where the remote-notify fence has ⌈log2 p⌉ rounds: up to `FEW` ranks
+ * it is the default.
+ */
+
+import type { Notifications } from '../../transfer/requests/notifications.ts';
+import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
+import type { Operation } from '../../wait/operation.ts';
+import { fenceKind } from './fence-kind.ts';
+import { type FenceScheme, noFences } from './fence-scheme.ts';
+
+/** Ranks of a window on a device up to which it is the default. */
+export const FEW = 8;
+
+class NotifyAllFence implements FenceScheme {
+  readonly statistics = noFences();
+  readonly #requests: RequestTransfer;
+  readonly #notifications: Notifications;
+  readonly #rank: number;
+  readonly #size: number;
+  readonly #description: string;
+  readonly #flush: Operation;
+  #active = false;
+  /** The first operation of the fence that is under way that has failed. */
+  #failure: { readonly error: unknown } | undefined;
+  /** The fence has been carried out, and has failed. */
+  #failed = false;
+  /** Whether this fence tells this rank itself. */
+  #self = false;
+  /** Which kind of notification this fence has. */
+  #parity = 0;
+  /** Notifications of each kind that all fences so far have waited for. */
+  readonly #expected = [0, 0];
+  /** Ranks before this one have been told. */
+  #next = 0;
+
+  constructor(requests: RequestTransfer, rank: number, size: number, description: string) {
+    this.#requests = requests;
+    this.#notifications = requests.notifications;
+    this.#rank = rank;
+    this.#size = size;
+    this.#description = description;
+    this.#flush = requests.flushAnyway((error) => {
+      this.#failure ??= { error };
+    });
+  }
+
+  begin(precedes: boolean, succeeds: boolean): void {
+    if (this.#active || this.#failed) return;
+    this.statistics.fences++;
+    if (!precedes && !succeeds) return;
+    this.#active = true;
+    this.#next = 0;
+    this.#self = this.#notifications.takePut(this.#rank);
+    const tells = this.#size - 1 + (this.#self ? 1 : 0);
+    this.statistics.flags += tells;
+    this.#expected[this.#parity] += tells;
+  }
+
+  advance(): boolean {
+    if (!this.#active) {
+      this.#failed = false;
+      return true;
+    }
+    let flushed: boolean;
+    do {
+      this.#tell();
+      flushed = this.#flush.advance();
+      // What the flush has just found complete may be what the next rank's turn waited for, and nobody rings for it
+      // again.
+    } while (this.#next < this.#size && this.#requests.isIdleBut(this.#next));
+    if (!flushed || this.#next < this.#size) return false;
+    if (this.#notifications.told(this.#parity) < this.#expected[this.#parity]) {
+      this.#requests.poll();
+      if (this.#notifications.told(this.#parity) < this.#expected[this.#parity]) return false;
+    }
+    this.#parity ^= 1;
+    this.#active = false;
+    const failure = this.#failure;
+    if (failure === undefined) return true;
+    this.#failure = undefined;
+    this.#failed = true;
+    throw failure.error;
+  }
+
+  /** Who has told this rank is counted, not noted. */
+  askedFor(): readonly number[] {
+    return Array.from({ length: this.#size - 1 }, (_, i) => (this.#rank + 1 + i) % this.#size);
+  }
+
+  /** The fence goes on when it is called again; meanwhile nobody waits for this rank's stripes. */
+  abandon(): void {
+    this.#requests.endHolding();
+  }
+
+  isPolling(): boolean {
+    return this.#requests.isPolling;
+  }
+
+  describe(): string {
+    const missing = this.#expected[this.#parity] - this.#notifications.told(this.#parity);
+    return (
+      `fence of ${this.#description} ` +
+      `(${this.#next < this.#size ? 'waiting for its own requests' : `waiting for ${missing} notifications`})`
+    );
+  }
+
+  #tell(): void {
+    for (; this.#next < this.#size; this.#next++) {
+      if (this.#next === this.#rank && !this.#self) continue;
+      if (!this.#requests.isIdleBut(this.#next)) return;
+      this.#notifications.tell(this.#next, this.#parity);
+    }
+  }
+}
+
+export const notifyAll = fenceKind({
+  name: 'notify-all',
+  moves: 'by requests',
+  isDefault: ({ immediateCompletion, size }) => !immediateCompletion && size <= FEW,
+  make: ({ comm, wire, description }) => new NotifyAllFence(wire!, comm.rank, comm.size, description),
+});

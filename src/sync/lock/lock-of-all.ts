@@ -1,0 +1,146 @@
+/**
+ * The lock of all ranks' parts at once (`lockAll`), where memory can be loaded and stored: one word of the window, so
+ * that it takes one atomic operation with a thousand ranks as with two.
+ *
+ *   WORD     ranks that hold `lockAll` by it; and WRITER times the ranks that hold, or wait for, exclusive locks of
+ *            single parts
+ *
+ * Shared locks of single parts do not come here: they go well with `lockAll`. An exclusive lock is the queue lock of
+ * its part (queue-lock.ts), and its rank is a WRITER here; it is had when nobody holds all parts any more. Who wants
+ * all parts adds itself if there is no WRITER; otherwise it takes the shared locks of all parts one by one, and stands
+ * in their lines.
+ *
+ * Exclusion. Both are additions to one word that tell what was there before: of two that come at once, the later one
+ * sees the earlier one. The one for all parts takes itself away again; the other waits until those for all parts are
+ * gone. A rank that is a WRITER already has been one since before the last of them could come.
+ *
+ * Nobody is overtaken for ever. While there is a WRITER nobody new comes in by the word, so those that hold all parts
+ * become fewer as they unlock (a rank that takes itself away again was there for a moment, and then stands in line like
+ * all others). So an exclusive lock that stands in line, or at its head, waits for those that hold all parts already,
+ * and for those that its part's lock lets in before it. A rank that wants all parts stands in the line of one after the
+ * other, as without this word (lock-all.ts).
+ *
+ * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of
+ * its part.
+ *
+ * No wake-up is lost: the last of those that hold all parts sees by its own subtraction whether there is a WRITER, and
+ * who waits was one before it looked.
+ *
+ * No overflow: a rank counts once for each kind, and jobs have 4,096 at most.
+ *
+ * Memory order. Who enters has read by an atomic read-modify-write, or after one by an atomic load, what who left has
+ * written by one after all its other stores.
+ */
+
+import type { Context } from '../../verbs/device.ts';
+import type { Operation } from '../../wait/operation.ts';
+import type { TargetLock } from './lock-scheme.ts';
+
+const WORD = 0;
+const WRITER = 1 << 15;
+const HOLDERS = WRITER - 1;
+
+/** Words that it takes, at one of the ranks: a cache line of their own. */
+export const ALL_LOCK_WORDS = 32;
+
+export class AllLock {
+  readonly #words: Int32Array;
+  readonly #rank: number;
+  readonly #members: readonly number[];
+  readonly #context: Context;
+  /** Exclusive locks that this rank holds or waits for. */
+  #writing = 0;
+
+  /** @param words those of the window, the same for all ranks; @param members the contexts of the window's ranks */
+  constructor(words: Int32Array, rank: number, members: readonly number[], context: Context) {
+    this.#words = words;
+    this.#rank = rank;
+    this.#members = members;
+    this.#context = context;
+  }
+
+  /** Shares all parts, unless somebody has one of them for itself, or wants it. */
+  tryAcquire(): boolean {
+    // So that who is refused seldom gets as far as to be counted for a moment.
+    if (this.#words[WORD] >= WRITER) return false;
+    if (Atomics.add(this.#words, WORD, 1) < WRITER) return true;
+    this.release();
+    return false;
+  }
+
+  release(): void {
+    const before = Atomics.sub(this.#words, WORD, 1);
+    if (before > WRITER && (before & HOLDERS) === 1) this.#wakeOthers();
+  }
+
+  /** The lock of one part, beside those who hold all. @param lock the part's */
+  beside(lock: TargetLock): TargetLock {
+    return new BesideAll(lock, this);
+  }
+
+  /** This rank wants a part for itself. @returns ranks that hold all parts now */
+  beginWriting(): number {
+    return this.#writing++ === 0 ? Atomics.add(this.#words, WORD, WRITER) & HOLDERS : this.holders;
+  }
+
+  endWriting(): void {
+    if (--this.#writing === 0) Atomics.sub(this.#words, WORD, WRITER);
+  }
+
+  get holders(): number {
+    return Atomics.load(this.#words, WORD) & HOLDERS;
+  }
+
+  /** Who waits for the last of those that hold all parts stands nowhere, so all are woken that sleep. */
+  #wakeOthers(): void {
+    for (let rank = 0; rank < this.#members.length; rank++)
+      if (rank !== this.#rank) this.#context.wake(this.#members[rank]);
+  }
+}
+
+class BesideAll implements TargetLock {
+  readonly #lock: TargetLock;
+  readonly #all: AllLock;
+
+  constructor(lock: TargetLock, all: AllLock) {
+    this.#lock = lock;
+    this.#all = all;
+  }
+
+  tryAcquire(exclusive: boolean): boolean {
+    if (!this.#lock.tryAcquire(exclusive)) return false;
+    if (!exclusive || this.#all.beginWriting() === 0) return true;
+    this.release(true);
+    return false;
+  }
+
+  acquire(exclusive: boolean): Operation {
+    const operation = this.#lock.acquire(exclusive);
+    if (!exclusive) return operation;
+    const all = this.#all;
+    let [isWriting, first] = [false, false];
+    return {
+      advance: () => {
+        // First of all, so that nobody who comes later to lock all parts overtakes it in line.
+        if (!isWriting) {
+          isWriting = true;
+          all.beginWriting();
+        }
+        first ||= operation.advance();
+        return first && all.holders === 0;
+      },
+      describe: () => (first ? `lock (${all.holders} ranks hold it by lockAll)` : operation.describe()),
+      abandon: () => {
+        if (first) this.#lock.release(true);
+        else operation.abandon?.();
+        if (isWriting) all.endWriting();
+      },
+      isPolling: () => !first && (operation.isPolling?.() ?? false),
+    };
+  }
+
+  release(exclusive: boolean): void {
+    if (exclusive) this.#all.endWriting();
+    this.#lock.release(exclusive);
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * Start/complete/post/wait where memory cannot be shared. A post is a message to each origin. A complete is a write of
+ * no bytes with immediate to each target, on the connection that this rank's puts to it have taken: that a put is
+ * complete at its origin is not enough for the target's loads (see immediate-optimized-fence.ts), but the immediate
+ * arrives behind the data of all writes before it.
+ *
+ * So a target is told as soon as all that is for it has been posted, not only when it has been carried out; the origin
+ * itself waits for its requests, since `complete` gives it its buffers back and brings what it gets. There is no third
+ * rank that could find less than it was promised: whoever may get here what this rank puts elsewhere is told by that
+ * target's post, after its own `wait`.
+ *
+ * It does not wait for the acknowledgement of what it has told. MPI's `complete` is complete at the origin (MPI 4.1,
+ * 12.5.2), and that write has no buffer. Behind a get it would be a turn of the network more: it waits for the read.
+ * Nothing piles up: the next epoch with a target begins with its post, which follows the `wait` that it took. If it is
+ * lost with its connection, the next call of this rank that waits throws that, as for every request that nobody waits
+ * for; the target, which waits for it, is in the way of the collective that frees the window.
+ *
+ * Posts of one sender arrive in order, and so do its completes, so epochs can follow each other without any more.
+ * Between the two there is no order, and none is needed.
+ *
+ * In windows with the schedule `aggregate` a complete may also be a message that carries a put (pscw-folding.ts).
+ */
+import type { OwnChannel } from '../../collective/communicator.ts';
+import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
+import { FOLDED_BYTES } from '../../transfer/schedule/aggregate.ts';
+import { isLost } from '../../transfer/schedule/held-operations.ts';
+import type { QueueTrace } from '../../transfer/served/operation-queue.ts';
+import type { Operation } from '../../wait/operation.ts';
+import { type CarryOut, Folding } from './pscw-folding.ts';
+import type { Folds, GeneralActiveTarget } from './pscw-scheme.ts';
+
+const POSTED = new Uint8Array(0);
+
+export class SyncByRequests implements GeneralActiveTarget {
+  readonly seesPostsAtOnce = false;
+  readonly folds: Folds | undefined;
+  readonly #channel: OwnChannel;
+  readonly #requests: RequestTransfer;
+  /** By peer: posts that have arrived and were not used up; completes that were used up. */
+  readonly #posts: Int32Array;
+  readonly #completes: Int32Array;
+  /** By peer: whether it has been told that the epoch is complete, which has not ended here yet. */
+  readonly #told: Uint8Array;
+  readonly #folding: Folding | undefined;
+  /** By target that has been told: complete when what was issued there before is. */
+  readonly #before: (Operation | undefined)[] = [];
+  /** By target: what had been issued there when the epoch began; kept where operations may travel with its end. */
+  readonly #issued: Float64Array;
+  readonly #stop: (() => void) | undefined;
+  /** Why an operation of the epoch has failed, until the targets are told that it is complete, and then the caller. */
+  #failure: { readonly error: unknown } | undefined;
+  readonly #failed = (error: unknown): void => {
+    this.#failure ??= { error };
+  };
+
+  /**
+   * @param channel nothing else goes through it
+   * @param carryOut does so with puts that come with a complete; absent if none do
+   * @param trace records those, in a job that is traced
+   */
+  constructor(channel: OwnChannel, requests: RequestTransfer, carryOut?: CarryOut, trace?: QueueTrace) {
+    this.#channel = channel;
+    this.#requests = requests;
+    this.#issued = new Float64Array(carryOut === undefined ? 0 : channel.size);
+    if (carryOut !== undefined) {
+      const folding = new Folding(channel, carryOut, trace);
+      this.#folding = folding;
+      this.folds = {
+        takes: (operation) => {
+          const { rank, from, puts } = operation;
+          const alone = this.#requests.issuedTo(rank) === this.#issued[rank];
+          return puts && rank !== channel.rank && alone && from.bytes <= FOLDED_BYTES && !isLost(operation);
+        },
+        send: (operations) => {
+          for (const operation of operations) {
+            folding.send(operation);
+            this.#told[operation.rank] = 1;
+          }
+        },
+      };
+      this.#stop = channel.listen((source, message) => {
+        if (message.length === 0) this.#posts[source]++;
+        else folding.take(source, message);
+      });
+    }
+    this.#posts = new Int32Array(channel.size);
+    this.#completes = new Int32Array(channel.size);
+    this.#told = new Uint8Array(channel.size);
+  }
+
+  post(origins: readonly number[]): void {
+    for (const origin of origins) this.#channel.send(origin, POSTED);
+  }
+
+  tryStart(targets: readonly number[]): boolean {
+    for (const target of targets) {
+      while (this.#posts[target] === 0) {
+        if (!this.#takePost(target)) return false;
+      }
+    }
+    for (const target of targets) this.#posts[target]--;
+    if (this.#folding !== undefined)
+      for (const target of targets) this.#issued[target] = this.#requests.issuedTo(target);
+    return true;
+  }
+
+  /** Looks for a post of a target. */
+  #takePost(target: number): boolean {
+    if (this.#channel.receive(target) !== undefined) this.#posts[target]++;
+    // Where there is a listener, it has taken the message.
+    return this.#posts[target] > 0;
+  }
+
+  start(targets: readonly number[]): Operation {
+    return {
+      advance: () => this.tryStart(targets),
+      describe: () => `start (waiting for the post of rank ${targets.filter((t) => this.#posts[t] === 0).join(', ')})`,
+    };
+  }
+
+  completing(targets: readonly number[]): Operation {
+    const requests = this.#requests;
+    const isDone = (target: number): boolean => {
+      if (this.#told[target] === 0) {
+        if (!requests.isPosted(target)) return false;
+        this.#before[target] = requests.soFar(target, this.#failed);
+        this.#tell(target);
+      }
+      if (this.#before[target]?.advance() === false) return false;
+      this.#before[target] = undefined;
+      return true;
+    };
+    return {
+      advance: () => {
+        requests.tryFlush(undefined, 'notified', this.#failed);
+        // All are told as soon as they can be, whoever is waited for, and whatever has failed.
+        let done = true;
+        for (const target of targets) if (!isDone(target)) done = false;
+        if (done) this.#refuseFailed();
+        return done;
+      },
+      describe: () => `complete: flush of ${requests.pending} outstanding requests`,
+      abandon: () => requests.endHolding(),
+      isPolling: () => requests.isPolling,
+    };
+  }
+
+  #refuseFailed(): void {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure.error;
+  }
+
+  complete(targets: readonly number[]): void {
+    for (const target of targets) {
+      this.#tell(target);
+      this.#told[target] = 0;
+    }
+  }
+
+  #tell(target: number): void {
+    if (this.#told[target] !== 0) return;
+    this.#told[target] = 1;
+    this.#requests.notifications.tellCompleted(target);
+  }
+
+  tryWait(origins: readonly number[]): boolean {
+    if (!this.#haveCompleted(origins)) {
+      this.#requests.poll();
+      if (this.#folding !== undefined) this.#channel.poll();
+      if (!this.#haveCompleted(origins)) return false;
+    }
+    this.#folding?.refuse();
+    for (const origin of origins) this.#completes[origin] = (this.#completes[origin] + 1) | 0;
+    return true;
+  }
+
+  wait(origins: readonly number[]): Operation {
+    return {
+      advance: () => this.tryWait(origins),
+      describe: () =>
+        `wait (waiting for the complete of rank ${origins.filter((o) => !this.#hasCompleted(o)).join(', ')})`,
+    };
+  }
+
+  #haveCompleted(origins: readonly number[]): boolean {
+    for (const origin of origins) if (!this.#hasCompleted(origin)) return false;
+    return true;
+  }
+
+  #hasCompleted(origin: number): boolean {
+    const folded = this.#folding?.completedBy(origin) ?? 0;
+    return ((this.#requests.notifications.completedBy(origin) + folded - this.#completes[origin]) | 0) > 0;
+  }
+
+  /** For calls that wait for something else: operations of other ranks come with their completes. */
+  serve(): void {
+    this.#channel.poll();
+  }
+
+  release(): void {
+    this.#stop?.();
+  }
+}

@@ -1,8 +1,0 @@
-import type { TypedArray } from '../datatype/base.ts';
-import type { Side } from '../datatype/sides.ts';
-
-/** Where what an accumulate found goes. */
-export interface Fetch {
-  readonly result: TypedArray;
-  readonly side: Side;
-}

@@ -1,0 +1,154 @@
+/**
+ * What the library itself does in another rank's memory: atomics on words, and reads and writes between that memory and
+ * some of its own (scratch.ts).
+ *
+ * Atomics leave what was there in a word (answers.ts) and call back. Reads and writes are generators, which end when
+ * their requests are complete.
+ */
+import { forEachRun } from '../../datatype/copy.ts';
+import type { Side } from '../../datatype/sides.ts';
+import type { Context } from '../../verbs/device.ts';
+import type { MemoryRegion, ProtectionDomain } from '../../verbs/memory.ts';
+import { type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
+import type { Answer, Answers } from './answers.ts';
+import type { Outstanding } from './outstanding.ts';
+import type { Regions } from './regions.ts';
+import { type Left, type Scratch, Scratches } from './scratch.ts';
+
+/** Where an atomic takes place: 64 bits at an address of a rank's region. */
+export interface RemoteWord {
+  readonly rank: number;
+  readonly rkey: number;
+  readonly address: number;
+}
+
+const ignore = (): void => {};
+
+function* until(left: Left): Generator<void, void> {
+  while (left.count > 0) yield;
+}
+
+/** Calls `body` for each piece of `bytes` bytes from `start` on that one message can carry. */
+export function inMessages(
+  maxMsgSize: number,
+  start: number,
+  bytes: number,
+  body: (offset: number, length: number) => void,
+): void {
+  for (let done = 0; done < bytes; done += maxMsgSize) body(start + done, Math.min(maxMsgSize, bytes - done));
+}
+
+export class RemoteAccess {
+  /** Known when the ranks have connected. */
+  regions: Regions | undefined;
+  readonly #maxMsgSize: number;
+  readonly #outstanding: Outstanding;
+  readonly #scratches: Scratches;
+
+  constructor(context: Context, pd: ProtectionDomain, outstanding: Outstanding) {
+    this.#maxMsgSize = context.device.maxMsgSize;
+    this.#outstanding = outstanding;
+    this.#scratches = new Scratches(context, pd);
+  }
+
+  /** Adds to the word, modulo 2^64. @param again as of `compareSwap` */
+  fetchAdd({ rank, rkey, address }: RemoteWord, lo: number, hi: number, answer: Answer = ignore, again = false): void {
+    const build = (qp: QueuePair, id: number, answers: Answers, slot: number): void => {
+      qp.wrAtomicFetchAdd(id, SendFlag.SIGNALED, rkey, address, lo >>> 0, hi >>> 0);
+      answers.setSge(qp, slot);
+    };
+    this.#outstanding.ask(rank, answer, build, again);
+  }
+
+  /**
+   * Replaces the word by `swap` if it is `compare`: two halves each, low half first.
+   * @param again who asks does so until somebody else has changed the word (`ProcessorTime.asks`)
+   */
+  compareSwap(
+    { rank, rkey, address }: RemoteWord,
+    compareLo: number,
+    compareHi: number,
+    swapLo: number,
+    swapHi: number,
+    answer: Answer,
+    again = false,
+  ): void {
+    const build = (qp: QueuePair, id: number, answers: Answers, slot: number): void => {
+      const [lo, hi, newLo, newHi] = [compareLo >>> 0, compareHi >>> 0, swapLo >>> 0, swapHi >>> 0];
+      qp.wrAtomicCmpSwp(id, SendFlag.SIGNALED, rkey, address, lo, hi, newLo, newHi);
+      answers.setSge(qp, slot);
+    };
+    this.#outstanding.ask(rank, answer, build, again);
+  }
+
+  /** Memory for the results of reads and the sources of writes. */
+  scratch(bytes: number): Scratch {
+    return this.#scratches.take(bytes);
+  }
+
+  /**
+   * Posts a read of `bytes` bytes from byte `at` + `place` of a region to `place` in the memory `local`. The generator
+   * ends when they are there.
+   */
+  read(
+    rank: number,
+    at: number,
+    { lkey, address: here }: MemoryRegion,
+    place: number,
+    bytes: number,
+    { rkey, address } = this.regions!.of(rank),
+    left: Left = { count: 0 },
+  ): Generator<void, void> {
+    inMessages(this.#maxMsgSize, place, bytes, (offset, length) => {
+      this.#outstanding.track(rank, left, (qp, id) => {
+        qp.wrRdmaRead(id, SendFlag.SIGNALED, rkey, address + at + offset);
+        qp.wrSetSge(lkey, here + offset, length);
+      });
+    });
+    return until(left);
+  }
+
+  /**
+   * Posts writes of all that `to` covers, from byte `place` on in the memory `local`, to byte `at` + `place` of a
+   * region.
+   */
+  write(
+    rank: number,
+    at: number,
+    { lkey, address: here }: MemoryRegion,
+    place: number,
+    to: Side,
+    { rkey, address } = this.regions!.of(rank),
+    left: Left = { count: 0 },
+  ): Generator<void, void> {
+    forEachRun(to, (start, bytes) => {
+      inMessages(this.#maxMsgSize, place + start, bytes, (offset, length) => {
+        this.#outstanding.track(rank, left, (qp, id) => {
+          qp.wrRdmaWrite(id, SendFlag.SIGNALED, rkey, address + at + offset);
+          qp.wrSetSge(lkey, here + offset, length);
+        });
+      });
+    });
+    return until(left);
+  }
+
+  /**
+   * Posts a write of a word, given as two halves. The generator ends when the target's device has it; a read that is
+   * posted behind it finds it in memory.
+   */
+  store({ rank, rkey, address }: RemoteWord, lo: number, hi: number): Generator<void, void> {
+    const left = { count: 0 };
+    this.#outstanding.track(rank, left, (qp, id, answers, slot) => {
+      answers.words[2 * slot] = lo;
+      answers.words[2 * slot + 1] = hi;
+      qp.wrRdmaWrite(id, SendFlag.SIGNALED, rkey, address);
+      answers.setSge(qp, slot);
+    });
+    return until(left);
+  }
+
+  /** The device carries out no request any more. */
+  close(): void {
+    this.#scratches.close();
+  }
+}

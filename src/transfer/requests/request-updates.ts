@@ -1,0 +1,414 @@
+/**
+ * Accumulates by requests alone: the target's processor takes no part, so they go on while it computes.
+ *
+ * On a device, its atomics and the processor's do not agree, so whatever must be atomic is done by the device, also a
+ * rank's accumulates to its own part.
+ *
+ * - 64-bit integers: SUM and NO_OP are one fetch-and-add an element; every other operation a fetch-and-add of nothing
+ *   (of several elements that lie together, one read), then compare-and-swap until nobody came between;
+ *   `compareAndSwap` is one. REPLACE is no write: a device's atomics are atomic towards each other, not towards writes
+ *   (InfiniBand 1.3, 9.4.5), so a write between the read and the write of somebody's atomic would be lost. All of them
+ *   are atomics of the device on the element itself, so they agree with each other. Unless the window's accumulates are
+ *   to be in bulk: then they are as all other types.
+ * - All other types: the element's stripe is locked (remote-stripes.ts), what is to change is read, combined here,
+ *   written back, and the stripe released by a fetch-and-add on the same connection behind the writes. The read is
+ *   posted right behind the compare-and-swap that locks: if that took the stripe, which is the rule, it was carried out
+ *   under it; if not, its bytes are not looked at, and there is another one. Who needs several stripes takes them in
+ *   ascending order, and holds none while it waits for one of a lower number, so nobody waits in a circle. Everybody
+ *   uses the stripes for these types, so all of them are atomic towards each other.
+ *
+ * Memory order. A read or an atomic behind a write or an atomic of the same connection sees it (InfiniBand's ordering
+ * rules; so does the release), and whoever acquires the stripe next reads behind its own compare-and-swap.
+ *
+ * Cost: one round trip for SUM of 64-bit integers, two or three for their other operations, two for the rest (three
+ * where several stripes are needed, and one more for each of them); elements of one call share them.
+ */
+import { combineBigInt } from '../../datatype/arithmetic.ts';
+import { bytesOf, type TypedArray } from '../../datatype/base-types.ts';
+import { elementOffsets } from '../../datatype/layout.ts';
+import { changesTarget, OpCode } from '../../datatype/op.ts';
+import type { Side } from '../../datatype/sides.ts';
+import { TypeCode } from '../../datatype/type-codes.ts';
+import { accumulateElements, type BulkKernels } from '../loads/accumulate.ts';
+import type { RemotePart } from '../loads/remote-part.ts';
+import { STRIPE_WORDS, Stripes, stripeAt } from '../loads/stripes.ts';
+import type { Fetch } from './fetch.ts';
+import { lostError } from './lost-arrays.ts';
+import type { Regions, RemoteRegion } from './regions.ts';
+import type { RemoteWord } from './remote-access.ts';
+import { type Acquired, type RemoteStripes, Reply } from './remote-stripes.ts';
+import type { Hold, HoldingSteps } from './request-tasks.ts';
+import type { RequestTransfer } from './request-transfer.ts';
+
+const WIDE = 8;
+/** What is read for an element, at most, in multiples of its size. */
+const MOST_READ = 4;
+
+/** Arrays of a call, as bytes: those that it had when it was made. */
+interface Operands {
+  readonly origin: Uint8Array;
+  readonly from: Side;
+  readonly result: Uint8Array | undefined;
+  readonly into: Side | undefined;
+}
+
+/** Those of a compare-and-swap. */
+interface Arrays {
+  readonly origin: Uint8Array;
+  readonly compare: Uint8Array;
+  readonly result: Uint8Array;
+}
+
+export class RequestUpdates {
+  readonly #requests: RequestTransfer;
+  readonly #parts: Regions;
+  readonly #stripes: RemoteStripes;
+  readonly #inBulk: boolean;
+  readonly #kernels: BulkKernels | undefined;
+  /** For the copies that are combined here, which nobody else sees. */
+  readonly #ownStripes: Stripes;
+
+  /**
+   * @param parts the ranks' parts
+   * @param stripes those of all of them
+   * @param inBulk 64-bit integers are updated under stripes, too; the same at all ranks
+   */
+  constructor(
+    requests: RequestTransfer,
+    rank: number,
+    parts: Regions,
+    stripes: RemoteStripes,
+    inBulk: boolean,
+    kernels: BulkKernels | undefined,
+  ) {
+    this.#requests = requests;
+    this.#parts = parts;
+    this.#stripes = stripes;
+    this.#inBulk = inBulk;
+    this.#kernels = kernels;
+    this.#ownStripes = new Stripes(new Int32Array(STRIPE_WORDS), 0, { rank, findFailure: () => undefined });
+  }
+
+  /** By how many bytes a rank's part begins behind a multiple of 8. */
+  skewOf(rank: number): number {
+    return skewOf(this.#parts.of(rank));
+  }
+
+  /**
+   * Begins an accumulate to byte `at` of a region, which is the rank's part if none is given; arguments have been
+   * checked. Origin and result may be arrays of bytes. Whoever reaches an element must name it by the same `at`: its
+   * stripe follows from that.
+   */
+  accumulate(
+    origin: TypedArray,
+    from: Side,
+    rank: number,
+    at: number,
+    to: Side,
+    op: number,
+    fetch: Fetch | undefined,
+    region = this.#parts.of(rank),
+  ): void {
+    const operands = {
+      origin: bytesOf(origin),
+      from,
+      result: fetch && bytesOf(fetch.result),
+      into: fetch?.side,
+    };
+    if (this.#isByDevice(to)) {
+      const alone = op === OpCode.SUM && fetch === undefined && this.#requests.collectsFor(rank);
+      if (alone) this.#addWide(operands, rank, region, at, to);
+      else this.#requests.begin(rank, this.#updateWide(operands, rank, region, at, to, op));
+    } else
+      this.#requests.beginHolding(rank, (hold) => this.#updateUnderStripes(hold, operands, rank, region, at, to, op));
+  }
+
+  /** Begins a compare-and-swap of one integer or byte. */
+  compareAndSwap(
+    origin: TypedArray,
+    compare: TypedArray,
+    result: TypedArray,
+    rank: number,
+    at: number,
+    to: Side,
+    region = this.#parts.of(rank),
+  ): void {
+    const arrays = { origin: bytesOf(origin), compare: bytesOf(compare), result: bytesOf(result) };
+    if (this.#isByDevice(to)) this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));
+    else this.#requests.beginHolding(rank, (hold) => this.#swapUnderStripe(hold, arrays, rank, region, at, to));
+  }
+
+  /**
+   * Whether elements are updated by the device's own atomics. Not by count: between the read and the write of an update
+   * under a stripe, an atomic of the device on the same element would be lost, and it does not look at stripes; if it
+   * did, a single one would take three round trips in place of one. So each type goes one way in a window.
+   */
+  #isByDevice({ base }: Side): boolean {
+    return !this.#inBulk && (base === TypeCode.INT64 || base === TypeCode.UINT64);
+  }
+
+  /**
+   * Sums whose answers nobody needs: not a task, for which those behind it would wait. A device carries out the atomics
+   * of a connection in order.
+   */
+  #addWide({ origin, from }: Operands, rank: number, region: RemoteRegion, at: number, to: Side): void {
+    const source = viewOf(origin);
+    const sources = elementOffsets(from);
+    for (const [i, target] of elementOffsets(to).entries()) {
+      const [lo, hi] = halves(source.getBigInt64(sources[i], true));
+      this.#requests.remote.fetchAdd(wordAt(rank, region, at + target), lo, hi);
+    }
+  }
+
+  *#updateWide(
+    operands: Operands,
+    rank: number,
+    region: RemoteRegion,
+    at: number,
+    to: Side,
+    op: number,
+  ): Generator<void, void> {
+    const { origin, from, result, into } = operands;
+    refuseGone(operands, rank);
+    const targets = elementOffsets(to);
+    const sources = elementOffsets(from);
+    const sinks = into && elementOffsets(into);
+    const source = viewOf(origin);
+    const sink = result && viewOf(result);
+    const store = (reply: Reply, i: number): void => {
+      if (sink === undefined) return;
+      refuseGone(operands, rank);
+      sink.setUint32(sinks![i], reply.lo, true);
+      sink.setUint32(sinks![i] + 4, reply.hi, true);
+    };
+    // What an addition does: of 0, where nothing changes.
+    const once = op === OpCode.SUM || !changesTarget(op);
+    const fetchAll = (): Reply[] =>
+      Array.from(targets, (target, i) => {
+        const reply = new Reply();
+        const [lo, hi] = op === OpCode.SUM ? halves(source.getBigInt64(sources[i], true)) : [0, 0];
+        this.#requests.remote.fetchAdd(wordAt(rank, region, at + target), lo, hi, reply.take);
+        return reply;
+      });
+    const inOne = !once && targets.length > 1 && to.high - to.low <= MOST_READ * WIDE * targets.length;
+    const replies = inOne ? yield* this.#glimpse(rank, region, at, to, targets) : fetchAll();
+    for (const [i, reply] of replies.entries()) {
+      yield* reply.wait();
+      if (once) store(reply, i);
+    }
+    if (once) return;
+    const signed = to.base === TypeCode.INT64;
+    // Each element until nobody came between; those of which somebody did go another round together.
+    let left = replies.map((seen, i) => ({ i, seen, found: seen }));
+    while (left.length > 0) {
+      refuseGone(operands, rank);
+      for (const element of left) {
+        element.found = new Reply();
+        const { seen, found } = element;
+        const place = sources[element.i];
+        let lo = source.getUint32(place, true);
+        let hi = source.getUint32(place + 4, true);
+        if (op !== OpCode.REPLACE) {
+          [lo, hi] = halves(combineBigInt(op, joined(seen.lo, seen.hi, signed), joined(lo, hi, signed)));
+        }
+        const word = wordAt(rank, region, at + targets[element.i]);
+        this.#requests.remote.compareSwap(word, seen.lo, seen.hi, lo, hi, found.take);
+      }
+      const again: typeof left = [];
+      for (const element of left) {
+        const { seen, found } = element;
+        yield* found.wait();
+        if (found.lo !== seen.lo || found.hi !== seen.hi) {
+          element.seen = found;
+          again.push(element);
+        } else store(found, element.i);
+      }
+      left = again;
+    }
+  }
+
+  /**
+   * What may be in the elements, read with those between them: one request in place of an atomic for each. It need not
+   * be what an atomic would find (somebody may be writing there): the compare-and-swap behind it says whether it was.
+   */
+  *#glimpse(
+    rank: number,
+    region: RemoteRegion,
+    at: number,
+    to: Side,
+    targets: ArrayLike<number>,
+  ): Generator<void, Reply[]> {
+    const { remote } = this.#requests;
+    const bytes = to.high - to.low;
+    const scratch = remote.scratch(bytes);
+    try {
+      yield* remote.read(rank, at + to.low, scratch.region, 0, bytes, region, scratch.left);
+      const there = viewOf(scratch.part.u8);
+      return Array.from(targets, (target) => {
+        const reply = new Reply();
+        const place = target - to.low;
+        reply.take(there.getUint32(place, true), there.getUint32(place + 4, true));
+        return reply;
+      });
+    } finally {
+      scratch.free();
+    }
+  }
+
+  *#updateUnderStripes(
+    hold: Hold,
+    operands: Operands,
+    rank: number,
+    region: RemoteRegion,
+    at: number,
+    to: Side,
+    op: number,
+  ): HoldingSteps {
+    return yield* this.#underStripes(hold, rank, region, at, to, changesTarget(op), (part, place) => {
+      refuseGone(operands, rank);
+      const { origin, from, result, into } = operands;
+      accumulateElements(part, place, to, origin, from, op, result, into, this.#ownStripes, this.#kernels);
+    });
+  }
+
+  *#swapWide(arrays: Arrays, rank: number, region: RemoteRegion, at: number): Generator<void, void> {
+    refuseGoneOf(arrays, rank);
+    const [wanted, expected] = [arrays.origin, arrays.compare].map(viewOf);
+    const reply = new Reply();
+    this.#requests.remote.compareSwap(
+      wordAt(rank, region, at),
+      expected.getUint32(0, true),
+      expected.getUint32(4, true),
+      wanted.getUint32(0, true),
+      wanted.getUint32(4, true),
+      reply.take,
+    );
+    yield* reply.wait();
+    refuseGoneOf(arrays, rank);
+    const found = viewOf(arrays.result);
+    found.setUint32(0, reply.lo, true);
+    found.setUint32(4, reply.hi, true);
+  }
+
+  *#swapUnderStripe(
+    hold: Hold,
+    arrays: Arrays,
+    rank: number,
+    region: RemoteRegion,
+    at: number,
+    to: Side,
+  ): HoldingSteps {
+    return yield* this.#underStripes(hold, rank, region, at, to, true, (part, place) => {
+      refuseGoneOf(arrays, rank);
+      const { origin, compare, result } = arrays;
+      const there = part.u8.subarray(place, place + to.elementSize);
+      const equal = there.every((byte, i) => byte === compare[i]);
+      // Two of the arrays may be one.
+      const wanted = origin.slice();
+      result.set(there);
+      if (equal) there.set(wanted);
+    });
+  }
+
+  /**
+   * Holds the stripes of `to` at byte `at` of the target's region; `change` gets a copy of what is there, of which the
+   * target's places are written back. Until then nothing has changed, so the task can leave and begin anew; whatever
+   * `change` throws, the stripes are given back. After that nothing is waited for with a stripe: its release is on its
+   * way behind the writes.
+   */
+  *#underStripes(
+    hold: Hold,
+    rank: number,
+    target: RemoteRegion,
+    at: number,
+    to: Side,
+    writes: boolean,
+    change: (part: RemotePart, place: number) => void,
+  ): HoldingSteps {
+    // The copy begins at an address that is a multiple of 8, so that elements in it are aligned as they are there; what
+    // is before the first of them is not read.
+    const skew = skewOf(target);
+    const begin = Math.floor((at + Math.min(0, to.low) + skew) / 8) * 8 - skew;
+    const first = at + to.low - begin;
+    const bytes = at + to.high - begin;
+    const requests = this.#requests;
+    const scratch = requests.remote.scratch(Math.max(8, bytes));
+    const { part, region, left } = scratch;
+    const held: number[] = [];
+    let written: Generator<void, void> | undefined;
+    try {
+      hold.has = true;
+      const read = (): Generator<void, void> =>
+        requests.remote.read(rank, begin, region, first, bytes - first, target, left);
+      const stripes = stripesOf(at, to);
+      let early: Generator<void, void> | undefined;
+      const readEarly = (): void => {
+        early = read();
+      };
+      let acquired: Acquired = 'later';
+      for (const stripe of stripes) {
+        acquired = yield* this.#stripes.acquire(rank, stripe, hold, stripes.length === 1 ? readEarly : undefined);
+        if (acquired === 'left') return false;
+        held.push(stripe);
+        if (hold.leaving) return false;
+      }
+      const reading = acquired === 'at once' && early !== undefined ? early : read();
+      while (!reading.next().done) {
+        if (hold.leaving) return false;
+        yield;
+      }
+      change(part, at - begin);
+      if (writes) written = requests.remote.write(rank, begin, region, at - begin, to, target, left);
+    } finally {
+      for (const stripe of held) this.#stripes.release(rank, stripe);
+      hold.has = false;
+      scratch.free();
+    }
+    if (written !== undefined) yield* written;
+    return true;
+  }
+}
+
+function wordAt(rank: number, { rkey, address }: RemoteRegion, at: number): RemoteWord {
+  return { rank, rkey, address: address + at };
+}
+
+/** By how many bytes the place 0 of a region, which may lie before its memory, is behind a multiple of 8. */
+function skewOf({ address }: RemoteRegion): number {
+  return ((address % 8) + 8) % 8;
+}
+
+/** The stripes of all elements, in ascending order. */
+function stripesOf(at: number, to: Side): number[] {
+  const needed = new Set<number>();
+  for (const offset of elementOffsets(to)) needed.add(stripeAt(at + offset));
+  return [...needed].sort((a, b) => a - b);
+}
+
+function viewOf(array: Uint8Array): DataView {
+  return new DataView(array.buffer, array.byteOffset, array.byteLength);
+}
+
+/** Errors: `ERR_BUFFER` if the program has taken memory of the call away since. */
+function refuseGone({ origin, from, result, into }: Operands, rank: number): void {
+  if (origin.length < from.high) throw lostError('origin', 'an accumulate', rank);
+  if (result !== undefined && result.length < into!.high) throw lostError('result', 'an accumulate', rank);
+}
+
+function refuseGoneOf(arrays: Arrays, rank: number): void {
+  for (const [name, array] of Object.entries(arrays))
+    if (array.length === 0) throw lostError(name, 'a compareAndSwap', rank);
+}
+
+const exchange = new DataView(new ArrayBuffer(8));
+
+function halves(value: bigint): [lo: number, hi: number] {
+  exchange.setBigInt64(0, BigInt.asIntN(64, value), true);
+  return [exchange.getUint32(0, true), exchange.getUint32(4, true)];
+}
+
+function joined(lo: number, hi: number, signed: boolean): bigint {
+  exchange.setUint32(0, lo, true);
+  exchange.setUint32(4, hi, true);
+  return signed ? exchange.getBigInt64(0, true) : exchange.getBigUint64(0, true);
+}

@@ -1,0 +1,95 @@
+/**
+ * How `lockAll` takes the shared locks of all ranks where there is no one lock for all, and some are held by others.
+ *
+ * Of these locks, one may be waited for at a time. At first, the call holds none of the others meanwhile. That alone
+ * could go on for ever where parts are kept busy in turns: by the time that one is had, another one has gone. So after
+ * some rounds it holds on to those of lower ranks while it waits for the next, for a time that doubles.
+ *
+ * It comes to an end: ranks that hold one lock wait for no other, and those that lock all wait in the order of ranks,
+ * so every line moves; once the time is longer than a line takes, it has one lock after the other. No deadlock: a rank
+ * that does wait for one lock while it holds another can be in this one's way, and this one in its way; then the time
+ * is over, and this one lets go of all that it has.
+ */
+
+import type { Attempt } from '../../sync/lock/lock-scheme.ts';
+import type { Operation } from '../../wait/operation.ts';
+import type { ProgressEngine } from '../../wait/progress.ts';
+import type { Target } from '../path/target.ts';
+
+/**
+ * Locks that a `lockAll` waits for, one after the other, before it holds on to those that it has; then it does so for
+ * this time at first, and at most.
+ */
+const GENEROUS = 3;
+const FIRST_HOLD_MS = 1;
+const LONGEST_HOLD_MS = 10_000;
+
+/**
+ * @param targets have their locks, and are in the order of ranks
+ * @param what the call, for messages
+ */
+export function acquireAll(targets: readonly Target[], progress: ProgressEngine, what: string): Operation {
+  const have = new Set<Target>();
+  let waiting: { target: Target; operation: Operation; until: number } | undefined;
+  let trying: { target: Target; operation: Attempt } | undefined;
+  let waits = 0;
+  let holdMs = FIRST_HOLD_MS;
+  const letGo = (from: number): void => {
+    for (const t of have) {
+      if (t.rank < from) continue;
+      t.lock!.release(false);
+      have.delete(t);
+    }
+  };
+  const wait = (target: Target): void => {
+    const holds = ++waits > GENEROUS;
+    letGo(holds ? target.rank : 0);
+    const until = have.size > 0 ? progress.now() + holdMs : Number.POSITIVE_INFINITY;
+    waiting = { target, operation: target.lock!.acquire(false), until };
+  };
+  /** It holds on to nothing any more, and still stands in line. */
+  const waitAlone = (): void => {
+    letGo(0);
+    holdMs = Math.min(2 * holdMs, LONGEST_HOLD_MS);
+    waiting!.until = Number.POSITIVE_INFINITY;
+  };
+  return {
+    advance: () => {
+      for (;;) {
+        if (waiting !== undefined) {
+          if (!waiting.operation.advance()) {
+            if (progress.now() >= waiting.until) waitAlone();
+            return false;
+          }
+          have.add(waiting.target);
+          waiting = undefined;
+        }
+        if (trying !== undefined) {
+          const { target, operation } = trying;
+          if (!operation.advance()) return false;
+          trying = undefined;
+          if (operation.acquired) have.add(target);
+          else wait(target);
+          continue;
+        }
+        const refused = targets.find((t) => !have.has(t) && !(t.lock!.tryAcquire(false) && have.add(t)));
+        if (refused === undefined) return true;
+        const operation = refused.lock!.attempt?.(false);
+        if (operation === undefined) wait(refused);
+        else trying = { target: refused, operation };
+      }
+    },
+    describe: () =>
+      `${what}${waiting ? ` (waiting for rank ${waiting.target.rank}: ${waiting.operation.describe()})` : ''}`,
+    abandon: () => {
+      (waiting ?? trying)?.operation.abandon?.();
+      letGo(0);
+    },
+    isPolling: () => {
+      const again = (waiting ?? trying)?.operation.isPolling?.() ?? false;
+      if (waiting === undefined || waiting.until === Number.POSITIVE_INFINITY || again === true) return again;
+      const left = Math.max(0, waiting.until - progress.now());
+      return again === false ? left : Math.min(again, left);
+    },
+  };
+}

@@ -1,0 +1,138 @@
+/**
+ * The schemes that a window's hints name: what they need, and how they are made from what making the window has found
+ * out.
+ */
+
+import type { Communicator, OwnChannel } from '../../collective/communicator.ts';
+import type { BarrierState } from '../../collective/word-barrier.ts';
+import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
+import type { FenceScheme } from '../../sync/fence/fence-scheme.ts';
+import { FenceWait } from '../../sync/fence/fence-wait.ts';
+import type { LockKind, LockParts, PassiveQueue } from '../../sync/lock/lock-kind.ts';
+import { lockNamed } from '../../sync/lock/lock-kinds.ts';
+import type { AllLock } from '../../sync/lock/lock-of-all.ts';
+import { type LockCounts, noLocks, type TargetLock } from '../../sync/lock/lock-scheme.ts';
+import { HeldOperations } from '../../transfer/schedule/held-operations.ts';
+import { scheduleOf } from '../../transfer/schedule/schedule-kinds.ts';
+import { OperationQueue } from '../../transfer/served/operation-queue.ts';
+import type { Operation } from '../../wait/operation.ts';
+import type { Hints } from './window-info.ts';
+
+/** Whether bytes of put and get move by work requests. */
+export function movesByRequests({ fence }: Hints, loadStore: boolean): boolean {
+  return !loadStore || fenceNamed(fence).moves === 'by requests';
+}
+
+/** Where puts and gets wait for what completes them; absent if none does. @param messages complete epochs */
+export function heldOf({ schedule }: Hints, messages: boolean): HeldOperations | undefined {
+  const { orders, folds, order } = scheduleOf(schedule);
+  return orders || (folds && messages) ? new HeldOperations({ orders, folds: folds && messages, order }) : undefined;
+}
+
+/** The scheme of the locks; `undefined` for a window that has none. */
+function lockOf({ lock, no_locks: none }: Hints): LockKind | undefined {
+  return none ? undefined : lockNamed(lock);
+}
+
+/** Whether locks are atomics of the device. */
+export function locksByRequests(hints: Hints, loadStore: boolean): boolean {
+  return lockOf(hints)?.byRequests(loadStore) === true;
+}
+
+/** What the lock word of a rank's part holds before anybody has touched it. */
+export function firstLockWord(hints: Hints, size: number): number {
+  return lockOf(hints)?.firstWord?.(size, hints) ?? 0;
+}
+
+/** Words of a rank's block that the ranks of its node share for a lock. */
+export function nodeWords(hints: Hints, size: number): number {
+  return lockOf(hints)?.nodeWords?.(size, hints) ?? 0;
+}
+
+/** Sets up the words that the ranks of a node share (`nodeWords`), before they are told to anybody. */
+export function setUpNode(hints: Hints, words: Int32Array): void {
+  lockOf(hints)?.setUpNode?.(words, hints);
+}
+
+/**
+ * Spaces of messages that the schemes need, taken before anything is waited for: then they are the same at all ranks.
+ */
+export interface SchemeChannels {
+  readonly operations: OwnChannel | undefined;
+  readonly answers: OwnChannel | undefined;
+  readonly agent: OwnChannel | undefined;
+}
+
+export function openChannels(hints: Hints, open: () => OwnChannel): SchemeChannels {
+  const queues = fenceNamed(hints.fence).moves === 'in the fence';
+  return {
+    operations: queues ? open() : undefined,
+    answers: queues ? open() : undefined,
+    agent: lockOf(hints)?.agent ? open() : undefined,
+  };
+}
+
+/** What a window has to give its schemes. */
+export interface SchemeParts extends Omit<LockParts, 'options' | 'channel'> {
+  readonly comm: Communicator;
+  readonly hints: Hints;
+  readonly barrier: BarrierState;
+  readonly channels: SchemeChannels;
+}
+
+export interface Schemes {
+  readonly fence: FenceScheme;
+  /** The fence, for who waits in it for more than some looks. */
+  readonly fenceWait: Operation;
+  /** Operations of fence epochs wait here for the fence. */
+  readonly deferred: OperationQueue | undefined;
+  /** Operations under locks wait here for their unlock or flush. */
+  readonly passive: PassiveQueue | undefined;
+  readonly lockCounts: LockCounts;
+  /** To be called in calls that may not wait, where an agent serves others. */
+  readonly serve: (() => void) | undefined;
+  makeLock(rank: number): TargetLock | undefined;
+  /** Shares the locks of all ranks at once, if the scheme can do that; else they are taken one by one. */
+  readonly allLock: (() => AllLock) | undefined;
+  release(): void;
+}
+
+/** From one look to the next of a rank that waits for something else and has what others wait for. */
+const HOLDING_MS = 0.1;
+
+export function makeSchemes(parts: SchemeParts): Schemes {
+  const { comm, hints, wire, channels, server, barrier, description } = parts;
+  const locks = lockOf(hints)?.make({ ...parts, options: hints, channel: channels.agent });
+  const { operations, answers } = channels;
+  const trace = parts.queueTrace?.('fence');
+  const queued = operations &&
+    answers && { queue: new OperationQueue(comm.size, parts.kernels, trace), server, operations, answers };
+  const stops = [() => locks?.release?.()];
+  // Whatever this rank waits for, notifications are taken in, so that there are receives for those that come; and what
+  // has something that others wait for goes on. On a modelled fabric its answers wake this rank.
+  if (wire !== undefined) {
+    const { processor } = comm.job;
+    const look = (): number => {
+      wire.poll();
+      return processor === undefined && wire.isHolding ? HOLDING_MS : Number.POSITIVE_INFINITY;
+    };
+    const stirred = comm.members.serveUnlessQuiet(look, () => wire.isQuiet);
+    wire.whenBusy(stirred.stir);
+    stops.push(stirred.end);
+  }
+  const fence = fenceNamed(hints.fence).make({ comm, description, barrier, wire, queued });
+  stops.push(comm.fenceOrder.open(comm.windows, fence.statistics));
+  return {
+    fence,
+    fenceWait: new FenceWait(fence, comm, comm.windows),
+    deferred: queued?.queue,
+    passive: locks?.passive,
+    lockCounts: locks?.counts ?? noLocks(),
+    serve: locks?.serve,
+    makeLock: (rank) => locks?.make(rank),
+    allLock: locks?.all,
+    release() {
+      for (const stop of stops) stop();
+    },
+  };
+}
