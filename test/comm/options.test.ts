@@ -80,7 +80,10 @@ describe('a misspelt option', () => {
     ['epoch', /did you mean "epochs"\?/],
     ['conflicts,request', /unknown name "request"; did you mean "requests"\?/],
     ['nodes:many', /nodes:N needs a number of ranks from 1 to 999999, not "nodes:many"/],
-    ['everything', /unknown name "everything"; the known names are epochs, conflicts, poison, requests, neighbours, nodes:N/],
+    [
+      'everything',
+      /unknown name "everything"; the known names are epochs, conflicts, poison, requests, neighbours, nodes:N/,
+    ],
     ['epochs, conflicts,,nodes:2', undefined],
   ])('of ONESIDED_DEBUG=%s', (words, message) => {
     const program = `import { init } from 'onesided'; await (await init()).finalize();`;
