@@ -191,9 +191,10 @@ export class HybridLock implements TargetLock {
             'that rank is in the library)',
       abandon: () => {
         if (done) return;
-        if (line !== undefined) touch(this.#node!, () => line!.abandon!());
         const takeBack = (): void => {
-          // Perhaps asked only now, since the word was found in CPU mode.
+          // Perhaps only now in line, or asked only now: the word was not free, and the mode has changed meanwhile.
+          const inLine = line;
+          if (inLine !== undefined) touch(this.#node!, () => inLine.abandon!());
           if (asked === undefined) return;
           const handed = asked.state === 'granted' && asked.how === Grant.HANDED;
           if (handed) this.#word.give(this.#rank);
