@@ -161,7 +161,7 @@ describe('the clock of real ranks', () => {
 
 describe('the file of a trace', () => {
   const program = `
-    const { writeTrace } = await import(process.env.DIST + '/trace/chrome.js');
+    const { writeTrace } = await import(process.env.DIST + '/trace/chrome-trace.js');
     const { recordInMemory } = await import(process.env.DIST + '/trace/recorder.js');
     let now = 0;
     const { recorder, recording } = recordInMemory(0, () => now++, 4096);
