@@ -1,8 +1,8 @@
 /**
  * What all processes must do alike in a superstep: register and remove variables in the same order, set the same size
- * of tags, and go on or end. A process that does something of it says so in numbers, which each compares with its own;
- * a superstep in which nobody does needs no comparison. If two differ, every process has one that differs from its own,
- * so all learn of it in the same `sync`.
+ * of tags, and go on or end. A process that does any of this says so in numbers, and each process compares those with
+ * its own. A superstep in which no process does any of it needs no comparison. If two processes differ, every process
+ * has one that differs from its own, so all learn of it in the same `sync`.
  */
 
 /** Of one process, in one superstep. Without all of it, the numbers are none. */

@@ -54,15 +54,16 @@ export interface BspOptions extends WaitOptions {
   /** Headers of puts: `compressed` to 4 bytes where the numbers are small (BSP-IB §3.2; default), or `plain`, of 12. */
   readonly headers?: HeaderName;
   /**
-   * How the processes learn what comes to them, where memory is not shared. `all-to-all`: each tells each
-   * other one. `tree`: by a reduction, in ⌈log2 p⌉ messages. `multicast`: process 0 is told by all, and sends all
-   * of it in a datagram to all; who misses it asks (BSP-IB §3.2). Where the devices have no multicast, that is `tree`.
-   * Default: `tree` from 16 processes on.
+   * How the processes learn what comes to them, where memory is not shared. `all-to-all`: each process tells each other
+   * one. `tree`: by a reduction, in ⌈log2 p⌉ messages. `multicast`: all tell process 0, which sends all of it in a
+   * datagram to all; a process that misses the datagram asks (BSP-IB §3.2). Where the devices have no multicast, that
+   * is `tree`. Default: `tree` from 16 processes on.
    */
   readonly counts?: CountExchange;
   /**
-   * With `multicast`, the milliseconds after which a process asks for what has not come (default: 10). Longer than the
-   * processes differ in when they come to the end of a superstep; shorter makes losses cost less.
+   * With `multicast`, the milliseconds after which a process asks for what has not come (default: 10). It should be
+   * longer than the processes differ in when they come to the end of a superstep; a shorter time makes losses cost
+   * less.
    */
   readonly nackAfter?: number;
   /** Keeps what each superstep does, for `Bsp.report` (default: false). Costs some 0.1 µs a superstep. */
@@ -334,7 +335,7 @@ function* makeTogether(
     );
   }
   const toldBy = (rank: number): Float64Array => numbersOf(rank).subarray(chosen!.length + 2);
-  // One process without is enough: then nobody has it.
+  // One process without is enough: then no process has it.
   for (let rank = 0; rank < comm.size; rank++) {
     if (toldBy(rank)[0] !== 0) continue;
     group?.close();
@@ -342,7 +343,7 @@ function* makeTogether(
   }
   const [qpNumber, number, qkey] = toldBy(0);
   const joined = group && ([group, [qpNumber, number, qkey]] as const);
-  // Nobody writes to words that another one has not mapped yet, or given back.
+  // No process writes to words that another one has not mapped yet, or has given back.
   const delivery = makeDelivery(comm, read!, space, block, (rank) => toldBy(rank).subarray(GROUP_NUMBERS), joined);
   return { delivery, space, measures };
 }

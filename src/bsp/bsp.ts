@@ -35,8 +35,8 @@ export interface BspStatistics {
  * effect when it ends, at all processes together.
  *
  * In a superstep's end, all gets read first; then puts are written. Puts of one process to one place are written in the
- * order of their calls; between processes there is no order. Where the destination of a get lies in a variable that
- * others put to, it is undefined which of them is seen.
+ * order of their calls; between processes there is no order. If the destination of a get lies in a variable that others
+ * put to, it is undefined which of them is seen.
  *
  * Calls that begin something (`put`, `get`, `send`, …) never wait. Errors of all calls: `ERR_RMA_SYNC` while a `sync`
  * is under way, `ERR_COMM` after `end`, and the error that broke the computation, if one did.
@@ -350,9 +350,9 @@ export class Bsp {
   }
 
   /**
-   * What the supersteps that have ended were: work, h-relation, time, and who computed longest; with a machine (from
-   * `probe` of `onesided/bsp/model`, or a table), what the model predicts beside it. Collective; the computation was
-   * begun with `{ report: true }`. `reportTable` and `reportPicture` show it.
+   * What the supersteps that have ended were: work, h-relation, time, and which process computed longest; with a
+   * machine (from `probe` of `onesided/bsp/model`, or a table), what the model predicts beside it. Collective; the
+   * computation was begun with `{ report: true }`. `reportTable` and `reportPicture` show it.
    * Errors: `ERR_ARG` if it was not, or the machine is none, or has two levels; those of `Communicator.allgather`.
    * Cost: 56 bytes a superstep from each process to all others.
    */

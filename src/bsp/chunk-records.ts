@@ -7,7 +7,7 @@
  *     more of it  MESSAGE_MORE, 0, bytes of this piece; then the data
  *     get         slot, byte of the variable, bytes
  *     direct      −n for n calls, bytes that `hpput` has written here, bytes that `hpget` has read here: among gets,
- *                 and only where reports are kept, since otherwise nobody here would know of them
+ *                 and only where reports are kept, since otherwise this process would not know of them
  *
  * A put whose numbers do not fit into one word has a long header, so the format is chosen for each put. Data are padded
  * to whole words. A record lies in one chunk: what does not fit is cut into several puts, or pieces of a message.

@@ -63,12 +63,12 @@ export class Core implements Superstep, Operation {
   readonly repeatedPut = new RepeatedPut();
   readonly repeatedDirectPut = new RepeatedDirectPut();
 
-  /** What each superstep was; absent if nobody wants to know. */
+  /** What each superstep was; absent if that is not wanted. */
   readonly ledger: Ledger | undefined;
 
   /**
    * @param short whether headers of puts are compressed
-   * @param ledger told what supersteps do, if somebody wants to know
+   * @param ledger told what supersteps do, if that is wanted
    * @param channel for what breaks the computation
    */
   constructor(comm: Communicator, delivery: Delivery, short: boolean, ledger: Ledger | undefined, channel: OwnChannel) {
@@ -325,7 +325,7 @@ export class Core implements Superstep, Operation {
     this.registrations.clear();
   }
 
-  /** Gives everything back: nobody reads this process's chunks any more, or the communicator ends. */
+  /** Gives everything back: no process reads this one's chunks any more, or the communicator ends. */
   close(): void {
     this.end();
     if (this.#closed) return;
@@ -336,7 +336,7 @@ export class Core implements Superstep, Operation {
     this.whenClosed?.();
   }
 
-  /** Nothing can be done any more, of which the others learn. @returns the error */
+  /** Nothing can be done any more; the others learn of it. @returns the error */
   fail(error: unknown): unknown {
     if (this.#broken !== undefined) return error;
     const code = error instanceof Error && 'code' in error ? (error as { code: unknown }).code : undefined;
@@ -349,7 +349,7 @@ export class Core implements Superstep, Operation {
             { cause: error },
           ),
     );
-    // Of a process that is gone, and of what all have compared, the others know.
+    // The others already know of a process that is gone, and of what all have compared.
     if (!this.#isKnown && this.comm.members.failure() === undefined) this.#news.tell(this.#broken!);
     return error;
   }

@@ -1,8 +1,8 @@
 /**
- * What breaks a computation at one process alone, such as a variable that has lost its memory, the others would not
- * learn of: they would wait in the next `sync` for a process that does not come. So it tells them, once, by a message
- * to each. Whoever hears of it ends its wait with that error, and refuses all later calls. A superstep that a process
- * can complete without the broken one it may complete before it hears.
+ * If something breaks a computation at one process alone, such as a variable that has lost its memory, the others would
+ * not learn of it: they would wait in the next `sync` for a process that does not come. So the process tells them,
+ * once, by a message to each. A process that hears of it ends its wait with that error, and refuses all later calls. If
+ * a process can complete a superstep without the broken one, it may complete it before it hears.
  */
 import type { OwnChannel } from '../collective/communicator.ts';
 import { type ErrorCode, RmaError } from '../errors.ts';
@@ -30,7 +30,7 @@ export class News {
       try {
         send((rank + k) % size, text);
       } catch {
-        // Whoever cannot be told has gone, of which the others learn by that.
+        // A process that cannot be told has gone; the others learn that it has.
       }
     }
   }

@@ -23,7 +23,7 @@ const wordsFor = (bytes: number): number => (bytes + 3) >>> 2;
 export interface Route {
   /** Takes a put, or leaves it. @param at byte of the variable */
   put(pid: number, slot: Slot, at: number, part: Part): boolean;
-  /** Bytes that went this way to others; for whoever takes and clears them. */
+  /** Bytes that went this way to others; the caller takes and clears them. */
   sent: number;
 }
 

@@ -23,7 +23,7 @@ export class Placement {
   readonly #queue: MessageQueue;
   readonly #processor: ProcessorTime | undefined;
 
-  /** Bytes of data that were placed or read for others than this process; for whoever takes and clears them. */
+  /** Bytes of data that were placed or read for other processes than this one; the caller takes and clears them. */
   received = 0;
   served = 0;
   /** Their records: puts, gets and messages, and pieces of long ones. */
@@ -146,7 +146,7 @@ function copyOut({ i32, u8, pos }: Stream, slot: Slot, start: number, bytes: num
   u8.set(slot.u8.subarray(start, start + bytes), 4 * pos);
 }
 
-/** Whoever asked has seen that the variable is long enough: so it has changed since. */
+/** The process that asked has seen that the variable is long enough: so it has changed since. */
 function gone(slot: Slot): RmaError {
   return new RmaError(
     'ERR_BUFFER',

@@ -1,6 +1,6 @@
 /**
  * How a computation records itself in a job whose supersteps are recorded (`onesided run --bsp-report`, `--trace`), how
- * the machine is measured before it, if the report is to predict, and who writes the report where ranks do.
+ * the machine is measured before it, if the report should predict, and what writes the report where ranks do.
  *
  * Two lines are measured, of puts of one word and of many: the first one's slope is a word and a call, the second one's
  * a word and a part of a call. So g is what a word takes in long puts, and o what each call adds; in a model without o,

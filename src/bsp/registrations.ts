@@ -30,7 +30,7 @@ interface Pushed {
 }
 
 export class VariableRegistrations {
-  /** By number; for those who place what has come. */
+  /** By number; for the code that places what has come. */
   readonly slots: (Slot | undefined)[] = [];
   /** Slots of the same place, in the order of their registration. */
   readonly #places = new Map<ArrayBufferLike, Map<number, Slot[]>>();

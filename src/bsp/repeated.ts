@@ -1,12 +1,12 @@
 /**
  * Calls that repeat the one before: again a double, from the same array to the same variable of the same process, in
- * the same superstep. What that one has found out holds for them, so they check their places only, and move the double.
- * Whatever is different, or wrong, they leave to the call's usual way, which does it or says what is wrong.
+ * the same superstep. What the call before has found out holds for them, so they check their places only, and move the
+ * double. Whatever is different, or wrong, they leave to the call's usual way, which does it or says what is wrong.
  *
- * What could change in between ends what is kept: the end of a superstep or of a unit's, with which variables come and
- * go; an error after which nothing can be called; the computation's end (`Core.settleCalls`). An array that has lost
- * its memory has no elements, so that reading one finds nothing. Own names of an array's properties do not matter:
- * elements are always those of its memory (intrinsics.ts), and no other property of it is read.
+ * Whatever could change something in between ends what is kept: the end of a superstep or of a unit's, with which
+ * variables come and go; an error after which nothing can be called; the computation's end (`Core.settleCalls`). An
+ * array that has lost its memory has no elements, so reading one finds nothing. Own names of an array's properties do
+ * not matter: elements are always those of its memory (intrinsics.ts), and no other property of it is read.
  */
 import type { TypedArray } from '../datatype/base-types.ts';
 import { HEADER_WORDS, SHORT_OFFSETS, shortHeader } from './chunk-records.ts';

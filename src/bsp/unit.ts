@@ -7,13 +7,13 @@
  * computation (`VariableRegistrations`): all processes number them alike, so a number means the same within a unit.
  * They change in `sync` only, never in `usync`.
  *
- * `sync` first ends the superstep of the unit, then the one of all (l + L in the paper): so what was put within a unit
- * is there before anything is read or written for other units. Who touches what: the owner of a variable places what
- * its unit has put there in its own `usync`, or in the first part of its own `sync`; a process has only one of them
- * under way (`Core.check`), so the two never place at once.
+ * `sync` first ends the superstep of the unit, then the one of all (l + L in the paper). So what was put within a unit
+ * is there before anything is read or written for other units. Which process touches what: the owner of a variable
+ * places what its unit has put there in its own `usync`, or in the first part of its own `sync`. A process has only one
+ * of them under way (`Core.check`), so the two never place at once.
  *
  * In a unit, some processes could call `usync` and others `sync`. Those in `sync` say so by a number, which all of the
- * unit compare (`compare`); so none of them goes on to wait for all while another one waits for the unit. A `usync`
+ * unit compare (`compare`). So none of them goes on to wait for all while another one waits for the unit. A `usync`
  * says nothing, and costs no more than a `sync` of so many processes.
  */
 import type { Communicator } from '../collective/communicator.ts';

@@ -3,9 +3,9 @@
  * those of the others, so that requests, or loads and stores, reach them.
  *
  * BSPlib's registration says which variables others name (BSP-IB §3.2: "the registration APIs can be used to identify
- * such regions exactly"), so they are registered for the device when a program registers them, and until it removes
- * them. Where a variable is, all processes learn with its length (alike.ts). A variable that the device has no room
- * for, or whose memory can change its size, is reached by chunks.
+ * such regions exactly"). So they are registered for the device when a program registers them, and until it removes
+ * them. All processes learn where a variable is together with its length (alike.ts). A variable is reached by chunks if
+ * the device has no room for it, or if its memory can change its size.
  */
 import type { Communicator } from '../collective/communicator.ts';
 import { bytesOf, type TypedArray } from '../datatype/base-types.ts';
@@ -104,7 +104,7 @@ export class Variables {
     return { pointer, u8: new Uint8Array(buffer, offset, bytes), f64 };
   }
 
-  /** It was removed, and nobody reaches for it any more. */
+  /** It was removed, and no process reaches for it any more. */
   give(slot: Slot): void {
     const region = slot.reach?.region;
     if (region !== undefined && this.#regions.delete(region)) region.deregister();

@@ -2,17 +2,18 @@
  * Which supersteps' puts are received without copies: all, or those for which that was quicker.
  *
  * BSP-IB §4.1 leaves this open, and says what matters: compressed headers for fine-grained puts, RDMA for coarse ones
- * of large relations. Where the one becomes better than the other differs by machine: copying costs 1.4 ns a byte on
- * the paper's, more than its links, and a third of what the links cost on others (`npm run figures -- --only B5,B8`).
- * So it is measured. Supersteps are of kinds: by the size of their puts and by what they send, each to a power of two.
- * A program's supersteps resemble each other, or come in turns, so what followed the last two kinds before is what
- * comes next; without that, one like the last. Of every kind that may be worth it, the first `TRIES` supersteps go each
- * way, and all after them the way that was quicker.
+ * of large relations. At which point the one becomes better than the other differs by machine: copying costs 1.4 ns a
+ * byte on the paper's, more than its links, and a third of what the links cost on others
+ * (`npm run figures -- --only B5,B8`). So it is measured. Supersteps are of kinds: by the size of their puts and by
+ * what they send, each to a power of two. A program's supersteps resemble each other, or come in turns. So what
+ * followed the last two kinds before is expected to come next; without that, one like the last. Of every kind that may
+ * be worth it, the first `TRIES` supersteps go each way, and all after them go the way that was quicker.
  *
- * Each process decides for what it sends, and need ask nobody: its lists and chunks say what they are, and their number
- * is all that a receiver must know before (counts.ts). So any mixture is right. It is also seldom mixed: processes that
- * send alike try alike, in the same supersteps. What is measured is the whole `sync`: also how much earlier others have
- * ended the superstep before. Where processes compute for different times, that hides the difference, and the choice is
+ * Each process decides for what it sends, and need not ask any other: its lists and chunks say what they are, and their
+ * number is all that a receiver must know before (counts.ts). So any mixture is right. It is also seldom mixed:
+ * processes that send alike try alike, in the same supersteps. What is measured is the whole `sync`, also how much
+ * earlier others have ended the superstep before. Where processes compute for different times, that hides the
+ * difference, and the choice is as good as chance until the least of the tries tells.
  * as good as chance until the least of the tries tells.
  */
 import type { Chooser } from './zero-copy-delivery.ts';

@@ -1,6 +1,6 @@
 /**
- * How processes learn, at the end of a superstep, how many chunks come to each of them (BSP-IB §3.1, §3.2). Whoever
- * knows that knows too that all have come to the end of the superstep.
+ * How processes learn, at the end of a superstep, how many chunks come to each of them (BSP-IB §3.1, §3.2). A process
+ * that knows that knows too that all have come to the end of the superstep.
  *
  * - `all-to-all`: each tells each other one how many chunks it has for it. p − 1 messages a process, one after the
  *   other in time for the adapter, one hop.
@@ -17,7 +17,7 @@ export interface Counts {
   /** Chunks with puts and messages, and chunks with requests of gets, of all others together. */
   readonly puts: number;
   readonly gets: number;
-  /** What each process does that all must do alike (alike.ts); `undefined` if nobody does anything of it. */
+  /** What each process does that all must do alike (alike.ts); `undefined` if no process does any of it. */
   readonly numbers: readonly Float64Array[] | undefined;
 }
 

@@ -12,16 +12,16 @@ export interface Superstep {
   readonly placement: Placement;
   /**
    * All processes have come to the end of the superstep, and their data is about to be placed.
-   * @param numbers what each must do alike (alike.ts), by process; `undefined` if nobody does anything of it
+   * @param numbers what each must do alike (alike.ts), by process; `undefined` if no process does any of it
    * Errors: `ERR_COLLECTIVE` if they differ, at all processes.
    */
   compare(numbers: readonly Float64Array[] | undefined): void;
 }
 
 /**
- * A `sync` is begun and advanced until it is complete: all processes have come to it, what they have put, sent and got
- * is in place here, and nobody needs this process's memory for it any more, or only until its next `sync`. After a wait
- * that ended early it goes on where it was.
+ * A `sync` is begun and advanced until it is complete: all processes have come to it, and what they have put, sent and
+ * got is in place here. No other process needs this one's memory for it any more, or only until its next `sync`. After
+ * a wait that ended early it goes on where it was.
  */
 export interface Delivery {
   /** Chunks for what is asked for in the superstep under way. */
@@ -38,10 +38,10 @@ export interface Delivery {
   isPolling?(): boolean | number;
   /** What it has counted, if there is something to count. */
   readonly statistics?: MulticastStatistics | undefined;
-  /** Whom it waits for. */
+  /** The processes that it waits for. */
   waitsFor(): string;
   /** Bytes of memory for chunks. */
   readonly bytes: number;
-  /** Gives back what it has; nobody delivers any more. */
+  /** Gives back what it has; nothing is delivered any more. */
   close(): void;
 }

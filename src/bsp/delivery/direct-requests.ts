@@ -3,19 +3,20 @@
  * which BSP-IB §1.3 refers to). Arrays are registered when they are first used, and stay so for the next time
  * (transfer/requests/origin-registrations.ts).
  *
- * What is small is packed with other puts, which costs less than a request of its own. So is what the device has no
- * room to register. What cannot be posted yet, since the link is being made or is full, waits, at most until the
- * superstep ends: source and destination stay as they are until then.
+ * A small transfer is packed with other puts, which costs less than a request of its own. So is one whose array the
+ * device has no room to register. A request that cannot be posted yet, since the link is being made or is full, waits,
+ * at most until the superstep ends: source and destination stay as they are until then.
  *
- * When: a process that has ended a superstep does not know whether the others have, whose variables may still be read
- * and written for it. So with the first such call to a process in a superstep it asks that one, and posts requests when
- * it has been told that the superstep before is over there. A process answers at once, or when it has ended that one;
- * one that computes answers in its next `sync`, before which the asker's cannot end, since all count together.
+ * When: a process that has ended a superstep does not know whether the others have; until they have, their variables
+ * may still be read and written for that superstep. So with the first such call to a process in a superstep it asks
+ * that process, and posts requests when it has been told that the superstep before is over there. A process answers at
+ * once, or when it has ended that superstep. A process that computes answers in its next `sync`; the asker's `sync`
+ * cannot end before that, since all count together.
  *
- * Who sees what: a process ends its part of a superstep (counts.ts) only when all that it has posted this way is
- * complete. So whoever has heard from all processes finds what they have written. Where a completion does not say that
- * data are in the target's memory (capability `completionImpliesPlacement`), a byte of the last write to each process
- * is read behind it, which says so (transfer/requests/connections.ts).
+ * Which process sees what: a process ends its part of a superstep (counts.ts) only when all that it has posted this way
+ * is complete. So a process that has heard from all processes finds what they have written. Where a completion does not
+ * say that data are in the target's memory (capability `completionImpliesPlacement`), a byte of the last write to each
+ * process is read behind it, which says so (transfer/requests/connections.ts).
  */
 
 import type { Communicator } from '../../collective/communicator.ts';
@@ -59,7 +60,7 @@ export class DirectRequests implements Direct {
   /** By process, the last write that may be complete before it is in memory. */
   readonly #unplaced = new Map<number, Request>();
   readonly #most: number;
-  /** Where bytes are read that nobody wants. */
+  /** Where bytes are read to that no process wants. */
   #sink: { readonly memory: Memory; readonly region: MemoryRegion } | undefined;
 
   /** @param askFor asks a process whether it has ended the superstep before: `granted` is called then */

@@ -3,9 +3,9 @@
  * array and the variable, if that lies in memory from the library (`Communicator.allocMem`), or is this process's own,
  * and if its owner has ended the superstep before.
  *
- * Who sees what: a process stores to another's variable before it enters the superstep's barrier, and the owner looks
- * after it has left it (collective/word-barrier.ts orders the two). What a process loads, the owner has stored before
- * the barrier of the superstep before, or since: BSPlib leaves that open.
+ * Which process sees what: a process stores to another's variable before it enters the superstep's barrier, and the
+ * owner looks after it has left the barrier (collective/word-barrier.ts orders the two). What a process loads, the
+ * owner has stored before the barrier of the superstep before, or since: BSPlib leaves that open.
  */
 import type { Communicator } from '../../collective/communicator.ts';
 import { FEW, type Part, packBytes, unpackBytes } from '../element-words.ts';
@@ -65,7 +65,7 @@ export class DirectShared implements Direct {
     return pid === this.#comm.rank ? undefined : this.#reach(pid, slot)?.f64;
   }
 
-  /** A superstep is over: whoever could be reached may have something to do in it yet. */
+  /** A superstep is over: any process that could be reached may have something to do in it yet. */
   next(): void {
     this.#pid = -1;
     this.#slot = this.#reached = undefined;

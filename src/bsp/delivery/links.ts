@@ -5,21 +5,21 @@
  *
  * A link is made when two processes first have data for each other. Numbers of queue pairs go as messages:
  *
- *     CONNECT numbers   "these are my queue pairs for you": whoever hears it makes its own, if it has none, says their
- *                       numbers, connects to the other's, and then says
- *     READY             "I take what you send": whoever hears it may send and read
+ *     CONNECT numbers   "these are my queue pairs for you": a process that hears it makes its own, if it has none, says
+ *                       their numbers, connects to the other's, and then says
+ *     READY             "I take what you send": a process that hears it may send and read
  *
  * Both may begin at the same time: then each hears CONNECT once and READY once, as well. A message comes only from a
  * process that is connected, so a process that hears READY has been told the number before.
  *
- * Buffers: `FIRST_BUFFERS` when the first link is made, and as many as are expected, up to `MOST_BUFFERS`; all links
- * share them. A chunk that finds none waits at its sender's adapter (receiver not ready), which tries for ever. Buffers
- * fill with chunks that wait until gets have been answered; gets and their results are messages, which need none of
- * them, so that two processes never wait for each other's buffers.
+ * Buffers: `FIRST_BUFFERS` when the first link is made, then as many as are expected, up to `MOST_BUFFERS`; all links
+ * share them. A chunk that finds no buffer waits at its sender's adapter (receiver not ready), which tries for ever.
+ * Buffers fill with chunks that wait until gets have been answered. Gets and their results are messages, which need no
+ * buffers, so two processes never wait for each other's buffers.
  *
  * Sends have a queue pair of their own. Requests of one queue pair leave in order, so reads behind a chunk that finds
- * no buffer would wait for it; and where buffers are full of lists of what is to be read, two processes would wait for
- * each other. So reads and writes go by a second one, where there are any.
+ * no buffer would wait for it. Where buffers are full of lists of data to be read, two processes would wait for each
+ * other. So reads and writes go by a second queue pair, where there are any.
  *
  * All is kept by this process's thread; there is nothing to share.
  */
@@ -61,7 +61,7 @@ export interface Buffer {
   readonly slot: number;
 }
 
-/** Whom links tell what happens. */
+/** Is told what happens on links. */
 export interface LinkUser {
   /** Sends a message by which processes connect. @param numbers of queue pairs; absent: READY */
   tell(pid: number, numbers: readonly number[] | undefined): void;
@@ -157,7 +157,7 @@ export class Links {
 
   /**
    * Posts a request to a process. `isReady` has said that it can be.
-   * @param done when it is complete; without it, nobody is told
+   * @param done is called when it is complete, if given
    * @param silent it needs no completion of its own: another one follows
    */
   post(pid: number, way: number, build: Build, done: (() => void) | undefined, silent: boolean): void {

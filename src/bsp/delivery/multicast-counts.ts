@@ -1,29 +1,30 @@
 /**
- * The multicast barrier (BSP-IB §3.2): process 0, the manager, is told by each other one how many chunks that one has
- * for whom, and sends the sums to all, as one datagram to a multicast group. No process but the manager sends or
- * receives more than one message, and that arrives after two hops, however many processes there are.
+ * The multicast barrier (BSP-IB §3.2). Each other process tells process 0, the manager, how many chunks it has for
+ * which process. The manager sends the sums to all, as one datagram to a multicast group. No process but the manager
+ * sends or receives more than one message, and that arrives after two hops, however many processes there are.
  *
- * Datagrams may be lost. A process that has had no sums for some time after it had told the manager asks for its own by
- * a message, which connections deliver, and is answered by one. Nothing is sent for that as long as nothing is lost.
+ * Datagrams may be lost. A process that gets no sums for some time after it had told the manager asks for its own by a
+ * message, which connections deliver, and is answered by one. As long as nothing is lost, nothing is sent for that.
  *
- * Why each process gets the sums of its superstep n, once, and no others, if nobody dies:
- * - What a process tells the manager, questions and answers are messages of connections: they come, each once, those
- *   of one process to another in order. Only the sums for all are datagrams: lost, late, doubled, or not the manager's.
+ * Why each process gets the sums of its superstep n, once, and no others, if no process dies:
+ * - What a process tells the manager, questions and answers are messages of connections: they come, each once, those of
+ *   one process to another in order. Only the sums for all are datagrams: they may be lost, late, doubled, or not the
+ *   manager's.
  * - Sums are taken if they have the number n, come from the manager's queue pair, and were not taken before. The
- *   manager calculates those of n once, so all that bear that number are the same. What comes late, or a second time,
- *   has a number that was taken.
+ *   manager calculates those of n once, so all that bear that number are the same. Sums that come late, or a second
+ *   time, have a number that was taken.
  * - A process tells of n + 1 only after it has taken the sums of n. So the manager, which waits for all, cannot have
- *   sums of n + 1 before all have those of n: those of n are all that anybody can ask for, and it keeps them until it
- *   has others. A question that comes while it still waits for n is kept, and answered with the sums, not only by the
- *   datagram: who has asked once does not ask again. Datagrams of at most two supersteps are on their way to a process,
- *   and it has receives for so many.
+ *   sums of n + 1 before all have those of n. Those of n are all that any process can ask for, and the manager keeps
+ *   them until it has others. A question that comes while the manager still waits for n is kept, and answered with the
+ *   sums, not only by the datagram: a process that has asked once does not ask again. Datagrams of at most two
+ *   supersteps are on their way to a process, and it has receives for so many.
  * - Numbers have 32 bits. Those of datagrams that are late by 2^32 supersteps would be mistaken.
  * - The manager answers whenever it looks for messages: in the next superstep, while it waits for chunks of this one,
  *   and in the last superstep too, since all meet after it (`Bsp.end`), and the manager cannot go on before.
  *
- * If a process dies, whoever waits learns it as from any wait: the manager waits for all, and all wait for the manager,
- * or for what it has told them to expect. A manager that has died between the sums and its answer to a question is one
- * whom the asker waits for.
+ * If a process dies, every process that waits learns it as from any wait: the manager waits for all, and all wait for
+ * the manager, or for what it has told them to expect. If the manager has died between the sums and its answer to a
+ * question, the asker waits for the manager.
  *
  * Where the port of some process has no multicast, `tree` does the same (begin-computation.ts).
  */
@@ -72,7 +73,7 @@ export class MulticastCounts implements Counting {
   #askAt = Number.POSITIVE_INFINITY;
   /** What has come of the superstep under way: whether some process speaks, puts, gets. */
   #mine: readonly [speaks: number, puts: number, gets: number] | undefined;
-  /** The manager: the sums that it calculated last, of which superstep, and who has asked too early. */
+  /** The manager: the sums that it calculated last, their superstep, and the processes that have asked too early. */
   #sums = new Int32Array(0);
   #summed = -1;
   #speaks = 0;
@@ -119,7 +120,7 @@ export class MulticastCounts implements Counting {
     return { puts: putsHere, gets: getsHere, numbers: all };
   }
 
-  /** When it must be looked at again: when it is to ask. */
+  /** When to look at it again: when it will ask. */
   isPolling(): boolean | number {
     return this.#askAt === Number.POSITIVE_INFINITY ? false : Math.max(0, (this.#askAt - this.#comm.now()) / 1000);
   }
@@ -183,7 +184,7 @@ export class MulticastCounts implements Counting {
       parts.push(Int32Array.of(this.#step, this.#speaks, first, ...this.#sums.subarray(EACH * first, EACH * end)));
     }
     if (this.#group.send(parts)) this.multicasts++;
-    // No datagrams: everybody gets a message.
+    // No datagrams: each process gets a message.
     else for (let pid = 0; pid < size; pid++) if (pid !== MANAGER) this.#asked.add(pid);
   }
 
@@ -204,7 +205,10 @@ export class MulticastCounts implements Counting {
   }
 }
 
-/** What a process tells the manager: whether it speaks, then process, puts and gets, for those that it has any for. */
+/**
+ * What a process tells the manager: whether it speaks; then the process, its puts and gets, for each that it has any
+ * for.
+ */
 function plan(puts: Int32Array, gets: Int32Array, speaks: number): Int32Array {
   const words = [speaks];
   for (let pid = 0; pid < puts.length; pid++) if (puts[pid] + gets[pid] > 0) words.push(pid, puts[pid], gets[pid]);

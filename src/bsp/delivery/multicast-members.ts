@@ -85,7 +85,7 @@ export class MulticastMembers {
       memory.free();
       throw error;
     }
-    // On a modelled fabric there is nobody else, and a run must be the same each time.
+    // On a modelled fabric there is no other program, and a run must be the same each time.
     const isAlone = tasks !== undefined;
     const chosen = isAlone ? [(space / SPACES) & 0xffff, space] : [randomInt(2 ** 16), randomInt(2 ** 31)];
     this.numbers = [this.#qp.number, chosen[0], chosen[1]];

@@ -7,10 +7,10 @@
  *     3. Chunks leave in a Latin square: in turn k, process i sends one to process i + k, so that no two send to one
  *        process. Between two, what has arrived is looked at: the adapter moves chunks while the processor places
  *        others.
- *     4. Requests of gets are answered as they come. Only when all have been, their results are written, whose places
- *        may be among what others get, and puts are placed. Those whose data the receiver reads
- *        (zero-copy-delivery.ts) come as lists, which are chunks, too; they come first, and are read before other puts
- *        of their process are placed.
+ *     4. Requests of gets are answered as they come. Only when all have been answered are their results written, since
+ *        these go to places that may be among what others get, and only then are puts placed. Puts whose data the
+ *        receiver reads (zero-copy-delivery.ts) come as lists, which are chunks, too. Lists come first, and are read
+ *        before other puts of their process are placed.
  *
  * Puts and lists go by links (links.ts); all that takes no buffers there, gets and results among it, goes as messages.
  * They come in order, and begin with the number of their superstep: a process that is a superstep ahead (it cannot be
@@ -71,7 +71,7 @@ type Arrivals = readonly [gets: Arrival[], results: Arrival[], puts: Arrival[]];
 
 const noArrivals = (): Arrivals => [[], [], []];
 
-/** A chunk that is to be sent. */
+/** A chunk that waits to be sent. */
 interface Leaving {
   readonly chunk: Chunk;
   readonly kind: number;
@@ -91,7 +91,7 @@ export class PackedDelivery implements Delivery {
   readonly #stop: () => void;
   /** For even and odd supersteps. */
   readonly #arrivals: readonly [Arrivals, Arrivals] = [noArrivals(), noArrivals()];
-  /** Lists of what is to be read, likewise. */
+  /** Lists of data to be read, likewise. */
   readonly #lists: readonly [Arrival[], Arrival[]] = [[], []];
   readonly #answers: Stream;
   /** As messages name it: 32 bits. */

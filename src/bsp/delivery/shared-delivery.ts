@@ -1,9 +1,9 @@
 /**
- * Delivery through memory that all processes load and store: everybody packs into chunks of its own, and reads the
+ * Delivery through memory that all processes load and store: each process packs into chunks of its own, and reads the
  * chunks of the others.
  *
- * In the words of each process stands an entry for each other one, and in it where the lists of chunks begin that this
- * one has for it. A `sync`:
+ * In the words of each process stands an entry for each other one. It says where the lists of chunks begin that the
+ * other one has for the process. A `sync`:
  *
  *     1. writes its entries, at those processes only that it has something for, and enters a barrier;
  *     2. after the barrier, looks through the entries that others have written here: their number says of which
@@ -12,20 +12,21 @@
  *
  * With nothing to deliver that is a barrier, and a look at one word for each process.
  *
- * Why nobody sees the wrong thing, with superstep n and a reader and a writer:
+ * Why no process sees the wrong thing, with superstep n and a reader and a writer:
  * - Entries and chunks of superstep n are written before the writer enters barrier n, and read after the reader has
  *   left it. The barrier orders the two (collective/word-barrier.ts).
  * - There are two of everything, for even and odd supersteps. The writer writes over what was of superstep n in
  *   superstep n + 2, after it has left barrier n + 1. The reader has entered that barrier after it had read everything
  *   of superstep n: its `sync` reads before it ends. So no second barrier is needed behind the reading.
- * - Results are written by the owner of the variable in its `sync` n, after barrier n; then their place; then, with
- *   sequential consistency, the number n in a word that only this owner writes. Whoever waits loads that word likewise,
- *   then the rest. They are written over in superstep n + 2, too, and read before barrier n + 1.
+ * - The owner of the variable writes results in its `sync` n, after barrier n; then their place; then, with sequential
+ *   consistency, the number n in a word that only this owner writes. A process that waits loads that word likewise,
+ *   then the rest. Results are written over in superstep n + 2, too, and read before barrier n + 1.
  * - A variable is read and written by its owner only, between its barrier and the end of its `sync`: gets first, of all
- *   processes, then puts. All who ask for it had said so before the barrier.
+ *   processes, then puts. All processes that ask for it had said so before the barrier.
  * - `hpput` and `hpget` reach for a variable in superstep n + 1, while its owner may not have ended its `sync` n yet.
- *   Its entries of superstep n, written before barrier n, say whether it has anything to do there; if so, its word DONE
- *   says when that is done: it stores n with sequential consistency, and whoever loads n sees all of it.
+ *   The owner's entries of superstep n, written before barrier n, say whether it has anything to do there. If so, its
+ *   word DONE says when that is done: the owner stores n with sequential consistency, and a process that loads n sees
+ *   all of it.
  */
 
 import type { Communicator } from '../../collective/communicator.ts';
@@ -134,8 +135,8 @@ export class SharedDelivery implements Delivery {
       this.#awaited.pop();
     }
     if (this.#sources.length > 0) Atomics.store(this.#own, this.#table + TABLE_WORDS, this.#next);
-    // What others read in this superstep they have read when the next one's barrier is left; what they read in the one
-    // before, they have.
+    // When the next superstep's barrier is left, others have read what they read in this superstep; what they read in
+    // the one before, they have read already.
     this.#step = this.#next;
     this.direct.next();
     this.pool.recycle();

@@ -3,8 +3,9 @@
  * end (BSP-IB §3.1). Where processes load and store each other's memory, a table in the shared words of each says where
  * they are; the others map a region when they first read from it. Elsewhere requests name them.
  *
- * Who sees what: the owner writes an entry of the table once, before it tells anybody of a chunk in that region, which
- * it does before a barrier (or by a word that is stored atomically). So whoever learns of a chunk finds its entry.
+ * Which process sees what: the owner writes an entry of the table once, before it tells any process of a chunk in that
+ * region. It tells of the chunk before a barrier (or by a word that is stored atomically). So a process that learns of
+ * a chunk finds its entry.
  */
 
 import type { Communicator } from '../../collective/communicator.ts';

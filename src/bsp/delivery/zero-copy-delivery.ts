@@ -7,8 +7,8 @@
  *     entry   slot, byte of the variable, bytes
  *
  * When the superstep ends, the lists are sent, as chunks. The receiver posts an RDMA read for as many entries as its
- * device can scatter to, in the same Latin square as chunks are sent in, and says DONE when all it has read from a
- * process is in place. Until then that process keeps its data. So a superstep takes a round trip and a message longer
+ * device can scatter to, in the same Latin square as chunks are sent in. It says DONE when all it has read from a
+ * process is in place; until then that process keeps its data. So a superstep takes a round trip and a message longer
  * than with packed puts, and the receiver's processor copies nothing. Where a request has one entry only, each put is a
  * read.
  *
@@ -18,9 +18,9 @@
  * Order. Two puts of one process to one place must be written in the order of their calls, but a device may write the
  * entries of a request, and those of two reads, in any order. So puts of a process to a variable go this way as long as
  * none reaches between the first and the last byte of those before it. The first one that does goes packed, and so does
- * everything after it in the superstep, to the same process; the receiver places packed puts when it has read the list
+ * everything after it in the superstep, to the same process. The receiver places packed puts when it has read the list
  * (both come by one link, the list first). Variables of the receiver may share memory, which their number does not
- * tell: then it reads entry by entry, each with a fence behind those before.
+ * tell. Then the receiver reads entry by entry, each with a fence behind those before.
  *
  * Memory: data and lists of what a process puts in its largest superstep, in chunks of 16 KiB that it keeps until the
  * end; buffers for lists are those of chunks (links.ts).
@@ -220,7 +220,7 @@ export class ZeroCopy implements Route {
     return lane.list;
   }
 
-  /** The superstep is over, and nobody reads its data any more. @param microseconds as of `Chooser.learn` */
+  /** The superstep is over, and no process reads its data any more. @param microseconds as of `Chooser.learn` */
   next(microseconds: number): void {
     this.#chooser.learn(this.#puts, this.#bytes, this.#isChosen, microseconds);
     this.#puts = this.#bytes = 0;

@@ -17,7 +17,7 @@ import { reportPicture } from './report-picture.ts';
 const MOST_SHOWN = 4;
 
 /**
- * The machine that predictions are to be made by; `undefined` for `probe` and `none`.
+ * The machine for the predictions; `undefined` for `probe` and `none`.
  * @param name of the option or variable, for messages
  * Errors: `ERR_ARG` for a file that cannot be read, or has no machine.
  */
@@ -32,7 +32,7 @@ export function reportMachine(name: string, machine: string): BspMachine | undef
   return oneLevel(`${name}: ${show(machine)}`, parsed?.machine ?? parsed);
 }
 
-/** A computation of the job, with what is to be said of it. */
+/** A computation of the job, with what the report says of it. */
 interface Reported extends BspReport {
   readonly id: string;
   readonly delivery: string;

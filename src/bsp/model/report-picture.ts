@@ -1,7 +1,7 @@
 /**
  * A report as a picture: a column for each superstep, its work, communication and synchronization one upon the other,
- * and beside it a black mark for what the model predicts. Below, the h-relation and who computed longest. What is
- * unusual is named: the supersteps that took longest.
+ * and beside it a black mark for what the model predicts. Below, the h-relation and the process that computed longest.
+ * What is unusual is named: the supersteps that took longest.
  *
  * With many supersteps, columns have no gaps, and the marks are a line; with more than there are pixels, a column is
  * the longest superstep of several. A few that took much longer than the others are cut, and say how long they took:
@@ -269,7 +269,7 @@ function relation(plot: Plot, top: number): string[] {
   ];
 }
 
-/** Who computed longest: its number, or a dot on its lane. */
+/** The process that computed longest: its number, or a dot on its lane. */
 function slowest({ processes }: BspReport, plot: Plot, top: number, height: number): string[] {
   const { columns, step, width } = plot;
   const label = (y: number, text: string): string =>

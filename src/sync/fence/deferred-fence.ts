@@ -7,9 +7,10 @@
  * 3. Take so many messages, carry out what is in them, and answer those that fetch.
  * 4. Wait for the answers to one's own.
  *
- * Nobody's part is touched by others but by its owner, in its own fence: the fence that opens an epoch (`NO_PRECEDE`)
- * does nothing at all, and none needs a barrier, whatever succeeds. All that was issued to a rank has been carried out
- * when its fence returns; what it has issued itself is complete here then, and there when the target's fence returns.
+ * Each part is touched only by its owner, in its own fence. So the fence that opens an epoch (`NO_PRECEDE`) does
+ * nothing at all, and no fence needs a barrier, whatever succeeds. All that was issued to a rank has been carried out
+ * when its fence returns. What a rank has issued itself is complete here then, and there when the target's fence
+ * returns.
  *
  * Messages bear the number of the fence: a rank that is done may be in its next one before this rank has got all of
  * this one, and its message waits for that. It cannot be further ahead, since its next reduce-scatter needs this rank's

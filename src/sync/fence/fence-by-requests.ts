@@ -16,7 +16,7 @@ export abstract class FenceByRequests extends StepwiseFence {
     this.requests = requests;
   }
 
-  /** Tasks that hold something for which others wait are brought to their end: meanwhile nobody waits for this rank. */
+  /** Brings tasks that hold something for which others wait to their end: meanwhile no rank waits for this one. */
   abandon(): void {
     this.requests.endHolding();
   }

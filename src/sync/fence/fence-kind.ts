@@ -17,7 +17,8 @@ export interface FenceParts {
   /** There for all that move operations by requests. */
   readonly wire: RequestTransfer | undefined;
   /**
-   * There for those that queue operations: the queue, who carries out what others have queued, and spaces of messages.
+   * There for those that queue operations: the queue, what carries out the operations of others, and spaces of
+   * messages.
    */
   readonly queued: QueuedParts | undefined;
 }
@@ -47,7 +48,7 @@ export interface FenceKind<N extends string = string> {
   readonly moves: 'immediately' | 'by requests' | 'in the fence';
   /** Each put of a fence epoch raises a completion at its target. */
   readonly notifies?: true;
-  /** Whether a window has it whose hints name none: of each place, one scheme says so. */
+  /** Whether windows whose hints name no scheme have this one: of each place, one scheme says so. */
   isDefault?(where: FencePlace): boolean;
   make(parts: FenceParts): FenceScheme;
 }

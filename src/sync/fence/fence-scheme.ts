@@ -10,16 +10,17 @@ export interface FenceScheme extends Operation {
   /**
    * All ranks give the same. What is asserted is skipped:
    * @param precedes operations may have been issued that the fence completes (not `Assert.NO_PRECEDE`)
-   * @param succeeds an epoch opens: nobody accesses a part before its owner has come to the fence (not
+   * @param succeeds an epoch opens: no rank accesses a part before its owner has come to the fence (not
    * `Assert.NO_SUCCEED`)
    *
-   * `NO_STORE` and `NO_PUT` allow nothing here: parts are kept in one copy, and a rank that nobody puts to learns so
-   * from the count that it waits for in any case, since that also tells it that nobody is reading its part any more.
+   * `NO_STORE` and `NO_PUT` allow nothing here: parts are kept in one copy. A rank that no other rank puts to learns so
+   * from the count that it waits for in any case, since that count also tells it that no rank is reading its part any
+   * more.
    */
   begin(precedes: boolean, succeeds: boolean): void;
   /**
-   * Ranks of the window that have perhaps not come, and that this one tells where it is: of those that wait for a rank,
-   * not all are to tell it.
+   * Ranks of the window that have perhaps not come, and that this one tells where it is: of the ranks that wait for a
+   * rank, not all should tell it.
    */
   askedFor(): readonly number[];
   /** Of a fence that counts as a collective of the communicator: the number of the last one before it. */

@@ -7,11 +7,11 @@
  * 3. A reduce-scatter tells each rank how many have put to it.
  * 4. Wait for so many finish messages. A receive completes after all that came before it on its connection was placed,
  *    so all puts are in memory.
- * 5. A barrier, so that nobody's next epoch meets a rank that still waits in this one.
+ * 5. A barrier, so that no rank's next epoch meets a rank that still waits in this one.
  *
  * Local completion and a barrier, without 1, 3 and 4, would not be enough (dissertation figure 6.3): a put that is
- * complete at its origin may still be on its way into the target's memory when messages between others have told
- * everybody that everybody has come. test/sync/fence-schemes.test.ts shows it.
+ * complete at its origin may still be on its way into the target's memory when messages between others have told every
+ * rank that all have come. test/sync/fence-schemes.test.ts shows it.
  *
  * `NO_PRECEDE` leaves out 1 to 4, `NO_SUCCEED` 5, for the reasons given in remote-notify-fence.ts. Cost: a message more
  * than remote-notify for each target.

@@ -3,18 +3,18 @@
  * puts, and waiting for theirs.
  *
  * Requests of one connection take effect in their order, and the immediate arrives after the data of all writes before
- * it: who has been told by everybody has all their puts in memory. Nothing is counted, puts raise no notifications, and
- * no messages go through the library.
+ * it: a rank that has been told by all others has all their puts in memory. Nothing is counted, puts raise no
+ * notifications, and no messages go through the library.
  *
  * That a put is complete at its origin is not enough for the target's loads (see immediate-optimized-fence.ts), so a
  * rank that has put to itself by a request tells itself, too.
  *
- * A rank is told only when nothing is outstanding to any other rank. Otherwise it could go on, and get from a third one
- * what this rank's put has not yet brought there: the order of requests holds on one connection only. (What is complete
- * at its origin, other requests find: locks rely on it as well.) Between two ranks there is no third one, unless a rank
- * puts to itself.
+ * A rank is told only when nothing is outstanding to any other rank. Otherwise it could go on, and get from a third
+ * rank what this rank's put has not yet brought there: the order of requests holds on one connection only. (Other
+ * requests find what is complete at its origin: locks rely on that as well.) Between two ranks there is no third one,
+ * unless a rank puts to itself.
  *
- * A rank can be one fence ahead of another, not two: it needs the other's notification of each. So two kinds of
+ * A rank can be one fence ahead of another, not two: for each fence it needs the other's notification. So two kinds of
  * notifications, in turn, keep apart what belongs to which fence.
  *
  * `NO_PRECEDE` or `NO_SUCCEED` alone leaves nothing out: the one message to each rank is all there is, and says both
@@ -89,7 +89,7 @@ class NotifyAllFence implements FenceScheme {
     do {
       this.#tell();
       flushed = this.#flush.advance();
-      // What the flush has just found complete may be what the next rank's turn waited for, and nobody rings for it
+      // What the flush has just found complete may be what the next rank's turn waited for, and no bell rings for it
       // again.
     } while (this.#next < this.#size && this.#requests.isIdleBut(this.#next));
     if (!flushed || this.#next < this.#size) return false;
@@ -106,12 +106,12 @@ class NotifyAllFence implements FenceScheme {
     throw failure.error;
   }
 
-  /** Who has told this rank is counted, not noted. */
+  /** Ranks that have told this one are counted, not noted. */
   askedFor(): readonly number[] {
     return Array.from({ length: this.#size - 1 }, (_, i) => (this.#rank + 1 + i) % this.#size);
   }
 
-  /** The fence goes on when it is called again; meanwhile nobody waits for this rank's stripes. */
+  /** The fence goes on when it is called again; meanwhile no rank waits for this rank's stripes. */
   abandon(): void {
     this.#requests.endHolding();
   }

@@ -5,15 +5,15 @@
  * 2. Tell each rank how many notified puts it was sent: an allreduce of the counts, as in the dissertation.
  * 3. Wait until that many notifications have arrived: the data of a write with immediate is in memory before its
  *    notification.
- * 4. A barrier, so that nobody's next epoch meets a rank that still waits in this one.
+ * 4. A barrier, so that no rank's next epoch meets a rank that still waits in this one.
  *
- * No finish message to each target is needed, which is what the other immediate schemes flood the network with.
+ * No finish message to each target is needed. The other immediate schemes flood the network with those.
  *
  * Why the counts are right. A rank gives its counts after its own requests are complete, and issues nothing more in
- * this epoch; so who knows the sum knows of every put to it, and that no get of its part is under way any more. That is
- * all that the closing half has to wait for: with `NO_SUCCEED` the barrier is left out, with `NO_PRECEDE` all but the
- * barrier. A put of the next epoch is never counted for this one: it is issued after the barrier of the fence that
- * opens that epoch, which nobody passes before all have left this fence.
+ * this epoch. So a rank that knows the sum knows of every put to it, and that no get of its part is under way any more.
+ * The closing half has to wait for no more than that: with `NO_SUCCEED` the barrier is left out, with `NO_PRECEDE` all
+ * but the barrier. A put of the next epoch is never counted for this one: it is issued after the barrier of the fence
+ * that opens that epoch, and no rank passes that barrier before all have left this fence.
  */
 
 import type { Communicator } from '../../collective/communicator.ts';

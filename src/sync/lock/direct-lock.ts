@@ -5,18 +5,18 @@
  * Mutual exclusion: the word is in one state at a time (lock-word.ts); an exclusive holder has put its own rank there,
  * and the agent lets the shared ones in only while it has put `size + 1` there itself.
  *
- * Starvation. Who finds the word taken comes back after a while, with exponential back-off and jitter, at the latest
- * after `MOST_MS`. Nobody stands in line, so there is no bound on how often one can be overtaken; but each try that
- * comes while the word is free has the same chance as everybody else's, and nobody keeps it from being free when others
- * try:
- * - A holder that takes the word again at once leaves it free for less than a microsecond each time. It is told by a
- *   mark that somebody waits, and steps aside now and then (lock-word.ts).
- * - Shared holders come one after the other: so the agent lets only so many in, gives the word back when they are
- *   through, and steps aside for twice the longest wait, in which everybody who waits for it tries.
- * Who needs a bound takes `queue` or `remote`.
+ * Starvation. A rank that finds the word taken comes back after a while, with exponential back-off and jitter, at the
+ * latest after `MOST_MS`. No rank stands in line, so there is no bound on how often one can be overtaken. But each try
+ * that comes while the word is free has the same chance as every other, and no rank keeps the word from being free when
+ * others try:
+ * - A holder that takes the word again at once leaves it free for less than a microsecond each time. A mark tells it
+ *   that a rank waits, and it steps aside now and then (lock-word.ts).
+ * - Shared holders come one after the other. So the agent lets only so many in, gives the word back when they are
+ *   through, and steps aside for twice the longest wait. In that time every rank that waits for the word tries.
+ * Programs that need a bound take `queue` or `remote`.
  *
- * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires
- * reads after its own compare-and-swap was answered.
+ * Memory order: the release follows all that its holder has written, which the caller has waited for. A rank that
+ * acquires reads after its own compare-and-swap was answered.
  */
 
 import type { Operation } from '../../wait/operation.ts';
@@ -28,7 +28,7 @@ import type { Ask } from './lock-origin.ts';
 import type { Attempt, TargetLock } from './lock-scheme.ts';
 import type { LockWord } from './lock-word.ts';
 
-/** Shared holders that are let in at least before the word is given back. */
+/** At least so many shared holders are let in before the word is given back. */
 export const LEAST_BATCH = 16;
 
 /** Takes the word at this rank for those that share it. */

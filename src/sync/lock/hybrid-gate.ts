@@ -14,13 +14,13 @@ import type { LockWord } from './lock-word.ts';
 /** Words in front of the CPU lock's. */
 export const MODE = 0;
 /**
- * Locks that ranks of the node have had in CPU mode; written under the lock, by shared holders at the same time
- * perhaps: nearly right is enough.
+ * Locks that ranks of the node have had in CPU mode. The count is written under the lock, perhaps by several shared
+ * holders at the same time: nearly right is enough.
  */
 export const NEAR = 1;
 /** Requests of ranks of the node in network mode since it began. */
 export const RUN = 2;
-/** So many of them ask the manager to change it. */
+/** When there are so many of them, they ask the manager to change the mode. */
 export const LIMIT = 3;
 export const HYBRID_WORDS = 32;
 
@@ -28,7 +28,7 @@ export const CPU = 0;
 export const NETWORK = 1;
 
 /**
- * Sets the words up. Before any other rank can see them: one that saw another mode for a moment would take the wrong
+ * Sets the words up, before any other rank can see them: a rank that saw another mode for a moment would take the wrong
  * lock.
  */
 export function setUpHybrid(words: Int32Array, mode: number, policy: MigrationPolicy): void {
@@ -65,7 +65,7 @@ export class HybridGate implements Gate {
   #nearBefore = 0;
   /** Waits for the CPU lock. */
   #inLine: Operation | undefined;
-  /** Locks in the last network mode that the ranks which had them have told of. */
+  /** Locks in the last network mode, as far as the ranks that had them have told of them. */
   #told = 0;
 
   constructor(
@@ -150,7 +150,7 @@ export class HybridGate implements Gate {
     this.#inLine = undefined;
   }
 
-  /** @param waits for those that hold the lock; else the mode stays while somebody does */
+  /** @param waits for those that hold the lock; otherwise the mode stays while a rank holds it */
   *#toNetwork(waits: boolean): Generator<void, void> {
     // The network word is the manager's in CPU mode, so with the CPU lock it holds both.
     if (waits) yield* this.#acquireCpu(true);

@@ -9,49 +9,49 @@
  *   the network lock  a word that only the device's atomics touch (lock-word.ts)
  *
  *   CPU mode          the network word says so (`size + 1`), and belongs to the manager. Ranks of the node take the CPU
- *                     lock and look at MODE. Others find the word taken for
- *                     the CPU mode and ask the manager, who takes the CPU lock for them.
- *   network mode      exclusive locks are compare-and-swaps on the word. Shared ones go through the manager, who takes
- *                     it for them (`size + 2`). Who has taken the CPU lock
- *                     sees MODE, gives it back, and goes the network's way.
+ *                     lock and look at MODE. Others find in the word that the lock is in CPU mode, and ask the manager,
+ *                     which takes the CPU lock for them.
+ *   network mode      exclusive locks are compare-and-swaps on the word. Shared ones go through the manager, which
+ *                     takes the word for them (`size + 2`). A rank that has taken the CPU lock sees MODE, gives the
+ *                     lock back, and goes the network's way.
  *
  * Mutual exclusion. MODE changes only while the manager holds the CPU lock exclusively and the network word is
  * `size + 1`, that is, while it holds both locks. So a rank that holds the CPU lock and has seen CPU mode knows that
- * the mode stays, and that the word stays `size + 1`: nobody holds the network lock. In network mode nobody's CPU lock
- * counts, and the word has one holder. The manager is one line (lock-agent.ts), and takes the lock of the mode that it
- * finds for the head of that line: CPU mode and network mode change only between its grants.
+ * the mode stays, and that the word stays `size + 1`: no rank holds the network lock. In network mode no rank's CPU
+ * lock counts, and the word has one holder. The manager serves one line (lock-agent.ts), and takes the lock of the mode
+ * that it finds for the head of that line: CPU mode and network mode change only between its grants.
  *
- * Starvation. In CPU mode the CPU lock has a line that is overtaken for a bounded time, and the manager stands in it;
- * behind it, its own line is. With `one-word` there is no line, and ranks of the node that take it again and again may
- * keep the manager waiting. In network mode it is as with `direct`. A rank that has asked the manager keeps its place
- * in the line, whatever the mode becomes meanwhile: it is granted the lock in either mode, so that changes to and fro
- * keep nobody out. For a shared request the manager leaves CPU mode only if nobody holds the lock: a shared holder may
- * wait for others to share it with, and would wait for ever.
+ * Starvation. In CPU mode the CPU lock has a line that is overtaken for a bounded time. The manager stands in that
+ * line, and its own line is behind it. With `one-word` there is no line, and ranks of the node that take the lock again
+ * and again may keep the manager waiting. In network mode it is as with `direct`. A rank that has asked the manager
+ * keeps its place in the line, whatever the mode becomes meanwhile. It is granted the lock in either mode, so changes
+ * to and fro keep no rank out. For a shared request the manager leaves CPU mode only if no rank holds the lock: a
+ * shared holder may wait for others to share it with, and would wait for ever.
  *
- * Deferred (hint `lock_defer`): what costs a rank of another node in CPU mode is turns: LOCK, grant, the operation,
- * UNLOCK, and each waits until the owner, which computes, enters the library. So an exclusive lock of such a rank,
- * while it takes the mode for the CPU's, asks for nothing until its epoch ends or flushes. If there is one small
- * operation by then, it travels with its lock and unlock in one message (lock-agent.ts): the manager takes the lock of
- * the mode, carries the operation out, and gives it back. That is why it may not be handed the network's lock: nobody
- * holds it. Everything else asks, and waits for the grant.
+ * Deferred (hint `lock_defer`): a rank of another node pays for turns in CPU mode: LOCK, grant, the operation, UNLOCK.
+ * Each of them waits until the owner, which computes, enters the library. So an exclusive lock of a rank that takes the
+ * mode for the CPU's asks for nothing until its epoch ends or flushes. If there is one small operation by then, it
+ * travels with its lock and unlock in one message (lock-agent.ts): the manager takes the lock of the mode, carries the
+ * operation out, and gives the lock back. That is why the manager may not hand over the network's lock for it: there is
+ * no rank to hold that. Everything else asks for the lock, and waits for the grant.
  *
- *   Exclusion. The manager carries the operation out while it has the lock of the mode exclusively. Operations of a
- *   deferred lock of which there are more go to the manager, too, in messages; the origin gives the lock back when they
+ *   Exclusion. The manager carries the operation out while it has the lock of the mode exclusively. If a deferred lock
+ *   has more operations than that, they go to the manager, too, in messages. The origin gives the lock back when they
  *   are answered, or behind them in the order of messages. A lock that was handed over is given back by a request,
- *   which no order with messages holds for: therefore it waits for the answers (`LockAgent`).
+ *   which has no order with messages: therefore the origin waits for the answers first (`LockAgent`).
  *   Accumulates. The manager carries them out by the processor, while those under shared locks go through the device,
- *   and the two need not be atomic with each other. Under an exclusive lock there is nobody else: so only those are
- *   deferred.
- *   Change of mode. Such an operation does not count towards it (`note` is not told), and does not bring it about: it
- *   waits for no turn of its own, so that there is nothing that network mode would save, while it would cost the ranks
- *   of the node their lock. A rank that takes the mode for the CPU's in network mode is served all the same, and the
- *   answer tells it the mode; from then on it takes the network's lock itself, until it finds that in CPU mode.
+ *   and the two need not be atomic with each other. Under an exclusive lock there is no other holder: so only exclusive
+ *   locks are deferred.
+ *   Change of mode. Such an operation does not count towards a change (`note` is not told), and does not bring one
+ *   about. It waits for no turn of its own, so network mode would save nothing, while it would cost the ranks of the
+ *   node their lock. A rank that takes the mode for the CPU's in network mode is served all the same, and the answer
+ *   tells it the mode. From then on it takes the network's lock itself, until it finds that lock in CPU mode.
  *
  * Memory order. The CPU lock orders as ever (queue-lock.ts); MODE is stored and loaded by `Atomics` under it. The
  * network's word: as in direct-lock.ts.
  *
- * In virtual time the words of the node are touched in its order (`ProcessorTime.inOrder`): locks are taken when this
- * rank waits, and given back by `touch`.
+ * In virtual time the words of the node are touched in the order of that time (`ProcessorTime.inOrder`): locks are
+ * taken when this rank waits, and given back by `touch`.
  */
 
 import type { Job } from '../../job/job.ts';
@@ -293,7 +293,7 @@ export class HybridLock implements TargetLock {
     node.processor?.atomic();
     touch(node, () => {
       node.lock.release(exclusive);
-      // The own manager may stand in line; nobody rings where this rank alone is the node.
+      // This rank's own manager may stand in line, and no bell rings for it where this rank alone is the node.
       if (this.#rank === this.#target) this.#agent.kick();
     });
   }

@@ -1,27 +1,29 @@
 /**
- * Locks by messages: the agent at each target that gives out the lock of its rank's part to the origins that ask
- * (lock-origin.ts). It does so whenever its rank waits in the library, now and then in its calls on the window that do
- * not wait, and when its event loop turns; a rank that computes on and on serves nobody meanwhile.
+ * Locks by messages: at each target an agent gives out the lock of its rank's part to the origins that ask for it
+ * (lock-origin.ts). It does so whenever its rank waits in the library, now and then in the rank's calls on the window
+ * that do not wait, and when the rank's event loop turns. A rank that computes on and on serves no other rank
+ * meanwhile.
  *
  *   LOCK sequence, exclusive, attempt, news    ->   GRANT sequence, how      or, to an attempt, REFUSAL sequence
  *   UNLOCK sequence                                 also of a lock that was asked for and is no longer wanted
  *   OPERATIONS id, what is queued              ->   DONE id, what was fetched    or FAILURE id, code and message
  *   ONE id, exclusive, one operation           ->   the same, and how: lock, operation and unlock in one message
  *
- * The line. Requests stand in one line in the order of their arrival. The agent serves its head: it takes the lock
- * itself (its `Gate`: nothing where all go through the agent; the lock word where others also take the lock by other
- * ways), grants it, and gives it back when all that it was granted to have unlocked. Behind a shared head come those
- * shared requests that follow it directly, also such as arrive while it is held, until `Gate.batch` have been let in.
- * So nobody in the line is overtaken by a request of another kind, nobody waits for more than those before it and their
- * batch, and an exclusive holder is alone: it is the only one that was granted anything since the gate was taken.
+ * The line. Requests stand in one line in the order of their arrival. The agent serves the head of the line: it takes
+ * the lock itself (its `Gate`: nothing where all go through the agent; the lock word where others also take the lock in
+ * other ways), grants it, and gives it back when all ranks to which it was granted have unlocked. Behind a shared head
+ * come the shared requests that follow it directly, also those that arrive while the lock is held, until `Gate.batch`
+ * have been let in. So no rank in the line is overtaken by a request of another kind, and none waits for more than
+ * those before it and their batch. An exclusive holder is alone: it is the only one that was granted anything since the
+ * gate was taken.
  *
- * Leaving. Messages of one origin arrive in order, so an UNLOCK finds its request in the line (it leaves it), or the
- * lock granted (it is over), or, where the lock was handed over for good (`Grant.HANDED`), nothing: then the origin
- * gives it back by itself, also if the grant comes after it has stopped waiting.
+ * Leaving. Messages of one origin arrive in order. So an UNLOCK finds its request in the line, and takes it out. Or it
+ * finds the lock granted, and ends that. Or the lock was handed over for good (`Grant.HANDED`), and it finds nothing:
+ * then the origin gives the lock back by itself, also if the grant comes after it has stopped waiting.
  *
- * Operations of an origin are carried out when they arrive, unless it waits in the line: then when it is granted the
- * lock. An origin whose epoch has no lock (`NO_CHECK`) does not stand there. One that was handed the lock gives it back
- * when its operations are answered; so they, too, are carried out while it has it.
+ * Operations of an origin are carried out when they arrive, unless it waits in the line: then they are carried out when
+ * it is granted the lock. An origin whose epoch has no lock (`NO_CHECK`) does not stand in the line. One that was
+ * handed the lock gives it back when its operations are answered; so these, too, are carried out while it has the lock.
  */
 import type { OwnChannel } from '../../collective/communicator.ts';
 import type { ProcessorTime } from '../../job/job.ts';
@@ -42,7 +44,7 @@ export interface LockRequest {
   /** It does not wait: it is granted at once or refused. */
   readonly attempt: boolean;
   /**
-   * It is nothing but one operation: its lock ends with it, and its answer is that operation's. Nobody is there who
+   * It is nothing but one operation: its lock ends with it, and its answer is that operation's. There is no holder who
    * could be handed the lock.
    */
   readonly isOne: boolean;
@@ -65,10 +67,10 @@ export interface Gate {
   /**
    * Gives it back.
    * @param how what `take` has returned; `HANDED` if it was taken for a request that is gone.
-   * @param full the batch was: others are to have a turn
+   * @param full the batch was full: others get a turn
    */
   give(request: LockRequest, how: number, full: boolean): Generator<void, void>;
-  /** Milliseconds after which it goes on though nobody rings. */
+  /** Milliseconds after which it goes on though no bell rings. */
   readonly due?: number;
   /**
    * What it does takes place in the order of virtual time (`ProcessorTime.inOrder`), and so does all that it is asked
@@ -142,7 +144,7 @@ export class LockAgent {
 
   /**
    * Brings messages in and goes on with what waits.
-   * @returns milliseconds after which it has something to do that nobody rings for
+   * @returns milliseconds after which it has something to do for which no bell rings
    */
   advance(): number {
     this.#poll();
@@ -307,7 +309,7 @@ export class LockAgent {
     }
   }
 
-  /** @param how the lock was granted, of which the answer to one operation tells */
+  /** @param how the lock was granted; the answer to a lone operation tells it */
   #carryOut(origin: number, message: Uint8Array, how: number): void {
     this.#counts.operations++;
     const [done, failed] = [Message.DONE | (how << HOW_SHIFT), Message.FAILURE | (how << HOW_SHIFT)];

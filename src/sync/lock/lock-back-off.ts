@@ -1,7 +1,7 @@
 /**
- * How long who has found a lock word taken waits before the next try (claim D4.9; the dissertation, §4.1, leaves it
- * open): twice as long after each miss, up to a bound, with jitter, so that those who have missed together do not come
- * back together. The jitter comes from a seed: the same seed, the same waits.
+ * How long a rank that has found a lock word taken waits before its next try (claim D4.9; the dissertation, §4.1,
+ * leaves it open): twice as long after each miss, up to a bound, with jitter, so that ranks that have missed together
+ * do not come back together. The jitter comes from a seed: the same seed, the same waits.
  */
 
 /** Milliseconds: the first wait, about a round trip on a fast network, and the longest one. */
@@ -36,7 +36,7 @@ export class BackOff {
     this.#delay = Math.min(MOST_MS, 2 * this.#delay);
   }
 
-  /** Begins a wait of twice the longest: everybody else who waits like this looks meanwhile. */
+  /** Begins a wait of twice the longest: meanwhile every other rank that waits like this looks. */
   stepAside(): void {
     this.#wait(2 * MOST_MS);
   }

@@ -41,7 +41,7 @@ export interface LockParts {
   readonly kernels: CopyKernels | undefined;
   /** Carries out what others have queued for this rank. */
   readonly server: OperationServer;
-  /** Who records what is queued in a queue of that name, in a job that is traced. */
+  /** The recorder of what is queued in a queue of that name, in a job that is traced. */
   readonly queueTrace?: (name: string) => QueueTrace | undefined;
   /** The queue lock of a rank's part; only where memory can be loaded and stored. */
   queueLock(rank: number, overtaking: Overtaking): TargetLock;
@@ -70,7 +70,7 @@ export interface PassiveQueue {
 /** The locks of a window at one rank. */
 export interface Locks {
   readonly counts: LockCounts;
-  /** To be called in calls that may not wait, where an agent serves others. */
+  /** Calls that may not wait call this, where an agent serves others. */
   readonly serve?: () => void;
   /** Operations under locks wait here for their unlock or flush. */
   readonly passive?: PassiveQueue;
@@ -87,15 +87,15 @@ export interface LockKind<N extends string = string> {
   byRequests(loadStore: boolean): boolean;
   /** An agent at each rank serves the others: their locks wait until it is in the library. */
   readonly agent: boolean;
-  /** A window has it whose hints name none. */
+  /** Windows whose hints name no scheme have this one. */
   readonly isDefault?: true;
   /** It locks parts of any memory, also of dynamic windows: it moves no operations itself. */
   readonly forDynamic?: true;
-  /** What the word for the device's atomics holds before anybody has touched it; 0 if it is not said. */
+  /** What the word for the device's atomics holds before any rank has touched it; 0 if not given. */
   firstWord?(size: number, options: LockOptions): number;
   /** 32-bit words that the ranks of a node share for a lock; none if it is not said. */
   nodeWords?(size: number, options: LockOptions): number;
-  /** Sets them up, before they are told to anybody. */
+  /** Sets them up, before other ranks are told where they are. */
   setUpNode?(words: Int32Array, options: LockOptions): void;
   make(parts: LockParts): Locks;
 }

@@ -43,7 +43,7 @@ export class MigrationPolicy {
    * @param locks what was locked meanwhile by those whom the mode favours
    */
   judge(locks: number): void {
-    // The first one was nobody's decision.
+    // The first stay did not come of a decision.
     if (!this.#learns || this.#stays++ === 0) return;
     this.limit = locks < WORTH ? Math.min(MOST, 2 * this.limit) : Math.max(LEAST, this.limit / 2);
   }

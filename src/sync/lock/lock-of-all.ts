@@ -5,31 +5,31 @@
  *   WORD     ranks that hold `lockAll` by it; and WRITER times the ranks that hold, or wait for, exclusive locks of
  *            single parts
  *
- * Shared locks of single parts do not come here: they go well with `lockAll`. An exclusive lock is the queue lock of
- * its part (queue-lock.ts), and its rank is a WRITER here; it is had when nobody holds all parts any more. Who wants
- * all parts adds itself if there is no WRITER; otherwise it takes the shared locks of all parts one by one, and stands
- * in their lines.
+ * Shared locks of single parts do not come here: they go well with `lockAll`. A rank that wants one part exclusively
+ * takes the queue lock of that part (queue-lock.ts), and is a WRITER here. It has the exclusive lock when no rank holds
+ * all parts any more. A rank that wants all parts adds itself to WORD if there is no WRITER. Otherwise it takes the
+ * shared locks of all parts one by one, and stands in their lines.
  *
  * Exclusion. Both are additions to one word that tell what was there before: of two that come at once, the later one
- * sees the earlier one. The one for all parts takes itself away again; the other waits until those for all parts are
- * gone. A rank that is a WRITER already has been one since before the last of them could come.
+ * sees the earlier one. The rank that wants all parts then takes itself away again; the other one waits until those
+ * that hold all parts are gone. A rank that already is a WRITER has been one since before the last of them could come.
  *
- * Nobody is overtaken for ever. While there is a WRITER nobody new comes in by the word, so those that hold all parts
- * become fewer as they unlock (a rank that takes itself away again was there for a moment, and then stands in line like
- * all others). So an exclusive lock that stands in line, or at its head, waits for those that hold all parts already,
- * and for those that its part's lock lets in before it. A rank that wants all parts stands in the line of one after the
+ * No rank is overtaken for ever. While there is a WRITER no new rank comes in by the word, so those that hold all parts
+ * become fewer as they unlock. (A rank that takes itself away again was there for a moment, and then stands in line
+ * like all others.) So an exclusive lock that stands in line, or at its head, waits for those that already hold all
+ * parts, and for those that its part's lock lets in before it. A rank that wants all parts stands in one line after the
  * other, as without this word (lock-all.ts).
  *
  * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of
  * its part.
  *
  * No wake-up is lost: the last of those that hold all parts sees by its own subtraction whether there is a WRITER, and
- * who waits was one before it looked.
+ * a rank that waits became a WRITER before it looked.
  *
  * No overflow: a rank counts once for each kind, and jobs have 4,096 at most.
  *
- * Memory order. Who enters has read by an atomic read-modify-write, or after one by an atomic load, what who left has
- * written by one after all its other stores.
+ * Memory order. A rank that leaves writes the word by an atomic read-modify-write, after all its other stores. A rank
+ * that enters has read what was written there: by an atomic read-modify-write, or by an atomic load after one.
  */
 
 import type { Context } from '../../verbs/device.ts';
@@ -59,9 +59,9 @@ export class AllLock {
     this.#context = context;
   }
 
-  /** Shares all parts, unless somebody has one of them for itself, or wants it. */
+  /** Shares all parts, unless a rank has one of them for itself, or wants it. */
   tryAcquire(): boolean {
-    // So that who is refused seldom gets as far as to be counted for a moment.
+    // So a rank that is refused is seldom counted even for a moment.
     if (this.#words[WORD] >= WRITER) return false;
     if (Atomics.add(this.#words, WORD, 1) < WRITER) return true;
     this.release();
@@ -91,7 +91,7 @@ export class AllLock {
     return Atomics.load(this.#words, WORD) & HOLDERS;
   }
 
-  /** Who waits for the last of those that hold all parts stands nowhere, so all are woken that sleep. */
+  /** A rank that waits for the last holder of all parts is noted nowhere, so all ranks that sleep are woken. */
   #wakeOthers(): void {
     for (let rank = 0; rank < this.#members.length; rank++)
       if (rank !== this.#rank) this.#context.wake(this.#members[rank]);
@@ -121,7 +121,7 @@ class BesideAll implements TargetLock {
     let [isWriting, first] = [false, false];
     return {
       advance: () => {
-        // First of all, so that nobody who comes later to lock all parts overtakes it in line.
+        // First of all, so that no rank that comes later to lock all parts overtakes it in line.
         if (!isWriting) {
           isWriting = true;
           all.beginWriting();

@@ -2,10 +2,11 @@
  * The origins' side of locks by messages: what a rank asks the agents of others for (lock-agent.ts), and the operations
  * that it sends to be carried out under their locks.
  *
- * An `Ask` is `deferred` while nothing is to be done under it, `waiting` once it was sent, then `granted`, or `refused`
- * if it was an attempt; and `left` once it is given back, or is no longer wanted; while it `travels` with an operation,
- * too, which is had, used and given back by the time that it is answered. Messages to one agent arrive in the order in
- * which they were sent, so what is sent behind operations comes after them.
+ * An `Ask` is `deferred` as long as there is nothing to do under it, and `waiting` once it was sent. Then it is
+ * `granted`, or `refused` if it was an attempt. It is `left` once it is given back, or is no longer wanted. It is also
+ * `left` while it `travels` with an operation: by the time that it is answered, the lock was acquired, used and given
+ * back. Messages to one agent arrive in the order in which they were sent, so what is sent behind operations comes
+ * after them.
  */
 import type { OwnChannel } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
@@ -55,7 +56,7 @@ export class LockOrigin {
   readonly #channel: OwnChannel;
   readonly #counts: LockCounts;
   readonly #advance: () => void;
-  /** What was granted and is given back by the origin itself though it no longer wants it. */
+  /** Gives back by itself a lock that was handed to this origin though it no longer wants it. */
   readonly #handedTooLate: (target: number) => void;
   readonly #asks = new Map<number, Ask>();
   #lastSequence = 0;
@@ -138,19 +139,21 @@ export class LockOrigin {
     this.#send(target, Int32Array.of(Message.LOCK, sequence, exclusive ? 1 : 0, attempt ? 1 : 0, news));
   }
 
-  /** Gives back what was granted by the agent, or leaves the line. What was handed over, its holder gives back. */
+  /**
+   * Gives back what the agent has granted, or leaves the line. A lock that was handed over is given back by its holder.
+   */
   unlock(ask: Ask): void {
     const { state, target } = ask;
     if (this.#deferred[target] === ask) this.#deferred[target] = undefined;
     if (state === 'left' || state === 'refused') return;
     ask.state = 'left';
-    // Nothing was done under it: nobody has been asked.
+    // Nothing was done under it, so no agent has been asked.
     if (state === 'deferred' || (state === 'granted' && ask.how === Grant.HANDED)) return;
     if (state !== 'waiting') this.#asks.delete(ask.sequence);
     this.#send(ask.target, Int32Array.of(Message.UNLOCK, ask.sequence));
   }
 
-  /** Asks, and waits for the grant, of which it tells. Abandoned, it leaves the line. */
+  /** Asks, waits for the grant, and tells of it. Abandoned, it leaves the line. */
   acquire(target: number, exclusive: boolean, onGrant: (ask: Ask) => void): Operation {
     const ask = this.ask(target, exclusive, false);
     return {
@@ -193,7 +196,7 @@ export class LockOrigin {
     return this.#flush(rank, false);
   }
 
-  /** The same where the lock is given back: that follows the operations at once. */
+  /** The same where the lock is given back: that happens right behind the operations. */
   flushLast(rank?: number): Operation {
     return this.#flush(rank, true);
   }
@@ -255,7 +258,7 @@ export class LockOrigin {
   }
 
   /**
-   * @param last nothing else is done under the lock: so it is given back behind operations that fetch nothing, and one
+   * @param last nothing else is done under the lock. So it is given back behind operations that fetch nothing, and one
    * small operation travels with its lock and unlock
    */
   #deliver(rank: number, last: boolean): void {
@@ -325,7 +328,7 @@ export class LockOrigin {
       if ((what & WHAT) === Message.FAILURE) throw failureIn(source, answer);
       first.queued.take(answer);
     } catch (error) {
-      // For whoever waits for the operation, not for whoever looks for messages.
+      // The wait for the operation throws it, not a call that only looks for messages.
       this.#failures.note(error, source, id);
     }
   }

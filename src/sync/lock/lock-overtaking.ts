@@ -25,7 +25,7 @@ export interface Overtaking {
   now(): number;
 }
 
-/** Nobody is overtaken. */
+/** No rank is overtaken. */
 export const NO_OVERTAKING: Overtaking = { ms: 0, now: () => 0 };
 
 /** @param ms milliseconds for which ranks that run may overtake, if the order lets them */

@@ -9,8 +9,8 @@ export const LockBit = Object.freeze({ SHARED: 1, EXCLUSIVE: 2 });
 declare const lockType: unique symbol;
 
 /**
- * The type of a lock. At run time it is a number; for the compiler it is not, so that nobody passes it for a rank, or a
- * rank for it.
+ * The type of a lock. At run time it is a number; for the compiler it is not, so that a program cannot pass it for a
+ * rank, or a rank for it.
  */
 export interface Lock {
   readonly [lockType]: true;
@@ -37,12 +37,12 @@ export interface TargetLock extends Deferrable {
   /** Tries to acquire without waiting. */
   tryAcquire(exclusive: boolean): boolean;
   /**
-   * The same where the answer takes a while: then `tryAcquire` may not succeed though the lock is free. Those of
-   * windows that cannot be dynamic are asked for shared ones only.
+   * The same where the answer takes a while: there `tryAcquire` may fail though the lock is free. In windows that
+   * cannot be dynamic, only shared locks are asked for like this.
    */
   attempt?(exclusive: boolean): Attempt;
   /**
-   * Neither asks for the lock nor waits for it: what is done under it does. The caller sees to the order of locks
+   * Neither asks for the lock nor waits for it; the operations under it do that. The caller sees to the order of locks
    * (`RankLocks`).
    * @returns false if it has done nothing, and the caller waits
    */

@@ -1,29 +1,30 @@
 /**
- * A lock word at a target that only a device's atomics touch (dissertation §4.1, §5.1): 64 bits. The lower half says
- * who has it:
+ * A lock word at a target that only a device's atomics touch (dissertation §4.1, §5.1): 64 bits. The lower half names
+ * its holder:
  *
  *   0 … size − 1   that rank, exclusively
- *   size           nobody
+ *   size           no holder
  *   size + 1       direct: the target's agent, for those that share it; hybrid: the lock is in CPU mode
  *   size + 2       hybrid: the target's agent, for those that share it in network mode
  *
- * It is taken by a compare-and-swap from `size`, and only who holds it changes its lower half then: gives it back by an
- * addition, or, as the manager of a hybrid lock, passes it on by a compare-and-swap. So there is one holder at a time.
+ * A rank takes the word by a compare-and-swap from `size`. From then on only the holder changes the lower half: it
+ * gives the word back by an addition or, as the manager of a hybrid lock, passes it on by a compare-and-swap. So there
+ * is one holder at a time.
  *
- * The upper half is a mark that somebody waits, and has found the word taken again and again, since who takes it back
- * at once leaves it free for less than a microsecond. Who waits like that puts the mark beside the holder, by a
- * compare-and-swap; the addition leaves it there. The holder sees it in the answers to its additions. If it has taken
- * the word back at once for `PATIENCE_MS` with the mark there, it steps aside for twice the longest wait, in which
- * everybody who waits tries. Who takes the word after waiting takes the mark away; others who wait put it back. So
- * where nobody waits for long there is no mark, and it costs nothing. A mark whose rank has given up is taken away by
- * the next one who takes the word, or steps aside.
+ * The upper half is a mark. It says that a rank waits and has found the word taken again and again, since a holder that
+ * takes the word back at once leaves it free for less than a microsecond. A rank that waits like that puts the mark
+ * beside the holder, by a compare-and-swap; the addition leaves the mark there. The holder sees the mark in the answers
+ * to its additions. If it has taken the word back at once for `PATIENCE_MS` with the mark there, it steps aside for
+ * twice the longest wait, in which every rank that waits tries. A rank that takes the word after waiting takes the mark
+ * away; others that wait put it back. So where no rank waits for long there is no mark, and it costs nothing. If the
+ * rank that set a mark has given up, the next one that takes the word, or steps aside, takes the mark away.
  */
 import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import { BackOff, MOST_MS } from './lock-back-off.ts';
 import type { LockCounts } from './lock-scheme.ts';
 
-/** In the upper half: somebody waits. */
+/** In the upper half: a rank waits. */
 const MARK = 1;
 /** Milliseconds for which a rank takes the word back at once though others wait. */
 const PATIENCE_MS = 8;
@@ -35,17 +36,17 @@ export class LockWord {
   readonly #word: RemoteWord;
   readonly #counts: LockCounts;
   readonly #now: () => number;
-  /** A swap that may give the word to somebody was not answered. */
+  /** A swap that may give the word to a rank was not answered. */
   #deciding = false;
-  /** Nobody waits for that answer, and what it says is undone when it comes. */
+  /** No call waits for that answer any more. What it says is undone when it comes. */
   #settling = false;
   #resting = false;
-  /** What was seen last: who had it, and the upper half. The next swap expects that half. */
+  /** What was seen last: the holder, and the upper half. The next swap expects that half. */
   #holder = -1;
   #mark = 0;
   /**
-   * Since when this rank has given the word back with a mark and taken it again at once, if it has; and when it gave it
-   * back last.
+   * Since when this rank has taken the word again at once after giving it back with a mark, if it does so; and when it
+   * gave the word back last.
    */
   #overtaking: number | undefined;
   #given = 0;
@@ -74,12 +75,12 @@ export class LockWord {
     this.backOff = new BackOff(now, seed);
   }
 
-  /** Whether a swap is under way: who gives up must know how it ends first. */
+  /** Whether a swap is under way: a rank that gives up must first know how it ends. */
   get deciding(): boolean {
     return this.#deciding;
   }
 
-  /** Who had it at the last try; -1 if there was none. */
+  /** The holder at the last try; -1 if there was no try. */
   get holder(): number {
     return this.#holder;
   }
@@ -98,7 +99,7 @@ export class LockWord {
       mark = this.#mark;
       found = -1;
       this.#counts.atomics++;
-      // Nothing is to be decided if it cannot be asked for.
+      // If the request cannot be posted, there is nothing to decide.
       this.#deciding = false;
       this.requests.remote.compareSwap(
         this.#word,
@@ -122,13 +123,12 @@ export class LockWord {
   }
 
   /**
-   * Lets others who wait have a turn, if this rank has taken the word back again and again. To be called before it is
-   * tried for.
+   * Lets others that wait have a turn, if this rank has taken the word back again and again. Call it before a try.
    */
   *giveWay(): Generator<void, void> {
     if (this.#overtaking === undefined) return;
     const now = this.#now();
-    // Who comes back late has left them their turn.
+    // A rank that comes back late has left the others their turn.
     if (now - this.#given > MOST_MS) this.#overtaking = undefined;
     else if (now - this.#overtaking >= PATIENCE_MS) {
       this.backOff.stepAside();
@@ -155,12 +155,12 @@ export class LockWord {
     this.#resting = false;
   }
 
-  /** Milliseconds after which there is something to do that nobody rings for. */
+  /** Milliseconds after which there is something to do for which no bell rings. */
   get due(): number {
     return this.#resting ? this.backOff.left : Number.POSITIVE_INFINITY;
   }
 
-  /** Tries until it is had. */
+  /** Tries until this rank has it. */
   *take(from: number, to: number): Generator<void, void> {
     yield* this.giveWay();
     this.backOff.reset();
@@ -176,9 +176,9 @@ export class LockWord {
   }
 
   /**
-   * Brings steps that nobody waits for any more to an answer, which says whether they have taken the word. At once, if
-   * the answer comes: if it were left for later, others could wait for this rank while it waits for them. The next swap
-   * waits for it.
+   * Brings steps that no call waits for any more to an answer, which says whether they have taken the word. It does so
+   * at once, if the answer comes: if it were left for later, others could wait for this rank while it waits for them.
+   * The next swap waits for it.
    */
   settle(steps: Generator<void, unknown>, onTaken: () => void, otherwise?: () => void): void {
     this.#settling = true;

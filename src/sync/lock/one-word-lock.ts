@@ -1,7 +1,8 @@
 /**
  * The dissertation's lock by the processor (§5.1: "CPU lock variable"): one word in memory that the ranks of a node
- * share, and all who want it spin on it. `hybrid` takes it in CPU mode with the hint `lock_cpu: 'one-word'`; the
- * default, the queue lock (queue-lock.ts), is fair, and its hand-over does not grow with the number of those who wait.
+ * share. All ranks that want the lock spin on it. `hybrid` takes it in CPU mode with the hint `lock_cpu: 'one-word'`;
+ * the default, the queue lock (queue-lock.ts), is fair, and its hand-over does not grow with the number of those that
+ * wait.
  *
  * Words:
  *   WORD       EXCLUSIVE | holder's rank, or the number of shared holders; and CLOSED when a rank wants it exclusively
@@ -10,23 +11,25 @@
  * Exclusion. An exclusive lock is a compare-and-swap from a WORD without holders, a shared one from a WORD without
  * EXCLUSIVE. Holders take back what they have added.
  *
- * Why no wake-up is lost. Who waits sets its bit first and tries WORD then; who releases changes WORD first and looks
- * at the bits then. All of these are sequentially consistent: either the try sees the release, or the release sees the
- * bit. A release wakes everybody, so a rank that has been woken and gives up takes nothing from the others.
+ * Why no wake-up is lost. A rank that waits sets its bit first and then tries WORD; a rank that releases changes WORD
+ * first and then looks at the bits. All of these are sequentially consistent: either the try sees the release, or the
+ * release sees the bit. A release wakes all ranks that wait, so a rank that has been woken and gives up takes nothing
+ * from the others.
  *
- * Readers. Readers that follow one another would keep a writer out for ever. So who tries for an exclusive lock and
- * finds it held sets CLOSED, which keeps new readers out. Who then takes it clears CLOSED; other writers, which that
- * release wakes, set it again. A writer that gives up clears it and wakes everybody, for the same reason. There is no
- * such bound between writers: who comes at the right moment has it, perhaps the last holder again.
+ * Readers. Readers that follow one another would keep a writer out for ever. So a rank that tries for an exclusive lock
+ * and finds it held sets CLOSED, which keeps new readers out. The rank that then takes the lock clears CLOSED; other
+ * writers, which its release wakes, set it again. A writer that gives up clears it and wakes all ranks that wait, for
+ * the same reason. There is no such bound between writers: the one that comes at the right moment gets the lock,
+ * perhaps the last holder again.
  *
  * Memory order. Acquiring is an atomic read-modify-write of WORD after the release's read-modify-write of the same
  * word, so all stores of the earlier holder are visible to the later one.
  *
- * In virtual time nobody spins. A release that others wait for sends the line of WORD to them in turn, beginning with
- * the next rank, and each keeps it for `node.waiter`. The first that finds WORD free has the lock, and gets on when the
- * others have had their turn: what it wants of the line next stands behind them. So does the next try of the rank that
- * has released, which comes half an atomic instruction behind the last of them: too late to find WORD free again, and
- * before the new holder can have given it back.
+ * In virtual time no rank spins. A release that others wait for sends the line of WORD to them in turn, beginning with
+ * the next rank, and each keeps it for `node.waiter`. The first that finds WORD free has the lock, and goes on when the
+ * others have had their turn: what it wants of the line next stands behind them. The next try of the rank that has
+ * released stands behind them, too. It comes half an atomic instruction behind the last of them: too late to find WORD
+ * free again, and before the new holder can have given it back.
  */
 import type { ProcessorTime } from '../../job/job.ts';
 import type { Context } from '../../verbs/device.ts';
@@ -53,7 +56,7 @@ export class OneWordLock implements TargetLock {
 
   /**
    * @param words the target's lock words
-   * @param members the contexts of those who may want it, by rank
+   * @param members the contexts of the ranks that may want it, by rank
    * @param processor where processor time is part of a model
    */
   constructor(

@@ -5,38 +5,39 @@
  * Words at the target:
  *   WORD     EXCLUSIVE | holder's rank, or the number of shared holders; and the two marks of the head of the line:
  *            QUEUED   it waits, so the release that frees the lock wakes it (and takes this mark away)
- *            CLOSED   its turn has come: nobody else takes the lock
+ *            CLOSED   its turn has come: no other rank takes the lock
  *   NEXT     the next ticket to give out
  *   SERVING  the ticket at the head of the line
- *   SLOT[t]  who holds ticket t: ticket and rank in one word, negative once that rank has given up, 0 for nobody
+ *   SLOT[t]  the holder of ticket t: ticket and rank in one word, negative once that rank has given up, 0 for none
  *
  * Uncontended, a lock is one compare-and-swap and an unlock one fetch-and-subtract.
  *
  * Why the line can be overtaken. A lock that is handed to the next in line stands still until that rank has a core. On
- * a machine with other work this takes milliseconds, and since the next holder finds its neighbours asleep as well, it
- * happens at each hand-over. So the lock is free when it is released, and whoever runs takes it, until the head closes
- * it (`Overtaking`). Only a head that runs closes the lock, so most often it still runs when the lock is released. The
- * time begins anew for each head, so ranks that have waited for long behind it do not bring the hand-overs back.
+ * a machine with other work this takes milliseconds. Since the next holder finds its neighbours asleep as well, it
+ * happens at each hand-over. So the lock is free when it is released, and any rank that runs takes it, until the head
+ * closes it (`Overtaking`). Only a head that runs closes the lock, so most often it still runs when the lock is
+ * released. The time begins anew for each head, so ranks that have waited for long behind it do not bring the
+ * hand-overs back.
  *
- * Why nobody starves. The head closes the lock when it looks and was overtaken for longer than `Overtaking.ms`. Then
- * the holders become fewer, and the head has the lock after the last of them. It looks when a release has woken it;
- * where readers follow one another there is no such release, so it sleeps no longer than that (`isPolling`). With the
- * hint `lock_order: 'arrival'` a head closes the lock at its first look: first come, first served.
+ * Why no rank starves. The head closes the lock when it looks and was overtaken for longer than `Overtaking.ms`. Then
+ * the holders become fewer, and the head has the lock after the last of them. It looks when a release has woken it.
+ * Where readers follow one another there is no such release, so the head sleeps no longer than that (`isPolling`). With
+ * the hint `lock_order: 'arrival'` a head closes the lock at its first look: first come, first served.
  *
- * Why no wake-up is lost. The head sets QUEUED with an atomic OR whose result it examines: if the holder's release came
- * before, the head sees the lock free; if it comes after, the release sees QUEUED. Later looks only load WORD: a mark
- * that is still there is seen by the release that comes. A release that takes QUEUED away wakes the head afterwards, so
- * the head looks after that, and sets the mark again if somebody has overtaken it. Perhaps two releases take the mark
- * away, and the second takes that of a later look: it wakes the head after that, too.
- * A rank that takes a ticket writes its slot and only then looks at SERVING; whoever advances SERVING does so first and
- * then looks at the slot: at least one of them sees the other. All of these are sequentially consistent.
+ * Why no wake-up is lost. The head sets QUEUED with an atomic OR whose result it examines. If the holder's release came
+ * before, the head sees the lock free; if it comes after, the release sees QUEUED. Later looks only load WORD: if the
+ * mark is still there, the release that comes sees it. A release that takes QUEUED away wakes the head afterwards, so
+ * the head looks after that, and sets the mark again if another rank has overtaken it. Perhaps two releases take the
+ * mark away, and the second takes that of a later look: it wakes the head after that, too.
+ * A rank that takes a ticket writes its slot and only then looks at SERVING. A rank that advances SERVING does so first
+ * and then looks at the slot. So at least one of them sees the other. All of these are sequentially consistent.
  *
- * Why SERVING advances by one for each ticket: only the head that acquired does it, after it cleared its slot; or, for
- * a ticket given up, whoever wins the compare-and-swap that clears the slot. A rank has at most one ticket in line: if
- * it comes back while the one it gave up is still there, it takes that up again. So as many slots as ranks suffice (a
- * power of two, so that the slot of a ticket is the same function before and after the 32-bit count wraps around). A
- * slot's word contains the ticket, so a word that was seen for one ticket is never mistaken for that of a later one in
- * the same slot.
+ * Why SERVING advances by one for each ticket. Only the head that acquired advances it, after it cleared its slot; or,
+ * for a ticket that was given up, the rank that wins the compare-and-swap that clears the slot. A rank has at most one
+ * ticket in line: if it comes back while the one it gave up is still there, it takes that up again. So as many slots as
+ * ranks suffice (a power of two, so that the slot of a ticket is the same function before and after the 32-bit count
+ * wraps around). A slot's word contains the ticket, so a word that was seen for one ticket is never mistaken for that
+ * of a later one in the same slot.
  *
  * Memory order. Acquiring is an atomic read-modify-write of WORD after the release's read-modify-write of the same
  * word, so all stores of the earlier holder are visible to the later one.
@@ -124,9 +125,9 @@ export class QueueLock implements TargetLock {
   }
 
   /**
-   * Takes the lock exclusively where it is free and marked: overtakes a head that has not closed it, or finds that
-   * nobody stands in line and the marks are those of a head that has given up. NEXT is never before SERVING, so if they
-   * are the same, read in this order, the line was empty. A rank that comes to its head before the swap is not
+   * Takes the lock exclusively where it is free and marked. Either it overtakes a head that has not closed the lock, or
+   * no rank stands in line and the marks are those of a head that has given up. NEXT is never before SERVING, so if the
+   * two are the same, read in this order, the line was empty. A rank that comes to its head before the swap is not
    * overtaken unseen: it looks when it is woken, and sets the marks again.
    */
   #tryMarked(found: number): boolean {
@@ -190,8 +191,8 @@ export class QueueLock implements TargetLock {
         continue;
       }
       const others = ((Atomics.load(words, NEXT) - ticket) | 0) !== 1;
-      // Whoever takes a ticket after we looked at NEXT sets the marks when it comes to the head, so taking them away
-      // here loses nobody.
+      // A rank that takes a ticket after we looked at NEXT sets the marks when it comes to the head. So no rank is lost
+      // when we take them away here.
       const marks = !others ? 0 : this.#overtaking.ms === 0 ? QUEUED | CLOSED : QUEUED;
       const held = exclusive ? EXCLUSIVE | this.#rank : (found & HOLDERS) + 1;
       if (Atomics.compareExchange(words, WORD, found, held | marks) !== found) continue;

@@ -8,31 +8,31 @@
  *   SERVING  the ticket at the head of the line
  *   SLOTS    ticket modulo their number: 0, or ticket + 1 of one that was given up
  *
- * Acquire: compare-and-swap on WORD, one round trip if the lock is free. Otherwise a ticket; who has it asks for
+ * Acquire: compare-and-swap on WORD, one round trip if the lock is free. Otherwise the rank takes a ticket. It asks for
  * SERVING until it is at the head, and then until the lock is free for it. Newcomers pass it until it has been the head
- * for as long as ranks may overtake (lock-overtaking.ts, and queue-lock.ts says why they may); then it adds CLOSED,
- * which keeps them out. With the hint `lock_order: 'arrival'` it adds it at once, and the lock is granted in the order
- * of the tickets, to readers and writers alike. A rank that has acquired as head moves SERVING on.
+ * for as long as ranks may overtake (lock-overtaking.ts, and queue-lock.ts says why they may). Then it adds CLOSED,
+ * which keeps them out. With the hint `lock_order: 'arrival'` it adds CLOSED at once, and the lock is granted in the
+ * order of the tickets, to readers and writers alike. A rank that has acquired as head moves SERVING on.
  *
- * Who waits asks again and again; nobody is woken, since memory at a target rings no bell. The target's adapter does
- * one atomic at a time, so those who ask too often slow down the one who has the lock and the one who is next. But a
- * ticket says how many are before it: who stands far back rests for three quarters of the time that their turns take at
- * least, by the shortest so far; everybody, in the end also the next one and the head, for an eighth of the time in
- * which nothing has changed; nobody for more than a millisecond.
+ * A rank that waits asks again and again; no rank is woken, since memory at a target rings no bell. The target's
+ * adapter does one atomic at a time, so ranks that ask too often slow down the rank that has the lock and the one that
+ * is next. But a ticket says how many ranks are before it. A rank that stands far back rests for three quarters of the
+ * least time that their turns take, by the shortest turn so far. Every rank, in the end also the next one and the head,
+ * rests for an eighth of the time in which nothing has changed. No rank rests for more than a millisecond.
  *
- * Nobody is overtaken for ever. Who wants to share a lock that others share is in line after `TRIES` answers. The
- * head adds CLOSED after a bounded time, whatever else is in the word, since a compare-and-swap would fail again and
- * again beside ranks that come and go. It is never there twice: the head has seen the word without it, and nobody but
+ * No rank is overtaken for ever. A rank that wants to share a lock that others share is in line after `TRIES` answers.
+ * The head adds CLOSED after a bounded time, whatever else is in the word, since a compare-and-swap would fail again
+ * and again beside ranks that come and go. CLOSED is never there twice: the head has seen the word without it, and only
  * the head adds it. A rank that was the head before, and has perhaps given up, has added it before the next head looks:
- * the mark in its slot, or its step of SERVING, comes behind on its connection. From then on no newcomer passes, the
- * word changes only as holders leave, and the head has the lock after the last of them.
+ * the mark in its slot, or its step of SERVING, comes behind that addition on its connection. From then on no newcomer
+ * passes, the word changes only as holders leave, and the head has the lock after the last of them.
  *
- * Giving up a ticket: its slot is marked, then SERVING is looked at. Who moves SERVING on to a ticket looks at its slot
- * after that. All are atomics on the device, so at least one of the two sees the other; both take the mark away by
- * compare-and-swap before they move SERVING on, so only one does.
+ * Giving up a ticket: the rank marks its slot, and then looks at SERVING. A rank that moves SERVING on to a ticket
+ * looks at that ticket's slot afterwards. All are atomics on the device, so at least one of the two sees the other.
+ * Both take the mark away by compare-and-swap before they move SERVING on, so only one does.
  *
- * Memory order: the release follows all that its holder has written, which the caller has waited for; who acquires
- * reads after its own compare-and-swap was answered.
+ * Memory order: the release follows all that its holder has written, which the caller has waited for. A rank that
+ * acquires reads after its own compare-and-swap was answered.
  */
 
 import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
@@ -56,18 +56,18 @@ export function remoteLockWords(size: number): number {
 }
 
 /**
- * How often who wants to share the lock is overtaken by others that come to share it, or leave, before it stands in
- * line.
+ * How often a rank that wants to share the lock is overtaken, by others that come to share it or leave, before it
+ * stands in line.
  */
 const TRIES = 8;
 
 /**
- * Milliseconds for which the head of the line may be overtaken. It does not see whether it is, or one holder has the
- * lock for so long; and a holder that has lost its core is back within some milliseconds.
+ * Milliseconds for which the head of the line may be overtaken. The head cannot tell whether it is overtaken, or
+ * whether one holder has the lock for so long. A holder that has lost its core is back within some milliseconds.
  */
 const OVERTAKING_MS = 10;
 
-/** Milliseconds that are rested at most. */
+/** The longest rest, in milliseconds. */
 const MOST_MS = 1;
 
 /** How far an acquisition has come. */
@@ -89,7 +89,7 @@ interface Asked {
   found: number;
 }
 
-/** Who had the lock at the last look, for messages. A rank that stands far back in line does not look again soon. */
+/** The holder at the last look, for messages. A rank that stands far back in line does not look again soon. */
 function holderInWords(word: number | undefined): string {
   const held = (word ?? 0) & ~CLOSED;
   if (held === 0) return '';
@@ -107,7 +107,7 @@ export class RemoteLock implements TargetLock {
   readonly #overtaking: Overtaking;
   /** A ticket that this rank has given up and that may still stand in line. */
   #givenUp: number | undefined;
-  /** Acquisitions that nobody waits for any more and whose answers have not come. */
+  /** Acquisitions that no call waits for any more and whose answers have not come. */
   #unsettled = 0;
 
   /** @param word the target's lock words; @param now a clock in milliseconds */
@@ -187,8 +187,8 @@ export class RemoteLock implements TargetLock {
   }
 
   /**
-   * At once, if answers come: if it were left for later, others could wait for this rank while it waits for them. What
-   * this rank does next with the lock waits for it.
+   * Runs the steps at once, if answers come: if they were left for later, others could wait for this rank while it
+   * waits for them. What this rank does next with the lock waits for them.
    */
   #finish(steps: Generator<void, void>): void {
     this.#unsettled++;
@@ -204,7 +204,8 @@ export class RemoteLock implements TargetLock {
   }
 
   /**
-   * @param left also what nobody has and nobody waits for, though it is marked: who stands in line otherwise need not
+   * @param left also takes a lock that is marked, though no rank has it or waits for it; a rank that will stand in line
+   * need not do so
    * @returns whether it has the lock
    */
   *#try(exclusive: boolean, left = false, acquisition?: Acquisition): Generator<void, boolean> {
@@ -225,7 +226,7 @@ export class RemoteLock implements TargetLock {
   }
 
   /**
-   * Takes the lock exclusively where it is free and marked, but nobody stands in line (as in queue-lock.ts). A head
+   * Takes the lock exclusively where it is free and marked, but no rank stands in line (as in queue-lock.ts). A head
    * that has seen the mark and does not find it any more adds it again.
    */
   *#tryLeft(): Generator<void, boolean> {
@@ -251,8 +252,8 @@ export class RemoteLock implements TargetLock {
       acquisition.seen = found;
       const isFree = exclusive ? held === 0 : (held & EXCLUSIVE) === 0;
       if (isFree) {
-        // Whoever takes a ticket after that marks the word again when it comes to the head, so taking the mark away
-        // here loses nobody.
+        // A rank that takes a ticket after that marks the word again when it comes to the head. So no rank is lost when
+        // the mark is taken away here.
         const mine = (exclusive ? EXCLUSIVE | this.#rank : held + 1) | (others && ms === 0 ? CLOSED : 0);
         acquisition.deciding = true;
         if ((yield* this.#swap(WORD, found, mine)) === found) {
@@ -275,8 +276,8 @@ export class RemoteLock implements TargetLock {
     const asked = this.#now();
     let before = (ticket - (yield* this.#get(SERVING))) >>> 0;
     let moved = this.#now();
-    // The shortest turn so far: if all went by a mean, who came late would make the next ones later. It takes two round
-    // trips at least.
+    // The shortest turn so far: if a mean were used, a rank that came late would make the next ones later. It takes two
+    // round trips at least.
     let turn = 2 * (moved - asked);
     while (before > 0) {
       yield* this.#rest(acquisition, Math.max(0.75 * (before - 1) * turn, (this.#now() - moved) / 8));
@@ -310,7 +311,7 @@ export class RemoteLock implements TargetLock {
   }
 
   /**
-   * SERVING goes on from the ticket that is at the head, and past those that have given up. The slot is looked at after
+   * Moves SERVING on from the ticket that is at the head, and past those that have given up. A slot is looked at after
    * SERVING was moved: a connection keeps its order.
    */
   *#moveOn(ticket: number): Generator<void, void> {
@@ -326,10 +327,9 @@ export class RemoteLock implements TargetLock {
     if (yield* steps) this.release(exclusive);
   }
 
-  /** Brings an acquisition that nobody waits for any more to an end without the lock. */
+  /** Brings an acquisition that no call waits for any more to an end, without the lock. */
   *#giveUp(steps: Generator<void, void>, acquisition: Acquisition, exclusive: boolean): Generator<void, void> {
-    // A request that may give it the lock, or a ticket, is perhaps on its way: what it does is known when it is
-    // answered.
+    // A request that may give it the lock, or a ticket, is perhaps on its way. Only its answer tells what it has done.
     while (acquisition.ticket === undefined || acquisition.deciding) {
       if (steps.next().done) {
         this.release(exclusive);

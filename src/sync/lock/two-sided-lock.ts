@@ -1,18 +1,18 @@
 /**
  * The lock by messages (dissertation §4.3, "two-sided"): the agent at the target gives it out, and carries out the
  * epoch's operations, which are queued at the origin until its unlock, flush or notified put. See lock-agent.ts for the
- * line and why nobody starves.
+ * line and why no rank starves.
  *
- * Mutual exclusion: the agent grants an exclusive lock only when nobody else holds one, and it alone carries out what
+ * Mutual exclusion: the agent grants an exclusive lock only when no other rank holds one, and it alone carries out what
  * is issued under locks.
  *
  * Deferred (hint `lock_defer`, as in the library behind the dissertation): `lock` does nothing. The unlock of an epoch
- * with one small operation sends lock, operation and unlock in one message; that of any other asks for the lock, waits
- * for the grant, and sends the operations with the unlock behind them. An epoch without operations sends nothing. So a
- * short epoch costs one round trip, and the wait for a lock that somebody else holds is the unlock's. MPI allows it: a
- * lock only promises what is seen through the window. Not so for a rank's own part, which it may load and store at
- * once, where the caller has given a deadline or a signal, which are about the lock, and where the rank has other locks
- * (job/rank-locks.ts).
+ * with one small operation sends lock, operation and unlock in one message. The unlock of any other epoch asks for the
+ * lock, waits for the grant, and sends the operations with the unlock behind them. An epoch without operations sends
+ * nothing. So a short epoch costs one round trip, and the unlock waits for a lock that another rank holds. MPI allows
+ * it: a lock only promises what is seen through the window. Three locks are not deferred: that of a rank's own part,
+ * which it may load and store at once; one for which the caller has given a deadline or a signal, which are about the
+ * lock; and one of a rank that has other locks (job/rank-locks.ts).
  */
 
 import type { Deferrable } from '../../job/rank-locks.ts';

@@ -4,16 +4,17 @@
  * complete at its origin is not enough for the target's loads (see immediate-optimized-fence.ts), but the immediate
  * arrives behind the data of all writes before it.
  *
- * So a target is told as soon as all that is for it has been posted, not only when it has been carried out; the origin
+ * So a target is told as soon as all that is for it has been posted, not only when it has been carried out. The origin
  * itself waits for its requests, since `complete` gives it its buffers back and brings what it gets. There is no third
- * rank that could find less than it was promised: whoever may get here what this rank puts elsewhere is told by that
- * target's post, after its own `wait`.
+ * rank that could find less than it was promised: a rank that may get here what this rank puts elsewhere is told by
+ * that target's post, after its own `wait`.
  *
- * It does not wait for the acknowledgement of what it has told. MPI's `complete` is complete at the origin (MPI 4.1,
- * 12.5.2), and that write has no buffer. Behind a get it would be a turn of the network more: it waits for the read.
- * Nothing piles up: the next epoch with a target begins with its post, which follows the `wait` that it took. If it is
- * lost with its connection, the next call of this rank that waits throws that, as for every request that nobody waits
- * for; the target, which waits for it, is in the way of the collective that frees the window.
+ * The origin does not wait for the acknowledgement of what it has told. MPI's `complete` is complete at the origin (MPI
+ * 4.1, 12.5.2), and that write has no buffer. Behind a get the acknowledgement would take a turn of the network more:
+ * it waits for the read. Nothing piles up: the next epoch with a target begins with its post, which follows the `wait`
+ * that took the write. If the write is lost with its connection, the next call of this rank that waits throws that, as
+ * for every request that no call waits for. The target, which waits for the write, is in the way of the collective that
+ * frees the window.
  *
  * Posts of one sender arrive in order, and so do its completes, so epochs can follow each other without any more.
  * Between the two there is no order, and none is needed.
@@ -133,7 +134,7 @@ export class SyncByRequests implements GeneralActiveTarget {
     return {
       advance: () => {
         requests.tryFlush(undefined, 'notified', this.#failed);
-        // All are told as soon as they can be, whoever is waited for, and whatever has failed.
+        // All are told as soon as they can be, whichever rank is waited for, and whatever has failed.
         let done = true;
         for (const target of targets) if (!isDone(target)) done = false;
         if (done) this.#refuseFailed();

@@ -71,7 +71,7 @@ export class Counters implements GeneralActiveTarget {
   }
 
   post(origins: readonly number[]): void {
-    // All are mapped before the first is told: if one is gone, nobody was told anything.
+    // All are mapped before the first is told: if one is gone, no rank was told anything.
     for (let i = 0; i < origins.length; i++) this.#lines(origins[i]);
     for (let i = 0; i < origins.length; i++) this.#tell(origins[i], POSTED, ++this.#posts[origins[i]]);
   }

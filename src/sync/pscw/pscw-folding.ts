@@ -8,9 +8,9 @@
  * issued to that target in the epoch, so there is nothing that the message could overtake; it cannot meet one of
  * another epoch, since the origin's next one begins with a post that follows the target's `wait`.
  *
- * A get does not travel like that. Its answer would be one more message, made by a processor, where the read is
- * answered by an adapter; and the notification that it would save, `complete` does not wait for (pscw-by-requests.ts).
- * On the fabrics of §10.3 a folded get took 16 to 25 % longer than a read.
+ * A get does not travel like that. Its answer would be one more message, made by a processor, where an adapter answers
+ * the read; and `complete` does not wait for the notification that it would save (pscw-by-requests.ts). On the fabrics
+ * of §10.3 a folded get took 16 to 25 % longer than a read.
  */
 import type { OwnChannel } from '../../collective/communicator.ts';
 import type { HeldOperation } from '../../transfer/schedule/held-operations.ts';

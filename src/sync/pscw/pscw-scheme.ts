@@ -13,8 +13,8 @@ export interface Folds {
 
 export interface GeneralActiveTarget {
   /**
-   * Whether a post that has been called is seen at once by a start that is called later. Messages can be overtaken, by
-   * those of other connections.
+   * Whether a start that is called after a post sees that post at once. Messages can be overtaken by those of other
+   * connections.
    */
   readonly seesPostsAtOnce: boolean;
   /** Tells the origins that this rank's part is exposed to them. Never waits. */
@@ -26,8 +26,8 @@ export interface GeneralActiveTarget {
   /** Where small operations travel with the message that completes their epoch. */
   readonly folds?: Folds | undefined;
   /**
-   * What `complete` waits for, where that is more than this rank's requests: it brings them to their end, and may tell
-   * a target before, behind all that is for it. What ends early goes on when it is called again.
+   * What `complete` waits for, where that is more than this rank's requests. It brings them to their end, and may tell
+   * a target before that, behind all that is for it. If it ends early, it goes on when it is called again.
    */
   completing?(targets: readonly number[]): Operation;
   /** Tells the targets that this rank's operations are complete, unless they know. Never waits. */

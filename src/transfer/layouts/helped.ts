@@ -9,13 +9,13 @@
  * the groups of a put or get, `HELPER_GROUPS` may be under way to a rank, each with its own place in memory for the
  * request. Answers of a helper come in the order of the requests, and so do messages: nothing is numbered.
  *
- * Who sees what. A helper posts receives, and then its answer; the origin sends when the answer has come, so messages
- * find their receives. When its sends are complete, the device has written the target's part: as with RDMA writes, the
+ * Order. A helper posts receives, and then its answer. The origin sends when the answer has come, so messages find
+ * their receives. When its sends are complete, the device has written the target's part. As with RDMA writes, the
  * target's program finds the bytes after the origin's flush and whatever the two synchronize with. The helper reads and
  * writes nothing of the part itself.
  *
- * What cannot go this way (the device does not register the origin) goes by a request for each piece, which needs
- * nobody at the target either.
+ * What cannot go this way (the device does not register the origin) goes by a request for each piece. That way does not
+ * need the target's program either.
  */
 import type { Side } from '../../datatype/sides.ts';
 import { Fifo } from '../../fifo.ts';

@@ -1,6 +1,6 @@
 /**
  * Puts and gets of layouts that a helper at the other host serves while its program computes (dissertation §8.3.2,
- * "host-assisted zero-copy"): the messages and lists are those of sgrs.ts; what is added is who looks. The helper
+ * "host-assisted zero-copy"). The messages and lists are those of sgrs.ts; what is added is a helper that looks. It
  * copies nothing and waits for nothing: it takes requests in, and posts receives, sends and answers.
  *
  * On devices the helper is the provider's (`Capabilities.helper`), with requests of its own: helped.ts. Here it is a
@@ -8,11 +8,11 @@
  * layouts move as by `multi-write` (`availableHere`): the other way that copies nothing and needs no program of the
  * target's.
  *
- * Helper and program share the lanes of sgrs.ts. The simulator runs the helper in an event of its own, so never in the
- * middle of a call, but for one that lets events pass (`AnswerWaits.finish`); there it finds the same state as the
- * looks of a rank that waits, which such a call may meet, too. Two looks at one lane do not nest (`Lane.busy`). A
- * reader of the target's part may see the bytes of a put as with RDMA writes: in any order, until the origin's flush
- * has ended and the two have synchronized.
+ * Helper and program share the lanes of sgrs.ts. The simulator runs the helper in an event of its own. So the helper
+ * never runs in the middle of a call, except for one that lets events pass (`AnswerWaits.finish`). There it finds the
+ * same state as the looks of a rank that waits, which such a call may meet, too. Two looks at one lane do not nest
+ * (`Lane.busy`). A reader of the target's part may see the bytes of a put as with RDMA writes: in any order, until the
+ * origin's flush has ended and the two have synchronized.
  */
 import type { ProcessorTime } from '../../job/job.ts';
 import type { Messenger } from '../../message/messenger.ts';

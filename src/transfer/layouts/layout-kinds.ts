@@ -3,8 +3,8 @@
  * dissertation, chapter 8).
  *
  * A way that is not `multi-write` needs the target's processor, so it is never chosen unless the hint asks for it: a
- * window by requests promises that a target which computes delays nobody (`win.progress`). `host-assisted` keeps that
- * promise: a helper is there while the target computes, or layouts move as by `multi-write` (host-assisted.ts).
+ * window by requests promises that a target which computes delays no other rank (`win.progress`). `host-assisted` keeps
+ * that promise: a helper is there while the target computes, or layouts move as by `multi-write` (host-assisted.ts).
  */
 
 import type { Way } from './way.ts';
@@ -13,7 +13,7 @@ import type { LayoutCosts } from './way-costs.ts';
 export interface NoncontiguousKind<N extends string = string> {
   /** Its value of the hint. */
   readonly name: N;
-  /** A window has it whose hints name none. It needs no messages: each piece is a request. */
+  /** Windows whose hints name no way have this one. It needs no messages: each piece is a request. */
   readonly isDefault?: true;
   /** It sends messages that are gathered and scattered, by second connections. */
   readonly gathers?: boolean;

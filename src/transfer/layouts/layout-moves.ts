@@ -1,4 +1,4 @@
-/** Puts and gets of a window that do not move by one request for each piece: who decides, and who carries them out. */
+/** Puts and gets of a window that do not move by one request for each piece: what decides that, and what moves them. */
 import type { Side } from '../../datatype/sides.ts';
 import type { LayoutStatistics } from '../requests/layout-statistics.ts';
 import { type NoncontiguousKind, type NoncontiguousName, needsTarget, noncontiguousNamed } from './layout-kinds.ts';

@@ -95,7 +95,7 @@ export class PackedTransfers implements MessageMover {
     );
   }
 
-  /** The same for who waits for it. */
+  /** The same for a caller that waits for it. */
   issue(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): Moving {
     const operation = new Moving(puts, origin, from, rank, at, to);
     const lane = this.#lanes.of(rank);

@@ -6,13 +6,13 @@
  *   GET id, layout, lengths   ->   messages                          the origin has posted receives before
  *   CONNECT                   ->   CONNECTED                         the second connection (second-connections.ts)
  *
- * The dissertation's receiver knows one layout, and decides how both are cut; here the origin knows both, so it
- * decides, and what it asks for says how (matching.ts). A put or get is cut into groups of at most `GROUP` messages, of
- * which `UNDER_WAY` may be on their way to a rank.
+ * The dissertation's receiver knows one layout, and decides how both are cut. Here the origin knows both, so it
+ * decides; its requests say how (matching.ts). A put or get is cut into groups of at most `GROUP` messages, of which
+ * `UNDER_WAY` may be on their way to a rank.
  *
  * Messages of the second connection fill receives in the order in which both were posted, so each rank keeps the two in
- * step: it posts receives, and at once gives the message (READY, GET) that makes the other side send; the other side
- * sends in the order in which those messages have come. Whoever has said that it will send does so: if the origin's
+ * step. It posts receives, and at once gives the message (READY, GET) that makes the other side send; the other side
+ * sends in the order in which those messages have come. A side that has said that it will send does so: if the origin's
  * buffer is gone by then, it sends empty messages, which fill the receives with nothing.
  *
  * The target's receives are filled when the origin knows that its messages have arrived, so nothing is told. If
@@ -193,10 +193,11 @@ export class SgrsTransfers implements MessageMover {
 
   // ---- the connection -----------------------------------------------------------------------------------------------
 
-  // Whoever sends a wish must know that both ends are connected: the other side could not serve it without its own, and
-  // would leave it standing for ever. That the other end is, its answer to CONNECT says, or a wish of its own: it sends
-  // none before it knows the same of this one. An end that could not be made or connected stays refused. So where one
-  // is, neither side ever takes the connection for open, and everything goes packed.
+  // A rank that sends a wish must know that both ends are connected: the other side could not serve it without its own,
+  // and would leave it standing for ever. The rank learns that the other end is connected from the answer to CONNECT,
+  // or from a wish of the other side, which sends none before it knows the same of this end. An end that could not be
+  // made or connected stays refused. So if one end is refused, neither side ever takes the connection for open, and
+  // everything goes packed.
 
   #askToConnect(rank: number, lane: Lane): void {
     lane.asked = true;

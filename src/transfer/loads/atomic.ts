@@ -2,9 +2,10 @@
  * Atomic updates of single integers by this processor, for every operation.
  *
  * All accumulates of integers on a window, from whatever rank and by whatever path (here or in native code), are
- * hardware atomics on the element itself, so they are atomic towards each other. What the hardware has as an
- * instruction is one; the rest reads, combines, and compares-and-swaps until nobody came between. 64-bit elements pass
- * through `BigInt`, which costs an allocation of 24 bytes each: bulk goes through native code.
+ * hardware atomics on the element itself, so they are atomic towards each other. If the hardware has an instruction for
+ * an operation, it is that instruction; the rest reads, combines, and compares-and-swaps until no other update came
+ * between. 64-bit elements pass through `BigInt`, which costs an allocation of 24 bytes each: bulk goes through native
+ * code.
  */
 import { combineBigInt, combineInteger } from '../../datatype/arithmetic.ts';
 import { OpCode } from '../../datatype/op.ts';

@@ -9,19 +9,19 @@
  * places of a part rarely meet. Integers stay with the processor's atomic instructions: MPI promises atomicity only
  * among accumulates of one basic type (MPI 4.1, 12.7.1), so the two need not agree.
  *
- * A word is 0, or says who holds it:
+ * A word is 0, or names its holder:
  *
  *   acquire: compare-and-swap 0 -> me     (sequentially consistent: what the last holder stored is seen from here on)
- *   release: store 0                      (sequentially consistent: what was stored before is seen by whoever acquires
- *                                         next)
+ *   release: store 0                      (sequentially consistent: what was stored before is seen by the rank that
+ *                                          acquires next)
  *
- * Nothing between the two can throw, wait, or run the program's code. A call that needs several at once (scattered
- * elements, native code only) takes them in ascending order and everybody else holds one at a time, so nobody waits in
- * a circle.
+ * Nothing between the two can throw, wait, or run the program's code. A call that needs several stripes at once
+ * (scattered elements, native code only) takes them in ascending order, and every other call holds one at a time, so no
+ * ranks wait in a circle.
  *
- * Who finds a stripe taken looks again a few times, then yields the processor, and now and then asks whether a rank has
- * failed: a rank that was killed while it held a stripe will not give it back, and the element may be half updated.
- * Then the call throws `ERR_RMA_RANK_FAILED`, as all calls will.
+ * A rank that finds a stripe taken looks again a few times, then yields the processor, and now and then asks whether a
+ * rank has failed: a rank that was killed while it held a stripe will not give it back, and the element may be half
+ * updated. Then the call throws `ERR_RMA_RANK_FAILED`, as all calls will.
  */
 import type { RmaError } from '../../errors.ts';
 
@@ -48,7 +48,10 @@ export function stripeAt(offset: number): number {
 
 export class Stripes {
   readonly words: Int32Array;
-  /** Added to offsets in the part, so that all who reach the same memory, by whatever address, mean the same stripe. */
+  /**
+   * Added to offsets in the part, so that all ranks that reach the same memory, by whatever address, mean the same
+   * stripe.
+   */
   readonly base: number;
   readonly me: number;
   #job: Contender;

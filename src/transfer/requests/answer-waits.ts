@@ -1,6 +1,6 @@
 /**
- * Calls that wait for answers of devices by themselves, without the rank's other waits: those that must not leave
- * anything undone, and the ends of what nobody waits for any more.
+ * Calls that wait for answers of devices by themselves, without the rank's other waits: calls that must not leave
+ * anything undone, and the ends of steps that no call waits for any more.
  */
 
 import { RmaError } from '../../errors.ts';
@@ -11,7 +11,7 @@ import { GRACE_MS } from './request-tasks.ts';
 /** Looks between two looks at the clock, and milliseconds between two looks at the ranks. */
 const LOOKS = 64;
 const INSPECT_MS = 100;
-/** Of tasks, after which a call that nobody waits for is given up. */
+/** Failures of tasks after which steps that no call waits for are given up. */
 const MOST_FAILURES = 16;
 
 /** What a call that waits for answers by itself looks at. */
@@ -34,7 +34,7 @@ export const ALONE: Patience = {
 export class AnswerWaits {
   readonly #outstanding: Outstanding;
   readonly #job: Patience;
-  /** Steps that nobody waits for any more, and that had not come to their end soon. */
+  /** Steps that no call waits for any more, and that had not come to their end soon. */
   readonly #unsettled = new Set<Generator<void, unknown>>();
   #settling = false;
 
@@ -76,7 +76,7 @@ export class AnswerWaits {
     return this.#unsettled.size > 0;
   }
 
-  /** Brings to their end steps that nobody waits for any more: see `RequestTransfer.settle`. */
+  /** Brings steps that no call waits for any more to their end: see `RequestTransfer.settle`. */
   settle(steps: Generator<void, unknown>): void {
     this.#unsettled.add(steps);
     this.passUntil(() => {
@@ -126,7 +126,7 @@ export class AnswerWaits {
       try {
         this.#job.processor?.letPass();
       } catch {
-        // No answer comes any more: whoever waits for it says so.
+        // No answer comes any more: the call that waits for it says so.
         break;
       }
       if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) break;

@@ -1,10 +1,11 @@
 /**
  * Notifications that arrive at a rank of a window: writes with immediate of its peers, finish messages, flags.
  *
- * Each takes one receive of the window's shared receive queue, which holds no memory. Those that were taken are posted
- * again when the rank looks. If it does not look for long, the queue's low watermark (dissertation §6.3.3) raises an
- * event, which wakes it if it sleeps in whatever call of the library, and more are posted, up to `MOST_RECEIVES`. A
- * target that computes on and on lets its peers' requests wait: their connections try again until it comes.
+ * Each takes one receive of the window's shared receive queue, which holds no memory. Receives that were taken are
+ * posted again when the rank looks. If it does not look for long, the queue's low watermark (dissertation §6.3.3)
+ * raises an event, which wakes the rank if it sleeps, in whatever call of the library. Then more receives are posted,
+ * up to `MOST_RECEIVES`. A target that computes on and on lets its peers' requests wait: their connections try again
+ * until it comes.
  */
 import { type CompletionQueue, WcStatus } from '../../verbs/completion-queue.ts';
 import type { Context } from '../../verbs/device.ts';
@@ -78,8 +79,8 @@ export class Arrivals {
   }
 
   /**
-   * Posts as many receives again as there are, when few are left. The watermark's event is there to wake this rank;
-   * what is left, a look says.
+   * Posts as many receives again as there are, when few are left. The watermark's event is there to wake this rank; how
+   * many are left, a look tells.
    */
   #refill(): void {
     if (this.srq.posted >= WATERMARK || this.#receives >= this.#most) return;

@@ -31,7 +31,7 @@ export interface BacklogEntry {
   readonly origin: ArrayBufferLike | undefined;
   /** They raise completions at the target, which the next fence counts. */
   readonly counted: boolean;
-  /** Nobody asks for completions of their own: that of a later request of the connection says it of them. */
+  /** They need no completions of their own: that of a later request of the connection stands for them. */
   readonly quiet: boolean;
   /** They wait to be posted with others (`Outstanding.collectFor`), not for room. */
   readonly collected: boolean;
@@ -67,14 +67,14 @@ export class WindowConnection {
   flags = 0;
   completed = 0;
   /**
-   * Where the last put went, if it may be complete before it is in the target's memory, and was not confirmed: where a
-   * provider's completions do not say that (capability `completionImpliesPlacement`), who flushes or unlocks confirms
-   * it by a read.
+   * Where the last put went, if it may be complete before it is in the target's memory, and was not confirmed. A
+   * provider's completions may not say that data is in memory (capability `completionImpliesPlacement`); there a flush
+   * or an unlock confirms the put by a read.
    *
    * A device carries out the requests of a connection in order, and a read finds in memory what was written before it
    * (InfiniBand 1.3, o9-20; on the target's bus, a read pushes the writes before it). So the answer to a read of one
-   * byte says that all puts of its connection are where the target's processor finds them, also if it is told of them
-   * by a message that takes another way. The byte is one of the last put's, which is certainly there to be read.
+   * byte says that all puts of its connection are where the target's processor finds them, even if a message that takes
+   * another way tells the target of them. The byte is one of the last put's, which is certainly there to be read.
    *
    * Fences and complete need none of this: they notify the target behind the puts, on the same connection.
    */

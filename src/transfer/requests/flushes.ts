@@ -10,8 +10,8 @@ import type { Outstanding } from './outstanding.ts';
 import type { RequestTasks } from './request-tasks.ts';
 
 /**
- * How far operations are complete when a flush is: at this rank; also in the targets' memory; or so that each target
- * finds in memory what was put there before the notification that is sent to it next.
+ * How far operations are complete when a flush is. Either at this rank; or also in the targets' memory; or so that each
+ * target finds in memory what was put there before the notification that is sent to it next.
  */
 export type Extent = 'here' | 'in memory' | 'notified';
 
@@ -94,7 +94,7 @@ export class Flush implements Operation {
   readonly #extent: Extent;
   readonly #failed: Failed | undefined;
 
-  /** @param failed is told why operations have failed, in place of who waits; it goes on then */
+  /** @param failed is told why operations have failed, instead of the caller that waits; the flush goes on then */
   constructor(requests: Flushed, rank: number | undefined, extent: Extent, failed?: Failed) {
     this.#requests = requests;
     this.#rank = rank;

@@ -1,6 +1,6 @@
 /**
  * What ranks of a window tell each other behind their puts: writes of no bytes with immediate, and finish messages, on
- * the connections that the puts take. Requests of one connection are carried out in their order, so whoever is told
+ * the connections that the puts take. Requests of one connection are carried out in their order, so a rank that is told
  * finds in memory what was put before (dissertation §6.3.3). What has arrived is counted (arrivals.ts).
  */
 import { SendFlag } from '../../verbs/queue-pair.ts';
@@ -111,8 +111,8 @@ export class Notifications {
   }
 
   /**
-   * Tells a rank that this one has come to the fence: a write, which nobody looks for among the messages of its
-   * connection.
+   * Tells a rank that this one has come to the fence, by a write. The other rank does not look for it among the
+   * messages of its connection.
    */
   flag(rank: number): void {
     this.#notify(rank, FLAG, false);
@@ -155,7 +155,7 @@ export class Notifications {
     return this.#connections.to(rank).completed;
   }
 
-  /** Takes in what has come. A connection that carries nothing any more is lost, which waits say. */
+  /** Takes in what has come. A connection that carries nothing any more is lost; waits say so. */
   take(): void {
     this.arrivals.take(this.#connections, this.#lose);
   }

@@ -1,10 +1,11 @@
 /**
- * Why operations have failed that no call could say it of. Whoever waits for operations of their rank says it once, and
- * nobody else: a flush of all of them, the request of one (`rput` and its like) of those that were issued up to it.
+ * Why operations have failed where no call could say it. A call that waits for operations of their rank says it once,
+ * and no other call does: a flush says it of all of them, the request of one (`rput` and its like) of those that were
+ * issued up to it.
  *
- * **Turns.** Each such request ends a turn, and what is issued later belongs to the next one. So it is told of a
- * failure of its turn, or of an earlier one. A task that takes several requests to its rank is of one turn, that in
- * which it was begun.
+ * **Turns.** Each such request ends a turn, and what is issued later belongs to the next one. So a request is told of a
+ * failure of its own turn, or of an earlier one. A task that takes several requests to its rank belongs to one turn,
+ * that in which it was begun.
  */
 
 interface Failure {
@@ -35,9 +36,10 @@ export class OperationFailures {
   }
 
   /**
-   * Says the first failure of each rank, up to a turn, and forgets the others up to there: to `failed`, or it throws
-   * the first of all.
-   * @param rank who it is asked for; −1 are everybody's. All, if it is undefined
+   * Says the first failure of each rank, up to a turn, and forgets the others up to there. It says them to `failed`;
+   * without that, it throws the first of all.
+   * @param rank the rank whose operations are waited for; failures of rank −1 concern every rank. All, if it is
+   * undefined
    */
   tell(rank: number | undefined, failed: ((error: unknown) => void) | undefined, last: number): void {
     const all = this.#byRank;

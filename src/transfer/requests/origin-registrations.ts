@@ -1,8 +1,8 @@
 /**
  * Origins of a window's transfers that are registered for the device (job/origins.ts): at most `REGISTRATIONS` and
- * `REGISTERED_BYTES` at a time. One more, one that has changed its size, or one that the device has no room for (locked
- * memory is limited) takes the place of all: requests wait until none is outstanding (`draining`), then the others are
- * given up.
+ * `REGISTERED_BYTES` at a time. A further one takes the place of all, and so does one that has changed its size, or one
+ * that the device has no room for (locked memory is limited). Then requests wait until none is outstanding
+ * (`draining`), and the others are given up.
  */
 
 import type { TypedArray } from '../../datatype/base-types.ts';

@@ -7,11 +7,11 @@
  * number is its identity; that of any other is the target's rank. Messages of second connections complete here too
  * (second-connections.ts), and have entries of the queue of their own.
  *
- * Requests can be collected for a rank (`collectFor`, of aggregate handles): they wait in its connection's backlog, as
- * if there were no room, and so are issued for whatever waits for operations. They leave in lists, together: one
+ * Requests can be collected for a rank (`collectFor`, of aggregate handles). They wait in its connection's backlog, as
+ * if there were no room, and so count as issued for whatever waits for operations. They leave together, in lists: one
  * doorbell for up to `LIST` of them, of which only the last asks for a completion (dissertation §9.2). They leave when
- * they are told to (`postCollected`), when anything else is to be posted to the rank, which comes behind them, and when
- * this rank looks for completions (`postWaiting`), so that no wait of it depends on what it has not posted.
+ * they are told to (`postCollected`), when anything else is posted to the rank (it comes behind them), and when this
+ * rank looks for completions (`postWaiting`), so that no wait of this rank depends on what it has not posted.
  */
 
 import type { LostConnectionError } from '../../errors.ts';
@@ -51,8 +51,8 @@ const LIST_STEP = 2 ** 20;
 const LIST = 16;
 
 /**
- * Who records requests: told when one has been posted, and when it is known to be complete, in the order of posting.
- * Ranks are the window's.
+ * Records requests: it is told when one has been posted, and when that is known to be complete, in the order of
+ * posting. Ranks are the window's.
  */
 export interface RequestTrace extends MessageTrace, ConnectionTrace {
   /** @param turn that of the call for which it is (`RequestTransfer.nextTurn`) */
@@ -268,7 +268,7 @@ export class Outstanding {
    */
   ask(rank: number, answer: Answer, build: Build, again = false): void {
     if (this.#closed) return;
-    // If they were refused when the request is posted, perhaps later, nobody would tell those who wait for the answer.
+    // If they were refused when the request is posted, perhaps later, those that wait for the answer would not be told.
     this.#connections.queuePairTo(rank);
     this.#answers ??= new Answers(this.#context, this.#pd);
     const answers = this.#answers;
@@ -309,7 +309,7 @@ export class Outstanding {
       build(qp, posted + n - 1, n === 1 ? rank : FIRST_LIST + n * LIST_STEP + rank, SendFlag.SIGNALED);
       qp.wrComplete();
     } catch (error) {
-      // Nothing was posted, so nothing is to be waited for.
+      // Nothing was posted, so there is nothing to wait for.
       qp.wrAbort();
       throw error;
     }
@@ -373,8 +373,8 @@ export class Outstanding {
   }
 
   /**
-   * Posts requests that were collected, with one doorbell: as many as there is room for, and up to `LIST`. One that
-   * cannot be posted does not keep the others from it.
+   * Posts requests that were collected, with one doorbell: as many as there is room for, and up to `LIST`. If one
+   * cannot be posted, the others are posted all the same.
    * @returns false if nothing more can be posted to any rank now
    */
   #postTogether(connection: WindowConnection): boolean {
@@ -458,16 +458,16 @@ export class Outstanding {
     return this.#lost !== undefined;
   }
 
-  /** An operation to a rank has failed, or, to −1, one of which that is not known. A lost connection says so itself. */
+  /** An operation to a rank has failed; with −1, one to a rank that is not known. A lost connection says so itself. */
   noteFailure(error: unknown, rank: number, turn?: number): void {
     if (error === this.#lost) return;
     this.failures.note(error, rank, turn);
   }
 
   /**
-   * For who waits for operations to `rank`, or to all: says once why one has failed. Errors: the operation's, unless
-   * `failed` is there to be told.
-   * @param last the last turn of those that are waited for
+   * For calls that wait for operations to `rank`, or to all: says once why one has failed. Errors: the operation's,
+   * unless `failed` is there to be told.
+   * @param last the last turn of the operations that are waited for
    */
   refuseFailed(
     rank: number | undefined,

@@ -1,34 +1,35 @@
 /**
- * The stripes of a part (stripes.ts) by requests: locks that only a device's atomics change, first come, first served,
- * and whose holder is known.
+ * The stripes of a part (stripes.ts) by requests. They are locks that only a device's atomics change, first come, first
+ * served, and whose holder is known.
  *
  *   WORD of each stripe   lower half: 0, or 1 + the rank that holds it; upper half: how many ranks stand in line for it
- *   NUMBER                the number that the next one gets who stands in line, at any stripe of the part
+ *   NUMBER                the number that the next rank in line gets, at any stripe of the part
  *   PLACE of each rank    0, or lower half: 1 + the stripe that it stands in line for; upper half: its number
  *
- * Acquire: compare-and-swap on WORD, from nobody holding it and nobody in line: one round trip if it is free, which
- * requests that are posted behind it share (a device carries them out after it). Otherwise
- * a number, then additions to PLACE and WORD: additions succeed whatever the others do, so who asks seldom, or comes
- * late each time, gets into the line all the same; and from then on no newcomer's swap succeeds. Who stands in line
- * asks for WORD until nobody holds it, reads all PLACEs, and takes the stripe if it has the lowest number of those who
- * wait for it: by a compare-and-swap that takes it out of the line, too, repeated if only the length of the line has
- * changed. A rank stands in one line of a part at a time, since the tasks of one target run one after the other.
+ * Acquire: compare-and-swap on WORD, from no holder and no rank in line: one round trip if the stripe is free. Requests
+ * that are posted behind it share that round trip (a device carries them out after it). Otherwise the rank gets a
+ * number, and then adds to PLACE and WORD. Additions succeed whatever the others do, so a rank that asks seldom, or
+ * comes late each time, gets into the line all the same; and from then on no newcomer's swap succeeds. A rank that
+ * stands in line asks for WORD until no rank holds the stripe, reads all PLACEs, and takes the stripe if it has the
+ * lowest number of those that wait for it. It does so by a compare-and-swap that takes it out of the line, too,
+ * repeated if only the length of the line has changed. A rank stands in one line of a part at a time, since the tasks
+ * of one target run one after the other.
  *
- * Overtaking is bounded: once a rank is in the line, those who come later are behind it. Before it are those with a
- * lower number, once each, and who read the PLACEs before its own was there, once each.
+ * Overtaking is bounded: once a rank is in the line, those that come later are behind it. Before it are the ranks with
+ * a lower number, once each, and the ranks that read the PLACEs before its own was there, once each.
  *
- * Whoever is first and does not take a free stripe for `PATIENCE_MS` (it computes, or is stopped, while it waits in
- * vain) is passed over by one of the others, each time anew; it keeps its number, and is first when it comes back. Who
- * gives up takes itself out of the line, by two additions that it need not wait for.
+ * A rank that is first and does not take a free stripe for `PATIENCE_MS` (it computes, or is stopped, while it waits in
+ * vain) is passed over by one of the others, each time anew. It keeps its number, and is first when it comes back. A
+ * rank that gives up takes itself out of the line, by two additions that it need not wait for.
  *
- * A rank that has failed gives nothing back. Whoever stands in line, finds its name in WORD and knows that it has
- * failed replaces it by its own; its PLACE counts for nothing. The elements that the dead rank was updating are
- * undefined then: it may have written some of them. (That a rank has failed is known once for all, and a device carries
- * out no request of a process that is gone; of a rank that was given up because its host cannot be reached, late writes
- * may come.)
+ * A rank that has failed gives nothing back. A rank that stands in line, finds the failed rank's name in WORD and knows
+ * that it has failed replaces that name by its own; the failed rank's PLACE counts for nothing. The elements that the
+ * dead rank was updating are undefined then: it may have written some of them. (That a rank has failed is known once
+ * for all, and a device carries out no request of a process that is gone. If a rank was given up because its host
+ * cannot be reached, late writes of it may come.)
  *
- * Order. Additions to PLACE and WORD of one rank take effect in the order of posting. Who has found WORD without a
- * holder reads the PLACEs after that: the PLACE of the last holder was taken away before its release.
+ * Order. Additions to PLACE and WORD of one rank take effect in the order of posting. A rank that has found WORD
+ * without a holder reads the PLACEs after that: the PLACE of the last holder was taken away before its release.
  *
  * Words are changed by atomics only; the PLACEs are also read by plain reads, of 8 bytes each at a multiple of 8, in
  * any order: each holds what its rank has last made of it, or what it made of it before.
@@ -49,7 +50,7 @@ export function remoteStripeWords(size: number): number {
   return PLACES + size;
 }
 
-/** Milliseconds for which a free stripe is left to who is first in line. */
+/** Milliseconds for which a free stripe is left to the rank that is first in line. */
 const PATIENCE_MS = 10;
 
 /** An answer that is waited for. */
@@ -160,7 +161,7 @@ export class RemoteStripes {
           continue;
         }
       }
-      // Asked at once, so that an answer is always on its way, which wakes whoever waits.
+      // Asked at once, so that an answer is always on its way, which wakes the rank that waits.
       found = yield* this.#add(word, 0, 0, true).wait();
     }
     return false;
@@ -175,7 +176,7 @@ export class RemoteStripes {
   *#firstInLine(target: number, stripe: number, number: number): Generator<void, number> {
     const scratch = (this.#landings[target] ??= this.#requests.remote.scratch(8 * this.#size));
     const { rkey, address } = this.#word(target, PLACES);
-    // It changes nothing, as all that who waits asks again and again.
+    // It changes nothing, as all requests that a waiting rank repeats.
     this.#job.processor?.asks();
     yield* this.#requests.remote.read(target, 0, scratch.region, 0, 8 * this.#size, { rkey, address }, scratch.left);
     const places = new Uint32Array(scratch.memory.buffer, 0, 2 * this.#size);

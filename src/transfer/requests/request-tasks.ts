@@ -2,16 +2,17 @@
  * Tasks of a window by requests: what takes several requests to one rank, one after the other, as generators that yield
  * where they wait for an answer. Those of one target run one after the other, in the order in which they were begun.
  *
- * Some hold something meanwhile for which other ranks wait (a stripe). Such a task begins only while this rank waits
- * for its requests, so that it does not hold it while the program computes; once it has something it goes on in every
- * look, whatever this rank waits for, since that may be a rank that waits for it. When a wait for requests has ended,
- * well or early (a deadline, a failure), nothing may be waited for that depends on another *rank*: who has the stripe
- * may be stopped, or dead. So the task is asked to leave (`Hold.leaving`): it gives back what it has, and its place in
- * a line, which takes requests that are posted and not waited for, and ends. It begins anew in the next wait; nothing
- * was changed before, so nothing is lost and nothing is done twice. One request can be on its way that may give it
- * something: its answer comes from a device, and is waited for, but not longer than `GRACE_MS` (a connection whose
- * other end takes no more messages carries nothing that comes behind them). If it does not come in that time, the task
- * leaves when it has come, in whatever call looks for completions next.
+ * Some tasks hold something meanwhile for which other ranks wait (a stripe). Such a task begins only while this rank
+ * waits for its requests, so that it does not hold anything while the program computes. Once it has something it goes
+ * on in every look, whatever this rank waits for, since this rank may wait for a rank that waits for the task. When a
+ * wait for requests has ended, well or early (a deadline, a failure), nothing may be waited for that depends on another
+ * *rank*: the rank that has the stripe may be stopped, or dead. So the task is asked to leave (`Hold.leaving`): it
+ * gives back what it has, and its place in a line, and ends. That takes requests that are posted and not waited for.
+ * The task begins anew in the next wait; nothing was changed before, so nothing is lost and nothing is done twice. One
+ * request can be on its way that may give the task something. Its answer comes from a device, and is waited for, but
+ * not longer than `GRACE_MS` (a connection whose other end takes no more messages carries nothing that comes behind
+ * them). If the answer does not come in that time, the task leaves when it has come, in whatever call looks for
+ * completions next.
  */
 import { Fifo } from '../../fifo.ts';
 import { ByRank } from './by-rank.ts';
@@ -20,11 +21,11 @@ import type { OperationFailures } from './operation-failures.ts';
 /** Milliseconds for which the end of a wait is put off until answers are there. */
 export const GRACE_MS = 20;
 
-/** What a task that holds something and those who run it say to each other. */
+/** What a task that holds something and the calls that run it say to each other. */
 export interface Hold {
   /** It has something for which others wait, or stands in line for it. The task says so. */
   has: boolean;
-  /** It is to give that back: nobody waits for the task at the moment. */
+  /** The task must give that back: no call waits for it at the moment. */
   leaving: boolean;
 }
 
@@ -92,8 +93,8 @@ export class RequestTasks {
   }
 
   /**
-   * @param make makes the steps, again each time that they have left; they do nothing that cannot be done again before
-   * they do not leave any more
+   * @param make makes the steps, again each time that they have left; until they can no longer leave, they do nothing
+   * that cannot be done again
    */
   beginHolding(rank: number, make: (hold: Hold) => HoldingSteps): void {
     this.#add(rank, { steps: undefined, make, hold: { has: false, leaving: false }, turn: this.#turns.turn });
@@ -181,8 +182,8 @@ export class RequestTasks {
   }
 
   /**
-   * Has tasks that hold something give it back: the wait that ran them ends early. @returns whether they are to be run
-   * until `areLeaving` says no
+   * Has tasks that hold something give it back: the wait that ran them ends early.
+   * @returns whether to run them until `areLeaving` says no
    */
   leave(): boolean {
     for (const { tasks } of this.#active) {

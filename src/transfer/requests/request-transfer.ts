@@ -2,15 +2,15 @@
  * Put and get by work requests: RDMA writes and reads on one queue pair a target (connections.ts), for windows whose
  * scheme counts notifications, or whose provider cannot map remote memory.
  *
- * A put is an RDMA write for each run of bytes, within a fence epoch one with immediate, which raises a completion at
- * the target (notifications.ts; dissertation §6.3.3). Short runs go inline; for longer ones, and for gets, the origin's
- * memory is registered, and the registration kept for the next time (origin-registrations.ts). At most `DEPTH` requests
- * are outstanding to a target; what comes on top waits (outstanding.ts), so that put and get never wait (the program
- * limits their number by `flush`: each takes some 200 bytes). Nor do they fail with a connection: what is lost is said
- * by what waits for it, each time.
+ * A put is an RDMA write for each run of bytes. Within a fence epoch it is a write with immediate, which raises a
+ * completion at the target (notifications.ts; dissertation §6.3.3). Short runs go inline. For longer ones, and for
+ * gets, the origin's memory is registered, and the registration is kept for the next time (origin-registrations.ts). At
+ * most `DEPTH` requests are outstanding to a target; further ones wait (outstanding.ts), so put and get never wait
+ * themselves. (The program limits the number of those requests by `flush`: each takes some 200 bytes.) Nor do put and
+ * get fail when a connection is lost: every wait for an operation that was lost says so, each time.
  *
- * What the library itself reads, writes and asks for in other ranks' memory is in remote-access.ts. What takes several
- * requests, one after the other, is a task (request-tasks.ts).
+ * What the library itself reads, writes and asks for in other ranks' memory is in remote-access.ts. A sequence of
+ * several requests, one after the other, is a task (request-tasks.ts).
  *
  * A put or get of a whole array has a way of its own that allocates nothing (whole-arrays.ts). Whatever else is posted
  * takes the one way through `Outstanding.post`.
@@ -70,11 +70,11 @@ export class RequestTransfer {
   #regions: Regions | undefined;
   /** Whether puts of fence epochs are notified. */
   readonly #notifies: boolean;
-  /** On a modelled fabric, where completions wake who waits. */
+  /** On a modelled fabric, where completions wake ranks that wait. */
   readonly #processor: ProcessorTime | undefined;
   /** Completions do not say that data are in memory. */
   readonly #confirms: boolean;
-  /** What reads that confirm it read to. */
+  /** Where the reads that confirm it put their byte. */
   #sink: Scratch | undefined;
   #flushed = 0;
   #stir: () => void = () => {};
@@ -235,8 +235,8 @@ export class RequestTransfer {
   }
 
   /**
-   * Begins a turn (operation-failures.ts), so that requests of one call can be told from others: who records calls does
-   * so before and after each.
+   * Begins a turn (operation-failures.ts), so that requests of one call can be told from others. A recorder of calls
+   * does so before and after each.
    * @returns its number
    */
   nextTurn(): number {
@@ -298,7 +298,7 @@ export class RequestTransfer {
   }
 
   /**
-   * Brings to their end steps that nobody waits for any more, and that may hold something for which others wait: at
+   * Brings steps that no call waits for any more, and that may hold something for which others wait, to their end: at
    * once if answers come as soon as they do from devices, otherwise in whatever call looks for completions next.
    */
   settle(steps: Generator<void, unknown>): void {
@@ -342,7 +342,8 @@ export class RequestTransfer {
   }
 
   /**
-   * The same for who notifies the targets behind their puts: those may find what was put only when they are notified.
+   * The same for a caller that notifies the targets behind their puts: the targets may find what was put only when they
+   * are notified.
    * @param failed as of `flushAnyway`
    */
   drain(failed: Failed): Operation {
@@ -350,8 +351,8 @@ export class RequestTransfer {
   }
 
   /**
-   * The same for who goes on though operations have failed.
-   * @param failed is told why, of each rank for one
+   * The same for a caller that goes on though operations have failed.
+   * @param failed is told why, once for each rank
    */
   flushAnyway(failed: Failed): Operation {
     return new Flush(this, undefined, 'in memory', failed);
@@ -409,8 +410,8 @@ export class RequestTransfer {
   }
 
   /**
-   * Whether `poll` has nothing to do: nothing is under way here, and nothing has come from other ranks. Of second
-   * connections it is not known.
+   * Whether `poll` has nothing to do: nothing is under way here, and nothing has come from other ranks. This does not
+   * cover second connections, of which it is not known.
    */
   get isQuiet(): boolean {
     return (
@@ -427,16 +428,16 @@ export class RequestTransfer {
   }
 
   /**
-   * Whether a wait looks again and again though nobody rings: the next step of a task may be complete as soon as it is
-   * posted. On a modelled fabric, each completion wakes who waits.
+   * Whether a wait looks again and again though no bell rings: the next step of a task may be complete as soon as it is
+   * posted. On a modelled fabric, each completion wakes the ranks that wait.
    */
   get isPolling(): boolean {
     return this.#processor === undefined && this.#tasks.count > 0;
   }
 
   /**
-   * Takes in completions and notifications, and posts what waited for room. Why an operation has failed, a flush says,
-   * or what else waits for it. Errors: `ERR_VERBS` (a connection is lost).
+   * Takes in completions and notifications, and posts what waited for room. A flush, or another call that waits for an
+   * operation, says why it has failed. Errors: `ERR_VERBS` (a connection is lost).
    */
   poll(): void {
     this.#outstanding.takeCompletions();
@@ -451,7 +452,7 @@ export class RequestTransfer {
     this.#outstanding.postWaiting();
   }
 
-  /** An operation to a rank has failed, which whoever waits for operations to the rank says. */
+  /** An operation to a rank has failed; a call that waits for operations to the rank says so. */
   noteFailure(error: unknown, rank: number): void {
     this.#outstanding.noteFailure(error, rank);
   }
@@ -461,7 +462,7 @@ export class RequestTransfer {
     const before = this.#processor?.fetched;
     this.#waits.runUnsettled();
     this.#tasks.run(waiting);
-    // A task that brings messages in brings in what others, which have looked before, may wait for.
+    // A task that brings messages in may bring in what others wait for that have looked before.
     if (this.#processor?.fetched !== before) this.#processor!.lookAgain();
   }
 

@@ -1,24 +1,24 @@
 /**
  * Accumulates by requests alone: the target's processor takes no part, so they go on while it computes.
  *
- * On a device, its atomics and the processor's do not agree, so whatever must be atomic is done by the device, also a
+ * On a device, its atomics and the processor's do not agree. So whatever must be atomic is done by the device, also a
  * rank's accumulates to its own part.
  *
- * - 64-bit integers: SUM and NO_OP are one fetch-and-add an element; every other operation a fetch-and-add of nothing
- *   (of several elements that lie together, one read), then compare-and-swap until nobody came between;
- *   `compareAndSwap` is one. REPLACE is no write: a device's atomics are atomic towards each other, not towards writes
- *   (InfiniBand 1.3, 9.4.5), so a write between the read and the write of somebody's atomic would be lost. All of them
- *   are atomics of the device on the element itself, so they agree with each other. Unless the window's accumulates are
- *   to be in bulk: then they are as all other types.
- * - All other types: the element's stripe is locked (remote-stripes.ts), what is to change is read, combined here,
- *   written back, and the stripe released by a fetch-and-add on the same connection behind the writes. The read is
- *   posted right behind the compare-and-swap that locks: if that took the stripe, which is the rule, it was carried out
- *   under it; if not, its bytes are not looked at, and there is another one. Who needs several stripes takes them in
- *   ascending order, and holds none while it waits for one of a lower number, so nobody waits in a circle. Everybody
- *   uses the stripes for these types, so all of them are atomic towards each other.
+ * - 64-bit integers: SUM and NO_OP are one fetch-and-add an element. Every other operation is a fetch-and-add of
+ *   nothing (of several elements that lie together, one read), then compare-and-swap until no other update came
+ *   between; `compareAndSwap` is one. REPLACE is no write: a device's atomics are atomic towards each other, not
+ *   towards writes (InfiniBand 1.3, 9.4.5), so a write between the read and the write of another rank's atomic would be
+ *   lost. All of them are atomics of the device on the element itself, so they agree with each other. The exception is
+ *   a window whose accumulates go in bulk: there these types are treated as all others.
+ * - All other types: the element's stripe is locked (remote-stripes.ts), what changes is read, combined here, written
+ *   back, and the stripe released by a fetch-and-add on the same connection behind the writes. The read is posted right
+ *   behind the compare-and-swap that locks. If that took the stripe, which is the rule, the read was carried out under
+ *   it; if not, its bytes are not looked at, and there is another read. A rank that needs several stripes takes them in
+ *   ascending order, and holds none while it waits for one of a lower number, so no ranks wait in a circle. All ranks
+ *   use the stripes for these types, so all of them are atomic towards each other.
  *
  * Memory order. A read or an atomic behind a write or an atomic of the same connection sees it (InfiniBand's ordering
- * rules; so does the release), and whoever acquires the stripe next reads behind its own compare-and-swap.
+ * rules; so does the release). The rank that acquires the stripe next reads behind its own compare-and-swap.
  *
  * Cost: one round trip for SUM of 64-bit integers, two or three for their other operations, two for the rest (three
  * where several stripes are needed, and one more for each of them); elements of one call share them.
@@ -65,7 +65,7 @@ export class RequestUpdates {
   readonly #stripes: RemoteStripes;
   readonly #inBulk: boolean;
   readonly #kernels: BulkKernels | undefined;
-  /** For the copies that are combined here, which nobody else sees. */
+  /** For the copies that are combined here, which no other rank sees. */
   readonly #ownStripes: Stripes;
 
   /**
@@ -96,8 +96,8 @@ export class RequestUpdates {
 
   /**
    * Begins an accumulate to byte `at` of a region, which is the rank's part if none is given; arguments have been
-   * checked. Origin and result may be arrays of bytes. Whoever reaches an element must name it by the same `at`: its
-   * stripe follows from that.
+   * checked. Origin and result may be arrays of bytes. All ranks that reach an element must name it by the same `at`:
+   * its stripe follows from that.
    */
   accumulate(
     origin: TypedArray,
@@ -139,17 +139,18 @@ export class RequestUpdates {
   }
 
   /**
-   * Whether elements are updated by the device's own atomics. Not by count: between the read and the write of an update
-   * under a stripe, an atomic of the device on the same element would be lost, and it does not look at stripes; if it
-   * did, a single one would take three round trips in place of one. So each type goes one way in a window.
+   * Whether elements are updated by the device's own atomics. This does not depend on their count: between the read and
+   * the write of an update under a stripe, an atomic of the device on the same element would be lost, and it does not
+   * look at stripes. If it did, a single one would take three round trips in place of one. So each type goes one way in
+   * a window.
    */
   #isByDevice({ base }: Side): boolean {
     return !this.#inBulk && (base === TypeCode.INT64 || base === TypeCode.UINT64);
   }
 
   /**
-   * Sums whose answers nobody needs: not a task, for which those behind it would wait. A device carries out the atomics
-   * of a connection in order.
+   * Sums whose answers no call needs. They are not a task, for which those behind it would wait: a device carries out
+   * the atomics of a connection in order.
    */
   #addWide({ origin, from }: Operands, rank: number, region: RemoteRegion, at: number, to: Side): void {
     const source = viewOf(origin);
@@ -198,7 +199,7 @@ export class RequestUpdates {
     }
     if (once) return;
     const signed = to.base === TypeCode.INT64;
-    // Each element until nobody came between; those of which somebody did go another round together.
+    // Each element until no other update came between; those with one between go another round together.
     let left = replies.map((seen, i) => ({ i, seen, found: seen }));
     while (left.length > 0) {
       refuseGone(operands, rank);
@@ -229,7 +230,8 @@ export class RequestUpdates {
 
   /**
    * What may be in the elements, read with those between them: one request in place of an atomic for each. It need not
-   * be what an atomic would find (somebody may be writing there): the compare-and-swap behind it says whether it was.
+   * be what an atomic would find (another rank may be writing there): the compare-and-swap behind it says whether it
+   * was.
    */
   *#glimpse(
     rank: number,

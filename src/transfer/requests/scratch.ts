@@ -11,7 +11,7 @@ import { RemotePart } from '../loads/remote-part.ts';
 
 const KEPT = 8;
 const KEPT_BYTES = 2 ** 20;
-/** Nothing smaller is made: what was large enough once is so for most that comes. */
+/** Nothing smaller is made: what was large enough once is large enough for most that comes. */
 const LEAST_BYTES = 256;
 
 /** Requests that are not complete. */
@@ -42,7 +42,7 @@ export class Scratch {
     this.#giveUp = giveUp;
   }
 
-  /** Nobody needs it any more; what is on its way may still use it. */
+  /** No task needs it any more; what is on its way may still use it. */
   free(): void {
     if (this.left.count === 0) this.#giveUp(this);
     else {
@@ -58,7 +58,7 @@ export class Scratches {
   readonly #context: Context;
   readonly #pd: ProtectionDomain;
   readonly #all = new Set<Scratch>();
-  /** Those that nobody uses, the last given up behind the others. */
+  /** Those that are not in use, the last given up behind the others. */
   readonly #idle: Scratch[] = [];
   #idleBytes = 0;
 

@@ -3,8 +3,8 @@
  * (dissertation §8.1.1): posted receives are for these messages alone, and never meet others. Its completions come to
  * the queue of the window's requests, which gives them over (`completed`, `settle`).
  *
- * A connection is made when it is first needed, by messages of those who use it: `make` here and there, numbers go
- * over, `connect` here and there. Messages of one connection fill receives in the order in which both were posted.
+ * A connection is made when it is first needed, by messages of its users: both sides call `make`, the numbers go over,
+ * and both sides call `connect`. Messages of one connection fill receives in the order in which both were posted.
  *
  * What is registered stays so while anything is under way here (`OriginRegistrations`). Nothing here waits for
  * registrations to be given up (`draining`): a message that its receiver waits for always leaves, so that two ranks
@@ -47,8 +47,8 @@ export interface Confirmation {
 }
 
 /**
- * Who records messages of second connections: told before one is sent to a rank, and after one of a rank has filled a
- * receive; both in the order of the messages. The reads that confirm them are not told.
+ * Records messages of second connections: it is told before one is sent to a rank, and after one of a rank has filled a
+ * receive, both in the order of the messages. It is not told of the reads that confirm them.
  */
 export interface MessageTrace {
   sends(rank: number, bytes: number): void;
@@ -100,7 +100,7 @@ export class SecondConnections {
   readonly #most: number;
   #sending = 0;
   #receiving = 0;
-  /** Those who wait for room. */
+  /** Called when there is room. */
   readonly #waiting = new Set<() => void>();
   /** Users of registrations, posted or not. */
   #holding = 0;

@@ -27,7 +27,7 @@ export interface Poster {
   get(origin: TypedArray, from: Side, at: number, to: Side): void;
   /** That of what is issued now (operation-failures.ts). */
   turn: number;
-  /** Is told why one could not be posted: who waits for operations to the rank says it. */
+  /** Is told why one could not be posted: a call that waits for operations to the rank says it. */
   failed(error: unknown): void;
 }
 
@@ -46,7 +46,7 @@ export class HeldOperations {
   readonly #schedule: Schedule;
   #held: HeldOperation[] = [];
   #bytes = 0;
-  /** Who is told when all that is held now has been posted. */
+  /** Listeners that are told when all that is held now has been posted. */
   #followers: (() => void)[] = [];
 
   constructor(schedule: Schedule) {
@@ -67,7 +67,7 @@ export class HeldOperations {
     return this.#held.length === 0;
   }
 
-  /** What is wrong with operations that were held before is said by what completes them. */
+  /** What completes operations that were held before says what is wrong with them. */
   hold(operation: HeldOperation): void {
     const { bytes } = operation.from;
     if (this.#held.length === HELD_OPERATIONS || this.#bytes + bytes > HELD_BYTES) this.#postAll();

@@ -94,7 +94,7 @@ export class OwnServer {
     this.#server.remove(number);
   }
 
-  /** Nobody asks any more on behalf of the window that has acquired it. */
+  /** No rank asks any more on behalf of the window that has acquired it. */
   release(): void {
     if (--this.#users > 0) return;
     servers.delete(this.#job);

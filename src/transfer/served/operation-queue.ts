@@ -6,8 +6,8 @@
  * What is written is copied when it is queued, so origins of puts and accumulates may be used again at once; what is
  * fetched comes with the answer.
  *
- * A message is a header of 8 bytes, which whoever sends it may use, and then for each operation, all numbers in the
- * byte order of the machine:
+ * A message is a header of 8 bytes, which the sender may use, and then for each operation, all numbers in the byte
+ * order of the machine:
  *
  *   64 bits   kind | base type << 8 | operation << 16, a 32-bit word, and the number of elements (of places, for PUT
  *             and GET), another one
@@ -56,7 +56,7 @@ interface TargetQueue {
   readonly sinks: Sink[];
 }
 
-/** A message, and what is to be done with the answer to it. */
+/** A message, and how its answer is used. */
 export interface QueuedOperations {
   readonly message: Uint8Array;
   /** Whether something is fetched. */
@@ -69,8 +69,8 @@ export interface QueuedOperations {
 }
 
 /**
- * Who records operations that are queued: those of this rank's queue for others, and those of their queues that are
- * carried out here. What goes to a rank is carried out there in the order in which it was queued.
+ * Records operations that are queued: those of this rank's queue for others, and those of their queues that are carried
+ * out here. What goes to a rank is carried out there in the order in which it was queued.
  */
 export interface QueueTrace {
   /**

@@ -18,7 +18,7 @@ export class OperationServer {
 
   /**
    * @param part this rank's part, or an error if it is gone
-   * @param stripes for accumulates: those that whoever else may accumulate to this part at the same time takes
+   * @param stripes for accumulates: those that all others take that may accumulate to this part at the same time
    * @param signal raises this rank's count of notifications
    */
   constructor(part: () => RemotePart, stripes: () => Stripes, kernels: BulkKernels | undefined, signal: () => void) {

@@ -35,7 +35,7 @@ export function answerTo(
   return reply;
 }
 
-/** Why something could not be carried out here, for who has asked for it: `failureIn` reads it. */
+/** Why something could not be carried out here, for the rank that has asked for it: `failureIn` reads it. */
 export function failureText(error: unknown): Uint8Array {
   const { code = 'ERR_BUFFER', message } = error as RmaError;
   return new TextEncoder().encode(`${code}\n${message}`);

@@ -1,5 +1,5 @@
 /**
- * Who carries out the accumulates of a window whose memory is reached by requests (hint `update`; dissertation,
+ * What carries out the accumulates of a window whose memory is reached by requests (hint `update`; dissertation,
  * chapter 7). Each type goes one way in a window, so that updates of an element are atomic towards each other.
  */
 import { TypeCode } from '../../datatype/type-codes.ts';
@@ -7,7 +7,7 @@ import { TypeCode } from '../../datatype/type-codes.ts';
 interface UpdateScheme<N extends string> {
   /** Its value of the hint. */
   readonly name: N;
-  /** A window has it whose hints name none. */
+  /** Windows whose hints name none have this one. */
   readonly isDefault?: true;
   /**
    * Whether the target's processor updates elements of a type, not the device. Without it, it updates none.

@@ -1,6 +1,6 @@
 /**
  * Access to memory that is a rank's own and not the library's: a plain `ArrayBuffer`, a `Buffer`, in the middle of the
- * owner's heap. Nobody else can map it. (What has pages for itself is remapped instead, and mapped: process-heap.ts.)
+ * owner's heap. No other rank can map it. (What has pages for itself is remapped instead, and mapped: process-heap.ts.)
  *
  * Put and get are copies by the kernel (cross-memory attach), or, between threads, the same call within the process:
  * complete, here and there, when they return; some 0.5 µs a call and 0.1 ns a byte. Where processes may not be attached
@@ -37,7 +37,7 @@ export interface Share {
   readonly server: OwnServer;
   /** Of the memory, for the owner's own accumulates; absent for what is added to the server later. */
   readonly stripes: Stripes | undefined;
-  /** Nobody may access it any more. */
+  /** No rank may access it any more. */
   withdraw(): void;
 }
 
@@ -71,7 +71,7 @@ export interface Owner {
   readonly pid: number;
   readonly address: number;
   readonly probe: number;
-  /** Maps what it shares with those who ask its thread. */
+  /** Maps what it shares with the ranks that ask its thread. */
   map(words: number): Int32Array;
 }
 

@@ -29,7 +29,7 @@ export interface AttachedPlace {
 export interface Attached extends AttachedPlace {
   readonly address: number;
   readonly bytes: number;
-  /** Absent for what nobody can map. */
+  /** Absent for memory that no other rank can map. */
   readonly part: RemotePart | undefined;
   /** The memory itself, at its owner. */
   readonly memory: TypedArray | undefined;
@@ -51,7 +51,7 @@ export interface Directory {
   placeOf(own: Listed): AttachedPlace;
   /** A region of this rank can be found from now on. */
   add(own: Listed): void;
-  /** It cannot be found any more, by anybody who learns of it in whatever way. @param own what was added */
+  /** It cannot be found any more, by any rank, in whatever way that rank learns of it. @param own what was added */
   remove(own: Listed): void;
   /** The region of another rank with the bytes from `low` to before `high` in it. */
   find(rank: number, low: number, high: number): Attached | undefined;
@@ -179,7 +179,7 @@ export class Attachments {
       );
     }
     const [own] = this.#own.splice(at, 1);
-    // Nobody finds it any more, and then it goes.
+    // No rank finds it any more, and then it goes.
     try {
       this.#directory.remove(own);
     } finally {

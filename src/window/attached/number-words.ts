@@ -14,7 +14,7 @@ export function storeNumber(words: Int32Array, at: number, value: number): void 
   Atomics.store(words, at + 1, second);
 }
 
-/** What was stored, if nobody stores at the time: who asks has to find that out. */
+/** What was stored, if no rank stores at the time: the reader has to find that out. */
 export function loadNumber(words: Int32Array, at: number): number {
   const first = Atomics.load(words, at);
   const second = Atomics.load(words, at + 1);

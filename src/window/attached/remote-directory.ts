@@ -26,36 +26,36 @@
  *   HEAD: if it is another one than before, SLOTS, KEY, PLACE;   HEAD again, until it is even and has not changed
  *   all sequence numbers;   all slots;   all sequence numbers: the slots whose number is the same even one are the copy
  *
- * So a region that stays attached is found whatever else its owner changes at the time, and nobody waits for anybody,
- * but while the table moves. A key is used only if KEY and PLACE were seen to belong together: with one that is none, a
- * read would break the connection. A table that was outgrown stays registered, and as it is, until the window is freed,
- * so whoever still reads it finds what it was; VERSION had been read before, so the next look finds another one. Tables
- * double, so all of them take less than twice the last one.
+ * So a region that stays attached is found whatever else its owner changes at the time. No rank waits for another one,
+ * except while the table moves. A key is used only if KEY and PLACE were seen to belong together: with a key that is
+ * none, a read would break the connection. A table that was outgrown stays registered, and as it is, until the window
+ * is freed, so a rank that still reads it finds what it was. VERSION had been read before, so the next look finds
+ * another one. Tables double, so all of them take less than twice the last one.
  * Cost: one round trip if nothing has changed, five if something has, two more when the table has grown.
  *
- * Two slots of a copy never overlap: the numbers of the second look are all read after those of the first. If a region
- * was seen by the first look that was attached where another one had been, that one was gone before, and the second
- * look finds its slot changed, or the first has found it free.
+ * Two slots of a copy never overlap: the numbers of the second look are all read after those of the first. Suppose that
+ * the first look has seen a region that was attached where another one had been. Then that other one was gone before,
+ * and the second look finds its slot changed, or the first look has found it free.
  *
  * When to read. What is not in the copy is looked up again, always: then it is attached, or it is an error. What is in
- * the copy may have been detached, and that must be known before an access: a request with a key that was taken back
- * breaks the connection. To ask each time would cost a round trip for each access, and to forget the copy where an
- * epoch begins or ends is not enough: it is right to detach what nobody accesses, to attach other memory that got the
- * same address, and to tell of it, while others are in the middle of an epoch. So who detaches tells all that have a
- * copy, by a write into their GONE word, and does not come back before it is there. From then on, whatever way the news
- * takes, who hears it finds another number there than the one it had seen before it read the table: one load for each
- * access. (As in foMPI: Gerstenberger, Besta and Hoefler, SC '13.)
+ * the copy may have been detached, and a rank must know that before an access: a request with a key that was taken back
+ * breaks the connection. To ask each time would cost a round trip for each access. To forget the copy where an epoch
+ * begins or ends is not enough: while others are in the middle of an epoch, it is right to detach what no rank
+ * accesses, to attach other memory that got the same address, and to tell of it. So a rank that detaches tells all that
+ * have a copy, by a write into their GONE word, and does not come back before the write is there. From then on,
+ * whatever way the news takes, a rank that hears it finds another number in its GONE word than the one it had seen
+ * before it read the table: one load for each access. (As in foMPI: Gerstenberger, Besta and Hoefler, SC '13.)
  *
  *   detach:   the slot, VERSION;   looks at READERS;   writes GONE at each reader, reads it back;   takes the key back
  *   reader:   READERS := 1, once;   token = GONE;   reads the table;   …   the copy is good while GONE = token
  *
- * Nobody is forgotten: the read of VERSION is behind the write of READERS on the same connection, so the reader finds
- * the new VERSION, or the owner finds the reader (both store first and look second). The answer to a write says that
- * the device has it; a read behind it, that memory has it. Hence the read behind GONE.
+ * No reader is forgotten: the read of VERSION is behind the write of READERS on the same connection. So the reader
+ * finds the new VERSION, or the owner finds the reader (both store first and look second). The answer to a write says
+ * that the device has it; a read behind the write says that memory has it. Hence the read behind GONE.
  *
- * What cannot be known is an access that is under way while its region is detached: MPI forbids that, and a device ends
- * it by breaking the connection. Locks keep it away: `Window.detach` holds this rank's lock meanwhile. It remains for
- * epochs without one, which are those of fence, start and `NO_CHECK`.
+ * A rank cannot know of an access that is under way while its region is detached. MPI forbids that, and a device ends
+ * it by breaking the connection. Locks keep it away: `Window.detach` holds this rank's lock meanwhile. It remains
+ * possible in epochs without a lock, which are those of fence, start and `NO_CHECK`.
  */
 import type { Communicator } from '../../collective/communicator.ts';
 import type { RemoteRegion } from '../../transfer/requests/regions.ts';
@@ -197,7 +197,7 @@ export class RemoteDirectory implements Directory {
     Atomics.add(halves, 2 * slot, 1);
   }
 
-  /** Nobody reads the new table before HEAD says so. */
+  /** No rank reads the new table before HEAD says so. */
   #move(table: Registered): void {
     const before = this.#slots;
     this.#tables.push(table);

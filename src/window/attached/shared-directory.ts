@@ -1,6 +1,6 @@
 /**
  * What is attached where, in shared memory: each rank keeps a table of its attachments, and the others keep copies of
- * it. The table's owner is its only writer, and nobody waits for anybody, but while the table moves.
+ * it. The table's owner is its only writer. No rank waits for another one, except while the table moves.
  *
  * The words of a rank, in its shared block:
  *
@@ -26,22 +26,22 @@
  *             nothing: the owner is about to attach or detach there
  *             the copy is that of `version`
  *
- * Why that is enough. Whoever may access a region has learnt of its `attach`, by any message or synchronization, so it
- * sees the VERSION that came with it, or a later one, and then the slot's sequence from before that VERSION: the region
- * is in the copy, whatever else the owner changes meanwhile. It is taken for gone only if its sequence has changed
- * since, and then it is being detached, while which nobody may access it. Whoever has learnt of a `detach` finds the
- * slot changed, likewise. What a reader has seen half is seen again: VERSION was read first, and changes behind it. A
- * table that was outgrown is left as it is until the window is freed, so whoever still reads it finds what it was, and
- * another VERSION at the next access. Tables double, so all of them take less than twice the last one. (It would take
- * 2^31 changes between two accesses of one rank to come back to the same number.)
+ * Why that is enough. A rank that may access a region has learnt of its `attach`, by any message or synchronization. So
+ * it sees the VERSION that came with the `attach`, or a later one, and then the slot's sequence from before that
+ * VERSION: the region is in the copy, whatever else the owner changes meanwhile. The region is taken for gone only if
+ * its sequence has changed since. Then it is being detached, and meanwhile no rank may access it. Likewise, a rank that
+ * has learnt of a `detach` finds the slot changed. What a reader has seen half is seen again: VERSION was read first,
+ * and changes behind it. A table that was outgrown is left as it is until the window is freed, so a rank that still
+ * reads it finds what it was, and another VERSION at the next access. Tables double, so all of them take less than
+ * twice the last one. (It would take 2^31 changes between two accesses of one rank to come back to the same number.)
  *
  * A copy that was taken while the owner changed the table may have a region that was gone, and one that took its place:
  * they overlap. Neither overlaps a region that was attached all the time, so such a one is still the last that begins
  * before any of its bytes, and `lookUp` finds it.
  *
- * What is mapped is kept with the slot's sequence. Memory that was detached and attached again has another one, and
- * another key, which is random and new for each `attach`, so it is never reached by what was mapped for the first.
- * Regions of memory that nobody can map have the key 0; they are reached by their address
+ * What is mapped is kept with the slot's sequence. Memory that was detached and attached again has another sequence,
+ * and another key, which is random and new for each `attach`. So it is never reached by what was mapped for the first.
+ * Regions of memory that no other rank can map have the key 0; they are reached by their address
  * (transfer/served/user-memory.ts), where the owner's thread and the kernel look at each access.
  *
  * Cost of an access: a binary search; after a change, a look at each sequence number (1 ns) and a new list of what is
@@ -169,7 +169,7 @@ export class SharedDirectory implements Directory {
     Atomics.add(this.#words, VERSION, 1);
   }
 
-  /** Nobody reads the new table before HEAD says so. */
+  /** No rank reads the new table before HEAD says so. */
   #grow(): void {
     const [before, slots] = [this.#slots, 2 * this.#slots];
     const block = this.#comm.job.blocks.allocate(slots * SLOT_WORDS);

@@ -6,8 +6,8 @@
  *     for (const { values, place } of pieces) batch.put(values, place);
  *
  * Where the target's memory is mapped, the handle adds nothing: each operation is the window's own, carried out by its
- * call. Where it is reached by requests, they are collected on the target's connection as if there were no room for
- * them (transfer/requests/outstanding.ts), so everything that waits for operations, or follows them, knows of them.
+ * call. Where the memory is reached by requests, they are collected on the target's connection as if there were no room
+ * for them (transfer/requests/outstanding.ts). So everything that waits for operations, or follows them, knows of them.
  */
 
 import type { TypedArray } from '../../datatype/base-types.ts';

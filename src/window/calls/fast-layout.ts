@@ -55,7 +55,7 @@ function mayWrite(kept: KeptSides, puts: boolean): boolean {
   return kept.gets;
 }
 
-/** What is too large to tell is left to the slow path, which says so. */
+/** A side that is too large to tell is left to the slow path, which says so. */
 function isApart(side: Side): boolean {
   try {
     return !isOverlapping('', side);

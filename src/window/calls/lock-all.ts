@@ -2,13 +2,14 @@
  * How `lockAll` takes the shared locks of all ranks where there is no one lock for all, and some are held by others.
  *
  * Of these locks, one may be waited for at a time. At first, the call holds none of the others meanwhile. That alone
- * could go on for ever where parts are kept busy in turns: by the time that one is had, another one has gone. So after
- * some rounds it holds on to those of lower ranks while it waits for the next, for a time that doubles.
+ * could go on for ever where parts are kept busy in turns: by the time that the call has one lock, another one has
+ * gone. So after some rounds it holds on to the locks of lower ranks while it waits for the next, for a time that
+ * doubles.
  *
- * It comes to an end: ranks that hold one lock wait for no other, and those that lock all wait in the order of ranks,
- * so every line moves; once the time is longer than a line takes, it has one lock after the other. No deadlock: a rank
- * that does wait for one lock while it holds another can be in this one's way, and this one in its way; then the time
- * is over, and this one lets go of all that it has.
+ * It comes to an end: ranks that hold one lock wait for no other, and ranks that lock all wait in the order of ranks,
+ * so every line moves. Once the time is longer than a line takes, the call gets one lock after the other. No deadlock:
+ * a rank that does wait for one lock while it holds another can be in the way of this call, and this call in its way.
+ * Then the time runs out, and this call lets go of all that it has.
  */
 
 import type { Attempt } from '../../sync/lock/lock-scheme.ts';

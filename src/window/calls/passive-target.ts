@@ -45,7 +45,7 @@ export class PassiveTarget {
   readonly #makeAll: (() => AllLock) | undefined;
   #all: AllLock | undefined;
   readonly #serve: (() => void) | undefined;
-  /** Nothing is ever outstanding, and nobody is to be served: a flush never waits. */
+  /** Nothing is ever outstanding, and there is no rank to serve: a flush never waits. */
   readonly #short: boolean;
   /** A `HeldAll`. */
   #heldAll: number = HeldAll.NOTHING;
@@ -126,7 +126,7 @@ export class PassiveTarget {
     }
   }
 
-  /** The lock's scheme does not know whose part of which window it is for: messages do. */
+  /** The lock's scheme does not know whose part of which window the lock is for: messages do. */
   #acquire(t: Target, type: number): Operation {
     const name = `lock of rank ${t.rank} in ${this.#epochs.what}`;
     return this.#locks.behindDeferred(name, () => {
@@ -210,7 +210,7 @@ export class PassiveTarget {
   }
 
   /**
-   * Takes the lock of this rank's own part if nobody holds it, without waiting for other ranks. Errors: of a device.
+   * Takes the lock of this rank's own part if no rank holds it, without waiting for other ranks. Errors: of a device.
    */
   acquireAtOnce(lock: TargetLock): boolean {
     const progress = this.#progress;

@@ -1,6 +1,6 @@
 /**
  * The slow path of the communication calls: every layout, every type, every check with its message (MPI 4.1, 12.3).
- * Nothing is written before all checks have passed. How the bytes then move, the target's path says (path/paths.ts).
+ * Nothing is written before all checks have passed. The target's path decides how the bytes then move (path/paths.ts).
  */
 import { bytesOf, checkBuffer, opAllowed, ownView, TYPE_NAMES, type TypedArray } from '../../datatype/base-types.ts';
 import {
@@ -323,7 +323,7 @@ function checkOp(call: string, op: Op, to: Side): void {
   }
 }
 
-/** What is written must not be written twice (MPI 4.1, 12.3.1): it is open what would remain. */
+/** No byte may be written twice (MPI 4.1, 12.3.1): it is open which value would remain. */
 function refuseTwice(call: string, name: string, side: Side): void {
   if (!isOverlapping(call, side)) return;
   throw new RmaError(

@@ -164,8 +164,8 @@ export abstract class Synchronization<T extends TypedArray> extends Communicatio
    * at the target. After a timeout or an abort this rank still holds the lock: call `unlock` again. With the hint
    * `lock_defer` it may have sent the lock back already; then nothing else is allowed. MPI 4.1, 12.5.3.
    *
-   * Cost: one atomic subtraction, two for an exclusive lock; on a device, a `flush` and one atomic whose answer nobody
-   * waits for. See the lock schemes (docs/guide/schemes.md).
+   * Cost: one atomic subtraction, two for an exclusive lock; on a device, a `flush` and one atomic whose answer is not
+   * waited for. See the lock schemes (docs/guide/schemes.md).
    * Errors: `ERR_WIN`, `ERR_RANK`, `ERR_RMA_SYNC` (this rank does not hold the lock, or another synchronization of the
    * window is in progress), `ERR_RMA_RANK_FAILED`, `ERR_RMA_TIMEOUT`.
    */

@@ -148,8 +148,8 @@ class RecordedSync implements GeneralActiveTarget {
 }
 
 /**
- * A lock tells nobody in particular that it is free: who got it from whom is found out when the records of all ranks
- * are there.
+ * A lock tells no rank in particular that it is free. Which rank got it from which is found out when the records of all
+ * ranks are there.
  */
 class RecordedLock implements TargetLock {
   readonly #lock: TargetLock;

@@ -37,7 +37,7 @@ export class Request {
     this.#makePlaced = makePlaced;
   }
 
-  /** What is to be waited for, if anything. */
+  /** What to wait for, if anything. */
   #awaited(remote: boolean): Operation | undefined {
     if (!remote || this.#makePlaced === undefined) return this.#operation;
     this.#placed ??= this.#makePlaced();

@@ -332,7 +332,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     // An array whose memory is gone is still the one that was attached.
     const array = typeCodeOf(memory) < 0 ? arrayOver('detach', memory) : (memory as TypedArray);
     const { comm, makeLock } = this.#parts;
-    // Who would lock it meanwhile waits for the end of this call.
+    // A rank that would lock it meanwhile waits for the end of this call.
     const lock = this.#epochs.attempt(() => makeLock(comm.rank));
     if (lock !== undefined && !this.#passive.acquireAtOnce(lock)) {
       throw new RmaError(
@@ -561,7 +561,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     return { farewell, release: () => this.#giveBack() };
   }
 
-  /** Gives back what this rank holds: nobody needs it any more, or a rank has failed. Happens once. */
+  /** Gives back what this rank holds: no rank needs it any more, or a rank has failed. Happens once. */
   #giveBack(): void {
     this.#parts.comm.job.locks.windows.delete(this.#epochs.locks);
     if (!this.#cancelRelease()) return;

@@ -37,7 +37,7 @@ export interface Agreement {
 }
 
 /**
- * A rank that refuses says so, so that nobody waits for it.
+ * A rank that refuses says so, so that no rank waits for it.
  * @param wrong why this rank offers nothing
  * Errors: this rank's own; `ERR_WIN` if another one refuses; `ERR_INFO_VALUE`, `ERR_SIZE` if what they say does not fit
  * together, at all ranks.

@@ -18,7 +18,7 @@ import type { Undo } from './undo.ts';
 /**
  * @param channel nothing else goes through it
  * @param part this rank's part, or an error if it is gone
- * @param region the same for the device; a part of no bytes has none, and nobody asks for it
+ * @param region the same for the device; a part of no bytes has none, and it is never asked for
  * @param helpers the connections to the helpers, if the provider has any and all ranks could be connected
  * @returns undefined if each piece is a request
  */

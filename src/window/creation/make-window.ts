@@ -1,6 +1,6 @@
 /**
- * The collective part of making a window, as a line of steps: the ranks agree, get what only all together can make
- * (memory of the first rank, connections), each puts its window together, and all hear whether everybody could.
+ * The collective part of making a window, as a line of steps. The ranks agree, and get what only all together can make
+ * (memory of the first rank, connections). Each puts its window together, and all hear whether every rank could.
  *
  * Whatever fails at one rank is said in the next exchange, so no rank waits for one that has given up, and none has a
  * window that another has not. What was made by then is given back (`Undo`).
@@ -218,7 +218,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
   const ownPart = ownPartOf(() => mapping.map(me), mapping.bytes(me));
   const server = serverOf(
     ownPart,
-    // By requests nobody else touches a part by its processor's instructions.
+    // By requests, no other rank touches a part by its processor's instructions.
     () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, comm.members),
     () => signals.raiseOwn(),
   );

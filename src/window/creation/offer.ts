@@ -18,7 +18,7 @@ export interface Offer {
   readonly local: TypedArray;
   readonly given?: TypedArray;
   readonly memory: Memory | undefined;
-  /** Its part is memory of its own, which nobody can map. */
+  /** Its part is memory of its own, which no other rank can map. */
   readonly share?: Share;
   /** Elements of a part that the first rank is to allocate. */
   readonly wanted?: number;
@@ -71,8 +71,8 @@ export function checkOptions(
 }
 
 /**
- * The hints in force where a flavour of windows cannot follow some: as all hints about what a window does not do, those
- * have no effect. All ranks come to the same, from the same hints.
+ * The hints in force where a flavour of windows cannot follow some: those have no effect, as all hints about what a
+ * window does not do. All ranks come to the same result, from the same hints.
  */
 export function inForce(
   comm: Communicator,

@@ -1,6 +1,6 @@
 /**
- * The words of a window that one rank keeps for all: made before anybody knows of them, and reached by the others once
- * the records have been exchanged.
+ * The words of a window that one rank keeps for all. They are made before any other rank knows of them, and the others
+ * reach them once the records have been exchanged.
  *
  * Where memory can be loaded and stored, one block of 32-bit words holds, in this order, the barrier's flags, the queue
  * lock of the part, the lock of all parts (of use at rank 0), the counters of start/complete/post/wait, the
@@ -89,7 +89,7 @@ export function makeOwnWords(comm: Communicator, flavor: Flavor, hints: Hints): 
     free();
     throw error;
   }
-  // Nobody knows where they are yet.
+  // No other rank knows where they are yet.
   if (block !== undefined) setUpNode(hints, block.words.subarray(layout.node, layout.words));
   if (atomics !== undefined) atomics.words[0] = firstLockWord(hints, size);
   return { layout, block, atomics, free };

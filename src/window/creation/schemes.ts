@@ -39,7 +39,7 @@ export function locksByRequests(hints: Hints, loadStore: boolean): boolean {
   return lockOf(hints)?.byRequests(loadStore) === true;
 }
 
-/** What the lock word of a rank's part holds before anybody has touched it. */
+/** What the lock word of a rank's part holds before any rank has touched it. */
 export function firstLockWord(hints: Hints, size: number): number {
   return lockOf(hints)?.firstWord?.(size, hints) ?? 0;
 }
@@ -49,7 +49,7 @@ export function nodeWords(hints: Hints, size: number): number {
   return lockOf(hints)?.nodeWords?.(size, hints) ?? 0;
 }
 
-/** Sets up the words that the ranks of a node share (`nodeWords`), before they are told to anybody. */
+/** Sets up the words that the ranks of a node share (`nodeWords`), before other ranks are told where they are. */
 export function setUpNode(hints: Hints, words: Int32Array): void {
   lockOf(hints)?.setUpNode?.(words, hints);
 }
@@ -82,14 +82,14 @@ export interface SchemeParts extends Omit<LockParts, 'options' | 'channel'> {
 
 export interface Schemes {
   readonly fence: FenceScheme;
-  /** The fence, for who waits in it for more than some looks. */
+  /** The fence, for a call that waits in it for more than some looks. */
   readonly fenceWait: Operation;
   /** Operations of fence epochs wait here for the fence. */
   readonly deferred: OperationQueue | undefined;
   /** Operations under locks wait here for their unlock or flush. */
   readonly passive: PassiveQueue | undefined;
   readonly lockCounts: LockCounts;
-  /** To be called in calls that may not wait, where an agent serves others. */
+  /** Calls that may not wait call this, where an agent serves others. */
   readonly serve: (() => void) | undefined;
   makeLock(rank: number): TargetLock | undefined;
   /** Shares the locks of all ranks at once, if the scheme can do that; else they are taken one by one. */
@@ -97,7 +97,7 @@ export interface Schemes {
   release(): void;
 }
 
-/** From one look to the next of a rank that waits for something else and has what others wait for. */
+/** Milliseconds from one look to the next of a rank that waits for something else and has what others wait for. */
 const HOLDING_MS = 0.1;
 
 export function makeSchemes(parts: SchemeParts): Schemes {
@@ -108,8 +108,8 @@ export function makeSchemes(parts: SchemeParts): Schemes {
   const queued = operations &&
     answers && { queue: new OperationQueue(comm.size, parts.kernels, trace), server, operations, answers };
   const stops = [() => locks?.release?.()];
-  // Whatever this rank waits for, notifications are taken in, so that there are receives for those that come; and what
-  // has something that others wait for goes on. On a modelled fabric its answers wake this rank.
+  // Whatever this rank waits for, notifications are taken in, so that there are receives for those that come. Tasks
+  // that have something for which others wait go on. On a modelled fabric, its answers wake this rank.
   if (wire !== undefined) {
     const { processor } = comm.job;
     const look = (): number => {

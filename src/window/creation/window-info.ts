@@ -46,9 +46,9 @@ export interface WindowInfo {
   /** When locks of the scheme `hybrid` change the mode: `every-request`, `threshold:N`, `history`, `never`. */
   readonly lock_migration?: 'every-request' | 'history' | 'never' | `threshold:${number}`;
   /**
-   * Who has a free lock that other ranks wait for, with the schemes `queue`, `remote`, and `hybrid` in CPU mode.
-   * `running-first`, the default: any rank that runs, until the next in line has waited for a millisecond; so nobody
-   * waits for a rank that sleeps or has no core. `arrival`, the default in virtual time: the next in line, always.
+   * Which rank gets a free lock that other ranks wait for, with the schemes `queue`, `remote`, and `hybrid` in CPU
+   * mode. `running-first`, the default: any rank that runs, until the next in line has waited for a millisecond; so no
+   * rank waits for a rank that sleeps or has no core. `arrival`, the default in virtual time: always the next in line.
    */
   readonly lock_order?: LockOrder;
   /**
@@ -58,12 +58,11 @@ export interface WindowInfo {
    */
   readonly lock_defer?: boolean | 'true' | 'false';
   /**
-   * Who carries out accumulates (`accumulate`, `getAccumulate`, `fetchAndOp`, `compareAndSwap`) where memory is reached
-   * by requests: on devices and modelled fabrics. `by-requests`: the device, without the target's processor.
+   * What carries out accumulates (`accumulate`, `getAccumulate`, `fetchAndOp`, `compareAndSwap`) where memory is
+   * reached by requests: on devices and modelled fabrics. `by-requests`: the device, without the target's processor.
    * `by-target`: the target's processor, when the target is in the library; one message and its answer, however many
-   * elements.
-   * `by-type`: the device for 64-bit integers, the target for all other types. No effect in dynamic windows, and where
-   * memory is loaded and stored.
+   * elements. `by-type`: the device for 64-bit integers, the target for all other types. No effect in dynamic windows,
+   * and where memory is loaded and stored.
    */
   readonly update?: UpdateSchemeName;
   /**
@@ -220,7 +219,7 @@ const HINTS = {
 /** Hints in force. */
 export type Hints = { [K in keyof typeof HINTS]: ReturnType<(typeof HINTS)[K]['initial']> };
 
-/** As the table has them, for who asks all in the same way. */
+/** As the table has them, for code that asks all in the same way. */
 const ALL = Object.entries(HINTS) as [keyof Hints, Hint<unknown>][];
 /** `MPI_MAX_INFO_KEY`. */
 const LONGEST_KEY = 255;

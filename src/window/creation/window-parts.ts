@@ -66,7 +66,7 @@ export interface WindowParts extends Omit<Schemes, 'release'> {
   readonly held: HeldOperations | undefined;
   /** Accumulates by requests; absent where the processors do them. */
   readonly updates: RequestUpdates | undefined;
-  /** Who carries out updates at their target, with the hint `update`; absent where nobody does. */
+  /** Carries out updates at their target, with the hint `update`; absent where updates do not go that way. */
   readonly served: ServedUpdates | undefined;
   /** What moves layouts of several pieces, with the hint `noncontiguous`; absent where each piece is a request. */
   readonly noncontiguous: NoncontiguousTransfers | undefined;

@@ -107,7 +107,7 @@ export function* makeWire(
   return { wire, updates, helpers };
 }
 
-/** A rank that cannot make its queue pairs says so. @returns what they are to be connected to, besides */
+/** A rank that cannot make its queue pairs says so. @returns what to connect them to, besides */
 function* queuePairs(
   comm: Communicator,
   call: string,

@@ -4,8 +4,8 @@
  *
  * A result (of `get`, `getAccumulate`, `fetchAndOp`, `compareAndSwap`) is delivered into an array of the library's own.
  * The program's array holds a pattern meanwhile, NaN as floating-point numbers, and gets the data when the program has
- * called what completes the operation: so who reads early sees it, also where a get is complete when it is issued. Of
- * an origin, a copy is kept, which is compared then.
+ * called what completes the operation. So a program that reads early sees the pattern, also where a get is complete
+ * when it is issued. Of an origin, a copy is kept; it is compared then.
  *
  * It costs some microseconds a call and a copy of each array, and closes the fast paths (access-log.ts).
  */

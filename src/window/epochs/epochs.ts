@@ -22,8 +22,8 @@ const TURNS = ', or, if another task of this rank called it, use a Mutex (onesid
 
 /**
  * The epochs of a window at this rank. Each call that synchronizes is a check, which refuses what is not allowed now,
- * and the transitions that follow, when its scheme has done its part. Nobody else changes this state, nor `Target.held`
- * and `Target.waiting`.
+ * and the transitions that follow, when its scheme has done its part. No other code changes this state, nor
+ * `Target.held` and `Target.waiting`.
  */
 export class Epochs extends WindowScope {
   /** For debugging only. */
@@ -145,7 +145,7 @@ export class Epochs extends WindowScope {
     return this.#open === LOCK_ALL || ((this.known(this.comm.rank)?.held ?? 0) & LOCKED) !== 0;
   }
 
-  /** Whether this rank's part is exposed to somebody. */
+  /** Whether this rank's part is exposed to any rank. */
   get #isExposed(): boolean {
     return (this.exposure.origins?.length ?? 0) > 0;
   }
@@ -388,7 +388,7 @@ export class Epochs extends WindowScope {
   }
 
   /**
-   * The epoch is closed while the unlock waits: nothing more is issued in it, and nobody unlocks it twice.
+   * The epoch is closed while the unlock waits: nothing more is issued in it, and it cannot be unlocked twice.
    * @returns what `unlockWaitEnded` gives back
    */
   unlockWaits(t: Target): number {
@@ -488,7 +488,7 @@ export class Epochs extends WindowScope {
 
   // ---- flush --------------------------------------------------------------------------------------------------------
 
-  /** From now on flushes have nothing to wait for: all is complete when it is issued, and nobody is to be served. */
+  /** From now on flushes have nothing to wait for: all is complete when it is issued, and there is no rank to serve. */
   completesAtOnce(): void {
     // For debugging, each flush completes arrays.
     if (!LOG_ACCESSES) this.#quick = LOCKED;

@@ -1,6 +1,6 @@
 /**
- * Who makes a call's progress (MPI 4.1, 12.7.3): what has to act, besides the caller, so that the call is carried out,
- * and the one that completes it returns. The paths say it of what they move, the schemes of how they synchronize.
+ * What makes a call's progress (MPI 4.1, 12.7.3): what has to act, besides the caller, so that the call is carried out,
+ * and the call that completes it returns. The paths say it of what they move, the schemes of how they synchronize.
  *
  * It does not speak of what the program itself makes a call wait for: a lock that another rank holds is free when that
  * rank gives it up.

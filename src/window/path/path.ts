@@ -1,7 +1,7 @@
 /**
  * How operations reach one target's memory. A path is chosen once for each target (paths.ts), one for puts and gets and
- * one for updates, since these can differ; whoever moves bytes calls it, and asks nothing about providers, schemes or
- * mappings.
+ * one for updates, since these can differ. The code that moves bytes calls it, and asks nothing about providers,
+ * schemes or mappings.
  *
  * The caller has checked everything that does not depend on the path: arguments, the epoch, the range. `at` is a byte
  * of the target's part (in a dynamic window: an address there) from which the places of `to` are counted.
@@ -46,7 +46,7 @@ export interface Path {
   update(origin: TypedArray, from: Side, at: number, to: Side, op: number, fetch: Fetch | undefined): void;
   /** A compare-and-swap of one element. */
   swap(origin: TypedArray, compare: TypedArray, result: TypedArray, at: number, to: Side): void;
-  /** Who must act so that such an operation is carried out. */
+  /** What must act so that such an operation is carried out. */
   progressBy(moves: Moves): ProgressBy;
 }
 

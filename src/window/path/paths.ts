@@ -1,6 +1,6 @@
 /**
  * Which path leads to which target: the one place that decides how the bytes of a window move. It knows what the window
- * was made of (window/creation/window-parts.ts); everybody else asks here, and calls what is returned.
+ * was made of (window/creation/window-parts.ts); all other code asks here, and calls what is returned.
  *
  *                         puts and gets              updates
  *   mapped part           loads                      loads
@@ -14,16 +14,16 @@
  *   fence by requests     requests                   loads
  *     in shared memory
  *   memory of a process   user memory                user memory
- *     that nobody can map
+ *     that cannot be mapped
  *
- * A put or get to a neighbour may meet an atomic access of the same epoch in no way that MPI defines; what a
- * synchronization has ordered before it is in memory: requests are complete at the target by then, and stores are
- * visible before the request that tells of them is posted.
+ * If a put or get to a neighbour and an atomic access meet in the same epoch, MPI does not define the outcome. What a
+ * synchronization has ordered before an access is in memory: requests are complete at the target by then, and stores
+ * are visible before the request that tells of them is posted.
  *
  * In a dynamic window each attached region has a path. In an epoch whose scheme queues operations, a queue is put
- * around the path. This is decided for each access, not when the epoch opens: an epoch opens all targets at once, of
- * which most are never accessed, and whose `Target`s are not even made. The same goes for the list in which puts and
- * gets of windows with a schedule wait: it is put around the path of requests.
+ * around the path. This is decided for each access, not when the epoch opens: an epoch opens all targets at once, and
+ * most of them are never accessed, so that their `Target`s are not even made. The same goes for the list in which puts
+ * and gets of windows with a schedule wait: it is put around the path of requests.
  */
 
 import { type Piece, piecesOf } from '../../datatype/pieces.ts';
@@ -68,7 +68,7 @@ export class Paths {
     const { requests, updates, attachments, deferred, passive, comm, served, held } = parts;
     this.#parts = parts;
     this.#epochs = epochs;
-    // Requests of the emulator are carried out by who posts them, if it does not pose as a device.
+    // The rank that posts requests of the emulator carries them out, if the emulator does not pose as a device.
     const progressBy = comm.job.context.capabilities.immediateCompletion ? 'origin' : 'device';
     this.#senders = requests && { requests, updates, progressBy };
     this.#served = served;
@@ -174,13 +174,13 @@ export class Paths {
       return;
     }
     queue.signal(t.rank);
-    // Somebody may wait for it without waiting for this rank's unlock. In a deferred fence all wait for all.
+    // A rank may wait for it without waiting for this rank's unlock. In a deferred fence all wait for all.
     if (queue === passive?.queue) passive.origin.deliver(t.rank);
   }
 
   /**
-   * What collects operations to a target that are to be posted together; absent where they are carried out by their
-   * call, or queued and sent together anyway.
+   * Collects operations to a target that are posted together; absent where their call carries them out, or they are
+   * queued and sent together anyway.
    */
   collects(t: Target): RequestTransfer | undefined {
     const { attachments, requests } = this.#parts;
@@ -196,8 +196,8 @@ export class Paths {
 
   /**
    * In a dynamic window, an access may reach over several of the target's regions (MPI 4.1, 12.2.4: displacements are
-   * addresses). Then it is cut at their borders; all regions are looked for before a byte moves. `undefined` if it is
-   * within one region, as everywhere else.
+   * addresses). Then the access is cut at their borders; all regions are looked for before a byte moves. `undefined` if
+   * the access is within one region, as everywhere else.
    */
   piecesOf(
     call: string,
@@ -212,8 +212,8 @@ export class Paths {
     const epochs = this.#epochs;
     const has = (low: number, high: number): boolean => epochs.attempt(() => attachments.has(t.rank, low, high));
     if (has(at + to.low, at + to.high)) return undefined;
-    // Of what has no gaps, both ends are looked for first: it is seldom that regions meet, and the message is to name
-    // all of it.
+    // If the access has no gaps, both of its ends are looked for first: it is seldom that regions meet, and the message
+    // should name all of it.
     const [low, high] = [at + to.low, at + to.high];
     if (to.runs === undefined && !(has(low, low + 1) && has(high - 1, high))) return undefined;
     const where = `${call} to rank ${t.rank} in ${epochs.what}`;
@@ -247,7 +247,7 @@ export class Paths {
   }
 
   /**
-   * Who must act so that such an operation is carried out, in the epochs of the scheme (others may need less), at the
+   * What must act so that such an operation is carried out, in the epochs of the scheme (others may need less), at the
    * target that needs most.
    * @param disp in a dynamic window, the memory it is about; absent: any that may be attached there
    */
@@ -262,7 +262,7 @@ export class Paths {
     return ORDER[Math.max(...needs)];
   }
 
-  /** Who must act so that an operation that was issued is completed. */
+  /** What must act so that an operation that was issued is completed. */
   get completedBy(): ProgressBy {
     const { passive, held, served, noncontiguous } = this.#parts;
     if ((passive ?? served) !== undefined || noncontiguous?.needsTarget || held?.folds) return 'target';

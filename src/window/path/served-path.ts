@@ -9,7 +9,7 @@ import type { TargetUpdates } from '../../transfer/served/target-updates.ts';
 import type { Moves, OwnMemory, ProgressBy } from './path.ts';
 import { type Fenced, Requests, type Senders } from './request-path.ts';
 
-/** Who carries out updates at their target. */
+/** What carries out updates at their target. */
 export interface ServedUpdates {
   readonly updates: TargetUpdates;
   /** Whether it does so for a type. */

@@ -5,7 +5,7 @@ import type { RequestTrace } from '../../transfer/requests/outstanding.ts';
 import type { QueueTrace } from '../../transfer/served/operation-queue.ts';
 
 /**
- * Who records the requests of a window that is accessed by requests, in a job that is traced.
+ * Makes the recorder of requests of a window that is accessed by requests, in a job that is traced.
  * @param id the window's
  */
 export function requestTrace(comm: Communicator, id: string): RequestTrace | undefined {
@@ -24,7 +24,7 @@ export function requestTrace(comm: Communicator, id: string): RequestTrace | und
 }
 
 /**
- * Who records operations that a window queues.
+ * Makes the recorder of operations that a window queues.
  * @param id the window's, @param name the queue's
  */
 export function queueTrace(comm: Communicator, id: string, name: string): QueueTrace | undefined {
