@@ -116,8 +116,8 @@ export class RankFailures {
 
   /**
    * The failure of one of these ranks, if that is what is behind an error of the device; else the error itself. A
-   * rank's memory and connections can be gone before the launcher that watches it knows of its end, so this waits a
-   * moment for the news.
+   * rank's memory and connections can be gone before those that watch it know of its end, so this waits a moment for
+   * the news.
    *
    * A rank on another host whose device does not answer any more has failed as far as this one is concerned, whatever
    * has become of it: its host, the network, or what ends here. If nothing better is known soon, this rank says so.

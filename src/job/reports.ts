@@ -4,7 +4,7 @@
  * The launcher asks by a word of the header, and rings all bells. A rank that sleeps in a call of the library wakes,
  * finds the word, and writes what it waits in into its place in the control memory; its answer counts once its length
  * is there. A rank that computes, or awaits something else, does not answer. Until the launcher asks, no rank writes
- * anything: a wait costs one load more each time its rank goes to sleep.
+ * anything: a wait that is not asked about costs one load each time its rank goes to sleep.
  */
 import { type Control, Header, REPORT_BYTES, Slot } from './control-region.ts';
 

@@ -3,7 +3,7 @@
  *
  * A wait ends in one of three ways: the operation is complete, an error (a rank of the job failed, the caller aborted),
  * or a deadline. The order of steps around a sleep is the parking protocol's (`verbs/device.ts`, Parking): announce,
- * look again, sleep. The rank that completes our operation stores first and then looks for the announcement; both are
+ * look again, sleep. The side that completes our operation stores first and then looks for the announcement; both are
  * sequentially consistent, so at least one of the two sees the other, and no wake-up is lost. As a second line of
  * defence no sleep is longer than `LIVENESS_MS`, or a multiple of it in large jobs.
  */

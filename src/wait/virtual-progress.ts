@@ -181,7 +181,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       const trouble = concerned.trouble();
       if (trouble !== undefined) throw trouble;
       const parked = this.#park(operation, options, concerned);
-      // It has let events pass: what came for a part of it that had been looked at already rang for nobody.
+      // The operation has let events pass: what came for a part of it that had been looked at already rang in vain.
       if (this.#simulator.happened !== happened) this.#cpu.ring();
       // What this rank has under way came to a point where it could go on while no call waited.
       else if (!this.#isIdle()) this.#cpu.ringForMissed();

@@ -38,7 +38,7 @@ export const WAITS = -2;
 
 /** One result of an atomic, as a word and as a piece of memory. */
 const RESULT = new Mapping(new ArrayBuffer(8));
-/** The table of nobody: every state is RESET. */
+/** The table of no context: every state is RESET. */
 const NO_ROWS = new Int32Array(QpField.EVENTS + 1);
 /** A place of no meaning, to store to. */
 const ANYWHERE = new Int32Array(new SharedArrayBuffer(4));
@@ -84,7 +84,7 @@ export class EmulatorRequester {
     this.#local = this.#source.pieces;
   }
 
-  /** @param peer `undefined` if there is no context at that place: every request will then find nobody */
+  /** @param peer `undefined` if there is no context at that place: then no request will find a peer */
   connect(peer: Peer | undefined, destNumber: number): void {
     this.#peer = peer;
     this.#destNumber = destNumber;
@@ -339,7 +339,10 @@ export class EmulatorRequester {
     return true;
   }
 
-  /** Puts the completion of the receive that was consumed into the other end's queue, and wakes who asked for it. */
+  /**
+   * Puts the completion of the receive that was consumed into the other end's queue, and wakes the peer if it asked for
+   * that.
+   */
   #deliver(w: number, status: number, opcode: number, flags: number, length: number): void {
     const { u32 } = this.#ring;
     const completions = this.#completions!;
