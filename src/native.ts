@@ -192,7 +192,7 @@ export interface RdmaContext {
   ): [number, number, number];
   addLane(helper: number, control: number, data: number): void;
   startHelper(helper: number): void;
-  /** The helper's queue pairs can be destroyed after this; before this, the helper itself cannot be. */
+  /** The helper's queue pairs can be destroyed after this, and not before. */
   stopHelper(helper: number): void;
   destroyHelper(helper: number): void;
   createAh(pd: number, gid: string, lid: number): number;
@@ -303,7 +303,10 @@ export interface Native {
    */
   processReadSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
   processWriteSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
-  /** @param words a line of 32 words and `slots` slots, as in src/transfer/served/memory-server.ts: shared with whoever asks */
+  /**
+   * @param words a line of 32 words and `slots` slots, as in src/transfer/served/memory-server.ts: shared with all that
+   * ask
+   */
   readonly Server: new (
     words: Int32Array,
     slots: number,

@@ -486,7 +486,7 @@ export class Communicator extends MessageCalls {
     this.#turns.broke(why);
   }
 
-  /** @internal Who records a barrier, in a job that is traced. @param id the same at all ranks */
+  /** @internal What records a barrier, in a job that is traced. @param id the same at all ranks */
   signals(id: string): Signals | undefined {
     const { recorder, size } = this.job;
     return recorder && recordSignals(recorder.flow('barrier', id, size), this.group.worldRanks);

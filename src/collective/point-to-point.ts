@@ -71,7 +71,7 @@ class Receive implements Operation {
   readonly #line: Receive[];
   #complete = false;
   #error: RmaError | undefined;
-  /** Where its message comes in, if that is its buffer, or was until it ended early. */
+  /** Where its message comes in, if that is its buffer, or was its buffer until the receive ended early. */
   #place: Place | undefined;
 
   /** @param line those of the same source and tag that wait, whose messages `next` gives */
@@ -159,7 +159,7 @@ interface Line {
 
 /** A channel that can put long messages where they are waited for. */
 export interface RoomChannel {
-  /** @param room asked for the next message of a source, when none waits that was not taken */
+  /** @param room asked for the next message of a source, when no earlier one waits to be taken */
   receiveInto(room: (source: number, bytes: number) => Place | undefined): void;
   /** There is a first receive for a source now: what is on its way in may go there. */
   awaitFrom(source: number): void;

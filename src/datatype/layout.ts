@@ -41,7 +41,10 @@ function plainSide(base: number, elementSize: number, elements: number): Side {
  */
 const EMPTY = plainSide(MIXED, 1, 0);
 
-/** A datatype, which programs of MPI give, has properties, too: they would be refused for their names. */
+/**
+ * A datatype, which programs written for MPI give, is refused as such: otherwise its properties would be refused for
+ * their names.
+ */
 function refuseUnknownSides(call: string, layout: object): void {
   if (Datatype.is(layout)) {
     throw argumentTypeError(

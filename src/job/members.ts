@@ -79,7 +79,7 @@ export class Members implements Concerned, AskedAbout {
     this.#noted ??= { error };
   }
 
-  /** What is known of the connections with them that does not let them go on. */
+  /** An error that keeps waits for them from going on: of a server of theirs, or of a connection with one of them. */
   #lost(): unknown {
     const { lost } = this.#job.messenger;
     if (this.#noted === undefined && lost.size === 0) return undefined;

@@ -66,8 +66,8 @@ export class RankFailures {
   }
 
   /**
-   * The failure of one of these ranks, if there is one; of this one if the others say that it has failed: then they
-   * have gone on without it. A new error each time, so that its stack shows who asked.
+   * The failure of one of these ranks, if there is one; that of this rank, if the others say that it has failed: then
+   * they have gone on without it. A new error each time, so that its stack shows the call that asked.
    */
   among(members: AskedAbout): RankFailedError | undefined {
     const first = Atomics.load(this.#control.header, Header.FAILED);

@@ -9,8 +9,8 @@
  * {@link MAX_LINE} is broken.
  *
  * On a terminal, a line that has not ended yet (a question, a progress bar that ends in a carriage return) is shown
- * after a short while, and is replaced when it goes on or when another rank prints. Elsewhere carriage returns are
- * passed on unchanged.
+ * after a short while, and is replaced when it goes on or when something else is printed. Elsewhere carriage returns
+ * are passed on unchanged.
  */
 import type { Readable } from 'node:stream';
 

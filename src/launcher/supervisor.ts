@@ -158,7 +158,7 @@ export class Supervisor {
     this.#stop();
   }
 
-  /** Sends a signal that must not end the job (SIGSTOP, SIGCONT). */
+  /** Sends a signal that is not meant to end the job (SIGSTOP, SIGCONT). */
   forward(signal: NodeJS.Signals): void {
     this.#signalAll(signal);
   }
@@ -176,7 +176,7 @@ export class Supervisor {
 
   /**
    * Has the ranks say what they wait in.
-   * @param told called when all have that can, or soon, with those that were running then
+   * @param told called when all that can have said it, or soon, with the ranks that were running at the beginning
    */
   #ask(told: (running: readonly number[]) => void): void {
     const running = this.#stillRunning();

@@ -125,7 +125,7 @@ export class LongMessages {
     this.#staging = new Staging(context, pd);
   }
 
-  /** Whether nothing of this rank's is under way, except what ranks that have left did not take. */
+  /** Whether this rank has nothing under way, except what ranks that have left did not take. */
   get idle(): boolean {
     if (this.#transfers.size > 0 || this.#waiting.length > 0) return false;
     if (this.#outgoing.size === 0) return true;

@@ -396,7 +396,7 @@ export class Messenger {
     return this.#connections.connected === this.size - 1;
   }
 
-  /** Whether no message of this rank's is under way that it must bring on itself. */
+  /** Whether this rank has no message under way that it must bring on itself. */
   get isSilent(): boolean {
     return this.#unsent === 0 && this.#longs?.idle !== false;
   }
@@ -407,9 +407,9 @@ export class Messenger {
   }
 
   /**
-   * Brings in what has arrived and sends what can be sent. Allocation only where messages are. A connection that is
-   * lost, or a message for which there was no memory, is in `lost` from then on. Errors: what a listener throws, when
-   * the others have been told what has arrived for them.
+   * Brings in what has arrived and sends what can be sent. Allocates only where there are messages. A connection that
+   * is lost, or a message for which there was no memory, is in `lost` from then on. Errors: what a listener throws,
+   * after the others have been told what has arrived for them.
    */
   poll(): void {
     this.#connections.answerCallers();

@@ -170,7 +170,7 @@ export class PieceMessages {
     try {
       part = readPart(this.#pieces, source, buffer, at);
     } catch (error) {
-      // Its sender has gone, mostly: nothing more comes of it.
+      // Mostly its sender has gone: nothing more of the message comes.
       if (!(error instanceof RmaError)) throw error;
       if (!this.#carrier.hasLeft(source)) this.#carrier.lose(source, error);
       return;

@@ -88,7 +88,7 @@ export class SharedPieces {
   readonly #words: number;
   readonly #slabs: Slab[] = [];
   readonly #free: Piece[] = [];
-  /** Pieces that some rank was reading at the last look. */
+  /** Pieces that count as read by some rank, until a look finds that all of their readers have released them. */
   #read: Piece[] = [];
   #refused = false;
   /** By source, then by key. */

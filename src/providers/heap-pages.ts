@@ -1,6 +1,6 @@
 /**
- * The pages of a heap file that say what is in it and who maps it: page 0, and the page before each allocation. They
- * decide when a freed range may be given out again.
+ * The pages of a heap file that say what is in it and which members map it: page 0, and the page before each
+ * allocation. They decide when a freed range may be given out again.
  *
  *     page 0              MAGIC, KEY; from ENTERING on, a bit for each member: it is about to map something
  *     an allocation's     LIVE: its serial number plus one, or 0 once it was freed; BYTES, BEFORE: what is in the pages

@@ -6,8 +6,8 @@
  * says how that is known), so the file is about as long as what was in use at one time, and not as long as all that was
  * ever allocated: `ulimit -f` limits its length.
  *
- *     page 0                     what it is, and who is about to map something
- *     then for each allocation   a page that says what it is and who maps it, and the pages of its memory
+ *     page 0                     what it is, and which members are about to map something
+ *     then for each allocation   a page that says what it is and which members map it, and the pages of its memory
  *
  * A handle names an allocation: the page where its memory begins, and a serial number, so that the next allocation in
  * the same range has another handle. What a peer has read about a queue pair or a region before it was destroyed leads
@@ -227,7 +227,7 @@ export class ProcessHeap {
       this.#empty(range);
       return;
     }
-    // All but the page that says who maps it.
+    // All but the page that says which members map it.
     if (range.pages > 1) this.#native.memoryPunch(fd, (range.start + 1) * page, (range.pages - 1) * page);
     if (reusable) this.#mapped.push(range);
   }
@@ -295,7 +295,7 @@ export class ProcessHeap {
       if (--remapped.users === 0) this.#reclaim(remapped);
     } else if (this.#live.delete(handle)) {
       this.#inUse -= byteLength;
-      // Not if the program has transferred the buffer: then it has the memory still.
+      // Not if the program has transferred the buffer: then it still has the memory.
       this.#giveBack(handle, byteLength, this.#native.memoryUnmap(buffer as ArrayBuffer));
     }
   }
@@ -335,7 +335,7 @@ export class ProcessHeap {
         release: () => {
           if (released) return;
           released = true;
-          // If the program has transferred the buffer, it can reach the memory still: this counts as mapped for ever.
+          // If the program has transferred the buffer, it can still reach the memory: this counts as mapped for ever.
           if (this.#native.memoryUnmap(buffer) && this.#isLast(name)) this.#tellUnmapped(member, peer, handle);
         },
       };

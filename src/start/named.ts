@@ -3,8 +3,8 @@
  *
  * The first to come makes the control memory, and says in a notice (notices.ts) where it is: process, descriptor, size.
  * The others open `/proc/PID/fd/N`, which the kernel allows to the same user only, and add themselves to the notice.
- * Each keeps the control memory open until it leaves the job, so the kernel itself knows who is a member: one that was
- * killed has no descriptors any more.
+ * Each keeps the control memory open until it leaves the job, so the kernel itself knows which processes are members:
+ * one that was killed has no descriptors any more.
  *
  * While one member is there the name is taken, with two exceptions. When the ranks have agreed to end (`finalize`), the
  * name is free at once, though some of them may still be leaving. And a job that can never become complete, because a

@@ -1,5 +1,5 @@
 /**
- * Where ranks record, and who writes the trace.
+ * Where ranks record, and which process writes the trace.
  *
  * Processes record into rings behind the control memory, in the same file: a memory file of the launcher, or of the
  * first rank where there is no launcher. A rank maps its own ring; the process that writes the trace reads all of them.

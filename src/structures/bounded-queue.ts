@@ -371,7 +371,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
       const slot = this.#slot(tail);
       const turn = (words.load(this.#sequences + slot) - tail) | 0;
       if (turn < 0) return false; // taken, but its reader has not done yet
-      if (turn > 0 || words.compareAndSwap(TAIL, tail, (tail + 2) | 0) !== tail) continue; // somebody was faster
+      if (turn > 0 || words.compareAndSwap(TAIL, tail, (tail + 2) | 0) !== tail) continue; // another rank was faster
       this.#entries.put(entry, words.owner, slot * this.entryLength);
       this.#entries.flushSync(words.owner);
       words.exchange(this.#sequences + slot, (tail + 1) | 0);

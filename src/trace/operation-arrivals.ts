@@ -3,8 +3,8 @@
  * of the requests that the call has made has taken effect, or, where the device does not say when that was, when that
  * request was known to be complete.
  *
- * The requests of a call bear its turn, which the rank records right before the call itself. They need not be posted in
- * it: some wait for room, some for the answers of others.
+ * The requests of a call bear its turn, which the rank records right before the call itself. The requests need not be
+ * posted during the call: some wait for room, some for the answers of others.
  *
  * Other calls are queued, and carried out by the target's processor when a message has brought them. Those to a rank
  * are counted at both ends. They are queued in their call, so the record of the call is the next one of its kind; or

@@ -4,7 +4,7 @@
  *
  * There is no recorder in a run that is not traced, and a put does not ask for one on its way: windows and
  * communicators of a traced job get recording methods when they are made (window/calls/traced-window.ts,
- * collective/traced-calls.ts), and what waits is another object (collective/traced-calls.ts). The clock is given: real
+ * collective/traced-calls.ts), and what waits is another object (wait/traced-progress.ts). The clock is given: real
  * ranks have the system's monotonic one, which all processes of a host share (clock.ts); ranks in virtual time have
  * theirs.
  *

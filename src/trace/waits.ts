@@ -20,7 +20,7 @@ export class Waits {
   readonly #arrivals = new Map<number, TraceArrow[]>();
   readonly #ofWorld: boolean;
 
-  /** @param ranks of which waits are asked for, @param ofWorld the window's ranks are those of the world */
+  /** @param ranks whose waits are asked for, @param ofWorld the window's ranks are those of the world */
   constructor({ arrows }: Trace, ranks: readonly number[], ofWorld: boolean) {
     this.#ofWorld = ofWorld;
     for (const rank of ranks) this.#arrivals.set(rank, []);

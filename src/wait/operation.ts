@@ -95,7 +95,7 @@ const NONE: readonly string[] = [];
 
 /**
  * The options of a call that waits, read once, before the call begins anything: what the caller's object says later, or
- * says by throwing, does not matter. An option that does not exist is refused: it may be a misspelt deadline.
+ * whether it then throws, does not matter. An option that does not exist is refused: it may be a misspelt deadline.
  * @param others options that the call has besides
  */
 export function readWait(

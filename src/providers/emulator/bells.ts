@@ -5,7 +5,7 @@
  * `Atomics`:
  *
  *     sleeper: SLEEPERS += 1;  token = BELL;  looks for work;  waits while BELL = token
- *     waker:   makes work;     SLEEPERS ≠ 0?  then BELL += 1, and wakes whoever waits
+ *     waker:   makes work;     SLEEPERS ≠ 0?  then BELL += 1, and wakes all that wait
  *
  * If the waker reads SLEEPERS = 0, its read comes before the sleeper's addition in the one order that all agree on, so
  * the sleeper's look comes after the work was made and finds it. Otherwise BELL changes after the sleeper took its
@@ -54,7 +54,7 @@ export function rowOf(member: number): number {
 
 /**
  * Wakes a member if it sleeps; one load if not: the caller's change was atomic.
- * @param wakeWord wakes all who wait on that word of the table
+ * @param wakeWord wakes all that wait on that word of the table
  */
 export function ring(table: Int32Array, member: number, wakeWord: (index: number) => void): void {
   const row = rowOf(member);

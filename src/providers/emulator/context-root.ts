@@ -11,8 +11,8 @@
  * ERR, passed a watermark, or overrun a completion queue. The object concerned says what it was, so nothing is lost
  * when many come at once; the owner looks at ATTENTION whenever it polls, which costs a load.
  *
- * NEWS belongs to completion queues that announce what comes: the side that takes such a queue's wish to be woken
- * (completion-ring.ts) counts NEWS up, and then rings.
+ * If a completion queue announces its wake-ups, the side that takes its wish to be woken (completion-ring.ts) counts
+ * NEWS up, and then rings.
  */
 import { loadAcquire } from '../../memory-model.ts';
 import { GroupTable } from './group-table.ts';

@@ -6,10 +6,10 @@
  * moved. Each check that fails ends in the status that a device reports, and a fault that the responder's adapter would
  * find puts its queue pair into ERR.
  *
- * What is read of the peer's tables on the way is read with loads that are plain on x86 (memory-model.ts). They are
- * single words, never torn; that they are recent enough follows from how the two sides learn of each other: keys and
- * queue pair numbers reach this side by messages after they were published, and a peer that takes something back while
- * a request is under way races with it on a device too.
+ * The peer's tables are read on the way with loads that are plain on x86 (memory-model.ts). What is read are single
+ * words, never torn. That they are recent enough follows from how the two sides learn of each other: keys and queue
+ * pair numbers reach this side by messages after they were published, and a peer that takes something back while a
+ * request is under way races with it on a device too.
  *
  * Stores into remote memory are plain. `publish`, an atomic store, ends each doorbell: what came before is then visible
  * to all processors, which is the capability `immediateCompletion`. Requests of one doorbell become visible in order on

@@ -157,7 +157,7 @@ export class ModelledContext implements Context {
 
   /**
    * A rank of this node that waits for a line of memory has it after the time that an atomic instruction takes, or
-   * `later` than that by so much.
+   * `later` microseconds after that.
    */
   wake(member: number, later = 0): void {
     if (!this.near(member)) return;

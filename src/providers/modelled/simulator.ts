@@ -415,7 +415,7 @@ export class Cpu implements FabricEvent {
     this.ring();
   }
 
-  /** What has come was fetched when some of those who wait for it had looked: all look once more. */
+  /** What has come was fetched when some waits for it had already looked: all look once more. */
   lookAgain(): void {
     if (this.#watcher === undefined) this.#lookDue = true;
     else this.ring();

@@ -6,7 +6,7 @@
  *     EXECUTE   it is checked and carried out, in the order of its queue pair; bytes are moved:          `Responder`
  *     RETURN    the answer of a read or an atomic has come back:
  *               `Network.arrive`
- *     DONE      the sender knows; so it does in REFUSED (no receive was posted) and TIMEOUT (nobody has answered)
+ *     DONE      the sender knows; so it does in REFUSED (no receive was posted) and TIMEOUT (no answer has come)
  *
  * A request has at most one transit that counts. When the receiver was not ready, or no answer came, what was sent
  * behind that request is out of sequence, and discarded: those transits do not count any more, wherever they are, and

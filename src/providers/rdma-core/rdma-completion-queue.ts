@@ -147,7 +147,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
         wc.flags[n] = WcFlag.WITH_IMM;
         wc.immData[n] = words[w + 6];
       }
-      // Some devices say of all that there is a header: those of connections have none.
+      // Some devices say of all completions that there is a header: those of connections have none.
       if (good && this.datagrams > 0 && this.#context.queuePairs.get(words[w + 7])?.qpType === QpType.UD) {
         wc.flags[n] |= WcFlag.GRH;
         wc.srcQp[n] = words[w + 4] >>> 8;

@@ -131,7 +131,7 @@ export class RdmaParking implements Parking {
     if (taken === 0) return false;
     if (taken >= 65536) this.#takeAsync();
     this.#events = (this.#events + 1) | 0;
-    // What woke the device's thread may be gone by the time it looks; those who await something look again all the
+    // What woke the device's thread may be gone by the time it looks; calls that await something look again all the
     // same.
     if (this.#waiting) this.#device.interrupt(false);
     return true;
