@@ -104,7 +104,7 @@ function candidates(): Candidate[] {
   const top = packageFolder();
   const clone = { path: join(top, 'build', 'native', 'Release', FILE), place: "the clone's own build" };
   const prebuilt = { path: join(top, 'prebuilds', addonTarget(), FILE), place: 'the prebuilt addon' };
-  // An installed package does not name a folder that nobody expects there.
+  // An installed package does not name a folder that its user does not expect there.
   return existsSync(clone.path) ? [clone, ...cached, prebuilt] : [...cached, prebuilt];
 }
 

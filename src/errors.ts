@@ -74,7 +74,7 @@ export class RankFailedError extends RmaError {
 
 /**
  * A connection with a rank of the job's world is lost: a request completed with an error, after which a queue pair
- * carries nothing any more. What is behind it may be the rank's end, which is then told instead.
+ * carries nothing any more. The cause may be the rank's end, which is then reported instead.
  */
 export class LostConnectionError extends RmaError {
   readonly rank: number;

@@ -192,7 +192,7 @@ export interface RdmaContext {
   ): [number, number, number];
   addLane(helper: number, control: number, data: number): void;
   startHelper(helper: number): void;
-  /** Its queue pairs can be destroyed then, and before that it cannot. */
+  /** The helper's queue pairs can be destroyed after this, and not before. */
   stopHelper(helper: number): void;
   destroyHelper(helper: number): void;
   createAh(pd: number, gid: string, lid: number): number;
@@ -243,8 +243,8 @@ export interface Native {
   memoryRemappable(buffer: ArrayBuffer): readonly [pageBytes: number, before: number] | undefined;
   /**
    * Exchanges the pages of such a buffer for a range of a memory file that is zero so far, and copies what was in them:
-   * whoever maps the range sees the buffer. Costs about 0.4 ns a byte that is not zero. Nobody but this thread may be
-   * storing there meanwhile; what a `Server` has is refused.
+   * every process that maps the range sees the buffer. Costs about 0.4 ns a byte that is not zero. No other thread may
+   * be storing there meanwhile; what a `Server` has is refused.
    * @returns a number for `memoryReclaim`
    */
   memoryRemap(fd: number, byteOffset: number, buffer: ArrayBuffer): number;
@@ -303,7 +303,10 @@ export interface Native {
    */
   processReadSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
   processWriteSegments(pid: number, address: number, memory: NativeBytes, segments: Float64Array, count: number): void;
-  /** @param words a line of 32 words and `slots` slots, as in src/transfer/served/memory-server.ts: shared with whoever asks */
+  /**
+   * @param words a line of 32 words and `slots` slots, as in src/transfer/served/memory-server.ts: shared with all that
+   * ask
+   */
   readonly Server: new (
     words: Int32Array,
     slots: number,

@@ -1,5 +1,5 @@
 /**
- * Options that there are not: a name that is misspelt is refused, with the one that was meant, wherever a program, an
+ * Options that do not exist: a misspelt name is refused, with the name that was meant, wherever a program, an
  * environment or a command line gives names.
  */
 import { argumentTypeError, reading, show } from './errors.ts';
@@ -37,7 +37,7 @@ function distanceOf(a: string, b: string): number {
   return last[b.length];
 }
 
-/** What to say of a name that there is not: `unknown name "nam"; did you mean "name"?` */
+/** What to say of an unknown name: `unknown name "nam"; did you mean "name"?` */
 export function unknownName(word: string, known: readonly string[]): string {
   const meant = nearest(word, known);
   return (

@@ -1,6 +1,6 @@
 /**
- * Where this package's files are: its own modules or bundles, as they were installed, or all of them in somebody else's
- * bundle.
+ * Where this package's files are: its own modules or bundles, as they were installed, or all of them in another
+ * program's bundle.
  */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';

@@ -48,7 +48,8 @@ export function beginAtProgram<E extends Error>(error: E): E {
     begun = call.name;
     break;
   }
-  // To read a stack is to format it, after which Node prints no source line: not where it begins well already.
+  // Reading a stack formats it, after which Node prints no source line: so this is not done where it begins well
+  // already.
   if (begun === undefined || begun.replace(ACCESSOR, '') !== names[0]) cutLeadingFrames(error);
   return error;
 }

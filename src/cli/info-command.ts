@@ -13,7 +13,7 @@ interface Info {
   readonly node: string;
   readonly platform: string;
   readonly cores: number;
-  /** So much processor time at a time a container lets its processes use, in cores. */
+  /** How much processor time at a time a container lets its processes use, in cores. */
   readonly quota?: number;
   readonly addon: Availability & {
     readonly path?: string;
@@ -23,7 +23,7 @@ interface Info {
     readonly cache?: string;
   };
   readonly providers: Readonly<Record<ProviderName, object>>;
-  /** What brings ranks together that `onesided run` has not started: mpiexec and srun by PMI, mpirun by PMIx. */
+  /** What brings together ranks that `onesided run` has not started: mpiexec and srun by PMI, mpirun by PMIx. */
   readonly managers: { readonly pmi: Availability; readonly pmix: Availability };
   /** The ranks that `onesided run` starts unless it is told otherwise. */
   readonly defaultRanks: 'processes' | 'threads';

@@ -150,7 +150,7 @@ function traceOf(
   return trace;
 }
 
-/** Now, and not when the job has run. A file that is there stays as it is. */
+/** Checks this now, and not when the job has run. A file that is there stays as it is. */
 function checkWritable(what: string, file: string): void {
   const there = existsSync(file);
   try {

@@ -1,6 +1,6 @@
 /**
- * What each rank of a barrier tells and waits for, as data (report on NIC-based barriers, §5): schedules that whatever
- * carries a barrier out executes from their beginning to their end, an adapter as well as a processor.
+ * Which ranks each rank of a barrier tells and waits for, as data (report on NIC-based barriers, §5): schedules.
+ * Whatever carries out a barrier, an adapter as well as a processor, executes its schedule from beginning to end.
  *
  *     dissemination          round m: rank r tells r + 2^m and waits for r − 2^m, modulo p; ⌈log2 p⌉ rounds
  *     pairwise               round m: rank r and r xor 2^m tell each other, among the M = 2^⌊log2 p⌋ lowest ranks. Each
@@ -10,14 +10,16 @@
  *
  * A tag tells the messages of one barrier between two ranks apart. Tags are below `BARRIER_TAGS`.
  *
- * Why it is a barrier. A rank sends a step's message when the steps before it are through: all messages that it waits
- * for there have come. So a message says that its sender has entered, and all whose entry the sender knew of. In
- * dissemination a rank knows after round m of the 2^(m + 1) ranks up to itself, all p in the end; in pairwise exchange
- * of the block of 2^(m + 1) ranks that it lies in; in the tree the root knows of all, and who it tells does, too.
+ * Why it is a barrier. A rank sends a step's message when the steps before it are complete: all messages that it waits
+ * for in them have come. So a message says that its sender has entered, and that all ranks have entered whose entry the
+ * sender knew of. In dissemination, after round m, a rank knows of the 2^(m + 1) ranks up to itself, and in the end of
+ * all p. In pairwise exchange, it knows of the block of 2^(m + 1) ranks that it lies in. In the tree, the root knows of
+ * all ranks, and so do the ranks that it tells.
  *
- * Not so if a message is sent as soon as the one of the round before has arrived, whether or not the sender has
- * entered, and the earlier rounds are through, as §7 of the report can be read: then it says no more than that those
- * on its one way have entered (test/comm/barrier-algorithms.test.ts has the counts of both).
+ * This does not hold if a message is sent as soon as the message of the round before has arrived, whether or not the
+ * sender has entered and the earlier rounds are complete; §7 of the report can be read in that way. Then a message says
+ * no more than that the ranks on its one path have entered (test/comm/barrier-algorithms.test.ts has the counts of
+ * both).
  */
 import { RmaError } from '../errors.ts';
 

@@ -509,7 +509,7 @@ export abstract class CollectiveCalls implements Members {
     return { name: call, type, root, buffers, steps };
   }
 
-  /** The buffer that every rank passes, and that of all, which the root passes. */
+  /** The buffer that every rank passes, and the buffer for all ranks, which the root passes. */
   #atRoot(
     call: string,
     name: 'send' | 'receive',

@@ -5,12 +5,13 @@
  * All ranks call the same collectives in the same order, messages from one source arrive in order, and whatever is sent
  * in a collective is received in it. So the oldest message of a source that was not taken yet belongs to the call under
  * way here, or to a later one if that source has gone ahead. Anything else means that ranks have called different
- * collectives. That is looked at as messages arrive, whatever source is waited for: a rank may hold the proof while it
- * waits for a message that will never come.
+ * collectives. Messages are checked for this as they arrive, whichever source this rank waits for: a rank may hold the
+ * proof while it waits for a message that will never come.
  *
- * Barriers exchange no messages here. A rank that waits long in one asks those that have not come (`ask`), with how
- * many barriers and collectives it has called: who has called one more collective, and that barrier not before, is
- * elsewhere. It gives its call up, and all others learn of it. Fences are looked after likewise (fence-order.ts).
+ * Barriers exchange no messages here. A rank that waits long in one asks the ranks that have not come (`ask`), and says
+ * how many barriers and collectives it has called. A rank that has called one more collective, and has not called that
+ * barrier before it, is elsewhere: it gives up its call, and all others learn of it. Fences are checked in the same way
+ * (fence-order.ts).
  */
 import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
@@ -38,7 +39,7 @@ import {
 } from './collective-signature.ts';
 import { FenceOrder, type OrderChannel } from './fence-order.ts';
 
-/** Of a message that this rank has shared: who has still to read it. */
+/** For a message that this rank has shared: a rank that has still to read it. */
 type Shared = () => number | undefined;
 
 export class CollectiveChannel implements Channel, OrderChannel {
@@ -51,7 +52,7 @@ export class CollectiveChannel implements Channel, OrderChannel {
   readonly #context: number;
   /** Of the communicator. */
   readonly #name: string;
-  /** Messages that nobody has taken, by their source's rank in the world. */
+  /** Messages that no call has taken, by their source's rank in the world. */
   readonly #inbox = new Map<number, Uint8Array[]>();
   /** Of the call that is under way, or was the last. */
   readonly #signature = new Signature();
@@ -158,7 +159,10 @@ export class CollectiveChannel implements Channel, OrderChannel {
     this.#releases.delete(message);
   }
 
-  /** No call takes messages any more: nobody waits until this rank has read what it has sent. */
+  /**
+   * No call takes messages any more: this rank releases what others have shared, so that no sender waits until it is
+   * read.
+   */
   end(): void {
     this.#ended = true;
     for (const [source, queue] of this.#inbox) {
@@ -201,7 +205,10 @@ export class CollectiveChannel implements Channel, OrderChannel {
     this.#mismatch ??= error;
   }
 
-  /** Whether a rank has given up the call that this one waits long in: that may stand behind what it has sent before. */
+  /**
+   * Looks whether a rank has given up the call that this one waits long in: the message that says so may stand behind
+   * what that rank has sent before.
+   */
   lookBehind(): void {
     this.fences.linger();
     for (const [source, queue] of this.#inbox) {

@@ -21,7 +21,7 @@ export interface Turn {
   broke(why: string): void;
 }
 
-/** Errors after which somebody may still wait for what this rank would have sent next. */
+/** Errors after which another rank may still wait for what this rank would have sent next. */
 const BREAKING: readonly string[] = ['ERR_TRUNCATE', 'ERR_COLLECTIVE'];
 
 export class CollectiveOperation<T> extends GeneratorOperation<T> implements LeftBarrier {
@@ -126,7 +126,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
     this.#leave('ended');
   }
 
-  /** Its turn has come. What was called while the one before was under way finds that one failed, perhaps. */
+  /** Its turn has come. A call that was made while the one before was under way may find that that one has failed. */
   #start(): void {
     const refusal = this.#turn.refusal(this.#call);
     if (refusal !== undefined) throw refusal;
@@ -134,7 +134,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
     if (this.#agreed !== undefined) this.#turn.channel.begin(this.#agreed, this.#sequence, this.#barriers);
   }
 
-  /** As far as it gets. A buffer that is no longer what it was ends the call for all ranks. */
+  /** Goes on as far as it can. A buffer that is no longer what it was ends the call for all ranks. */
   #step(): boolean {
     if (this.#buffers.length === 0) return super.advance();
     let cause: unknown;

@@ -1,7 +1,7 @@
 /**
  * The barrier of a communicator: the words that its ranks share for it, or messages where memory cannot be shared, and
- * the waits of promises. A barrier that a promise waits for comes before the next one that is called, also if that wait
- * ends early (left-barriers.ts).
+ * the waits of promises. A barrier that a promise waits for takes place before the next one that is called, even if
+ * that wait ends early (left-barriers.ts).
  */
 import { Op } from '../datatype/op.ts';
 import { RmaError } from '../errors.ts';
@@ -169,7 +169,7 @@ export class CommunicatorBarrier {
     return operation;
   }
 
-  /** After the barrier that a promise waits for, if there is one: one more, or so many. */
+  /** One more barrier, or `count` more, after the barrier that a promise waits for, if there is one. */
   *inTurn(count = 1): Generator<void, void> {
     const before = this.#awaited;
     if (before !== undefined) while (!before.advance()) yield;
@@ -180,7 +180,10 @@ export class CommunicatorBarrier {
     }
   }
 
-  /** All ranks part: no barrier takes place any more, and who still waits for one is told why. @param what ends it */
+  /**
+   * All ranks part: no barrier takes place any more, and a call that still waits for one is told why.
+   * @param what ends it
+   */
   end(what: string): void {
     // To say who has not come, it maps words of all ranks.
     const barrier = this.isAwaited ? this.operation.describe() : 'a barrier';

@@ -63,7 +63,7 @@ export class Communicator extends MessageCalls {
   readonly job: Job;
   /** @internal What waits for these ranks. */
   readonly members: Members;
-  /** @internal `central`: some rank shares its core with others, so that spinning is to be avoided. */
+  /** @internal `central`: some rank shares its core with others, so it is better not to spin. */
   traits: BarrierTraits = { central: false, plainFlags: false };
   readonly #channel: CollectiveChannel;
   #barrier!: CommunicatorBarrier;
@@ -347,8 +347,8 @@ export class Communicator extends MessageCalls {
   }
 
   /**
-   * Nobody leaves with an epoch open: others may wait for its end. Unless a rank has failed, and what is open can
-   * perhaps not be ended any more.
+   * No rank may leave with an epoch open, since others may wait for its end. The exception: a rank has failed, so that
+   * perhaps what is open cannot be ended any more.
    */
   #refuseToLeave(): void {
     if (this.members.failure() !== undefined || this.#turns.isBroken) return;
@@ -486,15 +486,15 @@ export class Communicator extends MessageCalls {
     this.#turns.broke(why);
   }
 
-  /** @internal Who records a barrier, in a job that is traced. @param id the same at all ranks */
+  /** @internal What records a barrier, in a job that is traced. @param id the same at all ranks */
   signals(id: string): Signals | undefined {
     const { recorder, size } = this.job;
     return recorder && recordSignals(recorder.flow('barrier', id, size), this.group.worldRanks);
   }
 
   /**
-   * @internal A barrier by messages, for what gives shared memory back afterwards: nobody's flags are read any more
-   * when the first rank does.
+   * @internal A barrier by messages, for callers that give shared memory back afterwards: when the first rank does so,
+   * no rank's flags are read any more.
    */
   farewell(): Generator<void, void> {
     return collectives.barrier(this.#channel);
@@ -520,8 +520,9 @@ export class Communicator extends MessageCalls {
   }
 
   /**
-   * @internal Gives words back that all ranks have used, once they have agreed that none does any more. If a collective
-   * of theirs has ended early, or a rank has failed, nobody knows: then the words stay until the job ends.
+   * @internal Gives back words that all ranks have used, once they have agreed that none uses them any more. If a
+   * collective of theirs has ended early, or a rank has failed, no rank knows this: then the words stay until the job
+   * ends.
    */
   giveBack(block: Block): void {
     if (!this.#turns.isBroken && this.members.failure() === undefined) block.free();
@@ -557,16 +558,16 @@ export class Communicator extends MessageCalls {
   }
 
   /**
-   * Other ranks may be in barriers that this one has called and not come to the end of: it goes on with them until all
-   * ranks have called this. Then nobody is in one, or ever will be. If a rank had such barriers, words of others may
-   * have been written until then, so all ranks part once more before words are given back.
+   * Other ranks may be in barriers that this one has called but not completed: it goes on with them until all ranks
+   * have called this. Then no rank is in one, or ever will be. If a rank had such barriers, words of others may have
+   * been written until then, so all ranks part once more before words are given back.
    * @param left barriers that were called behind the one that a promise waits for, or was left
    */
   *#partings(left: number): Generator<void, void> {
     const barrier = this.#barrier;
     const going = barrier.isAwaited || left > 0 ? barrier.inTurn(left) : undefined;
-    // Who has sent the message of a round has raised its flag of that round of the barrier. So a barrier that all
-    // ranks have called is complete at a rank that has the messages of all rounds.
+    // A rank that has sent the message of a round has raised its flag of that round of the barrier. So a barrier that
+    // all ranks have called is complete at a rank that has the messages of all rounds.
     const goOn = (): void => {
       going?.next();
     };
@@ -623,7 +624,7 @@ export class Communicator extends MessageCalls {
     } catch (error) {
       failure = error;
     }
-    // Nobody has a communicator that another rank of it has not.
+    // No rank gets a communicator that another rank of it does not get.
     const refusal = yield* part.agree(failure);
     if (refusal === undefined) return part;
     part.#leave(false);

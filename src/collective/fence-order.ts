@@ -3,9 +3,10 @@
  *
  * A fence exchanges no messages where a barrier of the window is enough, so it does not show in a collective's
  * signature. A rank that waits long in one tells those that have not come where it stands: which fence of which window,
- * and how many fences, barriers and collectives it has called so far. A rank that has not called that fence, but
- * something that the sender had not called when it said so, has called the two in another order than the sender: that
- * stays so, whatever either calls next. It gives up, and all others learn of it when they wait long.
+ * and how many fences, barriers and collectives it has called so far. Suppose that a rank has not called that fence,
+ * but has called something that the sender had not called when it said so. Then it has called the two in another order
+ * than the sender, and that stays so, whatever either calls next. The rank gives up, and all others learn of it when
+ * they wait long.
  *
  * Only waits that are long look at any of this. A fence counts its calls in any case (`FenceStatistics`).
  */
@@ -55,7 +56,7 @@ export class FenceOrder {
   readonly #open = new Map<number, Counts>();
   /** Fences of windows that are freed. */
   #freed = 0;
-  /** The fence that each rank has said last it waits long in. */
+  /** The fence that each rank last said it waits long in. */
   readonly #asking = new Map<number, PlacedFence>();
   /** What another rank has found. */
   #heard: { readonly error: RmaError; readonly fences: boolean } | undefined;
@@ -149,7 +150,8 @@ export class FenceOrder {
       return `${describeSignature(begun)}, its ${ordinal(sequenceOf(begun) >>> 0)} collective`;
     const { barriers } = this.called();
     if (barriers > placed.barriers) return `barrier, its ${ordinal(barriers)}`;
-    // As many fences as that rank, without the one that it waits in: one of them that rank has not called.
+    // This rank has called as many fences as that rank, without the one that that rank waits in: so that rank has not
+    // called one of them.
     return this.#fences >= placed.fences ? fence : undefined;
   }
 

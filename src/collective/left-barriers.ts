@@ -44,7 +44,7 @@ export class LeftBarriers {
       this.#goOn();
       return Number.POSITIVE_INFINITY;
     }, true);
-    // What has come since the wait's last look, nobody rings for again.
+    // No bell rings again for what has come since the wait's last look.
     this.#goOn();
   }
 

@@ -1,7 +1,7 @@
 /**
  * The barrier where memory cannot be shared: dissemination by empty messages, ⌈log2 p⌉ rounds. In round k a rank tells
- * the one 2^k further on and waits for the one 2^k before. Messages of one sender arrive in order, so one of the next
- * barrier is never taken for one of this; no sender can be two barriers ahead.
+ * the rank 2^k after it and waits for the rank 2^k before it. Messages of one sender arrive in order, so a message of
+ * the next barrier is never taken for a message of this one; no sender can be two barriers ahead.
  */
 
 import type { Channel } from '../message/message-channel.ts';

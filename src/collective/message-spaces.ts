@@ -8,7 +8,7 @@
  */
 import { RmaError } from '../errors.ts';
 
-/** What is made once has at most so many spaces: those from the number on that was said. */
+/** Each thing that is made has at most so many spaces: those from the number that was said onwards. */
 export const SPACES = 8;
 /** Those of the communicator of all ranks, which is made without an exchange. */
 export const WORLD_SPACE = 4;

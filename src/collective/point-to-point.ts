@@ -2,13 +2,13 @@
  * Messages from rank to rank: each message from a source goes to the oldest receive from it with its tag.
  *
  * Messages without a tag (tag 0) have a space of their own, in which nothing is matched but the source. All others
- * share a second space and begin with their tag. No receive takes messages of several tags, so nobody sees in which
+ * share a second space and begin with their tag. No receive takes messages of several tags, so no program sees in which
  * order messages of different tags came.
  *
- * A receive that looks for its message takes all that came before it out of the second space, and keeps them by source
- * and tag. Only this rank's thread touches what is kept. A receive looks there first, so it finds its message whoever
- * took it in; and no wake-up is lost, because a message that arrives after a waiting rank has polled rings, and then
- * all that wait are looked at once more.
+ * A receive that looks for its message takes all earlier messages out of the second space, and keeps them by source and
+ * tag. Only this rank's thread touches what is kept. A receive looks there first, so it finds its message whichever
+ * receive took it in. And no wake-up is lost: a message that arrives after a waiting rank has polled rings the bell,
+ * and then all waiting receives are looked at once more.
  */
 import { bytesOf, type TypedArray } from '../datatype/base-types.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
@@ -61,7 +61,7 @@ export const NOTHING_TO_RECEIVE: Operation = {
   describe: () => 'receive() from Rank.NULL',
 };
 
-/** One `receive`. Whoever advances it advances those before it first, so each gets the message that is its. */
+/** One `receive`. Advancing it advances those before it first, so each gets the message that belongs to it. */
 class Receive implements Operation {
   readonly #next: (source: number) => Uint8Array | undefined;
   readonly #buffer: TypedArray;
@@ -71,7 +71,7 @@ class Receive implements Operation {
   readonly #line: Receive[];
   #complete = false;
   #error: RmaError | undefined;
-  /** Where its message comes in, if that is its buffer, or was until it ended early. */
+  /** Where its message comes in, if that is its buffer, or was its buffer until the receive ended early. */
   #place: Place | undefined;
 
   /** @param line those of the same source and tag that wait, whose messages `next` gives */
@@ -111,8 +111,8 @@ class Receive implements Operation {
   }
 
   /**
-   * Its buffer, for a message of so many bytes that comes next. It is asked of the first in line, when no message waits
-   * that was not taken.
+   * Its buffer, for a message of so many bytes that comes next. Only the first in line is asked for it, and only when
+   * no message waits to be taken.
    */
   room(bytes: number): Place | undefined {
     if (this.#place !== undefined || this.#complete || bytes !== this.#bytes) return undefined;
@@ -159,7 +159,7 @@ interface Line {
 
 /** A channel that can put long messages where they are waited for. */
 export interface RoomChannel {
-  /** @param room asked for the next message of a source, when none waits that was not taken */
+  /** @param room asked for the next message of a source, when no earlier one waits to be taken */
   receiveInto(room: (source: number, bytes: number) => Place | undefined): void;
   /** There is a first receive for a source now: what is on its way in may go there. */
   awaitFrom(source: number): void;
@@ -214,7 +214,9 @@ export class PointToPoint {
     return line;
   }
 
-  /** Lines where nobody waits are forgotten when another is made, so that tags that are used once do not pile up. */
+  /**
+   * Lines in which no receive waits are dropped when another is made, so that tags that are used once do not pile up.
+   */
   #taggedLine(source: number, tag: number): Line {
     let lines = this.#taggedLines.get(source);
     if (lines === undefined) {

@@ -10,8 +10,8 @@ export type { ProcessorUse };
  * nothing: it looks when something has come. Take the difference of two calls to measure what lies between them.
  *
  * @param world a communicator of a job that `runTasks` runs
- * Errors: `TypeError` where ranks are processes or threads, whose processors nobody counts here. Cost: none in virtual
- * time.
+ * Errors: `TypeError` where ranks are processes or threads, whose processor time is not counted here. Cost: none in
+ * virtual time.
  */
 export function processorUse(world: Communicator): ProcessorUse {
   const processor = world instanceof Communicator ? world.job.processor : undefined;

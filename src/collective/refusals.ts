@@ -1,6 +1,7 @@
 /**
- * What fails at one rank before an exchange is said in the exchange: a rank that has no memory for its part would
- * otherwise keep the others waiting for ever. When a rank has said that it failed, and so all know it, it says why.
+ * If something fails at one rank before an exchange, that rank says so in the exchange: a rank that has no memory for
+ * its part would otherwise keep the others waiting for ever. Once a rank has said that it failed, and all ranks know
+ * it, it says why.
  */
 
 import type { Channel } from '../message/message-channel.ts';

@@ -16,7 +16,7 @@ export class Releases {
     };
   }
 
-  /** Throws what refuses that all is given back now. */
+  /** Throws the first refusal to give everything back now. */
   check(): void {
     for (const refusal of this.#refusals) {
       const error = refusal();
@@ -24,7 +24,7 @@ export class Releases {
     }
   }
 
-  /** The newest first, as the others may stand on it. Each may take itself from the list. */
+  /** Gives back the newest first, as it may stand on the others. Each may take itself from the list. */
   giveBack(): void {
     for (const release of [...this.#releases].reverse()) release();
     this.#releases.clear();

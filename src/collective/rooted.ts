@@ -3,8 +3,9 @@
  * counts by direct messages, since only the root knows the counts. As in collectives.ts, each is a generator that
  * yields while a message is missing.
  *
- * The tree is that of broadcast: ranks are counted from the root. The parent of one is what is left without its lowest
- * bit, and its subtree are those from it on that differ in lower bits only: one run of ranks.
+ * The tree is that of broadcast: ranks are counted from the root. The parent of a rank is its number without the lowest
+ * bit that is set. Its subtree is the run of ranks that begins with the rank itself and whose other members differ from
+ * it in lower bits only.
  */
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base-types.ts';

@@ -3,7 +3,7 @@
  *
  * After the exchange with the partner whose rank differs in bit k, a rank has the combination of its run of 2^(k+1)
  * ranks. What comes from a lower partner belongs to its result as well. A run that the number of ranks cuts off has no
- * ranks above it, so nobody needs its combination.
+ * ranks above it, so no rank needs its combination.
  */
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base-types.ts';

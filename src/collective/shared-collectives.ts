@@ -30,7 +30,7 @@ export function* broadcastShared(channel: Channel, shared: SharedMessages, buffe
   }
 }
 
-/** A rank is one part ahead of what it reads: nobody waits for a rank that waits for it. */
+/** A rank is one part ahead of what it reads, so no rank waits for a rank that waits for it. */
 export function* allgatherShared(
   channel: Channel,
   shared: SharedMessages,

@@ -5,21 +5,21 @@
  * ⌈log2 p⌉ rounds. Each flag is a 32-bit count of barriers on a cache line of its own, written by exactly one rank and
  * read by its owner. A writer can be at most one barrier ahead of the reader (it cannot complete the next barrier
  * before the reader enters it), so "count ≥ mine", compared in wrapping arithmetic, is exact. A rank's stores before
- * the barrier are visible to whoever completes it: each flag is stored with sequential consistency after them, and
- * loaded likewise before anything after it.
+ * the barrier are visible to every rank that completes it: each flag is stored with sequential consistency after those
+ * stores, and loaded with sequential consistency before anything that follows the barrier.
  *
  * Pair (two ranks): both counts stand on one cache line, so that the later rank finds the earlier one's count in the
  * line that it fetches to write its own. Where going to sleep makes others' plain stores visible, and the processor
  * keeps stores in order, the count is stored plainly: it does not wait for the line. 50 ns instead of 65 between two
- * cores that share a cache. If both looked as often as they can, they could fall into step, each taking the line from
- * the other in the midst of its barrier, and stay so for seconds at 190 ns a barrier. So one of them looks less often,
- * and at uneven intervals.
+ * cores that share a cache. If both ranks looked as often as they can, they could fall into step, each taking the line
+ * from the other in the middle of its barrier, and stay so for seconds at 190 ns a barrier. So one of them looks less
+ * often, and at uneven intervals.
  *
- * Central (more ranks than cores): all count up one word of rank 0; the last one releases everybody. One sleep and one
- * wake-up a rank, where dissemination costs a context switch a round.
+ * Central (more ranks than cores): all ranks count up one word of rank 0, and the last one releases all others. This
+ * costs one sleep and one wake-up a rank, where dissemination costs a context switch a round.
  *
- * Who is missing: a rank that enters also counts in a word of its own block, which nobody else writes and which is read
- * only where a message names those that have not come. It orders nothing, so it is a plain store.
+ * Which ranks are missing: a rank that enters also counts in a word of its own block. No other rank writes that word,
+ * and it is read only where a message names the ranks that have not come. It orders nothing, so it is stored plainly.
  *
  * In a job that is traced, what ranks tell each other in a barrier is recorded (`traced-calls.ts`, `Signals`).
  *
@@ -33,7 +33,7 @@ const STRIDE = 32;
 
 const ARRIVED = 0;
 const RELEASED = STRIDE;
-/** Barriers that the block's owner has entered: on the second line of the first flag, which nobody else writes. */
+/** Barriers that the block's owner has entered: on the second line of the first flag, which no other rank writes. */
 const ENTERED = STRIDE / 2;
 /** Ranks that a message names; the rest are counted. */
 const NAMED = 8;
@@ -52,8 +52,8 @@ export interface BarrierTraits {
 }
 
 /**
- * Who records a barrier: told before a rank raises another's flag, and after it has seen its own raised. Ranks are the
- * communicator's.
+ * What records a barrier: it is told before a rank raises another's flag, and after a rank has seen its own flag
+ * raised. Ranks are the communicator's.
  */
 export interface Signals {
   sent(rank: number): void;
@@ -65,7 +65,7 @@ export interface Signals {
 
 /**
  * Chooses and makes the barrier.
- * @param signals who records it, in a job that is traced
+ * @param signals what records it, in a job that is traced
  * @param block maps the block of a rank, which begins with `barrierWords(size)` zeroed words
  * @param members the contexts of all ranks
  */
@@ -104,13 +104,13 @@ export interface BarrierState {
   /** Ranks (in the communicator) that are waited for, as far as it can be known. */
   waitsFor(): string;
   /**
-   * Ranks that have perhaps not come, and that this one asks what they do instead: of those that wait for a rank, not
-   * all are to ask it.
+   * Ranks that have perhaps not come, and that this one asks what they do instead. Not all of the ranks that wait for a
+   * rank should ask it.
    */
   askedFor(): readonly number[];
 }
 
-/** Who has entered a barrier, as each says itself. */
+/** Which ranks have entered a barrier, as each says itself. */
 class BarrierArrivals {
   readonly #rank: number;
   readonly #size: number;
@@ -220,7 +220,7 @@ class DisseminationBarrier implements BarrierState {
     return true;
   }
 
-  /** Whose flag is waited for may have come itself, and wait for another. */
+  /** The rank whose flag is waited for may have come itself, and may wait for another rank. */
   waitsFor(): string {
     return this.#arrivals.missing(this.#count, namedIn(this.#signals)) ?? `rank ${this.#before(this.#round)}`;
   }

@@ -1,7 +1,7 @@
 /**
- * The sides of a transfer with layouts, kept at its datatype: programs repeat the same transfers, and to describe and
- * compare the sides again takes longer than to copy some kilobytes. A datatype keeps those of the last transfer it was
- * in, so memory is bounded by the datatypes, and goes with them.
+ * The sides of a transfer with layouts, kept at its datatype: programs repeat the same transfers, and describing and
+ * comparing the sides again takes longer than copying some kilobytes. A datatype keeps those of the last transfer it
+ * was in, so memory is bounded by the datatypes, and goes with them.
  *
  * What is kept is what the arguments say, and nothing of the memory: it holds for every array of the same type and
  * length.

@@ -41,7 +41,10 @@ function plainSide(base: number, elementSize: number, elements: number): Side {
  */
 const EMPTY = plainSide(MIXED, 1, 0);
 
-/** A datatype, which programs of MPI give, has properties, too: they would be refused for their names. */
+/**
+ * A datatype, which programs written for MPI give, is refused as such: otherwise its properties would be refused for
+ * their names.
+ */
 function refuseUnknownSides(call: string, layout: object): void {
   if (Datatype.is(layout)) {
     throw argumentTypeError(
@@ -80,8 +83,8 @@ function described(call: string, side: string, layout: Layout): Side {
 }
 
 /**
- * One limit for all calls, whichever side they write to: a side that interleaves has no more runs than a list may have
- * that tells whether it overlaps itself. Errors: `ERR_TYPE`.
+ * One limit for all calls, whichever side they write to: a side that interleaves has no more runs than a list that
+ * tells whether it overlaps itself may have. Errors: `ERR_TYPE`.
  */
 function refuseUntellable(call: string, { type, runs, count, stride, bytes }: Side): void {
   if (runs === undefined || bytes === 0) return;
@@ -286,7 +289,7 @@ export function wordsOf(side: Side): string {
 
 /**
  * Whether a byte is written twice by a side that is written to: MPI calls it an error (4.1, 12.3.1), since it is open
- * what remains.
+ * which value remains.
  * Cost: nothing for sides that are regular or ascending. Errors: `ERR_TYPE` if it has too many runs to tell.
  */
 export function isOverlapping(call: string, side: Side): boolean {
@@ -325,8 +328,8 @@ export function inOrder(call: string, { base, elements }: Pick<Side, 'base' | 'e
 }
 
 /**
- * Elements of one base type at byte offsets, in that order: a side as it was described by somebody else. Without
- * offsets, one after the other.
+ * Elements of one base type at byte offsets, in that order: a side as another rank has described it. Without offsets,
+ * one after the other.
  * @param offsets kept, not copied
  */
 export function sideAt(base: number, elements: number, offsets: Int32Array | undefined): Side {

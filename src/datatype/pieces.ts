@@ -35,7 +35,7 @@ interface Elements {
 
 /**
  * Cuts a transfer. Elements are those of the base type, or single bytes if there are several.
- * @param endOf the offset where the region ends in which bytes `low` … `high − 1` from the target's starting point lie;
+ * @param endOf the offset where the region ends that holds bytes `low` … `high − 1` from the target's starting point;
  * throws if there is none
  * Errors: `ERR_TYPE` (more than 2^24 elements in a layout), and those of `endOf`. Cost: proportional to the elements of
  * layouts; of the pieces without.
@@ -58,7 +58,7 @@ export function piecesOf(
     const end = endOf(low, low + size);
     let next = first + 1;
     if (targets!.dense) next = Math.min(count, first + Math.floor((end - low) / size));
-    // Those before the first one may be in the region as well, but nobody has said so.
+    // Those before the first one may be in the region as well, but that was not said.
     else while (next < count && targets!.offset(next) >= low && targets!.offset(next) + size <= end) next++;
     const part = (elements: Elements): Part => elements.part(first, next - first);
     pieces.push({ from: part(sources!), to: part(targets!), into: sinks && part(sinks) });

@@ -19,7 +19,7 @@ export const MOST_BLOCKS = 2 ** 26;
 /** Runs that meet from one instance to the next are joined if joining takes a list of at most so many. */
 const WORTH_JOINING = 4096;
 
-/** Thrown when a datatype would be too large; who knows the call puts it into words. */
+/** Thrown when a datatype would be too large; the code that knows the call puts it into words. */
 export class TooLarge extends Error {}
 
 function exact(value: number): number {

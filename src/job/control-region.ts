@@ -5,10 +5,10 @@
  * holds who is there, who failed, the fabric's table (bells, descriptors), and the numbers that two ranks need to
  * connect.
  *
- * Writers: a rank's slot is written by that rank, except FAIL_KIND, FAIL_VALUE and FAILED, which whoever learns of its
- * failure first writes (the launcher, or a waiting rank that finds it gone), in this order. Then the header's FAILED is
- * set, once, by compare-and-swap, and NEWS rises: who reads NEWS and then the slots has all failures that it counts.
- * Everything is read and written with `Atomics`.
+ * Writers: a rank's slot is written by that rank, except for FAIL_KIND, FAIL_VALUE and FAILED. The first to learn of
+ * its failure (the launcher, or a waiting rank that finds it gone) writes these three, in this order. Then the header's
+ * FAILED is set, once, by compare-and-swap, and NEWS rises: a reader that loads NEWS and then the slots has all
+ * failures that NEWS counts. Everything is read and written with `Atomics`.
  */
 import type { Native } from '../native.ts';
 import { ROW_WORDS } from '../providers/emulator/bells.ts';
@@ -36,7 +36,7 @@ export const Header = Object.freeze({
   FINALIZED: 6,
   /** Records of each rank's ring, which follow in the file; 0: the job is not traced. */
   TRACE_EVENTS: 7,
-  /** 1: ranks are to say what they wait in (reports.ts). */
+  /** 1: ranks are asked to say what they wait in (reports.ts). */
   ASKED: 8,
   /** The process of the launcher, and when it started, as of a rank. */
   LAUNCHER_PID: 9,
@@ -117,9 +117,9 @@ export interface Control {
 }
 
 /**
- * What of a job's fabric and connections stands in a control memory: all of it, where all ranks share it; in a copy of
- * one rank's own, the fabric and those connections that the rank has to know, so that its bytes grow with the number of
- * ranks, not with the square; or nothing.
+ * How much of a job's fabric and connections a control memory holds: all of it, where all ranks share the memory; in
+ * one rank's own copy, the fabric and the connections that this rank has to know, so that the size grows with the
+ * number of ranks and not with its square; or nothing.
  */
 export type ControlContents = 'all' | 'none' | { readonly rank: number };
 
@@ -160,7 +160,7 @@ export function viewControl(buffer: ArrayBufferLike, size: number, contents: Con
   };
 }
 
-/** First what `rank` says to each other, then what each says to it. */
+/** First what `rank` says to each of the others, then what each of them says to it. */
 function placesOf(rank: number, size: number): Control['connectionAt'] {
   return (from, to) => (from === rank ? to : size + from);
 }
@@ -216,7 +216,7 @@ export function declareFailed(control: Control, rank: number, kind: number, valu
   }
   const isFirst = Atomics.compareExchange(slots, slot + Slot.FAILED, 0, 1) === 0;
   Atomics.compareExchange(header, Header.FAILED, 0, rank + 1);
-  // Also by who comes second: the first may have been killed before it came here.
+  // The second one to come does this, too: the first may have been killed before it got here.
   Atomics.add(header, Header.NEWS, 1);
   return isFirst;
 }

@@ -22,11 +22,11 @@ import { isAsked, report } from './reports.ts';
 export type { ProcessorTime };
 
 /**
- * More ranks than these wake less often where a launcher watches them: so that all together take a hundredth of a core,
- * however many they are.
+ * If there are more ranks than this and a launcher watches them, they wake less often, so that all together they take a
+ * hundredth of a core, however many they are.
  */
 const RANKS_AT_FULL_RATE = 6;
-/** How long ranks have to end by themselves after an `abort`, where nobody watches them. */
+/** How long ranks have to end by themselves after an `abort`, where no launcher watches them. */
 const ABORT_MS = 1000;
 /** Between two looks whether they have. */
 const ABORT_LOOK_MS = 10;
@@ -166,7 +166,7 @@ export class Job {
     process.exit(code);
   }
 
-  /** Where nobody watches the ranks: asks those to end that have not ended by themselves within a second. */
+  /** Where no launcher watches the ranks: asks the ranks to end that have not ended by themselves within a second. */
   #terminateOthers(): void {
     const { alive, terminate, control } = this.#membership;
     if (terminate === undefined) return;
@@ -196,7 +196,7 @@ export class Job {
 
   /**
    * Leaves the job.
-   * @param agreed no other rank needs this one any more. Otherwise it leaves others behind, who are to be told when it
+   * @param agreed no other rank needs this one any more. Otherwise it leaves others behind, which must be told when it
    * ends: it does not count as finalized
    */
   finalize(agreed: boolean): void {

@@ -1,11 +1,11 @@
-/** What a rank says that waits long for others to come: until then, nothing tells a mistake from patience. */
+/** What a rank says when it waits long for others to come: until then, nothing tells a mistake from patience. */
 
 const LATE_MS = 10_000;
 /** Ranks that a message names; the rest are counted. */
 const NAMED = 8;
 
 /**
- * Prints, if that lasts long, what is waited for; once.
+ * Prints what is waited for, once, if the wait lasts long.
  * @param words what is said then
  * @returns ends it
  */

@@ -3,7 +3,7 @@ import type { Members } from './members.ts';
 
 /**
  * Calls `look` in the waits of this rank (`Members.serve`).
- * @param background also while it waits for nothing, when somebody has rung
+ * @param background also while it waits for nothing, when its bell has rung
  * @returns ends it
  */
 export function lookInWaits(members: Members, look: () => void, background: boolean): () => void {

@@ -1,6 +1,6 @@
 /**
- * The ranks that something is shared by, a communicator and all that was made on it: what waits for them ends when one
- * of them has failed, or the connection with one was lost, and goes on whatever becomes of others.
+ * The ranks that share something: a communicator and all that was made on it. A wait for them ends when one of them has
+ * failed, or when the connection with one was lost; it goes on whatever becomes of other ranks.
  */
 import type { RankFailedError } from '../errors.ts';
 import type { Messenger } from '../message/messenger.ts';
@@ -53,8 +53,8 @@ export class Members implements Concerned, AskedAbout {
   }
 
   /**
-   * The same, after a look at the processes of all ranks: for who waits in another way than `progress` does. Some
-   * system calls a rank.
+   * The same, after a look at the processes of all ranks: for callers that wait in another way than `progress` does.
+   * Some system calls a rank.
    */
   findFailure(): RankFailedError | undefined {
     this.#job.failures.inspectAll();
@@ -79,7 +79,7 @@ export class Members implements Concerned, AskedAbout {
     this.#noted ??= { error };
   }
 
-  /** What is known of the connections with them that does not let them go on. */
+  /** An error that keeps waits for them from going on: of a server of theirs, or of a connection with one of them. */
   #lost(): unknown {
     const { lost } = this.#job.messenger;
     if (this.#noted === undefined && lost.size === 0) return undefined;

@@ -23,7 +23,7 @@ export interface Membership {
   alive(rank: number): boolean;
   /** Whether a launcher watches the ranks: it knows better than their peers how one ended. */
   readonly watched: boolean;
-  /** Whether ranks may be on other hosts, where nobody here sees whether they live. */
+  /** Whether ranks may be on other hosts, where no process here sees whether they live. */
   readonly distant?: boolean;
   /** Gives processor time to others, where that can be asked for. */
   schedYield?: (() => void) | undefined;
@@ -31,11 +31,13 @@ export interface Membership {
   readonly cores: number;
   /** Records this rank's run, if the job is traced. */
   readonly recorder?: Recorder | undefined;
-  /** Where its supersteps are recorded, if somebody wants to know, and whether the machine is to be measured first. */
+  /** Where its supersteps are recorded, if that was asked for, and whether the machine must be measured first. */
   readonly supersteps?: RecordedSupersteps | undefined;
   /** Where ranks are tasks, in virtual time. */
   readonly tasks?: TaskTime;
-  /** Asks the process of a rank to end: where nobody watches them, `abort` does that with ranks that go on. */
+  /**
+   * Asks the process of a rank to end. Where no launcher watches the ranks, `abort` does this with ranks that go on.
+   */
   terminate?(rank: number): void;
   /** Lets go of everything; called once. */
   leave(): void;

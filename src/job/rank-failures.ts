@@ -1,18 +1,19 @@
 /**
- * Which ranks have failed, as one rank of the job sees it, what an error of the device says of that, and the looks
+ * Which ranks have failed, as one rank of the job sees it; what an error of the device says of that; and the checks
  * whether ranks still live.
  *
- * The first look is one load of the header's FAILED, which is 0 while nobody has failed. Only then does anybody ask
- * who: NEWS rises with each declaration, after the slot of that rank says FAILED. So who reads NEWS and then the slots
- * has all failures of that number at least, and reads the slots again only when it has risen.
+ * The first look is one load of the header's FAILED, which is 0 while no rank has failed. Only when it is not 0 does a
+ * rank ask which ranks have failed: NEWS rises with each declaration, after the slot of that rank says FAILED. So a
+ * rank that reads NEWS and then the slots has at least all failures of that number, and reads the slots again only when
+ * NEWS has risen.
  */
 import { LostConnectionError, RankFailedError, RmaError } from '../errors.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './control-region.ts';
 import type { Membership } from './membership.ts';
 
-/** How long an error of the device may be found without the failure that explains it. */
+/** How long after an error of the device the failure that explains it may still come to light. */
 const EXPLAIN_WITHIN_MS = 500;
-/** Of so many peers, a rank looks at one each time that it wakes, where nobody watches them. */
+/** Where no launcher watches the ranks, a rank looks at one in so many peers each time that it wakes. */
 const SHARE_INSPECTED = 16;
 /** How long the launcher has to say how a rank ended before its peers say that it is gone. */
 const WATCHER_MS = 300;
@@ -65,8 +66,8 @@ export class RankFailures {
   }
 
   /**
-   * The failure of one of these ranks, if there is one; of this one if the others say that it has failed: then they
-   * have gone on without it. A new error each time, so that its stack shows who asked.
+   * The failure of one of these ranks, if there is one; that of this rank, if the others say that it has failed: then
+   * they have gone on without it. A new error each time, so that its stack shows the call that asked.
    */
   among(members: AskedAbout): RankFailedError | undefined {
     const first = Atomics.load(this.#control.header, Header.FAILED);
@@ -85,7 +86,7 @@ export class RankFailures {
     }
     const { failed } = members;
     if (failed >= 0) return this.#errorOf(failed);
-    // Who hears of no failure any more cannot know that these live.
+    // A rank that hears of no failures any more cannot know that these live.
     return Atomics.load(this.#control.header, Header.DEAF) === 0 ? undefined : this.#errorOf(first);
   }
 
@@ -114,16 +115,16 @@ export class RankFailures {
   }
 
   /**
-   * The failure of one of these ranks, if that is what is behind an error of the device; else the error itself. Memory
-   * and connections of a rank can be gone before its end is known to whoever watches it, so this waits a moment for the
-   * news.
+   * The failure of one of these ranks, if that is what is behind an error of the device; else the error itself. A
+   * rank's memory and connections can be gone before those that watch it know of its end, so this waits a moment for
+   * the news.
    *
    * A rank on another host whose device does not answer any more has failed as far as this one is concerned, whatever
    * has become of it: its host, the network, or what ends here. If nothing better is known soon, this rank says so.
    *
-   * A message of the wrong size, or of another call, can come of a failure, too: a rank that has learnt of it ends its
-   * collective call and goes on to the next one, whose messages a rank that has not takes for those of the first. The
-   * failure is known then.
+   * A message of the wrong size, or of another call, can result from a failure, too. A rank that has learnt of the
+   * failure ends its collective call and goes on to the next one; a rank that has not learnt of it takes the messages
+   * of the next call for those of the first. The failure is known by then.
    */
   explain(error: unknown, members: AskedAbout): unknown {
     if (!(error instanceof RmaError) || this.#size === 1 || this.#consequences.isFinalized()) return error;
@@ -215,9 +216,9 @@ export class RankFailures {
   }
 
   /**
-   * Looks at some peers, and the next time at the next ones. Ranks begin behind their own number, so where all wait
-   * each is looked at by as many. A launcher knows of a rank's end before its peers, so there one is enough: it is for
-   * the case that the launcher is gone, too.
+   * Looks at some peers, and the next time at the next ones. Ranks begin behind their own number, so where all ranks
+   * wait, each is looked at by the same number of others. A launcher knows of a rank's end before its peers do, so
+   * under a launcher one peer at a time is enough: that is for the case that the launcher is gone, too.
    */
   inspectSome(): void {
     const count = this.#membership.watched ? 1 : Math.ceil(this.#size / SHARE_INSPECTED);

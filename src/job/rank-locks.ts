@@ -1,12 +1,12 @@
 /**
- * What a rank has of locks, over all of its windows: for the order in which it asks for them, and for messages.
+ * The locks that a rank has, over all of its windows: for the order in which it asks for them, and for messages.
  *
  * **Order.** A lock that is deferred (`lock_defer`) is not asked for when `lock` returns. Programs that take locks in
- * one order of all locks cannot block each other, and those that take the next lock before they give the first one back
- * are not overtaken. Both stays so: a rank defers a lock only while it has no other one and asks for none, in any of
- * its windows; and before it asks for another one, it waits until it has the one that it has deferred. So at most one
- * is deferred at a time. Nothing is promised beside locks: a rank that waits for something else, as in a barrier, does
- * not ask for its deferred lock before.
+ * one order of all locks cannot block each other, and programs that take the next lock before they give the first one
+ * back are not overtaken. Deferring keeps both true. A rank defers a lock only while it has no other lock and asks for
+ * none, in any of its windows; and before it asks for another lock, it waits until it has the one that it has deferred.
+ * So at most one lock is deferred at a time. Nothing is promised beyond locks: a rank that waits for something else,
+ * such as a barrier, does not ask for its deferred lock first.
  */
 import type { LocksAtRank } from '../wait/deadlock.ts';
 import type { Operation } from '../wait/operation.ts';
@@ -23,7 +23,7 @@ export interface Deferrable {
 export class RankLocks {
   /** Those of the windows that are not freed. */
   readonly windows = new Set<LocksAtRank>();
-  /** The last lock that was deferred, unless it is known that it is no longer. */
+  /** The last lock that was deferred, unless it is known to be deferred no longer. */
   #deferred: Deferrable | undefined;
   /** The ranks of its window. */
   #members: Members | undefined;
@@ -48,8 +48,8 @@ export class RankLocks {
   }
 
   /**
-   * Whether a rank has failed that the deferred lock may wait for. Then that window's calls say so, and locks of other
-   * windows do not wait for it.
+   * Whether a rank that the deferred lock may wait for has failed. Then the calls of that lock's window say so, and
+   * locks of other windows do not wait for the deferred lock.
    */
   get #isInVain(): boolean {
     return this.#members!.failure() !== undefined;
@@ -62,7 +62,7 @@ export class RankLocks {
   }
 
   /**
-   * Asks for a lock, or several, when this rank has what it has deferred.
+   * Asks for a lock, or several, when this rank has the lock that it has deferred.
    * @param what the lock, in words
    * @param ask what does so when it is called
    */

@@ -3,8 +3,8 @@
  *
  * The launcher asks by a word of the header, and rings all bells. A rank that sleeps in a call of the library wakes,
  * finds the word, and writes what it waits in into its place in the control memory; its answer counts once its length
- * is there. A rank that computes, or awaits something else, does not answer. Until then nobody writes anything: a wait
- * that nobody asks about costs one load each time its rank goes to sleep.
+ * is there. A rank that computes, or awaits something else, does not answer. Until the launcher asks, no rank writes
+ * anything: a wait that is not asked about costs one load each time its rank goes to sleep.
  */
 import { type Control, Header, REPORT_BYTES, Slot } from './control-region.ts';
 
@@ -13,7 +13,7 @@ export function askForReports({ header }: Control): void {
   Atomics.store(header, Header.ASKED, 1);
 }
 
-/** Whether this rank is to say what it waits in, and has not yet. */
+/** Whether this rank was asked to say what it waits in, and has not done so yet. */
 export function isAsked({ header, slots, slotWords, reports }: Control, rank: number): boolean {
   return (
     Atomics.load(header, Header.ASKED) !== 0 &&

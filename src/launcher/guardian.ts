@@ -5,14 +5,15 @@
  * `= MARK`, `+ PID` when a process has started, `- PID` when nothing of it is left, `.` when the job has ended. When
  * this process dies, of SIGKILL for instance, the kernel closes the pipe, and the guardian kills the process groups
  * that were not taken back, and all processes with the job's mark (descendants.ts): what the ranks have started in
- * other groups, and the one that was being started, of which the guardian has not heard. That one may not have become
- * its program yet, and has no mark before, so the guardian looks again a little later. Idle it sleeps in `read`. It
- * works for every program, also for one that never calls `init` or is in an endless loop.
+ * other groups, and the one that was being started, of which the guardian has not heard. That process may not have
+ * become its program yet, and has no mark until then, so the guardian looks again a little later. Idle it sleeps in
+ * `read`. It works for every program, also for one that never calls `init` or is in an endless loop.
  *
  * Programs are started directly, not by a shell: a shell keeps variables to itself whose names it does not like, and
  * makes new values of others.
  *
- * Where there is no `/bin/sh`, nobody guards them; where there is no `grep` or `xargs`, only their groups are.
+ * Where there is no `/bin/sh`, the processes are not guarded; where there is no `grep` or `xargs`, only their groups
+ * are.
  */
 import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -77,7 +78,7 @@ function pipeToGuardian(mark: string): Writable | undefined {
     // Not the mark of a job that this one is started in: what it started goes with it, but not its guardian.
     env: PATH === undefined ? {} : { PATH },
   });
-  // If somebody ends the guardian, the job goes on without it.
+  // If the guardian is ended, the job goes on without it.
   shell.on('error', () => {});
   // Absent if the process could not be started (no descriptors are left, say). Then no rank can be started either,
   // which says why.

@@ -123,8 +123,8 @@ export function recordsOf({ trace, supersteps }: LaunchOptions): { readonly even
 }
 
 /**
- * Writes the trace of a job that has ended, and shows its supersteps, if that was asked for. Without it, a job that
- * ended well has not.
+ * Writes the trace of a job that has ended, and shows its supersteps, if that was asked for. If that fails, a job that
+ * ended well has not ended well.
  */
 export function withRecords(
   result: JobResult,

@@ -9,8 +9,8 @@
  * {@link MAX_LINE} is broken.
  *
  * On a terminal, a line that has not ended yet (a question, a progress bar that ends in a carriage return) is shown
- * after a short while, and is replaced when it goes on or when somebody else prints. Elsewhere carriage returns are
- * passed on unchanged.
+ * after a short while, and is replaced when it goes on or when something else is printed. Elsewhere carriage returns
+ * are passed on unchanged.
  */
 import type { Readable } from 'node:stream';
 
@@ -83,7 +83,7 @@ export class LineMerger {
   /**
    * Passes on what `source` gives until it ends. `prefix` stands before each line. Calls `ended` when all of it is
    * passed on.
-   * @param sieve takes out what is not to be passed on
+   * @param sieve takes out what must not be passed on
    */
   connect(source: Readable, prefix: string, ended: () => void, sieve?: Sieve): void {
     const stream = new RankStream(prefix, this.#terminal, (text) => this.#write(text));

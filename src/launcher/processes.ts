@@ -112,8 +112,8 @@ class Ranks {
   }
 
   /**
-   * Starts them one after the other. The supervisor is told of each how it ends; if one cannot be started, or the job
-   * is over before, that those behind it have ended.
+   * Starts the ranks one after the other. The supervisor is told how each of them ends; if one cannot be started, or
+   * the job is over before that, it is told that those behind it have ended.
    * @param fd the control memory's
    */
   async start(

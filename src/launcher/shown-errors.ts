@@ -1,7 +1,7 @@
 /**
- * The errors that end ranks, as a job shows them: of ranks that only followed, one line each, when it comes; of the
- * others all that Node prints, when the job has ended, and that of the rank that failed first last. So the cause of a
- * job's failure stands at the end of its output, whole.
+ * The errors that end ranks, as a job shows them. Of each rank that only followed another's failure, one line is shown,
+ * when it comes. Of the others, all that Node prints is shown, when the job has ended, and the error of the rank that
+ * failed first comes last. So the cause of a job's failure stands at the end of its output, whole.
  *
  * A rank says with a mark that Node is about to print an error (start/fatal-errors.ts). What comes between the
  * mark and the line in which Node names its version is the error; all else is the rank's own output, and passes.

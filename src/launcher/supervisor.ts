@@ -1,9 +1,9 @@
 /**
  * Watches the ranks of one job, of whatever kind, and decides how the job ends: the first failure ends it.
  *
- * A rank that exits with a code other than 0, or by a signal, is declared failed in the control memory and everybody is
- * woken, so that whoever waits for it gets `ERR_RMA_RANK_FAILED`. The others have a time of grace to end by themselves,
- * then they are asked to (SIGTERM), and a second later killed.
+ * A rank that exits with a code other than 0, or by a signal, is declared failed in the control memory and all ranks
+ * are woken, so that every rank that waits for it gets `ERR_RMA_RANK_FAILED`. The others have a time of grace to end by
+ * themselves, then they are asked to (SIGTERM), and a second later killed.
  *
  * A rank that exits with 0 and has not finalized is declared failed as well, because others may wait for it for ever;
  * but that alone does not end the job: only if another rank that had joined then fails is the missing `finalize()`
@@ -11,8 +11,8 @@
  *
  * When the job's time is up, the ranks are asked what they wait in (reports.ts) before they are told to end.
  *
- * Peers may notice a death before this process does, fail of it, and be collected first or in the same turn of the
- * event loop. Therefore the verdict is left until the turn is over, and the rank that FAILED in the control memory
+ * Peers may notice a death before this process does, fail because of it, and be collected first or in the same turn of
+ * the event loop. Therefore the verdict waits until the turn is over, and the rank that FAILED in the control memory
  * names is given a moment to be collected.
  */
 import { constants } from 'node:os';
@@ -91,7 +91,7 @@ export class Supervisor {
     if (options.timeout !== undefined) this.#after(options.timeout * 1000, () => this.#timedOut(options.timeout!));
   }
 
-  /** Whether it is decided that the job fails: no more ranks are to be started. */
+  /** Whether it is decided that the job fails: no more ranks may be started. */
   get concluded(): boolean {
     return this.#verdict !== undefined;
   }
@@ -108,7 +108,8 @@ export class Supervisor {
     else if (this.#state(rank) !== RankState.FINALIZED) this.#declare(rank, FailKind.NO_FINALIZE, 0);
     if (failed(ending)) {
       this.#failing.push(rank);
-      // After an interruption nobody is to blame, but whoever stays although others are gone is stopped all the same.
+      // After an interruption no rank is to blame, but a rank that stays although others are gone is stopped all the
+      // same.
       if (this.#verdict !== undefined) this.#stopAfter(this.#graceMs);
     }
     if (this.#failing.length > 0 || this.#running === 0) this.#judgeSoon();
@@ -151,13 +152,13 @@ export class Supervisor {
     return ranks.map((rank) => `\n  rank ${rank} (${this.#ranks.describe(rank)}) ${this.#doing(rank)}`).join('');
   }
 
-  /** Something other than a rank makes the job impossible: everybody is stopped, at once. */
+  /** Something other than a rank makes the job impossible: all ranks are stopped, at once. */
   abort(exitCode: number, failure: JobFailure): void {
     this.#conclude(exitCode, failure);
     this.#stop();
   }
 
-  /** Sends a signal that is not to end the job (SIGSTOP, SIGCONT). */
+  /** Sends a signal that is not meant to end the job (SIGSTOP, SIGCONT). */
   forward(signal: NodeJS.Signals): void {
     this.#signalAll(signal);
   }
@@ -175,7 +176,7 @@ export class Supervisor {
 
   /**
    * Has the ranks say what they wait in.
-   * @param told called when all have that can, or soon, with those that were running then
+   * @param told called when all that can have said it, or soon, with the ranks that were running at the beginning
    */
   #ask(told: (running: readonly number[]) => void): void {
     const running = this.#stillRunning();

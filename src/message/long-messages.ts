@@ -17,8 +17,8 @@
  * message is complete (`hold`).
  *
  * Memory: a message that is written in place (`compose`), or that its receiver reads where it has arrived (`borrows`),
- * lies in staging memory if there is room (staging.ts); any other under way is registered while it is. A sender whose
- * device has no room for that is told by `offer`, and sends chunks.
+ * lies in staging memory if there is room (staging.ts); any other message is registered while it is under way. A sender
+ * whose device has no room for that is told by `offer`, and sends chunks.
  */
 import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
@@ -54,7 +54,7 @@ export interface Carrier {
   queuePair(peer: number): QueuePair;
   /** A message is complete, and its turn has come. */
   deliver(source: number, context: number, message: Uint8Array): void;
-  /** Whether who takes messages of a context keeps nothing of them. */
+  /** Whether the listener that takes messages of a context keeps nothing of them. */
   borrows(context: number): boolean;
   /** Whether a peer has left in agreement with all, or has failed. */
   hasLeft(peer: number): boolean;
@@ -109,7 +109,7 @@ export class LongMessages {
   readonly #outgoing = new Map<number, Outgoing>();
   /** By source and the sender's number. */
   readonly #incoming = new Map<number, Map<number, Incoming>>();
-  /** Messages of a source from the first long one on that is not complete. */
+  /** For each source, its messages from the first long one that is not complete onwards. */
   readonly #behind = new Map<number, Fifo<Arriving>>();
   readonly #waiting = new Fifo<Transfer>();
   readonly #transfers = new Map<number, Transfer>();
@@ -125,7 +125,7 @@ export class LongMessages {
     this.#staging = new Staging(context, pd);
   }
 
-  /** Whether nothing of this rank's is under way, except what ranks that have left did not take. */
+  /** Whether this rank has nothing under way, except what ranks that have left did not take. */
   get idle(): boolean {
     if (this.#transfers.size > 0 || this.#waiting.length > 0) return false;
     if (this.#outgoing.size === 0) return true;
@@ -296,7 +296,7 @@ export class LongMessages {
       return;
     }
     try {
-      // Who borrows may have gone meanwhile, and the message is kept then.
+      // The listener that borrows may have gone meanwhile; then the message is kept.
       this.#carrier.deliver(source, context, this.#carrier.borrows(context) ? message : message.slice());
     } finally {
       staged.release();
@@ -371,7 +371,10 @@ export class LongMessages {
   }
 }
 
-/** Where the data of a message goes that lies in staging memory. That is given back when the message was delivered. */
+/**
+ * Where the data of a message goes, if the message lies in staging memory. That memory is given back when the message
+ * has been delivered.
+ */
 function behindHead({ lkey, rkey, address, length }: Staged, head: Uint8Array): RegisteredPlace {
   return { lkey, rkey, address: address + head.length, length: length - head.length, release: () => {} };
 }

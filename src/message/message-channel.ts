@@ -18,7 +18,7 @@ export interface Channel {
 
 /** A channel that takes messages over, too. */
 export interface MessageChannel extends Channel {
-  /** Sends a message that nobody changes any more, so that it need not be copied. */
+  /** Sends a message that is not changed any more, so that it need not be copied. */
   give(target: number, message: Uint8Array): void;
 }
 

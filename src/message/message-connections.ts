@@ -1,6 +1,6 @@
 /**
- * Queue pairs of a rank's messages, one for each rank that it talks to, made when the two first do. Both sides publish
- * their number, become ready to receive, say so, and send only when the other side has said so.
+ * Queue pairs of a rank's messages, one for each rank that it talks to, made when the two first talk. Both sides
+ * publish their number, become ready to receive, say so, and send only when the other side has said so.
  */
 import { Fifo } from '../fifo.ts';
 import { QpState, type QueuePair } from '../verbs/queue-pair.ts';

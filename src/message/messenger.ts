@@ -9,7 +9,7 @@
  * Where ranks map each other's memory, they go in pieces of that (shared-pieces.ts).
  *
  * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the
- * order of the sends. A message that nobody waits for yet is kept.
+ * order of the sends. A message that no call waits for yet is kept.
  */
 import type { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
@@ -76,12 +76,12 @@ export class Messenger {
   #freeSends: number[] = [];
   /** Complete messages, by context and source. */
   readonly #inbox = new Map<number, Map<number, Fifo<Uint8Array>>>();
-  /** Who takes messages of a communicator as they arrive. */
+  /** The listeners that take messages of a communicator as they arrive. */
   readonly #listeners = new Map<number, Listener>();
   /**
-   * Nothing waits to leave, so `poll` need not be called for it: one load for calls that never wait. False while sends
-   * are under way, too: where a device has no processor of its own, one that its target cannot take yet is tried again
-   * when this rank polls.
+   * Nothing waits to leave, so `poll` need not be called for it: one load for calls that never wait. It is also false
+   * while sends are under way: where a device has no processor of its own, a send that its target cannot take yet is
+   * tried again when this rank polls.
    */
   idle = true;
   /** A modelled device has one. */
@@ -89,8 +89,8 @@ export class Messenger {
   #unsent = 0;
   readonly #context: Context;
   /**
-   * Of ranks with which the connection was lost, or a message of theirs: the first error of each, which all waits for
-   * them are told from then on.
+   * For each rank with which the connection was lost, or of which a message was lost: its first error. From then on,
+   * all waits for that rank end with it.
    */
   readonly lost = new Map<number, RmaError>();
   /** Ranks that have failed: they are sent nothing any more, and nothing of theirs is waited for. */
@@ -178,7 +178,7 @@ export class Messenger {
     }
   }
 
-  /** The same for a message that is not copied: nobody changes it any more. */
+  /** The same for a message that is not copied, since it is not changed any more. */
   give(target: number, context: number, message: Uint8Array): void {
     if (this.#isLong(target, message.length)) this.#sendLong(target, context, message, NOTHING);
     else this.#sendChunks(target, context, message, NOTHING);
@@ -362,8 +362,8 @@ export class Messenger {
   /**
    * Hands messages of `context` to `listener` as they arrive, and those that have arrived before. It may send, but
    * neither wait nor poll.
-   * @param borrows it keeps nothing of a message, whose memory may be used again when it returns; those that are given
-   * so begin at a multiple of 8
+   * @param borrows the listener keeps nothing of a message, whose memory may be used again when it returns; messages
+   * that are given in this way begin at a multiple of 8
    * @param keep takes those that were shared
    * @returns ends it
    */
@@ -396,7 +396,7 @@ export class Messenger {
     return this.#connections.connected === this.size - 1;
   }
 
-  /** Whether no message of this rank's is under way that it must bring on itself. */
+  /** Whether this rank has no message under way that it must bring on itself. */
   get isSilent(): boolean {
     return this.#unsent === 0 && this.#longs?.idle !== false;
   }
@@ -407,9 +407,9 @@ export class Messenger {
   }
 
   /**
-   * Brings in what has arrived and sends what can be sent. Allocation only where messages are. A connection that is
-   * lost, or a message for which there was no memory, is in `lost` from then on. Errors: what a listener throws, when
-   * the others have been told what has arrived for them.
+   * Brings in what has arrived and sends what can be sent. Allocates only where there are messages. A connection that
+   * is lost, or a message for which there was no memory, is in `lost` from then on. Errors: what a listener throws,
+   * after the others have been told what has arrived for them.
    */
   poll(): void {
     this.#connections.answerCallers();
@@ -433,8 +433,9 @@ export class Messenger {
   }
 
   /**
-   * A rank has failed. What waits for room to it is dropped, and what is on its way to it is given up, since nobody
-   * takes that: it would keep the memory for sends from the other ranks, and all that waits until everything has left.
+   * A rank has failed. What waits for room to it is dropped, and what is on its way to it is given up, since no rank
+   * will take it: it would keep the memory for sends from the other ranks, and would hold up every call that waits
+   * until everything has left.
    */
   forget(peer: number): void {
     if (this.#gone.has(peer)) return;
@@ -444,7 +445,7 @@ export class Messenger {
     this.idle = false;
   }
 
-  /** Not before all that has arrived of them was taken. */
+  /** Ends the connections with ranks that have failed, but not before all that has arrived from them was taken. */
   #part(): void {
     for (const peer of this.#parting) {
       const connection = this.#connections.find(peer);
@@ -511,7 +512,7 @@ export class Messenger {
       const context = this.#words[at / 4];
       if (said === length - HEADER_BYTES && this.#lend(source, context, from, said)) return;
       if (said >= Handshake.REFUSED && said <= Handshake.REQUEST) {
-        // A copy: what is told of may post receives, and send.
+        // A copy: the code that is told of the message may post receives, and send.
         const chunk = this.#bytes.slice(from, at + length);
         const numbers = new Float64Array(chunk.buffer, 0, HANDSHAKE_BYTES / 8);
         this.#longs!.take(source, said, context, numbers, chunk.subarray(HANDSHAKE_BYTES));
@@ -529,7 +530,8 @@ export class Messenger {
   }
 
   /**
-   * Shows a message of one chunk to who borrows it. The chunk's receive is posted again when that has returned.
+   * Shows a message of one chunk to a listener that borrows it. The chunk's receive is posted again when the listener
+   * has returned.
    * @returns false if it must be copied
    */
   #lend(source: number, context: number, from: number, bytes: number): boolean {
@@ -579,8 +581,9 @@ export class Messenger {
   }
 
   /**
-   * Sends what can be sent, on each connection that something waits for: of very many, few have any. The order is that
-   * of their making, so who comes first to free slots does not depend on who came to wait first.
+   * Sends what can be sent on each connection on which something waits: of very many connections, few have anything
+   * waiting. They are visited in the order in which they were made, so which of them gets free slots first does not
+   * depend on which began to wait first.
    */
   #pushAll(): void {
     let left = 0;

@@ -8,9 +8,10 @@
  * in the same way. What finds no piece is put aside and waits in its connection's backlog (remainder.ts).
  *
  * No wait without end. A message that waits gets a piece when its own target has released one, or goes on in plain
- * chunks if that target has none of this rank's pieces to release: it does not depend on what other ranks do. A piece
- * that the target has still to release was told of in a chunk that left before, or will: no chunk that tells of a piece
- * is queued behind a message that waits for one (`send`), except of kept pieces, which that message does not count on.
+ * chunks if that target has none of this rank's pieces to release: it does not depend on what other ranks do. The chunk
+ * that tells of a piece that the target has still to release has left before, or will leave: no chunk that tells of a
+ * piece is queued behind a message that waits for one (`send`), except for kept pieces, which that message does not
+ * count on.
  */
 import { RmaError } from '../errors.ts';
 import { HEADER_BYTES, IN_PIECE, LENGTH_BYTES, LONG } from './chunk.ts';
@@ -169,7 +170,7 @@ export class PieceMessages {
     try {
       part = readPart(this.#pieces, source, buffer, at);
     } catch (error) {
-      // Its sender has gone, mostly: nothing more comes of it.
+      // Mostly its sender has gone: nothing more of the message comes.
       if (!(error instanceof RmaError)) throw error;
       if (!this.#carrier.hasLeft(source)) this.#carrier.lose(source, error);
       return;

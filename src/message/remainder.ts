@@ -1,4 +1,4 @@
-/** What is left of a message that waits for pieces. Nobody changes its bytes. */
+/** What is left of a message that waits for pieces. Its bytes are not changed. */
 export class Remainder {
   readonly context: number;
   readonly total: number;

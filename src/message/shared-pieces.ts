@@ -1,20 +1,20 @@
 /**
  * Long messages where ranks map each other's memory: the sender copies each part of a message into a piece of memory
- * that all map, and a chunk tells where that is. Who takes the message copies it from there, while the sender fills the
- * next piece: two copies that overlap, of memory that stays in caches and is mapped once.
+ * that all ranks map, and a chunk tells where that piece is. The receiver copies the part from there while the sender
+ * fills the next piece: two copies that overlap, of memory that stays in caches and is mapped once.
  *
  * A slab is `SLAB_PIECES` pieces, made when no piece is free, and lasts as long as the rank's messages. A rank has at
- * most `most` pieces; what finds none free waits at the sender in memory of its own.
+ * most `most` pieces; a message that finds none free waits at the sender in memory of its own.
  *
  *     slab      for each piece a word for each rank that may read it, then the pieces
  *
- * Who writes what. The sender clears the words of a piece that nobody reads, fills the piece, and sends the chunks,
- * whose sending makes all of that visible (emulator-requester.ts). A reader loads the data, then stores 1 into its word
+ * Who writes what. The sender clears the words of a piece that no rank reads, fills the piece, and sends the chunks;
+ * sending them makes all of that visible (emulator-requester.ts). A reader loads the data, then stores 1 into its word
  * with `Atomics`. The sender fills the piece again only when it has loaded 1 from the words of all readers that are
  * alive: all their loads came before. A reader that has failed reads nothing any more.
  *
- * A reader may keep a piece until a call of the program comes (`kept`). Those that a rank gives away in this manner are
- * at most half of its pieces, and the others come back whenever their readers poll.
+ * A reader may keep a piece until a call of the program comes (`kept`). A rank gives away at most half of its pieces in
+ * this manner; the others come back whenever their readers poll.
  */
 import { RmaError } from '../errors.ts';
 import { ALL_ACCESS } from '../verbs/checks.ts';
@@ -25,8 +25,8 @@ import { allocateRegistered } from './word-blocks.ts';
 const SLAB_PIECES = 16;
 const LINE = 128;
 /**
- * How long a sender looks for a piece, if so many bytes of its message are left: a reader copies a piece in a tenth of
- * that, and to put the bytes aside takes longer.
+ * How long a sender looks for a piece, and from how many remaining bytes of its message on it does so: a reader copies
+ * a piece in a tenth of that time, and putting the bytes aside takes longer.
  */
 const PATIENCE_MS = 0.3;
 const PATIENT_FROM = 1_048_576;
@@ -53,7 +53,7 @@ export interface Piece {
   /** Its place in the slab. */
   readonly number: number;
   readonly bytes: Uint8Array;
-  /** Who reads it; the place of a rank here is that of its word. */
+  /** The ranks that read it; the place of a rank in this list is that of its word. */
   readers: readonly number[];
   kept: boolean;
   /** How often it was given out. */
@@ -88,7 +88,7 @@ export class SharedPieces {
   readonly #words: number;
   readonly #slabs: Slab[] = [];
   readonly #free: Piece[] = [];
-  /** Those that somebody reads, as long as nobody has looked. */
+  /** Pieces that count as read by some rank, until a look finds that all of their readers have released them. */
   #read: Piece[] = [];
   #refused = false;
   /** By source, then by key. */
@@ -171,7 +171,7 @@ export class SharedPieces {
     read.length = left;
   }
 
-  /** Somebody who is alive and has not released that use of a piece. */
+  /** A reader that is alive and has not released that use of a piece. */
   reader({ readers, words, use }: Piece, given: number): number | undefined {
     if (use !== given) return undefined;
     for (let i = 0; i < readers.length; i++) {

@@ -1,6 +1,6 @@
 /**
- * Memory that is registered once, for long messages that are written in place or read where they have arrived: to make,
- * register and free memory for each takes longer than to copy some tens of kilobytes.
+ * Memory that is registered once, for long messages that are written in place or read where they have arrived: making,
+ * registering and freeing memory for each message takes longer than copying some tens of kilobytes.
  *
  * It is made when it is first needed, and lasts as long as the rank's messages. At most `PIECES` messages of at most
  * `PIECE` bytes lie in it, out and in together, 544 KiB in all; others get memory of their own.

@@ -27,8 +27,8 @@ export class FreeRanges {
   }
 
   /**
-   * Takes the range that ends at page `end`, for who can go on behind it. @returns where it begins; `end` if there is
-   * none
+   * Takes the range that ends at page `end`, for a caller that can go on behind it. @returns where it begins; `end` if
+   * there is none
    */
   takeLast(end: number): number {
     const last = this.#starts.length - 1;

@@ -1,14 +1,14 @@
 /**
- * The pages of a heap file that say what is in it and who maps it: page 0, and the page before each allocation. They
- * decide when a freed range may be given out again.
+ * The pages of a heap file that say what is in it and which members map it: page 0, and the page before each
+ * allocation. They decide when a freed range may be given out again.
  *
  *     page 0              MAGIC, KEY; from ENTERING on, a bit for each member: it is about to map something
  *     an allocation's     LIVE: its serial number plus one, or 0 once it was freed; BYTES, BEFORE: what is in the pages
  *                         behind;
  *                         from MAPPED on, a bit for each member: it maps them
  *
- * A freed range is used again only when nobody else maps it. Otherwise who still has it mapped (a rank that has not
- * noticed yet that a region was deregistered, or is in the midst of a copy there) would read and write another
+ * A freed range is used again only when no other member maps it. Otherwise a member that still has it mapped (it has
+ * not noticed yet that a region was deregistered, or is in the middle of a copy there) would read and write another
  * allocation's memory.
  *
  *     peer, to map:     sets its ENTERING;  looks at LIVE, and ends if it is not the number that it expects;  sets its
@@ -20,7 +20,7 @@
  *
  * Both sides store first and load second, in an order that all agree on (a peer by atomic accesses; the owner by system
  * calls, which take locks and references between the two). So if the owner has not seen a peer's ENTERING, then that
- * peer either comes later and finds LIVE cleared, or it came earlier, and its MAPPED is there to be seen. And nobody
+ * peer either comes later and finds LIVE cleared, or it came earlier, and its MAPPED is there to be seen. And no peer
  * writes to the page of an allocation without its ENTERING, so the page is no other memory's when MAPPED is set in it.
  *
  * Peers write these pages by mapping them for a moment, since writing to a descriptor is subject to the limit on file
@@ -73,7 +73,7 @@ export function describeAllocation(
   });
 }
 
-/** Owner: nobody begins to map the allocation any more. */
+/** Owner: no peer begins to map the allocation any more. */
 export function withdrawAllocation(native: Native, fd: number, at: number): void {
   // Of a part of a page the kernel clears the bytes.
   native.memoryPunch(fd, at, MEMBERS);

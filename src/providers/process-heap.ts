@@ -2,12 +2,12 @@
  * Memory of a process that other processes of the same user on the same host can map.
  *
  * It is one memory file. An allocation takes a range of it, and freeing punches the range's pages out, which gives the
- * memory back and makes it read as zeros. The range is given out again when nobody maps it any more (heap-pages.ts says
- * how that is known), so the file is about as long as what was in use at one time, and not as all that was ever
- * allocated: `ulimit -f` limits its length.
+ * memory back and makes it read as zeros. The range is given out again when no process maps it any more (heap-pages.ts
+ * says how that is known), so the file is about as long as what was in use at one time, and not as long as all that was
+ * ever allocated: `ulimit -f` limits its length.
  *
- *     page 0                     what it is, and who is about to map something
- *     then for each allocation   a page that says what it is and who maps it, and the pages of its memory
+ *     page 0                     what it is, and which members are about to map something
+ *     then for each allocation   a page that says what it is and which members map it, and the pages of its memory
  *
  * A handle names an allocation: the page where its memory begins, and a serial number, so that the next allocation in
  * the same range has another handle. What a peer has read about a queue pair or a region before it was destroyed leads
@@ -56,8 +56,8 @@ export interface HeapAddress {
   /** Its descriptor in that process. */
   readonly fd: number;
   /**
-   * Random; also stands at the start of the heap: another process's file that took over PID and descriptor is
-   * recognised.
+   * Random. The key also stands at the start of the heap, so that a file of another process that took over PID and
+   * descriptor is recognised.
    */
   readonly key: number;
 }
@@ -150,7 +150,7 @@ export class ProcessHeap {
 
   /**
    * Memory files are not limited by the kernel: without this, touching the last page that the machine does not have
-   * would kill somebody.
+   * would kill some process.
    */
   #hasRoom(byteLength: number): boolean {
     return this.#inUse + byteLength <= TOTAL_BYTES && byteLength <= this.#native.maxMapBytes;
@@ -215,7 +215,7 @@ export class ProcessHeap {
   }
 
   /**
-   * Of a range that `#takeRange` gave: its pages are given back, and the range when nobody else maps it.
+   * Gives back the pages of a range that `#takeRange` gave, and the range itself when no other process maps it.
    * @param reusable whether this process does not map it any more, and never will
    */
   #giveBack(handle: number, rangeBytes: number, reusable = true): void {
@@ -227,12 +227,12 @@ export class ProcessHeap {
       this.#empty(range);
       return;
     }
-    // All but the page that says who maps it.
+    // All but the page that says which members map it.
     if (range.pages > 1) this.#native.memoryPunch(fd, (range.start + 1) * page, (range.pages - 1) * page);
     if (reusable) this.#mapped.push(range);
   }
 
-  /** Of a range that nobody maps: it is zero, and free. */
+  /** For a range that no process maps: it is zero, and free. */
   #empty({ start, pages }: Range): void {
     const page = this.#native.pageBytes;
     this.#native.memoryPunch(this.address.fd, start * page, pages * page);
@@ -240,8 +240,8 @@ export class ProcessHeap {
   }
 
   /**
-   * Gives out again what nobody maps any more, of the first `count` ranges. Whoever mapped them may have written there
-   * since they were freed.
+   * Of the first `count` ranges, frees those that no process maps any more. The processes that mapped them may have
+   * written there since the ranges were freed.
    */
   #lookAtMapped(count: number): void {
     if (this.#mapped.length === 0) return;
@@ -295,7 +295,7 @@ export class ProcessHeap {
       if (--remapped.users === 0) this.#reclaim(remapped);
     } else if (this.#live.delete(handle)) {
       this.#inUse -= byteLength;
-      // Not if the program has transferred the buffer: then it has the memory still.
+      // Not if the program has transferred the buffer: then it still has the memory.
       this.#giveBack(handle, byteLength, this.#native.memoryUnmap(buffer as ArrayBuffer));
     }
   }
@@ -335,7 +335,7 @@ export class ProcessHeap {
         release: () => {
           if (released) return;
           released = true;
-          // If the program has transferred the buffer, it can reach the memory still: this counts as mapped for ever.
+          // If the program has transferred the buffer, it can still reach the memory: this counts as mapped for ever.
           if (this.#native.memoryUnmap(buffer) && this.#isLast(name)) this.#tellUnmapped(member, peer, handle);
         },
       };

@@ -5,7 +5,7 @@ import type { Context } from '../verbs/device.ts';
 export interface ProviderKind<N extends string = string> {
   /** Its value of `ONESIDED_PROVIDER` and of `onesided run --provider`. */
   readonly name: N;
-  /** It connects ranks for which none is named. */
+  /** It connects ranks for which no provider is named. */
   readonly isDefault?: true;
   /** A line of the help of `onesided run`. */
   readonly summary: string;

@@ -1,4 +1,4 @@
-/** A world of one: a program that nobody launched. It has windows like any other; its only target is itself. */
+/** A world of one: a program that no launcher started. It has windows like any other; its only target is itself. */
 
 import { coresHere } from '../cores.ts';
 import { controlBytes, viewControl } from '../job/control-region.ts';

@@ -1,18 +1,19 @@
 /**
  * One copy of the control memory of a job whose ranks are on several hosts, and what the copies say to each other so
- * that they become alike. There are no sockets here: what is to be said is given to `send`, what was said comes to
- * `receive`.
+ * that they become alike. There are no sockets here: what this copy says is given to `send`, and what others have said
+ * comes to `receive`.
  *
- * The copies are a star: all are connected to that of rank 0, the hub, which passes on. Each connection keeps the order
- * of what is sent, and loses nothing until it ends.
+ * The copies form a star: all are connected to that of rank 0, the hub, which passes messages on. Each connection keeps
+ * the order of what is sent, and loses nothing until it ends.
  *
- * Who writes a copy: the rank itself its own slot, and the connections that it offers; this object, in the rank's
- * worker thread, the rest. FAILED is set by compare-and-swap, as everywhere. Everything is read and written with
+ * Who writes a copy: the rank itself writes its own slot and the connections that it offers; this object, in the rank's
+ * worker thread, writes the rest. FAILED is set by compare-and-swap, as everywhere. Everything is read and written with
  * `Atomics`, and a rank's state is stored after what belongs to it.
  *
- * What is believed of whom: a member speaks of itself only, except that it may say of any rank that it has failed,
- * since it may have found a connection broken that nobody else uses. A state goes forward only: absent, joined,
- * finalized. So neither a member that is wrong nor messages that are garbage make a rank seem to be where it was not.
+ * What is believed of which rank: a member speaks of itself only, except that it may say of any rank that it has
+ * failed, since it may have found a broken connection that no other rank uses. A state goes forward only: absent,
+ * joined, finalized. So neither a member that is wrong nor messages that are garbage make a rank seem to be where it
+ * was not.
  */
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from '../job/control-region.ts';
 
@@ -37,7 +38,7 @@ export class ControlCopy {
   readonly #control: Control;
   readonly #rank: number;
   readonly #send: (to: number, message: Message) => void;
-  /** Those that are connected: of a member, rank 0 or nobody. */
+  /** The ranks that are connected; for a member, rank 0 or none. */
   readonly #peers = new Set<number>();
   /** At the hub: what others have said to a rank that has not come yet, by that rank and theirs. */
   readonly #kept = new Map<number, Map<number, number>>();
@@ -63,8 +64,8 @@ export class ControlCopy {
   }
 
   /**
-   * At the hub: whether who says that it is rank `other` may be it. One that has come already, has left, or has failed
-   * does not come again.
+   * At the hub: whether a process that says it is rank `other` may be that rank. A rank that has come already, has
+   * left, or has failed does not come again.
    */
   mayCome(other: unknown): other is number {
     if (!this.#isRank(other) || other === 0 || this.#peers.has(other)) return false;
@@ -89,8 +90,8 @@ export class ControlCopy {
   }
 
   /**
-   * The connection with `other` has ended. Who has not left in agreement has failed. Without the hub, a member hears of
-   * no failure any more, whoever else fails.
+   * The connection with `other` has ended: a rank that has not left in agreement has failed. Without the hub, a member
+   * hears of no failure any more, whichever other rank fails.
    */
   lost(other: number): void {
     this.#peers.delete(other);
@@ -99,7 +100,7 @@ export class ControlCopy {
     declareFailed(this.#control, other, FailKind.VANISHED, 0);
   }
 
-  /** At the hub: whoever is not connected, and was not, will not come any more. */
+  /** At the hub: a rank that is not connected, and never was, will not come any more. */
   expectAll(): void {
     for (let other = 1; other < this.#control.size; other++) if (this.mayCome(other)) this.lost(other);
   }
@@ -177,7 +178,7 @@ export class ControlCopy {
     this.#kept.get(to)!.set(from, connection);
   }
 
-  /** Says something of this rank to whom it concerns: a member to the hub, the hub to one or all. */
+  /** Says something of this rank to those that it concerns: a member to the hub, the hub to one or all. */
   #spread(message: Message): void {
     const { to } = message;
     if (this.#rank === 0 && to !== undefined) {

@@ -5,11 +5,11 @@
  *
  * A rank whose connection ends without its having finalized has failed, and so has one that is silent for `silenceMs`:
  * a cable was pulled, or its host is gone. Time in which this worker itself did not run (the process was stopped, the
- * machine slept) is nobody's silence: what has come meanwhile was not looked at.
+ * machine slept) counts as no rank's silence: what has come meanwhile was not looked at.
  *
  * The end: a member says its last words and waits until the hub has closed its side, so it knows that they came. The
- * hub says its last words, and then goes on, while its rank has long left, until all have: what one member of the rest
- * says or suffers, the others still learn.
+ * hub says its last words, and then goes on until all have left, even if its rank left long before: so the remaining
+ * members still learn what one of them says or suffers.
  */
 import type { Socket } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
@@ -26,20 +26,23 @@ export interface ControlWorkerData {
   readonly rank: number;
   readonly size: number;
   readonly secret: string;
-  /** Who says nothing for so long has failed. A sign of life is given ten times as often. */
+  /** A rank that says nothing for so long has failed. A sign of life is given ten times as often. */
   readonly silenceMs: number;
 }
 
 /**
- * What the worker is told: of a member, where the hub is; of the hub, that all others know where it is, so that whoever
- * has not come after `EXPECT_MS` never will; at the end, to leave.
+ * What the worker is told. A member's worker is told where the hub is. The hub's worker is told that all others know
+ * where it is, so that a rank that has not come after `EXPECT_MS` never will. At the end, each is told to leave.
  */
 export type Order =
   | { readonly hub: { readonly hosts: readonly string[]; readonly port: number } }
   | 'expect all'
   | 'leave';
 
-/** What it tells: of the hub, the port at which it listens; of a member, that it is connected, or why it cannot be. */
+/**
+ * What it tells. The hub's worker tells the port at which it listens; a member's, that it is connected, or why it
+ * cannot be.
+ */
 export interface News {
   readonly port?: number;
   readonly joined?: true;
@@ -49,8 +52,8 @@ export interface News {
 /** Between two looks at what the rank has written. */
 const POLL_MS = 5;
 /**
- * For a member to reach the hub; the hub waits longer. It listens before anybody knows its addresses, so those that
- * refuse at once will not change their mind soon.
+ * How long a member tries to reach the hub; the hub waits longer. The hub listens before any rank knows its addresses,
+ * so addresses that refuse at once will not change their mind soon.
  */
 const JOIN_MS = 20_000;
 const JOIN_ROUNDS = 20;
@@ -71,7 +74,7 @@ const copy = new ControlCopy(control, rank, (to, message) => write(links.get(to)
 let leaving = false;
 
 function write(socket: TLSSocket, message: Message | { hello: number }): void {
-  // What is said to who has just gone is lost with it.
+  // What is said to a rank that has just gone is lost with it.
   if (socket.writable) socket.write(`${JSON.stringify(message)}\n`);
 }
 
@@ -182,7 +185,7 @@ async function leave(): Promise<void> {
   leaving = true;
   copy.look();
   const sockets = [...links.values()].map(({ socket }) => socket);
-  // In agreement, the others close their side by themselves; otherwise they are told by this that this rank has gone.
+  // In agreement, the others close their side by themselves; otherwise this tells them that this rank has gone.
   const stays = rank === 0 && copy.isFinalized(0);
   await Promise.all(sockets.map((socket) => (stays ? drained(socket) : ended(socket))));
   const word = new Int32Array(flag);

@@ -23,7 +23,7 @@ export interface Hub {
 
 /** Addresses of this host that are put on the card. */
 const MOST_HOSTS = 4;
-/** A rank that nothing is heard of for so long has failed. */
+/** A rank from which nothing is heard for so long has failed. */
 const SILENCE_MS = 10_000;
 /** How long the last words may take. */
 const LEAVE_MS = 2000;
@@ -55,7 +55,7 @@ export class DistributedControl {
     return { hosts: reachableAt(gid), port, secret };
   }
 
-  /** Rank 0, when all others know where it is: who does not come now has failed. */
+  /** Rank 0, when all others know where it is: a rank that does not come now has failed. */
   expectAll(): void {
     this.#tell('expect all');
   }

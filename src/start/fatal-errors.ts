@@ -3,9 +3,9 @@
  *
  * When a rank of many fails, all that wait for it fail, too, and Node prints the error of each of them: fifteen lines a
  * rank, with the one that matters somewhere among them. Under a launcher that reads its output, a rank prints a mark
- * just before Node prints an error that nobody handles. With the mark comes one line instead of the whole, if the error
- * is only that another rank has failed (launcher/shown-errors.ts makes use of it). Nothing else changes: Node prints
- * what it prints, and a program that handles its errors itself is never spoken for.
+ * just before Node prints an unhandled error. If the error is only that another rank has failed, the mark has one line
+ * to be shown instead of the whole (launcher/shown-errors.ts makes use of it). Nothing else changes: Node prints what
+ * it prints, and a program that handles its errors itself is never spoken for.
  */
 
 /** An operating system command that no terminal knows, in case one gets to see it. */

@@ -218,7 +218,7 @@ function joinLauncher(native: Native, fd: number): Membership {
   const membership = joinProcesses(native, fd, rank, size, true);
   placeTaken = true;
   native.parentDeathSignal(SIGKILL);
-  // No signal comes of a launcher that has ended before, and no rank that has not called this by now may ever do.
+  // A launcher that has ended before sends no signal, and a rank that has not called this by now may never do so.
   const gone = goneLauncher(membership.control);
   if (gone !== undefined) {
     membership.leave();

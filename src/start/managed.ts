@@ -2,8 +2,9 @@
  * Ranks that a process manager has started: each says on a card where its process is and offers control memory; the
  * first rank's is taken.
  *
- * A rank's memory file is made before its card is shown, so it is there for whoever has the card. Rank 0 formats its
- * own before that, too: whoever opens it finds it ready. It keeps its descriptor until all ranks have joined.
+ * A rank's memory file is made before its card is shown, so it is there for every rank that has the card. Rank 0 also
+ * formats its own file before that, so every rank that opens it finds it ready. Rank 0 keeps its descriptor until all
+ * ranks have joined.
  */
 import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -38,7 +39,7 @@ interface Card {
   readonly pid: number;
   /** The descriptor of the control memory, of rank 0. */
   readonly fd: number;
-  /** Its device, if ranks are to be connected by devices. */
+  /** Its device, if devices connect the ranks. */
   readonly device?: RdmaAddress;
   /** Where neighbours find its memory. */
   readonly heap?: { readonly fd: number; readonly key: number };

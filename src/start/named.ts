@@ -3,13 +3,13 @@
  *
  * The first to come makes the control memory, and says in a notice (notices.ts) where it is: process, descriptor, size.
  * The others open `/proc/PID/fd/N`, which the kernel allows to the same user only, and add themselves to the notice.
- * Each keeps the control memory open until it leaves the job, so the kernel itself knows who is a member: one that was
- * killed has no descriptors any more.
+ * Each keeps the control memory open until it leaves the job, so the kernel itself knows which processes are members:
+ * one that was killed has no descriptors any more.
  *
  * While one member is there the name is taken, with two exceptions. When the ranks have agreed to end (`finalize`), the
  * name is free at once, though some of them may still be leaving. And a job that can never become complete, because a
- * member of it died or gave up before all had come, is left to its end: its members are told, and whoever comes next
- * begins anew.
+ * member of it died or gave up before all had come, is left to its end: its members are told, and the next process to
+ * come begins a new job.
  */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
@@ -23,7 +23,7 @@ import { requestedRecords } from './tracing.ts';
 
 /** How long to wait for the lock of the notices: thousands of processes may come at once. */
 const JOIN_PATIENCE_MS = 30_000;
-/** One who cannot remove the notice leaves it: whoever comes next sees that nobody is there. */
+/** A process that cannot remove the notice leaves it: the next one to come sees that no member is there. */
 const LEAVE_PATIENCE_MS = 1000;
 /** Members that a message names. */
 const NAMED = 8;
@@ -75,7 +75,7 @@ export function joinNamed(native: Native, name: string, size: number): Membershi
     try {
       notices.locked(LEAVE_PATIENCE_MS, () => withdraw(notices, name, place.notice, control));
     } catch {
-      // Then the notice stays, and names nobody who is there.
+      // Then the notice stays, but names no member that is there.
     }
   };
   process.once('exit', leave);
@@ -192,7 +192,7 @@ function announce(notices: Notices, name: string, notice: Notice, fd: number): P
   return { rank: notice.members.length - 1, fd, notice };
 }
 
-/** Removes the notice, if it is this job's and the job is over, or nobody is left in it. */
+/** Removes the notice, if it is this job's and the job is over, or no member is left in it. */
 function withdraw(notices: Notices, name: string, own: Notice, control: Control | undefined): void {
   const notice = notices.read(name);
   if (notice === undefined || notice.device !== own.device || notice.inode !== own.inode) return;

@@ -2,9 +2,9 @@
  * Where processes of one user find the members of a named job: a small file for each job, in a directory that only this
  * user can enter.
  *
- * Whoever reads or changes a notice holds the directory's lock, which the kernel takes back from a process that dies. A
- * notice is made complete under another name and then given its own, so one that was cut short by a `SIGKILL` is never
- * read.
+ * A process that reads or changes a notice holds the directory's lock, which the kernel takes back from a process that
+ * dies. A notice is made complete under another name and then given its own, so one that was cut short by a `SIGKILL`
+ * is never read.
  */
 import {
   closeSync,
@@ -119,8 +119,8 @@ const QUIET = { throwIfNoEntry: false } as const;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Whether a process has the job's control memory open. It has not any more as soon as it is dead, whether or not
- * somebody has collected it: a zombie has no descriptors. Nor has another process that got its number.
+ * Whether a process has the job's control memory open. A dead process has it open no longer, whether or not its parent
+ * has collected it: a zombie has no descriptors. Nor does another process that got its number have it open.
  */
 export function isIn({ device, inode }: Notice, { pid, fd }: Member): boolean {
   try {
@@ -129,7 +129,7 @@ export function isIn({ device, inode }: Notice, { pid, fd }: Member): boolean {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ESRCH') return false;
-    // Members are of this user: another one's process has got the number since.
+    // Members are processes of this user: since then, another user's process has got the number.
     if ((code === 'EACCES' || code === 'EPERM') && statSync(`/proc/${pid}`, QUIET)?.uid !== process.getuid!())
       return false;
     throw new RmaError('ERR_COMM', `init: this process cannot look at the file descriptors of process ${pid}`, {
@@ -152,9 +152,9 @@ function checked(notice: Notice | null): Notice {
 }
 
 /**
- * The directory, made if it is not there. Everybody can write to a folder for temporary files, and so could make
- * another user's directory first, who then has no named jobs. So it is the last resort, behind two that are the user's
- * own.
+ * The directory, made if it is not there. Any user can write to a folder for temporary files, and so could be the first
+ * to make another user's directory; that other user would then have no named jobs. So such a folder is the last resort,
+ * behind two that are the user's own.
  */
 function privateDirectory(): string {
   const uid = process.getuid!();

@@ -9,8 +9,8 @@ import { type Control, Header } from '../job/control-region.ts';
 const EXITING = 0x4;
 
 /**
- * When a process started, in clock ticks since boot, or −1 if there is none, or it is dead and only not yet collected,
- * or about to be: its descriptors vanish a moment before it becomes a zombie, and whoever finds them gone asks here
+ * When a process started, in clock ticks since boot; −1 if there is none, or if it is dead but not yet collected, or
+ * about to be: its descriptors vanish a moment before it becomes a zombie, and a rank that finds them gone asks here
  * whether it lives.
  *
  * The dot in the path is for user-mode emulators (a container of another architecture): for `/proc/PID/stat` of the

@@ -51,7 +51,7 @@ export function joinProcesses(
     noteStart(control, rank);
     context = openProcessContext(native, control.fabric, rank, size);
   } catch (error) {
-    // A launcher tells the others how this process ends; otherwise nobody does.
+    // A launcher tells the others how this process ends; without one, no other process does.
     if (!watched) declareFailed(control, rank, FailKind.GAVE_UP, 0);
     throw error;
   }

@@ -15,7 +15,7 @@ export function openProcessContext(native: Native, table: Int32Array, rank: numb
   throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `ONESIDED_PROVIDER must be ${PROVIDER_NAMES}, not ${show(asked())}`);
 }
 
-/** Whether ranks of several hosts are to be connected. */
+/** Whether the job connects ranks of several hosts. */
 export function spansHosts(): boolean {
   return providerNamed(asked())?.spansHosts === true;
 }

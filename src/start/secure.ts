@@ -4,19 +4,19 @@ import type { Socket } from 'node:net';
 import type { ConnectionOptions, Server, TLSSocket, TlsOptions } from 'node:tls';
 
 /**
- * A pre-shared key with an ephemeral exchange: what was recorded cannot be read later by somebody who learns the
+ * A pre-shared key with an ephemeral exchange: what was recorded cannot be read later by an eavesdropper who learns the
  * secret.
  */
 const TLS = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const;
 const IDENTITY = 'onesided';
-/** A stranger may hold a connection for as long. */
+/** A stranger may hold a connection for this long. */
 export const HANDSHAKE_MS = 10_000;
 
 function keyOf(secret: string): Buffer {
   return createHash('sha256').update(`onesided job ${secret}`).digest();
 }
 
-/** For who listens. */
+/** For the side that listens. */
 export function serverOptions(secret: string): TlsOptions {
   const key = keyOf(secret);
   return {
@@ -26,7 +26,7 @@ export function serverOptions(secret: string): TlsOptions {
   };
 }
 
-/** For who connects. */
+/** For the side that connects. */
 export function clientOptions(host: string, port: number, secret: string): ConnectionOptions {
   const psk = keyOf(secret);
   return {
@@ -34,15 +34,15 @@ export function clientOptions(host: string, port: number, secret: string): Conne
     host,
     port,
     pskCallback: () => ({ psk, identity: IDENTITY }),
-    // There are no certificates: who knows the key is who it says it is.
+    // There are no certificates: a peer that knows the key is the one that it says it is.
     checkServerIdentity: () => undefined,
   };
 }
 
 /**
- * The connections of whoever has not shown yet to belong to the job. There are at most so many: a newcomer takes the
- * place of the one that has been there longest, so that ranks get in however many strangers come, and strangers cost no
- * more memory than this.
+ * The connections whose other end has not shown yet that it belongs to the job. There are at most so many: a newcomer
+ * takes the place of the one that has been there longest, so that ranks get in however many strangers come, and
+ * strangers cost no more memory than this.
  */
 export class Strangers {
   /** By their other end: the secure socket of a connection is another object than its plain one. Oldest first. */

@@ -199,9 +199,9 @@ class Run<T> {
   readonly #registry = new Map<string, object>();
   /** What some members of `Registry.share` have not asked for yet. */
   readonly #shared = new Map<string, { readonly value: object; left: number }>();
-  /** By who published: for whom. */
+  /** What was published, by the rank that published it and the rank that it is for. */
   readonly #published: (Map<number, Published> | undefined)[];
-  /** By rank: who has published something for it. */
+  /** By rank: the ranks that have published something for it. */
   readonly #callers: (number[] | undefined)[];
   readonly #recordings: Recordings | undefined;
 
@@ -296,8 +296,8 @@ class Run<T> {
   }
 
   /**
-   * What a rank throws because another has failed says less than what that one has thrown. Of ranks that fail at one
-   * time, the lowest counts: not whichever microtask came first.
+   * An error that a rank throws because another has failed says less than the error of that other one. Of ranks that
+   * fail at one time, the lowest counts, and not the one whose microtask came first.
    */
   #note(error: unknown, rank: number): void {
     const { time } = this.#contexts[rank].cpu;
@@ -330,12 +330,12 @@ class Run<T> {
     });
   }
 
-  /** The rank does nothing any more, and its device answers nobody. */
+  /** The rank does nothing any more, and its device answers no request. */
   #die(rank: number): void {
     if (this.#done[rank]) return;
     this.#contexts[rank].cpu.dead = true;
     this.#end(rank);
-    // Not when what its processor has begun would have been over.
+    // Now, and not when what its processor has begun would have been over.
     this.#tellFailure(rank, FailKind.VANISHED, this.#simulator.now);
   }
 
@@ -344,7 +344,7 @@ class Run<T> {
   }
 
   /**
-   * Nothing is left to happen. Either nobody can go on any more, or some task waits for something that is not on the
+   * Nothing is left to happen. Either no task can go on any more, or some task waits for something that is not on the
    * fabric.
    */
   #idle(): void {
@@ -354,7 +354,7 @@ class Run<T> {
 
   /**
    * A wait that begins looks at what it is about; whatever else came for its rank before is looked at with the next
-   * thing that comes. Where nothing comes any more, it is looked at here: somebody may be able to go on after all.
+   * thing that comes. Where nothing comes any more, it is looked at here: some task may be able to go on after all.
    * @returns whether there is anything
    */
   #ringForMissed(): boolean {
@@ -443,8 +443,8 @@ class Run<T> {
   }
 
   /**
-   * What a rank publishes is there for its peer after an event, so that it does not matter which of two tasks of one
-   * time runs first.
+   * What a rank publishes is there for its peer only after an event, so that it does not matter which of two tasks runs
+   * first at one time.
    */
   #rendezvous({ cpu }: ModelledContext, rank: number): Rendezvous {
     return {

@@ -1,15 +1,15 @@
 /**
- * Where ranks record, and who writes the trace.
+ * Where ranks record, and which process writes the trace.
  *
  * Processes record into rings behind the control memory, in the same file: a memory file of the launcher, or of the
- * first rank where there is no launcher. A rank maps its own ring; whoever writes the trace reads all of them. What a
- * rank has recorded is there as long as somebody has the file open, so it is not lost when the rank is killed, and
- * nothing is left when all are gone.
+ * first rank where there is no launcher. A rank maps its own ring; the process that writes the trace reads all of them.
+ * What a rank has recorded is there as long as any process has the file open, so it is not lost when the rank is
+ * killed, and nothing is left when all are gone.
  *
  * Under `onesided run` the launcher writes the trace, and the report of supersteps, when the last rank has ended.
- * Elsewhere (`mpiexec`, a named job, a world of one) ranks do, as they exit: rank 0, if all have come to the end of the
- * job together. A rank that leaves otherwise writes what there is by then; the last one to do so has the last word,
- * since each writes a file of its own first and then gives it the name.
+ * Elsewhere (`mpiexec`, a named job, a world of one) the ranks write both as they exit: rank 0 does, if all have come
+ * to the end of the job together. A rank that leaves otherwise writes what there is by then; the last one to do so has
+ * the last word, since each writes a file of its own first and then gives it the name.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { RmaError } from '../errors.ts';
@@ -35,7 +35,7 @@ interface Asked {
   readonly report: ReportRequest | undefined;
 }
 
-/** Read once: programs that this one starts are not to overwrite its trace. */
+/** Read once: programs that this one starts must not overwrite its trace. */
 let asked: Asked | undefined;
 
 function requested(size: number): Asked {
@@ -70,7 +70,7 @@ export function readRings(fd: number, size: number, events: number): Recording[]
   );
 }
 
-/** Ranks of several hosts share neither memory nor a clock: says so, if this process was asked for what needs them. */
+/** Says that ranks of several hosts share neither memory nor a clock, if this process was asked for what needs them. */
 export function refuseTrace(size: number): void {
   const { trace, report } = requested(size);
   const say = (what: string): void =>

@@ -10,17 +10,17 @@
  * - a pop at position p may read it when SEQUENCE = p + 1: it takes the position by compare-and-swap on HEAD, gets the
  *   entry, flushes, and stores SEQUENCE = p + 2R.
  *
- * So a slot has one writer or one reader at a time, and who is next sees all that the one before has done: the flush
+ * So a slot has one writer or one reader at a time, and the next one sees all that the one before has done: the flush
  * completes the transfer before the store that lets the next one in. The compare-and-swap on TAIL fails once the queue
  * is closed: what was pushed before is popped, and nothing is pushed after.
  *
  * Waiting: a rank that finds the queue empty (full) sets its word in the list of waiting consumers (producers) and
- * looks again before it sleeps; whoever has pushed (popped) looks at the list afterwards, takes one rank out by
+ * looks again before it sleeps; a rank that has pushed (popped) looks at the list afterwards, takes one rank out by
  * exchanging its word for 0, and wakes it. All of these are atomic operations in one order, so the sleeper finds the
- * entry or is found. One that was woken for nothing (somebody was faster) enlists again. One wake-up may stand for
+ * entry or is found. A rank that was woken for nothing (another was faster) enlists again. One wake-up may stand for
  * several entries, though: a push that overtakes a slower one wakes a consumer in vain, and a rank can be taken out
- * twice before it has run. So whoever has waited hands on: when it is served, or gives up, and there is more, it wakes
- * the next one.
+ * twice before it has run. So every rank that has waited passes the wake-up on: when it is served, or gives up, and
+ * there is more, it wakes the next one.
  */
 import type { Communicator } from '../collective/communicator.ts';
 import {
@@ -63,7 +63,7 @@ class Sleepers {
   #words: Words;
   #count: number;
   #list: number;
-  /** Where the search for somebody to wake begins: behind whom was woken last. */
+  /** Where the search for a rank to wake begins: behind the one that was woken last. */
   #next: number;
   /** Operations of this rank that wait; they share its word. */
   #mine = 0;
@@ -102,7 +102,7 @@ class Sleepers {
     if (this.#more()) this.wakeOne();
   }
 
-  /** There is something for one of those that wait. Cost if nobody waits: one atomic load. */
+  /** There is something for one of those that wait. Cost if no rank waits: one atomic load. */
   wakeOne(): void {
     const words = this.#words;
     const { size } = words.comm;
@@ -218,7 +218,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     this.entryLength = shape.length;
     this.#sequences = shape.sequences;
     this.#ring = shape.ring;
-    // Who finds it closed and empty tells the next one: nothing comes that would wake it.
+    // A consumer that finds the queue closed and empty wakes the next one: nothing else will come that would wake it.
     this.#consumers = new Sleepers(words, CONSUMERS, LISTS, () => this.length > 0 || this.closed);
     const producers = LISTS + words.comm.size;
     this.#producers = new Sleepers(words, PRODUCERS, producers, () => this.length < this.capacity);
@@ -371,7 +371,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
       const slot = this.#slot(tail);
       const turn = (words.load(this.#sequences + slot) - tail) | 0;
       if (turn < 0) return false; // taken, but its reader has not done yet
-      if (turn > 0 || words.compareAndSwap(TAIL, tail, (tail + 2) | 0) !== tail) continue; // somebody was faster
+      if (turn > 0 || words.compareAndSwap(TAIL, tail, (tail + 2) | 0) !== tail) continue; // another rank was faster
       this.#entries.put(entry, words.owner, slot * this.entryLength);
       this.#entries.flushSync(words.owner);
       words.exchange(this.#sequences + slot, (tail + 1) | 0);
@@ -391,7 +391,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
           const slot = this.#slot(head);
           const turn = (words.load(this.#sequences + slot) - (head + 1)) | 0;
           if (turn < 0) {
-            // Nothing here yet. That it is closed and nothing is on its way is said by one word.
+            // Nothing is here yet. One word says both that the queue is closed and that nothing is on its way.
             if (words.load(TAIL) !== (head | CLOSED)) return false;
             if (words.load(HEAD) === head) return true;
             continue;
@@ -424,7 +424,7 @@ export class BoundedQueue<T extends TypedArray = TypedArray> {
     };
     return {
       advance: () => {
-        // In the list first, then a look: whoever changes something after the look finds this rank in the list.
+        // In the list first, then a look: a rank that changes something after the look finds this rank in the list.
         sleepers.enlist();
         if (!step()) return false;
         end();

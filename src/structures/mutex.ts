@@ -6,7 +6,7 @@
  * lock, so a rank asks once at a time, as the lock demands.
  *
  * What the holder stored before its release is seen by the next holder, as with the lock; accesses to other windows in
- * between are completed by whoever makes them (unlock, flush), as with any message.
+ * between are completed by the rank that makes them (unlock, flush), as with any message.
  *
  * A rank that dies with the mutex keeps it; those that wait end with `ERR_RMA_RANK_FAILED`.
  */

@@ -1,10 +1,10 @@
 /**
- * When the bytes of communication calls have arrived that are not done when they return: when the last of the requests
- * that a call has made has taken effect, or, where the device does not say when that was, when it was known to be
- * complete.
+ * When the bytes of communication calls have arrived, for calls that are not done when they return. It is when the last
+ * of the requests that the call has made has taken effect, or, where the device does not say when that was, when that
+ * request was known to be complete.
  *
- * The requests of a call bear its turn, which the rank records right before the call itself. They need not be posted in
- * it: some wait for room, some for the answers of others.
+ * The requests of a call bear its turn, which the rank records right before the call itself. The requests need not be
+ * posted during the call: some wait for room, some for the answers of others.
  *
  * Other calls are queued, and carried out by the target's processor when a message has brought them. Those to a rank
  * are counted at both ends. They are queued in their call, so the record of the call is the next one of its kind; or
@@ -91,7 +91,7 @@ export class OperationArrivals {
     return this.#posted.get(key);
   }
 
-  /** Tells of each operation that has arrived. One of which a request never did has not. */
+  /** Tells of each operation that has arrived. An operation of which a request never took effect has not. */
   arrive(arrived: (span: Span, peer: number, time: number) => void): void {
     for (const { span, peer, turn, queued } of this.#operations) {
       const requests = [...queued, ...(this.#byTurn.get(turn) ?? [])];

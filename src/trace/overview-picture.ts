@@ -2,7 +2,7 @@
  * Draws many ranks: a thin line for each, from left to right in the course of time, to scale, in the colours of what
  * the rank does; no labels but those of the axes.
  *
- * However much a trace has, the picture is bounded. Time is cut into columns, of which each has the colour of what the
+ * However much a trace has, the picture is bounded. Time is cut into columns. Each column has the colour of what the
  * rank did longest in it, and neighbours of one colour are one stroke; if there are more strokes than `MOST_RUNS`,
  * columns become twice as broad. More than `MOST_ROWS` ranks share lines.
  */

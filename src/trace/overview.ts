@@ -1,6 +1,6 @@
 /**
- * What a picture of many ranks shows of a trace: for each rank what it does in the course of time. What passes between
- * ranks it does not show: with so many, arrows would cover everything.
+ * What a picture of many ranks shows of a trace: for each rank what it does in the course of time. The picture does not
+ * show what passes between ranks: with so many, arrows would cover everything.
  */
 
 import { microseconds, ranksOf, type Scene, type Selection } from './scene.ts';

@@ -2,10 +2,11 @@
  * What a rank records of its run, if it is traced: spans (epochs, calls, waits), communication calls, and what it tells
  * other ranks or has been told.
  *
- * There is none in a run that is not traced, and nobody asks for it on the way of a put: windows and communicators of a
- * traced job get recording methods when they are made (window/calls/traced-window.ts, collective/traced-calls.ts), and
- * what waits is another object (collective/traced-calls.ts). The clock is given: real ranks have the system's monotonic
- * one, which all processes of a host share (clock.ts); ranks in virtual time have theirs.
+ * There is no recorder in a run that is not traced, and a put does not ask for one on its way: windows and
+ * communicators of a traced job get recording methods when they are made (window/calls/traced-window.ts,
+ * collective/traced-calls.ts), and what waits is another object (wait/traced-progress.ts). The clock is given: real
+ * ranks have the system's monotonic one, which all processes of a host share (clock.ts); ranks in virtual time have
+ * theirs.
  *
  * Two ranks need not agree on anything for an arrow between them: each counts what it has sent to, or seen from, each
  * other one on a flow, and the n-th of one is the n-th of the other. Times are taken before the store that tells,

@@ -56,7 +56,7 @@ export interface Absent {
 /** Lanes that fit beside each other; of more ranks there is an overview (overview.ts). */
 export const MOST_RANKS = 16;
 
-/** The windows of a trace, and what there is to be drawn of each. */
+/** The windows of a trace, and what can be drawn of each. */
 export interface WindowSummary {
   readonly id: string;
   readonly name: string;

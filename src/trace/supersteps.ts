@@ -2,8 +2,9 @@
  * Supersteps of BSP computations, as the ranks have recorded them (trace-ring.ts: COMPUTED, GATHERED, DELIVERED,
  * MEASURED).
  *
- * A process writes COMPUTED when it calls `sync`, and the other two when the superstep has ended. So of a rank that has
- * died, the last superstep that it ended is known, and of one that waited for it, that it was in `sync`.
+ * A process writes COMPUTED when it calls `sync`, and the other two when the superstep has ended. So the last superstep
+ * that a rank ended is known even if the rank has died, and it is known of a rank that waited for it that it was in
+ * `sync`.
  *
  * The scope of the records names the computation, which is the same at all its processes, and the process.
  */
@@ -168,7 +169,7 @@ function computationOf({ id, processes, delivery, machine, known }: Found, isCut
     return own;
   });
   const open = ended + 1;
-  // Of whom nothing is left, nobody knows how far it is.
+  // If nothing is left of a process, it is not known how far it is.
   const isKnown = !isCut || all.every((one) => one !== undefined);
   const isIn = (pid: number): boolean => (all[pid]?.called ?? -1) >= open;
   return {

@@ -2,11 +2,11 @@
  * What all pictures of traces share: colours, texts, the legend, and the frame of a picture that stands alone.
  *
  * Each element has its colours and sizes as attributes of its own, since many programs that show or convert an SVG know
- * no variables of style sheets, or no style sheets at all. The style sheet in a picture says only what is otherwise in
- * the dark: who does not read it shows the picture by day. For the same reason a text that stands over lines is drawn
- * twice, first broad in the colour of the background: `paint-order` is not known everywhere.
+ * no variables of style sheets, or no style sheets at all. The style sheet in a picture says only what is different in
+ * the dark: a program that does not read it shows the picture by day. For the same reason a text that stands over lines
+ * is drawn twice, first broad in the colour of the background: `paint-order` is not known everywhere.
  *
- * Nobody can measure text here: widths are those of a broad font.
+ * Text cannot be measured here: widths are those of a broad font.
  */
 
 /** By day, and in the dark. */
@@ -100,7 +100,7 @@ export function look(name: LookName, also = ''): string {
   return parts.join(' ');
 }
 
-/** The style sheet: what is otherwise in the dark. */
+/** The style sheet: what is different in the dark. */
 const DARK_RULES = Object.entries<Look>(LOOKS)
   .map(([name, { fill, stroke }]) => {
     const of = (property: string, colour: Colour | 'none' | undefined): string =>

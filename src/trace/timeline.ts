@@ -6,10 +6,10 @@
  * the trace was written before) lasts to the end of the trace, and says `unfinished`. Spans of one rank can overlap
  * without nesting, where it awaits several promises: then they get lanes of their own.
  *
- * Who passed a lock on to whom nobody records, since its holder need not know who waits. It is found by the times:
- * whoever waited for it got it by the last release before. When the bytes of a put have arrived that goes by requests,
- * its requests say (operation-arrivals.ts). Notifications are anonymous too, and are taken in the order
- * in which they were given.
+ * No rank records which rank passed a lock on to which, since a holder need not know which ranks wait. This is found by
+ * the times: a rank that waited for the lock got it by the last release before. If a put goes by requests, these say
+ * when its bytes have arrived (operation-arrivals.ts). Notifications are anonymous too, and are taken in the order in
+ * which they were given.
  */
 import { isQueued, OperationArrivals } from './operation-arrivals.ts';
 import type { Category, Span } from './span.ts';

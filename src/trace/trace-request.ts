@@ -1,7 +1,6 @@
 /**
- * Whether a run is to be traced: `onesided run --trace`, or `ONESIDED_TRACE` and `ONESIDED_TRACE_EVENTS` in the
- * environment; and whether its supersteps are to be reported: `--bsp-report`, or `ONESIDED_BSP_REPORT` and
- * `ONESIDED_BSP_MACHINE`.
+ * Whether a run is traced: `onesided run --trace`, or `ONESIDED_TRACE` and `ONESIDED_TRACE_EVENTS` in the environment;
+ * and whether its supersteps are reported: `--bsp-report`, or `ONESIDED_BSP_REPORT` and `ONESIDED_BSP_MACHINE`.
  */
 import { resolve } from 'node:path';
 import { argumentRangeError, show } from '../errors.ts';
@@ -23,7 +22,9 @@ export interface ReportRequest {
   readonly events: number;
 }
 
-/** Variables that only the process they are given to may read: what it starts is not to write over its files. */
+/**
+ * Variables that only the process they are given to may read: what that process starts must not write over its files.
+ */
 export const RECORDING_VARIABLES = [
   'ONESIDED_TRACE',
   'ONESIDED_TRACE_EVENTS',

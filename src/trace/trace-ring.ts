@@ -1,7 +1,7 @@
 /**
- * The memory that one rank records into: a ring of records of fixed size, and a table of texts. Made before the rank
- * starts, by whoever will read it (the launcher, the first rank), so what a rank has recorded outlives it, however it
- * ends.
+ * The memory that one rank records into: a ring of records of fixed size, and a table of texts. It is made before the
+ * rank starts, by the process that will read it (the launcher, the first rank), so what a rank has recorded outlives
+ * the rank, however that ends.
  *
  * A record is eight doubles, one cache line: a store each, no encoding, nothing allocated. Texts (names of calls,
  * windows, what a wait is for) are written once into the table, and records name them by number. When the ring is full,

@@ -1,7 +1,7 @@
 /**
- * For which rank a wait was. Where it ended, that is the rank from which the last thing came that arrived in it: the
- * partner of a fence, whoever posted, completed, let go of a lock, or sent a message. Where nothing arrived, or the
- * wait never ended, it is what the rank itself said when it began to wait.
+ * Which rank a wait was for. Where the wait ended, that is the rank from which the last thing came that arrived in it:
+ * the partner of a fence, or the rank that posted, completed, let go of a lock, or sent a message. Where nothing
+ * arrived, or the wait never ended, it is what the rank itself said when it began to wait.
  */
 
 import { arrowKind } from './scene-arrows.ts';
@@ -20,7 +20,7 @@ export class Waits {
   readonly #arrivals = new Map<number, TraceArrow[]>();
   readonly #ofWorld: boolean;
 
-  /** @param ranks of which waits are asked for, @param ofWorld the window's ranks are those of the world */
+  /** @param ranks whose waits are asked for, @param ofWorld the window's ranks are those of the world */
   constructor({ arrows }: Trace, ranks: readonly number[], ofWorld: boolean) {
     this.#ofWorld = ofWorld;
     for (const rank of ranks) this.#arrivals.set(rank, []);
@@ -34,7 +34,7 @@ export class Waits {
 
   /** @param call in which it is; `undefined` if that is not known */
   awaited(wait: TraceSpan, call: TraceSpan | undefined): string | undefined {
-    // What a flush waits for, no other rank sends.
+    // No other rank sends what a flush waits for.
     const target = call?.args['target'];
     if (/^flush of/.test(wait.name) && target !== undefined) return `waits for requests to ${target}`;
     const last = wait.args['unfinished'] === true ? undefined : this.#lastWithin(wait);

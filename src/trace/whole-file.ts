@@ -10,7 +10,7 @@ export function writeWhole(file: string, parts: Iterable<string>): void {
   // What is no file (a pipe, a terminal) has no other name to be written under.
   const direct = statSync(file, { throwIfNoEntry: false })?.isFile() === false;
   const own = direct ? file : `${file}.${randomUUID()}.part`;
-  // A new file, so that nobody's link is followed.
+  // A new file, so that no link is followed.
   const fd = openSync(own, direct ? 'w' : 'wx');
   try {
     try {

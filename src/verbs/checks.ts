@@ -20,7 +20,7 @@ export function checkRoom(call: string, what: string, inUse: number, limit: numb
 /** All access rights together. */
 export const ALL_ACCESS = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 
-/** The part of a memory that is to be registered, and with which rights. */
+/** The part of a memory to be registered, and with which rights. */
 export function checkRegistration(call: string, memory: Memory, offset: number, length: number, access: number): void {
   checkInteger(call, 'the offset', offset, 0, memory.byteLength);
   checkInteger(call, 'the length', length, 0, memory.byteLength - offset);
@@ -39,7 +39,7 @@ export function overrunError(capacity: number): RmaError {
   );
 }
 
-/** A completion queue that is to be destroyed. @param users work queues of queue pairs that complete there */
+/** A completion queue about to be destroyed. @param users work queues of queue pairs that complete there */
 export function checkUnused(users: number): void {
   if (users === 0) return;
   throw new RmaError(

@@ -2,9 +2,10 @@
  * A helper: something beside the program's processor that serves other ranks' puts and gets of layouts in one part of a
  * window, while the program computes (`Capabilities.helper`).
  *
- * It has a lane for each rank that may ask: two connections. On the first come requests, and go answers of no bytes;
- * on the second go the data, so that posted receives meet nothing else. A request is a list of messages, and for each
- * the pieces of the part that it is scattered to, or gathered from: what asks has matched them with the other side's.
+ * It has a lane for each rank that may ask: two connections. On the first, requests come in and answers of no bytes go
+ * out; the data go over the second, so that posted receives meet nothing else. A request is a list of messages, and for
+ * each the pieces of the part that it is scattered to, or gathered from: the rank that asks has matched them with the
+ * other side's.
  *
  *   PUT   the helper posts receives for the messages, and answers; then they are sent to it
  *   GET   the helper sends the messages, for which receives are posted already

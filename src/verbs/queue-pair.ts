@@ -143,7 +143,7 @@ export type RequestEffect = (request: number, time: number) => void;
  *
  * A queue pair of type UD only sends (`wrSend`, `wrSendImm`), and each of its requests needs an address
  * (`wrSetUdAddr`). Its requests complete when they have left, whatever becomes of them: a datagram is dropped without a
- * word if it is lost, if nobody is there, if the key differs, and if no receive is posted. It carries at most
+ * word if it is lost, if no queue pair is there, if the key differs, or if no receive is posted. It carries at most
  * `DeviceAttributes.mtu` bytes: more is refused, or completes with `LOC_LEN_ERR`. At the other end its data lie behind
  * `GRH_BYTES` bytes, the global routing header; the completion's `byteLen` counts both, its `srcQp` is the sender's
  * queue pair. A receive that is too short for both completes with an error, mostly `LOC_LEN_ERR`, and ends its queue

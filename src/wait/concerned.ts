@@ -3,7 +3,7 @@
 /** Those that a wait is for. */
 export interface Concerned {
   /**
-   * The error to end a wait with if one of them has failed (set by whoever noticed), a new one each time, or the
+   * The error to end a wait with, if one of them has failed (set by the code that noticed; a new one each time) or the
    * connection with one was lost. Cheap while all is well: three loads.
    */
   trouble(): unknown;

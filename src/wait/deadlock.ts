@@ -1,7 +1,7 @@
 /**
- * The words for a deadlock of tasks: what each rank waits in, and for each lock that somebody waits for, who holds it.
- * The second half is put together from what all ranks know of themselves, since no kind of lock tells a rank that waits
- * who is in its way.
+ * The words for a deadlock of tasks: what each rank waits in, and which ranks hold each lock that a rank waits for. The
+ * second half is put together from what all ranks know of themselves, since no kind of lock tells a waiting rank which
+ * rank is in its way.
  */
 import { RmaError } from '../errors.ts';
 
@@ -17,7 +17,7 @@ export interface LocksAtRank {
   shared(): readonly number[];
   /** Whose lock it waits for. */
   wanted(): readonly number[];
-  /** Whether it waits in a `lockAll`, for any lock that somebody has exclusively. */
+  /** Whether it waits in a `lockAll`, for any lock that a rank has exclusively. */
   wantsAll(): boolean;
   /** Whether this rank has a lock of the window, or asks for one, one that is deferred included. */
   isOpen(): boolean;
@@ -47,7 +47,7 @@ function verb(subjects: readonly number[], plural: string): string {
   return subjects.length === 1 ? `${plural}s` : plural;
 }
 
-/** Locks that somebody holds and somebody waits for. */
+/** Locks that some rank holds and some rank waits for. */
 function contended(locks: readonly (readonly LocksAtRank[])[]): Held[] {
   const windows = new Map<string, Map<number, Held>>();
   const each = (visit: (window: LocksAtRank, rank: number) => void): void => {

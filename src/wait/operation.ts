@@ -9,8 +9,8 @@ import { refuseUnknown } from '../options.ts';
 import { isAborted } from './abort-signals.ts';
 
 /**
- * What the package's declarations name of the DOM, of @types/node or of newer libraries of TypeScript: for programs
- * that are compiled without them. Where they are there, these are the same.
+ * The types of the DOM, of @types/node or of newer libraries of TypeScript that the package's declarations name: for
+ * programs that are compiled without those. Where they are there, these are the same.
  */
 declare global {
   interface AbortSignal {}
@@ -27,20 +27,23 @@ export interface Operation {
   /** Called when the wait ends early (deadline, abort, failed rank): leaves nothing behind that could act later. */
   abandon?(): void;
   /**
-   * Whether it must be looked at again soon, because nobody rings when it can go on; or after how many milliseconds.
+   * Whether it must be looked at again soon, because no bell rings when it can go on; or after how many milliseconds.
    */
   isPolling?(): boolean | number;
   /** Called now and then when the wait lasts long, some times a second at most. */
   linger?(): void;
 }
 
-/** Milliseconds after which an operation must be looked at again though nobody rings; none waits for ever. */
+/** Milliseconds after which an operation must be looked at again even if no bell rings; none waits for ever. */
 export function dueOf(operation: Operation | undefined): number {
   const polling = operation?.isPolling?.() ?? false;
   return typeof polling === 'number' ? polling : polling ? 0 : Number.POSITIVE_INFINITY;
 }
 
-/** Ends its wait early. Whatever that throws is less than why the wait ends, which its caller is told. */
+/**
+ * Ends its wait early. Whatever that throws matters less than the reason why the wait ends, and the caller is told that
+ * reason.
+ */
 export function abandonQuietly(operation: Operation): void {
   try {
     operation.abandon?.();
@@ -92,7 +95,7 @@ const NONE: readonly string[] = [];
 
 /**
  * The options of a call that waits, read once, before the call begins anything: what the caller's object says later, or
- * says by throwing, does not matter. An option that there is not is refused: it may be a deadline that was misspelt.
+ * whether it then throws, does not matter. An option that does not exist is refused: it may be a misspelt deadline.
  * @param others options that the call has besides
  */
 export function readWait(

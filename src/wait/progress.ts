@@ -1,9 +1,9 @@
 /**
- * How a rank waits: spin briefly, then sleep until somebody rings.
+ * How a rank waits: spin briefly, then sleep until its bell rings.
  *
  * A wait ends in one of three ways: the operation is complete, an error (a rank of the job failed, the caller aborted),
  * or a deadline. The order of steps around a sleep is the parking protocol's (`verbs/device.ts`, Parking): announce,
- * look again, sleep. Whoever completes our operation stores first and then looks for the announcement; both are
+ * look again, sleep. The side that completes our operation stores first and then looks for the announcement; both are
  * sequentially consistent, so at least one of the two sees the other, and no wake-up is lost. As a second line of
  * defence no sleep is longer than `LIVENESS_MS`, or a multiple of it in large jobs.
  */
@@ -20,13 +20,15 @@ import { BATCH, Spinning } from './spinning.ts';
 /** Bound of one sleep; after each, peers' processes are looked at. */
 const LIVENESS_MS = 400;
 /**
- * Bound of a sleep while something is waited for that rings no bell: a receive that a peer is to post, a lock that is
- * asked for again and again.
+ * Bound of a sleep while this rank waits for something that rings no bell: a receive that a peer has yet to post, a
+ * lock that is asked for again and again.
  */
 const RETRY_MS = 1;
-/** Bound of a sleep while ranks may want to connect that cannot wake this one. */
+/** Bound of a sleep while ranks that cannot wake this one may want to connect. */
 const CALL_MS = 10;
-/** Looks at the operation after a sleep. On a device each polls its queues, where what has woken this rank is. */
+/**
+ * Looks at the operation after a sleep. On a device each look polls its queues, which hold what has woken this rank.
+ */
 const WOKEN = 8;
 const WOKEN_BY_DEVICE = 2;
 /**
@@ -51,7 +53,7 @@ export interface Liveness {
    * peer.
    */
   inspectPeers(): void;
-  /** Whether somebody wants to know what this rank waits in. Cheap: one load. */
+  /** Whether this rank was asked to say what it waits in. Cheap: one load. */
   isAsked(): boolean;
   /** Tells what this rank waits in. */
   report(waits: readonly string[]): void;
@@ -134,10 +136,10 @@ export class Progress {
   }
 
   /**
-   * Calls `serve` whenever this rank is about to sleep in a wait, whatever that waits for. It gives the milliseconds
-   * after which it wants to be called again, though nobody rings, or `Infinity`.
-   * @param background also while it waits for nothing, when somebody has rung: what other ranks ask of it is done when
-   * it is in the library or its event loop turns. That does not keep the event loop alive.
+   * Calls `serve` whenever this rank is about to sleep in a wait, whatever that waits for. `serve` returns the
+   * milliseconds after which it wants to be called again even if no bell rings, or `Infinity`.
+   * @param background also while this rank waits for nothing, when its bell has rung: what other ranks ask of it is
+   * done when it is in the library or its event loop turns. That does not keep the event loop alive.
    * @param concerned whom it serves: what it throws ends a wait for them
    * @returns ends it
    */
@@ -165,8 +167,8 @@ export class Progress {
   async #serveInBackground(): Promise<void> {
     const { parking } = this.#context;
     this.#serving = true;
-    // A program that blocks in each of its calls serves in those; as long as its event loop does not turn, nobody need
-    // ring for it here.
+    // A program that blocks in each of its calls serves in those calls; as long as its event loop does not turn, no
+    // rank need ring for it here.
     await eventLoopTurn(performance.now(), true);
     while (this.#background.size > 0) {
       const token = parking.arm();
@@ -198,8 +200,8 @@ export class Progress {
   }
 
   /**
-   * A wait that does not sleep does not poll, and who asks again and again may never sleep: what waits to leave leaves
-   * all the same.
+   * A wait that does not sleep does not poll, and a rank that asks again and again may never sleep. With this, what
+   * waits to leave leaves all the same.
    */
   #keepMoving(): void {
     if (!this.#isIdle()) this.#poll();
@@ -266,9 +268,9 @@ export class Progress {
   }
 
   /**
-   * Looks on for a while, until something more comes. Who has asked this rank for something while it waits, and has got
-   * it, asks again soon most likely; on a device, to sleep until then and to wake up takes more than ten system calls.
-   * Whoever comes back from here goes through all that a rank does before it sleeps.
+   * Looks on for a while, until something more comes. A rank that has asked this one for something while it waits, and
+   * has got it, most likely asks again soon; on a device, sleeping until then and waking up takes more than ten system
+   * calls. A wait that comes back from here goes through all that a rank does before it sleeps.
    * @param received as of the last look
    * @returns whether the operation is complete
    */
@@ -289,7 +291,7 @@ export class Progress {
     return false;
   }
 
-  /** What a call returns that was complete at once. */
+  /** What a call that was complete at once returns. */
   done(): Promise<void> {
     return DONE;
   }
@@ -520,9 +522,9 @@ function waitInWords(operation: Operation, since: number): string {
 }
 
 /**
- * A sleep that ends at once (somebody has rung; often that is this rank itself, by a request whose answer is there) has
- * not let the event loop turn. Who asks again and again would keep the program's timers and signals from ever being
- * heard.
+ * A sleep that ends at once (the bell has rung; often this rank has rung it itself, by a request whose answer is there)
+ * has not let the event loop turn. A rank that asks again and again would keep the program's timers and signals from
+ * ever being heard.
  */
 function eventLoopTurn(since: number, background: boolean): Promise<void> | undefined {
   if (performance.now() - since > AT_ONCE_MS) return undefined;

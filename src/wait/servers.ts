@@ -1,15 +1,15 @@
 /**
  * What a rank does for others, and for its own operations, whenever it is about to sleep (`Progress.serve`).
  *
- * Most of them are looked at each time. A window's requests are not: of a thousand windows, few have something to do.
- * They say so themselves when they begin something (`stir`), and are looked at until they are quiet. What comes from
- * other ranks, the device says: it counts completions of queues that announce them (`Context.news`), and when that has
- * changed, all are asked. So a look costs as much as there is to do.
+ * Most servers are looked at each time. Those of windows are not, since of a thousand windows few have something to do.
+ * They say so themselves when they begin something (`stir`), and are looked at until they are quiet. The device tells
+ * what comes from other ranks: it counts completions of queues that announce them (`Context.news`), and when that count
+ * has changed, all servers are asked. So a look costs as much as there is to do.
  *
  * No news is lost. A completion's producer first puts it into its queue, then takes the queue's wish to be told, then
  * counts it, then rings. This rank reads the count, and then asks whether the wish still stands in each queue. If it
- * does, nothing had come that was not taken in. If it was taken after that, the count changes after it was read, and
- * the bell rings, so there is another look.
+ * does, nothing had come that was not taken in. If the wish was taken after that, the count changes after this rank has
+ * read it, and the bell rings, so there is another look.
  */
 import type { Concerned } from './concerned.ts';
 

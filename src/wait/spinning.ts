@@ -1,15 +1,15 @@
 /**
  * What a wait does before it sleeps: it looks on for a while, then hands its core to another rank a few times. How long
- * it is worth while depends on the machine, and changes while the program runs, so a rank learns it from its waits.
+ * this pays off depends on the machine, and changes while the program runs, so a rank learns it from its waits.
  *
  * - A wait of a few microseconds is over sooner if the rank does not sleep, since a wake-up takes up to 0.1 ms.
  * - If other programs want the core, each look is taken off the rank's share of it. A rank that sleeps at once, on the
- *   other hand, has its core back as soon as somebody wakes it. And a core that is handed on goes to whoever wants it:
- *   to a rank, which gives it back within microseconds, or to another program, which keeps it for milliseconds.
+ *   other hand, has its core back as soon as it is woken. And a core that is handed on goes to any process that wants
+ *   it: to a rank, which gives it back within microseconds, or to another program, which keeps it for milliseconds.
  *
- * So the time halves when a wait has looked in vain, and is the longest again when some sleeps in turn have been so
- * short that looking on would have been enough. A core that was away for long, while the rank looked on or had handed
- * it on, is wanted by others: then the rank gives up at once, and tries again only after some waits, twice as many each
+ * So the time halves when a wait has looked in vain. It is the longest again when several sleeps in a row have been so
+ * short that looking on would have been enough. If a core was away for long, while the rank looked on or had handed it
+ * on, other programs want it: then the rank gives up at once, and tries again only after some waits, twice as many each
  * time.
  */
 import type { Operation } from './operation.ts';
@@ -38,9 +38,9 @@ const MOST_WAITS = 256;
  */
 const YIELDS = 60;
 /**
- * So often, and not longer than that, does the promise form hand its core on before it goes to the event loop and
- * sleeps, where ranks share cores. To put eight ranks to sleep there and wake them takes a millisecond, to let them
- * take turns a twentieth of it. A rank whose neighbours compute gives up after the first yield, which takes longer.
+ * How often, and for how long at most, the promise form hands its core on before it goes to the event loop and sleeps,
+ * where ranks share cores. Putting eight ranks to sleep there and waking them takes a millisecond; letting them take
+ * turns takes a twentieth of that. A rank whose neighbours compute gives up after the first yield, which takes longer.
  */
 const ASYNC_YIELDS = 200;
 const ASYNC_YIELD_MS = 0.5;
@@ -142,7 +142,7 @@ export class Spinning {
     this.#short = 0;
   }
 
-  /** A wait is over in which the rank slept. @param ms since it began */
+  /** A wait in which the rank slept is over. @param ms since it began */
   slept(ms: number): void {
     if (this.#ms >= this.#longest) return;
     if (ms >= LONGEST_MS) this.#short = 0;

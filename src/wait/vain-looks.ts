@@ -1,6 +1,7 @@
 /**
- * Looks of a task that find nothing. The other ranks are tasks of the same thread: while one asks again and again
- * whether something has come, and awaits nothing, nothing happens on the fabric, so it would ask for ever. It is told.
+ * Looks of a task that find nothing. The other ranks are tasks of the same thread: while one task asks again and again
+ * whether something has come, and awaits nothing, nothing happens on the fabric, so it would ask for ever. It gets an
+ * error instead.
  *
  * Looks are counted from one event of the fabric to the next. A look takes a tenth of a microsecond or more, so the
  * error comes within a second; a program that looks once at each of so many requests at one time has other troubles.

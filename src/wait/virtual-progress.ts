@@ -2,14 +2,14 @@
  * How a task of a modelled fabric waits: it does nothing until something has changed at its rank, and then its
  * operations are advanced by the simulator, at virtual times.
  *
- * The operations are those that processes and threads wait for, and nothing of them is different; but nobody spins,
- * sleeps, or looks at the clock. What wakes a rank is a completion in one of its queues, an asynchronous event, a rank
- * that wants to connect, or a failure. Operations that ask again and again (`isPolling`) are advanced every `lookAgain`
- * microseconds as well, or when they say. Deadlines are virtual milliseconds.
+ * The operations are the same as those that processes and threads wait for; but no rank spins, sleeps, or looks at the
+ * clock. What wakes a rank is a completion in one of its queues, an asynchronous event, a rank that wants to connect,
+ * or a failure. Operations that ask again and again (`isPolling`) are advanced every `lookAgain` microseconds as well,
+ * or when they say. Deadlines are virtual milliseconds.
  *
- * What serves others in the background (`serve`) is called when something has come for the rank, whether or not it
- * waits: while it computes it is busy, so that is when it has computed. It ends no wait and begins none, so it keeps no
- * deadlock from being told.
+ * What serves others in the background (`serve`) is called when something has come for the rank, whether or not the
+ * rank waits. A rank that computes is busy, so then the call comes when it has computed. The call ends no wait and
+ * begins none, so it keeps no deadlock from being reported.
  */
 import { RmaError } from '../errors.ts';
 import type { Cpu, DeadlineEvent, Simulator, Watcher } from '../providers/modelled/simulator.ts';
@@ -62,7 +62,7 @@ class Deadline implements DeadlineEvent {
 }
 
 /**
- * So many calls that were complete at once, and while which no time has passed, take so many microseconds: what they
+ * So many calls that were complete at once, and during which no time has passed, take so many microseconds: what they
  * cost on a processor.
  */
 const FREE_CALLS = 64;
@@ -137,7 +137,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     };
   }
 
-  /** Who only looks, and computes, never waits: what this rank has under way goes on all the same. */
+  /** A program that only looks and computes never waits: what this rank has under way goes on all the same. */
   look(operation: Operation, concerned: Concerned): boolean {
     try {
       if (!this.#isIdle()) this.#poll();
@@ -159,7 +159,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   }
 
   /**
-   * No time passes in a call that was complete at once, and nobody else runs. A rank that repeats it until something
+   * No time passes in a call that was complete at once, and no other rank runs. A rank that repeats it until something
    * comes from another rank would wait for ever, so many such calls take some time together.
    */
   done(): Promise<void> {
@@ -181,9 +181,9 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       const trouble = concerned.trouble();
       if (trouble !== undefined) throw trouble;
       const parked = this.#park(operation, options, concerned);
-      // It has let events pass: what came for a part of it that had been looked at already rang for nobody.
+      // The operation has let events pass: what came for a part of it that had been looked at already rang in vain.
       if (this.#simulator.happened !== happened) this.#cpu.ring();
-      // What this rank has under way has come to a point where it is to go on, while nobody waited.
+      // What this rank has under way came to a point where it could go on while no call waited.
       else if (!this.#isIdle()) this.#cpu.ringForMissed();
       return parked;
     } catch (error) {
@@ -211,13 +211,13 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     return seenByCaller(settled, signal);
   }
 
-  /** Microseconds after which an operation is to be advanced though nothing has come. */
+  /** Microseconds after which an operation must be advanced even though nothing has come. */
   #untilLook(operation: Operation): number {
     const polling = operation.isPolling?.() ?? false;
     return polling === false ? Number.POSITIVE_INFINITY : polling === true ? this.#lookAgain : 1000 * polling;
   }
 
-  /** Nobody looks more often than every `lookAgain`: what is due now is found then. */
+  /** No rank looks more often than every `lookAgain`: what is due now is found then. */
   #lookLater(microseconds: number): void {
     if (microseconds < Number.POSITIVE_INFINITY) this.#cpu.ringAfter(Math.max(this.#lookAgain, microseconds));
   }
@@ -246,7 +246,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   /** Something may have changed: serves others, and settles what is complete or failed. */
   notice(): void {
     if (this.#looking) {
-      // A look that lets events pass: it is followed by another. To ring at once would let no time pass any more.
+      // This look lets events pass, so it is followed by another. Ringing at once would let no time pass any more.
       this.#rung = true;
       return;
     }
@@ -258,7 +258,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       // What completes may let another one go on.
       while (this.#sweep());
     } catch (error) {
-      // Who waits for nothing is told by its next wait.
+      // A rank that waits for nothing is told by its next wait.
       for (const pending of [...this.#pending]) this.#end(pending, pending.concerned.explain(error));
     } finally {
       this.#looking = false;
@@ -272,7 +272,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     if (due < Number.POSITIVE_INFINITY) this.#simulator.askedInVain();
   }
 
-  /** @returns microseconds after which a server is to be called again though nothing has come */
+  /** @returns microseconds after which a server must be called again even though nothing has come */
   #serve(): number {
     let due = Number.POSITIVE_INFINITY;
     for (const [serve, concerned] of this.#pending.size > 0 ? this.#servers : this.#background) {
@@ -305,7 +305,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   }
 
   #end(pending: Pending, error: unknown): void {
-    // What is done to leave may let time pass: it is not to be advanced meanwhile.
+    // What is done to leave may let time pass: the operation must not be advanced meanwhile.
     this.#pending.delete(pending);
     this.#endDeadline(pending);
     abandonQuietly(pending.operation);

@@ -1,9 +1,9 @@
 /**
  * Memory as this processor sees it, and the copies between two pieces of it: the emulator's data path.
  *
- * Copies are plain loads and stores; whoever publishes their result stores a word with `Atomics` afterwards. Pieces
- * that are aligned to words on both sides are copied in words of 32 bits, so that a peer that reads a word never sees
- * half of it.
+ * Copies are plain loads and stores; the code that publishes their result stores a word with `Atomics` afterwards.
+ * Pieces that are aligned to words on both sides are copied in words of 32 bits, so that a peer that reads a word never
+ * sees half of it.
  */
 
 import { bytesIn } from '../../intrinsics.ts';

@@ -14,7 +14,7 @@ export interface ReceiveSource {
   abort(): void;
 }
 
-/** Refuses a scatter entry that does not fit. What a device would only find when it receives is left to then. */
+/** Refuses a scatter entry that does not fit. What a device would find only when it receives is left until then. */
 export function checkReceiveEntry(receives: ReceiveSource, address: number, length: number): void {
   if (receives.posted >= receives.capacity) {
     refuseReceive(receives, `the receive queue is full: it holds ${receives.capacity} receives (ENOMEM)`);

@@ -99,8 +99,8 @@ const MOVES: Readonly<Record<number, { readonly from: readonly number[]; readonl
 };
 
 /**
- * The move that `attributes` ask of a queue pair. Errors: `ERR_VERBS` for one that there is not, and for attributes out
- * of range.
+ * The move that `attributes` ask of a queue pair. Errors: `ERR_VERBS` for a move that does not exist, and for
+ * attributes out of range.
  */
 export function checkMove(call: string, from: number, attributes: QpAttributes, limits: MoveLimits): Move {
   const { state: to, minRnrTimerMs = 0.01, rnrRetry = FOR_EVER, retryCount = 7 } = attributes;

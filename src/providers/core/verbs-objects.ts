@@ -1,6 +1,6 @@
 /**
- * What the objects of all providers have in common besides queue pairs: how long they live, who still uses them, and
- * what is refused for it. A provider's classes add what its device does.
+ * What the objects of all providers have in common besides queue pairs: how long they live, what still uses them, and
+ * what is refused because of that. A provider's classes add what its device does.
  */
 import { RmaError, show } from '../../errors.ts';
 import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts';

@@ -5,15 +5,15 @@
  * `Atomics`:
  *
  *     sleeper: SLEEPERS += 1;  token = BELL;  looks for work;  waits while BELL = token
- *     waker:   makes work;     SLEEPERS ≠ 0?  then BELL += 1, and wakes whoever waits
+ *     waker:   makes work;     SLEEPERS ≠ 0?  then BELL += 1, and wakes all that wait
  *
  * If the waker reads SLEEPERS = 0, its read comes before the sleeper's addition in the one order that all agree on, so
  * the sleeper's look comes after the work was made and finds it. Otherwise BELL changes after the sleeper took its
  * token: either the kernel sees the change when the wait begins and does not sleep, or the wake follows and ends the
  * sleep.
  *
- * Who writes: BELL and SLEEPERS everybody (atomic additions); the other words only the row's owner, and READY last, so
- * who reads READY = 1 may read the rest.
+ * Who writes: any member writes BELL and SLEEPERS (atomic additions). Only the row's owner writes the other words, and
+ * it writes READY last, so a member that reads READY = 1 may read the rest.
  */
 
 import { loadAcquire } from '../../memory-model.ts';
@@ -33,8 +33,8 @@ export const Row = Object.freeze({
   /** The descriptor of its heap in the process PID. */
   HEAP_FD: 18,
   /**
-   * Random; also stands at the start of the heap: another process's file that took over PID and descriptor is
-   * recognised.
+   * Random. The key also stands at the start of the heap, so that a file of another process that took over PID and
+   * descriptor is recognised.
    */
   HEAP_KEY: 19,
   /** 1 when the root's words hold a value. */
@@ -54,7 +54,7 @@ export function rowOf(member: number): number {
 
 /**
  * Wakes a member if it sleeps; one load if not: the caller's change was atomic.
- * @param wakeWord wakes all who wait on that word of the table
+ * @param wakeWord wakes all that wait on that word of the table
  */
 export function ring(table: Int32Array, member: number, wakeWord: (index: number) => void): void {
   const row = rowOf(member);
@@ -121,7 +121,7 @@ interface Sleeper {
 
 /**
  * One member's {@link Parking}, over any kind of waiter. All asynchronous sleepers of a thread share one wait on the
- * bell: whoever finds nothing to do when it rings goes to sleep again.
+ * bell: a sleeper that finds nothing to do when it rings goes to sleep again.
  */
 export class BellParking implements Parking {
   readonly #table: Int32Array;
@@ -196,7 +196,7 @@ export class BellParking implements Parking {
     this.#waiter.wait(this.#bell, token, this.#rung, keepAlive);
   }
 
-  /** Lets everybody go who still sleeps: the fabric closes. */
+  /** Lets all sleepers go: the fabric closes. */
   close(): void {
     if (this.#waiting) this.#waiter.interrupt();
     this.#waiting = false;

@@ -2,16 +2,16 @@
  * The part of a completion queue that lies in shared memory: any number of peers put in, the owner takes out.
  *
  * HEAD counts what was taken, TAIL what was claimed. A producer claims slot t by a compare-and-swap of TAIL from t to t
- * + 1, which it only tries while t − HEAD < capacity; HEAD moves past an entry after the owner has read it, so nobody
- * reads or writes the slot but its claimant. The claimant fills it and then stores SEQ = t + 1. The owner reads the
+ * + 1, which it only tries while t − HEAD < capacity; HEAD moves past an entry after the owner has read it, so no party
+ * but its claimant reads or writes the slot. The claimant fills it and then stores SEQ = t + 1. The owner reads the
  * slot at HEAD when its SEQ is HEAD + 1: an older value of SEQ belongs to the round before, and is smaller by a
  * multiple of the capacity. SEQ and HEAD are sequentially consistent stores that come after the accesses they cover, so
  * no entry is read half-written, lost, or seen twice.
  *
  * Progress: a claim fails only because another producer's succeeded (lock-free). A producer that dies between its claim
  * and SEQ leaves a hole. The owner then finds nothing at HEAD: `poll` returns what came before, and from then on
- * nothing, without waiting. Whoever waits for what will not come learns that a rank has failed the way all waits do. A
- * producer that finds the ring full does not wait either: it records an overrun.
+ * nothing, without waiting. A wait for what will not come learns that a rank has failed as all waits do. A producer
+ * that finds the ring full does not wait either: it records an overrun.
  */
 import { loadAcquire } from '../../memory-model.ts';
 import { MAX_COMPLETIONS } from './emulator-limits.ts';
@@ -23,7 +23,9 @@ const ARMED = 64;
 const OVERRUN = 65;
 /** Completions that the owner has made itself and not yet polled: they count against the capacity. */
 const LOCAL = 66;
-/** Whether whoever takes ARMED counts it in the owner's root. The owner writes it before others know of the queue. */
+/**
+ * Whether the side that takes ARMED counts it in the owner's root. The owner writes it before others know of the queue.
+ */
 const ANNOUNCES = 67;
 const SLOTS = 96;
 const SLOT_WORDS = 16;
@@ -44,7 +46,7 @@ const NOT_ARMED = 0;
 export const ARMED_ANY = 1;
 export const ARMED_SOLICITED = 2;
 
-/** The STATUS of an entry that is to be passed over: its queue pair is gone. */
+/** The STATUS of an entry that must be passed over: its queue pair is gone. */
 const DROPPED = -1;
 
 /**
@@ -82,7 +84,7 @@ export class CompletionRing {
 
   /**
    * Adds an entry; `false` if there is no room, which is recorded as an overrun.
-   * @param srcQp of a datagram: its sender's queue pair; otherwise 0, and nobody looks at it
+   * @param srcQp of a datagram: its sender's queue pair; otherwise 0, and not looked at
    */
   push(
     wrId: number,

@@ -7,12 +7,12 @@
  *     byte 4096    the beginning of the queue pair table
  *     then         the beginning of the region table
  *
- * ATTENTION is counted up by a peer that has changed something that the owner must see to: moved a queue pair to ERR,
- * passed a watermark, overrun a completion queue. What it was stands with the object concerned, so nothing is lost when
- * many come at once; the owner looks at ATTENTION whenever it polls, which costs a load.
+ * A peer counts ATTENTION up when it has changed something that the owner must see to: it has moved a queue pair to
+ * ERR, passed a watermark, or overrun a completion queue. The object concerned says what it was, so nothing is lost
+ * when many come at once; the owner looks at ATTENTION whenever it polls, which costs a load.
  *
- * NEWS is counted up by whoever takes the wish to be woken of a completion queue that announces it
- * (completion-ring.ts), and then rings.
+ * If a completion queue announces its wake-ups, the side that takes its wish to be woken (completion-ring.ts) counts
+ * NEWS up, and then rings.
  */
 import { loadAcquire } from '../../memory-model.ts';
 import { GroupTable } from './group-table.ts';

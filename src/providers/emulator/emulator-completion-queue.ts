@@ -1,7 +1,7 @@
 /**
- * A completion queue: what peers complete comes in through a ring in shared memory, what this thread completes itself
- * through arrays of its own, without atomics. Completions of one work queue always take the same of the two ways
- * (requests the second, receives the first), so their order is kept.
+ * A completion queue. What peers complete comes in through a ring in shared memory; what this thread completes itself
+ * comes in through arrays of its own, without atomics. Completions of one work queue always take the same of the two
+ * ways (requests the second, receives the first), so their order is kept.
  */
 import { RmaError } from '../../errors.ts';
 import { checkUnused, overrunError } from '../../verbs/checks.ts';
@@ -95,7 +95,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
   reqNotify(solicitedOnly = false): void {
     if (this.#destroyed) throw new RmaError('ERR_VERBS', 'request notification: the completion queue was destroyed');
     this.ring.arm(solicitedOnly ? ARMED_SOLICITED : ARMED_ANY);
-    // What came before the arming would ring for nobody.
+    // What came before the arming would ring no bell.
     if ((this.#head !== this.#tail || this.ring.peek() >= 0) && this.ring.takeArmed(true)) {
       this.#context.wakeSelf(this.ring);
     }

@@ -1,5 +1,5 @@
 /**
- * The direct emulator: a device whose adapter is the processor of whoever posts a request.
+ * The direct emulator: a device whose adapter is the processor that posts a request.
  *
  * The initiator's thread carries out every access at once, on memory that it maps. What a peer must reach (regions,
  * queue pairs, receives, completions) lies in memory of the fabric and is found from the root that each context

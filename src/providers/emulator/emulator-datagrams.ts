@@ -2,14 +2,16 @@
  * Carries out the requests of a queue pair of type UD: does on this processor what the sender's adapter, the switches
  * and the receivers' adapters do with a datagram.
  *
- * Whom a datagram is for is looked up in the tables of its context (qp-table.ts); for a group, in those of all contexts
- * (group-table.ts), one after the other. Each receiver gets a copy, by the same steps as a message of a connection: a
- * receive is claimed, filled, and completed. Claims and completions are made for any number of initiators
- * (receive-ring.ts, completion-ring.ts), so senders need not know of each other. Whatever is missing at a receiver
- * (queue pair, state, key, receive) drops the datagram there, and the sender learns nothing of it.
+ * The receiver of a datagram is looked up in the tables of its context (qp-table.ts); the receivers in a group are
+ * looked up in those of all contexts (group-table.ts), one after the other. Each receiver gets a copy, by the same
+ * steps as a message of a connection: a receive is claimed, filled, and completed. Claims and completions are made for
+ * any number of initiators (receive-ring.ts, completion-ring.ts), so senders need not know of each other. Whatever is
+ * missing at a receiver (queue pair, state, key, receive) drops the datagram there, and the sender learns nothing of
+ * it.
  *
- * What is mapped of a receiver's memory is kept, by its queue pair's number, which is not soon another's; it is let go
- * when the number does not belong to that queue pair any more, or the sender is reset or destroyed.
+ * What is mapped of a receiver's memory is kept under the number of its queue pair, which does not soon become another
+ * one's. It is let go when the number does not belong to that queue pair any more, or when the sender is reset or
+ * destroyed.
  */
 import { loadAcquire } from '../../memory-model.ts';
 import { GRH_BYTES } from '../../verbs/address-handle.ts';
@@ -64,7 +66,7 @@ export class DatagramRequester {
     this.#gid = parseGid('open a device', context.gid);
   }
 
-  /** It is connected to nobody. */
+  /** It is never connected. */
   connect(): void {}
 
   limitReads(): void {}

@@ -6,10 +6,10 @@
  * moved. Each check that fails ends in the status that a device reports, and a fault that the responder's adapter would
  * find puts its queue pair into ERR.
  *
- * What is read of the peer's tables on the way is read with loads that are plain on x86 (memory-model.ts). They are
- * single words, never torn; that they are recent enough follows from how the two sides learn of each other: keys and
- * queue pair numbers reach this side by messages after they were published, and a peer that takes something back while
- * a request is under way races with it on a device too.
+ * The peer's tables are read on the way with loads that are plain on x86 (memory-model.ts). What is read are single
+ * words, never torn. That they are recent enough follows from how the two sides learn of each other: keys and queue
+ * pair numbers reach this side by messages after they were published, and a peer that takes something back while a
+ * request is under way races with it on a device too.
  *
  * Stores into remote memory are plain. `publish`, an atomic store, ends each doorbell: what came before is then visible
  * to all processors, which is the capability `immediateCompletion`. Requests of one doorbell become visible in order on
@@ -38,7 +38,7 @@ export const WAITS = -2;
 
 /** One result of an atomic, as a word and as a piece of memory. */
 const RESULT = new Mapping(new ArrayBuffer(8));
-/** The table of nobody: every state is RESET. */
+/** The table of no context: every state is RESET. */
 const NO_ROWS = new Int32Array(QpField.EVENTS + 1);
 /** A place of no meaning, to store to. */
 const ANYWHERE = new Int32Array(new SharedArrayBuffer(4));
@@ -84,7 +84,7 @@ export class EmulatorRequester {
     this.#local = this.#source.pieces;
   }
 
-  /** @param peer `undefined` if there is no context at that place: every request will then find nobody */
+  /** @param peer `undefined` if there is no context at that place: then no request will find a peer */
   connect(peer: Peer | undefined, destNumber: number): void {
     this.#peer = peer;
     this.#destNumber = destNumber;
@@ -339,7 +339,10 @@ export class EmulatorRequester {
     return true;
   }
 
-  /** Puts the completion of the receive that was consumed into the other end's queue, and wakes who asked for it. */
+  /**
+   * Puts the completion of the receive that was consumed into the other end's queue, and wakes the peer if it asked for
+   * that.
+   */
   #deliver(w: number, status: number, opcode: number, flags: number, length: number): void {
     const { u32 } = this.#ring;
     const completions = this.#completions!;

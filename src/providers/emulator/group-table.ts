@@ -4,9 +4,9 @@
  *
  * The owner writes an entry: USE counts up, then the GID's words; QP_NUMBER is stored last, and cleared first. COUNT,
  * stored after both, says before which entry a reader may stop. A reader that finds the same USE and the same QP_NUMBER
- * before and after it has read the GID has read a GID that belongs to them: the owner changes GIDs between clearing
- * QP_NUMBER and storing it only, and counts USE up in between. Whoever reads while an entry changes finds it as it was
- * or as it will be, or passes it over: a datagram that races with an attachment may be lost.
+ * before and after it has read the GID has read a GID that belongs to them: the owner changes GIDs only between
+ * clearing QP_NUMBER and storing it, and counts USE up in between. A sender that reads while an entry changes finds it
+ * as it was or as it will be, or passes it over: a datagram that races with an attachment may be lost.
  */
 
 /** Attachments of one context. */

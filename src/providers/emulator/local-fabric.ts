@@ -1,8 +1,8 @@
 /**
  * The fabric of several contexts in one thread: a world of one, and tests of two ends in one process.
  *
- * Everything happens in one thread, so a member that blocks in `sleepSync` can be woken by nobody and sleeps until its
- * timeout; members that await `sleep` are woken by whoever runs meanwhile. Memory is `SharedArrayBuffer`s, as it is
+ * Everything happens in one thread, so no member can wake one that blocks in `sleepSync`, which sleeps until its
+ * timeout; members that await `sleep` are woken by those that run meanwhile. Memory is `SharedArrayBuffer`s, as it is
  * between threads.
  */
 import { RmaError, show } from '../../errors.ts';
@@ -94,7 +94,7 @@ class LocalFabric implements EmulatorFabric {
   }
 }
 
-/** A word that nobody changes: waiting on it is sleeping. */
+/** A word that never changes: waiting on it is sleeping. */
 const QUIET = new Int32Array(new SharedArrayBuffer(4));
 /** The longest time that a timer of the event loop takes: 2^31 − 1 ms. */
 const MAX_TIMER_MS = 0x7fffffff;

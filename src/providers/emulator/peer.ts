@@ -31,7 +31,7 @@ export class PeerRegion {
   readonly attached: Attached;
   /** An address plus this is a place in `mapping`. */
   readonly shift: number;
-  /** It is unmapped: whoever has kept it asks for the key again. */
+  /** It is unmapped: a queue pair that has kept it asks for the key again. */
   gone = false;
   readonly #words: Int32Array;
   readonly #slot: number;
@@ -162,7 +162,7 @@ export class Peer {
     attached.attachment?.release();
   }
 
-  /** Unmaps what a key names if nobody else uses it: its next use, if there is one, maps it again. */
+  /** Unmaps what a key names if nothing else uses it: its next use, if there is one, maps it again. */
   forget(key: number): void {
     const region = this.#regions.get(key);
     if (region === undefined || region.attached.users > 1) return;
@@ -171,7 +171,7 @@ export class Peer {
     this.detach(region.attached);
   }
 
-  /** Tells the owner that something of its must be seen to. */
+  /** Tells the owner that something of its own needs attention. */
   callAttention(): void {
     this.root.callAttention();
     this.#fabric.wake(this.member);
@@ -191,8 +191,8 @@ export class Peer {
   }
 
   /**
-   * At each lookup while there are few; of many, each time that a 64th of them has come, so that a lookup costs some
-   * looks, however many are known.
+   * While there are few regions, this is done at each lookup; of many, each time that a 64th of them has come, so that
+   * a lookup costs some looks, however many are known.
    */
   #dropRevoked(): void {
     if (64 * ++this.#lookedUp < this.#regions.size) return;

@@ -6,10 +6,10 @@
  * is stored after the attributes that come with it. Peers read. They write two words: the one peer that this queue pair
  * is connected to moves STATE to ERR, by compare-and-swap, when its request breaks a rule at this end (as the
  * responder's hardware would), after it has said why in EVENTS; the owner takes EVENTS by an exchange. A queue pair of
- * type UD is connected to nobody: any peer moves its STATE to ERR when a receive of it cannot take a datagram.
+ * type UD is connected to no peer: any peer moves its STATE to ERR when one of its receives cannot take a datagram.
  *
  * A queue pair's number has 24 bits: the row it has here, and above that a count of the row's uses, so that the number
- * of a destroyed queue pair is not soon another's.
+ * of a destroyed queue pair does not soon become another one's.
  */
 import { QpState } from '../../verbs/queue-pair.ts';
 import type { Allocation } from './emulator-fabric.ts';
@@ -18,7 +18,10 @@ import type { Parts } from './table-parts.ts';
 const ROW_BITS = 13;
 export const MAX_QP = 1 << ROW_BITS;
 const ROW_WORDS = 32;
-/** Rows that lie in the root. A part of its own (table-parts.ts) has all others, where they would stand in a whole table. */
+/**
+ * Rows that lie in the root. All others lie in a part of their own (table-parts.ts), at the places that they would have
+ * in a whole table.
+ */
 const FIRST_ROWS = 512;
 export const QP_TABLE_BYTES = 4 * FIRST_ROWS * ROW_WORDS;
 const LATER_BYTES = 4 * MAX_QP * ROW_WORDS;
@@ -87,7 +90,10 @@ export class QpRows {
   }
 }
 
-/** The first word of the row of a number, in the piece where it lies; whether it still is that one's, NUMBER says. */
+/**
+ * The first word of the row of a number, in the piece where it lies; NUMBER says whether the row still is that
+ * number's.
+ */
 export function rowOf(number: number): number {
   return (number & (MAX_QP - 1)) * ROW_WORDS;
 }

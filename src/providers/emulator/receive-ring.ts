@@ -3,10 +3,11 @@
  * initiator, a shared receive queue any number, in any processes.
  *
  * The owner fills slot t and then stores TAIL = t + 1; it does so only while t − HEAD < capacity. An initiator reads
- * HEAD = h and TAIL, copies slot h out, and claims it by a compare-and-swap of HEAD from h to h + 1. If that succeeds
- * nobody had claimed slot h before, so the owner cannot have refilled it, and what was copied is what was posted; if it
- * fails, the copy is thrown away. (HEAD is the same again after 2^32 receives only.) A claim fails only because another
- * one succeeded: lock-free. An initiator that dies after its claim takes that receive with it, and nothing else.
+ * HEAD = h and TAIL, copies slot h out, and claims it by a compare-and-swap of HEAD from h to h + 1. If that succeeds,
+ * no other initiator had claimed slot h before, so the owner cannot have refilled it, and what was copied is what was
+ * posted; if it fails, the copy is thrown away. (HEAD is the same again after 2^32 receives only.) A claim fails only
+ * because another one succeeded: lock-free. An initiator that dies after its claim takes that receive with it, and
+ * nothing else.
  */
 import type { ReceiveSource } from '../core/receives.ts';
 

@@ -14,7 +14,7 @@
  * once in 2^30 or so, and then names another region: so a slot counts its uses, before KEY is written, and what is kept
  * is right while key and use are the same. A request that was already under way when a key is revoked may still
  * complete, as in a device whose pipeline has passed the check; memory given back meanwhile is not given out again by
- * any fabric as long as somebody maps it.
+ * any fabric as long as a member maps it.
  */
 import { randomFillSync } from 'node:crypto';
 import { RmaError } from '../../errors.ts';

@@ -1,11 +1,11 @@
 /**
  * Memory of a context's tables beyond what lies in its root. Most contexts have few queue pairs and regions, and every
  * peer maps their tables: V8 counts what is mapped as if it were memory of the heap's own, and collects garbage when
- * much has been added. Roots of nine megabytes made that nine tenths of what the first access to a peer costs.
+ * much has been added. With roots of nine megabytes, that was nine tenths of what the first access to a peer costs.
  *
- * So the owner makes a part when the tables before it are full, and a peer maps it when a number or key lies there.
- * The owner writes HANDLE, then READY; then it stores something in the part and tells others of it. Whoever has been
- * told so finds READY. Whoever guesses may come too early: for them there is nothing yet, and they look again.
+ * So the owner makes a part when the tables before it are full, and a peer maps it when a number or key lies there. The
+ * owner writes HANDLE, then READY; then it stores something in the part and tells others of it. A peer that has been
+ * told so finds READY. A peer that guesses may come too early: for it there is nothing yet, and it looks again.
  */
 import type { Allocation } from './emulator-fabric.ts';
 

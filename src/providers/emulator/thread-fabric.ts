@@ -6,9 +6,9 @@
  * with `receiveMessageOnPort`, so attaching works in the middle of a synchronous call. That thread must keep its event
  * loop free.
  *
- * An allocation is announced to the broker and not acknowledged. Nobody can ask for it too early: a handle is published
- * after its announcement was put into the port's queue, and a broker that does not know the handle empties the owner's
- * queue before it answers.
+ * An allocation is announced to the broker and not acknowledged. No thread can ask for it too early: a handle is
+ * published after its announcement was put into the port's queue, and a broker that does not know the handle empties
+ * the owner's queue before it answers.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { RmaError, show } from '../../errors.ts';
@@ -44,8 +44,8 @@ interface Owner {
 }
 
 /**
- * Pieces are reported together, so many bytes at once that the C library maps them afresh: it clears, and so touches,
- * those that it has used before.
+ * Pieces are reported together, so many bytes at once that the C library maps fresh memory for them: memory that it has
+ * used before it would clear, and so touch.
  */
 const REPORT_BYTES = 33 << 20;
 /** So many reports are held: young ones would be collected without a look at the old shared buffers. */

@@ -1,7 +1,7 @@
 /**
- * What is to happen on a modelled fabric, soonest first: a heap of four children a node, ordered by time, and for one
- * time by a number that says who made the event and its how-manieth it is. Both are of a kind that does not depend on
- * the order in which events were put in, so neither does the order in which they come out.
+ * The coming events of a modelled fabric, soonest first: a heap of four children a node. It is ordered by time, and for
+ * one time by a number that says which rank made the event and which of that rank's events it is. Neither depends on
+ * the order in which events were put in, so the order in which they come out does not, either.
  */
 
 /** Something that happens at a time. An event is in the queue at most once at a time. */

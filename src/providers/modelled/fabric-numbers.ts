@@ -34,7 +34,7 @@ export interface Fabric {
     readonly reduction: number;
     /** The time between two polls of a rank that waits by polling. */
     readonly lookAgain: number;
-    /** Who is there for events of the adapter while a rank computes. 0: nobody; 1: an interrupt; 2: another core. */
+    /** What handles events of the adapter while a rank computes. 0: nothing; 1: an interrupt; 2: another core. */
     readonly helper: number;
     /** The time from such an event until its handler runs. */
     readonly interrupt: number;

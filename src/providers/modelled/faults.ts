@@ -1,4 +1,4 @@
-/** What goes wrong on a modelled fabric, or only differently from one run to the next: drawn from the seed. */
+/** What goes wrong on a modelled fabric, or merely goes differently from one run to the next: drawn from the seed. */
 import { argumentRangeError, argumentTypeError, reading, show } from '../../errors.ts';
 import { refuseUnknown } from '../../options.ts';
 import { Random } from './random.ts';

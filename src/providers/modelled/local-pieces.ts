@@ -1,4 +1,4 @@
-/** Where the data of the request lie that a device of this thread just looks at, and copying from and to there. */
+/** Where the data lie of the request that a device of this thread is looking at, and copying from and to that place. */
 import { copyBytes, Mapping, Pieces } from '../core/mapped-memory.ts';
 
 const filler = new Mapping(new ArrayBuffer(0));

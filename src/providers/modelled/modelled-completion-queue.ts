@@ -55,7 +55,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
     return this.#destroyed;
   }
 
-  /** Whether there are completions that nobody has fetched. */
+  /** Whether there are completions that were not fetched. */
   get isWaiting(): boolean {
     return this.#head < this.#tail;
   }
@@ -127,7 +127,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
   reqNotify(solicitedOnly = false): void {
     if (this.#destroyed) throw new RmaError('ERR_VERBS', 'request notification: the completion queue was destroyed');
     this.#armed = solicitedOnly ? ARMED_SOLICITED : ARMED_ANY;
-    // What came before the arming would ring for nobody.
+    // What came before the arming would ring no bell.
     if (this.#head === this.#tail) return;
     this.#armed = DISARMED;
     this.#context.parking.ring();

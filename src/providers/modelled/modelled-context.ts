@@ -93,13 +93,17 @@ export class ModelledContext implements Context {
   readonly cqs = new Set<ModelledCompletionQueue>();
   readonly srqs = new Set<ModelledSharedReceiveQueue>();
   readonly queuePairs = new Map<number, ModelledQueuePair>();
-  /** Whether some request has ever found no receive here: until then, posting one need not tell anybody. */
+  /**
+   * Whether some request has ever found no receive here: until then, no sender need be told when a receive is posted.
+   */
   hasRefused = false;
   /** Connections that messages have come from often enough to be looked at before all others. */
   polled = 0;
-  /** Called when an event is raised while the rank computes, if the fabric has somebody for that. */
+  /** Called when an event is raised while the rank computes, if the fabric has a helper for that. */
   readonly #handlers = new Set<() => void>();
-  /** Those of them that are called for completions, too, and whether they want to be for those of a queue now. */
+  /**
+   * Those of them that are called for completions, too, and whether they now want to be called for those of a queue.
+   */
   readonly #ofCompletions = new Map<() => void, (cq: CompletionQueue, receives: boolean) => boolean>();
   #interrupting = false;
   /** Data of writes that are complete and not in memory yet, in the order of their coming. */
@@ -132,7 +136,7 @@ export class ModelledContext implements Context {
     };
     this.cpu = new Cpu(simulator, member);
     this.parking = new ModelledParking(simulator);
-    // What has come before, and nobody has looked at, raises no event any more.
+    // What has come before, and was not looked at, raises no event any more.
     this.cpu.whenComputing = () => {
       if (this.#ofCompletions.size === 0) return;
       for (const cq of this.cqs) if (cq.isWaiting) this.completed(cq, true);
@@ -152,8 +156,8 @@ export class ModelledContext implements Context {
   }
 
   /**
-   * A rank of this node, which waits for a line of memory, has it after as long as an atomic instruction takes, or so
-   * much later.
+   * A rank of this node that waits for a line of memory has it after the time that an atomic instruction takes, or
+   * `later` microseconds after that.
    */
   wake(member: number, later = 0): void {
     if (!this.near(member)) return;

@@ -2,11 +2,11 @@
  * Datagrams on a modelled fabric.
  *
  * The adapter takes requests of type UD from the queue, one at a time. It reads the data then, and the request
- * completes when it has left the adapter: nobody answers. On its way a datagram meets what messages meet (network.ts),
- * but keeps no order with others: each is delayed by a time of its own (`faults.delay`), and a share of them
- * (`faults.loss`) is lost for good, where a connection would send again. One for a group is copied by the switches;
- * each copy is delayed and lost by itself, on the last of its links. At the receiver it is taken in as a message is, or
- * dropped (`Responder.takeDatagram`).
+ * completes when it has left the adapter: there is no answer. On its way a datagram meets what messages meet
+ * (network.ts), but keeps no order with others: each is delayed by a time of its own (`faults.delay`), and a share of
+ * them (`faults.loss`) is lost for good, where a connection would send again. One for a group is copied by the
+ * switches; each copy is delayed and lost by itself, on the last of its links. At the receiver it is taken in as a
+ * message is, or dropped (`Responder.takeDatagram`).
  */
 import { GRH_BYTES } from '../../verbs/address-handle.ts';
 import { WcFlag, WcStatus } from '../../verbs/completion-queue.ts';
@@ -22,7 +22,7 @@ import type { ModelledContext, ModelledFabric } from './modelled-context.ts';
 import type { ModelledQueuePair } from './modelled-queue-pair.ts';
 import { SendQueue } from './send-queue.ts';
 
-/** What is sent. Its copies share it; nobody changes it. */
+/** What is sent. Its copies share it; it does not change. */
 export interface Message {
   /** The header, and the data behind it. */
   readonly data: Mapping;
@@ -88,7 +88,9 @@ class Copy implements FabricEvent {
 
 export class DatagramSender extends SendQueue implements FabricEvent {
   readonly #gid: Uint32Array;
-  /** When the doorbells rang whose requests were not sent: the count of the first request, and the time. */
+  /**
+   * The doorbells whose requests were not sent: the count of the first request, and the time when the doorbell rang.
+   */
   #doorbells: { readonly first: number; readonly time: number }[] = [];
   /** Times that the requests were forgotten: their completions are not wanted any more. */
   #forgotten = 0;

@@ -1,9 +1,9 @@
 /**
- * Where a context of a modelled fabric sleeps that no task of the fabric uses: in a program that drives queue pairs
- * itself. Tasks wait otherwise (`Cpu`), without it.
+ * Where a context of a modelled fabric sleeps if no task of the fabric uses it: in a program that drives queue pairs
+ * itself. Tasks wait in another way (`Cpu`), without it.
  *
- * What is to happen on the fabric happens meanwhile, as fast as it can: virtual time goes on as far as there are
- * events. The longest time to sleep is one of the real clock.
+ * Meanwhile, the events of the fabric happen as fast as they can: virtual time goes on as far as there are events. The
+ * longest time to sleep is a time of the real clock.
  */
 import type { Parking } from '../../verbs/device.ts';
 import { LocalParking } from '../emulator/local-fabric.ts';

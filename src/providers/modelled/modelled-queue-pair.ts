@@ -112,7 +112,7 @@ export class ModelledQueuePair extends QueuePairCore<
     this.connection.disconnect();
   }
 
-  /** Nothing that is under way matters any more; who waits for a receive here waits in vain. */
+  /** Nothing that is under way matters any more; a sender that waits for a receive here waits in vain. */
   #forgetTransits(): void {
     this.#requester.forgetTransits();
     if (this.#context.hasRefused) this.receiveQueue.ring();

@@ -1,6 +1,6 @@
 /**
- * Posted receives: a queue pair's own, or shared by several. Who posts is the owner's task; who takes are requests that
- * arrive, which are events.
+ * Posted receives: a queue pair's own, or shared by several. The owner's task posts them; requests that arrive, which
+ * are events, take them.
  *
  * A request that found no receive waits in `waiters`. Posting does not touch them: it makes an event, so that it does
  * not matter in which order tasks of one time run.
@@ -12,7 +12,7 @@ import type { FabricEvent } from './event-queue.ts';
 import type { ModelledContext } from './modelled-context.ts';
 import type { ModelledProtectionDomain } from './modelled-memory.ts';
 
-/** Somebody whose request waits for a receive. */
+/** A sender whose request waits for a receive. */
 export interface Waiter {
   receivePosted(): void;
 }
@@ -128,7 +128,7 @@ export class ReceiveQueue implements FabricEvent, ReceiveSource {
     this.#waiters.delete(waiter);
   }
 
-  /** Tells who waits that they may try again: a receive was posted, or there will be none. */
+  /** Tells the waiting senders that they may try again: a receive was posted, or there will be none. */
   ring(): void {
     if (this.#ringing) return;
     const { cpu, simulator, member } = this.#context;

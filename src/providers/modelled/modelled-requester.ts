@@ -238,7 +238,7 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter 
 
   // ---- what comes back ----------------------------------------------------------------------------------------------
 
-  /** Whether this is what is on its way of its request. */
+  /** Whether this is the transit of its request that counts. */
   counts(transit: Transit): boolean {
     return this.#transits[transit.request & (this.#transits.length - 1)] === transit;
   }
@@ -286,8 +286,8 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter 
     const timer = peer?.responder.rnrTimer ?? 0;
     this.#retryFrom = simulator.now + timer;
     this.#retryPeriod = timer + 2 * shared.network.acknowledgement(this.member, this.connection.destMember);
-    // One that tries for ever is tried again when a receive has been posted, at the next time when it would be tried:
-    // the tries in vain are left out.
+    // A request that is tried for ever is tried again when a receive has been posted, at the next time when it would be
+    // tried anyway: the tries in vain are left out.
     if (peer !== undefined && this.#rnrRetry === FOR_EVER && peer.receiveQueue.posted === 0 && peer.isReady) {
       peer.receiveQueue.wait(this);
     } else this.#resendAt(this.#retryFrom);
@@ -299,7 +299,7 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter 
     this.#resendAt(this.#retryFrom + tries * this.#retryPeriod);
   }
 
-  /** Nobody has answered. */
+  /** No answer has come. */
   timeOut(transit: Transit): void {
     const { request } = transit;
     this.#release(transit);

@@ -21,7 +21,7 @@ export class Groups {
   /** Groups that each member has queue pairs in. */
   readonly #groupsOf = new Map<number, number>();
 
-  /** Who is attached to the group of a GID, in order. */
+  /** The queue pairs that are attached to the group of a GID, in order. */
   of(words: ArrayLike<number>): readonly Attached[] {
     return this.#all.get(key(words)) ?? NOBODY;
   }

@@ -4,13 +4,13 @@
  *     memory → bus → adapter (send) → link out → leaf (→ uplink → spine → leaf) → link in → adapter (receive) → bus →
  *     memory
  *
- * Every part is a resource that one message has at a time, in the order in which messages come to it; what is kept of
- * it is the time from which it is free. A message is reserved its way in two steps, each an event: at the sender
+ * Every part is a resource that one message has at a time, in the order in which messages come to it; what is kept of a
+ * part is the time from which it is free. The way of a message is reserved in two steps, each an event: at the sender
  * (`depart`), and when its first packet comes to the receiver (`arrive`), so that messages of several senders queue up
  * there in the order of their coming.
  *
- * Adapters and switches go round their connections packet by packet. So a message of one packet does not wait for the
- * whole of longer ones, but for a packet of theirs, and they are delayed by it (`Parts`).
+ * Adapters and switches go round their connections packet by packet. So a message of one packet does not wait for all
+ * of a longer message, but for one packet of it, and the longer message is delayed by it (`Parts`).
  *
  * A packet is stored by each adapter before it is passed on; the rest of a longer message follows at the pace of the
  * slowest part (`tailGap`). So a message of n bytes that meets no other takes

@@ -13,7 +13,7 @@ export interface ProcessorUse {
    * interrupted a computation.
    */
   readonly library: number;
-  /** By who handles events on another core while the rank computes (`host.helper: 2`). */
+  /** On another core, by the helper that handles events while the rank computes (`host.helper: 2`). */
   readonly helper: number;
   /** In `world.compute`. */
   readonly computed: number;
@@ -101,20 +101,20 @@ export class ProcessorTime {
 
   /**
    * Has `handler` called when the adapter raises an event (a low watermark) while the rank computes, if the fabric has
-   * somebody for that (`host.helper`). It runs in an event, at its own time. @returns ends it
+   * a helper for that (`host.helper`). The handler runs in an event, at its own time. @returns ends it
    */
   handleEvents(handler: () => void): () => void {
     return this.#context.handleEvents(handler);
   }
 
-  /** Whether the fabric has somebody for events while the rank computes (`host.helper`). */
+  /** Whether the fabric has a helper that handles events while the rank computes (`host.helper`). */
   get hasHelper(): boolean {
     return this.#context.fabric.host.helper !== 0;
   }
 
   /**
    * As `handleEvents`, also when a completion comes, or has come before the computation and was not fetched.
-   * @param wants whether it is to be called for a completion of a queue now, which is that of a receive, perhaps
+   * @param wants whether it wants to be called now for a completion of a queue, which may be that of a receive
    */
   handleCompletions(handler: () => void, wants: (cq: CompletionQueue, receives: boolean) => boolean): () => void {
     return this.#context.handleCompletions(handler, wants);

@@ -23,7 +23,7 @@ export class Responder {
   maxDestRdAtomic = 0;
   /** What datagrams must bring. */
   qkey = Number.NaN;
-  /** Microseconds after which a request may be tried again that found no receive. */
+  /** Microseconds after which a request that found no receive may be tried again. */
   rnrTimer = 0;
   /** When the last of the writes that have come here is in memory. */
   lastPlaced = 0;

@@ -1,6 +1,6 @@
 /**
  * The requests of a queue pair as its adapter sees them: those up to `next` it has begun to send, and they complete in
- * the order of posting. What is sent, and when it completes, say modelled-requester.ts and modelled-datagrams.ts.
+ * the order of posting. modelled-requester.ts and modelled-datagrams.ts say what is sent, and when it completes.
  */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { SendFlag } from '../../verbs/queue-pair.ts';

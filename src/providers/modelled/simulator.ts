@@ -29,24 +29,24 @@ import { EventQueue, type FabricEvent } from './event-queue.ts';
 import { Random } from './random.ts';
 
 /**
- * Events between two turns of the event loop, if no task is woken: so long a simulation does not keep signals and
+ * Events between two turns of the event loop, if no task is woken: so a long simulation does not keep signals and
  * timers of the process from being seen to.
  */
 const TURN = 200_000;
 /**
- * When ranks ask again and again (`askedInVain`), time is counted in generations: one is over when all has happened
- * that was to happen when it began. So each further step on the way of a request, or of a rank from one look to the
- * next, takes one generation at most, however long it takes. If nothing has changed for so many, each rank has asked
- * anew what it waits for, and has looked at the answer, and nothing has come of it: whoever could have got on would
- * have. The longest way to that: the answer to what was asked before the change, a rest, and three requests, one after
- * the other (`remote`: its turn, the word, the swap). A request is 8 steps: sent, arrived, carried out, perhaps after
- * earlier writes were placed, gone back, come back, the rank is rung for, it is no longer busy. Where messages are
- * lost, there are up to 7 times 3 more: sent, not answered, to be sent again.
+ * When ranks ask again and again (`askedInVain`), time is counted in generations: a generation is over when everything
+ * has happened that was due to happen when it began. So each further step on the way of a request, or of a rank from
+ * one look to the next, takes one generation at most, however long it takes. If nothing has changed for so many, each
+ * rank has asked anew what it waits for, and has looked at the answer, and nothing has come of it: any rank that could
+ * have got on would have. The longest way to that: the answer to what was asked before the change, a rest, and three
+ * requests, one after the other (`remote`: its turn, the word, the swap). A request is 8 steps: sent, arrived, carried
+ * out, perhaps after earlier writes were placed, gone back, come back, the rank is rung for, it is no longer busy.
+ * Where messages are lost, there are up to 7 times 3 more: sent, not answered, to be sent again.
  */
 const GENERATIONS = 4 * 8 + 20;
 const GENERATIONS_WITH_LOSSES = 4 * (8 + 7 * 3) + 20;
 /**
- * Microseconds that a generation takes at least: the longest rest of who asks again is 2000
+ * The least microseconds that a generation takes: a rank that asks again rests for at most 2000
  * (sync/lock/lock-back-off.ts), and where it looks meanwhile, too, no event says so. That is at most half of those 20.
  */
 const GENERATION = 250;
@@ -61,11 +61,11 @@ export interface DeadlineEvent extends FabricEvent {
   readonly isOver: boolean;
 }
 
-/** What a simulator tells whoever runs tasks on it. */
+/** What a simulator tells the code that runs tasks on it. */
 export interface Observer {
   /** Nothing is left to happen, and no task goes on. */
   idle(): void;
-  /** All that happens is that ranks ask again and again for what nobody will change. */
+  /** All that happens is that ranks ask again and again for what will never change. */
   stuck(): void;
   /** An event has thrown. */
   failed(error: unknown): void;
@@ -119,7 +119,7 @@ export class Simulator {
     this.#shuffle = shuffle ? new Random(seed, 1).bits() | 1 : 0;
   }
 
-  /** @param rank who makes the event */
+  /** @param rank the rank that makes the event */
   at(time: number, rank: number, event: FabricEvent): void {
     const when = time < this.now ? this.now : time;
     if (when > this.#latest) this.#latest = when;
@@ -169,7 +169,7 @@ export class Simulator {
     this.#enough = GENERATIONS_WITH_LOSSES;
   }
 
-  /** Memory somewhere is not what it was, or will not be: who asks may find something. */
+  /** Memory somewhere has changed, or will change: a rank that asks may find something. */
   changed(): void {
     this.#unchanged = -1;
   }
@@ -185,7 +185,7 @@ export class Simulator {
     this.#stopped = true;
   }
 
-  /** Lets the next thing happen, in this call. Throws when the caller asks on and on, and nobody will answer. */
+  /** Lets the next thing happen, in this call. Throws when the caller asks on and on, and no answer will come. */
   letPass(): void {
     const empty = !this.#isLeft();
     this.#passed += empty ? EMPTY_PASS : 1;
@@ -200,14 +200,14 @@ export class Simulator {
   }
 
   /**
-   * Lets everything happen that can without a task's doing, in this call, until `enough` says so. For contexts that no
-   * tasks use.
+   * Lets everything happen, in this call, that can happen without a task's doing, until `enough` says so. For contexts
+   * that no tasks use.
    */
   drain(enough: () => boolean): void {
     while (this.#isLeft() && !enough()) this.#step();
   }
 
-  /** Whether anything is left to happen. Deadlines that would be next, and have nothing to do, go. */
+  /** Whether anything is left to happen. Removes deadlines that would be next but have nothing to do. */
   #isLeft(): boolean {
     const deadlines = this.#deadlines;
     while (this.#next === deadlines && (deadlines.first as DeadlineEvent).isOver) deadlines.pop();
@@ -307,9 +307,9 @@ export class Cpu implements FabricEvent {
   #clock = 0;
   #looking = false;
   #watcher: Watcher | undefined;
-  /** It is to look once more when somebody waits here. */
+  /** It must look once more when something waits here. */
   #lookDue = false;
-  /** It was rung for while nobody waited here, and has not looked since. */
+  /** It was rung for while nothing waited here, and has not looked since. */
   #hasMissed = false;
   /** Completions that it has fetched. */
   fetched = 0;
@@ -327,7 +327,7 @@ export class Cpu implements FabricEvent {
   library = 0;
   computed = 0;
   helped = 0;
-  /** Until then whoever handles events beside the task is busy. */
+  /** Until then, the helper that handles events beside the task is busy. */
   #handlerClock = 0;
   #waits = 0;
   #hasLeft = false;
@@ -360,7 +360,7 @@ export class Cpu implements FabricEvent {
   /**
    * Does something beside the task, which computes: what it posts, it posts at the present time, and not when the
    * computation is over.
-   * @param takes whether what it spends is missing to the computation, `before` it included
+   * @param takes whether the computation loses the time that this spends, `before` it included
    */
   handle(work: () => void, takes: boolean, before: number): void {
     const task = this.#clock;
@@ -397,9 +397,9 @@ export class Cpu implements FabricEvent {
   }
 
   /**
-   * Rings for what came while nobody waited here. A wait that begins looks for what it is about itself, so most of that
-   * is seen by then; what other ranks may wait for is not.
-   * @returns false if nothing came, or nobody waits
+   * Rings for what came while nothing waited here. A wait that begins looks itself for what it is about, so most of
+   * that is seen by then; what other ranks may wait for is not.
+   * @returns false if nothing came, or nothing waits
    */
   ringForMissed(): boolean {
     if (!this.#hasMissed || this.#watcher === undefined || this.dead) return false;
@@ -407,7 +407,7 @@ export class Cpu implements FabricEvent {
     return true;
   }
 
-  /** Whoever waits here; undefined: nobody does any more. */
+  /** What waits here; undefined: nothing does any more. */
   watchFor(watcher: Watcher | undefined): void {
     this.#watcher = watcher;
     if (watcher === undefined || !this.#lookDue) return;
@@ -415,7 +415,7 @@ export class Cpu implements FabricEvent {
     this.ring();
   }
 
-  /** What has come was fetched when some of those who wait for it had looked: all look once more. */
+  /** What has come was fetched when some waits for it had already looked: all look once more. */
   lookAgain(): void {
     if (this.#watcher === undefined) this.#lookDue = true;
     else this.ring();

@@ -6,11 +6,11 @@
  *     EXECUTE   it is checked and carried out, in the order of its queue pair; bytes are moved:          `Responder`
  *     RETURN    the answer of a read or an atomic has come back:
  *               `Network.arrive`
- *     DONE      the sender knows; so it does in REFUSED (no receive was posted) and TIMEOUT (nobody has answered)
+ *     DONE      the sender knows; so it does in REFUSED (no receive was posted) and TIMEOUT (no answer has come)
  *
- * A request has at most one transit that counts. When the receiver was not ready, or nobody answered, what was sent
+ * A request has at most one transit that counts. When the receiver was not ready, or no answer came, what was sent
  * behind that request is out of sequence, and discarded: those transits do not count any more, wherever they are, and
- * the requests are sent again. The same when a queue pair forgets its requests (ERR, RESET).
+ * the requests are sent again. The same happens when a queue pair forgets its requests (ERR, RESET).
  *
  * What a read finds is kept on its way back, since later requests may change what it has found.
  */
@@ -21,7 +21,7 @@ import type { FabricEvent } from './event-queue.ts';
 import type { ModelledFabric } from './modelled-context.ts';
 import type { ModelledRequester } from './modelled-requester.ts';
 
-/** The responder's answer, besides statuses: no receive was posted; nobody is there. */
+/** The responder's answer, besides statuses: no receive was posted; no responder is there. */
 export const NOT_READY = -2;
 const NO_ANSWER = -3;
 
@@ -76,7 +76,7 @@ export class Transit implements FabricEvent {
     this.#at(Stage.ARRIVE, connection.lastArrival, connection.destMember);
   }
 
-  /** Is lost: the sender learns that nobody answers. */
+  /** The message is lost: the sender learns that no answer comes. */
   lose(): void {
     const { simulator, fabric } = this.#shared;
     simulator.lost();

@@ -27,7 +27,7 @@ const HEADER = 8;
 /** Words of a completion. */
 const WORDS = 8;
 const RECEIVE = 0x8000_0000;
-/** Which completion is to wake this rank. */
+/** Which completion wakes this rank. */
 const NONE = 0;
 const ANY = 1;
 const SOLICITED = 2;
@@ -52,7 +52,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
   #wanted: typeof NONE | typeof ANY | typeof SOLICITED = NONE;
   #destroyed = false;
 
-  /** @param made its number and capacity, if it is there: a helper's, which nobody polls here */
+  /** @param made its number and capacity, if it is there: a helper's, which is not polled here */
   constructor(context: RdmaCoreContext, device: RdmaContext, cqe: number, made?: readonly [number, number]) {
     this.#context = context;
     this.#device = device;
@@ -147,7 +147,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
         wc.flags[n] = WcFlag.WITH_IMM;
         wc.immData[n] = words[w + 6];
       }
-      // Some devices say of all that there is a header: those of connections have none.
+      // Some devices say of all completions that there is a header: those of connections have none.
       if (good && this.datagrams > 0 && this.#context.queuePairs.get(words[w + 7])?.qpType === QpType.UD) {
         wc.flags[n] |= WcFlag.GRH;
         wc.srcQp[n] = words[w + 4] >>> 8;
@@ -162,8 +162,8 @@ export class RdmaCompletionQueue implements CompletionQueue {
   }
 
   /**
-   * The device is asked when somebody is about to sleep, or sleeps: that takes a system call, and who polls soon needs
-   * none.
+   * The device is asked when this rank is about to sleep, or sleeps: that takes a system call, and a rank that polls
+   * soon needs none.
    */
   reqNotify(solicitedOnly = false): void {
     if (this.#destroyed || this.#context.isClosed) this.#mustLive('request notification');
@@ -171,7 +171,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
     if (this.#context.parking.isAsleep) this.notify();
   }
 
-  /** Somebody is about to sleep. What has come since it was polled last ends the sleep. */
+  /** This rank is about to sleep. What has come since the queue was polled last ends the sleep. */
   notify(): void {
     if (this.#wanted === NONE) return;
     const solicitedOnly = this.#wanted === SOLICITED;
@@ -187,7 +187,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
     this.#context.giveBack('destroy a completion queue', () => this.#device.destroyCq(this.number));
     this.#destroyed = true;
     this.#context.cqs.delete(this.number);
-    // The device's notifications of all queues were taken with it: who sleeps looks again.
+    // The device's notifications of all queues were taken with it: all sleepers look again.
     this.#context.parking.note();
   }
 

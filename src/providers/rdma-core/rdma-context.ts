@@ -371,7 +371,7 @@ export class RdmaCoreContext implements Context {
     this.parking.note();
   }
 
-  /** A number that was never given out before, for what completions name a queue by. */
+  /** A number that was never given out before, by which completions name a queue. */
   #newOwner(): number {
     this.#owners = (this.#owners + 1) & 0x7fffffff;
     return this.#owners;
@@ -405,7 +405,7 @@ export class RdmaCoreContext implements Context {
     return this.#receivers.get(owner);
   }
 
-  /** Memory that nobody may access, for regions of no bytes, which devices do not make. */
+  /** Memory that no request may access, for regions of no bytes, which devices do not make. */
   nothing(): RdmaMemory {
     this.#nothing ??= this.allocateMemory(1) as RdmaMemory;
     return this.#nothing;
@@ -437,7 +437,7 @@ export class RdmaCoreContext implements Context {
       const srq = this.srqs.get(concerned);
       if (srq === undefined) return;
       this.#events.push({ type, srq });
-      // What was posted there is lost: whoever waits for it would wait for ever.
+      // What was posted there is lost: a call that waits for it would wait for ever.
       if (type === 'SRQ_ERR') this.#break('a shared receive queue of device', type);
     } else if (type === 'DEVICE_FATAL') {
       this.#events.push({ type });
@@ -451,7 +451,9 @@ export class RdmaCoreContext implements Context {
     }
   }
 
-  /** Every completion queue refuses from now on: so whoever waits for anything of this device gets the error. */
+  /**
+   * Every completion queue refuses from now on: so every call that waits for anything of this device gets the error.
+   */
   #break(what: string, type: string): void {
     this.#broken ??= new RmaError(
       'ERR_VERBS',

@@ -3,8 +3,7 @@
  * say.
  *
  * Completion queues are asked for a notification when a sleep begins, or while one lasts, not before: a rank that finds
- * what it waits for by polling makes no system call for it. What has come before the question, the question itself
- * finds.
+ * what it waits for by polling makes no system call for it. The question itself finds what has come before it.
  *
  * Notifications are counted when they are fetched; `arm` gives the count, and a sleep ends at once if it has changed
  * since, or if the descriptors have something to read, which is what the kernel waits for. So a notification between
@@ -19,7 +18,7 @@ interface Sleeper {
   readonly deadline: number;
 }
 
-/** Between two looks of who serves others in the background. */
+/** Between two looks of a rank that serves others in the background. */
 const BACKGROUND_MS = 2;
 
 export class RdmaParking implements Parking {
@@ -42,20 +41,21 @@ export class RdmaParking implements Parking {
     this.#notify = notify;
   }
 
-  /** Whether somebody sleeps by a promise: completion queues are then asked for notifications at once. */
+  /** Whether something sleeps by a promise: completion queues are then asked for notifications at once. */
   get isAsleep(): boolean {
     return this.#asleep.size > 0;
   }
 
-  /** Something has happened that whoever sleeps must look at. */
+  /** Something has happened that all sleepers must look at. */
   note(): void {
     this.#events = (this.#events + 1) | 0;
     if (this.#waiting) this.#device.interrupt(false);
   }
 
   /**
-   * Completions were fetched. They may be another operation's than the one that looked: whoever has armed before looks
-   * again instead of sleeping, since no notification of them will come. (Who sleeps already had asked for one.)
+   * Completions were fetched. They may belong to another operation than the one that looked: an operation that has
+   * armed before looks again instead of sleeping, since no notification of them will come. (One that sleeps already had
+   * asked for a notification.)
    */
   taken(): void {
     this.#events = (this.#events + 1) | 0;
@@ -131,7 +131,7 @@ export class RdmaParking implements Parking {
     if (taken === 0) return false;
     if (taken >= 65536) this.#takeAsync();
     this.#events = (this.#events + 1) | 0;
-    // What woke the device's thread may be gone by the time it looks; those who await something look again all the
+    // What woke the device's thread may be gone by the time it looks; calls that await something look again all the
     // same.
     if (this.#waiting) this.#device.interrupt(false);
     return true;

@@ -24,7 +24,10 @@ function chosenDevice(): RdmaChoice {
   return { device: device || undefined, port: number(port), gidIndex: number(gidIndex) };
 }
 
-/** A rank tells its address before it tells the numbers of queue pairs, so who has those finds it. */
+/**
+ * A rank tells its address before it tells the numbers of queue pairs, so a peer that has the numbers finds the
+ * address.
+ */
 export function openDevice(table: Int32Array, rank: number, size: number, heap?: NeighbourHeap): RdmaCoreContext {
   const peers = Array.from({ length: size }, (_, other) => addressAt(table, other));
   const context = openRdma(chooseEndpoint(chosenDevice()), rank, peers, heap);

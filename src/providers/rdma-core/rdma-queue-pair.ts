@@ -3,7 +3,7 @@
  *
  * Requests are built in the ring of src/verbs/work-request-ring.ts and posted by one native call. The device knows a
  * request by the queue pair's owner number and the request's count; RESET and destruction give up that number, so that
- * completions that come after belong to nobody.
+ * completions that come after belong to no queue pair.
  */
 import { RmaError } from '../../errors.ts';
 import type { RdmaContext } from '../../native.ts';
@@ -46,7 +46,8 @@ export interface QueuePairParts extends CoreParts<RdmaProtectionDomain, RdmaComp
 
 /**
  * The number of the first packet from one queue pair to another. A device does not look which queue pair a packet comes
- * from, only whether it is the next one: what is sent by one that is not connected to this one must have other numbers.
+ * from, only whether it is the next one: packets of a queue pair that is not connected to this one must have other
+ * numbers.
  */
 function firstPacket(from: number, to: number): number {
   return (Math.imul(from, 0x9e3779b1) ^ Math.imul(to, 0x85ebca6b)) >>> 8;

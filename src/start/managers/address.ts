@@ -2,9 +2,9 @@
  * No process manager: every rank is told its rank, the size, and where rank 0 listens, by variables of the environment
  * (containers, Kubernetes, a shell loop).
  *
- * Rank 0 listens, the others connect, each sends its card, and when all have come rank 0 sends everybody all cards. The
- * connections are TLS with a pre-shared key made of the job's secret: both ends prove that they know it, and nobody
- * else reads or writes what passes. A stranger does not get beyond the handshake.
+ * Rank 0 listens, the others connect, each sends its card, and when all have come, rank 0 sends all cards to every
+ * rank. The connections are TLS with a pre-shared key made of the job's secret: both ends prove that they know it, and
+ * no third party reads or writes what passes. A stranger does not get beyond the handshake.
  */
 import { connect, createServer, type Server, type TLSSocket } from 'node:tls';
 import { RmaError, show } from '../../errors.ts';
@@ -15,11 +15,11 @@ import { type Patience, type ProcessManager, readNumber, removeVariables } from 
 /** Between two attempts to reach rank 0, which may not listen yet. */
 const RETRY_MS = 50;
 const SECRET_CHARACTERS = 16;
-/** A line with a card, or with all of them, is not longer for each rank. */
+/** A line with a card, or with all of them, has at most so many characters for each rank. */
 const LINE_CHARACTERS = 2048;
 /** Connections, beside the ranks', that have shown nothing yet. */
 const MOST_STRANGERS = 128;
-/** How a connection ends that nobody has answered. */
+/** How a connection ends that was not answered. */
 const ENDED = ['ECONNRESET', 'EPIPE', 'ECONNABORTED'];
 
 interface Hello {
@@ -185,8 +185,8 @@ async function send(
 }
 
 /**
- * One connection. Resolves to nothing if nobody listens there yet, or whoever does ends the connection before it says
- * anything, as a gateway that has not found rank 0.
+ * One connection. Resolves to nothing if no process listens there yet, or if the one that does ends the connection
+ * before it says anything, as a gateway does that has not found rank 0.
  */
 function attempt(
   host: string,

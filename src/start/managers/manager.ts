@@ -1,7 +1,6 @@
 /**
- * Whoever started this process as one of several, and passes a few bytes between them: `mpiexec` (PMI-1), `srun`
- * (PMI-2), `mpirun` (PMIx), or the rank at an address that all were given. Ranks need no more than that to find each
- * other.
+ * What started this process as one of several, and passes a few bytes between them: `mpiexec` (PMI-1), `srun` (PMI-2),
+ * `mpirun` (PMIx), or the rank at an address that all were given. Ranks need no more than that to find each other.
  */
 
 /** What ends the wait for the other ranks early. */
@@ -16,14 +15,14 @@ export interface ProcessManager {
   /** For messages: `mpiexec (PMI-1)`. */
   readonly name: string;
   /**
-   * Every rank's card, by rank. Collective, and the last thing that is asked of the manager: afterwards it has been
-   * said goodbye to.
+   * Every rank's card, by rank. Collective, and the last thing that is asked of the manager: the call also says goodbye
+   * to it.
    * @param card at most {@link CARD_CHARACTERS} letters, digits, `-` and `_`
    */
   exchange(card: string, patience: Patience): Promise<string[]>;
   /** What the exchange waits for, in words, if that is known. */
   awaited?(): string;
-  /** Has the programs that this process starts not take themselves for this rank. */
+  /** Keeps the programs that this process starts from taking themselves for this rank. */
   forget(): void;
 }
 

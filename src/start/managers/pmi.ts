@@ -1,10 +1,11 @@
 /**
- * PMI, versions 1 and 2, as a process speaks it to who started it: text over the socket that the environment names in
- * `PMI_FD`. MPICH's `mpiexec` (Hydra) and its relatives speak version 1, Slurm's `srun --mpi=pmi2` both.
+ * PMI, versions 1 and 2, as a process speaks it to the manager that started it: text over the socket that the
+ * environment names in `PMI_FD`. MPICH's `mpiexec` (Hydra) and its relatives speak version 1; Slurm's `srun --mpi=pmi2`
+ * speaks both.
  *
  * Version 1 is lines of `cmd=NAME key=value …`. Version 2 begins with such a line and goes on with messages of
- * `cmd=NAME;key=value;…`, each after its length in six characters. Both keep a space of keys and values that all ranks
- * can read what others have put, once all have met at a fence.
+ * `cmd=NAME;key=value;…`, each after its length in six characters. Both keep a space of keys and values, in which all
+ * ranks can read what others have put, once all have met at a fence.
  */
 import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
