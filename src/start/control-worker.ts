@@ -8,8 +8,8 @@
  * machine slept) counts as no rank's silence: what has come meanwhile was not looked at.
  *
  * The end: a member says its last words and waits until the hub has closed its side, so it knows that they came. The
- * hub says its last words, and then goes on until all have left, even if its rank left long before: so the remaining
- * members still learn what one of them says or suffers.
+ * hub says its last words, and then goes on until all have left (10 s at most), even if its rank left long before: so
+ * the remaining members still learn what one of them says or suffers.
  */
 import type { Socket } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';

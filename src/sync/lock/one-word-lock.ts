@@ -13,8 +13,8 @@
  *
  * Why no wake-up is lost. A rank that waits sets its bit first and then tries WORD; a rank that releases changes WORD
  * first and then looks at the bits. All of these are sequentially consistent: either the try sees the release, or the
- * release sees the bit. A release wakes all ranks that wait, so a rank that has been woken and gives up takes nothing
- * from the others.
+ * release sees the bit. A release that leaves no holder wakes all ranks that wait, so a rank that has been woken and
+ * gives up takes nothing from the others.
  *
  * Readers. Readers that follow one another would keep a writer out for ever. So a rank that tries for an exclusive lock
  * and finds it held sets CLOSED, which keeps new readers out. The rank that then takes the lock clears CLOSED; other

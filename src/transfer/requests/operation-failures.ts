@@ -36,8 +36,8 @@ export class OperationFailures {
   }
 
   /**
-   * Says the first failure of each rank, up to a turn, and forgets the others up to there. It says them to `failed`;
-   * without that, it throws the first of all.
+   * Says the first failure of each rank up to a turn (of rank −1 whatever its turn), and forgets what it has said. It
+   * says them to `failed`. Without that, it throws that of the first rank that was noted; the others stay.
    * @param rank the rank whose operations are waited for; failures of rank −1 concern every rank. All, if it is
    * undefined
    */
