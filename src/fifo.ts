@@ -19,6 +19,11 @@ export class Fifo<T> {
     return this.#entries[this.#taken];
   }
 
+  /** Puts another entry in the place of the oldest one. */
+  replaceFirst(entry: T): void {
+    if (this.length > 0) this.#entries[this.#taken] = entry;
+  }
+
   push(entry: T): void {
     this.#entries.push(entry);
   }

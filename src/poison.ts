@@ -46,6 +46,7 @@ export function refuseUnderWay(
   high: number,
   writes = false,
 ): void {
+  if (low >= high) return;
   for (const all of writes ? [results, origins] : [results]) {
     for (const other of all) {
       if (other.buffer !== buffer || other.low >= high || low >= other.high) continue;

@@ -44,6 +44,7 @@ export function makeRoomChannel(job: Job, group: Group, contextId: number): Mess
   const { messenger } = job;
   return {
     ...makeChannel(job, group, contextId),
+    exchange: (source, from, to) => messenger.exchange(ranks[source], contextId, from, to),
     awaitFrom: (source) => messenger.awaitFrom(ranks[source], contextId),
     receiveInto: (room) => messenger.receiveInto(contextId, (source, bytes) => room(ranks.indexOf(source), bytes)),
   };

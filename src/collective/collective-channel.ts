@@ -126,6 +126,7 @@ export class CollectiveChannel implements Channel, OrderChannel {
       bytes,
       toOthers: (payload) => {
         const shared = messenger.share(targets, this.#context, payload, this.#signature.bytes);
+        while (this.#unread.length > 0 && this.#unread.first!() === undefined) this.#unread.shift();
         if (shared !== undefined) this.#unread.push(shared);
         else for (const other of others) this.send(other, payload);
       },

@@ -88,7 +88,9 @@ export class Communicator extends MessageCalls {
     const channel = new CollectiveChannel(messenger, group.rank, group.worldRanks, contextId, name, processor);
     const members = new Members(job, group.worldRanks);
     const turns = new CollectiveTurns(job, members, channel, name);
-    super(turns, new PointToPoint(makeRoomChannel(job, group, contextId + 1), makeChannel(job, group, contextId + 3)));
+    const rooms = makeRoomChannel(job, group, contextId + 1);
+    const messages = new PointToPoint(rooms, makeChannel(job, group, contextId + 3));
+    super(turns, messages);
     this.job = job;
     this.members = members;
     this.group = group;
@@ -99,6 +101,7 @@ export class Communicator extends MessageCalls {
     shared.communicators.add(this);
     this.#channel = channel;
     this.onRelease(() => channel.close());
+    this.onRelease(() => messages.end());
     this.#turns = turns;
     this.#id = contextId;
     this.#traceId = contextId === WORLD_SPACE ? `${contextId}` : `${contextId}@${group.worldRanks[0]}`;

@@ -64,6 +64,7 @@ export const NOTHING_TO_RECEIVE: Operation = {
 /** One `receive`. Advancing it advances those before it first, so each gets the message that belongs to it. */
 class Receive implements Operation {
   readonly #next: (source: number) => Uint8Array | undefined;
+  readonly #exchange: RoomChannel['exchange'];
   readonly #buffer: TypedArray;
   readonly #bytes: number;
   readonly #source: number;
@@ -75,8 +76,9 @@ class Receive implements Operation {
   #place: Place | undefined;
 
   /** @param line those of the same source and tag that wait, whose messages `next` gives */
-  constructor({ next, line }: Line, buffer: TypedArray, source: number, tag: number) {
+  constructor({ next, line, exchange }: Line, buffer: TypedArray, source: number, tag: number) {
     this.#next = next;
+    this.#exchange = exchange;
     this.#buffer = buffer;
     this.#bytes = buffer.byteLength;
     this.#source = source;
@@ -103,11 +105,14 @@ class Receive implements Operation {
     if (at >= 0) this.#line.splice(at, 1);
     if (this.#place === undefined || this.#complete) return;
     // The message is that of the next receive. What there is no memory for is lost.
+    const from = this.#place.bytes;
     try {
-      this.#place.bytes = this.#place.bytes?.slice();
+      this.#place.bytes = from?.slice();
     } catch {
       this.#place.bytes = undefined;
     }
+    // All of it may have come already.
+    if (from !== undefined) this.#exchange(this.#source, from, this.#place.bytes);
   }
 
   /**
@@ -155,12 +160,15 @@ class Receive implements Operation {
 interface Line {
   readonly next: (source: number) => Uint8Array | undefined;
   readonly line: Receive[];
+  readonly exchange: RoomChannel['exchange'];
 }
 
 /** A channel that can put long messages where they are waited for. */
 export interface RoomChannel {
   /** @param room asked for the next message of a source, when no earlier one waits to be taken */
-  receiveInto(room: (source: number, bytes: number) => Place | undefined): void;
+  receiveInto(room: (source: number, bytes: number) => Place | undefined): () => void;
+  /** A message that has come where it was waited for, and was not received, is in other memory now. */
+  exchange(source: number, from: Uint8Array, to: Uint8Array | undefined): void;
   /** There is a first receive for a source now: what is on its way in may go there. */
   awaitFrom(source: number): void;
 }
@@ -174,6 +182,7 @@ export class PointToPoint {
   readonly #taggedLines = new Map<number, Map<number, Line>>();
   /** Messages with a tag that no receive has taken, by source and tag. An entry has at least one. */
   readonly #unexpected = new Map<number, Map<number, Fifo<Uint8Array>>>();
+  readonly #endRooms: () => void;
   readonly #nextPlain = (source: number): Uint8Array | undefined => this.#plain.receive(source);
 
   /**
@@ -183,7 +192,12 @@ export class PointToPoint {
   constructor(plain: Channel & RoomChannel, tagged: Channel) {
     this.#plain = plain;
     this.#tagged = tagged;
-    plain.receiveInto((source, bytes) => this.#receiving.get(source)?.line[0]?.room(bytes));
+    this.#endRooms = plain.receiveInto((source, bytes) => this.#receiving.get(source)?.line[0]?.room(bytes));
+  }
+
+  /** The communicator has ended. */
+  end(): void {
+    this.#endRooms();
   }
 
   send(target: number, payload: Uint8Array, tag: number): void {
@@ -208,7 +222,7 @@ export class PointToPoint {
   #plainLine(source: number): Line {
     let line = this.#receiving.get(source);
     if (line === undefined) {
-      line = { next: this.#nextPlain, line: [] };
+      line = { next: this.#nextPlain, line: [], exchange: this.#plain.exchange };
       this.#receiving.set(source, line);
     }
     return line;
@@ -226,7 +240,7 @@ export class PointToPoint {
     let line = lines.get(tag);
     if (line === undefined) {
       for (const [known, { line: waiting }] of lines) if (waiting.length === 0) lines.delete(known);
-      line = { next: () => this.#nextTagged(source, tag), line: [] };
+      line = { next: () => this.#nextTagged(source, tag), line: [], exchange: () => {} };
       lines.set(tag, line);
     }
     return line;

@@ -25,7 +25,7 @@ import { HANDSHAKE_BYTES, HEADER_BYTES, IN_PIECE, INSTEAD, LENGTH_BYTES, LONG, w
 import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
 import { lostConnection } from './lost-connection.ts';
 import { type MessageConnection, MessageConnections, type Rendezvous } from './message-connections.ts';
-import { PartialMessages, type Room } from './partial-messages.ts';
+import { noMemory, PartialMessages, type Room } from './partial-messages.ts';
 import { type Keep, type Listener, PieceMessages } from './piece-messages.ts';
 import type { Remainder } from './remainder.ts';
 import { type PieceMemory, SharedPieces } from './shared-pieces.ts';
@@ -295,9 +295,9 @@ export class Messenger {
     return this.#pieces?.sharedBytes ?? 0;
   }
 
-  /** Has long messages of a context go to the memory of the calls that wait for them. */
-  receiveInto(context: number, room: Room): void {
-    this.#partial.receiveInto(context, room);
+  /** Has long messages of a context go to the memory of the calls that wait for them. @returns ends it */
+  receiveInto(context: number, room: Room): () => void {
+    return this.#partial.receiveInto(context, room);
   }
 
   /** A call waits for a message of a source: one that is on its way in goes to its memory from now on. */
@@ -357,6 +357,21 @@ export class Messenger {
       if (sources!.size === 0) this.#inbox.delete(context);
     }
     return message;
+  }
+
+  /**
+   * The message that came in where a call waited for it is in other memory now: that call has ended. @param bytes
+   * absent if there is none, and the message is lost
+   */
+  exchange(source: number, context: number, from: Uint8Array, bytes: Uint8Array | undefined): void {
+    const queue = this.#inbox.get(context)?.get(source);
+    // It came when no other waited to be received, so it is the oldest.
+    if (queue?.first !== from) return;
+    if (bytes !== undefined) queue.replaceFirst(bytes);
+    else {
+      this.receive(source, context);
+      this.#note(source, noMemory(source, from.length));
+    }
   }
 
   /**

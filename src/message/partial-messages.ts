@@ -39,8 +39,9 @@ export class PartialMessages {
   }
 
   /** Has long messages of a context go to the memory of the calls that wait for them. */
-  receiveInto(context: number, room: Room): void {
+  receiveInto(context: number, room: Room): () => void {
     this.#rooms.set(context, room);
+    return () => void this.#rooms.delete(context);
   }
 
   /** The message of which the next bytes of a source are a part; `undefined` if a message begins. */
@@ -120,7 +121,7 @@ export class PartialMessages {
   }
 }
 
-function noMemory(source: number, bytes: number, cause?: unknown): RmaError {
+export function noMemory(source: number, bytes: number, cause?: unknown): RmaError {
   const what = `receive: cannot allocate the ${bytes} bytes of a message from rank ${source}`;
   return new RmaError('ERR_SIZE', `${what}; send it in several messages`, { cause });
 }

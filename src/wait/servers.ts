@@ -59,7 +59,7 @@ export class Servers {
     this.#stirred.add(quiet);
     return {
       stir: () => {
-        this.#stirred.add(quiet);
+        if (this.#quiet.has(quiet)) this.#stirred.add(quiet);
       },
       end: () => {
         this.#quiet.delete(quiet);

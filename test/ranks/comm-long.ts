@@ -199,6 +199,38 @@ await runCases({
     await world.barrier();
   },
 
+  async 'a message that has come where it was waited for is the next receive’s, if that one is aborted'(world) {
+    const { rank } = world;
+    for (let salt = 0; salt < 3; salt++) {
+      const [first, second] = [new Uint8Array(3 * PART), new Uint8Array(3 * PART)];
+      if (rank === 0) {
+        await world.receive(one, 1);
+        world.send(written(3 * PART, salt), 1);
+        // Rank 1 waits long, so it takes messages in.
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        world.barrierSync();
+      } else if (rank === 1) {
+        const given = new AbortController();
+        const waiting = world.receive(first, 0, { signal: given.signal });
+        world.send(one, 0);
+        // The message comes in this one, and the promise does not get to see it.
+        world.barrierSync();
+        given.abort();
+        const ended = await waiting.then(
+          () => 'received',
+          (error: Error) => error.name,
+        );
+        if (ended === 'AbortError') {
+          // The buffer is the program's again.
+          first.fill(255);
+          await world.receive(second, 0);
+          assertIs(second, salt, 'the message of the receive that was aborted');
+        } else assertIs(first, salt, 'the message');
+      } else world.barrierSync();
+      await world.barrier();
+    }
+  },
+
   async 'a message is in no memory but its buffers and the pieces'(world) {
     const { rank } = world;
     const length = 256 * MIB;

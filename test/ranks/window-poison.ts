@@ -230,4 +230,26 @@ async function changedOrigins(world: Communicator): Promise<void> {
   await win.free();
 }
 
-await runCases({ passive, active, results, requests, passedOn, changedOrigins });
+/** What is local to this rank is done before others may put there: neither delivered nor compared later. */
+async function nextEpoch(world: Communicator): Promise<void> {
+  // By requests it is done when the fence has ended (docs/roadmap.md).
+  if (process.env['ONESIDED_DEBUG']?.includes('requests')) return;
+  const win = await Window.allocate(world, Float64Array, 8);
+  const { rank, size } = world;
+  const [mine, next] = [(rank + size - 1) % size, neighbour(world)];
+  for (let round = 1; round <= 200; round++) {
+    win.local.fill(0);
+    await world.barrier();
+    await win.fence();
+    // Own memory is the result of one call, and the origin of another.
+    win.get(win.local.subarray(0, 1), rank, 4);
+    win.put(win.local.subarray(1, 2), next, 5);
+    await win.fence();
+    win.put(Float64Array.of(round, round), next, 0);
+    await win.fence();
+    assert.deepEqual([...win.local.subarray(0, 2)], [round, round], `from rank ${mine}`);
+  }
+  await win.free();
+}
+
+await runCases({ nextEpoch, passive, active, results, requests, passedOn, changedOrigins });

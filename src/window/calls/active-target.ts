@@ -1,6 +1,7 @@
 /** Active target synchronization of a window: fence, and start/complete/post/wait (MPI 4.1, 12.5.1 and 12.5.2). */
 import { Group } from '../../collective/group.ts';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
 import type { FenceScheme } from '../../sync/fence/fence-scheme.ts';
 import type { GeneralActiveTarget } from '../../sync/pscw/pscw-scheme.ts';
 import type { HeldOperations } from '../../transfer/schedule/held-operations.ts';
@@ -19,6 +20,8 @@ export class ActiveTarget {
   #epochs: Epochs;
   #fence: FenceScheme;
   readonly #fenceWait: Operation;
+  /** Operations of fence epochs are complete when their calls return. */
+  readonly #completeAtIssue: boolean;
   #spin: number;
   #asyncSpin: number;
   #general: GeneralActiveTarget;
@@ -41,6 +44,7 @@ export class ActiveTarget {
     this.#epochs = epochs;
     this.#fence = parts.fence;
     this.#fenceWait = parts.fenceWait;
+    this.#completeAtIssue = fenceNamed(parts.hints.fence).moves === 'immediately';
     this.#spin = parts.comm.spin;
     this.#asyncSpin = Math.min(this.#spin, ASYNC_SPIN);
     this.#general = parts.general;
@@ -87,6 +91,8 @@ export class ActiveTarget {
     epochs.checkFence((assert & Assert.NO_PRECEDE) !== 0);
     try {
       this.#held?.post();
+      // Before others learn of it: they may change these bytes then.
+      if (this.#completeAtIssue) epochs.accesses?.completed(undefined);
       this.#fence.begin((assert & Assert.NO_PRECEDE) === 0, (assert & Assert.NO_SUCCEED) === 0);
     } catch (error) {
       throw epochs.comm.members.explain(error);
@@ -268,6 +274,8 @@ export class ActiveTarget {
 
   #completed(targets: readonly number[]): void {
     const epochs = this.#epochs;
+    // Before others learn of it: they may change these bytes then.
+    epochs.accesses?.completed(undefined);
     try {
       this.#tell(targets);
     } catch (error) {
