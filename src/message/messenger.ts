@@ -24,6 +24,7 @@ import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
 import { HANDSHAKE_BYTES, HEADER_BYTES, IN_PIECE, INSTEAD, LENGTH_BYTES, LONG, withNumber } from './chunk.ts';
 import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
 import { lostConnection } from './lost-connection.ts';
+import { MessageCompletions } from './message-completions.ts';
 import { type MessageConnection, MessageConnections, type Rendezvous } from './message-connections.ts';
 import { noMemory, PartialMessages, type Room } from './partial-messages.ts';
 import { type Keep, type Listener, PieceMessages } from './piece-messages.ts';
@@ -63,6 +64,7 @@ export class Messenger {
   readonly size: number;
   readonly #connections: MessageConnections;
   #cq: CompletionQueue;
+  readonly #completions: MessageCompletions;
   #srq: SharedReceiveQueue;
   #region: MemoryRegion;
   #bytes: Uint8Array;
@@ -74,6 +76,7 @@ export class Messenger {
   #waiting: MessageConnection[] = [];
   readonly #partial: PartialMessages;
   #freeSends: number[] = [];
+  readonly #takeBack = (slot: number): void => void this.#freeSends.push(slot);
   /** Complete messages, by context and source. */
   readonly #inbox = new Map<number, Map<number, Fifo<Uint8Array>>>();
   /** The listeners that take messages of a communicator as they arrive. */
@@ -143,6 +146,9 @@ export class Messenger {
     if (pieces !== undefined && this.#longs === undefined && context.capabilities.loadStore)
       this.#pieces = this.#makePieces(new SharedPieces(context, pd, size, pieces, (peer) => this.#hasLeft(peer)));
     this.#cq = context.createCq(2 * (receives + sends) + MOST_TRANSFERS);
+    this.#completions = new MessageCompletions(this.#cq, (id, status, opcode, byteLen, qpNum) =>
+      this.#complete(id, status, opcode, byteLen, qpNum),
+    );
     this.#srq = pd.createSharedReceiveQueue({ maxWr: receives });
     this.#connections = new MessageConnections(rank, rendezvous, (): QueuePair => {
       const qp = pd.createQueuePair({
@@ -315,6 +321,8 @@ export class Messenger {
         hasFailed: (peer) => this.#gone.has(peer),
         hasLeft: (peer) => this.#hasLeft(peer),
         queue: (connection, chunk) => {
+          // Without this, only the first parts would leave before the whole message is copied.
+          if (this.#freeSends.length === 0) this.#completions.reap(RECEIVE_ID, this.#takeBack);
           this.#enqueue(connection, chunk);
           this.#push(connection);
         },
@@ -428,18 +436,7 @@ export class Messenger {
    */
   poll(): void {
     this.#connections.answerCallers();
-    let failure: { readonly error: unknown } | undefined;
-    for (;;) {
-      const n = this.#cq.poll(16);
-      if (n === 0) break;
-      for (let i = 0; i < n; i++) {
-        try {
-          this.#complete(i);
-        } catch (error) {
-          failure ??= { error };
-        }
-      }
-    }
+    const failure = this.#completions.poll();
     if (this.#parting.length > 0) this.#part();
     if (this.#unsent > 0) this.#pushAll();
     this.idle = this.#carriesOn ? this.#unsent === 0 : this.drained;
@@ -488,14 +485,12 @@ export class Messenger {
     this.#region.memory.free();
   }
 
-  #complete(i: number): void {
-    const { wrId, status, opcode, byteLen, qpNum } = this.#cq.wc;
-    const id = wrId[i];
+  #complete(id: number, status: number, opcode: number, byteLen: number, qpNum: number): void {
     const slot = id - RECEIVE_ID;
-    const failed = status[i] !== WcStatus.SUCCESS;
+    const failed = status !== WcStatus.SUCCESS;
     try {
-      if (failed) this.#lose(this.#connections.peerOf(qpNum[i]), status[i]);
-      else if (opcode[i] === WcOpcode.RECV) this.#take(this.#connections.peerOf(qpNum[i]), slot, byteLen[i]);
+      if (failed) this.#lose(this.#connections.peerOf(qpNum), status);
+      else if (opcode === WcOpcode.RECV) this.#take(this.#connections.peerOf(qpNum), slot, byteLen);
     } finally {
       if (id >= TRANSFER_ID) {
         if (failed) this.#longs!.failed(id);

@@ -31,6 +31,9 @@ const LINE = 128;
 const PATIENCE_MS = 0.3;
 const PATIENT_FROM = 1_048_576;
 
+/** From so many pieces on that are under way, released ones are looked for, though others are free. */
+const FEW = 4;
+
 /** How a rank's pieces are. All ranks of a job have the same. */
 export interface PieceMemory {
   /** Bytes of one piece, a multiple of 128. */
@@ -129,7 +132,9 @@ export class SharedPieces {
       this.#look();
       if (2 * (this.kept + 1) > this.#most) return undefined;
     }
-    if (this.#free.length === 0) this.#look();
+    // A piece that was read a moment ago lies in the caches still; of those that were never used, the system would have
+    // to make the memory first.
+    if (this.#free.length === 0 || this.#read.length > FEW) this.#look();
     if (this.#free.length === 0) this.#make();
     const piece = this.#free.pop();
     if (piece === undefined) return undefined;

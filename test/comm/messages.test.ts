@@ -113,6 +113,25 @@ test('a rank that computes and holds all pieces holds up no message to another o
   expect(a.drained).toBe(true);
 });
 
+test('all parts of a message leave while it is sent, though a rank has fewer sends than parts', () => {
+  const [a, b] = pair({ chunk: 96, receives: 40, sends: 2, eager: 40, pieces: { bytes: 128, most: 32 } });
+  const message = Uint8Array.from({ length: 30 * 128 }, (_, i) => i);
+  a.send(1, 7, Uint8Array.of(1));
+  const came = (): Uint8Array | undefined => b.receive(0, 7);
+  while (came() === undefined) for (const it of [a, b]) it.poll();
+  // What has come here meanwhile waits for the next poll, in its order.
+  b.send(0, 7, Uint8Array.of(2));
+  b.send(0, 7, Uint8Array.of(3));
+  const told: number[] = [];
+  a.listen(7, (_, [first]) => void told.push(first));
+  a.send(1, 7, message);
+  expect(told).toEqual([]);
+  for (let look = 0; look < 10; look++) b.poll();
+  expect(came()).toEqual(message);
+  a.poll();
+  expect(told).toEqual([2, 3]);
+});
+
 test('a listener that throws keeps nobody from what has come with its message', () => {
   const [a, b] = pair({ chunk: CHUNK, receives: 4, sends: 4 });
   let fails = true;
