@@ -65,7 +65,8 @@ export abstract class CollectiveCalls implements Members {
   /**
    * Copies `buffer` from rank `root` to all ranks (`MPI_Bcast`).
    * @param buffer has the same type and length at all ranks
-   * Cost: ⌈log2 p⌉ rounds; each rank but the root receives one message.
+   * Cost: ⌈log2 p⌉ rounds; each rank but the root receives one message. Of 64 KiB and more, where ranks share memory:
+   * all read it where the root has copied it.
    */
   async broadcast(buffer: TypedArray, root: number, options?: WaitOptions): Promise<void> {
     await this.collective(this.#broadcast(buffer, root), options).promise;
@@ -95,9 +96,10 @@ export abstract class CollectiveCalls implements Members {
   /**
    * Combines the `send` arrays of all ranks element by element with `op` and stores the result in `receive` at rank
    * `root` (`MPI_Reduce`). The operands are combined in rank order, starting at the root. Their grouping depends only
-   * on the number of ranks, so rounded sums are the same in every run.
+   * on the number of ranks and the length, so rounded sums are the same in every run.
    * @param receive at the root, an array with the type and length of `send`; the other ranks can pass `null`
-   * Cost: ⌈log2 p⌉ rounds; each rank but the root sends one message of the whole vector.
+   * Cost: ⌈log2 p⌉ rounds; each rank but the root sends one message of the whole vector. Of 2 MiB and more, where
+   * ranks share memory: each rank combines a p-th of all vectors.
    */
   async reduce(
     send: TypedArray,
@@ -120,7 +122,8 @@ export abstract class CollectiveCalls implements Members {
   /**
    * Combines the `send` arrays of all ranks element by element with `op` and stores the result in `receive` at every
    * rank (`MPI_Allreduce`). All ranks get the same bits.
-   * Cost: ⌈log2 p⌉ exchanges of the whole vector, and two more if p is not a power of two.
+   * Cost: ⌈log2 p⌉ exchanges of the whole vector, and two more if p is not a power of two. Of 256 KiB and more, where
+   * ranks share memory: each rank combines a p-th of all vectors, and reads the rest of the result.
    */
   async allreduce(send: TypedArray, receive: TypedArray, op: Op, options?: WaitOptions): Promise<void> {
     await this.collective(this.#allreduce(send, receive, op), options).promise;
@@ -138,7 +141,8 @@ export abstract class CollectiveCalls implements Members {
    * Combines the `send` arrays of all ranks element by element with `op` and distributes the result: rank r receives
    * the next `counts[r]` elements (`MPI_Reduce_scatter`). Without `counts`, all ranks receive parts of equal length
    * (`MPI_Reduce_scatter_block`).
-   * Cost: ⌈log2 p⌉ exchanges, each half as long as the previous one.
+   * Cost: ⌈log2 p⌉ exchanges, each half as long as the previous one. Of 256 KiB and more, where ranks share memory:
+   * each rank reads its part of all vectors.
    */
   async reduceScatter(
     send: TypedArray,
@@ -217,7 +221,8 @@ export abstract class CollectiveCalls implements Members {
   /**
    * Collects the `send` arrays of all ranks, in rank order, in `receive` at rank `root` (`MPI_Gather`).
    * @param receive at the root, p blocks of `send.length` elements; the other ranks can pass `null`
-   * Cost: ⌈log2 p⌉ rounds; each rank but the root sends one message.
+   * Cost: ⌈log2 p⌉ rounds; each rank but the root sends one message. Of 64 KiB and more, where ranks share memory:
+   * p − 1 messages to the root.
    */
   async gather(send: TypedArray, receive: AtRoot<TypedArray>, root: number, options?: WaitOptions): Promise<void> {
     await this.collective(this.#gather(send, receive, root), options).promise;
@@ -265,7 +270,8 @@ export abstract class CollectiveCalls implements Members {
   /**
    * Sends block r of the `send` array of rank `root` to rank r (`MPI_Scatter`).
    * @param send at the root, p blocks of `receive.length` elements; the other ranks can pass `null`
-   * Cost: ⌈log2 p⌉ rounds; each rank but the root receives one message.
+   * Cost: ⌈log2 p⌉ rounds; each rank but the root receives one message. Of 64 KiB and more, where ranks share memory:
+   * p − 1 messages from the root.
    */
   async scatter(send: AtRoot<TypedArray>, receive: TypedArray, root: number, options?: WaitOptions): Promise<void> {
     await this.collective(this.#scatter(send, receive, root), options).promise;
@@ -554,7 +560,12 @@ export abstract class CollectiveCalls implements Members {
   #alltoall(givenSend: TypedArray, givenReceive: TypedArray): CollectiveCall {
     const { type, send, receive } = checkBuffers('alltoall', givenSend, givenReceive);
     const counts = new Array<number>(this.size).fill(send.length / this.size);
-    return { type, count: send.length, ...this.#exchange('alltoall', send, counts, receive, counts) };
+    return {
+      type,
+      count: send.length,
+      ...this.#exchange('alltoall', send, counts, receive, counts),
+      steps: (channel) => collectives.alltoallOfBlocks(channel, bytesOf(send), bytesOf(receive)),
+    };
   }
 
   #alltoallv(

@@ -121,15 +121,17 @@ export class CollectiveChannel implements Channel, OrderChannel {
   #makeShared(bytes: number): SharedMessages {
     const messenger = this.#messenger;
     const others = Array.from({ length: this.size - 1 }, (_, i) => (this.rank + 1 + i) % this.size);
-    const targets = others.map((other) => this.#worldRanks[other]);
+    const share = (readers: readonly number[], payload: Uint8Array): void => {
+      const targets = readers.map((reader) => this.#worldRanks[reader]);
+      const shared = messenger.share(targets, this.#context, payload, this.#signature.bytes);
+      while (this.#unread.length > 0 && this.#unread.first!() === undefined) this.#unread.shift();
+      if (shared !== undefined) this.#unread.push(shared);
+      else for (const reader of readers) this.send(reader, payload);
+    };
     return {
       bytes,
-      toOthers: (payload) => {
-        const shared = messenger.share(targets, this.#context, payload, this.#signature.bytes);
-        while (this.#unread.length > 0 && this.#unread.first!() === undefined) this.#unread.shift();
-        if (shared !== undefined) this.#unread.push(shared);
-        else for (const other of others) this.send(other, payload);
-      },
+      toOthers: (payload) => share(others, payload),
+      to: (target, payload) => share([target], payload),
       unread: () => {
         messenger.poll();
         if (this.#mismatch !== undefined) throw this.#mismatch;

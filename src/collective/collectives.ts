@@ -9,7 +9,9 @@ import { bytesOf, type TypedArray } from '../datatype/base-types.ts';
 import { Op } from '../datatype/op.ts';
 import type { Channel } from '../message/message-channel.ts';
 import { receive } from './receive.ts';
-import { allgatherShared, broadcastShared, SHARED_FROM } from './shared-collectives.ts';
+import { sameType } from './same-type.ts';
+import { allgatherShared, alltoallShared, broadcastShared, SHARED_FROM } from './shared-collectives.ts';
+import { EXCHANGED_FROM, reduceShared } from './shared-reductions.ts';
 
 export type Step<T = void> = Generator<void, T>;
 
@@ -68,7 +70,14 @@ export function* broadcast(channel: Channel, buffer: TypedArray, root: number): 
  * @param operand this rank's, if it is not in `buffer`
  */
 export function* allreduce(channel: Channel, buffer: TypedArray, op: number, operand?: TypedArray): Step {
-  const { rank, size } = channel;
+  const { rank, size, shared } = channel;
+  if (shared !== undefined && size > 1 && buffer.byteLength >= EXCHANGED_FROM) {
+    const starts = partsOf(buffer.length, size);
+    const own = buffer.subarray(starts[rank], starts[rank + 1]) as TypedArray;
+    const all = { call: 'allreduce', op, operand: operand ?? buffer, starts, first: 0, own, result: buffer };
+    yield* reduceShared(channel, shared, { ...all, wanted: 'all' });
+    return;
+  }
   if (operand !== undefined) bytesOf(buffer).set(bytesOf(operand));
   channel.processor?.reduction();
   const combine = function* (source: number): Step {
@@ -109,9 +118,14 @@ export function* reduceScatter(
   counts: readonly number[],
   op: number,
 ): Step {
-  const { rank, size } = channel;
-  channel.processor?.reduction();
+  const { rank, size, shared } = channel;
   const starts = prefix([...counts, 0]);
+  if (shared !== undefined && size > 1 && send.byteLength >= EXCHANGED_FROM) {
+    const mine = { call: 'reduceScatter', op, operand: send, starts, first: 0, own: receiveInto, result: undefined };
+    yield* reduceShared(channel, shared, { ...mine, wanted: 'none' });
+    return;
+  }
+  channel.processor?.reduction();
   const sums = send.slice() as TypedArray;
   const parts = (from: number, to: number): TypedArray => sums.subarray(starts[from], starts[to]) as TypedArray;
   const hand = (target: number, from: number, to: number): void => channel.send(target, bytesOf(parts(from, to)));
@@ -174,6 +188,18 @@ export function* allgather(channel: Channel, block: Uint8Array, receiveInto: Uin
   for (let i = 0; i < size; i++) receiveInto.set(rotated.subarray(i * n, (i + 1) * n), ((rank + i) % size) * n);
 }
 
+/** Each rank gives each other one a block of the same length. */
+export function* alltoallOfBlocks(channel: Channel, send: Uint8Array, receiveInto: Uint8Array): Step {
+  const { size, shared } = channel;
+  const n = send.length / size;
+  if (shared !== undefined && size > 1 && n >= SHARED_FROM) {
+    yield* alltoallShared(channel, shared, send, receiveInto);
+    return;
+  }
+  const counts = new Array<number>(size).fill(n);
+  yield* alltoall(channel, send, counts, receiveInto, counts);
+}
+
 /** Pairwise exchange with byte counts and offsets for each rank; the counts may differ from pair to pair. */
 export function* alltoall(
   channel: Channel,
@@ -196,6 +222,11 @@ export function* alltoall(
   }
 }
 
+/** A vector of so many elements in parts of about the same length: where each begins, and where the last one ends. */
+export function partsOf(length: number, parts: number): number[] {
+  return Array.from({ length: parts + 1 }, (_, i) => Math.floor((length * i) / parts));
+}
+
 /** Where each of some blocks begins that lie one after the other. */
 export function prefix(counts: readonly number[]): number[] {
   let sum = 0;
@@ -204,11 +235,4 @@ export function prefix(counts: readonly number[]): number[] {
     sum += count;
     return start;
   });
-}
-
-/** Message bytes as an array of `like`'s type. Mostly they are aligned for it. */
-export function sameType(like: TypedArray, message: Uint8Array): TypedArray {
-  const ofLike = like.constructor as new (buffer: ArrayBufferLike, offset: number, length: number) => TypedArray;
-  const own = message.byteOffset % like.BYTES_PER_ELEMENT === 0 ? message : message.slice();
-  return new ofLike(own.buffer, own.byteOffset, own.byteLength / like.BYTES_PER_ELEMENT);
 }

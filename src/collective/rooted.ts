@@ -10,8 +10,11 @@
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base-types.ts';
 import type { Channel } from '../message/message-channel.ts';
-import { prefix, type Step, sameType } from './collectives.ts';
+import { partsOf, prefix, type Step } from './collectives.ts';
 import { receive } from './receive.ts';
+import { sameType } from './same-type.ts';
+import { gatherShared, SHARED_FROM, scatterShared } from './shared-collectives.ts';
+import { REDUCED_FROM, reduceShared } from './shared-reductions.ts';
 
 /** A rank in the tree. */
 interface Node {
@@ -39,6 +42,14 @@ export function* reduce(
   op: number,
   root: number,
 ): Step {
+  const { rank, size, shared } = channel;
+  if (shared !== undefined && size > 1 && send.byteLength >= REDUCED_FROM) {
+    const starts = partsOf(send.length, size);
+    const own = result?.subarray(starts[rank], starts[rank + 1]) as TypedArray | undefined;
+    const all = { call: 'reduce', op, operand: send, starts, first: root, own, result };
+    yield* reduceShared(channel, shared, { ...all, wanted: { root } });
+    return;
+  }
   const { relative, span, rankAt } = nodeOf(channel, root);
   channel.processor?.reduction();
   // A leaf has nothing to add, and needs no copy.
@@ -57,6 +68,11 @@ export function* reduce(
  * blocks, by rank.
  */
 export function* gather(channel: Channel, block: Uint8Array, receiveInto: Uint8Array | undefined, root: number): Step {
+  const { size, shared } = channel;
+  if (shared !== undefined && size > 1 && block.byteLength >= SHARED_FROM) {
+    yield* gatherShared(channel, shared, block, receiveInto, root);
+    return;
+  }
   const { relative, span, rankAt } = nodeOf(channel, root);
   const n = block.byteLength;
   // By the order of the tree, this rank's own first.
@@ -77,6 +93,11 @@ export function* gather(channel: Channel, block: Uint8Array, receiveInto: Uint8A
  * read at the root only.
  */
 export function* scatter(channel: Channel, send: Uint8Array | undefined, block: Uint8Array, root: number): Step {
+  const { size, shared } = channel;
+  if (shared !== undefined && size > 1 && block.byteLength >= SHARED_FROM) {
+    yield* scatterShared(channel, shared, send, block, root);
+    return;
+  }
   const { relative, span, rankAt } = nodeOf(channel, root);
   const n = block.byteLength;
   let blocks: Uint8Array;

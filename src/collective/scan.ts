@@ -8,8 +8,9 @@
 import { reduceInto } from '../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../datatype/base-types.ts';
 import type { Channel } from '../message/message-channel.ts';
-import { type Step, sameType } from './collectives.ts';
+import type { Step } from './collectives.ts';
 import { receive } from './receive.ts';
+import { sameType } from './same-type.ts';
 
 /**
  * @param result becomes the combination of the `send` of all ranks before this one, and of this one's own if `own`.

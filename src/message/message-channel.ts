@@ -28,6 +28,8 @@ export interface SharedMessages {
   readonly bytes: number;
   /** Sends one to all other ranks of the communicator; copied before this returns. */
   toOthers(payload: Uint8Array): void;
+  /** Sends one to one rank; copied before this returns. */
+  to(target: number, payload: Uint8Array): void;
   /** How many of these some rank has still to read. Looks for arrivals. Errors: as those of `Channel.receive`. */
   unread(): number;
   /** The message that was received last is not read any more. */

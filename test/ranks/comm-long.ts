@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { type Communicator, RmaError } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
+import { tryCollectives } from './support/collective-model.ts';
 import { Random } from './support/random.ts';
 
 const seed = Number(argument('seed') ?? 1);
@@ -98,6 +99,8 @@ await runCases({
       assertIs(all.subarray(other * (MIB + 1), (other + 1) * (MIB + 1)), other, `allgather, rank ${other}`);
     await again.free();
   },
+
+  'random programs of long collectives': (world) => tryCollectives(world, seed, 40, true, true),
 
   async 'long and short messages of all ranks arrive in order, whatever receives wait'(world) {
     const { rank, size } = world;

@@ -236,20 +236,29 @@ const KINDS: Readonly<Record<string, Kind>> = {
 /** MPI's name for the same call. */
 const ALIASES: Readonly<Record<string, string>> = { broadcast: 'bcast' };
 
-function draw(seed: number, step: number, size: number): { name: string; drawn: Drawn } {
+/** Lengths of vectors, and of the blocks of calls with counts. */
+interface Lengths {
+  readonly vectors: readonly number[];
+  readonly blocks: readonly number[];
+}
+
+const SHORT: Lengths = { vectors: [0, 1, 2, 5, 33, 4, 4, 4, 4, 3000], blocks: [0, 0, 1, 3, 20] };
+/** About the bounds from which on vectors go through shared memory, in parts, by the width of their elements. */
+const LONG: Lengths = { vectors: [1, 8193, 33_000, 66_001, 140_003, 262_151], blocks: [0, 1, 2000, 34_001, 40_000] };
+
+function draw(seed: number, step: number, size: number, lengths: Lengths): { name: string; drawn: Drawn } {
   const random = new Random(seed, step);
   const name = random.pick(Object.keys(KINDS));
   const op = random.pick(REDUCTIONS);
   const base = random.pick(TYPES.filter((candidate) => isAllowed(op, candidate)));
-  const counts = ranksOf(size).map(() => ranksOf(size).map(() => random.pick([0, 0, 1, 3, 20])));
+  const counts = ranksOf(size).map(() => ranksOf(size).map(() => random.pick(lengths.blocks)));
   return {
     name,
     drawn: {
       base,
       op,
       root: random.below(size),
-      // Some messages are longer than a chunk.
-      length: random.pick([0, 1, 2, 5, 33, random.chance(0.2) ? 3000 : 4]),
+      length: random.pick(lengths.vectors),
       counts,
       values: (rank, length) => contribution(seed, base, length, rank, step),
     },
@@ -257,9 +266,9 @@ function draw(seed: number, step: number, size: number): { name: string; drawn: 
 }
 
 /** Makes the call of one step; gives what there is to check when it is complete. */
-function make(comm: Communicator, seed: number, step: number, isSync: boolean): Promise<() => void> {
+function make(comm: Communicator, seed: number, step: number, isSync: boolean, lengths: Lengths): Promise<() => void> {
   const { rank, size } = comm;
-  const { name, drawn } = draw(seed, step, size);
+  const { name, drawn } = draw(seed, step, size, lengths);
   const guards: (() => boolean)[] = [];
   const call = KINDS[name](drawn, rank, size, (length) => {
     const made = within(drawn.base, length);
@@ -295,13 +304,18 @@ function make(comm: Communicator, seed: number, step: number, isSync: boolean): 
   return (methods[form](...call.args) as Promise<void>).then(() => check);
 }
 
-/** @param canBlock whether `…Sync` forms are possible here */
+/**
+ * @param canBlock whether `…Sync` forms are possible here
+ * @param isLong with vectors of some megabytes
+ */
 export async function tryCollectives(
   world: Communicator,
   seed: number,
   steps: number,
   canBlock: boolean,
+  isLong = false,
 ): Promise<void> {
+  const lengths = isLong ? LONG : SHORT;
   let comm = world;
   const forms = new Random(seed, world.rank, 4);
   for (let step = 0; step < steps; ) {
@@ -314,7 +328,7 @@ export async function tryCollectives(
     }
     const together = random.chance(0.3) ? 3 : 1;
     const begun: Promise<() => void>[] = [];
-    for (let i = 0; i < together; i++) begun.push(make(comm, seed, step++, canBlock && forms.chance(0.5)));
+    for (let i = 0; i < together; i++) begun.push(make(comm, seed, step++, canBlock && forms.chance(0.5), lengths));
     for (const check of await Promise.all(begun)) check();
   }
   if (comm !== world) await comm.finalize();
