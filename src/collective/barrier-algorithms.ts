@@ -22,16 +22,7 @@
  * both).
  */
 import { RmaError } from '../errors.ts';
-
-/** A step: tells a rank, or waits until that rank has told. */
-export interface BarrierStep {
-  readonly sends: boolean;
-  /** The rank that is told, or waited for. */
-  readonly peer: number;
-  readonly tag: number;
-}
-
-export type BarrierSchedule = readonly BarrierStep[];
+import type { BarrierSchedule, BarrierStep } from '../verbs/adapter-barrier.ts';
 
 /** More than any tag. */
 export const BARRIER_TAGS = 64;
@@ -90,4 +81,28 @@ function degreeOf(algorithm: string): number {
   if (degree >= 2 && degree <= MOST_CHILDREN) return degree;
   const known = `dissemination, pairwise and gather-broadcast:2 … gather-broadcast:${MOST_CHILDREN}`;
   throw new RmaError('ERR_ARG', `there is no barrier algorithm ${JSON.stringify(algorithm)}; there are ${known}`);
+}
+
+/** Bits of an algorithm: one for its name, and for a tree the children of a rank, as they are and inverted. */
+const DISSEMINATION = 1;
+const PAIRWISE = 2;
+const TREE = 4;
+const DEGREE = 3;
+const DEGREE_BITS = 5;
+const DEGREE_MASK = 2 ** DEGREE_BITS - 1;
+
+/** An algorithm as 13 bits, whose bitwise OR with those of another one says that they differ. */
+export function algorithmBits(algorithm: string): number {
+  if (algorithm === 'dissemination') return DISSEMINATION;
+  if (algorithm === 'pairwise') return PAIRWISE;
+  const degree = degreeOf(algorithm) - 1;
+  return TREE | (degree << DEGREE) | ((degree ^ DEGREE_MASK) << (DEGREE + DEGREE_BITS));
+}
+
+/** Whether the bitwise OR of some algorithms is that of one. */
+export function isOneAlgorithm(bits: number): boolean {
+  const names = bits & (DISSEMINATION | PAIRWISE | TREE);
+  const degree = (bits >>> DEGREE) & DEGREE_MASK;
+  const inverted = (bits >>> (DEGREE + DEGREE_BITS)) & DEGREE_MASK;
+  return (names & (names - 1)) === 0 && (degree & inverted) === 0;
 }

@@ -9,15 +9,16 @@ import type { Job } from '../job/job.ts';
 import type { Channel } from '../message/message-channel.ts';
 import type { Block } from '../message/word-blocks.ts';
 import type { Operation } from '../wait/operation.ts';
+import { agreedOf, makeBarrierWithoutWords, wishes } from './barrier-kinds.ts';
 import type { CollectiveTurns } from './collective-turns.ts';
 import { allreduce } from './collectives.ts';
 import type { Group } from './group.ts';
 import type { LeftBarrier } from './left-barriers.ts';
-import { MessageBarrier } from './message-barrier.ts';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier, type Signals } from './word-barrier.ts';
 
 /** What a barrier needs of the communicator that it belongs to. */
 interface BarrierOwner {
+  readonly name: string;
   readonly rank: number;
   readonly size: number;
   readonly job: Job;
@@ -97,7 +98,7 @@ export class CommunicatorBarrier {
   /**
    * Collective: the ranks find out about each other and map each other's words.
    * @param channel for collectives
-   * @param own for messages of barriers: they may be under way beside another collective
+   * @param own for messages of barriers: they may be under way beside another collective. Its number names the barrier
    * @param block this rank's words, given back with the communicator
    * @param id the same at all ranks, for traces
    * @param turns where barriers and collectives stand in line
@@ -105,36 +106,40 @@ export class CommunicatorBarrier {
   static *setUp(
     comm: BarrierOwner,
     channel: Channel,
-    own: Channel,
+    own: Channel & { readonly space: number },
     block: Block | undefined,
     id: string,
     turns: CollectiveTurns,
   ): Generator<void, CommunicatorBarrier> {
     const { rank: self, size, job } = comm;
-    const { blocks, context, oversubscribed } = job;
-    if (block === undefined) {
-      const anybody = Int32Array.of(oversubscribed ? 1 : 0);
-      yield* allreduce(channel, anybody, Op.MAX.code);
-      return new CommunicatorBarrier(
-        new MessageBarrier(own),
-        size,
-        { central: anybody[0] !== 0, plainFlags: false },
-        turns,
-      );
-    }
+    const { blocks, context } = job;
     const members = comm.group.worldRanks;
+    const materials = { job, channel: own, members, undo: (release: () => void) => void comm.onRelease(release) };
+    if (block === undefined) {
+      const all = Int32Array.of(wishes(job));
+      yield* allreduce(channel, all, Op.BOR.code);
+      const { kind, crowded } = agreedOf(all[0], comm.name);
+      const state = yield* makeBarrierWithoutWords(kind, materials);
+      return new CommunicatorBarrier(state, size, { central: crowded, plainFlags: false }, turns);
+    }
     const words = barrierWords(size);
     comm.onRelease(() => comm.giveBack(block));
-    const mine = Float64Array.of(oversubscribed ? 1 : 0, context.parking.seesPlainStores ? 0 : 1, ...block.place);
+    const mine = Float64Array.of(wishes(job), context.parking.seesPlainStores ? 0 : 1, ...block.place);
     const all = yield* comm.exchange(mine);
     const stride = mine.length;
+    const { kind, crowded } = agreedOf(
+      all.reduce((wish, value, i) => (i % stride === 0 ? wish | value : wish), 0),
+      comm.name,
+    );
     const map = (rank: number): Int32Array =>
       rank === self
         ? block.words
         : blocks.map(members[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
-    const anybody = (column: number): boolean => all.some((value, i) => i % stride === column && value !== 0);
-    const traits = { central: anybody(0), plainFlags: !anybody(1) };
-    const state = makeBarrier(context, self, members, traits, map, comm.signals(id));
+    const traits = { central: crowded, plainFlags: all.every((value, i) => i % stride !== 1 || value === 0) };
+    const state =
+      kind === 'auto' || kind === 'words'
+        ? makeBarrier(context, self, members, traits, map, comm.signals(id))
+        : yield* makeBarrierWithoutWords(kind, materials);
     return new CommunicatorBarrier(state, size, traits, turns);
   }
 

@@ -550,7 +550,7 @@ export class Communicator extends MessageCalls {
   }
 
   *#setUp(block: Block | undefined): Generator<void, void> {
-    const own = makeChannel(this.job, this.group, this.#id + 2);
+    const own = makeOwnChannel(this.job, this.group, this.#id + 2);
     this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#traceId, this.#turns);
     this.traits = this.#barrier.traits;
   }

@@ -11,6 +11,7 @@ import type { Context } from '../verbs/device.ts';
 import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
 import { type Liveness, Progress, type ProgressEngine, type ProgressOptions } from '../wait/progress.ts';
 import { TracedProgress } from '../wait/traced-progress.ts';
+import { AUTOMATIC_BARRIER, type BarrierChoice } from './barrier-choice.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './control-region.ts';
 import { Members } from './members.ts';
 import type { Membership, TaskTime } from './membership.ts';
@@ -51,14 +52,17 @@ export class Job {
   readonly recorder: Recorder | undefined;
   readonly supersteps: Membership['supersteps'];
   readonly locks = new RankLocks();
+  /** The barriers that the program wants. */
+  readonly barrier: BarrierChoice;
   /** Library memory by its buffer, so that `Window.create` recognizes it. */
   readonly libraryMemory = new WeakMap<ArrayBufferLike, Memory>();
   #finalized = false;
   #membership: Membership;
 
-  constructor(membership: Membership, timeoutMs: number) {
+  constructor(membership: Membership, timeoutMs: number, barrier = AUTOMATIC_BARRIER) {
     const { rank, size, context, control, recorder, tasks } = membership;
     this.#membership = membership;
+    this.barrier = barrier;
     this.tasks = tasks;
     this.processor = tasks?.processor;
     this.rank = rank;

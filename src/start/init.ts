@@ -2,9 +2,11 @@
 import { constants } from 'node:os';
 import { isMainThread, workerData } from 'node:worker_threads';
 import { addonAdvice } from '../addon.ts';
+import { BARRIER_OPTIONS, type BarrierOptions, readBarrier } from '../collective/barrier-kinds.ts';
 import { Communicator } from '../collective/communicator.ts';
 import { checkDebug } from '../debug.ts';
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import type { BarrierChoice } from '../job/barrier-choice.ts';
 import { declareFailed, FailKind, MAX_RANKS } from '../job/control-region.ts';
 import { Job } from '../job/job.ts';
 import { ranksInWords, sayIfLate } from '../job/late.ts';
@@ -26,8 +28,8 @@ import { joinProcesses } from './process.ts';
 import { goneLauncher } from './process-start.ts';
 import { joinThreads, type ThreadInvitation } from './thread.ts';
 
-/** The options of `init`. */
-export interface InitOptions {
+/** The options of `init`. `ONESIDED_BARRIER` and `ONESIDED_BARRIER_ALGORITHM` are the defaults of two of them. */
+export interface InitOptions extends BarrierOptions {
   /** The name of the job to join; unrelated processes of one user form a job by the same name. Needs `size`. */
   readonly job?: string;
   /** The number of ranks of the named job, the same in all its processes. */
@@ -111,11 +113,27 @@ function begin(named: string | undefined, options: InitOptions): Joined {
 /** The options, read once and checked: also of a call that finds the job already joined. */
 function readInit(options: InitOptions): InitOptions {
   checkDebug('init');
-  const wait = readWait('init', options, ['job', 'size']);
+  const wait = readWait('init', options, ['job', 'size', ...BARRIER_OPTIONS]);
+  const barrier = readBarrier('init', withEnvironment(options));
   const { job, size } = reading('init', 'the options', () => ({ job: options.job, size: options.size }));
   if (job !== undefined) checkNamedJob(job, size);
   else if (size !== undefined) throw argumentTypeError('init: size is only for named jobs; pass { job, size }');
-  return { ...wait, ...(job !== undefined && { job }), ...(size !== undefined && { size }) } as InitOptions;
+  return {
+    ...wait,
+    ...(job !== undefined && { job }),
+    ...(size !== undefined && { size }),
+    ...{ barrier: barrier.kind, barrierAlgorithm: barrier.algorithm, barrierNackAfter: barrier.nackAfter },
+  } as InitOptions;
+}
+
+/** What the call does not say about barriers, the environment may. */
+function withEnvironment({ barrier, barrierAlgorithm, barrierNackAfter }: BarrierOptions): BarrierOptions {
+  const { ONESIDED_BARRIER: kind, ONESIDED_BARRIER_ALGORITHM: algorithm } = process.env;
+  return {
+    barrier: barrier ?? ((kind || undefined) as BarrierOptions['barrier']),
+    barrierAlgorithm: barrierAlgorithm ?? (algorithm || undefined),
+    barrierNackAfter,
+  } as BarrierOptions;
 }
 
 /** @param entered called when the world is there */
@@ -124,7 +142,11 @@ async function join(options: InitOptions, entered: (job: Job) => void): Promise<
   const { membership, complete, comesLate } = await enterJob(options, timeout);
   let stop: (() => void) | undefined;
   try {
-    const job = makeJob(membership, timeout === 0 ? Number.POSITIVE_INFINITY : timeout);
+    const job = makeJob(
+      membership,
+      timeout === 0 ? Number.POSITIVE_INFINITY : timeout,
+      readBarrier('init', options),
+    );
     try {
       if (comesLate === true) stop = sayIfLate(() => awaitedIn(job));
       const world = await Communicator.world(job, { signal: options.signal });
@@ -144,9 +166,9 @@ function awaitedIn({ absent, size }: Job): string {
   return `${size - absent.length} of ${size} ranks have come, ${ranksInWords(absent, size)} not yet`;
 }
 
-function makeJob(membership: Membership, timeoutMs: number): Job {
+function makeJob(membership: Membership, timeoutMs: number, barrier: BarrierChoice): Job {
   try {
-    return new Job(membership, timeoutMs);
+    return new Job(membership, timeoutMs, barrier);
   } catch (error) {
     const { control, rank, watched } = membership;
     if (!watched) declareFailed(control, rank, FailKind.GAVE_UP, 0);

@@ -6,9 +6,11 @@
  * events only, like everything else that two tasks can see (simulator.ts).
  */
 
+import { BARRIER_OPTIONS, type BarrierOptions, readBarrier } from '../collective/barrier-kinds.ts';
 import { Communicator } from '../collective/communicator.ts';
 import { checkDebug } from '../debug.ts';
 import { argumentRangeError, argumentTypeError, RankFailedError, RmaError, reading, show } from '../errors.ts';
+import type { BarrierChoice } from '../job/barrier-choice.ts';
 import {
   type Control,
   controlBytes,
@@ -43,7 +45,7 @@ import { computeOn, VirtualProgress } from '../wait/virtual-progress.ts';
 export type { FaultOptions };
 
 /** The options of `runTasks`. */
-export interface TaskOptions {
+export interface TaskOptions extends BarrierOptions {
   /**
    * The fabric: the name of one from this package, the name of a file that describes one, or the description itself,
    * with or without sources (`onesided/fabrics`).
@@ -68,6 +70,7 @@ export interface TaskOptions {
 }
 
 const KNOWN = [
+  ...BARRIER_OPTIONS,
   'fabric',
   'seed',
   'faults',
@@ -127,9 +130,10 @@ export async function runTasks<T>(
   }
   const described =
     typeof fabric === 'string' ? loadFabric(fabric) : checkFabric(reading(call, 'fabric', () => copyOf(fabric)));
+  const barrier = readBarrier(call, given);
   const recordings = trace === undefined ? undefined : new Recordings();
   const chosen = new Faults(call, faults, size, seed);
-  const run = new Run<T>(size, described, seed, chosen, order === 'random', timeout, recordings);
+  const run = new Run<T>(size, described, seed, chosen, order === 'random', timeout, barrier, recordings);
   try {
     return await run.run(main);
   } finally {
@@ -212,6 +216,7 @@ class Run<T> {
     faults: Faults,
     shuffled: boolean,
     timeoutMs: number,
+    barrier: BarrierChoice,
     recordings: Recordings | undefined,
   ) {
     this.#size = size;
@@ -236,7 +241,7 @@ class Run<T> {
     };
     this.#contexts = Array.from({ length: size }, (_, rank) => shared.open(rank));
     this.#jobs = this.#contexts.map(
-      (context, rank) => new Job(this.#membership(context, rank, registry, fabric.host.lookAgain), deadline),
+      (context, rank) => new Job(this.#membership(context, rank, registry, fabric.host.lookAgain), deadline, barrier),
     );
   }
 

@@ -6,6 +6,7 @@
  * provider it has.
  */
 import type { RdmaLimits } from '../native.ts';
+import type { AdapterBarrier, AdapterBarrierInit } from './adapter-barrier.ts';
 import type { MulticastGroup } from './address-handle.ts';
 import type { CompletionQueue } from './completion-queue.ts';
 import type { Helper } from './helper.ts';
@@ -68,6 +69,8 @@ export interface Capabilities {
   readonly multicast: boolean;
   /** Requests can wait for a word of this side's memory: `QueuePair.wrWait`. */
   readonly waits: boolean;
+  /** The adapter carries out barriers by itself: {@link Context.makeBarrier} works. */
+  readonly barrier: boolean;
 }
 
 /** An asynchronous event of a context (`ibv_get_async_event`). */
@@ -227,6 +230,9 @@ export interface Context {
    * @param lanes at most
    */
   makeHelper?(pd: ProtectionDomain, region: MemoryRegion | undefined, lanes: number): Helper;
+
+  /** Joins a group whose barriers the adapters carry out. Only with `capabilities.barrier`. Errors: `ERR_VERBS`. */
+  makeBarrier?(init: AdapterBarrierInit): AdapterBarrier;
 
   /**
    * Returns the address of a multicast group in the form that the device's network takes: the same for the same number

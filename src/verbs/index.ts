@@ -15,6 +15,7 @@ import { chooseEndpoint, type RdmaChoice, rdmaDevices } from '../providers/rdma-
 import type { Context } from './device.ts';
 
 export type { RdmaDevice, RdmaLimits, RdmaPort } from '../native.ts';
+export * from './adapter-barrier.ts';
 export * from './address-handle.ts';
 export * from './completion-queue.ts';
 export * from './device.ts';

@@ -3,8 +3,9 @@
  * depends on each entry; and what a message may be triggered by, if the barrier is to be one.
  */
 import { describe, expect, test } from 'vitest';
-import { BARRIER_TAGS, type BarrierSchedule, barrierSchedule } from '../../src/collective/barrier-algorithms.ts';
+import { BARRIER_TAGS, barrierSchedule } from '../../src/collective/barrier-algorithms.ts';
 import { Random } from '../../src/providers/modelled/random.ts';
+import type { BarrierSchedule } from '../../src/verbs/adapter-barrier.ts';
 
 const SIZES = Array.from({ length: 130 }, (_, i) => i + 1);
 const ALGORITHMS = ['dissemination', 'pairwise', 'gather-broadcast:2', 'gather-broadcast:4', 'gather-broadcast:32'];

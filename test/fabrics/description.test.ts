@@ -33,6 +33,9 @@ describe('descriptions', () => {
       'infinihost-64',
       'infinihost-express',
       'infinihost-pci-x',
+      'myrinet-lanai-9.1',
+      'myrinet-lanai-xp',
+      'quadrics-elan3',
     ]);
     for (const name of fabricNames()) expect(loadFabric(name).name).toBe(name);
   });

@@ -44,4 +44,5 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   datagrams: true,
   multicast: true,
   waits: true,
+  barrier: false,
 });

@@ -44,7 +44,7 @@ const RULES: {
     atomic: 'time',
     waiter: 'time',
   },
-  bus: { shared: FLAG, fetch: 'time', readGap: 'gap', writeGap: 'gap' },
+  bus: { shared: FLAG, fetch: 'time', readGap: 'gap', writeGap: 'gap', doorbell: 'time', event: 'time' },
   adapter: {
     send: 'time',
     receive: 'time',
@@ -58,15 +58,31 @@ const RULES: {
     maxReads: [1, 255],
     maxMessage: [LEAST_MESSAGE, 2 ** 31],
     packet: [1, 65_536],
+    single: FLAG,
+    afterReceive: 'time',
+    afterSend: 'time',
     step: 'time',
+    barrierSend: 'time',
+    barrierReceive: 'time',
   },
   link: { latency: 'positive', outGap: 'gap', inGap: 'gap' },
-  switch: { latency: 'time', leafPorts: [1, 65_536], uplinks: [1, 65_536] },
+  switch: { latency: 'time', leafPorts: [1, 65_536], uplinks: [1, 65_536], levels: [2, 32], further: 'time' },
   retry: { timeout: 'positive' },
 };
 
 /** Numbers that a description need not have. */
-const OPTIONAL: ReadonlySet<string> = new Set(['adapter.step']);
+const OPTIONAL: ReadonlySet<string> = new Set([
+  'bus.doorbell',
+  'bus.event',
+  'adapter.single',
+  'adapter.afterReceive',
+  'adapter.afterSend',
+  'adapter.step',
+  'adapter.barrierSend',
+  'adapter.barrierReceive',
+  'switch.levels',
+  'switch.further',
+]);
 
 /** No time of a fabric is as long: a second, where microseconds are meant, would be a mistake of the unit. */
 const LONGEST = 1e7;

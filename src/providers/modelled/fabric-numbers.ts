@@ -66,6 +66,10 @@ export interface Fabric {
     readonly readGap: number;
     /** Writing a byte to memory. */
     readonly writeGap: number;
+    /** The latency of a doorbell, from the processor's store to the adapter; 0 if absent. */
+    readonly doorbell?: number;
+    /** The latency of an event, from the adapter to the processor; 0 if absent. */
+    readonly event?: number;
   };
   /** The network adapter: its times and its limits. */
   readonly adapter: {
@@ -93,8 +97,18 @@ export interface Fabric {
     readonly maxMessage: number;
     /** Bytes of a packet, which is stored as a whole before it is forwarded. */
     readonly packet: number;
+    /** 1: one processor sends, receives and acknowledges; 0 or absent: sending and receiving do not wait for each other. */
+    readonly single?: number;
+    /** What the adapter does behind a message that it has received; it delays later ones only. 0 if absent. */
+    readonly afterReceive?: number;
+    /** The same behind a message that it has sent, when the acknowledgement has come; 0 if absent. */
+    readonly afterSend?: number;
     /** The step that ends a wait of a request (`capabilities.waits`); absent where requests cannot wait. */
     readonly step?: number;
+    /** Sending a message of a barrier that the adapter carries out (`capabilities.barrier`); absent where it does not. */
+    readonly barrierSend?: number;
+    /** Receiving one, and what it triggers. */
+    readonly barrierReceive?: number;
   };
   /** A node's link to its switch. */
   readonly link: {
@@ -105,7 +119,7 @@ export interface Fabric {
     /** Receiving a byte. */
     readonly inGap: number;
   };
-  /** The switches: a tree of two levels. */
+  /** The switches: a tree of two levels, whose links messages wait for. */
   readonly switch: {
     /** The latency of a switch. */
     readonly latency: number;
@@ -113,6 +127,13 @@ export interface Fabric {
     readonly leafPorts: number;
     /** Links of a leaf switch to the upper level. */
     readonly uplinks: number;
+    /**
+     * The levels of the tree, if there are more than two or the latency of a further switch differs: each level joins
+     * `leafPorts` times as many nodes as the one below. The links of higher levels carry all that comes. Absent: 2.
+     */
+    readonly levels?: number;
+    /** The latency of a switch that is not a leaf; `latency` if absent. */
+    readonly further?: number;
   };
   /** Retransmission. */
   readonly retry: {

@@ -22,6 +22,8 @@ export class ModelledCompletionQueue implements CompletionQueue {
   overrun = false;
   readonly #context: ModelledContext;
   readonly #batch: number;
+  /** Those whose events are on their way to the processor. */
+  readonly #coming = new Set<{ readonly qp: ModelledQueuePair }>();
   #armed = DISARMED;
   #destroyed = false;
   // Completions `#head … #tail` by their count modulo the number of slots, a power of two.
@@ -74,7 +76,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
       const qp = this.#queuePairs[i];
       const kind = this.#kinds[i];
       const opcode = (kind >>> 8) & 0xff;
-      if (opcode < WcOpcode.RECV) qp.retire(this.#requests[i]);
+      if (!isReceive(opcode)) qp.retire(this.#requests[i]);
       else if (qp.noteTaken(opcode)) scans = true;
       wc.wrId[k] = this.#wrIds[i];
       wc.status[k] = kind & 0xff;
@@ -89,8 +91,35 @@ export class ModelledCompletionQueue implements CompletionQueue {
     return n;
   }
 
-  /** Adds a completion, as an event. */
+  /** Adds a completion, as an event, when the adapter's event has come to the processor. */
   push(
+    qp: ModelledQueuePair,
+    request: number,
+    wrId: number,
+    status: number,
+    opcode: number,
+    flags: number,
+    length: number,
+    immediate: number,
+    solicited: boolean,
+  ): void {
+    const { simulator, fabric, member } = this.#context;
+    const { event = 0 } = fabric.bus;
+    if (event === 0) {
+      this.#add(qp, request, wrId, status, opcode, flags, length, immediate, solicited);
+      return;
+    }
+    const coming = { qp };
+    this.#coming.add(coming);
+    simulator.at(simulator.now + event, member, {
+      happen: () => {
+        if (!this.#coming.delete(coming) || this.#destroyed) return;
+        this.#add(qp, request, wrId, status, opcode, flags, length, immediate, solicited);
+      },
+    });
+  }
+
+  #add(
     qp: ModelledQueuePair,
     request: number,
     wrId: number,
@@ -120,7 +149,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
       this.#armed = DISARMED;
       this.#context.parking.ring();
     }
-    this.#context.completed(this, opcode >= WcOpcode.RECV);
+    this.#context.completed(this, isReceive(opcode));
     this.#context.cpu.ring();
   }
 
@@ -142,6 +171,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
       if (this.#queuePairs[from & mask] !== qp) this.#move(from & mask, columns, to++ & mask);
     }
     this.#tail = to;
+    for (const coming of this.#coming) if (coming.qp === qp) this.#coming.delete(coming);
   }
 
   destroy(): void {
@@ -185,6 +215,10 @@ export class ModelledCompletionQueue implements CompletionQueue {
       this.#move(count & (before - 1), old, count & (this.#slots - 1));
     }
   }
+}
+
+function isReceive(opcode: number): boolean {
+  return opcode === WcOpcode.RECV || opcode === WcOpcode.RECV_RDMA_WITH_IMM;
 }
 
 interface Slots {

@@ -9,6 +9,7 @@
 import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
+import type { AdapterBarrierInit } from '../../verbs/adapter-barrier.ts';
 import type { MulticastGroup } from '../../verbs/address-handle.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
@@ -19,6 +20,7 @@ import { AddressHandles, groupInMemory, memberGid } from '../core/address-handle
 import { checkQueuePair, failUsersOf } from '../core/queue-pair-base.ts';
 import type { Fabric } from './fabric-numbers.ts';
 import type { Faults } from './faults.ts';
+import { BarrierGroups, ModelledBarrier } from './modelled-barrier.ts';
 import { ModelledCompletionQueue } from './modelled-completion-queue.ts';
 import { CAPABILITIES, deviceOf, MOST } from './modelled-limits.ts';
 import { ModelledMemory, ModelledProtectionDomain, type ModelledRegion, PAGE } from './modelled-memory.ts';
@@ -41,6 +43,7 @@ export class ModelledFabric {
   readonly contexts: (ModelledContext | undefined)[];
   readonly device: DeviceAttributes;
   readonly groups = new Groups();
+  readonly barriers = new BarrierGroups();
   readonly #transits: Transit[] = [];
 
   constructor(fabric: Fabric, simulator: Simulator, faults: Faults, ranks: number) {
@@ -132,7 +135,8 @@ export class ModelledContext implements Context {
     this.capabilities = {
       ...CAPABILITIES,
       completionImpliesPlacement: shared.faults.placement === 0,
-      waits: Object.hasOwn(fabric.adapter, 'step'),
+      waits: fabric.adapter.step !== undefined,
+      barrier: fabric.adapter.barrierSend !== undefined && fabric.adapter.barrierReceive !== undefined,
     };
     this.cpu = new Cpu(simulator, member);
     this.parking = new ModelledParking(simulator);
@@ -230,6 +234,17 @@ export class ModelledContext implements Context {
       'ERR_VERBS',
       `remote pointer: device ${this.device.name} cannot map remote memory (capability loadStore)`,
     );
+  }
+
+  makeBarrier(init: AdapterBarrierInit): ModelledBarrier {
+    this.#mustBeOpen('make a barrier');
+    if (!this.capabilities.barrier) {
+      throw new RmaError(
+        'ERR_VERBS',
+        `make a barrier: the adapter of device ${this.device.name} carries out no barriers (capability barrier)`,
+      );
+    }
+    return new ModelledBarrier(this, init);
   }
 
   multicastGroup(number: number): MulticastGroup {

@@ -105,7 +105,8 @@ export class DatagramSender extends SendQueue implements FabricEvent {
 
   /** Takes note of requests that were posted, from `first` to the ring's tail. */
   post(first: number): void {
-    this.#doorbells.push({ first, time: this.context.cpu.time });
+    const { cpu, fabric } = this.context;
+    this.#doorbells.push({ first, time: cpu.time + (fabric.bus.doorbell ?? 0) });
     this.#sendNext();
   }
 

@@ -25,6 +25,7 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   datagrams: true,
   multicast: true,
   waits: false,
+  barrier: false,
 });
 
 export function deviceOf({ adapter, name }: Fabric): DeviceAttributes {

@@ -72,10 +72,11 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter 
    */
   post(first: number, asking: boolean): void {
     const { ring } = this;
-    const { cpu } = this.context;
+    const { cpu, fabric } = this.context;
     const mask = this.#mask();
+    const { doorbell = 0 } = fabric.bus;
     for (let count = first; count !== ring.tail; count = (count + 1) | 0) {
-      this.#posted[count & mask] = cpu.time;
+      this.#posted[count & mask] = cpu.time + doorbell;
       this.#asks[count & mask] = asking ? 1 : 0;
       this.#known[count & mask] = UNDER_WAY;
       const opcode = ring.u32[ring.wordsOf(count) + WrField.OPCODE];
@@ -174,9 +175,17 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter 
     }
     this.next = (request + 1) | 0;
     const { simulator, fabric, shared } = this.context;
-    const through = shared.network.step(simulator.now, this.member, fabric.adapter.step!);
+    // Waits in a row are one event that counts, and the step is taken when it has come.
+    const through = this.#isWait(this.next)
+      ? simulator.now
+      : shared.network.step(simulator.now, this.member, fabric.adapter.step!);
     simulator.at(through, this.member, { happen: () => this.#stepped(request) });
     this.sending = true;
+  }
+
+  #isWait(request: number): boolean {
+    const { ring } = this;
+    return request !== ring.tail && ring.u32[ring.wordsOf(request) + WrField.OPCODE] === WrOpcode.WAIT;
   }
 
   /** A wait is over, and the step that ends it. */

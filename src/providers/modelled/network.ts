@@ -61,7 +61,10 @@ class Parts {
 export class Network {
   readonly fabric: Fabric;
   readonly #ranksOfNode: number;
-  /** Of each node: its adapter, sending and receiving, and its bus, where there is one for both ways. */
+  /**
+   * Of each node: its adapter, sending and receiving, which may be one processor, and its bus, where there is one for
+   * both ways.
+   */
   readonly #sending: Parts;
   readonly #receiving: Parts;
   readonly #bus: Parts | undefined;
@@ -85,7 +88,7 @@ export class Network {
     this.#tailGap = Math.max(this.#outGap, this.#inGap);
     const { packet } = adapter;
     this.#sending = new Parts(nodes, packet * this.#outGap);
-    this.#receiving = new Parts(nodes, packet * this.#inGap);
+    this.#receiving = adapter.single === 1 ? this.#sending : new Parts(nodes, packet * this.#inGap);
     this.#bus = bus.shared === 1 ? new Parts(nodes, packet * Math.max(bus.readGap, bus.writeGap)) : undefined;
     this.#atomics = new Float64Array(nodes);
     this.#up = new Parts(leaves * fabric.switch.uplinks, packet * link.outGap);
@@ -101,12 +104,17 @@ export class Network {
     return this.#sending.freeFor(this.nodeOf(rank), this.isShort(bytes));
   }
 
-  /** Reserves the adapter of a rank for a step between two requests. @returns when it is through */
+  /** Reserves the adapter of a rank for a step that is no message of a queue pair's. @returns when it is through */
   step(now: number, rank: number, time: number): number {
     const node = this.nodeOf(rank);
     const start = this.#sending.startOf(node, now, true);
     this.#sending.take(node, start, time, true);
     return start + time;
+  }
+
+  /** Has the adapter of a rank do what follows a message, which delays later ones only. @returns when it is through */
+  follow(now: number, rank: number, time = 0): number {
+    return time > 0 ? this.#receiving.reserve(this.nodeOf(rank), now, time, true) + time : now;
   }
 
   /** Whether a message is one packet. */
@@ -129,6 +137,7 @@ export class Network {
     const targetLeaf = Math.floor(target / tree.leafPorts);
     const leaf = this.#leafOf(out, bytes);
     if (sourceLeaf === targetLeaf) return leaf;
+    if (tree.levels !== undefined) return leaf + this.#aboveLeaves(source, target);
     // The way is chosen by the target, as by a subnet manager's tables.
     const way = target % tree.uplinks;
     const time = bytes * link.outGap;
@@ -166,6 +175,7 @@ export class Network {
       const targetLeaf = Math.floor(nodes[i] / tree.leafPorts);
       if (nodes[i] === source) arrivals[i] = out + adapter.loopback;
       else if (targetLeaf === sourceLeaf) arrivals[i] = leaf;
+      else if (tree.levels !== undefined) arrivals[i] = leaf + this.#aboveLeaves(source, nodes[i]);
       else {
         up ??= this.#up.reserve(sourceLeaf * tree.uplinks + way, leaf, time, isShort);
         let down = downs.get(targetLeaf);
@@ -227,11 +237,44 @@ export class Network {
 
   /** How long it takes until a rank's adapter knows that another's has taken in a request. */
   acknowledgement(from: number, to: number): number {
-    const { adapter, link, switch: tree } = this.fabric;
+    const { adapter, link } = this.fabric;
     const source = this.nodeOf(from);
     const target = this.nodeOf(to);
     if (source === target) return adapter.acknowledge + adapter.loopback;
-    const sameLeaf = Math.floor(source / tree.leafPorts) === Math.floor(target / tree.leafPorts);
-    return adapter.acknowledge + link.latency + (sameLeaf ? 1 : 3) * tree.latency;
+    return adapter.acknowledge + link.latency + this.#switchesOf(source, target);
+  }
+
+  /** How long a packet without data takes from adapter to adapter. */
+  flight(from: number, to: number): number {
+    const source = this.nodeOf(from);
+    const target = this.nodeOf(to);
+    if (source === target) return this.fabric.adapter.loopback;
+    return this.fabric.link.latency + this.#switchesOf(source, target);
+  }
+
+  #aboveLeaves(source: number, target: number): number {
+    const { latency, further = latency } = this.fabric.switch;
+    return this.#above(source, target) * further;
+  }
+
+  #switchesOf(source: number, target: number): number {
+    const { latency, further } = this.fabric.switch;
+    const above = this.#above(source, target);
+    return further === undefined ? (1 + above) * latency : latency + above * further;
+  }
+
+  /** Switches above the leaves on the way: two for each level that a message rises, less one at the top. */
+  #above(source: number, target: number): number {
+    const { leafPorts, levels } = this.fabric.switch;
+    let from = Math.floor(source / leafPorts);
+    let to = Math.floor(target / leafPorts);
+    // A tree of two levels joins all leaves.
+    if (levels === undefined) return from === to ? 0 : 2;
+    let above = 0;
+    for (; from !== to; above += 2) {
+      from = Math.floor(from / leafPorts);
+      to = Math.floor(to / leafPorts);
+    }
+    return above;
   }
 }

@@ -99,7 +99,7 @@ export class Transit implements FabricEvent {
         this.#return();
         return;
       case Stage.DONE:
-        this.requester.done(this);
+        this.#done();
         return;
       case Stage.REFUSED:
         this.requester.refused(this);
@@ -164,7 +164,8 @@ export class Transit implements FabricEvent {
       return;
     }
     if (status === NOT_READY) requester.discardBehind(this.request);
-    const known = now + (byMemory ? fabric.node.latency : network.acknowledgement(dest, member));
+    const taken = byMemory || status === NOT_READY ? now : network.follow(now, dest, fabric.adapter.afterReceive);
+    const known = taken + (byMemory ? fabric.node.latency : network.acknowledgement(dest, member));
     this.#at(status === NOT_READY ? Stage.REFUSED : Stage.DONE, known, member);
   }
 
@@ -174,6 +175,14 @@ export class Transit implements FabricEvent {
     const { now } = simulator;
     const byMemory = connection.goesByMemory(this.opcode);
     this.#at(Stage.DONE, byMemory ? now : network.arrive(now, member, this.bytes, this.entries), member);
+  }
+
+  #done(): void {
+    const { network, simulator, fabric } = this.#shared;
+    const { connection, member } = this.requester;
+    if (this.opcode < WrOpcode.RDMA_READ && !connection.goesByMemory(this.opcode))
+      network.follow(simulator.now, member, fabric.adapter.afterSend);
+    this.requester.done(this);
   }
 
   /** Bytes that go to the other end. */

@@ -55,6 +55,7 @@ const CAPABILITIES: Capabilities = Object.freeze({
   datagrams: true,
   multicast: false,
   waits: false,
+  barrier: false,
 });
 
 /**

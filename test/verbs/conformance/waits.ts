@@ -68,6 +68,15 @@ export function waits({ check, checkIf, capabilities, device }: Suite): void {
     );
   });
 
+  checkIf('waits', 'leave the queue when their completions are polled', async ([a, b]) => {
+    begin([a, b], { maxSendWr: 16 });
+    await store(b, a, 0, 1);
+    for (let i = 0; i < 100; i++) {
+      post(a, (qp) => qp.wrWait(i, SendFlag.SIGNALED, a.region.lkey, a.at(WORD), 1));
+      expect((await pollSuccess(a.sendCq)).wrId).toBe(i);
+    }
+  });
+
   checkIf('waits', 'in a row end when all words have come, in whatever order', async ([a, b]) => {
     begin([a, b]);
     waitAndWrite(a, b, 1, 1, 0, 1, 2);

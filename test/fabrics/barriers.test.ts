@@ -1,0 +1,173 @@
+/**
+ * Barriers of each kind among ranks in virtual time: nobody leaves before all have entered, whatever else is under way;
+ * those that adapters carry out go on while the ranks compute; who never comes is told.
+ */
+import { describe, expect, test } from 'vitest';
+import type { BarrierOptions } from '../../src/collective/barrier-kinds.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import { Op } from '../../src/datatype/op.ts';
+import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
+import { Random } from '../../src/providers/modelled/random.ts';
+import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
+import { Window } from '../../src/window/calls/window.ts';
+import { IN_GATE } from '../support/gate.ts';
+import { seedOfRun } from '../support/ranks.ts';
+
+/** A fabric whose adapters can do both. */
+const LANAI = loadFabric('myrinet-lanai-xp');
+const FABRIC = { ...LANAI, name: 'both', adapter: { ...LANAI.adapter, step: 0.5 } };
+const SEEDS = IN_GATE ? 6 : 40;
+
+const KINDS = (['messages', 'waits', 'adapter'] as const).flatMap((barrier) =>
+  (barrier === 'messages' ? ['dissemination'] : ['dissemination', 'pairwise', 'gather-broadcast:3']).map(
+    (barrierAlgorithm): BarrierOptions => ({ barrier, barrierAlgorithm, barrierNackAfter: 0.1 }),
+  ),
+);
+const TABLE = KINDS.map((kind) => [`${kind.barrier}, ${kind.barrierAlgorithm}`, kind] as const);
+
+/** How many ranks have entered a barrier, by communicator and number. All ranks are in this thread. */
+class Entries {
+  readonly #counts = new Map<string, number>();
+
+  enter(barrier: string): void {
+    this.#counts.set(barrier, this.of(barrier) + 1);
+  }
+
+  of(barrier: string): number {
+    return this.#counts.get(barrier) ?? 0;
+  }
+}
+
+/** Barriers of some communicators at random times, some left and called again, with fences and collectives between. */
+async function enterMany(world: Communicator, seed: number, entries: Entries): Promise<void> {
+  const { rank } = world;
+  const random = new Random(seed, 100 + rank);
+  const agreed = new Random(seed, 7);
+  const half = (await world.split(rank % 2, rank))!;
+  const same = await world.dup();
+  const comms = [
+    { comm: world, name: 'world' },
+    { comm: half, name: `half ${rank % 2}` },
+    { comm: same, name: 'same' },
+  ];
+  const win = await Window.allocate(world, Int32Array, world.size);
+  for (let step = 0; step < 20; step++) {
+    const { comm, name } = comms[Math.floor(3 * agreed.fraction())];
+    const barrier = `${name}, step ${step}`;
+    if (random.fraction() < 0.5) await world.compute(30 * random.fraction());
+    entries.enter(barrier);
+    const whole = (): Promise<void> => comm.barrier();
+    // What is left goes on, and is what the next call waits for.
+    const going =
+      random.fraction() < 0.2 ? comm.barrier({ timeout: 0.001 + 0.02 * random.fraction() }).catch(whole) : whole();
+    if (random.fraction() < 0.3) await world.compute(40 * random.fraction());
+    await going;
+    expect(entries.of(barrier), `${barrier} at rank ${rank}, seed ${seed}`).toBe(comm.size);
+    if (agreed.fraction() < 0.3) {
+      await win.fence();
+      win.put(Int32Array.of(step), (rank + 1) % world.size, rank);
+      await win.fence();
+      expect(win.local[(rank + world.size - 1) % world.size]).toBe(step);
+    }
+    if (agreed.fraction() < 0.2) await world.allreduce(Int32Array.of(1), new Int32Array(1), Op.SUM);
+  }
+  await win.free();
+  await half.free();
+  await same.free();
+}
+
+const optionsOf = (seed: number, kind: BarrierOptions): TaskOptions => ({
+  ...kind,
+  fabric: FABRIC,
+  seed,
+  order: seed % 2 === 0 ? 'random' : 'ranks',
+  faults: { delay: seed % 3 === 0 ? 20 : 0, loss: seed % 4 === 1 ? 0.1 : 0, placement: seed % 5 === 2 ? 5 : 0 },
+});
+
+describe.each(TABLE)('barriers of kind %s', (_, kind) => {
+  test('nobody leaves before all have entered', async () => {
+    for (let seed = seedOfRun(), last = seed + SEEDS; seed < last; seed++) {
+      const size = 2 + (seed % 7);
+      const entries = new Entries();
+      await runTasks(size, (world) => enterMany(world, seed, entries), optionsOf(seed, kind));
+    }
+  });
+
+  test('a rank that never comes is told, and who waits for it', async () => {
+    const never = runTasks(
+      5,
+      async (world) => {
+        if (world.rank === 3) await world.receive(new Uint8Array(1), 0);
+        else await world.barrier();
+      },
+      { fabric: FABRIC, ...kind },
+    );
+    await expect(never).rejects.toMatchObject({ code: 'ERR_RMA_WOULD_DEADLOCK', message: /barrier/ });
+  });
+
+  test('ranks that die end the barriers of the others, whenever that is', async () => {
+    const errors = new Set<string>();
+    for (let time = 0; time < 120; time += 3) {
+      await runTasks(
+        4,
+        async (world) => {
+          try {
+            for (let i = 0; i < 12; i++) await world.barrier();
+          } catch (error) {
+            errors.add((error as { code: string }).code);
+            throw error;
+          }
+        },
+        { fabric: FABRIC, ...kind, faults: { deaths: [{ rank: 2, time }] } },
+      ).catch((error: unknown) => expect(error).toMatchObject({ code: 'ERR_RMA_RANK_FAILED' }));
+    }
+    expect([...errors]).toEqual(['ERR_RMA_RANK_FAILED']);
+  });
+});
+
+/** What a barrier that was begun before a computation adds to it, in microseconds; a mean. */
+async function behindComputation(size: number, kind: BarrierOptions, microseconds: number): Promise<number> {
+  const times = await runTasks(
+    size,
+    async (world) => {
+      for (let i = 0; i < 3; i++) await world.barrier();
+      const start = world.now();
+      for (let i = 0; i < 10; i++) {
+        const going = world.barrier();
+        await world.compute(microseconds);
+        await going;
+      }
+      return (world.now() - start) / 10 - microseconds;
+    },
+    { fabric: FABRIC, ...kind },
+  );
+  return Math.max(...times);
+}
+
+test('barriers of adapters go on while the ranks compute, those of messages do not', async () => {
+  const alone = await behindComputation(8, { barrier: 'messages' }, 0);
+  expect(await behindComputation(8, { barrier: 'messages' }, 200)).toBeGreaterThan(alone / 2);
+  for (const barrier of ['waits', 'adapter'] as const)
+    expect(await behindComputation(8, { barrier }, 200)).toBeLessThan(alone / 8);
+});
+
+test('ranks must want the same barrier, and what a device does not offer goes by messages', async () => {
+  const without = await runTasks(3, async (world) => void (await world.barrier()), {
+    fabric: 'infinihost-64',
+    barrier: 'adapter',
+  });
+  expect(without).toHaveLength(3);
+});
+
+test.each([
+  [{ barrier: 'word' }, RangeError, /barrier: unknown name "word"; did you mean "words"\?/],
+  [{ barrier: 3 }, TypeError, /barrier must be a string, not 3/],
+  [{ barrierAlgorithm: 'gather-broadcast:1' }, Error, /there is no barrier algorithm "gather-broadcast:1"/],
+  [{ barrierAlgorithm: 3 }, TypeError, /barrierAlgorithm must be a string/],
+  [{ barrierNackAfter: 0 }, RangeError, /barrierNackAfter must be above 0/],
+  [{ barrierNackAfter: '1' }, TypeError, /barrierNackAfter must be a number/],
+])('%o is refused', async (options, type, message) => {
+  const run = runTasks(1, () => {}, { fabric: FABRIC, ...(options as object) });
+  await expect(run).rejects.toThrow(type as typeof Error);
+  await expect(run).rejects.toThrow(message);
+});
