@@ -6,7 +6,7 @@ import type { RankFailedError } from '../errors.ts';
 import type { Messenger } from '../message/messenger.ts';
 import type { Concerned } from '../wait/concerned.ts';
 import type { Operation, WaitOptions } from '../wait/operation.ts';
-import type { ProgressEngine } from '../wait/progress.ts';
+import type { Background, ProgressEngine } from '../wait/progress.ts';
 import type { Stirred } from '../wait/servers.ts';
 import type { AskedAbout, RankFailures } from './rank-failures.ts';
 
@@ -106,7 +106,7 @@ export class Members implements Concerned, AskedAbout {
   }
 
   /** Calls `serve` in the waits of this rank; what it throws ends a wait for these ranks. */
-  serve(serve: () => number, background: boolean): () => void {
+  serve(serve: () => number, background: Background): () => void {
     return this.#job.progress.serve(serve, background, this);
   }
 
