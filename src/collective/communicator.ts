@@ -28,7 +28,7 @@ import { Spaces, WORLD_SPACE } from './message-spaces.ts';
 import { PointToPoint } from './point-to-point.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
 import { Releases } from './releases.ts';
-import { checkSplit, colorOfType, findPart, notMade } from './split.ts';
+import { checkSplit, colorOfType, findPart, notMade, type Part } from './split.ts';
 import { recordSignals, traceCommunicator } from './traced-calls.ts';
 import type { BarrierTraits, Signals } from './word-barrier.ts';
 
@@ -631,7 +631,14 @@ export class Communicator extends MessageCalls {
     } catch (error) {
       cause = error;
     }
-    const { id, ranks } = yield* findPart(this, call, color, key, name, block, cause);
+    let found: Part | undefined;
+    try {
+      found = yield* findPart(this, call, color, key, name, cause);
+    } finally {
+      // Also where the wait ends early. No other rank knows where the words are yet.
+      if (found === undefined) block?.free();
+    }
+    const { id, ranks } = found;
     if (color === Rank.UNDEFINED) return undefined;
     const group = this.group.include(ranks);
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);
