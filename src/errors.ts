@@ -93,6 +93,21 @@ export class LostConnectionError extends RmaError {
   }
 }
 
+/**
+ * A completion queue of this rank has lost completions, or its device has failed: of what goes by it nothing is known
+ * any more.
+ */
+export class LostQueueError extends RmaError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('ERR_VERBS', message, options);
+  }
+
+  /** The same, for another caller: with a stack of its own. */
+  again(): LostQueueError {
+    return new LostQueueError(this.message, { cause: this.cause });
+  }
+}
+
 /** A `TypeError` with a code: the argument is of the wrong kind. */
 export function argumentTypeError(
   message: string,

@@ -21,6 +21,14 @@ export interface Turn {
   broke(why: string): void;
 }
 
+/** What is said of a barrier. */
+export interface BarrierWait {
+  /** Called when it waits for long. */
+  linger(): void;
+  /** As of `LeftBarrier`, while it is at the head of the line. */
+  owes(): boolean;
+}
+
 /** Errors after which another rank may still wait for what this rank would have sent next. */
 const BREAKING: readonly string[] = ['ERR_TRUNCATE', 'ERR_COLLECTIVE'];
 
@@ -32,7 +40,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
   readonly #sequence: number;
   /** Barriers that were called before. */
   readonly #barriers: number;
-  readonly #linger: (() => void) | undefined;
+  readonly #barrier: BarrierWait | undefined;
   readonly #buffers: readonly TypedArray[];
   /** Their bytes when the call was made. */
   readonly #lengths: readonly number[];
@@ -44,7 +52,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
    * @param agreed what its messages say of it; absent if none go through the channel
    * @param sequence its number on the communicator
    * @param buffers of the caller: they must stay until the call is complete
-   * @param linger called when it waits for long, of a barrier
+   * @param barrier of one
    */
   constructor(
     generator: Generator<void, T>,
@@ -53,7 +61,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
     agreed: Agreed | undefined,
     sequence: number,
     buffers: readonly TypedArray[] = [],
-    linger?: () => void,
+    barrier?: BarrierWait,
   ) {
     super(generator, `${call} among ${turn.channel.size} ranks`);
     this.order = agreed === undefined ? turn.left.nextOrder() : 0;
@@ -62,7 +70,7 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
     this.#agreed = agreed;
     this.#sequence = sequence;
     this.#barriers = turn.barriers;
-    this.#linger = linger;
+    this.#barrier = barrier;
     this.#buffers = buffers;
     this.#lengths = buffers.map(({ byteLength }) => byteLength);
     turn.line.push(this);
@@ -95,8 +103,13 @@ export class CollectiveOperation<T> extends GeneratorOperation<T> implements Lef
   }
 
   linger(): void {
-    if (this.#linger !== undefined) this.#linger();
+    if (this.#barrier !== undefined) this.#barrier.linger();
     else if (this.#state === 'open') this.#turn.channel.lookBehind();
+  }
+
+  get owes(): boolean {
+    if (this.#state === 'complete' || this.#state === 'ended') return false;
+    return this.#state === 'waiting' || this.#barrier?.owes() === true;
   }
 
   override describe(): string {

@@ -5,7 +5,7 @@ import type { Job } from '../job/job.ts';
 import type { Members } from '../job/members.ts';
 import type { Operation } from '../wait/operation.ts';
 import type { CollectiveChannel } from './collective-channel.ts';
-import { CollectiveOperation, type Turn } from './collective-operation.ts';
+import { type BarrierWait, CollectiveOperation, type Turn } from './collective-operation.ts';
 import type { Agreed } from './collective-signature.ts';
 import { type LeftBarrier, LeftBarriers } from './left-barriers.ts';
 
@@ -59,11 +59,12 @@ export class CollectiveTurns implements Turn {
     call: string,
     agreed: Agreed | undefined,
     buffers?: readonly TypedArray[],
-    linger?: () => void,
+    barrier?: BarrierWait,
   ): CollectiveOperation<T> {
     this.check(call);
     if (agreed !== undefined) this.#sequence++;
-    return new CollectiveOperation(this.#thenDrain(generator), call, this, agreed, this.#sequence, buffers, linger);
+    const steps = this.#thenDrain(generator, barrier !== undefined);
+    return new CollectiveOperation(steps, call, this, agreed, this.#sequence, buffers, barrier);
   }
 
   /** The first collective, where it is not called as one: the ranks have just agreed on it. */
@@ -96,21 +97,34 @@ export class CollectiveTurns implements Turn {
   broke(why: string): void {
     this.#broken ??= why;
     this.channel.end();
+    this.left.rest();
+  }
+
+  /** What is nobody's own: the next wait for these ranks is told. */
+  note(error: unknown): void {
+    this.#members.note(error);
   }
 
   finalized(): void {
     this.#broken = 'it was finalized';
+    this.left.rest();
   }
 
   /**
    * A collective is complete here when what it sends has left, too: a rank that computes or exits afterwards would
    * otherwise keep others waiting for messages that found no room at once.
+   * @param isBarrier it goes on when its wait has ended, so what bringing messages in throws must not end it
    */
-  *#thenDrain<T>(generator: Generator<void, T>): Generator<void, T> {
+  *#thenDrain<T>(generator: Generator<void, T>, isBarrier: boolean): Generator<void, T> {
     const result = yield* generator;
     const { messenger } = this.#job;
     while (!messenger.drained) {
-      messenger.poll();
+      try {
+        messenger.poll();
+      } catch (error) {
+        if (!isBarrier) throw error;
+        this.note(error);
+      }
       if (!messenger.drained) yield;
     }
     return result;

@@ -10,6 +10,7 @@ import type { Channel } from '../message/message-channel.ts';
 import type { Block } from '../message/word-blocks.ts';
 import type { Operation } from '../wait/operation.ts';
 import { agreedOf, makeBarrierWithoutWords, wishes } from './barrier-kinds.ts';
+import type { BarrierWait } from './collective-operation.ts';
 import type { CollectiveTurns } from './collective-turns.ts';
 import { allreduce } from './collectives.ts';
 import type { Group } from './group.ts';
@@ -50,14 +51,23 @@ export class CommunicatorBarrier {
   /** The wait of a promise for a barrier: the next barrier comes after it. */
   #awaited: AwaitedBarrier | undefined;
   readonly #turns: CollectiveTurns;
+  /** Whether everything that was sent has left, where barriers are messages. */
+  readonly #hasSent: () => boolean;
   /** The barrier in which a call that blocks was last found to wait long, and how often. */
   #lingering = 0;
   #times = 0;
   /** No barrier takes place any more: why. */
   #over: RmaError | undefined;
 
-  private constructor(state: BarrierState, size: number, traits: BarrierTraits, turns: CollectiveTurns) {
+  private constructor(
+    state: BarrierState,
+    size: number,
+    traits: BarrierTraits,
+    turns: CollectiveTurns,
+    hasSent: () => boolean = () => true,
+  ) {
     this.state = state;
+    this.#hasSent = hasSent;
     this.traits = traits;
     this.#turns = turns;
     this.operation = {
@@ -74,9 +84,16 @@ export class CommunicatorBarrier {
     };
   }
 
-  /** Errors: `ERR_COLLECTIVE` once it is known that other ranks call something else. */
+  /**
+   * What bringing messages in throws (`Messenger.poll`) is not this barrier's: a wait for its ranks is told, and the
+   * barrier goes on. Errors: `ERR_COLLECTIVE` once it is known that other ranks call something else.
+   */
   #advance(): boolean {
-    if (this.state.advance()) return true;
+    try {
+      if (this.state.advance()) return true;
+    } catch (error) {
+      this.#turns.note(error);
+    }
     const { mismatch } = this.#turns.channel;
     if (mismatch === undefined) return false;
     this.#turns.broke(mismatch.message);
@@ -89,10 +106,43 @@ export class CommunicatorBarrier {
   }
 
   /** For a barrier that is called now: to be called when it waits for long. */
-  lingering(): () => void {
+  #asking(): () => void {
     const { barriers, sequence } = this.#turns;
     let times = 0;
     return () => this.#ask(barriers, sequence, ++times);
+  }
+
+  /** Whether other ranks may need this one to go on with the barrier that it has begun. */
+  get #owes(): boolean {
+    return this.state.owes || !this.#hasSent();
+  }
+
+  /** A barrier that is called now, behind others. */
+  next(): { readonly steps: Generator<void, void>; readonly wait: BarrierWait } {
+    let begun = false;
+    const steps = this.inTurn(1, () => {
+      begun = true;
+    });
+    return { steps, wait: { linger: this.#asking(), owes: () => !begun || this.#owes } };
+  }
+
+  /**
+   * Barriers that this rank has called are left, and it calls no others.
+   * @param steps of all of them (`inTurn`)
+   */
+  leave(steps: Generator<void, void>): void {
+    let ended = false;
+    this.#turns.left.add({
+      order: this.#turns.left.nextOrder(),
+      advance: () => {
+        ended ||= steps.next().done === true;
+        return ended;
+      },
+      describe: () => this.operation.describe(),
+      // Those behind the first one have not begun.
+      owes: true,
+      drop: () => {},
+    });
   }
 
   /**
@@ -120,7 +170,8 @@ export class CommunicatorBarrier {
       yield* allreduce(channel, all, Op.BOR.code);
       const { kind, crowded } = agreedOf(all[0], comm.name);
       const state = yield* makeBarrierWithoutWords(kind, materials);
-      return new CommunicatorBarrier(state, size, { central: crowded, plainFlags: false }, turns);
+      const traits = { central: crowded, plainFlags: false };
+      return new CommunicatorBarrier(state, size, traits, turns, () => job.messenger.drained);
     }
     const words = barrierWords(size);
     comm.onRelease(() => comm.giveBack(block));
@@ -136,11 +187,12 @@ export class CommunicatorBarrier {
         ? block.words
         : blocks.map(members[rank], all.subarray(stride * rank + 2, stride * (rank + 1)), words);
     const traits = { central: crowded, plainFlags: all.every((value, i) => i % stride !== 1 || value === 0) };
-    const state =
-      kind === 'auto' || kind === 'words'
-        ? makeBarrier(context, self, members, traits, map, comm.signals(id))
-        : yield* makeBarrierWithoutWords(kind, materials);
-    return new CommunicatorBarrier(state, size, traits, turns);
+    if (kind === 'auto' || kind === 'words') {
+      const state = makeBarrier(context, self, members, traits, map, comm.signals(id));
+      return new CommunicatorBarrier(state, size, traits, turns);
+    }
+    const state = yield* makeBarrierWithoutWords(kind, materials);
+    return new CommunicatorBarrier(state, size, traits, turns, () => job.messenger.drained);
   }
 
   /** Whether the next call waits for one that was called before. */
@@ -150,6 +202,7 @@ export class CommunicatorBarrier {
 
   /** The wait of one promise for the barrier that has begun. */
   await(): Operation {
+    const owes = (): boolean => this.#owes;
     const operation: AwaitedBarrier = {
       order: this.#turns.left.nextOrder(),
       ended: false,
@@ -164,23 +217,30 @@ export class CommunicatorBarrier {
       describe: () => this.operation.describe(),
       // If it is complete, its caller was not told.
       abandon: () => {
-        if (this.#over === undefined && !this.#turns.isBroken) this.#turns.left.add(operation);
+        if (this.#over === undefined) this.#turns.left.add(operation);
+      },
+      get owes() {
+        return owes();
       },
       // It has none.
       drop: () => {},
-      linger: this.lingering(),
+      linger: this.#asking(),
     };
     this.#awaited = operation;
     return operation;
   }
 
-  /** One more barrier, or `count` more, after the barrier that a promise waits for, if there is one. */
-  *inTurn(count = 1): Generator<void, void> {
+  /**
+   * One more barrier, or `count` more, after the barrier that a promise waits for, if there is one.
+   * @param began is called when each has begun
+   */
+  *inTurn(count = 1, began?: () => void): Generator<void, void> {
     const before = this.#awaited;
     if (before !== undefined) while (!before.advance()) yield;
     for (let i = 0; i < count; i++) {
       if (this.#over !== undefined) throw this.#over;
       this.state.begin();
+      began?.();
       while (!this.#advance()) yield;
     }
   }

@@ -5,7 +5,13 @@ import type { Job } from '../job/job.ts';
 import { ranksInWords } from '../job/late.ts';
 import { Members } from '../job/members.ts';
 import type { Block } from '../message/word-blocks.ts';
-import { type GeneratorOperation, type Operation, readWait, type WaitOptions } from '../wait/operation.ts';
+import {
+  abandonQuietly,
+  type GeneratorOperation,
+  type Operation,
+  readWait,
+  type WaitOptions,
+} from '../wait/operation.ts';
 import { DONE } from '../wait/progress.ts';
 import { allocateArray, freeArray } from './allocated-memory.ts';
 import { makeChannel, makeOwnChannel, makeRoomChannel, type OwnChannel } from './channels.ts';
@@ -22,7 +28,7 @@ import { Spaces, WORLD_SPACE } from './message-spaces.ts';
 import { PointToPoint } from './point-to-point.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
 import { Releases } from './releases.ts';
-import { checkSplit, colorOfType, findPart, notMade } from './split.ts';
+import { checkSplit, colorOfType, findPart, notMade, type Part } from './split.ts';
 import { recordSignals, traceCommunicator } from './traced-calls.ts';
 import type { BarrierTraits, Signals } from './word-barrier.ts';
 
@@ -72,6 +78,8 @@ export class Communicator extends MessageCalls {
   readonly #traceId: string;
   /** Collectives take place one after the other. */
   readonly #turns: CollectiveTurns;
+  /** The barriers that this rank has called and not completed, once it parts from the others. */
+  #going: Generator<void, void> | undefined;
   /** The `finalize` that is under way or was. */
   #leaving: Promise<void> | undefined;
   /** Windows that were made on it: the number names the last one, the same at all ranks. */
@@ -137,6 +145,7 @@ export class Communicator extends MessageCalls {
    * Cost: ⌈log2 p⌉ stores to and loads from the memory of other ranks.
    */
   barrier(options?: WaitOptions): Promise<void> {
+    let begun = false;
     try {
       this.#turns.check('barrier');
       const wait = readWait('barrier', options);
@@ -147,10 +156,13 @@ export class Communicator extends MessageCalls {
       }
       const { state } = this.#barrier;
       this.#turns.barriers++;
+      begun = true;
       state.begin();
       if (wait === undefined && state.advance()) return this.job.progress.done();
       return this.members.wait(this.#barrier.await(), wait);
     } catch (error) {
+      // Other ranks may be in it.
+      if (begun) abandonQuietly(this.#barrier.operation);
       return Promise.reject(this.members.explain(error));
     }
   }
@@ -171,6 +183,7 @@ export class Communicator extends MessageCalls {
       state.begin();
       for (let i = 0; i < spin; i++) if (state.advance()) return;
     } catch (error) {
+      abandonQuietly(operation);
       throw this.members.explain(error);
     }
     this.members.waitSync(operation, wait);
@@ -179,8 +192,8 @@ export class Communicator extends MessageCalls {
   /** A barrier after those that were called before. */
   #nextBarrier(): Operation {
     this.#turns.barriers++;
-    const barrier = this.#barrier;
-    return this.#turns.enter(barrier.inTurn(), 'barrier', undefined, undefined, barrier.lingering());
+    const { steps, wait } = this.#barrier.next();
+    return this.#turns.enter(steps, 'barrier', undefined, undefined, wait);
   }
 
   /**
@@ -365,6 +378,7 @@ export class Communicator extends MessageCalls {
     if (this.name !== 'world') {
       this.#releases.giveBack();
       this.#turns.finalized();
+      if (!agreed && this.#going !== undefined) this.#barrier.leave(this.#going);
       return;
     }
     for (const other of this.#shared.communicators) other.#releases.giveBack();
@@ -557,18 +571,19 @@ export class Communicator extends MessageCalls {
 
   #finalizeCall(): CollectiveCall {
     const left = this.#turns.takeLeft();
-    return { name: 'finalize', steps: () => this.#partings(left) };
+    if (left > 0 || this.#barrier.isAwaited) this.#going = this.#barrier.inTurn(left);
+    return { name: 'finalize', steps: () => this.#partings() };
   }
 
   /**
    * Other ranks may be in barriers that this one has called but not completed: it goes on with them until all ranks
    * have called this. Then no rank is in one, or ever will be. If a rank had such barriers, words of others may have
    * been written until then, so all ranks part once more before words are given back.
-   * @param left barriers that were called behind the one that a promise waits for, or was left
    */
-  *#partings(left: number): Generator<void, void> {
+  *#partings(): Generator<void, void> {
     const barrier = this.#barrier;
-    const going = barrier.isAwaited || left > 0 ? barrier.inTurn(left) : undefined;
+    if (barrier.isAwaited) this.#going ??= barrier.inTurn(0);
+    const going = this.#going;
     // A rank that has sent the message of a round has raised its flag of that round of the barrier. So a barrier that
     // all ranks have called is complete at a rank that has the messages of all rounds.
     const goOn = (): void => {
@@ -616,7 +631,14 @@ export class Communicator extends MessageCalls {
     } catch (error) {
       cause = error;
     }
-    const { id, ranks } = yield* findPart(this, call, color, key, name, block, cause);
+    let found: Part | undefined;
+    try {
+      found = yield* findPart(this, call, color, key, name, cause);
+    } finally {
+      // Also where the wait ends early. No other rank knows where the words are yet.
+      if (found === undefined) block?.free();
+    }
+    const { id, ranks } = found;
     if (color === Rank.UNDEFINED) return undefined;
     const group = this.group.include(ranks);
     const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);

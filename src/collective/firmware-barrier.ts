@@ -4,6 +4,8 @@ import type { BarrierState } from './word-barrier.ts';
 
 export class FirmwareBarrier implements BarrierState {
   readonly #adapter: AdapterBarrier;
+  /** Its adapter goes on without it. */
+  readonly owes = false;
   #count = 0;
   #active = false;
 

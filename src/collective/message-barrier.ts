@@ -46,6 +46,11 @@ export class MessageBarrier implements BarrierState {
     return [this.#awaited];
   }
 
+  /** Messages of later rounds. */
+  get owes(): boolean {
+    return this.#active && 2 * this.#distance < this.#channel.size;
+  }
+
   get #awaited(): number {
     const { rank, size } = this.#channel;
     return (rank - this.#distance + size) % size;

@@ -3,7 +3,6 @@
  * and context ids, from which each finds its part, and all find out who cannot take part.
  */
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
-import type { Block } from '../message/word-blocks.ts';
 import { Rank } from './group.ts';
 
 /** What a split needs of the communicator that divides. */
@@ -15,7 +14,7 @@ interface Divided {
 }
 
 /** The part of a rank. */
-interface Part {
+export interface Part {
   /** Its context id. */
   readonly id: number;
   /** Its ranks in the communicator that is split, in the order of the new one. */
@@ -49,7 +48,6 @@ export function colorOfType(comm: Pick<Divided, 'shares'>, type: 'shared'): numb
 /**
  * Collective.
  * @param id what this rank would name the parts, if it is the first; 0 if it has no number (then `cause` says why)
- * @param block this rank's memory for its part, freed if there will be none
  * @param cause why this rank has no memory for its part; `undefined` if it has
  * Errors: `ERR_SIZE` (at all ranks, if one has no memory for its part), `ERR_COMM` (no numbers for more parts).
  */
@@ -59,7 +57,6 @@ export function* findPart(
   color: number,
   key: number,
   id: number,
-  block: Block | undefined,
   cause: unknown,
 ): Generator<void, Part> {
   const own = Float64Array.of(color, key, id, cause === undefined ? 0 : noNumbers(cause) ? 2 : 1);
@@ -73,7 +70,6 @@ export function* findPart(
     if (failed !== 0 && refused < 0) refused = rank;
   }
   if (refused >= 0) {
-    block?.free();
     const why = yield* comm.hearWhy(refused, cause);
     if (all[stride * refused + 3] === 2) throw cause ?? new RmaError('ERR_COMM', `${call}: ${why}`);
     throw notMade(call, `rank ${refused} has no memory for it: ${why}`, cause);

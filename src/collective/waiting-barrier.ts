@@ -178,6 +178,11 @@ export class WaitingBarrier implements BarrierState {
     return true;
   }
 
+  /** Where the adapter is this rank's processor, the requests that wait go on when it looks. */
+  get owes(): boolean {
+    return this.#active && !this.#isComplete;
+  }
+
   #poll(): void {
     const { cq, own, connections, context } = this.#made;
     const { status, qpNum } = cq.wc;

@@ -108,6 +108,11 @@ export interface BarrierState {
    * rank should ask it.
    */
   askedFor(): readonly number[];
+  /**
+   * Whether a rank in this barrier may wait for something that this one has yet to do when it goes on: if not, the
+   * others come out of it without this one.
+   */
+  readonly owes: boolean;
 }
 
 /** Which ranks have entered a barrier, as each says itself. */
@@ -229,6 +234,11 @@ class DisseminationBarrier implements BarrierState {
     return this.#arrivals.missingBefore(this.#count);
   }
 
+  /** Flags of later rounds, which it raises when its own of the rounds before are. */
+  get owes(): boolean {
+    return this.#active && this.#round + 1 < this.#rounds;
+  }
+
   /** The rank whose flag is waited for in a round. */
   #before(round: number): number {
     return (this.#rank - 2 ** round + this.#size) % this.#size;
@@ -294,6 +304,9 @@ class PairBarrier implements BarrierState {
   askedFor(): readonly number[] {
     return [this.#other];
   }
+
+  /** Its count is all that the other rank waits for. */
+  readonly owes = false;
 }
 
 /** A pair's barrier in a job that is traced. */
@@ -328,6 +341,10 @@ class RecordedPair implements BarrierState {
 
   askedFor(): readonly number[] {
     return this.#pair.askedFor();
+  }
+
+  get owes(): boolean {
+    return this.#pair.owes;
   }
 }
 
@@ -389,6 +406,9 @@ class CentralBarrier implements BarrierState {
   askedFor(): readonly number[] {
     return this.#arrivals.missingBefore(this.#count);
   }
+
+  /** It is counted when it enters; whoever comes last releases all. */
+  readonly owes = false;
 }
 
 /** A trace keeps every text that differs from all others: there, one rank has to stand for those that are missing. */

@@ -2,11 +2,11 @@
  * The ranks that share something: a communicator and all that was made on it. A wait for them ends when one of them has
  * failed, or when the connection with one was lost; it goes on whatever becomes of other ranks.
  */
-import type { RankFailedError } from '../errors.ts';
+import { LostConnectionError, LostQueueError, type RankFailedError } from '../errors.ts';
 import type { Messenger } from '../message/messenger.ts';
 import type { Concerned } from '../wait/concerned.ts';
 import type { Operation, WaitOptions } from '../wait/operation.ts';
-import type { ProgressEngine } from '../wait/progress.ts';
+import type { Background, ProgressEngine } from '../wait/progress.ts';
 import type { Stirred } from '../wait/servers.ts';
 import type { AskedAbout, RankFailures } from './rank-failures.ts';
 
@@ -67,25 +67,36 @@ export class Members implements Concerned, AskedAbout {
   }
 
   trouble(): unknown {
-    return this.failure() ?? this.#lost();
+    return this.failure() ?? this.#told() ?? this.#lost();
   }
 
+  /**
+   * What a server of theirs has lost for good is left to their waits, which could last for ever: a look at something
+   * else is not concerned.
+   */
   check(): void {
-    const lost = this.#lost();
-    if (lost !== undefined) throw lost;
+    const noted = this.#noted?.error;
+    const isLoss = noted instanceof LostConnectionError || noted instanceof LostQueueError;
+    const error = (isLoss ? undefined : this.#told()) ?? this.#lost();
+    if (error !== undefined) throw error;
   }
 
   note(error: unknown): void {
     this.#noted ??= { error };
   }
 
-  /** An error that keeps waits for them from going on: of a server of theirs, or of a connection with one of them. */
+  /** What a server of theirs has thrown since the last call. */
+  #told(): unknown {
+    const noted = this.#noted;
+    if (noted === undefined) return undefined;
+    this.#noted = undefined;
+    return this.explain(noted.error);
+  }
+
+  /** What was lost of the messages of one of them. */
   #lost(): unknown {
     const { lost } = this.#job.messenger;
-    if (this.#noted === undefined && lost.size === 0) return undefined;
-    const noted = this.#noted;
-    this.#noted = undefined;
-    if (noted !== undefined) return this.explain(noted.error);
+    if (lost.size === 0) return undefined;
     for (const [rank, error] of lost) if (this.has(rank)) return this.explain(error);
     return undefined;
   }
@@ -106,7 +117,7 @@ export class Members implements Concerned, AskedAbout {
   }
 
   /** Calls `serve` in the waits of this rank; what it throws ends a wait for these ranks. */
-  serve(serve: () => number, background: boolean): () => void {
+  serve(serve: () => number, background: Background): () => void {
     return this.#job.progress.serve(serve, background, this);
   }
 

@@ -7,7 +7,7 @@
  * rank that reads NEWS and then the slots has at least all failures of that number, and reads the slots again only when
  * NEWS has risen.
  */
-import { LostConnectionError, RankFailedError, RmaError } from '../errors.ts';
+import { LostConnectionError, LostQueueError, RankFailedError, RmaError } from '../errors.ts';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from './control-region.ts';
 import type { Membership } from './membership.ts';
 
@@ -130,6 +130,8 @@ export class RankFailures {
     if (!(error instanceof RmaError) || this.#size === 1 || this.#consequences.isFinalized()) return error;
     if (error.code === 'ERR_TRUNCATE' || error.code === 'ERR_COLLECTIVE') return this.among(members) ?? error;
     if (error.code !== 'ERR_VERBS') return error;
+    // What is lost here, no other rank explains.
+    if (error instanceof LostQueueError) return this.among(members) ?? error.again();
     const { context, tasks } = this.#membership;
     // In virtual time nothing is learnt later than it happens.
     if (tasks !== undefined || this.#unexplained.has(error)) return this.among(members) ?? this.#again(error);

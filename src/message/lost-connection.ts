@@ -1,5 +1,5 @@
-/** What a completion with an error says of the connection that it came by. */
-import { LostConnectionError } from '../errors.ts';
+/** What a completion with an error says of the connection that it came by, and a queue that gives no completions. */
+import { LostConnectionError, LostQueueError, RmaError } from '../errors.ts';
 import { WcStatus, wcStatusName } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 
@@ -25,4 +25,15 @@ export function lostConnection(context: Context, rank: number, status: number, w
     `the connection to rank ${rank} was lost: ${what} completed with ` +
       `${wcStatusName(status)}${why.length > 0 ? ` (${why.join('; ')})` : ''}`,
   );
+}
+
+/**
+ * @param error what looking for completions, or making room for them, has thrown. If the device has not said it, it is
+ * thrown again
+ * @param what goes by the queue: `the requests of a window`
+ */
+export function lostQueue(error: unknown, what: string): LostQueueError {
+  if (!(error instanceof RmaError) || error.code !== 'ERR_VERBS') throw error;
+  if (error instanceof LostQueueError) return error;
+  return new LostQueueError(`${what} are lost: ${error.message.replace(/^poll: /, '')}`, { cause: error });
 }

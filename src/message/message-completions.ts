@@ -14,15 +14,42 @@ export type Complete = (id: number, status: number, opcode: number, byteLen: num
 export class MessageCompletions {
   readonly #cq: CompletionQueue;
   readonly #complete: Complete;
+  readonly #lose: (error: unknown) => void;
+  /** The queue is lost: nothing comes from it any more. */
+  #isLost = false;
   /** Found by `reap`, oldest first. All of them are older than what is in the queue. */
   #kept: Parameters<Complete>[] = [];
   #isPolling = false;
   /** The first error of this poll. */
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(cq: CompletionQueue, complete: Complete) {
+  /** @param lose is told, once, when the queue is lost */
+  constructor(cq: CompletionQueue, complete: Complete, lose: (error: unknown) => void) {
     this.#cq = cq;
     this.#complete = complete;
+    this.#lose = lose;
+  }
+
+  #fetch(): number {
+    if (this.#isLost) return 0;
+    try {
+      return this.#cq.poll(BATCH);
+    } catch (error) {
+      this.#isLost = true;
+      this.#lose(error);
+      return 0;
+    }
+  }
+
+  /** Has the next completion ring this rank's bell. */
+  wantNews(): void {
+    if (this.#isLost) return;
+    try {
+      this.#cq.reqNotify();
+    } catch (error) {
+      this.#isLost = true;
+      this.#lose(error);
+    }
   }
 
   /** Completes all. @returns the first error that a completion has thrown; the others were completed all the same */
@@ -32,7 +59,7 @@ export class MessageCompletions {
     this.#failure = undefined;
     if (this.#kept.length > 0) this.#takeKept();
     const { wrId, status, opcode, byteLen, qpNum } = this.#cq.wc;
-    for (let n = this.#cq.poll(BATCH); n > 0; n = this.#cq.poll(BATCH)) {
+    for (let n = this.#fetch(); n > 0; n = this.#fetch()) {
       for (let i = 0; i < n; i++) this.#take(wrId[i], status[i], opcode[i], byteLen[i], qpNum[i]);
     }
     this.#isPolling = outer;
@@ -62,7 +89,7 @@ export class MessageCompletions {
   reap(below: number, sent: (id: number) => void): void {
     if (this.#isPolling) return;
     const { wrId, status, opcode, byteLen, qpNum } = this.#cq.wc;
-    for (let n = this.#cq.poll(BATCH); n > 0; n = this.#cq.poll(BATCH)) {
+    for (let n = this.#fetch(); n > 0; n = this.#fetch()) {
       for (let i = 0; i < n; i++) {
         if (wrId[i] < below && status[i] === WcStatus.SUCCESS) sent(wrId[i]);
         else this.#kept.push([wrId[i], status[i], opcode[i], byteLen[i], qpNum[i]]);

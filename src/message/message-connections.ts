@@ -105,9 +105,19 @@ export class MessageConnections {
     this.connected++;
   }
 
-  /** Goes on with those whose peers may have published something. */
-  answerCallers(): void {
-    for (const peer of this.#rendezvous.callers()) if (peer !== this.#rank) this.#answer(peer);
+  /**
+   * Goes on with those whose peers may have published something.
+   * @param failed is told what making a connection has thrown
+   */
+  answerCallers(failed: (peer: number, error: unknown) => void): void {
+    for (const peer of this.#rendezvous.callers()) {
+      if (peer === this.#rank) continue;
+      try {
+        this.#answer(peer);
+      } catch (error) {
+        failed(peer, error);
+      }
+    }
   }
 
   #answer(peer: number): void {

@@ -11,7 +11,7 @@
  * Messages are matched by (communicator, source): the receives of one communicator from one source complete in the
  * order of the sends. A message that no call waits for yet is kept.
  */
-import type { RmaError } from '../errors.ts';
+import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Flow } from '../trace/recorder.ts';
@@ -21,9 +21,10 @@ import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
+import { beginQueuePair } from './begin-queue-pair.ts';
 import { HANDSHAKE_BYTES, HEADER_BYTES, IN_PIECE, INSTEAD, LENGTH_BYTES, LONG, withNumber } from './chunk.ts';
 import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
-import { lostConnection } from './lost-connection.ts';
+import { lostConnection, lostQueue } from './lost-connection.ts';
 import { MessageCompletions } from './message-completions.ts';
 import { type MessageConnection, MessageConnections, type Rendezvous } from './message-connections.ts';
 import { noMemory, PartialMessages, type Room } from './partial-messages.ts';
@@ -92,8 +93,9 @@ export class Messenger {
   #unsent = 0;
   readonly #context: Context;
   /**
-   * For each rank with which the connection was lost, or of which a message was lost: its first error. From then on,
-   * all waits for that rank end with it.
+   * For each rank with which the connection was lost or could not be made, or of which a message was lost: its first
+   * error. From then on, all waits for that rank end with it. If the queue of all messages is lost, that is every rank,
+   * this one too.
    */
   readonly lost = new Map<number, RmaError>();
   /** Ranks that have failed: they are sent nothing any more, and nothing of theirs is waited for. */
@@ -146,26 +148,29 @@ export class Messenger {
     if (pieces !== undefined && this.#longs === undefined && context.capabilities.loadStore)
       this.#pieces = this.#makePieces(new SharedPieces(context, pd, size, pieces, (peer) => this.#hasLeft(peer)));
     this.#cq = context.createCq(2 * (receives + sends) + MOST_TRANSFERS);
-    this.#completions = new MessageCompletions(this.#cq, (id, status, opcode, byteLen, qpNum) =>
-      this.#complete(id, status, opcode, byteLen, qpNum),
+    this.#completions = new MessageCompletions(
+      this.#cq,
+      (id, status, opcode, byteLen, qpNum) => this.#complete(id, status, opcode, byteLen, qpNum),
+      (error) => this.#loseAll(error),
     );
     this.#srq = pd.createSharedReceiveQueue({ maxWr: receives });
     this.#connections = new MessageConnections(rank, rendezvous, (): QueuePair => {
-      const qp = pd.createQueuePair({
+      const init = {
         sendCq: this.#cq,
         recvCq: this.#cq,
         srq: this.#srq,
         maxSendWr: sends + (this.#longs === undefined ? 0 : MOST_TRANSFERS),
         maxSendSge: 1,
-      });
+      };
       const access = this.#longs === undefined ? 0 : Access.REMOTE_READ | Access.REMOTE_WRITE;
-      qp.modify({ state: QpState.INIT, access });
-      return qp;
+      return beginQueuePair(pd, init, access);
     });
     this.#region = pd.registerMemory(context.allocateMemory(bytes), 0, bytes, Access.LOCAL_WRITE);
     this.#bytes = new Uint8Array(this.#region.memory.buffer);
     this.#words = new Uint32Array(this.#region.memory.buffer);
     for (let i = 0; i < receives; i++) this.#postReceive(i);
+    const [unusable] = this.lost.values();
+    if (unusable !== undefined) throw unusable;
     for (let i = 0; i < sends; i++) this.#freeSends.push(receives + i);
     this.#cq.reqNotify();
   }
@@ -430,19 +435,30 @@ export class Messenger {
   }
 
   /**
-   * Brings in what has arrived and sends what can be sent. Allocates only where there are messages. A connection that
-   * is lost, or a message for which there was no memory, is in `lost` from then on. Errors: what a listener throws,
-   * after the others have been told what has arrived for them.
+   * Brings in what has arrived and sends what can be sent. Allocates only where there are messages. What is lost (a
+   * connection, a message for which there was no memory, the queue of all) is in `lost` from then on. Errors: what a
+   * listener throws, after the others have been told what has arrived for them.
    */
   poll(): void {
-    this.#connections.answerCallers();
+    this.#connections.answerCallers(this.#notMade);
     const failure = this.#completions.poll();
     if (this.#parting.length > 0) this.#part();
     if (this.#unsent > 0) this.#pushAll();
     this.idle = this.#carriesOn ? this.#unsent === 0 : this.drained;
-    this.#cq.reqNotify();
+    this.#completions.wantNews();
     if (failure !== undefined) throw failure.error;
   }
+
+  /** The queue of all messages is lost. */
+  #loseAll(error: unknown): void {
+    const lost = lostQueue(error, 'the messages of this rank');
+    for (let peer = 0; peer < this.size; peer++) this.#note(peer, lost);
+  }
+
+  readonly #notMade = (peer: number, error: unknown): void => {
+    if (!(error instanceof RmaError) || error.code !== 'ERR_VERBS') throw error;
+    this.#note(peer, error);
+  };
 
   /**
    * A rank has failed. What waits for room to it is dropped, and what is on its way to it is given up, since no rank
@@ -573,7 +589,11 @@ export class Messenger {
 
   #postReceive(slot: number): void {
     const { chunk } = this.#memory;
-    this.#srq.postRecv(RECEIVE_ID + slot, this.#region.lkey, this.#region.address + slot * chunk, chunk);
+    try {
+      this.#srq.postRecv(RECEIVE_ID + slot, this.#region.lkey, this.#region.address + slot * chunk, chunk);
+    } catch (error) {
+      this.#loseAll(error);
+    }
   }
 
   #enqueue(connection: MessageConnection, chunk: Uint8Array | Remainder): void {
@@ -598,7 +618,12 @@ export class Messenger {
   #pushAll(): void {
     let left = 0;
     for (const connection of this.#waiting) {
-      this.#push(connection);
+      try {
+        this.#push(connection);
+      } catch (error) {
+        // It is not this call that sends it.
+        this.#notMade(connection.peer, error);
+      }
       connection.waits = connection.backlog.length > 0;
       if (connection.waits) this.#waiting[left++] = connection;
     }

@@ -142,11 +142,7 @@ async function join(options: InitOptions, entered: (job: Job) => void): Promise<
   const { membership, complete, comesLate } = await enterJob(options, timeout);
   let stop: (() => void) | undefined;
   try {
-    const job = makeJob(
-      membership,
-      timeout === 0 ? Number.POSITIVE_INFINITY : timeout,
-      readBarrier('init', options),
-    );
+    const job = makeJob(membership, timeout === 0 ? Number.POSITIVE_INFINITY : timeout, readBarrier('init', options));
     try {
       if (comesLate === true) stop = sayIfLate(() => awaitedIn(job));
       const world = await Communicator.world(job, { signal: options.signal });

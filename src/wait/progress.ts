@@ -43,6 +43,14 @@ const LOOP_TURNS = 4;
 
 /** A sleep of at most so many milliseconds may have been none. */
 const AT_ONCE_MS = 0.5;
+/** From one look in the background to the next, for what others hardly need any more. */
+const SELDOM_MS = 20;
+
+/**
+ * Whether something is also served while its rank waits for nothing: when the rank's bell has rung, for which it sleeps
+ * then, or seldom, without a bell.
+ */
+export type Background = boolean | 'seldom';
 
 /** Every promise form that need not wait returns this one. */
 export const DONE: Promise<void> = Promise.resolve();
@@ -112,12 +120,16 @@ export class Progress {
   /** Those that are called in the background, too. */
   readonly #background = new Set<() => number>();
   #serving = false;
+  #closed = false;
+  /** What bringing messages in has thrown while this rank waited for nothing: its next wait that looks is told. */
+  #missed: { readonly error: unknown } | undefined;
 
   constructor(context: Context, liveness: Liveness, poll: () => void, options: ProgressOptions) {
     this.#context = context;
     this.#servers = new Servers(() => context.news);
     this.#liveness = liveness;
     this.#poll = () => {
+      if (this.#missed !== undefined) this.#tellMissed();
       poll();
       return this.#servers.run();
     };
@@ -139,20 +151,37 @@ export class Progress {
    * Calls `serve` whenever this rank is about to sleep in a wait, whatever that waits for. `serve` returns the
    * milliseconds after which it wants to be called again even if no bell rings, or `Infinity`.
    * @param background also while this rank waits for nothing, when its bell has rung: what other ranks ask of it is
-   * done when it is in the library or its event loop turns. That does not keep the event loop alive.
+   * done when it is in the library or its event loop turns. That does not keep the event loop alive. `'seldom'`: every
+   * `SELDOM_MS` then, which costs the ranks that wake this one nothing.
    * @param concerned whom it serves: what it throws ends a wait for them
    * @returns ends it
    */
-  serve(serve: () => number, background: boolean, concerned: Concerned): () => void {
+  serve(serve: () => number, background: Background, concerned: Concerned): () => void {
     this.#servers.add(serve, concerned);
-    if (background) {
+    if (background === true) {
       this.#background.add(serve);
       if (!this.#serving) void this.#serveInBackground();
     }
+    const timer = background === 'seldom' ? this.#serveSeldom(serve, concerned) : undefined;
     return () => {
+      clearInterval(timer);
       this.#servers.delete(serve);
       this.#background.delete(serve);
     };
+  }
+
+  #serveSeldom(serve: () => number, concerned: Concerned): NodeJS.Timeout {
+    const timer = setInterval(() => {
+      if (this.#closed) clearInterval(timer);
+      else {
+        try {
+          serve();
+        } catch (error) {
+          concerned.note(error);
+        }
+      }
+    }, SELDOM_MS);
+    return timer.unref();
   }
 
   /**
@@ -173,18 +202,37 @@ export class Progress {
     while (this.#background.size > 0) {
       const token = parking.arm();
       try {
-        const due = this.#poll();
+        const due = this.#pollUnheard();
         const began = performance.now();
         await parking.sleep(token, Math.min(due, this.#nap(false)), true);
         await eventLoopTurn(began, true);
       } catch {
-        // A rank or a connection is gone: the next wait says so.
+        // There is no sleeping here any more: the next wait says so.
         break;
       } finally {
         parking.disarm();
       }
     }
     this.#serving = false;
+  }
+
+  #pollUnheard(): number {
+    const before = this.#missed;
+    this.#missed = undefined;
+    try {
+      return this.#poll();
+    } catch (error) {
+      this.#missed = { error };
+      return Number.POSITIVE_INFINITY;
+    } finally {
+      this.#missed = before ?? this.#missed;
+    }
+  }
+
+  #tellMissed(): void {
+    const { error } = this.#missed!;
+    this.#missed = undefined;
+    throw error;
   }
 
   /** One look at an operation, outside a wait. If it fails because a rank is gone, the error says so. */
@@ -441,6 +489,7 @@ export class Progress {
 
   /** Ends every wait that is pending: the job is left, and nothing comes any more. */
   close(): void {
+    this.#closed = true;
     for (const pending of this.#pending) {
       pending.unsubscribe();
       const what = pending.operation.describe();

@@ -17,7 +17,7 @@ import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
 import { seenByCaller } from './caller.ts';
 import type { Concerned } from './concerned.ts';
 import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
-import { DONE, type ProgressEngine } from './progress.ts';
+import { type Background, DONE, type ProgressEngine } from './progress.ts';
 import type { Stirred } from './servers.ts';
 import type { VainLooks } from './vain-looks.ts';
 
@@ -87,6 +87,8 @@ export class VirtualProgress implements ProgressEngine, Watcher {
   /** Something has changed during a look. */
   #rung = false;
   #closed = false;
+  /** What bringing messages in has thrown while this rank waited for nothing: its next wait is told. */
+  #missed: { readonly error: unknown } | undefined;
   /** The time of the last call that was complete at once, and how many there were at that time. */
   #freeAt = -1;
   #free = 0;
@@ -124,9 +126,9 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     return { stir() {}, end: this.serve(serve, false, concerned) };
   }
 
-  serve(serve: () => number, background: boolean, concerned: Concerned): () => void {
+  serve(serve: () => number, background: Background, concerned: Concerned): () => void {
     this.#servers.set(serve, concerned);
-    if (background) {
+    if (background !== false) {
       this.#background.set(serve, concerned);
       this.#cpu.watchFor(this);
     }
@@ -180,6 +182,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       if (operation.advance()) return this.done();
       const trouble = concerned.trouble();
       if (trouble !== undefined) throw trouble;
+      if (this.#missed !== undefined) this.#tellMissed();
       const parked = this.#park(operation, options, concerned);
       // The operation has let events pass: what came for a part of it that had been looked at already rang in vain.
       if (this.#simulator.happened !== happened) this.#cpu.ring();
@@ -258,7 +261,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       // What completes may let another one go on.
       while (this.#sweep());
     } catch (error) {
-      // A rank that waits for nothing is told by its next wait.
+      if (this.#pending.size === 0) this.#missed ??= { error };
       for (const pending of [...this.#pending]) this.#end(pending, pending.concerned.explain(error));
     } finally {
       this.#looking = false;
@@ -270,6 +273,12 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     for (const { operation } of this.#pending) due = Math.min(due, this.#untilLook(operation));
     this.#lookLater(due);
     if (due < Number.POSITIVE_INFINITY) this.#simulator.askedInVain();
+  }
+
+  #tellMissed(): void {
+    const { error } = this.#missed!;
+    this.#missed = undefined;
+    throw error;
   }
 
   /** @returns microseconds after which a server must be called again even though nothing has come */

@@ -227,6 +227,187 @@ test.each([2, 3])('none begins behind the end of its communicator of %i ranks', 
   expect(ends).toEqual(Array(size).fill('ERR_COMM'));
 });
 
+/** What a communicator has served from now on: how often, and in the background how. */
+function watchServed(comm: Communicator): { active: number; how: unknown[] } {
+  const seen = { active: 0, how: [] as unknown[] };
+  const serve = comm.members.serve.bind(comm.members);
+  comm.members.serve = (look, background) => {
+    seen.active++;
+    seen.how.push(background);
+    const stop = serve(look, background);
+    let stopped = false;
+    return () => {
+      if (!stopped) seen.active--;
+      stopped = true;
+      stop();
+    };
+  };
+  return seen;
+}
+
+describe('a rank stops going on with a barrier that it has left', () => {
+  test('when the others need it no more, though some have not come', async () => {
+    const [[during, sum]] = await runTasks(
+      4,
+      async (comm) => {
+        // Once they are connected, messages leave at once.
+        await comm.barrier();
+        // Rank 3 tells rank 0 that it is there; rank 0 tells rank 2, and then waits for rank 2, which comes late.
+        if (comm.rank === 1 || comm.rank === 2) await comm.compute(1e5);
+        if (comm.rank > 0) {
+          await comm.barrier();
+          return [0, await sumOf(comm)];
+        }
+        const seen = watchServed(comm);
+        await leave(comm);
+        const before = seen.active;
+        for (let i = 0; i < 2; i++) await comm.compute(1000);
+        const during = seen.active;
+        await comm.compute(1e6);
+        await comm.barrier();
+        return [10 * before + during, await sumOf(comm)];
+      },
+      { fabric: FABRIC },
+    );
+    expect(during).toBe(10);
+    expect(sum).toBe(4);
+  });
+
+  test('when a rank of the communicator has failed', async () => {
+    const found: unknown[] = [];
+    const run = runTasks(
+      4,
+      async (world) => {
+        const comm = await world.dup();
+        if (world.rank > 0) {
+          await world.compute(1e5);
+          await comm.barrier().catch((error) => found.push(error.code));
+          return;
+        }
+        const seen = watchServed(comm);
+        await leave(comm);
+        found.push(seen.active);
+        await world.compute(1e4);
+        await comm.free().catch((error) => found.push(error.code));
+        await world.compute(1e6);
+        found.push(seen.active);
+      },
+      { fabric: FABRIC, faults: { deaths: [{ rank: 2, time: 5000 }] } },
+    );
+    await expect(run).rejects.toMatchObject({ code: 'ERR_RMA_RANK_FAILED' });
+    // None of the others waits in it for ever.
+    expect(found).toEqual([1, ...Array(3).fill('ERR_RMA_RANK_FAILED'), 0]);
+  });
+
+  test('when its turn came after the communicator could no longer be used', async () => {
+    const [found] = await runTasks(
+      3,
+      async (world) => {
+        const comm = await world.dup();
+        if (world.rank > 0) return [];
+        const seen = watchServed(comm);
+        const controller = new AbortController();
+        const sum = comm.allreduce(Int32Array.of(1), new Int32Array(1), Op.SUM, { signal: controller.signal });
+        await leave(comm);
+        const before = seen.active;
+        controller.abort(new Error('no sum'));
+        await expect(sum).rejects.toThrow('no sum');
+        await world.compute(1000);
+        return [before, seen.active];
+      },
+      { fabric: FABRIC },
+    );
+    expect(found).toEqual([1, 0]);
+  });
+});
+
+test('a rank whose free has failed goes on with what it had called, and nobody sleeps for it', async () => {
+  const results = await runTasks(
+    3,
+    async (world) => {
+      const comm = await world.dup();
+      if (world.rank > 0) {
+        await world.compute(500);
+        const sum = await sumOf(comm);
+        await world.compute(50_000);
+        await comm.barrier();
+        await comm.barrier();
+        return [sum];
+      }
+      const seen = watchServed(comm);
+      const sum = sumOf(comm);
+      const controller = new AbortController();
+      const barriers = [1, 2].map(() => comm.barrier({ signal: controller.signal }));
+      controller.abort(new Error('enough'));
+      for (const barrier of barriers) await expect(barrier).rejects.toThrow('enough');
+      await expect(comm.free({ timeout: 10 })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
+      const how = [seen.active, seen.how.at(-1)];
+      // At the end of each, it looks.
+      for (let i = 0; i < 10; i++) await world.compute(1e5);
+      return [await sum, ...how, seen.active];
+    },
+    { fabric: FABRIC },
+  );
+  expect(results).toEqual([[3, 1, 'seldom', 0], [3], [3]]);
+});
+
+describe('what bringing messages in throws while a barrier that was left goes on', () => {
+  const throwing = (): never => {
+    throw new Error('a listener');
+  };
+
+  test('is told by the next wait, and the barrier goes on', async () => {
+    const results = await runTasks(
+      3,
+      async (comm) => {
+        const { messenger } = comm.job;
+        if (comm.rank > 0) {
+          await comm.compute(1000);
+          await comm.barrier();
+          return sumOf(comm);
+        }
+        const controller = new AbortController();
+        const barrier = comm.barrier({ signal: controller.signal });
+        const { poll } = messenger;
+        messenger.poll = throwing;
+        controller.abort(new Error('enough'));
+        await expect(barrier).rejects.toThrow('enough');
+        messenger.poll = poll;
+        await expect(comm.barrier()).rejects.toThrow('a listener');
+        await comm.barrier();
+        return sumOf(comm);
+      },
+      { fabric: FABRIC },
+    );
+    expect(results).toEqual([3, 3, 3]);
+  });
+
+  test('is told also if this rank waits for nothing then', async () => {
+    const SPACE = 2 ** 31;
+    const results = await runTasks(
+      3,
+      async (comm) => {
+        const { messenger } = comm.job;
+        if (comm.rank === 0) {
+          messenger.listen(SPACE, throwing);
+          await leave(comm);
+          await comm.compute(10_000);
+          await expect(comm.barrier()).rejects.toThrow('a listener');
+          await comm.barrier();
+          return sumOf(comm);
+        }
+        await comm.compute(1000);
+        if (comm.rank === 1) messenger.send(0, SPACE, Uint8Array.of(1));
+        await comm.compute(1e5);
+        await comm.barrier();
+        return sumOf(comm);
+      },
+      { fabric: FABRIC },
+    );
+    expect(results).toEqual([3, 3, 3]);
+  });
+});
+
 test('before each message of the last collective, barriers that were called go on', () => {
   const did: string[] = [];
   const channel = {

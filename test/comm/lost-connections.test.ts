@@ -3,7 +3,7 @@
  * can be known.
  */
 import { describe, expect, test } from 'vitest';
-import { LostConnectionError, RmaError } from '../../src/errors.ts';
+import { LostConnectionError, LostQueueError, RmaError } from '../../src/errors.ts';
 import {
   controlBytes,
   declareFailed,
@@ -18,22 +18,26 @@ import { Job } from '../../src/job/job.ts';
 import { Members } from '../../src/job/members.ts';
 import { openEmulatorAsDevice } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
+import { overrunError } from '../../src/verbs/checks.ts';
+import type { Context } from '../../src/verbs/device.ts';
 
 /** Rank 0 of three. @param distant whether the others may be on other hosts */
-function makeJob(distant: boolean) {
+function makeJob(distant: boolean, change: (context: Context) => void = () => {}) {
   const control = viewControl(new SharedArrayBuffer(controlBytes(3)), 3);
   formatControl(control);
-  const [context] = createLocalFabric(3).map((fabric) => openEmulatorAsDevice(fabric, 1));
-  const job = new Job(
-    {
-      ...{ rank: 0, size: 3, control, context, distant, cores: 3, watched: true },
-      describe: (rank) => `process ${100 + rank} on host${rank}`,
-      alive: () => true,
-      leave: () => {},
-    },
-    1000,
-  );
-  return { job, control };
+  const contexts = createLocalFabric(3).map((fabric) => openEmulatorAsDevice(fabric, 1));
+  change(contexts[0]);
+  const make = (rank: number): Job =>
+    new Job(
+      {
+        ...{ rank, size: 3, control, context: contexts[rank], distant, cores: 3, watched: true },
+        describe: (other) => `process ${100 + other} on host${other}`,
+        alive: () => true,
+        leave: () => {},
+      },
+      1000,
+    );
+  return { job: make(0), control, make };
 }
 
 const lost = (unreachable: boolean): LostConnectionError =>
@@ -120,6 +124,89 @@ describe('who waits for some of the ranks', () => {
     pair.note(error);
     expect([others.trouble(), pair.trouble(), pair.trouble()]).toEqual([undefined, error, undefined]);
   });
+});
+
+describe('what a server has lost for good', () => {
+  test('ends every wait of those that it serves, and no look at something else', () => {
+    const { job } = makeJob(false);
+    const pair = new Members(job, [0, 1]);
+    for (const error of [lost(false), new LostQueueError('the requests of a window are lost: …')]) {
+      for (let i = 0; i < 2; i++) {
+        // Whenever it is asked.
+        pair.note(error);
+        expect(() => pair.check()).not.toThrow();
+        expect(pair.trouble()).toEqual(error);
+      }
+    }
+    pair.note(new Error('a listener'));
+    expect(() => pair.check()).toThrow('a listener');
+    expect(() => pair.check()).not.toThrow();
+  });
+});
+
+describe('the queue of a rank’s messages that is lost', () => {
+  /** The queue of the messages, of which nothing is fetched any more. */
+  function overrun() {
+    let poll: (() => never) | undefined;
+    const { job } = makeJob(false, (context) => {
+      const createCq = context.createCq.bind(context);
+      context.createCq = (cqe) => {
+        const cq = createCq(cqe);
+        const fetch = cq.poll.bind(cq);
+        cq.poll = (max) => poll?.() ?? fetch(max);
+        return cq;
+      };
+    });
+    let polls = 0;
+    poll = () => {
+      polls++;
+      throw overrunError(64);
+    };
+    return { job, polls: () => polls };
+  }
+  const words =
+    'the messages of this rank are lost: the completion queue of 64 entries was overrun and has lost completions; ' +
+    'create it with room for all requests and receives that can be outstanding (CQ_ERR)';
+
+  test('ends all waits for other ranks, each time, in words that say so; looking for messages throws nothing', () => {
+    const { job, polls } = overrun();
+    for (let i = 0; i < 3; i++) job.messenger.poll();
+    expect(polls()).toBe(1);
+    const pair = new Members(job, [0, 2]);
+    const told = [job.everyone.trouble(), job.everyone.trouble(), pair.trouble()] as RmaError[];
+    for (const error of told) expect(error).toMatchObject({ code: 'ERR_VERBS', message: words });
+    expect(new Set(told).size).toBe(3);
+    expect(() => pair.check()).toThrow(words);
+  });
+
+  test('is told to a wait that is under way, and to the next one', () => {
+    const { job } = overrun();
+    const never = { advance: () => false, describe: () => 'a test' };
+    for (let i = 0; i < 2; i++) expect(() => job.everyone.waitSync(never)).toThrow(words);
+    job.everyone.waitSync({ advance: () => true, describe: () => 'a test' });
+    expect(() => job.everyone.look(never)).toThrow(words);
+  });
+});
+
+test('a queue pair for which there is no room ends waits for its rank, which has asked for it, and no other', () => {
+  let refuses = false;
+  const { job, make } = makeJob(false, (context) => {
+    const allocPd = context.allocPd.bind(context);
+    context.allocPd = () => {
+      const pd = allocPd();
+      const createQueuePair = pd.createQueuePair.bind(pd);
+      pd.createQueuePair = (init) => {
+        if (refuses) throw new RmaError('ERR_VERBS', 'create a queue pair: no room');
+        return createQueuePair(init);
+      };
+      return pd;
+    };
+  });
+  refuses = true;
+  make(1).messenger.send(0, 0, Uint8Array.of(1));
+  for (let i = 0; i < 2; i++) job.messenger.poll();
+  expect(new Members(job, [0, 1]).trouble()).toMatchObject({ code: 'ERR_VERBS', message: /no room/ });
+  expect(new Members(job, [0, 2]).trouble()).toBeUndefined();
 });
 
 test('a rank that the others have given up is told so, and not that it has failed by itself', () => {

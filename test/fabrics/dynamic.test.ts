@@ -77,12 +77,39 @@ describe('a dynamic window', () => {
     await runTasks(2, main, { fabric: 'infinihost-64' });
   });
 
-  test('keeps its memory while another rank holds the lock, and gives it up when that is over', async () => {
+  test('gives up memory while others share all locks, and is accessed elsewhere', async () => {
+    const main = async (world: Communicator): Promise<void> => {
+      const win = await Window.createDynamic(world);
+      const [memory, kept] = [world.allocMem(Int32Array, 4), world.allocMem(Int32Array, 4)];
+      const [first, second] = [new Float64Array(3), new Float64Array(3)];
+      await world.allgather(Float64Array.of(win.attach(memory)), first);
+      await world.allgather(Float64Array.of(win.attach(kept)), second);
+      const next = (world.rank + 1) % 3;
+      await win.lockAll();
+      win.put(Int32Array.of(7), next, first[next]);
+      await win.flush(next);
+      await world.barrier();
+      expect(memory[0]).toBe(7);
+      win.detach(memory);
+      await world.barrier();
+      const again = (): void => win.put(Int32Array.of(8), next, first[next]);
+      expect(again).toThrow(expect.objectContaining({ code: 'ERR_RMA_RANGE' }));
+      win.put(Int32Array.of(9), next, second[next]);
+      await win.flush(next);
+      await world.barrier();
+      expect([memory[0], kept[0]]).toEqual([7, 9]);
+      await win.unlockAll();
+      await win.free();
+    };
+    await runTasks(3, main, { fabric: 'infinihost-64' });
+  });
+
+  test('keeps its memory while another rank holds the lock alone, and gives it up when that is over', async () => {
     const main = async (world: Communicator): Promise<void> => {
       const win = await Window.createDynamic(world);
       const memory = world.allocMem(Int32Array, 4);
       win.attach(memory);
-      if (world.rank === 1) await win.lock(0, Lock.SHARED);
+      if (world.rank === 1) await win.lock(0, Lock.EXCLUSIVE);
       await world.barrier();
       if (world.rank === 0) {
         const detach = (): void => win.detach(memory);

@@ -183,8 +183,11 @@ class Device {
     words[2] = 0;
   };
   asked: number[] = [];
+  /** Completion queues that refuse to notify. */
+  mute: number[] = [];
   reqNotifyCq = (cq: number) => {
     this.asked.push(cq);
+    if (this.mute.includes(cq)) throw Object.assign(new Error('input/output error (EIO)'), { code: 'EIO' });
     return false;
   };
   createSrq = () => [this.#make('srq'), 1024, 1];
@@ -331,6 +334,52 @@ describe('a device that fails', () => {
     transfer.poll();
     // They are fetched, or every sleep would end at once.
     expect(device.events).toEqual([]);
+  });
+});
+
+describe('a completion queue of a window that fails', () => {
+  test.each([
+    ['requests', 0],
+    ['notifications', 1],
+  ])('that of its %s is told by every wait of the window, and by nothing else', (what, which) => {
+    const { device, context, transfer, window } = open();
+    const failing = [...context.cqs.keys()][which];
+    const other = window(2);
+    device.events.push([EVENT.CQ_ERR, failing]);
+    context.parking.sleepSync(context.parking.arm(), 60_000);
+    const words = failure(
+      new RegExp(`^the ${what} of a window are lost: the completion queue of \\d+ entries was overrun`),
+    );
+    // These make no promise about what is under way.
+    transfer.collect();
+    transfer.notifications.take();
+    put(transfer, new Uint8Array(8));
+    for (let i = 0; i < 2; i++) {
+      expect(() => transfer.poll()).toThrow(words);
+      expect(() => transfer.flush().advance()).toThrow(words);
+      other.poll();
+    }
+    transfer.close();
+    other.close();
+    context.close();
+  });
+
+  test('is no error of a rank that goes to sleep for something else, where it cannot be asked to ring', () => {
+    const { device, context, transfer, window } = open();
+    const other = window(2);
+    other.poll();
+    transfer.poll();
+    device.mute = [...context.cqs.keys()].slice(0, 1);
+    // It does not sleep: who waits for that queue looks again.
+    const before = device.waits;
+    context.parking.sleepSync(context.parking.arm(), 60_000);
+    expect(device.waits).toBe(before);
+    other.poll();
+    const words = failure(/^the requests of a window are lost: request notification.*EIO/);
+    for (let i = 0; i < 2; i++) expect(() => transfer.poll()).toThrow(words);
+    transfer.close();
+    other.close();
+    context.close();
   });
 });
 

@@ -417,15 +417,30 @@ async function refusals(world: Communicator): Promise<void> {
   await win.fence(Assert.NO_SUCCEED);
   assert.deepEqual([...memory], new Array(16).fill(0));
 
-  // Nobody takes memory away under whoever may be accessing it.
-  await win.lock(target, Lock.SHARED);
+  // Nobody takes memory away under whoever has come for it alone.
+  await win.lock(target, Lock.EXCLUSIVE);
   await world.barrier();
   assert.throws(() => win.detach(part), { ...attach, message: /lock/ });
   await world.barrier();
   await win.unlock(target);
   await world.barrier();
+  // All others may have epochs, and access nothing of it.
+  const kept = world.allocMem(Int32Array, 4);
+  const all = await gather(world, win.attach(kept));
+  await win.lockAll();
+  await world.barrier();
   win.detach(part);
   assert.throws(() => win.detach(part), attach);
+  await world.barrier();
+  assert.throws(() => win.put(Int32Array.of(1), target, there), { code: 'ERR_RMA_RANGE' });
+  win.put(Int32Array.of(rank + 1), target, all[target]);
+  await win.flush(target);
+  await world.barrier();
+  assert.equal(kept[0], ((rank + size - 1) % size) + 1);
+  await win.unlockAll();
+  await world.barrier();
+  win.detach(kept);
+  world.freeMem(kept);
   world.freeMem(memory);
   await win.free();
   assert.throws(() => win.attach(new Int32Array(1)), { code: 'ERR_WIN' });

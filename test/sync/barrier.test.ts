@@ -105,6 +105,35 @@ describe('barriers on shared words', () => {
     fc.assert(property, { numRuns: 1500, seed: seedOfRun() });
   });
 
+  test('a rank that owes nothing need not go on: the others come out', () => {
+    const property = fc.property(
+      fc.integer({ min: 1, max: 9 }).chain((size) => fc.shuffledSubarray([...Array(size).keys()], { minLength: size })),
+      fc.constantFrom(...TRAITS),
+      fc.nat(),
+      (order, traits, chosen) => {
+        const { barriers } = makeBarriers(order.length, traits);
+        const stays = chosen % order.length;
+        let out = false;
+        // One goes on until it is out; the others as long as they owe something, and not further.
+        const goOn = (ranks: readonly number[]): void => {
+          for (const rank of ranks) {
+            if (rank === stays) out ||= barriers[rank].advance();
+            else if (barriers[rank].owes) barriers[rank].advance();
+          }
+        };
+        for (let entered = 1; entered <= order.length; entered++) {
+          barriers[order[entered - 1]].begin();
+          goOn(order.slice(0, entered));
+        }
+        for (let i = 0; i < order.length; i++) goOn(order);
+        expect(out).toBe(true);
+        for (const barrier of barriers) barrier.advance();
+        expect(barriers.some((barrier) => barrier.owes || !barrier.advance())).toBe(false);
+      },
+    );
+    fc.assert(property, { numRuns: 500, seed: seedOfRun() });
+  });
+
   for (const traits of TRAITS) {
     test(`${JSON.stringify(traits)}: each rank names those that have not come, and no other`, () => {
       const { barriers } = makeBarriers(6, traits);

@@ -27,7 +27,8 @@
 import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
 import { Fifo } from '../../fifo.ts';
-import { lostConnection } from '../../message/lost-connection.ts';
+import { beginQueuePair } from '../../message/begin-queue-pair.ts';
+import { lostConnection, lostQueue } from '../../message/lost-connection.ts';
 import { allocateRegistered } from '../../message/word-blocks.ts';
 import { type CompletionQueue, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access, type Memory, type MemoryRegion } from '../../verbs/memory.ts';
@@ -224,7 +225,7 @@ export class Links {
       return;
     }
     for (;;) {
-      const n = cq.poll(POLLED);
+      const n = this.#fetch(cq);
       const { status, opcode, qpNum, wrId, byteLen } = cq.wc;
       for (let i = 0; i < n; i++) {
         const lane = this.#byNumber.get(qpNum[i])!;
@@ -235,8 +236,17 @@ export class Links {
       this.#handOver();
       if (n < POLLED) break;
     }
-    cq.reqNotify();
+    if (this.#lost === undefined) cq.reqNotify();
     if (this.#lost !== undefined) throw this.#lost;
+  }
+
+  #fetch(cq: CompletionQueue): number {
+    try {
+      return cq.poll(POLLED);
+    } catch (error) {
+      this.#lost ??= lostQueue(error, 'the transfers of supersteps');
+      return 0;
+    }
   }
 
   close(): void {
@@ -273,7 +283,17 @@ export class Links {
     this.#lost ??= lostConnection(job.context, group.worldRanks[pid], status, 'a transfer of a superstep');
   }
 
+  /** Where there is no room for a link, the computation has none from then on. */
   #make(pid: number): Link {
+    try {
+      return this.#makeLink(pid);
+    } catch (error) {
+      if (error instanceof RmaError) this.#lost ??= error;
+      throw error;
+    }
+  }
+
+  #makeLink(pid: number): Link {
     const { context, pd } = this.#comm.job;
     if (this.#cq === undefined) {
       this.#cq = context.createCq(MOST_REQUESTS + MOST_BUFFERS);
@@ -293,14 +313,9 @@ export class Links {
   }
 
   #lane(pid: number, entries: number): Lane {
-    const qp = this.#comm.job.pd.createQueuePair({
-      sendCq: this.#cq!,
-      recvCq: this.#cq!,
-      srq: this.#srq!,
-      maxSendWr: DEPTH,
-      maxSendSge: entries,
-    });
-    qp.modify({ state: QpState.INIT, access: Access.REMOTE_READ | Access.REMOTE_WRITE });
+    const { pd } = this.#comm.job;
+    const init = { sendCq: this.#cq!, recvCq: this.#cq!, srq: this.#srq!, maxSendWr: DEPTH, maxSendSge: entries };
+    const qp = beginQueuePair(pd, init, Access.REMOTE_READ | Access.REMOTE_WRITE);
     const lane = new Lane(pid, qp);
     this.#byNumber.set(qp.number, lane);
     return lane;

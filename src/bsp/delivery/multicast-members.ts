@@ -10,6 +10,7 @@
 import { randomInt } from 'node:crypto';
 import type { Communicator } from '../../collective/communicator.ts';
 import { SPACES } from '../../collective/message-spaces.ts';
+import { lostQueue } from '../../message/lost-connection.ts';
 import { allocateRegistered } from '../../message/word-blocks.ts';
 import { type AddressHandle, GRH_BYTES } from '../../verbs/address-handle.ts';
 import { type CompletionQueue, WcFlag, WcStatus } from '../../verbs/completion-queue.ts';
@@ -59,6 +60,7 @@ export class MulticastMembers {
   /** Datagrams of this process that have not left. */
   #leaving = 0;
   #works = false;
+  #queueIsLost = false;
 
   /**
    * @param parts datagrams that are sent together
@@ -75,16 +77,19 @@ export class MulticastMembers {
     this.#region = region;
     this.#release = () => memory.free();
     this.#words = new Int32Array(memory.buffer, 0, (this.#room / 4) * (this.#sends + this.#receives));
+    let cq: CompletionQueue | undefined;
     try {
-      this.#cq = context.createCq(this.#sends + this.#receives);
-      const [sendCq, recvCq] = [this.#cq, this.#cq];
+      cq = context.createCq(this.#sends + this.#receives);
+      const [sendCq, recvCq] = [cq, cq];
       const init = { qpType: QpType.UD, sendCq, recvCq, maxSendWr: this.#sends, maxRecvWr: this.#receives };
       this.#qp = pd.createQueuePair({ ...init, maxInlineData: 0 });
     } catch (error) {
+      cq?.destroy();
       region.deregister();
       memory.free();
       throw error;
     }
+    this.#cq = cq;
     // On a modelled fabric there is no other program, and a run must be the same each time.
     const isAlone = tasks !== undefined;
     const chosen = isAlone ? [(space / SPACES) & 0xffff, space] : [randomInt(2 ** 16), randomInt(2 ** 31)];
@@ -139,8 +144,22 @@ export class MulticastMembers {
     return true;
   }
 
-  /** Hands over what has come from process 0; and has this process woken when more comes. */
+  /**
+   * Hands over what has come from process 0; and has this process woken when more comes. If the queue is lost, nothing
+   * comes any more, as if the datagrams were.
+   */
   receive(take?: (words: Int32Array) => void): void {
+    if (this.#queueIsLost) return;
+    try {
+      this.#fetch(take);
+    } catch (error) {
+      lostQueue(error, 'the datagrams of supersteps');
+      this.#queueIsLost = true;
+      this.#works = false;
+    }
+  }
+
+  #fetch(take: ((words: Int32Array) => void) | undefined): void {
     const cq = this.#cq;
     const { wc } = cq;
     if (this.#works) cq.reqNotify();

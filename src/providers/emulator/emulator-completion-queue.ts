@@ -42,8 +42,6 @@ export class EmulatedCompletionQueue implements CompletionQueue {
     this.capacity = ringCapacity(cqe);
     this.#mask = this.capacity - 1;
     this.#batch = Math.min(this.capacity, BATCH);
-    this.allocation = context.allocate(completionRingBytes(this.capacity));
-    this.ring = new CompletionRing(this.allocation.buffer, this.capacity);
     this.wc = workCompletions(this.#batch);
     this.#wrId = new Float64Array(this.capacity);
     this.#status = new Uint8Array(this.capacity);
@@ -51,6 +49,9 @@ export class EmulatedCompletionQueue implements CompletionQueue {
     this.#byteLen = new Uint32Array(this.capacity);
     this.#requests = new Int32Array(this.capacity);
     this.#queuePairs = new Array(this.capacity).fill(undefined);
+    // Last: only this has to be given back.
+    this.allocation = context.allocate(completionRingBytes(this.capacity));
+    this.ring = new CompletionRing(this.allocation.buffer, this.capacity);
   }
 
   poll(max: number): number {

@@ -343,25 +343,37 @@ export class EmulatedContext implements Context {
     const number = this.#qpNumbers.take();
     if (number === 0) checkRoom('create a queue pair', 'queue pairs', MAX_QP, MAX_QP);
 
-    const { recvCq, srq } = asked;
-    const maxRecvWr = srq?.maxWr ?? 2 ** Math.ceil(Math.log2(asked.maxRecvWr));
-    const maxRecvSge = srq?.maxSge ?? asked.maxRecvSge;
-    const own = srq === undefined ? this.allocate(receiveRingBytes(maxRecvWr, maxRecvSge)) : undefined;
-    const rows = this.root.queuePairs.ownRows(number, this.#allocate);
-    this.#writeRow(rows, number, asked.qpType, pd.number, maxRecvWr, maxRecvSge, srq, own ?? srq!.allocation, recvCq);
-    const qp = new EmulatedQueuePair(this, {
-      ...asked,
-      ...{ number, pd, maxRecvWr, maxRecvSge, words: rows.words },
-      receives: own && new ReceiveRing(own.buffer, maxRecvWr, maxRecvSge),
-      requests: makeRing(asked, MAX_MESSAGE_BYTES),
-      release: () => {
-        this.#queuePairs.delete(qp);
-        this.#qpNumbers.giveBack(number);
-        if (own !== undefined) this.fabric.free(own);
-      },
-    });
-    this.#queuePairs.add(qp);
-    return qp;
+    let own: Allocation | undefined;
+    try {
+      const { recvCq, srq } = asked;
+      const maxRecvWr = srq?.maxWr ?? 2 ** Math.ceil(Math.log2(asked.maxRecvWr));
+      const maxRecvSge = srq?.maxSge ?? asked.maxRecvSge;
+      if (srq === undefined) own = this.allocate(receiveRingBytes(maxRecvWr, maxRecvSge));
+      const rows = this.root.queuePairs.ownRows(number, this.#allocate);
+      const qp: EmulatedQueuePair = new EmulatedQueuePair(this, {
+        ...asked,
+        ...{ number, pd, maxRecvWr, maxRecvSge, words: rows.words },
+        receives: own && new ReceiveRing(own.buffer, maxRecvWr, maxRecvSge),
+        requests: makeRing(asked, MAX_MESSAGE_BYTES),
+        release: () => {
+          this.#queuePairs.delete(qp);
+          this.#giveBack(number, own);
+        },
+      });
+      // Nothing fails any more: no peer ever sees a queue pair that could not be made.
+      this.#writeRow(rows, number, asked.qpType, pd.number, maxRecvWr, maxRecvSge, srq, own ?? srq!.allocation, recvCq);
+      this.#queuePairs.add(qp);
+      return qp;
+    } catch (error) {
+      this.#giveBack(number, own);
+      throw error;
+    }
+  }
+
+  /** @param receives the memory of its own receives, if it has some */
+  #giveBack(number: number, receives: Allocation | undefined): void {
+    this.#qpNumbers.giveBack(number);
+    if (receives !== undefined) this.fabric.free(receives);
   }
 
   forgetCq(cq: EmulatedCompletionQueue): void {

@@ -65,16 +65,18 @@ export class EmulatedQueuePair extends QueuePairCore<
   #saidLast = false;
 
   constructor(context: EmulatedContext, parts: QueuePairParts) {
-    super(context.member, parts);
     const { number, requests } = parts;
+    const kind = parts.qpType === QpType.UD ? DatagramRequester : EmulatorRequester;
+    // First: there may be no memory for it, and then nothing must count this queue pair as its user.
+    const requester = new kind(context, number, parts.pd, requests);
+    super(context.member, parts);
     this.#context = context;
     this.#receives = parts.receives;
     this.#release = parts.release;
     this.#signalAll = parts.signalAll;
     this.#words = parts.words;
     this.#row = rowOf(number);
-    const kind = parts.qpType === QpType.UD ? DatagramRequester : EmulatorRequester;
-    this.#requester = new kind(context, number, parts.pd, requests);
+    this.#requester = requester;
   }
 
   get state(): number {

@@ -81,11 +81,13 @@ export class RdmaCompletionQueue implements CompletionQueue {
       this.#fetch();
       const got = words[GOT];
       for (let i = 0; i < got; i++) if (this.#take(HEADER + i * WORDS, n)) n++;
-      if (words[ERRNO] !== 0 && n === 0)
-        throw new RmaError(
+      if (words[ERRNO] !== 0 && n === 0) {
+        this.refusal = new RmaError(
           'ERR_VERBS',
           `poll: the device refused to poll the completion queue (errno ${words[ERRNO]})`,
         );
+        throw this.refusal;
+      }
       if (got < wanted) break;
     }
     if (n < limit && this.#flushed.length > 0) n = this.#takeFlushed(n, limit);
@@ -177,8 +179,14 @@ export class RdmaCompletionQueue implements CompletionQueue {
     const solicitedOnly = this.#wanted === SOLICITED;
     this.#wanted = NONE;
     const device = this.#device;
-    if (verb('request notification', () => device.reqNotifyCq(this.number, solicitedOnly)))
+    try {
+      if (verb('request notification', () => device.reqNotifyCq(this.number, solicitedOnly)))
+        this.#context.parking.note();
+    } catch (error) {
+      // Who sleeps may not be concerned. Who polls is, and looks again instead of sleeping.
+      this.refusal ??= error as RmaError;
       this.#context.parking.note();
+    }
   }
 
   destroy(): void {

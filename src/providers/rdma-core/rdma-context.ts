@@ -296,13 +296,18 @@ export class RdmaCoreContext implements Context {
         qpType === QpType.UD,
       ),
     );
-    const receives =
-      srq === undefined ? new ReceiveSlots(this.#device, false, handle, maxRecvWr, maxRecvSge) : undefined;
-    const qp = new RdmaQueuePair(this, this.#device, {
-      ...{ qpType, pd, handle, number, sendCq, recvCq, srq, receives, requests, maxRecvWr, maxRecvSge },
-    });
-    this.queuePairs.set(number, qp);
-    return qp;
+    try {
+      const receives =
+        srq === undefined ? new ReceiveSlots(this.#device, false, handle, maxRecvWr, maxRecvSge) : undefined;
+      const qp = new RdmaQueuePair(this, this.#device, {
+        ...{ qpType, pd, handle, number, sendCq, recvCq, srq, receives, requests, maxRecvWr, maxRecvSge },
+      });
+      this.queuePairs.set(number, qp);
+      return qp;
+    } catch (error) {
+      this.#device.destroyQp(handle);
+      throw error;
+    }
   }
 
   remotePointer(): RemotePointer {

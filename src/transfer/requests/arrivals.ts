@@ -51,10 +51,18 @@ export class Arrivals {
     this.#most = Math.min(MOST_RECEIVES, maxCqe, maxSrqWr);
     this.cq = context.createCq(this.#most);
     this.cq.announce?.();
-    this.srq = pd.createSharedReceiveQueue({ maxWr: this.#most });
     this.#receives = Math.min(RECEIVES, this.#most);
-    for (let i = 0; i < this.#receives; i++) this.srq.postRecv(i, 0, 0, 0);
-    this.srq.arm(WATERMARK);
+    let srq: SharedReceiveQueue | undefined;
+    try {
+      srq = pd.createSharedReceiveQueue({ maxWr: this.#most });
+      for (let i = 0; i < this.#receives; i++) srq.postRecv(i, 0, 0, 0);
+      srq.arm(WATERMARK);
+    } catch (error) {
+      srq?.destroy();
+      this.cq.destroy();
+      throw error;
+    }
+    this.srq = srq;
   }
 
   /** Takes in all that have come. @param lose is told of connections that carry nothing any more */

@@ -6,6 +6,7 @@
  */
 import { RmaError } from '../../errors.ts';
 import { Fifo } from '../../fifo.ts';
+import { beginQueuePair } from '../../message/begin-queue-pair.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { Context } from '../../verbs/device.ts';
 import { Access, type ProtectionDomain } from '../../verbs/memory.ts';
@@ -215,21 +216,37 @@ export class Connections {
     const other = find(rank);
     if (other === undefined) throw new RmaError('ERR_WIN', `rank ${rank} has already freed the window`);
     const mine = this.#makeQueuePair(rank);
-    const theirs = other === this ? mine : other.#makeQueuePair(me);
-    this.#connect(mine, theirs.address);
-    if (other !== this) other.#connect(theirs, mine.address);
+    try {
+      const theirs = other === this ? mine : other.#makeQueuePair(me);
+      this.#connect(mine, theirs.address);
+      if (other !== this) other.#connect(theirs, mine.address);
+    } catch (error) {
+      // The next request to the rank makes both again.
+      this.#forget(rank);
+      if (other !== this) other.#forget(me);
+      throw error;
+    }
     return mine;
   }
 
+  #forget(rank: number): void {
+    const connection = this.to(rank);
+    const { queuePair } = connection;
+    if (queuePair === undefined) return;
+    connection.queuePair = undefined;
+    this.#byNumber.delete(queuePair.number);
+    queuePair.destroy();
+  }
+
   #makeQueuePair(rank: number): QueuePair {
-    const qp = this.#pd.createQueuePair({
+    const init = {
       sendCq: this.#sendCq,
       recvCq: this.#recvCq,
       srq: this.#srq,
       maxSendWr: DEPTH,
       maxInlineData: Math.min(64, this.#context.device.maxInlineData),
-    });
-    qp.modify({ state: QpState.INIT, access: Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC });
+    };
+    const qp = beginQueuePair(this.#pd, init, Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC);
     const connection = this.to(rank);
     connection.queuePair = qp;
     this.#byNumber.set(qp.number, connection);

@@ -155,9 +155,14 @@ export class Notifications {
     return this.#connections.to(rank).completed;
   }
 
-  /** Takes in what has come. A connection that carries nothing any more is lost; waits say so. */
+  /** Takes in what has come. A connection that carries nothing any more is lost, or the queue; waits say so. */
   take(): void {
-    this.arrivals.take(this.#connections, this.#lose);
+    if (this.#outstanding.isQueueLost) return;
+    try {
+      this.arrivals.take(this.#connections, this.#lose);
+    } catch (error) {
+      this.#outstanding.loseQueue(error, 'the notifications of a window');
+    }
   }
 
   /** The queues of what comes; no connection uses them any more. */

@@ -14,11 +14,11 @@
  * rank looks for completions (`postWaiting`), so that no wait of this rank depends on what it has not posted.
  */
 
-import type { LostConnectionError } from '../../errors.ts';
+import type { RmaError } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
 import type { ProcessorTime } from '../../job/job.ts';
 import type { Origins } from '../../job/origins.ts';
-import { lostConnection } from '../../message/lost-connection.ts';
+import { lostConnection, lostQueue } from '../../message/lost-connection.ts';
 import { type CompletionQueue, WcStatus } from '../../verbs/completion-queue.ts';
 import type { Context } from '../../verbs/device.ts';
 import type { ProtectionDomain } from '../../verbs/memory.ts';
@@ -84,7 +84,8 @@ export class Outstanding {
   /** Requests that wait for room. */
   #waiting = 0;
   /** Set once: nothing is sent any more, and every wait fails. */
-  #lost: LostConnectionError | undefined;
+  #lost: RmaError | undefined;
+  #queueIsLost = false;
   #closed = false;
   /** Entries of the completion queue that second connections have. */
   readonly #reserve: number;
@@ -144,7 +145,7 @@ export class Outstanding {
     this.#stir = stir;
   }
 
-  /** Whether nothing is under way, and no wait need be told of a lost connection. */
+  /** Whether nothing is under way, and no wait need be told of something that is lost. */
   get isQuiet(): boolean {
     return this.#posted === 0 && this.#waiting === 0 && this.#second === undefined && this.#lost === undefined;
   }
@@ -477,7 +478,7 @@ export class Outstanding {
     this.failures.tell(rank, failed, last);
   }
 
-  /** Takes in what has completed. Errors: `ERR_VERBS` (a connection is lost). */
+  /** Takes in what has completed. Errors: `ERR_VERBS` (a connection is lost, or a queue). */
   takeCompletions(): void {
     this.collect();
     this.refuseIfLost();
@@ -490,7 +491,7 @@ export class Outstanding {
   /** All that has completed, well or not. */
   collect(): void {
     for (;;) {
-      const n = this.#cq.poll(POLLED);
+      const n = this.#fetch();
       const { status, qpNum, wrId } = this.#cq.wc;
       for (let i = 0; i < n; i++) {
         const id = wrId[i];
@@ -507,8 +508,41 @@ export class Outstanding {
       // Fewer than asked for: most likely there are no more. If there are, asking for a notification says so.
       if (n < POLLED) break;
     }
-    this.#cq.reqNotify();
+    this.#wantNews();
     this.#second?.settle();
+  }
+
+  #fetch(): number {
+    if (this.#queueIsLost) return 0;
+    try {
+      return this.#cq.poll(POLLED);
+    } catch (error) {
+      this.loseQueue(error);
+      return 0;
+    }
+  }
+
+  #wantNews(): void {
+    if (this.#queueIsLost) return;
+    try {
+      this.#cq.reqNotify();
+    } catch (error) {
+      this.loseQueue(error);
+    }
+  }
+
+  /**
+   * A queue of the window's is lost, as every wait of the window says from now on.
+   * @param error what a look at it has thrown
+   */
+  loseQueue(error: unknown, what = 'the requests of a window'): void {
+    const lost = lostQueue(error, what);
+    this.#queueIsLost = true;
+    this.#lost ??= lost;
+  }
+
+  get isQueueLost(): boolean {
+    return this.#queueIsLost;
   }
 
   #complete(connection: WindowConnection, requests: number, status: number): void {

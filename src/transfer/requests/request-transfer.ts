@@ -101,7 +101,7 @@ export class RequestTransfer {
     this.#processor = job.processor;
     const entries = seconds ? DEPTH + SECOND_ENTRIES : DEPTH;
     this.#sendCq = context.createCq(Math.min(entries * size, context.device.maxCqe));
-    const arrivals = new Arrivals(context, pd);
+    const arrivals = this.#arrivals(pd);
     this.#connections = new Connections(context, pd, this.#sendCq, arrivals.cq, arrivals.srq, trace);
     this.#outstanding = new Outstanding(
       context,
@@ -124,6 +124,15 @@ export class RequestTransfer {
     this.notifications = new Notifications(arrivals, this.#connections, this.#outstanding, this.#tasks, size);
     this.remote = new RemoteAccess(context, pd, this.#outstanding);
     this.#endHandling = job.processor?.handleEvents(() => this.notifications.take());
+  }
+
+  #arrivals(pd: ProtectionDomain): Arrivals {
+    try {
+      return new Arrivals(this.#context, pd);
+    } catch (error) {
+      this.#sendCq.destroy();
+      throw error;
+    }
   }
 
   /** The number of the queue pair that rank `rank` connects to; it is made, if there is none. */

@@ -10,6 +10,7 @@
  * registrations to be given up (`draining`): a message that its receiver waits for always leaves, so that two ranks
  * that both drain do not wait for each other.
  */
+import { beginQueuePair } from '../../message/begin-queue-pair.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import type { Context } from '../../verbs/device.ts';
@@ -137,7 +138,7 @@ export class SecondConnections {
    * @param entries of a message's list
    */
   make(rank: number, entries = this.entries): SecondConnection {
-    const queuePair = this.#pd.createQueuePair({
+    const init = {
       sendCq: this.#cq,
       recvCq: this.#cq,
       // Each message may have a read behind it.
@@ -146,13 +147,8 @@ export class SecondConnections {
       maxSendSge: entries,
       maxRecvSge: entries,
       maxInlineData: 0,
-    });
-    try {
-      queuePair.modify({ state: QpState.INIT, access: Access.REMOTE_READ });
-    } catch (error) {
-      queuePair.destroy();
-      throw error;
-    }
+    };
+    const queuePair = beginQueuePair(this.#pd, init, Access.REMOTE_READ);
     const connection = new SecondConnection(rank, queuePair);
     this.#connections.push(connection);
     this.counts.connections++;

@@ -54,8 +54,9 @@
  * that the device has it; a read behind the write says that memory has it. Hence the read behind GONE.
  *
  * A rank cannot know of an access that is under way while its region is detached. MPI forbids that, and a device ends
- * it by breaking the connection. Locks keep it away: `Window.detach` holds this rank's lock meanwhile. It remains
- * possible in epochs without a lock, which are those of fence, start and `NO_CHECK`.
+ * it by breaking the connection. Exclusive locks keep it away: `Window.detach` shares this rank's lock meanwhile. It
+ * remains possible in all other epochs: those of shared locks too, since a rank that shares all locks need not come to
+ * this part.
  */
 import type { Communicator } from '../../collective/communicator.ts';
 import type { RemoteRegion } from '../../transfer/requests/regions.ts';

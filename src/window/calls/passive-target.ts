@@ -166,7 +166,7 @@ export class PassiveTarget {
       name: `lock of rank ${rank} in ${epochs.what}`,
       checkAlive: (caller) => epochs.checkAlive(caller),
       tryAcquire: () => {
-        if (!this.#locks.mayAsk || !this.#tryAlone(lock)) return false;
+        if (!this.#locks.mayAsk || !this.#tryAtOnce(lock, true)) return false;
         epochs.locked(t, LockBit.EXCLUSIVE);
         return true;
       },
@@ -210,20 +210,23 @@ export class PassiveTarget {
   }
 
   /**
-   * Takes the lock of this rank's own part if no rank holds it, without waiting for other ranks. Errors: of a device.
+   * Takes the lock of this rank's own part if no other rank has it exclusively, without waiting for other ranks. Where
+   * it cannot be shared, it may be free nevertheless, and marked for one that has given up since. Errors: of a device.
+   * @returns what gives it back; `undefined` if a rank has it, or is next to have it
    */
-  acquireAtOnce(lock: TargetLock): boolean {
+  holdAtOnce(lock: TargetLock): (() => void) | undefined {
     const progress = this.#progress;
     const deadline = progress.now() + (lock.attempt === undefined ? REFUSED_MS : RELEASE_MS);
-    do if (this.#tryAlone(lock)) return true;
-    while (progress.now() < deadline);
-    return false;
+    do {
+      for (const exclusive of [false, true]) if (this.#tryAtOnce(lock, exclusive)) return () => lock.release(exclusive);
+    } while (progress.now() < deadline);
+    return undefined;
   }
 
-  /** Takes a lock exclusively if it is free, without waiting for other ranks. Errors: of a device. */
-  #tryAlone(lock: TargetLock): boolean {
-    const attempt = lock.attempt?.(true);
-    if (attempt === undefined) return this.#tryAcquire(lock, true);
+  /** Takes a lock if it is free, without waiting for other ranks. Errors: of a device. */
+  #tryAtOnce(lock: TargetLock, exclusive: boolean): boolean {
+    const attempt = lock.attempt?.(exclusive);
+    if (attempt === undefined) return this.#tryAcquire(lock, exclusive);
     try {
       while (!this.#members.look(attempt)) this.#job.processor?.letPass();
     } catch (error) {

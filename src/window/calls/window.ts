@@ -321,30 +321,34 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
 
   /**
    * Detaches memory that `attach` attached. Pass the same array, or another one over the same bytes. No rank may be
-   * accessing it. Local; on a device, the call first notifies the ranks that have accessed this rank's memory, by a
-   * write of the device.
+   * accessing it; epochs of other ranks may be open, also those of `lockAll`, as long as they access other memory.
+   * Local; on a device, the call first notifies the ranks that have accessed this rank's memory, by a write of the
+   * device.
    *
    * Errors: `ERR_WIN`, `ERR_RMA_FLAVOR`, `ERR_BUFFER`, `ERR_RMA_ATTACH` (the memory is not attached, or a rank holds
-   * the lock of this rank's part).
+   * the lock of this rank's part exclusively, or is the next to have it so).
    */
   detach(memory: TypedArray | RawMemory): void {
     const attachments = this.#attachments('detach');
     // An array whose memory is gone is still the one that was attached.
     const array = typeCodeOf(memory) < 0 ? arrayOver('detach', memory) : (memory as TypedArray);
     const { comm, makeLock } = this.#parts;
-    // A rank that would lock it meanwhile waits for the end of this call.
+    // Ranks that share the lock need not come to this part, or to this memory: `lockAll` may last as long as the
+    // window. They find what is detached by the directory, as in epochs without locks. One that has the lock alone has
+    // come for this part; another one that would have it so meanwhile waits for the end of this call.
     const lock = this.#epochs.attempt(() => makeLock(comm.rank));
-    if (lock !== undefined && !this.#passive.acquireAtOnce(lock)) {
+    const release = lock && this.#passive.holdAtOnce(lock);
+    if (lock !== undefined && release === undefined) {
       throw new RmaError(
         'ERR_RMA_ATTACH',
-        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part and may be accessing it; ` +
-          "detach after that rank's unlock",
+        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part exclusively, or is about to, ` +
+          "and may be accessing it; detach after that rank's unlock",
       );
     }
     try {
       this.#epochs.attempt(() => attachments.detach(array));
     } finally {
-      lock?.release(true);
+      release?.();
     }
   }
 

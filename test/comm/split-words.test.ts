@@ -1,0 +1,78 @@
+/** The words of a barrier that a rank has made for its part of a split: given back if there is no such part. */
+import { expect, test } from 'vitest';
+import { Communicator } from '../../src/collective/communicator.ts';
+import { controlBytes, formatControl, viewControl } from '../../src/job/control-region.ts';
+import { Job } from '../../src/job/job.ts';
+import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
+import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
+
+const SIZE = 2;
+
+/** Ranks of one thread that share memory, each with how many blocks of words it holds. */
+async function makeWorlds(): Promise<{ world: Communicator; held: () => number; refuse: () => void }[]> {
+  const control = viewControl(new SharedArrayBuffer(controlBytes(SIZE)), SIZE);
+  formatControl(control);
+  const jobs = createLocalFabric(SIZE).map((fabric, rank) => {
+    const membership = {
+      ...{ rank, size: SIZE, control, context: openEmulator(fabric), distant: false, cores: SIZE, watched: true },
+      ...{ describe: (other: number) => `rank ${other}`, alive: () => true, leave: () => {} },
+    };
+    return new Job(membership, 60_000);
+  });
+  const worlds = await Promise.all(jobs.map((job) => Communicator.world(job, {})));
+  return worlds.map((world, rank) => {
+    const { blocks } = jobs[rank];
+    const allocate = blocks.allocate.bind(blocks);
+    let held = 0;
+    let refuses = false;
+    blocks.allocate = (words) => {
+      if (refuses) throw new RangeError('Array buffer allocation failed');
+      const block = allocate(words);
+      held++;
+      const free = block.free.bind(block);
+      return Object.assign(block, {
+        free: () => {
+          held--;
+          free();
+        },
+      });
+    };
+    return { world, held: () => held, refuse: () => void (refuses = true) };
+  });
+}
+
+test('where the wait ends before the ranks know each other’s colors', async () => {
+  const [first] = await makeWorlds();
+  const controller = new AbortController();
+  const split = first.world.split(0, 0, { signal: controller.signal });
+  expect(first.held()).toBe(1);
+  controller.abort(new Error('enough'));
+  await expect(split).rejects.toThrow('enough');
+  expect(first.held()).toBe(0);
+});
+
+test('where another rank calls something else', async () => {
+  const [first, second] = await makeWorlds();
+  const split = expect(first.world.split(0)).rejects.toMatchObject({ code: 'ERR_COLLECTIVE' });
+  await expect(second.world.broadcast(new Int32Array(1), 0)).rejects.toMatchObject({ code: 'ERR_COLLECTIVE' });
+  await split;
+  expect(first.held()).toBe(0);
+});
+
+test('where another rank has no memory', async () => {
+  const [first, second] = await makeWorlds();
+  second.refuse();
+  const splits = [first, second].map(({ world }) =>
+    expect(world.split(0)).rejects.toMatchObject({ code: 'ERR_SIZE', message: /rank 1 has no memory for it/ }),
+  );
+  await Promise.all(splits);
+  expect(first.held()).toBe(0);
+});
+
+test('they are kept by the part, until it is freed', async () => {
+  const ranks = await makeWorlds();
+  const parts = await Promise.all(ranks.map(({ world }) => world.split(0)));
+  expect(ranks.map(({ held }) => held())).toEqual([1, 1]);
+  await Promise.all(parts.map((part) => part!.free()));
+  expect(ranks.map(({ held }) => held())).toEqual([0, 0]);
+});
