@@ -70,10 +70,10 @@ export function* broadcast(channel: Channel, buffer: TypedArray, root: number): 
 export function* allreduce(channel: Channel, buffer: TypedArray, op: number, operand?: TypedArray): Step {
   const { rank, size } = channel;
   if (operand !== undefined) bytesOf(buffer).set(bytesOf(operand));
-  channel.processor?.reduction();
+  channel.processor.reduction();
   const combine = function* (source: number): Step {
     const message = yield* receive(channel, source, buffer.byteLength, 'allreduce');
-    channel.processor?.combine(buffer.byteLength);
+    channel.processor.combine(buffer.byteLength);
     reduceInto(op, buffer, sameType(buffer, message));
   };
   const power = 2 ** Math.floor(Math.log2(size));
@@ -110,7 +110,7 @@ export function* reduceScatter(
   op: number,
 ): Step {
   const { rank, size } = channel;
-  channel.processor?.reduction();
+  channel.processor.reduction();
   const starts = prefix([...counts, 0]);
   const sums = send.slice() as TypedArray;
   const parts = (from: number, to: number): TypedArray => sums.subarray(starts[from], starts[to]) as TypedArray;
@@ -118,7 +118,7 @@ export function* reduceScatter(
   const combine = function* (source: number, from: number, to: number): Step {
     const mine = parts(from, to);
     const message = yield* receive(channel, source, mine.byteLength, 'reduceScatter');
-    channel.processor?.combine(mine.byteLength);
+    channel.processor.combine(mine.byteLength);
     reduceInto(op, mine, sameType(mine, message));
   };
   const power = 2 ** Math.floor(Math.log2(size));

@@ -225,7 +225,7 @@ export class PassiveTarget {
     const attempt = lock.attempt?.(true);
     if (attempt === undefined) return this.#tryAcquire(lock, true);
     try {
-      while (!this.#members.look(attempt)) this.#job.processor?.letPass();
+      while (!this.#members.look(attempt)) this.#job.processor.letPass();
     } catch (error) {
       abandonQuietly(attempt);
       throw error;
