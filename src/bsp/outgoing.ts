@@ -3,7 +3,7 @@
  * they are called (BSP-IB §3.1), so that the source may be changed at once. Also where the results of its gets go.
  */
 import type { TypedArray } from '../datatype/base-types.ts';
-import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import type { Processor } from '../verbs/processor.ts';
 import { fitsShort, HEADER_WORDS, MESSAGE, MESSAGE_MORE, shortHeader } from './chunk-records.ts';
 import { type ChunkPool, Stream } from './chunks.ts';
 import { type Part, packBytes, packDouble, packElements } from './element-words.ts';
@@ -39,7 +39,7 @@ export class Outgoing {
   isEmpty = true;
   readonly #pool: () => ChunkPool;
   readonly #short: boolean;
-  readonly #processor: ProcessorTime | undefined;
+  readonly #processor: Processor;
   readonly #route: Route | undefined;
 
   /**
@@ -47,13 +47,7 @@ export class Outgoing {
    * @param route asked first
    * @param short whether headers are compressed
    */
-  constructor(
-    nprocs: number,
-    pool: () => ChunkPool,
-    route: Route | undefined,
-    short: boolean,
-    processor: ProcessorTime | undefined,
-  ) {
+  constructor(nprocs: number, pool: () => ChunkPool, route: Route | undefined, short: boolean, processor: Processor) {
     this.#route = route;
     this.puts = new Array<undefined>(nprocs).fill(undefined);
     this.gets = new Array<undefined>(nprocs).fill(undefined);
@@ -82,7 +76,7 @@ export class Outgoing {
     const words = wordsFor(bytes);
     const isShort = this.#short && ((bytes | at) & 3) === 0 && fitsShort(slot, at >> 2, words);
     const header = isShort ? 1 : HEADER_WORDS;
-    if (this.#processor !== undefined) this.#processor.record(bytes + 4 * header);
+    this.#processor.record(bytes + 4 * header);
     if (stream.end - stream.pos < header + words) {
       if (words > LEAST_PIECE) {
         this.#putPieces(stream, slot, at, part, bytes);
@@ -114,7 +108,7 @@ export class Outgoing {
     source: Float64Array,
   ): void {
     const stream = this.puts[pid];
-    if (stream === undefined || this.#route !== undefined || this.#processor !== undefined) return;
+    if (stream === undefined || this.#route !== undefined || this.#processor.isVirtual) return;
     const room = Math.floor(atPid(lengths, pid) / DOUBLE);
     repeated.remember(pid, source, variable, id, room, this.#short && fitsShort(id, 0, DOUBLE / 4), stream);
   }
@@ -123,7 +117,7 @@ export class Outgoing {
   send(pid: number, payload: TypedArray, payloadBytes: number, tag: TypedArray | undefined, tagBytes: number): void {
     const stream = this.puts[pid] ?? this.#make(this.puts, pid);
     const total = payloadBytes + tagBytes;
-    this.#processor?.record(total + 4 * HEADER_WORDS);
+    this.#processor.record(total + 4 * HEADER_WORDS);
     if (stream.end - stream.pos >= HEADER_WORDS + wordsFor(total)) {
       sendPieces(stream, payload, payloadBytes, tag, total);
     } else {

@@ -6,7 +6,7 @@
  * for, then it writes all puts. So a get sees the variable as its owner left it, and no put of the same superstep.
  */
 import { RmaError, show } from '../errors.ts';
-import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import type { Processor } from '../verbs/processor.ts';
 import { HEADER_WORDS, isShort, MESSAGE, offsetOf, slotOf, wordsOf } from './chunk-records.ts';
 import type { Stream } from './chunks.ts';
 import type { MessageQueue } from './received-messages.ts';
@@ -21,7 +21,7 @@ const wordsFor = (bytes: number): number => (bytes + 3) >> 2;
 export class Placement {
   readonly registrations: VariableRegistrations;
   readonly #queue: MessageQueue;
-  readonly #processor: ProcessorTime | undefined;
+  readonly #processor: Processor;
 
   /** Bytes of data that were placed or read for other processes than this one; the caller takes and clears them. */
   received = 0;
@@ -30,12 +30,7 @@ export class Placement {
   calls = 0;
   readonly #pid: number;
 
-  constructor(
-    pid: number,
-    registrations: VariableRegistrations,
-    queue: MessageQueue,
-    processor: ProcessorTime | undefined,
-  ) {
+  constructor(pid: number, registrations: VariableRegistrations, queue: MessageQueue, processor: Processor) {
     this.#pid = pid;
     this.registrations = registrations;
     this.#queue = queue;
@@ -73,7 +68,7 @@ export class Placement {
       }
       at += wordsFor(bytes);
     }
-    if (this.#processor !== undefined) this.#processor.record(4 * (to - from), calls);
+    this.#processor.record(4 * (to - from), calls);
     if (source === this.#pid) return;
     this.received += data;
     this.calls += calls;
@@ -102,7 +97,7 @@ export class Placement {
       const slot = this.registrations.slots[i32[at]]!;
       const start = i32[at + 1];
       const bytes = i32[at + 2];
-      this.#processor?.record(bytes);
+      this.#processor.record(bytes);
       if (source !== this.#pid) this.served += bytes;
       if (start + bytes > slot.u8.length) throw gone(slot);
       for (let done = 0; done < bytes; ) {

@@ -17,7 +17,7 @@ import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import type { Channel, SharedMessages } from '../message/message-channel.ts';
 import type { Messenger } from '../message/messenger.ts';
-import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import type { Processor } from '../verbs/processor.ts';
 import {
   type Agreed,
   barrierMessage,
@@ -45,7 +45,7 @@ type Shared = () => number | undefined;
 export class CollectiveChannel implements Channel, OrderChannel {
   readonly rank: number;
   readonly size: number;
-  readonly processor: ProcessorTime | undefined;
+  readonly processor: Processor;
   awaited = -1;
   readonly #messenger: Messenger;
   readonly #worldRanks: readonly number[];
@@ -81,7 +81,7 @@ export class CollectiveChannel implements Channel, OrderChannel {
     worldRanks: readonly number[],
     context: number,
     name: string,
-    processor: ProcessorTime | undefined,
+    processor: Processor,
   ) {
     this.rank = rank;
     this.size = worldRanks.length;

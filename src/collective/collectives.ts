@@ -79,10 +79,10 @@ export function* allreduce(channel: Channel, buffer: TypedArray, op: number, ope
     return;
   }
   if (operand !== undefined) bytesOf(buffer).set(bytesOf(operand));
-  channel.processor?.reduction();
+  channel.processor.reduction();
   const combine = function* (source: number): Step {
     const message = yield* receive(channel, source, buffer.byteLength, 'allreduce');
-    channel.processor?.combine(buffer.byteLength);
+    channel.processor.combine(buffer.byteLength);
     reduceInto(op, buffer, sameType(buffer, message));
   };
   const power = 2 ** Math.floor(Math.log2(size));
@@ -125,14 +125,14 @@ export function* reduceScatter(
     yield* reduceShared(channel, shared, { ...mine, wanted: 'none' });
     return;
   }
-  channel.processor?.reduction();
+  channel.processor.reduction();
   const sums = send.slice() as TypedArray;
   const parts = (from: number, to: number): TypedArray => sums.subarray(starts[from], starts[to]) as TypedArray;
   const hand = (target: number, from: number, to: number): void => channel.send(target, bytesOf(parts(from, to)));
   const combine = function* (source: number, from: number, to: number): Step {
     const mine = parts(from, to);
     const message = yield* receive(channel, source, mine.byteLength, 'reduceScatter');
-    channel.processor?.combine(mine.byteLength);
+    channel.processor.combine(mine.byteLength);
     reduceInto(op, mine, sameType(mine, message));
   };
   const power = 2 ** Math.floor(Math.log2(size));

@@ -1,6 +1,6 @@
 /** What a rank's processor has spent on the library, for programs: on modelled fabrics, where it is counted. */
 import { argumentTypeError } from '../errors.ts';
-import type { ProcessorUse } from '../providers/modelled/processor.ts';
+import type { ProcessorUse } from '../verbs/processor.ts';
 import { Communicator } from './communicator.ts';
 
 export type { ProcessorUse };
@@ -14,9 +14,9 @@ export type { ProcessorUse };
  * virtual time.
  */
 export function processorUse(world: Communicator): ProcessorUse {
-  const processor = world instanceof Communicator ? world.job.processor : undefined;
-  if (processor === undefined) {
+  const use = world instanceof Communicator ? world.job.processor.use : undefined;
+  if (use === undefined) {
     throw argumentTypeError('processorUse: world must be a communicator of ranks that runTasks runs');
   }
-  return processor.use;
+  return use;
 }

@@ -51,13 +51,13 @@ export function* reduce(
     return;
   }
   const { relative, span, rankAt } = nodeOf(channel, root);
-  channel.processor?.reduction();
+  channel.processor.reduction();
   // A leaf has nothing to add, and needs no copy.
   const sums = result ?? (span === 1 ? send : (send.slice() as TypedArray));
   if (result !== undefined) bytesOf(result).set(bytesOf(send));
   for (let mask = 1; mask < span; mask *= 2) {
     const message = yield* receive(channel, rankAt(relative + mask), sums.byteLength, 'reduce');
-    channel.processor?.combine(sums.byteLength);
+    channel.processor.combine(sums.byteLength);
     reduceInto(op, sums, sameType(sums, message));
   }
   if (relative !== 0) channel.send(rankAt(parentOf(relative)), bytesOf(sums));

@@ -26,7 +26,7 @@ export function* scan(
   own: boolean,
 ): Step {
   const { rank, size } = channel;
-  channel.processor?.reduction();
+  channel.processor.reduction();
   const run = send.slice() as TypedArray;
   if (own) bytesOf(result).set(bytesOf(send));
   let isEmpty = !own;
@@ -38,12 +38,12 @@ export function* scan(
     if (partner < rank) {
       if (isEmpty) bytesOf(result).set(bytesOf(theirs));
       else {
-        channel.processor?.combine(run.byteLength);
+        channel.processor.combine(run.byteLength);
         reduceInto(op, result, theirs);
       }
       isEmpty = false;
     }
-    channel.processor?.combine(run.byteLength);
+    channel.processor.combine(run.byteLength);
     reduceInto(op, run, theirs);
   }
 }

@@ -5,10 +5,10 @@ import { RmaError } from '../errors.ts';
 import type { Rendezvous } from '../message/message-connections.ts';
 import { Messenger } from '../message/messenger.ts';
 import { Blocks } from '../message/word-blocks.ts';
-import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Recorder } from '../trace/recorder.ts';
 import type { Context } from '../verbs/device.ts';
 import type { Memory, ProtectionDomain } from '../verbs/memory.ts';
+import { type Processor, REAL_PROCESSOR } from '../verbs/processor.ts';
 import { type Liveness, Progress, type ProgressEngine, type ProgressOptions } from '../wait/progress.ts';
 import { TracedProgress } from '../wait/traced-progress.ts';
 import { AUTOMATIC_BARRIER, type BarrierChoice } from './barrier-choice.ts';
@@ -19,8 +19,6 @@ import { Origins } from './origins.ts';
 import { RankFailures } from './rank-failures.ts';
 import { RankLocks } from './rank-locks.ts';
 import { isAsked, report } from './reports.ts';
-
-export type { ProcessorTime };
 
 /**
  * If there are more ranks than this and a launcher watches them, they wake less often, so that all together they take a
@@ -46,8 +44,7 @@ export class Job {
   readonly progress: ProgressEngine;
   /** Absent where time is that of the clock. */
   readonly tasks: TaskTime | undefined;
-  /** Absent where time is that of the clock. */
-  readonly processor: ProcessorTime | undefined;
+  readonly processor: Processor;
   readonly oversubscribed: boolean;
   readonly recorder: Recorder | undefined;
   readonly supersteps: Membership['supersteps'];
@@ -64,7 +61,7 @@ export class Job {
     this.#membership = membership;
     this.barrier = barrier;
     this.tasks = tasks;
-    this.processor = tasks?.processor;
+    this.processor = tasks?.processor ?? REAL_PROCESSOR;
     this.rank = rank;
     this.size = size;
     this.recorder = recorder;

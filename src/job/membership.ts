@@ -2,11 +2,11 @@
 
 import type { Rendezvous } from '../message/message-connections.ts';
 import type { MessageMemory } from '../message/messenger.ts';
-import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Recorder } from '../trace/recorder.ts';
 import type { ReportRequest } from '../trace/trace-request.ts';
 import type { Recording } from '../trace/trace-ring.ts';
 import type { Context } from '../verbs/device.ts';
+import type { Processor } from '../verbs/processor.ts';
 import type { ProgressEngine } from '../wait/progress.ts';
 import type { VainLooks } from '../wait/vain-looks.ts';
 import type { Control } from './control-region.ts';
@@ -73,7 +73,7 @@ export interface TaskTime {
   /** Ends the run, and with it all ranks; throws. */
   abort(code: number): never;
   /** Where this rank reports what takes its processor time. */
-  readonly processor: ProcessorTime;
+  readonly processor: Processor;
   readonly rendezvous: Rendezvous;
   readonly messageMemory: MessageMemory;
   readonly registry: Registry;

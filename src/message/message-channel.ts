@@ -1,5 +1,5 @@
 /** Messages among the ranks of a communicator, as collectives need them. */
-import type { ProcessorTime } from '../providers/modelled/processor.ts';
+import type { Processor } from '../verbs/processor.ts';
 
 /** Messages among the ranks of one communicator, in the communicator's numbering. */
 export interface Channel {
@@ -10,8 +10,8 @@ export interface Channel {
   receive(source: number): Uint8Array | undefined;
   /** Whose message a collective waits for, for error messages; -1 if it waits for none. */
   awaited: number;
-  /** Where processor time is part of a model. */
-  readonly processor?: ProcessorTime | undefined;
+  /** This rank's: told of what is combined. */
+  readonly processor: Processor;
   /** Where ranks map each other's memory. */
   readonly shared?: SharedMessages | undefined;
 }

@@ -13,12 +13,12 @@
  */
 import { RmaError } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
-import type { ProcessorTime } from '../providers/modelled/processor.ts';
 import type { Flow } from '../trace/recorder.ts';
 import type { CompletionQueue } from '../verbs/completion-queue.ts';
 import { WcOpcode, WcStatus } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
+import { type Processor, REAL_PROCESSOR } from '../verbs/processor.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
 import { beginQueuePair } from './begin-queue-pair.ts';
@@ -72,7 +72,7 @@ export class Messenger {
   #words: Uint32Array;
   readonly #memory: MessageMemory;
   readonly #long: number;
-  readonly #processor: ProcessorTime | undefined;
+  readonly #processor: Processor;
   /** Connections with a backlog, and perhaps some whose backlog has gone since, in the order of their making. */
   #waiting: MessageConnection[] = [];
   readonly #partial: PartialMessages;
@@ -84,12 +84,10 @@ export class Messenger {
   readonly #listeners = new Map<number, Listener>();
   /**
    * Nothing waits to leave, so `poll` need not be called for it: one load for calls that never wait. It is also false
-   * while sends are under way: where a device has no processor of its own, a send that its target cannot take yet is
-   * tried again when this rank polls.
+   * while sends are under way: where a device has no processor of its own, as a modelled one has, a send that its
+   * target cannot take yet is tried again when this rank polls.
    */
   idle = true;
-  /** A modelled device has one. */
-  readonly #carriesOn: boolean;
   #unsent = 0;
   readonly #context: Context;
   /**
@@ -111,7 +109,7 @@ export class Messenger {
 
   /**
    * @param trace where messages are recorded, in a job that is traced
-   * @param processor what copying takes its time from, where time is virtual
+   * @param processor told of what is copied
    */
   constructor(
     context: Context,
@@ -121,14 +119,13 @@ export class Messenger {
     rendezvous: Rendezvous,
     memory: MessageMemory = MEMORY,
     trace?: Flow,
-    processor?: ProcessorTime,
+    processor = REAL_PROCESSOR,
   ) {
     const { chunk, receives, sends } = memory;
     const bytes = (receives + sends) * chunk;
     this.#memory = memory;
     this.#long = memory.long ?? IN_PIECE;
     this.#processor = processor;
-    this.#carriesOn = processor !== undefined;
     this.#context = context;
     this.#trace = trace;
     this.rank = rank;
@@ -182,7 +179,7 @@ export class Messenger {
   send(target: number, context: number, payload: Uint8Array, head: Uint8Array = NOTHING): void {
     if (!this.#isLong(target, head.length + payload.length)) this.#sendChunks(target, context, payload, head);
     else {
-      this.#processor?.copy(payload.length);
+      this.#processor.copy(payload.length);
       const fill: Fill = (memory, at) => memory.set(payload, at);
       if (!this.#composeLong(target, context, head, payload.length, fill))
         this.#sendLong(target, context, payload.slice(), head);
@@ -217,7 +214,7 @@ export class Messenger {
     try {
       fill(this.#bytes, at + HEADER_BYTES);
       this.#trace?.sent(target, bytes);
-      this.#processor?.copy(bytes);
+      this.#processor.copy(bytes);
     } catch (error) {
       this.#freeSends.push(slot);
       throw error;
@@ -265,7 +262,7 @@ export class Messenger {
       this.#pieces.send(connection, context, payload, head);
       return;
     }
-    this.#processor?.copy(total);
+    this.#processor.copy(total);
     const most = this.#memory.chunk - HEADER_BYTES;
     const mark = instead !== undefined ? INSTEAD : total >= this.#long ? LONG : undefined;
     const before = mark === undefined ? head : withNumber(instead ?? total, head);
@@ -444,7 +441,7 @@ export class Messenger {
     const failure = this.#completions.poll();
     if (this.#parting.length > 0) this.#part();
     if (this.#unsent > 0) this.#pushAll();
-    this.idle = this.#carriesOn ? this.#unsent === 0 : this.drained;
+    this.idle = this.#processor.isVirtual ? this.#unsent === 0 : this.drained;
     this.#completions.wantNews();
     if (failure !== undefined) throw failure.error;
   }
@@ -551,7 +548,7 @@ export class Messenger {
         message = this.#partial.beginInstead(source, context, bytes, complete);
       } else message = this.#partial.begin(source, context, number);
     }
-    this.#processor?.copy(at + length - from);
+    this.#processor.copy(at + length - from);
     this.#partial.fill(source, message, this.#bytes.subarray(from, at + length));
   }
 
@@ -563,7 +560,7 @@ export class Messenger {
   #lend(source: number, context: number, from: number, bytes: number): boolean {
     const listener = this.#listeners.get(context);
     if (listener?.borrows !== true || this.#longs?.holds(source) === true) return false;
-    this.#processor?.copy(bytes);
+    this.#processor.copy(bytes);
     this.#trace?.seen(source, bytes);
     listener.take(source, this.#bytes.subarray(from, from + bytes));
     return true;

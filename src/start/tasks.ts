@@ -31,8 +31,8 @@ import type { Fabric } from '../providers/modelled/fabric-numbers.ts';
 import { type FaultOptions, Faults } from '../providers/modelled/faults.ts';
 import { loadFabric } from '../providers/modelled/known-fabrics.ts';
 import { type ModelledContext, ModelledFabric } from '../providers/modelled/modelled-context.ts';
+import { ModelledProcessor } from '../providers/modelled/modelled-processor.ts';
 import { observedPart } from '../providers/modelled/observed.ts';
-import { ProcessorTime } from '../providers/modelled/processor.ts';
 import { type Cpu, Simulator } from '../providers/modelled/simulator.ts';
 import { writeTrace } from '../trace/chrome-trace.ts';
 import { type Recorder, recordInMemory } from '../trace/recorder.ts';
@@ -427,7 +427,7 @@ class Run<T> {
         this.#stop(error);
         throw error;
       },
-      processor: new ProcessorTime(context),
+      processor: new ModelledProcessor(context),
       rendezvous: this.#rendezvous(context, rank),
       messageMemory: messageMemory(this.#size, context.fabric),
       registry,

@@ -62,7 +62,7 @@ export async function agree(
       'ERR_COMM',
     );
   }
-  if (comm.job.processor !== undefined) {
+  if (comm.job.tasks !== undefined) {
     throw new RmaError(
       'ERR_RMA_WOULD_DEADLOCK',
       `${call}: its calls block the thread, which is that of all tasks of a modelled fabric; ` +

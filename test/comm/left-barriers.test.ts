@@ -5,6 +5,7 @@ import type { Communicator } from '../../src/collective/communicator.ts';
 import { Op } from '../../src/datatype/op.ts';
 import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
 import { runTasks } from '../../src/start/tasks.ts';
+import { REAL_PROCESSOR } from '../../src/verbs/processor.ts';
 
 const FABRIC = loadFabric('infinihost-64');
 
@@ -414,6 +415,7 @@ test('before each message of the last collective, barriers that were called go o
     rank: 0,
     size: 5,
     awaited: -1,
+    processor: REAL_PROCESSOR,
     send: (target: number) => did.push(`to ${target}`),
     receive: () => new Uint8Array(0),
   };

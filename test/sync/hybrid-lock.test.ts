@@ -10,6 +10,7 @@ import { LockWord } from '../../src/sync/lock/lock-word.ts';
 import { QueueLock, queueLockWords } from '../../src/sync/lock/queue-lock.ts';
 import type { RemoteWord } from '../../src/transfer/requests/remote-access.ts';
 import type { RequestTransfer } from '../../src/transfer/requests/request-transfer.ts';
+import { REAL_PROCESSOR } from '../../src/verbs/processor.ts';
 
 const SIZE = 2;
 
@@ -30,7 +31,8 @@ test('a wait that is given up while its swap is under way leaves no ticket in th
   let time = 0;
   const word = new LockWord(requests, {} as RemoteWord, SIZE, () => (time += 1000), 1, noLocks());
   const agent = { advance() {}, kick() {} } as unknown as LockAgent;
-  const lock = new HybridLock(agent, word, 1, 0, { words, lock: cpuLockOf(1) }, true);
+  const node = { words, lock: cpuLockOf(1), processor: REAL_PROCESSOR };
+  const lock = new HybridLock(agent, word, 1, 0, node, true);
 
   words[2] = -1000;
   const wait = lock.acquire(true);

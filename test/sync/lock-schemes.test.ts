@@ -17,6 +17,7 @@ import { RemoteLock } from '../../src/sync/lock/remote-lock.ts';
 import { TwoSidedLock } from '../../src/sync/lock/two-sided-lock.ts';
 import type { RemoteWord } from '../../src/transfer/requests/remote-access.ts';
 import type { Context } from '../../src/verbs/device.ts';
+import { REAL_PROCESSOR } from '../../src/verbs/processor.ts';
 import type { Operation } from '../../src/wait/operation.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { type Actor, interleave } from './preemption.ts';
@@ -195,6 +196,7 @@ class World {
     const nodeOf = (target: number, as: number) => ({
       words: nodes[target],
       lock: cpuLock(nodes[target].subarray(HYBRID_WORDS), as, [...members, target]),
+      processor: REAL_PROCESSOR,
     });
     const hybrid = scheme.startsWith('hybrid');
     for (const words of nodes) if (hybrid) setUpHybrid(words, mode, new MigrationPolicy(migration));

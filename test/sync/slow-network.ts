@@ -7,6 +7,7 @@ import type { OwnChannel } from '../../src/collective/communicator.ts';
 import type { Answer } from '../../src/transfer/requests/answers.ts';
 import type { RemoteWord } from '../../src/transfer/requests/remote-access.ts';
 import type { RequestTransfer } from '../../src/transfer/requests/request-transfer.ts';
+import { REAL_PROCESSOR } from '../../src/verbs/processor.ts';
 
 /** Something on its way. */
 type Arrival = () => void;
@@ -103,6 +104,7 @@ export class SlowNetwork {
       size: this.size,
       space: 0,
       awaited: -1,
+      processor: REAL_PROCESSOR,
       send: (target, payload) => give(target, payload.slice()),
       give,
       receive: (source) => this.#inboxes.get(`${name} ${rank} ${source}`)?.shift(),

@@ -182,7 +182,7 @@ export class ZeroCopy implements Route {
       lane.isOpen = false;
       return false;
     }
-    this.#comm.job.processor?.record(bytes + 4 * ENTRY_WORDS);
+    this.#comm.job.processor.record(bytes + 4 * ENTRY_WORDS);
     const { list } = lane;
     if (CHUNK_BYTES - lane.filled >= bytes && list.end - list.pos >= ENTRY_WORDS) {
       this.#packAll(lane, slot.id, at, part, bytes);
@@ -346,7 +346,7 @@ export class ZeroCopy implements Route {
     let count = 0;
     while (count < most && list.at < list.end && i32[list.at] !== DATA) {
       placement.checkRead(i32[list.at], i32[list.at + 1], i32[list.at + 2]);
-      this.#comm.job.processor?.record(4 * ENTRY_WORDS);
+      this.#comm.job.processor.record(4 * ENTRY_WORDS);
       bytes += i32[list.at + 2];
       list.at += ENTRY_WORDS;
       count++;

@@ -315,7 +315,7 @@ export class Cpu implements FabricEvent {
   fetched = 0;
   /** The rank has died: nothing happens here any more. */
   dead = false;
-  /** What is posted next only asks whether something has changed (`ProcessorTime.asks`). */
+  /** What is posted next only asks whether something has changed (`Processor.asks`). */
   asking = false;
   /** Computations of its task that have not ended: it does nothing else until its clock is reached. */
   computations = 0;

@@ -19,6 +19,7 @@
  * acquires reads after its own compare-and-swap was answered.
  */
 
+import { REAL_PROCESSOR } from '../../verbs/processor.ts';
 import type { Operation } from '../../wait/operation.ts';
 import { Grant } from './agent-messages.ts';
 import type { Gate, LockAgent, LockRequest } from './lock-agent.ts';
@@ -34,6 +35,7 @@ export const LEAST_BATCH = 16;
 /** Takes the word at this rank for those that share it. */
 export class DirectGate implements Gate {
   readonly batch: number;
+  readonly processor = REAL_PROCESSOR;
   readonly #word: LockWord;
   readonly #shared: number;
 

@@ -2,7 +2,7 @@
  * The manager of a hybrid lock, and the words that the ranks of its node share with it: hybrid-lock.ts says what they
  * mean, and why that is right.
  */
-import type { ProcessorTime } from '../../job/job.ts';
+import type { Processor } from '../../verbs/processor.ts';
 import { dueOf, type Operation } from '../../wait/operation.ts';
 import { Grant } from './agent-messages.ts';
 import { LEAST_BATCH } from './direct-lock.ts';
@@ -40,14 +40,13 @@ export function setUpHybrid(words: Int32Array, mode: number, policy: MigrationPo
 export interface NodeWords {
   readonly words: Int32Array;
   readonly lock: TargetLock;
-  /** Where processor time is part of a model. */
-  readonly processor?: ProcessorTime | undefined;
+  readonly processor: Processor;
 }
 
 /** The manager: takes the lock of the mode, and changes the mode. */
 export class HybridGate implements Gate {
   readonly batch: number;
-  readonly processor: ProcessorTime | undefined;
+  readonly processor: Processor;
   readonly #words: Int32Array;
   readonly #cpu: TargetLock;
   readonly #word: LockWord;
@@ -130,7 +129,7 @@ export class HybridGate implements Gate {
   // biome-ignore lint/correctness/useYield: what is posted first is done first
   *give({ origin, exclusive }: LockRequest, how: number, full: boolean): Generator<void, void> {
     if (this.#mode === CPU) {
-      this.processor?.atomic();
+      this.processor.atomic();
       this.#cpu.release(exclusive);
     } else {
       this.#word.give(how === Grant.HANDED ? origin : this.#shared);
@@ -143,7 +142,7 @@ export class HybridGate implements Gate {
   }
 
   *#acquireCpu(exclusive: boolean): Generator<void, void> {
-    this.processor?.atomic();
+    this.processor.atomic();
     if (this.#cpu.tryAcquire(exclusive)) return;
     this.#inLine = this.#cpu.acquire(exclusive);
     while (!this.#inLine.advance()) yield;

@@ -50,7 +50,7 @@
  * Memory order. The CPU lock orders as ever (queue-lock.ts); MODE is stored and loaded by `Atomics` under it. The
  * network's word: as in direct-lock.ts.
  *
- * In virtual time the words of the node are touched in the order of that time (`ProcessorTime.inOrder`): locks are
+ * In virtual time the words of the node are touched in the order of that time (`Processor.inOrder`): locks are
  * taken when this rank waits, and given back by `touch`.
  */
 
@@ -128,7 +128,7 @@ export class HybridLock implements TargetLock {
   /** The CPU lock, if that is the one to take and it is free. */
   tryAcquire(exclusive: boolean): boolean {
     const node = this.#node;
-    if (node === undefined || node.processor?.inOrder === false) return false;
+    if (node === undefined || !node.processor.inOrder) return false;
     if (Atomics.load(node.words, MODE) !== CPU || !node.lock.tryAcquire(exclusive)) return false;
     return this.#haveCpu(node, exclusive);
   }
@@ -180,7 +180,7 @@ export class HybridLock implements TargetLock {
     return {
       advance: () => {
         this.#agent.advance();
-        if (this.#node?.processor?.inOrder === false) this.#node.processor.touch(() => {});
+        if (this.#node?.processor.inOrder === false) this.#node.processor.touch(() => {});
         else if (!done) done = steps.next().done === true;
         return done;
       },
@@ -194,7 +194,7 @@ export class HybridLock implements TargetLock {
         const takeBack = (): void => {
           // Perhaps only now in line, or asked only now: the word was not free, and the mode has changed meanwhile.
           const inLine = line;
-          if (inLine !== undefined) touch(this.#node!, () => inLine.abandon!());
+          if (inLine !== undefined) this.#node!.processor.touch(() => inLine.abandon!());
           if (asked === undefined) return;
           const handed = asked.state === 'granted' && asked.how === Grant.HANDED;
           if (handed) this.#word.give(this.#rank);
@@ -220,7 +220,7 @@ export class HybridLock implements TargetLock {
     word.backOff.reset();
     for (;;) {
       if (node !== undefined && Atomics.load(node.words, MODE) === CPU) {
-        node.processor?.atomic();
+        node.processor.atomic();
         if (!node.lock.tryAcquire(exclusive)) {
           const operation = node.lock.acquire(exclusive);
           inLine(operation);
@@ -290,19 +290,13 @@ export class HybridLock implements TargetLock {
   }
 
   #releaseCpu(node: NodeWords, exclusive: boolean): void {
-    node.processor?.atomic();
-    touch(node, () => {
+    node.processor.atomic();
+    node.processor.touch(() => {
       node.lock.release(exclusive);
       // This rank's own manager may stand in line, and no bell rings for it where this rank alone is the node.
       if (this.#rank === this.#target) this.#agent.kick();
     });
   }
-}
-
-/** Does something to the words of a node in order. */
-function touch({ processor }: NodeWords, access: () => void): void {
-  if (processor === undefined) access();
-  else processor.touch(access);
 }
 
 /** The CPU lock by its hint: how many words it takes, and how it is made. */

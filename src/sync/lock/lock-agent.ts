@@ -26,10 +26,10 @@
  * handed the lock gives it back when its operations are answered; so these, too, are carried out while it has the lock.
  */
 import type { OwnChannel } from '../../collective/communicator.ts';
-import type { ProcessorTime } from '../../job/job.ts';
 import type { OperationQueue } from '../../transfer/served/operation-queue.ts';
 import type { OperationServer } from '../../transfer/served/operation-server.ts';
 import { answerTo } from '../../transfer/served/served-messages.ts';
+import { type Processor, REAL_PROCESSOR } from '../../verbs/processor.ts';
 import { Grant, HOW_SHIFT, LOCK_WORDS, Message, sendWords } from './agent-messages.ts';
 import { LockOrigin } from './lock-origin.ts';
 import type { LockCounts } from './lock-scheme.ts';
@@ -73,15 +73,16 @@ export interface Gate {
   /** Milliseconds after which it goes on though no bell rings. */
   readonly due?: number;
   /**
-   * What it does takes place in the order of virtual time (`ProcessorTime.inOrder`), and so does all that it is asked
-   * for.
+   * What it does takes place in the order of this processor's time (`Processor.inOrder`), and so does all that it is
+   * asked for. A gate that touches no memory of its node needs no order: `REAL_PROCESSOR`.
    */
-  readonly processor?: ProcessorTime | undefined;
+  readonly processor: Processor;
 }
 
 /** The gate where all go through the agent. */
 export const NO_GATE: Gate = {
   batch: Number.POSITIVE_INFINITY,
+  processor: REAL_PROCESSOR,
   // biome-ignore lint/correctness/useYield: nothing is waited for
   *take() {
     return Grant.BY_AGENT;
@@ -167,7 +168,7 @@ export class LockAgent {
       this.#again = true;
       return;
     }
-    if (this.#gate.processor?.inOrder === false) {
+    if (!this.#gate.processor.inOrder) {
       // Then it is called again.
       this.#gate.processor.touch(() => {});
       return;
@@ -196,7 +197,7 @@ export class LockAgent {
   }
 
   #take(source: number, message: Uint8Array): void {
-    if (this.#gate.processor?.inOrder === false) this.#early.push({ source, message });
+    if (!this.#gate.processor.inOrder) this.#early.push({ source, message });
     else {
       this.#takeEarly();
       this.#takeNow(source, message);

@@ -31,8 +31,8 @@
  * released stands behind them, too. It comes half an atomic instruction behind the last of them: too late to find WORD
  * free again, and before the new holder can have given it back.
  */
-import type { ProcessorTime } from '../../job/job.ts';
 import type { Context } from '../../verbs/device.ts';
+import { type Processor, REAL_PROCESSOR } from '../../verbs/processor.ts';
 import type { Operation } from '../../wait/operation.ts';
 import type { TargetLock } from './lock-scheme.ts';
 
@@ -52,19 +52,19 @@ export class OneWordLock implements TargetLock {
   readonly #rank: number;
   readonly #members: readonly number[];
   readonly #context: Context;
-  readonly #processor: ProcessorTime | undefined;
+  readonly #processor: Processor;
 
   /**
    * @param words the target's lock words
    * @param members the contexts of the ranks that may want it, by rank
-   * @param processor where processor time is part of a model
+   * @param processor this rank's
    */
   constructor(
     words: Int32Array,
     rank: number,
     members: readonly number[],
     context: Context,
-    processor?: ProcessorTime | undefined,
+    processor = REAL_PROCESSOR,
   ) {
     this.#words = words;
     this.#rank = rank;
@@ -104,7 +104,7 @@ export class OneWordLock implements TargetLock {
     const left = (Atomics.sub(this.#words, WORD, held) - held) & ~CLOSED;
     if (left !== 0) return;
     const woken = this.#wakeAll();
-    if (woken === 0 || this.#processor === undefined) return;
+    if (woken === 0) return;
     const { atomic, waiter } = this.#processor.node;
     this.#processor.spend((woken - 1) * waiter + 1.5 * atomic);
   }
@@ -119,7 +119,9 @@ export class OneWordLock implements TargetLock {
       if (next === seen) return false;
       const found = Atomics.compareExchange(words, WORD, seen, next);
       if (found === seen) {
-        if (free) this.#processor?.spend(this.#otherWaiters() * this.#processor.node.waiter);
+        // Only virtual time needs the count, which takes a look at each rank.
+        if (free && this.#processor.isVirtual)
+          this.#processor.spend(this.#otherWaiters() * this.#processor.node.waiter);
         return free;
       }
       seen = found;
@@ -153,8 +155,7 @@ export class OneWordLock implements TargetLock {
     for (let k = 1; k <= size; k++) {
       const rank = (this.#rank + k) % size;
       if (!this.#isWaiting(rank)) continue;
-      if (processor === undefined) this.#context.wake(this.#members[rank]);
-      else processor.wake(this.#members[rank], woken * processor.node.waiter);
+      processor.wake(this.#context, this.#members[rank], woken * processor.node.waiter);
       woken++;
     }
     return woken;

@@ -4,7 +4,7 @@
  * copies nothing and waits for nothing: it takes requests in, and posts receives, sends and answers.
  *
  * On devices the helper is the provider's (`Capabilities.helper`), with requests of its own: helped.ts. Here it is a
- * service of the rank's processor (`ProcessorTime.handleCompletions`), on modelled fabrics. Where there is neither,
+ * service of the rank's processor (`Processor.handleCompletions`), on modelled fabrics. Where there is neither,
  * layouts move as by `multi-write` (`availableHere`): the other way that copies nothing and needs no program of the
  * target's.
  *
@@ -14,9 +14,9 @@
  * (`Lane.busy`). A reader of the target's part may see the bytes of a put as with RDMA writes: in any order, until the
  * origin's flush has ended and the two have synchronized.
  */
-import type { ProcessorTime } from '../../job/job.ts';
 import type { Messenger } from '../../message/messenger.ts';
 import type { Context } from '../../verbs/device.ts';
+import type { Processor } from '../../verbs/processor.ts';
 import type { RequestTransfer } from '../requests/request-transfer.ts';
 import { DEFAULT_NONCONTIGUOUS, type NoncontiguousName, noncontiguousNamed } from './layout-kinds.ts';
 import type { SgrsTransfers } from './sgrs.ts';
@@ -25,10 +25,10 @@ import type { SgrsTransfers } from './sgrs.ts';
 export function availableHere(
   name: NoncontiguousName,
   { capabilities }: Pick<Context, 'capabilities'>,
-  processor: ProcessorTime | undefined,
+  processor: Processor,
 ): NoncontiguousName {
   if (noncontiguousNamed(name).helped !== true) return name;
-  return capabilities.helper || processor?.hasHelper === true ? name : DEFAULT_NONCONTIGUOUS;
+  return capabilities.helper || processor.hasHelper ? name : DEFAULT_NONCONTIGUOUS;
 }
 
 /** Whether a helper of the provider's serves such a window: the scheme is that of helped.ts. */
@@ -41,7 +41,7 @@ export function hasHelper(name: NoncontiguousName, { capabilities }: Pick<Contex
  * for the room that they make; others wait for the program. @returns ends it
  */
 export function serveBeside(
-  processor: ProcessorTime,
+  processor: Processor,
   messenger: Messenger,
   requests: RequestTransfer,
   transfers: SgrsTransfers,

@@ -218,7 +218,7 @@ export class PackedTransfers implements MessageMover {
     sink: Uint8Array,
     sinkAt: number,
   ): void {
-    this.#channel.processor?.copy(bytes);
+    this.#channel.processor.copy(bytes);
     if (bytes === layout.bytes) {
       copyPlaces(layout, memory, at, dense(bytes), sink, sinkAt, this.#kernels);
       return;
@@ -240,7 +240,7 @@ export class PackedTransfers implements MessageMover {
     data: Uint8Array,
     dataAt: number,
   ): void {
-    this.#channel.processor?.copy(bytes);
+    this.#channel.processor.copy(bytes);
     if (bytes === layout.bytes) {
       copyPlaces(dense(bytes), data, dataAt, layout, memory, at, this.#kernels);
       return;

@@ -4,7 +4,7 @@
  */
 
 import { RmaError } from '../../errors.ts';
-import type { ProcessorTime } from '../../job/job.ts';
+import { type Processor, REAL_PROCESSOR } from '../../verbs/processor.ts';
 import type { Outstanding } from './outstanding.ts';
 import { GRACE_MS } from './request-tasks.ts';
 
@@ -21,14 +21,14 @@ export interface Patience {
   findFailure(): RmaError | undefined;
   /** Milliseconds after which it gives up. */
   readonly timeout: number;
-  /** Where time is virtual. */
-  readonly processor?: ProcessorTime | undefined;
+  readonly processor: Processor;
 }
 
 export const ALONE: Patience = {
   now: () => performance.now(),
   findFailure: () => undefined,
   timeout: Number.POSITIVE_INFINITY,
+  processor: REAL_PROCESSOR,
 };
 
 export class AnswerWaits {
@@ -50,11 +50,9 @@ export class AnswerWaits {
     const { processor } = this.#job;
     for (let looks = 1; !steps.next().done; looks++) {
       this.#lookOn();
-      if (processor !== undefined) {
-        // The answer may be in: then no time need pass.
-        if (steps.next().done) return;
-        processor.letPass();
-      }
+      // The answer may be in: then no virtual time need pass. A real rank takes the next step at once anyway.
+      if (processor.isVirtual && steps.next().done) return;
+      processor.letPass();
       if (looks % LOOKS !== 0) continue;
       const now = this.#job.now();
       if (now - inspected >= INSPECT_MS) {
@@ -124,12 +122,12 @@ export class AnswerWaits {
         if (this.#outstanding.isLost) break;
       }
       try {
-        this.#job.processor?.letPass();
+        this.#job.processor.letPass();
       } catch {
         // No answer comes any more: the call that waits for it says so.
         break;
       }
-      if (this.#job.processor === undefined && looks % LOOKS === 0 && performance.now() > until) break;
+      if (!this.#job.processor.isVirtual && looks % LOOKS === 0 && performance.now() > until) break;
     }
     if (failures.length > 0) this.#outstanding.noteFailure(failures[0], -1);
   }

@@ -16,12 +16,12 @@
 
 import type { RmaError } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
-import type { ProcessorTime } from '../../job/job.ts';
 import type { Origins } from '../../job/origins.ts';
 import { lostConnection, lostQueue } from '../../message/lost-connection.ts';
 import { type CompletionQueue, WcStatus } from '../../verbs/completion-queue.ts';
 import type { Context } from '../../verbs/device.ts';
 import type { ProtectionDomain } from '../../verbs/memory.ts';
+import type { Processor } from '../../verbs/processor.ts';
 import { type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
 import { type Answer, Answers } from './answers.ts';
 import {
@@ -76,7 +76,7 @@ export class Outstanding {
   readonly #cq: CompletionQueue;
   readonly #connections: Connections;
   readonly #trace: RequestTrace | undefined;
-  readonly #processor: ProcessorTime | undefined;
+  readonly #processor: Processor;
   /** Made with the first request that has a result. */
   #answers: Answers | undefined;
   /** Requests that are posted and not complete. */
@@ -105,7 +105,7 @@ export class Outstanding {
     connections: Connections,
     origins: Origins,
     trace: RequestTrace | undefined,
-    processor: ProcessorTime | undefined,
+    processor: Processor,
     reserve: number,
   ) {
     this.#context = context;
@@ -278,7 +278,7 @@ export class Outstanding {
     this.post(rank, (qp) => {
       this.#connections.to(rank).reading = true;
       if (slot < 0) slot = answers.slotFor(answer);
-      if (again) this.#processor?.asks();
+      if (again) this.#processor.asks();
       build(qp, FIRST_SLOT + slot, answers, slot);
     });
   }

@@ -62,7 +62,7 @@ export class RemoteAccess {
 
   /**
    * Replaces the word by `swap` if it is `compare`: two halves each, low half first.
-   * @param again the caller asks until another rank has changed the word (`ProcessorTime.asks`)
+   * @param again the caller asks until another rank has changed the word (`Processor.asks`)
    */
   compareSwap(
     { rank, rkey, address }: RemoteWord,

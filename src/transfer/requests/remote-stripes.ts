@@ -34,7 +34,7 @@
  * Words are changed by atomics only; the PLACEs are also read by plain reads, of 8 bytes each at a multiple of 8, in
  * any order: each holds what its rank has last made of it, or what it made of it before.
  */
-import type { ProcessorTime } from '../../job/job.ts';
+import type { Processor } from '../../verbs/processor.ts';
 import { STRIPES } from '../loads/stripes.ts';
 import type { Answer } from './answers.ts';
 import type { RemoteWord } from './remote-access.ts';
@@ -84,8 +84,7 @@ export interface StripeKeepers {
   now(): number;
   /** The rank of the window that has failed, if that is known; -1 otherwise. Cheap. */
   failed(): number;
-  /** Where time is virtual. */
-  readonly processor?: ProcessorTime | undefined;
+  readonly processor: Processor;
 }
 
 export class RemoteStripes {
@@ -177,7 +176,7 @@ export class RemoteStripes {
     const scratch = (this.#landings[target] ??= this.#requests.remote.scratch(8 * this.#size));
     const { rkey, address } = this.#word(target, PLACES);
     // It changes nothing, as all requests that a waiting rank repeats.
-    this.#job.processor?.asks();
+    this.#job.processor.asks();
     yield* this.#requests.remote.read(target, 0, scratch.region, 0, 8 * this.#size, { rkey, address }, scratch.left);
     const places = new Uint32Array(scratch.memory.buffer, 0, 2 * this.#size);
     const failed = this.#job.failed();

@@ -18,11 +18,11 @@
 
 import { forEachSegment } from '../../datatype/layout.ts';
 import type { Side } from '../../datatype/sides.ts';
-import type { ProcessorTime } from '../../job/job.ts';
 import type { Origins } from '../../job/origins.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { Context } from '../../verbs/device.ts';
 import type { MemoryRegion, ProtectionDomain } from '../../verbs/memory.ts';
+import type { Processor } from '../../verbs/processor.ts';
 import type { QueuePair } from '../../verbs/queue-pair.ts';
 import type { Operation } from '../../wait/operation.ts';
 import { ALONE, AnswerWaits } from './answer-waits.ts';
@@ -70,15 +70,14 @@ export class RequestTransfer {
   #regions: Regions | undefined;
   /** Whether puts of fence epochs are notified. */
   readonly #notifies: boolean;
-  /** On a modelled fabric, where completions wake ranks that wait. */
-  readonly #processor: ProcessorTime | undefined;
+  readonly #processor: Processor;
   /** Completions do not say that data are in memory. */
   readonly #confirms: boolean;
   /** Where the reads that confirm it put their byte. */
   #sink: Scratch | undefined;
   #flushed = 0;
   #stir: () => void = () => {};
-  readonly #endHandling: (() => void) | undefined;
+  readonly #endHandling: () => void;
 
   /**
    * @param notifies puts of fence epochs are writes with immediate
@@ -123,7 +122,7 @@ export class RequestTransfer {
     this.#waits = new AnswerWaits(this.#outstanding, job);
     this.notifications = new Notifications(arrivals, this.#connections, this.#outstanding, this.#tasks, size);
     this.remote = new RemoteAccess(context, pd, this.#outstanding);
-    this.#endHandling = job.processor?.handleEvents(() => this.notifications.take());
+    this.#endHandling = job.processor.handleEvents(() => this.notifications.take());
   }
 
   #arrivals(pd: ProtectionDomain): Arrivals {
@@ -441,7 +440,7 @@ export class RequestTransfer {
    * posted. On a modelled fabric, each completion wakes the ranks that wait.
    */
   get isPolling(): boolean {
-    return this.#processor === undefined && this.#tasks.count > 0;
+    return !this.#processor.isVirtual && this.#tasks.count > 0;
   }
 
   /**
@@ -468,11 +467,11 @@ export class RequestTransfer {
 
   /** @param waiting this rank waits for its requests */
   #run(waiting: boolean): void {
-    const before = this.#processor?.fetched;
+    const before = this.#processor.fetched;
     this.#waits.runUnsettled();
     this.#tasks.run(waiting);
     // A task that brings messages in may bring in what others wait for that have looked before.
-    if (this.#processor?.fetched !== before) this.#processor!.lookAgain();
+    if (this.#processor.fetched !== before) this.#processor.lookAgain();
   }
 
   /**
@@ -487,7 +486,7 @@ export class RequestTransfer {
   }
 
   close(): void {
-    this.#endHandling?.();
+    this.#endHandling();
     this.#outstanding.stop();
     this.#tasks.close();
     // No device writes to them any more.

@@ -4,7 +4,7 @@ import { TYPE_SIZES } from '../../datatype/base-types.ts';
 import { copyLong } from '../../datatype/copy.ts';
 import { sideAt } from '../../datatype/layout.ts';
 import type { Side } from '../../datatype/sides.ts';
-import type { ProcessorTime } from '../../job/job.ts';
+import { type Processor, REAL_PROCESSOR } from '../../verbs/processor.ts';
 import { accumulateElements, type BulkKernels } from '../loads/accumulate.ts';
 import type { RemotePart } from '../loads/remote-part.ts';
 import type { Stripes } from '../loads/stripes.ts';
@@ -30,11 +30,11 @@ export class OperationServer {
 
   /**
    * Carries out all operations of a message, in their order. Ranges and alignment were checked at the origin.
-   * @param processor is told of what is combined; absent for what this rank does to its own part, which is free
+   * @param processor is told of what is combined; without it that is free, as what a rank does to its own part
    * @param carriedOut is told of each that was, notifications aside
    * @returns what they fetch
    */
-  serve(message: Uint8Array, processor?: ProcessorTime, carriedOut?: () => void): Uint8Array {
+  serve(message: Uint8Array, processor = REAL_PROCESSOR, carriedOut?: () => void): Uint8Array {
     // Messages begin at a multiple of 8 of a buffer of their own.
     const { buffer, byteOffset, length } = message.byteOffset % 8 === 0 ? message : message.slice();
     const answers: Uint8Array[] = [];
@@ -91,11 +91,11 @@ export class OperationServer {
     from: Side,
     op: number,
     result: Uint8Array | undefined,
-    processor: ProcessorTime | undefined,
+    processor: Processor,
   ): void {
     const part = this.#part();
     const into = result && from;
-    processor?.combine(to.bytes);
+    processor.combine(to.bytes);
     accumulateElements(part, part.skew + place, to, origin, from, op, result, into, this.#stripes(), this.#kernels);
   }
 }

@@ -228,7 +228,7 @@ export class PassiveTarget {
     const attempt = lock.attempt?.(exclusive);
     if (attempt === undefined) return this.#tryAcquire(lock, exclusive);
     try {
-      while (!this.#members.look(attempt)) this.#job.processor?.letPass();
+      while (!this.#members.look(attempt)) this.#job.processor.letPass();
     } catch (error) {
       abandonQuietly(attempt);
       throw error;

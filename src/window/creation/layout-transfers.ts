@@ -52,6 +52,6 @@ export function noncontiguousTransfers(
   undo.add(channel.listen((source, message) => transfers.take(source, message), true));
   undo.add(lookInWaits(comm.members, () => messenger.poll(), true));
   // Without a helper, a scheme that wants one has no messages (`availableHere`).
-  if (!needsTarget(name) && sgrs !== undefined) undo.add(serveBeside(processor!, messenger, requests, sgrs));
+  if (!needsTarget(name) && sgrs !== undefined) undo.add(serveBeside(processor, messenger, requests, sgrs));
   return transfers;
 }

@@ -114,7 +114,7 @@ export function makeSchemes(parts: SchemeParts): Schemes {
     const { processor } = comm.job;
     const look = (): number => {
       wire.poll();
-      return processor === undefined && wire.isHolding ? HOLDING_MS : Number.POSITIVE_INFINITY;
+      return !processor.isVirtual && wire.isHolding ? HOLDING_MS : Number.POSITIVE_INFINITY;
     };
     const stirred = comm.members.serveUnlessQuiet(look, () => wire.isQuiet);
     wire.whenBusy(stirred.stir);

@@ -9,17 +9,16 @@ import type { Side } from '../../datatype/sides.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import type { HeldOperations } from '../../transfer/schedule/held-operations.ts';
 import type { Operation } from '../../wait/operation.ts';
-import type { Completion, OwnMemory, Path, ProgressBy } from './path.ts';
-import type { Requests } from './request-path.ts';
+import type { Completion, Later, Moves, OwnMemory, Path, ProgressBy } from './path.ts';
 
 /** Puts and gets only: updates are not held. */
 export class HeldPath implements Path {
   readonly own: OwnMemory | undefined;
-  readonly #direct: Requests;
+  readonly #direct: Later;
   readonly #held: HeldOperations;
   readonly #rank: number;
 
-  constructor(direct: Requests, held: HeldOperations, rank: number) {
+  constructor(direct: Later, held: HeldOperations, rank: number) {
     this.own = direct.own;
     this.#direct = direct;
     this.#held = held;
@@ -66,8 +65,8 @@ export class HeldPath implements Path {
     this.#direct.swap(...swap);
   }
 
-  progressBy(): ProgressBy {
-    return this.#direct.progressBy();
+  progressBy(moves: Moves): ProgressBy {
+    return this.#direct.progressBy(moves);
   }
 }
 

@@ -19,6 +19,7 @@ export interface Mapped {
 
 export class Loads implements Path {
   readonly own: OwnMemory | undefined;
+  readonly mapped = true;
   readonly #mapped: Mapped;
   readonly #epochs: Epochs;
   readonly #kernels: (BulkKernels & CopyKernels) | undefined;

@@ -10,6 +10,8 @@
 import type { TypedArray } from '../../datatype/base-types.ts';
 import type { Side } from '../../datatype/sides.ts';
 import type { Fetch } from '../../transfer/requests/fetch.ts';
+import type { WholeArrays } from '../../transfer/requests/whole-arrays.ts';
+import type { Poster } from '../../transfer/schedule/held-operations.ts';
 import type { Operation } from '../../wait/operation.ts';
 
 /**
@@ -36,6 +38,12 @@ export interface OwnMemory {
 export interface Path {
   /** There if the target is the caller. */
   readonly own: OwnMemory | undefined;
+  /** There if loads and stores reach the memory, and so the fast path may, too. */
+  readonly mapped?: true;
+  /** This path, if its operations are requests, which complete later than their calls; a schedule may hold them. */
+  readonly later?: Later;
+  /** What puts and gets whole arrays there by one request each, if anything does. */
+  readonly whole?: WholeArrays | undefined;
   /** Makes the target's memory accessible, and refuses memory that is gone. Comes before every operation. */
   open(): void;
   /** A number that is as aligned as byte `at` is in memory. */
@@ -49,6 +57,9 @@ export interface Path {
   /** What must act so that such an operation is carried out. */
   progressBy(moves: Moves): ProgressBy;
 }
+
+/** A path of requests. */
+export interface Later extends Path, Poster {}
 
 /** Completes operations that are not complete when they are issued, at this rank and at the target. */
 export interface Completion {

@@ -70,7 +70,6 @@ export class Paths {
     this.#epochs = epochs;
     // The rank that posts requests of the emulator carries them out, if the emulator does not pose as a device.
     const progressBy = comm.job.context.capabilities.immediateCompletion ? 'origin' : 'device';
-    this.#senders = requests && { requests, updates, progressBy };
     this.#served = served;
     this.#queues = deferred !== undefined || passive !== undefined;
     const direct = requests && held ? new HeldCompletion(requests, held) : requests;
@@ -78,15 +77,17 @@ export class Paths {
     else this.completion = passive.takes === undefined ? passive.origin : new MixedCompletion(passive, direct);
     this.drain = requests && ((failed) => requests.drain(failed));
     const plain = attachments === undefined && held === undefined && !this.#queues && epochs.accesses === undefined;
-    this.sendsWhole = requests !== undefined && plain;
+    const whole = plain ? requests?.whole : undefined;
+    this.sendsWhole = whole !== undefined;
+    this.#senders = requests && { requests, updates, whole, progressBy };
   }
 
   /** The path of puts and gets to bytes `at + to.low … at + to.high`, ready. @param call for messages */
   transfers(call: string, t: Target, at: number, to: Pick<Side, 'low' | 'high'>): Path {
     const path = this.#ready(t, this.#direct(call, t, at, to, 'transfer'));
     const { held } = this.#parts;
-    if (held === undefined || !(path instanceof Requests)) return path;
-    return held.orders || t.held === STARTED ? new HeldPath(path, held, t.rank) : path;
+    if (held === undefined || path.later === undefined) return path;
+    return held.orders || t.held === STARTED ? new HeldPath(path.later, held, t.rank) : path;
   }
 
   /** The same for updates. */
@@ -143,11 +144,9 @@ export class Paths {
     return new Loads({ part, skew: part.skew - address, stripes }, own, epochs, kernels, undefined);
   }
 
-  /** What posts whole arrays by one request; `undefined` if nothing does. To this rank itself, overlaps are looked for. */
+  /** What puts and gets whole arrays at a target by one request each, if anything does. */
   whole(t: Target): WholeArrays | undefined {
-    if (t.transfers === undefined) this.#choose(t);
-    const { transfers } = t;
-    return transfers instanceof Requests && transfers.own === undefined ? this.#senders!.requests.whole : undefined;
+    return this.#toPart(t, 'transfer').whole;
   }
 
   /** Where operations of the open epoch wait for the target to carry them out; `undefined` if they leave at once. */
@@ -185,8 +184,8 @@ export class Paths {
   collects(t: Target): RequestTransfer | undefined {
     const { attachments, requests } = this.#parts;
     if (requests === undefined || this.#queues) return undefined;
-    const byRequests = attachments !== undefined || this.#toPart(t, 'transfer') instanceof Requests;
-    return byRequests || this.#toPart(t, 'update') instanceof Requests ? requests : undefined;
+    const some = attachments !== undefined || this.becomesRequests(t, 'transfer') || this.becomesRequests(t, 'update');
+    return some ? requests : undefined;
   }
 
   /** Whether displacements are bounded by the target's part: in dynamic windows, what is attached bounds them. */
@@ -235,14 +234,14 @@ export class Paths {
     const stripes = this.#epochs.attempt(() => makeStripes(t.rank));
     t.map(part, stripes, kernels, t.rank === comm.rank);
     if (this.#queues || this.#epochs.accesses !== undefined) return part;
-    t.openFastPath(this.#toPart(t, 'transfer') instanceof Loads, this.#toPart(t, 'update') instanceof Loads);
+    t.openFastPath(this.#toPart(t, 'transfer').mapped === true, this.#toPart(t, 'update').mapped === true);
     return part;
   }
 
   /** Whether such an operation becomes requests, which complete later. */
   becomesRequests(t: Target, moves: Moves): boolean {
     return this.#parts.attachments === undefined
-      ? this.#toPart(t, moves) instanceof Requests
+      ? this.#toPart(t, moves).later !== undefined
       : this.#senders !== undefined;
   }
 

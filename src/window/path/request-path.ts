@@ -7,13 +7,16 @@ import type { Fetch } from '../../transfer/requests/fetch.ts';
 import type { RemoteRegion } from '../../transfer/requests/regions.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import type { RequestUpdates } from '../../transfer/requests/request-updates.ts';
-import type { OwnMemory, Path, ProgressBy } from './path.ts';
+import type { WholeArrays } from '../../transfer/requests/whole-arrays.ts';
+import type { Later, OwnMemory, ProgressBy } from './path.ts';
 
 /** What carries out the requests of a window. */
 export interface Senders {
   readonly requests: RequestTransfer;
   /** Absent where updates are no requests. */
   readonly updates: RequestUpdates | undefined;
+  /** Absent where nothing takes whole arrays by one request. */
+  readonly whole: WholeArrays | undefined;
   readonly progressBy: ProgressBy;
 }
 
@@ -23,8 +26,9 @@ export interface Fenced {
   readonly isFenced: boolean;
 }
 
-export class Requests implements Path {
+export class Requests implements Later {
   readonly own: OwnMemory | undefined;
+  readonly whole: WholeArrays | undefined;
   readonly #senders: Senders;
   readonly #epochs: Fenced;
   readonly #rank: number;
@@ -42,7 +46,13 @@ export class Requests implements Path {
     this.#rank = rank;
     this.#region = region;
     this.own = own;
+    // To this rank itself, overlaps are looked for first.
+    this.whole = region === undefined && own === undefined ? senders.whole : undefined;
     this.#epochs = epochs;
+  }
+
+  get later(): Later {
+    return this;
   }
 
   open(): void {}
