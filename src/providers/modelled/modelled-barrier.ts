@@ -8,7 +8,10 @@
  * out as a deadlock (`Simulator.askedInVain`).
  */
 import type { AdapterBarrier, AdapterBarrierInit, BarrierSchedule } from '../../verbs/adapter-barrier.ts';
-import type { ModelledContext } from './modelled-context.ts';
+import type { Fabric } from './fabric-numbers.ts';
+import type { Faults } from './faults.ts';
+import type { Network } from './network.ts';
+import type { Cpu, Simulator } from './simulator.ts';
 
 /** Nacks come at most so many times `nackAfter` apart. */
 const MOST_BACK_OFF = 8;
@@ -16,6 +19,16 @@ const MOST_BACK_OFF = 8;
 const MESSAGE = 0;
 const AGAIN = 1;
 const NACK = 2;
+
+/** A member's context, and the fabric around it. */
+interface Around {
+  readonly member: number;
+  readonly cpu: Cpu;
+  readonly parking: { ring(): void };
+  readonly fabric: Fabric;
+  readonly simulator: Simulator;
+  readonly shared: { readonly network: Network; readonly faults: Faults; readonly barriers: BarrierGroups };
+}
 
 /** The groups that each context is in, by their numbers: groups without a common member may have the same. */
 export class BarrierGroups {
@@ -38,7 +51,7 @@ export class BarrierGroups {
 
 export class ModelledBarrier implements AdapterBarrier {
   readonly statistics = { barriers: 0, packets: 0, nacks: 0, futile: 0, resent: 0, duplicates: 0 };
-  readonly #context: ModelledContext;
+  readonly #context: Around;
   readonly #group: number;
   readonly #members: readonly number[];
   readonly #rank: number;
@@ -59,7 +72,7 @@ export class ModelledBarrier implements AdapterBarrier {
   #told = 0;
   #closed = false;
 
-  constructor(context: ModelledContext, { group, members, rank, schedule, nackAfter }: AdapterBarrierInit) {
+  constructor(context: Around, { group, members, rank, schedule, nackAfter }: AdapterBarrierInit) {
     this.#context = context;
     this.#group = group;
     this.#members = members;
