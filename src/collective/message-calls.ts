@@ -3,9 +3,9 @@
  * which message goes to which receive is in point-to-point.ts.
  */
 import { bytesOf, checkBuffer, ownView, type TypedArray } from '../datatype/base-types.ts';
+import { POISON, refusePassingOn } from '../datatype/poison.ts';
 import type { Job } from '../job/job.ts';
 import type { Members } from '../job/members.ts';
-import { POISON, refusePassingOn } from '../poison.ts';
 import { type Operation, readWait } from '../wait/operation.ts';
 import { checkRank } from './collective-arguments.ts';
 import { CollectiveCalls } from './collective-calls.ts';

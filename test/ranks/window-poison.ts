@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, Request, Window } from 'onesided';
 import { runCases } from './support/cases.ts';
+import { columns } from './support/columns.ts';
 
 const FILE = /called at .*window-poison\.js:\d+:\d+/;
 
@@ -161,7 +162,7 @@ async function passedOn(world: Communicator): Promise<void> {
   const refused = {
     code: 'ERR_RMA_CONFLICT',
     message: new RegExp(
-      `are the origin of get to rank ${target} in window mine, ${FILE.source}, which is not complete`,
+      `are the result of get to rank ${target} in window mine, ${FILE.source}, which is not complete`,
     ),
   };
   assert.throws(() => other.put(result, target, 0), refused);
@@ -252,4 +253,4 @@ async function nextEpoch(world: Communicator): Promise<void> {
   await win.free();
 }
 
-await runCases({ nextEpoch, passive, active, results, requests, passedOn, changedOrigins });
+await runCases({ nextEpoch, passive, active, results, requests, passedOn, changedOrigins, columns });

@@ -10,10 +10,10 @@
  */
 
 import { forEachRun } from '../../datatype/copy.ts';
+import { POISON } from '../../datatype/poison.ts';
 import type { Side } from '../../datatype/sides.ts';
 import { debugs } from '../../debug.ts';
 import { RmaError } from '../../errors.ts';
-import { POISON } from '../../poison.ts';
 import { BuffersUnderWay } from './buffers-under-way.ts';
 
 const CONFLICTS = debugs('conflicts');

@@ -11,9 +11,9 @@
  */
 import { arrayOf, bytesOf, type TypedArray, typeCodeOf } from '../../datatype/base-types.ts';
 import { forEachRun } from '../../datatype/copy.ts';
+import { begun, ended, type MemoryUnderWay, refuseUnderWay } from '../../datatype/poison.ts';
 import type { Side } from '../../datatype/sides.ts';
 import { RmaError } from '../../errors.ts';
-import { begun, ended, type MemoryUnderWay, refuseUnderWay } from '../../poison.ts';
 import { programLine } from '../../program-line.ts';
 
 /** A NaN as a Float32Array and as a Float64Array; 2147335919 as an Int32Array. */
@@ -46,8 +46,7 @@ export class BuffersUnderWay {
    * Errors: `ERR_RMA_CONFLICT`.
    */
   check(where: string, name: string, array: TypedArray, side: Side, writes: boolean): void {
-    const { byteOffset } = array;
-    refuseUnderWay(where, `its ${name}`, array.buffer, byteOffset + side.low, byteOffset + side.high, writes);
+    refuseUnderWay(where, `its ${name}`, array.buffer, array.byteOffset, side, writes);
   }
 
   /**
@@ -67,8 +66,7 @@ export class BuffersUnderWay {
     const { buffer, byteOffset, byteLength } = array;
     const used: Used = {
       buffer,
-      low: byteOffset + side.low,
-      high: byteOffset + side.high,
+      at: byteOffset,
       what: `the ${name} of ${where}${programLine()}`,
       number,
       target,
