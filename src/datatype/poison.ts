@@ -17,6 +17,8 @@ export interface MemoryUnderWay {
   readonly side: Extent;
   /** `the result of get from rank 1 in window x, called at …`. */
   readonly what: string;
+  /** Whether it will never be complete, since a rank has failed; then it has ended. */
+  isLost(): boolean;
 }
 
 /** Of all windows of this thread: results that are not there yet, and origins that must not change. */
@@ -50,7 +52,7 @@ export function refuseUnderWay(
   for (const all of writes ? [results, origins] : [results]) {
     for (const other of all) {
       const both = other.buffer === buffer ? sharedBytes(side, at, other.side, other.at) : undefined;
-      if (both === undefined) continue;
+      if (both === undefined || other.isLost()) continue;
       throw new RmaError(
         'ERR_RMA_CONFLICT',
         `${where}: bytes ${both.low - at} … ${both.high - at - 1} of ${name} are ${other.what}, which is not ` +

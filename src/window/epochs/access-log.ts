@@ -44,7 +44,12 @@ export class AccessLog {
   #open = new Map<number, Map<number, Access[]>>();
   /** How many calls were noted. */
   calls = 0;
-  readonly buffers = POISON ? new BuffersUnderWay() : undefined;
+  readonly buffers: BuffersUnderWay | undefined;
+
+  /** @param isBroken whether nothing will be completed any more, since a rank has failed */
+  constructor(isBroken: () => boolean) {
+    this.buffers = POISON ? new BuffersUnderWay(isBroken) : undefined;
+  }
 
   /** Whether anything is not complete. */
   get pending(): boolean {

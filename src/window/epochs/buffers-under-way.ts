@@ -7,6 +7,9 @@
  * called what completes the operation. So a program that reads early sees the pattern, also where a get is complete
  * when it is issued. Of an origin, a copy is kept; it is compared then.
  *
+ * Both happen before other ranks learn that the epoch is over: from then on they may put where a result or an origin
+ * lies, if that is in this rank's part (sync/fence/delivering-fence.ts).
+ *
  * It costs some microseconds a call and a copy of each array, and closes the fast paths (access-log.ts).
  */
 import { arrayOf, bytesOf, type TypedArray, typeCodeOf } from '../../datatype/base-types.ts';
@@ -33,7 +36,13 @@ interface Used extends MemoryUnderWay {
 
 export class BuffersUnderWay {
   readonly #used = new Set<Used>();
+  readonly #isBroken: () => boolean;
   #complaint: RmaError | undefined;
+
+  /** @param isBroken whether nothing of the window will be completed any more, since a rank has failed */
+  constructor(isBroken: () => boolean) {
+    this.#isBroken = isBroken;
+  }
 
   get pending(): boolean {
     return this.#used.size > 0 || this.#complaint !== undefined;
@@ -74,6 +83,12 @@ export class BuffersUnderWay {
       side,
       own: bytesOf(array).slice(),
       isResult: writes,
+      isLost: () => {
+        if (!this.#isBroken()) return false;
+        for (const lost of this.#used) ended(lost);
+        this.#used.clear();
+        return true;
+      },
     };
     this.#used.add(used);
     begun(used, writes);
