@@ -22,7 +22,7 @@ import type { RequestTransfer } from '../../transfer/requests/request-transfer.t
 import { OperationQueue } from '../../transfer/served/operation-queue.ts';
 import { OperationServer } from '../../transfer/served/operation-server.ts';
 import { TargetUpdates } from '../../transfer/served/target-updates.ts';
-import { type Owner, readOwner, UserMemory } from '../../transfer/served/user-memory.ts';
+import { type Owner, readOwner, servesMemory, UserMemory } from '../../transfer/served/user-memory.ts';
 import { Attachments } from '../attached/attachments.ts';
 import { RemoteDirectory } from '../attached/remote-directory.ts';
 import { SharedDirectory } from '../attached/shared-directory.ts';
@@ -366,7 +366,7 @@ function serverOf(ownPart: () => RemotePart, makeStripes: () => Stripes, signal:
 function userMemoryOf(comm: Communicator, { records, offer }: Agreement, byRequests: boolean): UserMemory | undefined {
   const native = loadNative();
   const { job, rank: me, group } = comm;
-  if (native === undefined || !job.context.capabilities.loadStore) return undefined;
+  if (native === undefined || !servesMemory(job.context)) return undefined;
   const owners = group.worldRanks.map((member, rank): Owner | undefined => {
     // This rank's own part is loaded and stored, unless everything goes by requests.
     if (rank === me && !byRequests) return undefined;
