@@ -20,7 +20,6 @@ const ground = [
   'options.ts',
   'cores.ts',
   'place.ts',
-  'poison.ts',
   'program-line.ts',
   'version.ts',
 ];

@@ -5,6 +5,7 @@
  * is an {@link RmaError}. Both carry a `code`. The message names the call, the window, the target rank, the byte range
  * or the epoch it is about, and what to do.
  */
+import { types } from 'node:util';
 import { bytesSeen } from './intrinsics.ts';
 import { beginAtProgram } from './program-line.ts';
 
@@ -163,6 +164,7 @@ export function show(value: unknown): string {
       return 'a symbol';
     default:
       if (value === null) return 'null';
+      if (types.isDataView(value)) return `a DataView of ${bytesSeen(value)} bytes`;
       if (ArrayBuffer.isView(value)) return `a typed array of ${bytesSeen(value)} bytes`;
       return isArray(value) ? 'an array' : 'an object';
   }

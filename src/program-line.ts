@@ -84,6 +84,12 @@ function cutLeadingFrames(error: Error): void {
   if (first > 0) error.stack = `${stack.slice(0, begin)}\n${lines.slice(first).join('\n')}`;
 }
 
+/** Whether the stack of an error begins at a line of a program. */
+export function showsProgram({ stack }: Error): boolean {
+  const frame = typeof stack === 'string' ? stack.split('\n').find((line) => /^ {4}at /.test(line)) : undefined;
+  return frame !== undefined && !NOT_A_FILE.test(frame) && !ownPrefixes().some((prefix) => frame.includes(prefix));
+}
+
 /** How the library's files are named in stacks: as paths, and as URLs. */
 function ownPrefixes(): readonly [string, string] {
   const folder = moduleFolder();

@@ -1,8 +1,8 @@
 /** Checks of what is given to collectives, before anything is sent: a call that is refused has not begun. */
 import { opAllowed, ownView, TYPE_NAMES, type TypedArray, typeCodeOf } from '../datatype/base-types.ts';
 import { isOp, MOVES, type Op } from '../datatype/op.ts';
+import { POISON, refusePassingOn } from '../datatype/poison.ts';
 import { argumentRangeError, argumentTypeError, RmaError, readList, show } from '../errors.ts';
-import { POISON, refusePassingOn } from '../poison.ts';
 import { showRank } from './group.ts';
 
 /** The ranks that a call is made among. */

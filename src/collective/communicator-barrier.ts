@@ -5,6 +5,7 @@
  */
 import { Op } from '../datatype/op.ts';
 import { RmaError } from '../errors.ts';
+import type { BarrierKind } from '../job/barrier-choice.ts';
 import type { Job } from '../job/job.ts';
 import type { Channel } from '../message/message-channel.ts';
 import type { Block } from '../message/word-blocks.ts';
@@ -44,6 +45,8 @@ export function allocateBarrier(job: Job, size: number): Block | undefined {
 }
 
 export class CommunicatorBarrier {
+  /** What the ranks have agreed on. */
+  readonly kind: BarrierKind;
   readonly traits: BarrierTraits;
   readonly state: BarrierState;
   /** The wait of a call that blocks. */
@@ -60,12 +63,14 @@ export class CommunicatorBarrier {
   #over: RmaError | undefined;
 
   private constructor(
+    kind: BarrierKind,
     state: BarrierState,
     size: number,
     traits: BarrierTraits,
     turns: CollectiveTurns,
     hasSent: () => boolean = () => true,
   ) {
+    this.kind = kind;
     this.state = state;
     this.#hasSent = hasSent;
     this.traits = traits;
@@ -171,7 +176,7 @@ export class CommunicatorBarrier {
       const { kind, crowded } = agreedOf(all[0], comm.name);
       const state = yield* makeBarrierWithoutWords(kind, materials);
       const traits = { central: crowded, plainFlags: false };
-      return new CommunicatorBarrier(state, size, traits, turns, () => job.messenger.drained);
+      return new CommunicatorBarrier(kind, state, size, traits, turns, () => job.messenger.drained);
     }
     const words = barrierWords(size);
     comm.onRelease(() => comm.giveBack(block));
@@ -189,10 +194,10 @@ export class CommunicatorBarrier {
     const traits = { central: crowded, plainFlags: all.every((value, i) => i % stride !== 1 || value === 0) };
     if (kind === 'auto' || kind === 'words') {
       const state = makeBarrier(context, self, members, traits, map, comm.signals(id));
-      return new CommunicatorBarrier(state, size, traits, turns);
+      return new CommunicatorBarrier(kind, state, size, traits, turns);
     }
     const state = yield* makeBarrierWithoutWords(kind, materials);
-    return new CommunicatorBarrier(state, size, traits, turns, () => job.messenger.drained);
+    return new CommunicatorBarrier(kind, state, size, traits, turns, () => job.messenger.drained);
   }
 
   /** Whether the next call waits for one that was called before. */

@@ -14,6 +14,7 @@ import {
 } from '../wait/operation.ts';
 import { DONE } from '../wait/progress.ts';
 import { allocateArray, freeArray } from './allocated-memory.ts';
+import { makeBarrierWithoutWords } from './barrier-kinds.ts';
 import { makeChannel, makeOwnChannel, makeRoomChannel, type OwnChannel } from './channels.ts';
 import type { BegunCollective, CollectiveCall } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
@@ -30,7 +31,7 @@ import { hearWhy, type Refusal } from './refusals.ts';
 import { Releases } from './releases.ts';
 import { checkSplit, colorOfType, findPart, notMade, type Part } from './split.ts';
 import { recordSignals, traceCommunicator } from './traced-calls.ts';
-import type { BarrierTraits, Signals } from './word-barrier.ts';
+import type { BarrierState, BarrierTraits, Signals } from './word-barrier.ts';
 
 /** Looks that `Sync` forms take in a tight loop of their own before they wait like everything else. */
 const SPIN = 2000;
@@ -515,6 +516,17 @@ export class Communicator extends MessageCalls {
    */
   farewell(): Generator<void, void> {
     return collectives.barrier(this.#channel);
+  }
+
+  /**
+   * @internal Collective: a barrier of its own for what the ranks make together, as those of this communicator go.
+   * @param channel nothing else goes through it
+   */
+  barrierWithoutWords(channel: OwnChannel, undo: { add(release: () => void): void }): Generator<void, BarrierState> {
+    return makeBarrierWithoutWords(this.#barrier.kind, {
+      ...{ job: this.job, channel, members: this.group.worldRanks },
+      undo: (release) => undo.add(release),
+    });
   }
 
   /** @internal Looks before a wait that can sleep. One that is traced begins where it can be recorded. */

@@ -3,9 +3,9 @@
  * which message goes to which receive is in point-to-point.ts.
  */
 import { bytesOf, checkBuffer, ownView, type TypedArray } from '../datatype/base-types.ts';
+import { POISON, refusePassingOn } from '../datatype/poison.ts';
 import type { Job } from '../job/job.ts';
 import type { Members } from '../job/members.ts';
-import { POISON, refusePassingOn } from '../poison.ts';
 import { type Operation, readWait } from '../wait/operation.ts';
 import { checkRank } from './collective-arguments.ts';
 import { CollectiveCalls } from './collective-calls.ts';
@@ -61,10 +61,11 @@ export abstract class MessageCalls extends CollectiveCalls {
 
   /**
    * Receives the next message from rank `source` with the tag of the options (0 if there is none) into `buffer`. The
-   * message must have exactly the length of `buffer`. Messages of one source and tag come in the order of their sends;
-   * those with other tags are kept until a call asks for them, in as much memory as they need.
-   * With `Rank.NULL` as the source, the call receives nothing. A call that ends early leaves the message to the next
-   * one, but may have written a part of it into `buffer`.
+   * message must have exactly the length of `buffer`. One that has not is taken all the same, as in MPI, and lost: the
+   * call throws `ERR_TRUNCATE`, and the next call receives the next message. Messages of one source and tag come in the
+   * order of their sends; those with other tags are kept until a call asks for them, in as much memory as they need.
+   * With `Rank.NULL` as the source, the call receives nothing. A call that ends early (a timeout, an abort) leaves the
+   * message to the next one, but may have written a part of it into `buffer`.
    */
   async receive(buffer: TypedArray, source: number, options?: ReceiveOptions): Promise<void> {
     const wait = readWait('receive', options, TAG);

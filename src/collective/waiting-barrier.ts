@@ -15,7 +15,7 @@
  * The end: waits for all words, on a connection of this rank with itself, where nothing else is under way; the last one
  * raises the one completion.
  */
-import type { RmaError } from '../errors.ts';
+import { RmaError } from '../errors.ts';
 import { lostConnection } from '../message/lost-connection.ts';
 import type { Channel } from '../message/message-channel.ts';
 import type { BarrierSchedule } from '../verbs/adapter-barrier.ts';
@@ -24,7 +24,7 @@ import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { barrierSchedule } from './barrier-algorithms.ts';
-import { barrier as barrierByMessages } from './collectives.ts';
+import { anyOf } from './collectives.ts';
 import { receive } from './receive.ts';
 import type { BarrierState } from './word-barrier.ts';
 
@@ -36,6 +36,7 @@ const MOST_BARRIERS = 8;
 
 /** What a rank tells each rank that it has a step with: its queue pair for it, key and address of its words. */
 const TOLD = 3;
+const NOTHING = new Uint8Array(0);
 
 interface Connection {
   readonly qp: QueuePair;
@@ -91,6 +92,7 @@ export class WaitingBarrier implements BarrierState {
    * @param channel nothing else goes through it meanwhile
    * @param members the contexts of all ranks
    * @param undo is given what gives back what was made, as soon as there is something
+   * Errors: `ERR_VERBS`, at all ranks, if one has no room.
    */
   static *setUp(
     context: Context,
@@ -102,30 +104,26 @@ export class WaitingBarrier implements BarrierState {
   ): Generator<void, WaitingBarrier> {
     const { rank, size } = channel;
     const schedule = barrierSchedule(algorithm, rank, size);
-    const made = make(context, pd, schedule, undo);
-    const { region, connections } = made;
-    for (const [peer, { qp }] of connections)
-      channel.send(peer, new Uint8Array(Float64Array.of(qp.number, region.rkey, region.address).buffer));
-    const writes: Write[] = [];
+    let made: Made | undefined;
+    let failure: unknown;
+    try {
+      made = make(context, pd, schedule, undo);
+    } catch (error) {
+      failure = error;
+    }
     const theirs = new Map<number, Float64Array>();
-    for (const [peer, { qp }] of connections) {
-      const told = new Float64Array((yield* receive(channel, peer, 8 * TOLD, 'barrier')).slice().buffer);
-      theirs.set(peer, told);
-      connect(qp, members[peer], told[0]);
+    for (const peer of peersOf(schedule)) channel.send(peer, made === undefined ? NOTHING : told(made, peer));
+    for (const peer of peersOf(schedule)) {
+      const message = (yield* receive(channel, peer, -1, 'barrier')).slice();
+      if (message.length === 8 * TOLD) theirs.set(peer, new Float64Array(message.buffer));
     }
-    connect(made.own, members[rank], made.own.number);
-    let waits = 0;
-    for (const { sends, peer, tag } of schedule) {
-      if (!sends) waits++;
-      else {
-        const [, rkey, address] = theirs.get(peer)!;
-        const word = wordOf(barrierSchedule(algorithm, peer, size), rank, tag);
-        writes.push({ connection: connections.get(peer)!, rkey, address: address + word * STRIDE, waits });
-      }
-    }
-    // Nobody writes to a queue pair that is not connected.
-    yield* barrierByMessages(channel);
-    return new WaitingBarrier(made, schedule, writes, members);
+    for (const [peer, [qpNumber]] of theirs)
+      if (made !== undefined) connect(made.connections.get(peer)!.qp, members[peer], qpNumber);
+    // Nobody writes to a queue pair that is not connected, and all hear of a rank that has none.
+    if (yield* anyOf(channel, failure !== undefined, () => {}))
+      throw failure ?? new RmaError('ERR_VERBS', 'barrier: another rank has no room for its queue pairs (ENOMEM)');
+    connect(made!.own, members[rank], made!.own.number);
+    return new WaitingBarrier(made!, schedule, writesOf(schedule, made!, theirs, channel, algorithm), members);
   }
 
   private constructor(made: Made, schedule: BarrierSchedule, writes: readonly Write[], members: readonly number[]) {
@@ -217,6 +215,31 @@ export class WaitingBarrier implements BarrierState {
     }
     return -1;
   }
+}
+
+function told({ region, connections }: Made, peer: number): Uint8Array {
+  return new Uint8Array(Float64Array.of(connections.get(peer)!.qp.number, region.rkey, region.address).buffer);
+}
+
+function writesOf(
+  schedule: BarrierSchedule,
+  { connections }: Made,
+  theirs: ReadonlyMap<number, Float64Array>,
+  { rank, size }: Channel,
+  algorithm: string,
+): Write[] {
+  const writes: Write[] = [];
+  let waits = 0;
+  for (const { sends, peer, tag } of schedule) {
+    if (!sends) {
+      waits++;
+      continue;
+    }
+    const [, rkey, address] = theirs.get(peer)!;
+    const word = wordOf(barrierSchedule(algorithm, peer, size), rank, tag);
+    writes.push({ connection: connections.get(peer)!, rkey, address: address + word * STRIDE, waits });
+  }
+  return writes;
 }
 
 function make(

@@ -11,6 +11,11 @@ import { FATAL_MARK, FATAL_MARK_END, type FatalMark } from '../start/fatal-error
 /** The last line of what Node prints; no stack is as long as that. */
 const LAST_LINE = /^Node\.js v[^\n]*(\n|$)/m;
 const MOST_CHARACTERS = 1 << 18;
+/**
+ * The line of code that Node prints above an error, where that is a line of Node or of this library: V8 names the line
+ * that threw, or, for what a promise was rejected with, whatever line runs then. The stack says where the program is.
+ */
+const FOREIGN_LINE = /^(?:node:internal\/|[^\n]*\/onesided-(?:library|command)\.js:)[^\n]*\n[^\n]*\n[ \t]*\^+\n\n?/;
 
 /** Takes errors out of one rank's stderr. All text is Latin-1 for bytes. */
 export class FatalSieve {
@@ -65,7 +70,7 @@ export class FatalSieve {
   #end(error: string): void {
     const mark = this.#inside!;
     this.#inside = undefined;
-    this.#take(error, mark);
+    this.#take(error.replace(FOREIGN_LINE, ''), mark);
   }
 }
 

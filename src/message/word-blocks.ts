@@ -76,7 +76,10 @@ export class Blocks {
     const key = `${member}:${rkey}`;
     let pointer = this.#mapped.get(key);
     if (pointer === undefined) {
-      pointer = this.#context.remotePointer(member, rkey, address, slabBytes, ALL_ACCESS);
+      const context = this.#context;
+      pointer =
+        context.pointerToWords?.(member, rkey, address, slabBytes, ALL_ACCESS) ??
+        context.remotePointer(member, rkey, address, slabBytes, ALL_ACCESS);
       this.#mapped.set(key, pointer);
     }
     return new Int32Array(pointer.buffer, pointer.offset + offset, words);

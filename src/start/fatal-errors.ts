@@ -62,7 +62,7 @@ export function followingLine(error: unknown, rank: number): string | undefined 
  * one of the package's own bundles (place.ts).
  */
 function libraryFolder(): string | undefined {
-  const own = /((?:file:\/\/)?\/[^\n]*\/)(?:comm\/bootstrap\/fatal-errors\.[jt]s|onesided-(?:library|command)\.js):\d+/;
+  const own = /((?:file:\/\/)?\/[^\n]*\/)(?:start\/fatal-errors\.[jt]s|onesided-(?:library|command)\.js):\d+/;
   return own.exec(new Error().stack ?? '')?.[1];
 }
 

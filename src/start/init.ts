@@ -34,7 +34,10 @@ export interface InitOptions extends BarrierOptions {
   readonly job?: string;
   /** The number of ranks of the named job, the same in all its processes. */
   readonly size?: number;
-  /** The default timeout of all calls of this rank that wait, in milliseconds; 0 or absent: no timeout. */
+  /**
+   * The default timeout of all calls of this rank that wait, in milliseconds, more than 0; absent or `Infinity`: no
+   * timeout.
+   */
   readonly timeout?: number;
   /** Aborts the wait for the other ranks. */
   readonly signal?: AbortSignal;
@@ -142,7 +145,7 @@ async function join(options: InitOptions, entered: (job: Job) => void): Promise<
   const { membership, complete, comesLate } = await enterJob(options, timeout);
   let stop: (() => void) | undefined;
   try {
-    const job = makeJob(membership, timeout === 0 ? Number.POSITIVE_INFINITY : timeout, readBarrier('init', options));
+    const job = makeJob(membership, timeout, readBarrier('init', options));
     try {
       if (comesLate === true) stop = sayIfLate(() => awaitedIn(job));
       const world = await Communicator.world(job, { signal: options.signal });
@@ -181,7 +184,7 @@ interface Entry {
   readonly comesLate?: true;
 }
 
-/** @param timeout milliseconds; 0: none */
+/** @param timeout milliseconds; infinity: none */
 async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
   const nothing = (): void => {};
   if (options.job !== undefined) {
@@ -276,7 +279,7 @@ function patienceOf(
   if (signal !== undefined && isAborted(signal)) onAbort();
   const stopListening = whenAborted(signal, onAbort);
   // Longer delays than a timer can count are no deadline.
-  const timer = timeout === 0 || timeout > 2 ** 31 - 1 ? undefined : setTimeout(late, timeout);
+  const timer = timeout > 2 ** 31 - 1 ? undefined : setTimeout(late, timeout);
   const quiet = sayIfLate(() => `rank ${rank} of ${size} hears from the other ranks through ${name}${awaited()}`);
   const stop = (): void => {
     quiet();
@@ -299,5 +302,5 @@ function needNative(): Native {
 
 function defaultTimeout(): number {
   const seconds = Number(process.env['ONESIDED_TIMEOUT'] ?? 0);
-  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0;
+  return seconds > 0 ? seconds * 1000 : Number.POSITIVE_INFINITY;
 }

@@ -38,6 +38,7 @@ import { writeTrace } from '../trace/chrome-trace.ts';
 import { type Recorder, recordInMemory } from '../trace/recorder.ts';
 import { defaultEvents, type Recording } from '../trace/trace-ring.ts';
 import { deadlock } from '../wait/deadlock.ts';
+import { checkTimeout } from '../wait/operation.ts';
 import { recordWait } from '../wait/traced-progress.ts';
 import { VainLooks } from '../wait/vain-looks.ts';
 import { computeOn, VirtualProgress } from '../wait/virtual-progress.ts';
@@ -60,7 +61,7 @@ export interface TaskOptions extends BarrierOptions {
    * which reveals programs that depend on the order.
    */
   readonly order?: 'ranks' | 'random';
-  /** The default timeout of all calls that wait, in virtual milliseconds; 0 or absent: no timeout. */
+  /** The default timeout of all calls that wait, in virtual milliseconds, more than 0; absent: no timeout. */
   readonly timeout?: number;
   /**
    * The file for a trace of the run in virtual time (docs/guide/traces.md). Replaces an existing file. The trace is
@@ -112,16 +113,14 @@ export async function runTasks<T>(
   const given = reading(call, 'the options', () => ({ ...options }));
   refuseUnknown(call, 'the options', given, KNOWN);
   checkDebug(call);
-  const { fabric, seed = 1, faults, order = 'ranks', timeout = 0, trace } = given;
+  const { fabric, seed = 1, faults, order = 'ranks', timeout = Number.POSITIVE_INFINITY, trace } = given;
   if (!Number.isSafeInteger(seed) || seed < 0) {
     throw argumentRangeError(`${call}: seed must be an integer from 0 to 2^53 − 1, not ${show(seed)}`);
   }
   if (order !== 'ranks' && order !== 'random') {
     throw argumentTypeError(`${call}: order must be 'ranks' or 'random', not ${show(order)}`);
   }
-  if (typeof timeout !== 'number' || !(timeout >= 0)) {
-    throw argumentRangeError(`${call}: timeout must be at least 0 milliseconds, not ${show(timeout)}`);
-  }
+  checkTimeout(call, timeout);
   if (trace !== undefined && (typeof trace !== 'string' || trace === '')) {
     throw argumentTypeError(`${call}: trace must be a file name, not ${show(trace)}`);
   }
@@ -232,7 +231,6 @@ class Run<T> {
     formatControl(words);
     this.#control = words;
     const shared = new ModelledFabric(fabric, this.#simulator, faults, size);
-    const deadline = timeoutMs === 0 ? Number.POSITIVE_INFINITY : timeoutMs;
     const registry: Registry = {
       offer: (space, rank, what) => void this.#registry.set(`${space}:${rank}`, what),
       find: (space, rank) => this.#registry.get(`${space}:${rank}`),
@@ -241,7 +239,7 @@ class Run<T> {
     };
     this.#contexts = Array.from({ length: size }, (_, rank) => shared.open(rank));
     this.#jobs = this.#contexts.map(
-      (context, rank) => new Job(this.#membership(context, rank, registry, fabric.host.lookAgain), deadline, barrier),
+      (context, rank) => new Job(this.#membership(context, rank, registry, fabric.host.lookAgain), timeoutMs, barrier),
     );
   }
 
@@ -265,7 +263,7 @@ class Run<T> {
     simulator.observer = {
       idle: () => this.#idle(),
       stuck: () => {
-        if (!this.#ringForMissed()) this.#stop(this.#deadlock());
+        if (!this.#ringForMissed()) this.#stopInDeadlock();
       },
       failed: (error) => this.#stop(error),
     };
@@ -354,7 +352,9 @@ class Run<T> {
    */
   #idle(): void {
     if (this.#left === 0 || this.#ringForMissed()) return;
-    if (this.#simulator.outside === 0) this.#stop(this.#error?.error ?? this.#deadlock());
+    if (this.#simulator.outside !== 0) return;
+    if (this.#error === undefined) this.#stopInDeadlock();
+    else this.#stop(this.#error.error);
   }
 
   /**
@@ -373,6 +373,19 @@ class Run<T> {
     this.#left = 0;
     this.#simulator.stop();
     this.#reject(error);
+  }
+
+  /** The error begins at the line of the program where a rank waits: the first for which there is one. */
+  #stopInDeadlock(): void {
+    if (this.#left === 0) return;
+    const error = this.#deadlock();
+    this.#left = 0;
+    this.#simulator.stop();
+    void this.#showIn(error).then(() => this.#reject(error));
+  }
+
+  async #showIn(error: Error): Promise<void> {
+    for (const progress of this.#progresses) if (await progress?.showIn(error)) return;
   }
 
   #deadlock(): RmaError {

@@ -49,6 +49,8 @@ function drawing(overview: Overview): Drawing {
     const broad = height >= 4 ? height - 1 : height;
     parts.push(`<path ${look(`run-${kind}`)} stroke-width="${broad}" d="${d}"/>`);
   }
+  const frame = frameOf(overview, lines, height);
+  if (frame !== undefined) parts.push(frame);
   for (const [i, line] of lines.entries()) {
     const place = `x="${LEFT}" y="${TOP + height * i}" width="${WIDTH}" height="${height}"`;
     parts.push(`<rect fill="none" pointer-events="all" ${place}><title>${markup(aboutOf(line))}</title></rect>`);
@@ -61,6 +63,10 @@ function drawing(overview: Overview): Drawing {
       about: words[kind] ?? kind,
     }),
   );
+  if (frame !== undefined) {
+    const sign = `<rect ${look('chosen')} x="1" y="2" width="16" height="10"/>`;
+    keys.push({ sign, width: 18, about: 'the lock that was chosen' });
+  }
   const shared = each > 1 ? `; ${each} ranks a line` : '';
   return {
     title,
@@ -73,6 +79,20 @@ function drawing(overview: Overview): Drawing {
     height: TOP + height * lines.length + BOTTOM,
     parts,
   };
+}
+
+/** Around what was asked for: however thin the line and however short the time, it is seen. */
+function frameOf(
+  { chosen, start, end }: Overview,
+  lines: readonly (readonly Row[])[],
+  height: number,
+): string | undefined {
+  if (chosen === undefined) return undefined;
+  const line = lines.findIndex((rows) => rows.some(({ rank }) => rank === chosen.rank));
+  const pixel = (time: number): number => Math.round(LEFT + (WIDTH * (time - start)) / Math.max(1, end - start));
+  const x = pixel(chosen.start) - 1;
+  const width = Math.max(4, pixel(chosen.end) + 1 - x);
+  return `<rect ${look('chosen')} x="${x}" y="${TOP + height * line - 1}" width="${width}" height="${height + 2}"/>`;
 }
 
 /** Of a line: all together are to fit a screen, or a few. */

@@ -30,6 +30,8 @@ export interface Overview {
   readonly end: number;
   /** By rank. */
   readonly rows: readonly Row[];
+  /** What was asked for, if it is one rank's alone: a lock, while that rank has it. */
+  readonly chosen?: { readonly rank: number; readonly start: number; readonly end: number } | undefined;
   /** What its kinds of runs are. */
   readonly words: Readonly<Partial<Record<RunKind, string>>>;
   /** What is worth saying of all; may be empty. */
@@ -48,7 +50,7 @@ const WORDS: Overview['words'] = {
 
 /** @param ranks to be shown; all that take part, if absent */
 export function overviewOf(trace: Trace, selection: Selection, ranks?: readonly number[]): Overview {
-  const { title, shown, absent, last } = selection;
+  const { title, shown, absent, last, held } = selection;
   const times = [...shown.values()];
   const start = times.reduce((least, time) => Math.min(least, time.start), Number.POSITIVE_INFINITY);
   const end = times.reduce((most, time) => Math.max(most, time.end), 0);
@@ -57,11 +59,14 @@ export function overviewOf(trace: Trace, selection: Selection, ranks?: readonly 
   const never = new Map(absent.map(({ rank, instead }) => [rank, instead]));
   const rows = lanes.map((rank): Row => {
     const instead = never.get(rank);
-    if (instead === undefined) return { rank, runs: runs.get(rank) ?? [], about: waitedOf(runs.get(rank) ?? []) };
+    const own = runs.get(rank) ?? [];
+    const holds = rank === held?.rank ? `; has the lock for ${microseconds(held.end - held.start)} µs` : '';
+    if (instead === undefined) return { rank, runs: own, about: `${waitedOf(own)}${holds}` };
     return { rank, runs: [{ kind: 'absent', start, end }], about: `never came${instead && `; ${instead}`}` };
   });
   const note = last && `rank ${last.rank} came last, at ${microseconds(last.time - start)} µs`;
-  return { title, program: trace.program, start, end, rows, words: WORDS, note: note ?? '' };
+  const chosen = held && lanes.includes(held.rank) ? held : undefined;
+  return { title, program: trace.program, start, end, rows, chosen, words: WORDS, note: note ?? '' };
 }
 
 function runsOf(trace: Trace, { window, shown, concerns }: Selection, lanes: ReadonlySet<number>): Map<number, Run[]> {

@@ -165,6 +165,8 @@ export interface Selection {
   readonly absent: readonly Absent[];
   /** Which rank was the last to come to the fence, and when. */
   readonly last?: { readonly rank: number; readonly time: number } | undefined;
+  /** The lock that was asked for, from when its rank had it. */
+  readonly held?: { readonly rank: number; readonly start: number; readonly end: number } | undefined;
 }
 
 /** Throws `ERR_ARG` if the trace does not have it. */
@@ -253,7 +255,7 @@ function lockSelection(window: WindowSummary, own: readonly TraceSpan[], lock: n
     const overlaps = span.start < epoch.end && span.end > start && concerns(span);
     if (overlaps || span.rank === target) shown.set(span.rank, { start, end: epoch.end });
   }
-  return { window, title, shown, concerns, absent: [] };
+  return { window, title, shown, concerns, absent: [], held: epoch };
 }
 
 function roundSelection(window: WindowSummary, own: readonly TraceSpan[], epoch: number): Selection {

@@ -68,6 +68,7 @@ const LOOKS = {
   'run-get': { fill: 'none', stroke: 'get' },
   'run-update': { fill: 'none', stroke: 'update' },
   'run-absent': { fill: 'none', stroke: 'signal' },
+  chosen: { fill: 'none', stroke: 'lock', more: 'stroke-width="2"' },
   'stroke-put': { fill: 'none', stroke: 'put' },
   'stroke-get': { fill: 'none', stroke: 'get' },
   'stroke-update': { fill: 'none', stroke: 'update' },

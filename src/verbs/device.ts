@@ -223,6 +223,12 @@ export interface Context {
    * @param access the access rights that are needed, bits of `Access`
    */
   remotePointer(member: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer;
+  /**
+   * @internal `remotePointer` where the emulator poses as a device. Memory that none of its requests reaches, which a
+   * real device would reach, is served by a thread of its owner, and this maps what one tells that thread. Absent
+   * elsewhere.
+   */
+  readonly pointerToWords?: Context['remotePointer'] | undefined;
 
   /**
    * Makes a helper that serves a part. Only with `capabilities.helper`. Errors: `ERR_VERBS`.

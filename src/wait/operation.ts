@@ -84,8 +84,8 @@ export interface WaitOptions {
   /** Aborts the wait; the call fails with the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * The timeout in milliseconds, after which the call fails with `ERR_RMA_TIMEOUT`; 0 or absent: the default of the
-   * job.
+   * The timeout in milliseconds, more than 0, after which the call fails with `ERR_RMA_TIMEOUT`; absent: the default of
+   * the job; `Infinity`: none.
    */
   readonly timeout?: number | undefined;
 }
@@ -116,11 +116,18 @@ export function readWait(
     isAborted(read.signal);
     return read;
   });
-  if (timeout !== undefined && typeof timeout !== 'number') {
-    throw argumentTypeError(`${call}: timeout must be a number of milliseconds, not ${show(timeout)}`);
-  }
-  if (timeout !== undefined && !(timeout >= 0)) {
-    throw argumentRangeError(`${call}: timeout must be at least 0 milliseconds, not ${show(timeout)}`);
-  }
+  checkTimeout(call, timeout);
   return { signal, timeout };
+}
+
+/** 0 is refused: some take it for "do not wait", some for "no timeout". */
+export function checkTimeout(call: string, timeout: unknown): void {
+  if (timeout === undefined) return;
+  if (typeof timeout !== 'number')
+    throw argumentTypeError(`${call}: timeout must be a number of milliseconds, not ${show(timeout)}`);
+  if (timeout > 0) return;
+  throw argumentRangeError(
+    `${call}: timeout must be more than 0 milliseconds, not ${show(timeout)}; ` +
+      'leave it out for the default, or pass Infinity for no timeout',
+  );
 }

@@ -548,8 +548,7 @@ export class Progress {
   }
 
   #timeoutOf(options: WaitOptions | undefined): number {
-    const timeout = options?.timeout ?? 0;
-    return timeout > 0 ? timeout : this.timeout;
+    return options?.timeout ?? this.timeout;
   }
 
   #timeoutError(operation: Operation, timeoutMs: number): RmaError {

@@ -14,7 +14,7 @@
 import { RmaError } from '../errors.ts';
 import type { Cpu, DeadlineEvent, Simulator, Watcher } from '../providers/modelled/simulator.ts';
 import { isAborted, reasonOf, whenAborted } from './abort-signals.ts';
-import { seenByCaller } from './caller.ts';
+import { SeenWaiting, seenByCaller } from './caller.ts';
 import type { Concerned } from './concerned.ts';
 import { abandonQuietly, type Operation, type WaitOptions } from './operation.ts';
 import { type Background, DONE, type ProgressEngine } from './progress.ts';
@@ -25,7 +25,7 @@ interface Pending {
   readonly operation: Operation;
   readonly concerned: Concerned;
   readonly since: number;
-  resolve(): void;
+  resolve(seen?: SeenWaiting): void;
   reject(error: unknown): void;
   /** No signal and no deadline ends it any more. */
   release(): void;
@@ -116,6 +116,15 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     return [...this.#pending].map(({ operation }) => operation.describe());
   }
 
+  /** The run is over: an error takes the stack of a wait of this rank. @returns whether it shows the program then */
+  async showIn(error: Error): Promise<boolean> {
+    for (const pending of this.#pending) {
+      this.#pending.delete(pending);
+      if (await new Promise<boolean>((told) => pending.resolve(new SeenWaiting(error, told)))) return true;
+    }
+    return false;
+  }
+
   /** Virtual milliseconds. */
   now(): number {
     return this.#cpu.time / 1000;
@@ -200,8 +209,8 @@ export class VirtualProgress implements ProgressEngine, Watcher {
     let onAbort: (() => void) | undefined;
     // Throws before anything waits.
     const release = whenAborted(signal, () => onAbort!());
-    const settled = new Promise<void>((resolve, reject) => {
-      const timeoutMs = (options?.timeout ?? 0) > 0 ? options!.timeout! : this.timeout;
+    const settled = new Promise<SeenWaiting | undefined>((resolve, reject) => {
+      const timeoutMs = options?.timeout ?? this.timeout;
       const since = this.#cpu.time;
       const pending: Pending = { operation, concerned, since, resolve, reject, release, deadline: undefined };
       onAbort = () => this.#end(pending, reasonOf(signal!));
@@ -211,7 +220,7 @@ export class VirtualProgress implements ProgressEngine, Watcher {
       this.#cpu.watchFor(this);
       this.#lookLater(this.#untilLook(operation));
     });
-    return seenByCaller(settled, signal);
+    return seenByCaller(settled as Promise<void>, signal);
   }
 
   /** Microseconds after which an operation must be advanced even though nothing has come. */

@@ -96,6 +96,41 @@ describe('a misspelt option', () => {
   });
 });
 
+describe('a timeout of 0, which could mean "do not wait" or "no timeout"', () => {
+  const none = wrong({ timeout: 0 });
+  const refused = (call: string) =>
+    expect.objectContaining({
+      name: 'RangeError',
+      code: 'ERR_ARG',
+      message:
+        `${call}: timeout must be more than 0 milliseconds, not 0; ` +
+        'leave it out for the default, or pass Infinity for no timeout',
+    });
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['init', () => init(none)],
+    ['barrier', () => world.barrier(none)],
+    ['receive', () => world.receive(one, 0, none)],
+    ['fence', () => win.fence(0, none)],
+    ['lock', () => win.lock(0, Lock.SHARED, 0, none)],
+    ['Window.allocate', () => Window.allocate(world, Float64Array, 1, none)],
+    ['runTasks', () => runTasks(1, () => {}, { fabric: 'infinihost-64', timeout: 0 })],
+  ])('is refused by %s', async (call, act) => {
+    await expect(act()).rejects.toThrow(refused(call));
+  });
+
+  it('is refused by forms that block, and none is a timeout', async () => {
+    expect(() => world.barrierSync(none)).toThrow(refused('barrier'));
+    world.barrierSync({ timeout: Number.POSITIVE_INFINITY });
+    await world.barrier({ timeout: Number.POSITIVE_INFINITY });
+    const ranks = await runTasks(2, (own) => own.barrier({ timeout: Number.POSITIVE_INFINITY }), {
+      fabric: 'infinihost-64',
+      timeout: Number.POSITIVE_INFINITY,
+    });
+    expect(ranks).toHaveLength(2);
+  });
+});
+
 describe('the name that was meant', () => {
   it('is one or two letters off, or goes on', () => {
     const known = ['signal', 'timeout', 'info', 'dispUnit', 'name', 'epochs'];

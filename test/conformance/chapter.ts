@@ -44,8 +44,7 @@ const ALL_RANKS: readonly Ranks[] = [
 /** What stands for them in the gate. */
 const GATE_RANKS: readonly Ranks[] = RANK_KINDS.map((kind, i) => ({ name: kind, kind, sizes: [3 - i] }));
 /** What the library says of what is not to be had on a device. */
-const NOT_ON_DEVICES =
-  /cannot load and store its memory|is behind a device|reaches only memory from the library|needs a provider whose requests/;
+const NOT_ON_DEVICES = /cannot load and store its memory|is behind a device|needs a provider whose requests/;
 /** Jobs that end early are begun again after the requirement that ended them. */
 const MOST_JOBS = 6;
 

@@ -206,3 +206,18 @@ describe('buffers', () => {
     }
   });
 });
+
+test('an origin that is no typed array is told as what it is', () => {
+  const told = (origin: unknown): string => {
+    try {
+      checkBuffer('put', 'origin', origin as TypedArray);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return 'nothing';
+  };
+  const refusal = 'put: origin must be a typed array or Buffer, not';
+  expect(told(new DataView(new ArrayBuffer(8)))).toBe(`${refusal} a DataView of 8 bytes`);
+  expect(told([1])).toBe(`${refusal} an array`);
+  expect(told(Buffer.alloc(8))).toBe('nothing');
+});

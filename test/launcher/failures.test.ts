@@ -87,6 +87,21 @@ describe('errors in the output of a rank', () => {
     }
   });
 
+  it('have no line of code of Node or of the library above them, but one of the program', () => {
+    const shownOf = (above: string): string => {
+      const shown: string[] = [];
+      const sieve = new FatalSieve((error) => shown.push(error));
+      sieve.feed(`${MARK}${above}RmaError: x\n    at async file:///p.mjs:6:25\n\nNode.js v20.0.0\n`);
+      return shown.join();
+    };
+    const error = 'RmaError: x\n    at async file:///p.mjs:6:25\n\n';
+    expect(shownOf('node:internal/modules/run_main:123\n    triggerUncaughtException(\n    ^\n\n')).toBe(error);
+    expect(shownOf('file:///m/dist/onesided-library.js:28389\n\t\tthrow new RmaError(\n\t\t^\n\n')).toBe(error);
+    expect(shownOf('')).toBe(error);
+    const own = 'file:///p.mjs:6\n  win.put(a, 0, 0);\n      ^\n\n';
+    expect(shownOf(own)).toBe(own + error);
+  });
+
   it('are not waited for without end', () => {
     const sieve = new FatalSieve(() => expect.unreachable());
     const long = 'x'.repeat(1 << 18);

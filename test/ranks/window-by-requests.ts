@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, type RmaError, Window } from 'onesided';
 import { runCases } from './support/cases.ts';
+import { columns } from './support/columns.ts';
 import { NONCONTIGUOUS_NAMES } from './support/kinds.ts';
 
 /** A rank that has begun an accumulate and then waits for others must not keep them from theirs. */
@@ -107,14 +108,14 @@ async function layouts(world: Communicator): Promise<void> {
   const [rows, row] = [600, 48];
   for (const noncontiguous of NONCONTIGUOUS_NAMES) {
     const win = await Window.allocate(world, Float64Array, rows * row, { info: { noncontiguous } });
-    const columns = Datatype.vector(rows, 16, row, Datatype.FLOAT64);
+    const rowsOf16 = Datatype.vector(rows, 16, row, Datatype.FLOAT64);
     const order = Int32Array.from({ length: rows }, (_, i) => row * ((i * 7) % rows));
     const shuffled = Datatype.indexedBlock(16, order, Datatype.FLOAT64);
     const mine = Float64Array.from({ length: rows * 16 }, (_, i) => i + rank / size);
     const next = (rank + 1) % size;
     const before = (rank + size - 1) % size;
     await win.fence();
-    win.put(mine, next, 0, { target: { type: columns } });
+    win.put(mine, next, 0, { target: { type: rowsOf16 } });
     win.put(mine, next, 16, { target: { type: shuffled } });
     await win.fence();
     for (let i = 0; i < mine.length; i++) {
@@ -125,7 +126,7 @@ async function layouts(world: Communicator): Promise<void> {
     }
     await win.lockAll();
     const back = new Float64Array(rows * row);
-    win.get(back, next, 0, { origin: { type: shuffled }, target: { type: columns } });
+    win.get(back, next, 0, { origin: { type: shuffled }, target: { type: rowsOf16 } });
     const few = new Float64Array(4);
     win.get(few, next, 0, { target: { type: Datatype.vector(4, 1, row, Datatype.FLOAT64) } });
     await win.flush(next);
@@ -134,7 +135,7 @@ async function layouts(world: Communicator): Promise<void> {
       [...few],
       [0, 1, 2, 3].map((i) => mine[16 * i]),
     );
-    win.putNotify(mine, next, 32, { target: { type: columns } });
+    win.putNotify(mine, next, 32, { target: { type: rowsOf16 } });
     win.flushSync(next);
     await win.waitNotify();
     assert.equal(win.local[row * (rows - 1) + 47], mine.length - 1 + before / size);
@@ -396,5 +397,5 @@ async function oneAmongMany(world: Communicator): Promise<void> {
 
 await runCases({
   ...{ barrierBeforeFlush, busyRank, flushEndsEarly, kinds, refusals, bothWays, growingTable, many },
-  ...{ fences, fencesEndEarly, large, layouts, oneAmongMany },
+  ...{ fences, fencesEndEarly, large, layouts, columns, oneAmongMany },
 });

@@ -9,6 +9,7 @@
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, type TypedArray, Window, type WindowOptions } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
+import { columns } from './support/columns.ts';
 import { Random } from './support/random.ts';
 
 const seed = Number(argument('seed') ?? 1);
@@ -466,4 +467,5 @@ await runCases({
   'what is refused': refusals,
   'what is refused of a transfer that was kept': refusedLater,
   'records and pairs': records,
+  'columns of one array': columns,
 });

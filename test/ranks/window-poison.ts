@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, Request, Window } from 'onesided';
 import { runCases } from './support/cases.ts';
+import { columns } from './support/columns.ts';
 
 const FILE = /called at .*window-poison\.js:\d+:\d+/;
 
@@ -161,7 +162,7 @@ async function passedOn(world: Communicator): Promise<void> {
   const refused = {
     code: 'ERR_RMA_CONFLICT',
     message: new RegExp(
-      `are the origin of get to rank ${target} in window mine, ${FILE.source}, which is not complete`,
+      `are the result of get to rank ${target} in window mine, ${FILE.source}, which is not complete`,
     ),
   };
   assert.throws(() => other.put(result, target, 0), refused);
@@ -230,26 +231,68 @@ async function changedOrigins(world: Communicator): Promise<void> {
   await win.free();
 }
 
-/** What is local to this rank is done before others may put there: neither delivered nor compared later. */
+/**
+ * What is local to this rank is done before others may put there: neither delivered nor compared later. Whichever the
+ * fence is: a rank that is slow to see that it has passed it finds there what the next epoch has put.
+ */
 async function nextEpoch(world: Communicator): Promise<void> {
-  // By requests it is done when the fence has ended (docs/roadmap.md).
-  if (process.env['ONESIDED_DEBUG']?.includes('requests')) return;
-  const win = await Window.allocate(world, Float64Array, 8);
-  const { rank, size } = world;
-  const [mine, next] = [(rank + size - 1) % size, neighbour(world)];
-  for (let round = 1; round <= 200; round++) {
-    win.local.fill(0);
-    await world.barrier();
-    await win.fence();
-    // Own memory is the result of one call, and the origin of another.
-    win.get(win.local.subarray(0, 1), rank, 4);
-    win.put(win.local.subarray(1, 2), next, 5);
-    await win.fence();
-    win.put(Float64Array.of(round, round), next, 0);
-    await win.fence();
-    assert.deepEqual([...win.local.subarray(0, 2)], [round, round], `from rank ${mine}`);
+  const byRequests = process.env['ONESIDED_DEBUG']?.includes('requests') === true;
+  const fences = ['remote-notify', 'notify-all', 'immediate-optimized', 'immediate-naive', 'deferred'] as const;
+  for (const fence of byRequests ? fences : ([...fences, 'immediate'] as const)) {
+    const win = await Window.allocate(world, Float64Array, 8, { info: { fence } });
+    const { rank, size } = world;
+    const [mine, next] = [(rank + size - 1) % size, neighbour(world)];
+    for (let round = 1; round <= 60; round++) {
+      win.local.fill(0);
+      await world.barrier();
+      await win.fence();
+      // Own memory is the result of one call, and the origin of another.
+      win.get(win.local.subarray(0, 1), rank, 4);
+      win.put(win.local.subarray(1, 2), next, 5);
+      if (rank === round % size) await win.fence();
+      else win.fenceSync();
+      win.put(Float64Array.of(round, round), next, 0);
+      await win.fence();
+      assert.deepEqual([...win.local.subarray(0, 2)], [round, round], `${fence}: from rank ${mine}`);
+    }
+    await win.free();
   }
-  await win.free();
 }
 
-await runCases({ nextEpoch, passive, active, results, requests, passedOn, changedOrigins });
+/** The same of a lock that is given back behind the operations. */
+async function nextHolder(world: Communicator): Promise<void> {
+  for (const lock of ['queue', 'two-sided', 'direct', 'hybrid', 'remote'] as const) {
+    if (process.env['ONESIDED_DEBUG']?.includes('requests') !== true && lock === 'remote') continue;
+    if (process.env['ONESIDED_DEBUG']?.includes('requests') === true && lock === 'queue') continue;
+    const win = await Window.allocate(world, Float64Array, 8, { info: { lock } });
+    const { rank, size } = world;
+    for (let round = 1; round <= 40; round++) {
+      for (const target of [rank, neighbour(world)]) {
+        await win.lock(target, Lock.EXCLUSIVE);
+        if (target === rank) {
+          // Added to before the next one has the lock, or behind him.
+          win.get(win.local.subarray(0, 1), rank, 1);
+        } else {
+          const both = new Float64Array(2);
+          win.get(both, target, 0);
+          await win.flush(target);
+          win.put(
+            both.map((value) => value + 1),
+            target,
+            0,
+          );
+        }
+        await win.unlock(target);
+      }
+    }
+    await world.barrier();
+    await win.lock(rank, Lock.SHARED);
+    const [first, second] = win.local;
+    await win.unlock(rank);
+    assert.equal(second, size === 1 ? 0 : 40, lock);
+    assert.ok(first === second, `${lock}: ${first} of ${second}`);
+    await win.free();
+  }
+}
+
+await runCases({ nextEpoch, nextHolder, passive, active, results, requests, passedOn, changedOrigins, columns });

@@ -17,7 +17,8 @@ const plain = argument('plain') !== 'no';
 const LARGE = 1024 * 1024;
 const large = argument('large') === 'yes';
 const remaps = large && argument('remapped') !== 'no';
-const INFOS: readonly WindowInfo[] = [{ fence: 'immediate' }, { fence: 'remote-notify' }];
+const byRequests = process.env['ONESIDED_DEBUG']?.includes('requests') === true;
+const INFOS: readonly WindowInfo[] = [{ fence: byRequests ? 'notify-all' : 'immediate' }, { fence: 'remote-notify' }];
 
 /** Four pages of 64 KiB. */
 function webAssemblyMemory(bytes = 0): ArrayBuffer {
@@ -320,9 +321,12 @@ async function detached(world: Communicator, info: WindowInfo): Promise<void> {
   await win.lockAll();
   if (target !== rank) {
     win.get(got, target, 0);
+    await win.flush(target);
     assert.ok(got.every((value) => value === target));
     win.accumulate(Float64Array.of(1), target, 99_999, Op.SUM);
+    await win.flush(target);
     win.get(got, target, 0);
+    await win.flush(target);
     assert.equal(got[99_999], target + 1);
   }
   if (info.fence === 'immediate') {

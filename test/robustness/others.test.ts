@@ -15,6 +15,15 @@ test('a deferred lock of a dead rank holds up no lock of a window without that r
   expect(stdout, stderr).toMatch(/locked/);
 });
 
+const POISON = fileURLToPath(new URL('../../build/programs/test/ranks/robust-poison.js', import.meta.url));
+
+test.each(RANK_KINDS)('arrays of operations that nobody completes any more can be used, on %s', async (kind) => {
+  const env = { ...process.env, ONESIDED_DEBUG: 'poison,requests' };
+  const job = start(['run', '-n', '3', '--ranks', kind, '--grace', '60', '--timeout', '60', POISON], { env });
+  const { stdout, stderr } = await job.finished;
+  expect(stdout.match(/used/g), stdout + stderr).toHaveLength(2);
+});
+
 /** By requests, messages take the place of words in shared memory. */
 const RUNS = RANK_KINDS.flatMap((kind) =>
   ['', 'requests', 'requests,neighbours'].map((debug) => ({ kind, debug, title: `${kind} ${debug}` })),

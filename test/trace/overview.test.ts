@@ -49,7 +49,46 @@ function strokesOf(svg: string, kind: string): { y: number; x: number; length: n
   }));
 }
 
+/** So many ranks take the lock of rank 0 one after the other; each has it for 10 µs. */
+function locksOf(ranks: number): Trace {
+  const spans: TraceSpan[] = [];
+  for (let rank = 0; rank < ranks; rank++) {
+    const [has, gives] = [10_000 * (rank + 1), 10_000 * (rank + 2)];
+    const args = { ...WINDOW, target: 0 };
+    spans.push({ rank, category: 'call', name: 'lock', start: 0, end: has, args });
+    spans.push({ rank, category: 'wait', name: 'lock of rank 0', start: 100, end: has, args: {} });
+    spans.push({ rank, category: 'epoch', name: 'exclusive lock', start: has, end: gives, args });
+    spans.push({ rank, category: 'call', name: 'unlock', start: gives - 100, end: gives, args });
+  }
+  return { program: 'grid.js', ranks, spans, arrows: [] };
+}
+
 describe('an overview', () => {
+  it('of a lock among many ranks marks the one that was asked for, at its rank', () => {
+    const trace = locksOf(40);
+    const frames = (lock: number, ranks?: readonly number[]): number[][] => {
+      const svg = overviewSvg(overviewOf(trace, selectionOf(trace, { lock }), ranks));
+      const parts = svg.matchAll(/<rect class="chosen" [^>]*x="([\d.]+)" y="([\d.]+)" width="(\d+)" height="(\d+)"/g);
+      return [...parts].map(([, ...numbers]) => numbers.map(Number));
+    };
+    // The first one is in the legend, or the other way round.
+    const sign = [1, 2, 16, 10];
+    for (const lock of [1, 20, 39]) {
+      const found = frames(lock).filter((frame) => `${frame}` !== `${sign}`);
+      // The picture ends with the lock: its last 10 of 10 × (lock + 1) µs, at the line of the rank that has it.
+      const width = Math.round(900 / (lock + 1)) + 2;
+      expect(found.map(([x, y, w]) => [x + w, y, Math.abs(w - width) <= 1])).toEqual([
+        [971, 43 + 10 * (lock - 1), true],
+      ]);
+      expect(frames(lock)).toContainEqual(sign);
+    }
+    const titles = overviewSvg(overviewOf(trace, selectionOf(trace, { lock: 20 })));
+    expect(titles.match(/<title>rank \d+: waited [\d.]+ µs; has the lock for 10(\.0)? µs<\/title>/g)).toHaveLength(1);
+    expect(titles).toMatch(/<title>rank 19: waited [\d.]+ µs; has the lock/);
+    // Its rank is not shown.
+    expect(frames(20, [1, 2, 3])).toEqual([]);
+  });
+
   it('of a fence of 1,024 ranks has a line for each, shows who came last, and is small', () => {
     const overview = fence(fenceOf(1024, 77));
     expect(overview.note).toBe('rank 77 came last, at 799 µs');

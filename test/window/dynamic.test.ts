@@ -22,9 +22,10 @@ describe('dynamic windows', () => {
 
   if (native) run('on 3 processes that may not be attached to', ['processes', 3], { ONESIDED_NO_ATTACH: '1' });
 
-  // The ways that they take on a device across a network. The emulator reaches no other memory then.
+  // The ways that they take on a device across a network. Where all memory is registered, nothing else is behind them.
   for (const { kind, size } of rankRuns([1, 2, 4])) {
-    const memory = kind === 'processes' ? 'library' : 'shared';
-    run(`by requests, on ${size} ranks as ${kind}`, [kind, size], { ONESIDED_DEBUG: 'requests' }, memory);
+    const registered = kind === 'processes' ? 'library' : 'shared';
+    for (const memory of native ? ['any', registered] : [registered])
+      run(`by requests, ${memory} memory, ${size} ${kind}`, [kind, size], { ONESIDED_DEBUG: 'requests' }, memory);
   }
 });

@@ -98,6 +98,21 @@ it('an error that is thrown into a callback of the program begins there', async 
   );
 });
 
+it('a deadlock of tasks begins at the line where the first rank waits that the program has there', async () => {
+  const waits = async (world: Communicator): Promise<void> => {
+    // Rank 0 is done, and waits in the library's own call for the others.
+    if (world.rank === 1) await world.receive(ONE, 2);
+    if (world.rank === 2) await world.barrier();
+  };
+  const error = (await runTasks(3, waits, { fabric: 'infinihost-64' }).catch((thrown: unknown) => thrown)) as Error;
+  expect(error).toMatchObject({ code: 'ERR_RMA_WOULD_DEADLOCK' });
+  const [, first] = /^ +at (.*)$/m.exec(error.stack!) ?? [];
+  expect(first, error.stack).toContain(FILE);
+  expect(LINES[Number(/:(\d+):\d+\)?$/.exec(first!)![1]) - 1]).toContain('await world.receive(ONE, 2)');
+  expect(error.stack).toContain('rank 1 waits in receive');
+  expect(error.stack).toContain('rank 2 waits in barrier');
+});
+
 it('limits of stacks, and a program that formats them itself, are left as they are', async () => {
   const [limit, prepare] = [Error.stackTraceLimit, Error.prepareStackTrace];
   const own = (): string => 'mine';

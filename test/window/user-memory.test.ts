@@ -26,6 +26,7 @@ describe('windows over memory that is not from the library', () => {
     if (!native || !REMAPS) continue;
     const title = `on ${size} processes whose memory has pages of its own, which are remapped`;
     run(title, ['processes', size], allocator, ['--large=yes']);
+    run(`${title}, by requests`, ['processes', size], { ...allocator, ONESIDED_DEBUG: 'requests' }, ['--large=yes']);
   }
 
   if (native) {
@@ -41,6 +42,8 @@ describe('windows over memory that is not from the library', () => {
 
   for (const kind of RANK_KINDS) {
     if (!native) continue;
+    for (const debug of ['requests', 'requests,neighbours', 'requests,poison,conflicts'])
+      run(`on ${kind}, where all else goes by requests (${debug})`, [kind, 4], { ONESIDED_DEBUG: debug });
     run(`where ${kind} may not be attached to, the owner's thread does it all`, [kind, 3], { ONESIDED_NO_ATTACH: '1' });
   }
 });

@@ -89,6 +89,7 @@ export class EmulatedContext implements Context {
   readonly handles = new AddressHandles<EmulatedProtectionDomain>();
   readonly parking: Parking;
   readonly neighbours: Neighbours | undefined;
+  readonly pointerToWords: Context['remotePointer'] | undefined;
   readonly fabric: EmulatorFabric;
   readonly root: Root;
   readonly #addresses = new AddressSpace();
@@ -123,6 +124,7 @@ export class EmulatedContext implements Context {
     this.fabric = fabric;
     this.neighbours = neighbours;
     this.capabilities = capabilities;
+    if (!capabilities.loadStore) this.pointerToWords = (...asked) => this.#pointer('remote pointer', ...asked);
     this.member = fabric.member;
     this.gid = memberGid(fabric.member);
     this.parking = fabric.parking;
@@ -210,6 +212,17 @@ export class EmulatedContext implements Context {
     this.#mustBeOpen(call);
     if (!this.capabilities.loadStore)
       throw new RmaError('ERR_VERBS', `${call}: this device cannot map remote memory (capability loadStore)`);
+    return this.#pointer(call, member, rkey, remoteAddress, length, access);
+  }
+
+  #pointer(
+    call: string,
+    member: number,
+    rkey: number,
+    remoteAddress: number,
+    length: number,
+    access: number,
+  ): RemotePointer {
     const peer = this.peer(member);
     if (peer === undefined) throw new RmaError('ERR_VERBS', `${call}: no device is open at member ${show(member)}`);
     // A number beyond 32 bits is not the key that its low bits are.

@@ -21,11 +21,20 @@ import { RmaError } from '../../errors.ts';
 import type { Job } from '../../job/job.ts';
 import { PLACE_NUMBERS } from '../../message/word-blocks.ts';
 import type { Native } from '../../native.ts';
+import type { Context } from '../../verbs/device.ts';
 import type { Stripes } from '../loads/stripes.ts';
 import { Asker, Kind, OwnServer } from './memory-server.ts';
 
 /** How many numbers {@link Share.numbers} has. */
 export const SHARE_NUMBERS = 3 + PLACE_NUMBERS;
+
+/**
+ * Whether this is how ranks reach memory that is not the library's and that they cannot map; on devices, requests do.
+ * So it is where the emulator poses as a device (`ONESIDED_DEBUG=requests`), too: no request of it reaches such memory.
+ */
+export function servesMemory({ capabilities: { loadStore, remoteUserMemory } }: Context): boolean {
+  return loadStore || !remoteUserMemory;
+}
 
 /** This rank's own memory, as it is offered to the others. */
 export interface Share {

@@ -358,9 +358,12 @@ function unregister(registered: Registered | undefined): void {
   registered?.memory.free();
 }
 
-/** So that the displacement, which is an address of the owner's, is the place in it. */
-function regionAt(address: number, rkey: number, deviceAddress: number): RemoteRegion {
-  return { rkey, address: deviceAddress - address };
+/**
+ * So that the displacement, which is an address of the owner's, is the place in it. Absent for what is not registered,
+ * since no requests reach it: a thread of its owner serves it (transfer/served/user-memory.ts).
+ */
+function regionAt(address: number, rkey: number, deviceAddress: number): RemoteRegion | undefined {
+  return rkey === 0 ? undefined : { rkey, address: deviceAddress - address };
 }
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));

@@ -1,12 +1,14 @@
 /** Active target synchronization of a window: fence, and start/complete/post/wait (MPI 4.1, 12.5.1 and 12.5.2). */
 import { Group } from '../../collective/group.ts';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { DeliveringFence } from '../../sync/fence/delivering-fence.ts';
 import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
 import type { FenceScheme } from '../../sync/fence/fence-scheme.ts';
 import type { GeneralActiveTarget } from '../../sync/pscw/pscw-scheme.ts';
 import type { HeldOperations } from '../../transfer/schedule/held-operations.ts';
 import { type Operation, readWait, type WaitOptions } from '../../wait/operation.ts';
 import type { WindowParts } from '../creation/window-parts.ts';
+import type { AccessLog } from '../epochs/access-log.ts';
 import { Assert, checkAssert } from '../epochs/assertions.ts';
 import type { Epochs } from '../epochs/epochs.ts';
 import type { Paths } from '../path/paths.ts';
@@ -50,6 +52,7 @@ export class ActiveTarget {
     this.#general = parts.general;
     this.#held = parts.held;
     this.#drain = paths.drain;
+    if (this.#fence instanceof DeliveringFence) this.#fence.deliver = () => epochs.accesses?.completed(undefined);
   }
 
   // ---- fence --------------------------------------------------------------------------------------------------------
@@ -224,7 +227,8 @@ export class ActiveTarget {
 
   #postHeld(held: HeldOperations, targets: readonly number[]): void {
     const { folds } = this.#general;
-    if (folds === undefined) held.post();
+    // For debugging: what travels with the message that tells the target would be compared when it knows.
+    if (folds === undefined || this.#epochs.accesses?.buffers !== undefined) held.post();
     else
       folds.send(
         held.postAllBut((operation) => folds.takes(operation)),
@@ -243,7 +247,33 @@ export class ActiveTarget {
 
   #completing(targets: readonly number[]): Operation {
     this.#epochs.completeBegun();
-    return this.#general.completing?.(targets) ?? this.#drained(targets);
+    const completing = this.#general.completing?.(targets) ?? this.#drained(targets);
+    const { accesses } = this.#epochs;
+    return accesses?.buffers === undefined ? completing : this.#delivered(accesses, completing);
+  }
+
+  /** For debugging: no target is told before results are delivered and origins compared, as in a fence. */
+  #delivered(accesses: AccessLog, completing: Operation): Operation {
+    const drain = this.#drain!((error) => {
+      this.#failure ??= { error };
+    });
+    let isDelivered = false;
+    return {
+      ...completing,
+      advance: () => {
+        if (!isDelivered) {
+          if (!drain.advance()) return false;
+          isDelivered = true;
+          accesses.completed(undefined);
+        }
+        if (!completing.advance()) return false;
+        const failure = this.#failure;
+        this.#failure = undefined;
+        if (failure !== undefined) throw failure.error;
+        return true;
+      },
+      describe: () => (isDelivered ? completing : drain).describe(),
+    };
   }
 
   /** What has failed keeps no target waiting: it is told first. */

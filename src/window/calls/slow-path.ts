@@ -12,6 +12,7 @@ import {
   refuseEndless,
 } from '../../datatype/layout.ts';
 import { isOp, Op } from '../../datatype/op.ts';
+import { denseExtent, type Extent, type Stretch, sharedBytes } from '../../datatype/overlap.ts';
 import type { FetchLayout, Side, TransferLayout } from '../../datatype/sides.ts';
 import { MIXED } from '../../datatype/signature.ts';
 import { TypeCode } from '../../datatype/type-codes.ts';
@@ -69,9 +70,10 @@ export class SlowPath {
     const epochs = this.#epochs;
     const path = this.#paths.transfers(call, t, at, to);
     this.#refuseOverlap(call, origin, from, t, at, to, path.own);
-    this.#checkUse(call, t, call === 'get', 'origin', origin, from);
+    const name = call === 'get' ? 'result' : 'origin';
+    this.#checkUse(call, t, call === 'get', name, origin, from);
     epochs.note(call, call, t, at, to);
-    const own = this.#use(call, t, call === 'get', 'origin', origin, from);
+    const own = this.#use(call, t, call === 'get', name, origin, from);
     try {
       if (call === 'put') path.put(origin, from, at, to);
       else path.get(own, from, at, to);
@@ -111,7 +113,7 @@ export class SlowPath {
     const result = ownView(call, 'result', givenResult);
     const { from, to, into } = checkFetch(call, origin, result, layout);
     refuseTwice(call, 'result', into);
-    if (origin !== undefined && overlap(origin, from.low, from.high, result, into.low, into.high)) {
+    if (origin !== undefined && overlap(origin, from, result, into, 0) !== undefined) {
       throw argumentRangeError(`${call}: result overlaps origin`, 'ERR_BUFFER');
     }
     this.#update(call, origin ?? result, from, target, disp, to, op, { result, side: into });
@@ -286,12 +288,13 @@ export class SlowPath {
     name = 'origin',
   ): void {
     if (own === undefined) return;
-    const start = at - own.address;
-    if (!overlap(origin, from.low, from.high, own.memory, start + to.low, start + to.high)) return;
+    const both = overlap(origin, from, own.memory, to, at - own.address);
+    if (both === undefined) return;
+    const skew = own.address - byteOffsetOf(own.memory);
     throw new RmaError(
       'ERR_RMA_CONFLICT',
       `${call} to rank ${t.rank} in ${this.#epochs.what}: the ${name} overlaps the target bytes ` +
-        `${at + to.low} … ${at + to.high - 1}`,
+        `${both.low + skew} … ${both.high + skew - 1}`,
     );
   }
 }
@@ -352,14 +355,16 @@ export function checkSingles(call: string, buffers: Record<string, TypedArray>):
   }
   const { result } = buffers as { result: TypedArray };
   for (const [name, buffer] of Object.entries(buffers)) {
-    if (name !== 'result' && overlap(buffer, 0, byteLengthOf(buffer), result, 0, byteLengthOf(result))) {
+    if (name !== 'result' && overlap(buffer, whole(buffer), result, whole(result), 0) !== undefined) {
       throw argumentRangeError(`${call}: result overlaps ${name}`, 'ERR_BUFFER');
     }
   }
 }
 
-function overlap(a: TypedArray, aLow: number, aHigh: number, b: TypedArray, bLow: number, bHigh: number): boolean {
-  if (bufferOf(a) !== bufferOf(b)) return false;
-  const [aAt, bAt] = [byteOffsetOf(a), byteOffsetOf(b)];
-  return aAt + aLow < bAt + bHigh && bAt + bLow < aAt + aHigh;
+const whole = (array: TypedArray): Extent => denseExtent(byteLengthOf(array));
+
+/** What two arguments share, counted in their buffer; that of `b` begins `bSkip` bytes behind the array. */
+function overlap(a: TypedArray, of: Extent, b: TypedArray, and: Extent, bSkip: number): Stretch | undefined {
+  if (bufferOf(a) !== bufferOf(b)) return undefined;
+  return sharedBytes(of, byteOffsetOf(a), and, byteOffsetOf(b) + bSkip);
 }

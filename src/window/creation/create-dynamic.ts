@@ -2,7 +2,7 @@
 import type { Communicator } from '../../collective/communicator.ts';
 import { argumentRangeError, show } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
-import { shareMemory } from '../../transfer/served/user-memory.ts';
+import { servesMemory, shareMemory } from '../../transfer/served/user-memory.ts';
 import { beginWindow, type WindowInTheMaking } from './begin-window.ts';
 import { checkOptions, inForce } from './offer.ts';
 import type { WindowOptions } from './window-parts.ts';
@@ -27,7 +27,7 @@ export function beginCreateDynamic(comm: Communicator, options: WindowOptions | 
         lock: ({ forDynamic }) => forDynamic === true,
       }),
     };
-    if (!loadStore) return { ...common, local, memory: undefined, discard: () => {} };
+    if (!servesMemory(comm.job.context)) return { ...common, local, memory: undefined, discard: () => {} };
     const native = loadNative();
     const share = native && shareMemory(comm.job, native, undefined);
     return { ...common, local, memory: undefined, discard: () => share?.withdraw(), ...(share && { share }) };

@@ -7,7 +7,6 @@
  */
 
 import type { Communicator, OwnChannel } from '../../collective/communicator.ts';
-import { MessageBarrier } from '../../collective/message-barrier.ts';
 import type { BarrierState } from '../../collective/word-barrier.ts';
 import { lookInWaits } from '../../job/looks.ts';
 import { loadNative } from '../../native.ts';
@@ -22,7 +21,7 @@ import type { RequestTransfer } from '../../transfer/requests/request-transfer.t
 import { OperationQueue } from '../../transfer/served/operation-queue.ts';
 import { OperationServer } from '../../transfer/served/operation-server.ts';
 import { TargetUpdates } from '../../transfer/served/target-updates.ts';
-import { type Owner, readOwner, UserMemory } from '../../transfer/served/user-memory.ts';
+import { type Owner, readOwner, servesMemory, UserMemory } from '../../transfer/served/user-memory.ts';
 import { Attachments } from '../attached/attachments.ts';
 import { RemoteDirectory } from '../attached/remote-directory.ts';
 import { SharedDirectory } from '../attached/shared-directory.ts';
@@ -93,8 +92,9 @@ function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator
   let failure: unknown;
   try {
     const wire = yield* makeWire(making, agreed, device, trace, channels.free, undo);
+    const closing = channels.barrier && (yield* comm.barrierWithoutWords(channels.barrier, undo));
     const mapping = new Mapping(comm, `window ${making.name}`, records, offer, first, undo);
-    parts = { ...assemble(making, agreed, { channels, device, wire, mapping, trace, undo }), trace, number };
+    parts = { ...assemble(making, agreed, { channels, device, wire, closing, mapping, trace, undo }), trace, number };
   } catch (error) {
     failure = error;
   }
@@ -139,6 +139,8 @@ interface Materials {
   readonly channels: WindowChannels;
   readonly device: DeviceWords;
   readonly wire: Wire;
+  /** Absent where ranks share words for it. */
+  readonly closing: BarrierState | undefined;
   readonly mapping: Mapping;
   readonly trace: string;
   readonly undo: Undo;
@@ -182,7 +184,7 @@ function groundOf(
     undo.add(lookInWaits(comm.members, () => general.serve(), true));
   }
   return {
-    barrier: new MessageBarrier(channels.barrier!),
+    barrier: materials.closing!,
     general,
     shared: undefined,
     // Those of another rank where ranks are tasks, and on one node.
@@ -366,7 +368,7 @@ function serverOf(ownPart: () => RemotePart, makeStripes: () => Stripes, signal:
 function userMemoryOf(comm: Communicator, { records, offer }: Agreement, byRequests: boolean): UserMemory | undefined {
   const native = loadNative();
   const { job, rank: me, group } = comm;
-  if (native === undefined || !job.context.capabilities.loadStore) return undefined;
+  if (native === undefined || !servesMemory(job.context)) return undefined;
   const owners = group.worldRanks.map((member, rank): Owner | undefined => {
     // This rank's own part is loaded and stored, unless everything goes by requests.
     if (rank === me && !byRequests) return undefined;

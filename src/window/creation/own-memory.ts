@@ -6,14 +6,15 @@ import { RmaError } from '../../errors.ts';
 import { isResizable } from '../../intrinsics.ts';
 import { loadNative } from '../../native.ts';
 import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
-import { shareMemory } from '../../transfer/served/user-memory.ts';
+import { servesMemory, shareMemory } from '../../transfer/served/user-memory.ts';
 import type { Memory } from '../../verbs/memory.ts';
 import type { Offer } from './offer.ts';
 import type { Hints } from './window-info.ts';
 
 /**
- * Memory that others can map, or, where there is no mapping, reach by requests; `undefined` if they cannot map it. The
- * caller has checked that it is an array. Errors: `ERR_BUFFER`.
+ * Memory that others can map, or reach by requests; `undefined` if they can do neither: then the kernel and a thread of
+ * this rank reach it (transfer/served/user-memory.ts), which is so where the emulator poses as a device, too
+ * (`ONESIDED_DEBUG=requests`). The caller has checked that it is an array. Errors: `ERR_BUFFER`.
  */
 export function reachable(
   comm: Communicator,
@@ -26,22 +27,7 @@ export function reachable(
   const { context } = comm.job;
   const exposed = comm.size === 1 ? undefined : context.exposeMemory(memory.buffer, memory.byteLength);
   if (exposed !== undefined) return { memory: exposed, discard: () => exposed.free() };
-  return context.capabilities.loadStore ? undefined : adopted(comm, call, memory);
-}
-
-/** Memory of the program's own, where others reach it by requests. */
-function adopted(
-  comm: Communicator,
-  call: string,
-  memory: TypedArray,
-): { readonly memory: Memory; readonly discard: () => void } {
-  const { context } = comm.job;
-  if (!context.capabilities.remoteUserMemory) {
-    throw new RmaError(
-      'ERR_BUFFER',
-      `${call}: this device reaches only memory from the library; use memory from comm.allocMem or Window.allocate`,
-    );
-  }
+  if (servesMemory(context)) return undefined;
   const own = context.adoptMemory(memory.buffer);
   return { memory: own, discard: () => own.free() };
 }
@@ -63,11 +49,6 @@ export function offerOwnMemory(
   memory: TypedArray,
   hints: Hints,
 ): Pick<Offer, 'memory' | 'share' | 'discard'> {
-  const { context } = comm.job;
-  if (!context.capabilities.loadStore) {
-    refuseResizable(call, memory);
-    return adopted(comm, call, memory);
-  }
   const exposed = reachable(comm, call, memory);
   if (exposed !== undefined) return exposed;
   const native = loadNative();

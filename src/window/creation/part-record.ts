@@ -8,7 +8,7 @@
 
 import type { Job } from '../../job/job.ts';
 import { PLACE_NUMBERS } from '../../message/word-blocks.ts';
-import { SHARE_NUMBERS } from '../../transfer/served/user-memory.ts';
+import { SHARE_NUMBERS, servesMemory } from '../../transfer/served/user-memory.ts';
 
 /** Numbers that a field takes, and where it is of use. */
 const FIELDS = {
@@ -29,7 +29,7 @@ const FIELDS = {
   /** Where its block of shared words is (`Block.place`). */
   place: [PLACE_NUMBERS, 'shared memory'],
   /** How others reach memory of its own (`Share.numbers`); begins with 0 if there is none. */
-  share: [SHARE_NUMBERS, 'shared memory'],
+  share: [SHARE_NUMBERS, 'served memory'],
   /** What names the part's memory to neighbours (0: nothing), how long that is, and where in it the part begins. */
   handle: [3, 'a device'],
 } as const;
@@ -43,13 +43,19 @@ export class RecordLayout {
   readonly #places = new Map<Field, number>();
 
   constructor(job: Job) {
-    const reach = job.context.capabilities.loadStore ? 'shared memory' : 'a device';
+    const { context, tasks } = job;
+    const { loadStore } = context.capabilities;
+    // Tasks have no neighbours: all of them are in one process, behind modelled devices.
+    const travels = {
+      everywhere: true,
+      'shared memory': loadStore,
+      'served memory': servesMemory(context),
+      'a device': !loadStore && tasks === undefined,
+    };
     let length = 0;
     for (const name of NAMES) {
       const [numbers, where] = FIELDS[name];
-      // Tasks have no neighbours: all of them are in one process, behind modelled devices.
-      const travels = where === 'everywhere' || (where === reach && (where !== 'a device' || job.tasks === undefined));
-      if (!travels) continue;
+      if (!travels[where]) continue;
       this.#places.set(name, length);
       length += numbers;
     }

@@ -5,6 +5,8 @@
 
 import type { Communicator, OwnChannel } from '../../collective/communicator.ts';
 import type { BarrierState } from '../../collective/word-barrier.ts';
+import { POISON } from '../../datatype/poison.ts';
+import { DeliveringFence } from '../../sync/fence/delivering-fence.ts';
 import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
 import type { FenceScheme } from '../../sync/fence/fence-scheme.ts';
 import { FenceWait } from '../../sync/fence/fence-wait.ts';
@@ -120,7 +122,9 @@ export function makeSchemes(parts: SchemeParts): Schemes {
     wire.whenBusy(stirred.stir);
     stops.push(stirred.end);
   }
-  const fence = fenceNamed(hints.fence).make({ comm, description, barrier, wire, queued });
+  const kind = fenceNamed(hints.fence);
+  const made = kind.make({ comm, description, barrier, wire, queued });
+  const fence = POISON && kind.moves === 'by requests' ? new DeliveringFence(made, wire!) : made;
   stops.push(comm.fenceOrder.open(comm.windows, fence.statistics));
   return {
     fence,

@@ -10,10 +10,10 @@
  */
 
 import { forEachRun } from '../../datatype/copy.ts';
+import { POISON } from '../../datatype/poison.ts';
 import type { Side } from '../../datatype/sides.ts';
 import { debugs } from '../../debug.ts';
 import { RmaError } from '../../errors.ts';
-import { POISON } from '../../poison.ts';
 import { BuffersUnderWay } from './buffers-under-way.ts';
 
 const CONFLICTS = debugs('conflicts');
@@ -44,7 +44,12 @@ export class AccessLog {
   #open = new Map<number, Map<number, Access[]>>();
   /** How many calls were noted. */
   calls = 0;
-  readonly buffers = POISON ? new BuffersUnderWay() : undefined;
+  readonly buffers: BuffersUnderWay | undefined;
+
+  /** @param isBroken whether nothing will be completed any more, since a rank has failed */
+  constructor(isBroken: () => boolean) {
+    this.buffers = POISON ? new BuffersUnderWay(isBroken) : undefined;
+  }
 
   /** Whether anything is not complete. */
   get pending(): boolean {

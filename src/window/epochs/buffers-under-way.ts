@@ -7,13 +7,16 @@
  * called what completes the operation. So a program that reads early sees the pattern, also where a get is complete
  * when it is issued. Of an origin, a copy is kept; it is compared then.
  *
+ * Both happen before other ranks learn that the epoch is over: from then on they may put where a result or an origin
+ * lies, if that is in this rank's part (sync/fence/delivering-fence.ts).
+ *
  * It costs some microseconds a call and a copy of each array, and closes the fast paths (access-log.ts).
  */
 import { arrayOf, bytesOf, type TypedArray, typeCodeOf } from '../../datatype/base-types.ts';
 import { forEachRun } from '../../datatype/copy.ts';
+import { begun, ended, type MemoryUnderWay, refuseUnderWay } from '../../datatype/poison.ts';
 import type { Side } from '../../datatype/sides.ts';
 import { RmaError } from '../../errors.ts';
-import { begun, ended, type MemoryUnderWay, refuseUnderWay } from '../../poison.ts';
 import { programLine } from '../../program-line.ts';
 
 /** A NaN as a Float32Array and as a Float64Array; 2147335919 as an Int32Array. */
@@ -33,7 +36,13 @@ interface Used extends MemoryUnderWay {
 
 export class BuffersUnderWay {
   readonly #used = new Set<Used>();
+  readonly #isBroken: () => boolean;
   #complaint: RmaError | undefined;
+
+  /** @param isBroken whether nothing of the window will be completed any more, since a rank has failed */
+  constructor(isBroken: () => boolean) {
+    this.#isBroken = isBroken;
+  }
 
   get pending(): boolean {
     return this.#used.size > 0 || this.#complaint !== undefined;
@@ -46,8 +55,7 @@ export class BuffersUnderWay {
    * Errors: `ERR_RMA_CONFLICT`.
    */
   check(where: string, name: string, array: TypedArray, side: Side, writes: boolean): void {
-    const { byteOffset } = array;
-    refuseUnderWay(where, `its ${name}`, array.buffer, byteOffset + side.low, byteOffset + side.high, writes);
+    refuseUnderWay(where, `its ${name}`, array.buffer, array.byteOffset, side, writes);
   }
 
   /**
@@ -67,8 +75,7 @@ export class BuffersUnderWay {
     const { buffer, byteOffset, byteLength } = array;
     const used: Used = {
       buffer,
-      low: byteOffset + side.low,
-      high: byteOffset + side.high,
+      at: byteOffset,
       what: `the ${name} of ${where}${programLine()}`,
       number,
       target,
@@ -76,6 +83,12 @@ export class BuffersUnderWay {
       side,
       own: bytesOf(array).slice(),
       isResult: writes,
+      isLost: () => {
+        if (!this.#isBroken()) return false;
+        for (const lost of this.#used) ended(lost);
+        this.#used.clear();
+        return true;
+      },
     };
     this.#used.add(used);
     begun(used, writes);

@@ -27,7 +27,7 @@ const TURNS = ', or, if another task of this rank called it, use a Mutex (onesid
  */
 export class Epochs extends WindowScope {
   /** For debugging only. */
-  readonly accesses = LOG_ACCESSES ? new AccessLog() : undefined;
+  readonly accesses = LOG_ACCESSES ? new AccessLog(() => this.comm.members.failure() !== undefined) : undefined;
   /** What `post` opens. */
   readonly exposure = new Exposure(this);
   /** For the message of a deadlock. */

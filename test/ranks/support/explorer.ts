@@ -99,4 +99,4 @@ export function isNotOnDevices(error: unknown): boolean {
 }
 
 const NOT_ON_DEVICES =
-  /cannot load and store its memory|is behind a device|are not on devices|reaches only memory from the library|needs a provider whose requests/;
+  /cannot load and store its memory|is behind a device|are not on devices|needs a provider whose requests/;
