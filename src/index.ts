@@ -14,7 +14,7 @@ import { Window } from './window/calls/window.ts';
 import { Request } from './window/calls/window-request.ts';
 
 export type { BarrierOptions } from './collective/barrier-kinds.ts';
-export { Communicator } from './collective/communicator.ts';
+export { Communicator, type CommunicatorStatistics } from './collective/communicator.ts';
 export { Group, Rank } from './collective/group.ts';
 export type { ReceiveOptions, SendOptions } from './collective/point-to-point.ts';
 export type { RawMemory, TypedArray, TypedArrayConstructor } from './datatype/base-types.ts';

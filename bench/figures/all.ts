@@ -2,6 +2,7 @@
  * All figures, in the order of their measuring: the longest first, so that no core is left alone with one at the end.
  */
 
+import { adapterBarriers } from './adapter-barriers.ts';
 import { automatic } from './automatic.ts';
 import { bspBarriers } from './bsp-barriers.ts';
 import { bspModels } from './bsp-models.ts';
@@ -41,6 +42,7 @@ export const CHAPTERS: readonly Chapter[] = [
     fabrics: ['infinihost-64', 'infinihost-express', 'infinihost-pci-x', 'connectx-16-cores', 'bsp-ib-16'],
   },
   { figures: bspPrograms, fabrics: ['infinihost-express'] },
+  { figures: adapterBarriers, fabrics: ['myrinet-lanai-xp', 'myrinet-lanai-9.1', 'quadrics-elan3'] },
   { figures: bspModels, fabrics: ['infinihost-64', 'connectx-16-cores'] },
 ];
 

@@ -11,7 +11,9 @@ import { type Figure, forEach, show } from './figure.ts';
 import { parameters, type RelationKind, relationsUpTo, superstepTimes } from './supersteps.ts';
 
 const schemeOf = (name: string): BspOptions => SCHEMES.find((scheme) => scheme.name === name)!.options;
-const FILES = ['packed', 'zero-copy', 'multicast', 'group', 'counts'].map((name) => `src/bsp/delivery/${name}.ts`);
+const FILES = ['packed-delivery', 'zero-copy-delivery', 'multicast-counts', 'multicast-members', 'counts'].map(
+  (name) => `src/bsp/delivery/${name}.ts`,
+);
 
 // ---- B2 -------------------------------------------------------------------------------------------------------------
 

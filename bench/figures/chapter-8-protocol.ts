@@ -130,7 +130,7 @@ const LAYOUT_FILES = [
   'src/transfer/layouts/sgrs.ts',
   'src/transfer/layouts/matching.ts',
   'src/transfer/layouts/layout-cache.ts',
-  'src/transfer/layouts/second-connections.ts',
+  'src/transfer/requests/second-connections.ts',
   'bench/figures/layout-runs.ts',
 ];
 /** Pieces of a put at its origin; even, so that the other cut has whole ones. */

@@ -50,7 +50,9 @@ export const SCHEMES: readonly Scheme[] = [
   },
 ];
 const [BASELINE, COMPRESSED, , ZERO_COPY] = SCHEMES;
-const DELIVERY = ['packed', 'zero-copy', 'choices', 'links', 'counts'].map((name) => `src/bsp/delivery/${name}.ts`);
+const DELIVERY = ['packed-delivery', 'zero-copy-delivery', 'choices', 'links', 'counts'].map(
+  (name) => `src/bsp/delivery/${name}.ts`,
+);
 const FILES = [...DELIVERY, 'bench/figures/supersteps.ts'];
 export const ONCE = { warm: 1, repetitions: 2 } as const;
 

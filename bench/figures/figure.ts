@@ -71,9 +71,9 @@ type LockScheme = NonNullable<WindowInfo['lock']>;
 export const GFLOPS = 1;
 /** When hybrid locks change their mode. */
 export const POLICIES = ['every-request', 'threshold:4', 'history', 'never'] as const;
-export const FENCE_FILES = FENCES.map((name) => `src/sync/fence/${name}.ts`);
+export const FENCE_FILES = FENCES.map((name) => `src/sync/fence/${name}-fence.ts`);
 export function lockFile(name: LockScheme): string {
-  return `src/sync/lock/${name}.ts`;
+  return `src/sync/lock/${name}-lock.ts`;
 }
 
 /** Runs for each of the places, one after the other. */

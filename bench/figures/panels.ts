@@ -160,6 +160,24 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   B2: besides('by the relation', 'where messages are lost'),
   B3: besides('a word', 'a superstep'),
   B8: besides('', ''),
+  N1: besides('time of a processor', 'packets of the protocol'),
+  N2: (chart) => {
+    const [together, apart] = besides('nodes begin at one time', 'by the adapters, nodes begin apart')(chart);
+    const printed = [
+      { kind: 'point', x: 16, y: 25.72, label: 'paper: 25.72' },
+      { kind: 'point', x: 16, y: 86.93, label: 'paper: 86.93' },
+    ] as const;
+    return apart === undefined ? [marked(together, ...printed)] : [marked(together, ...printed), apart];
+  },
+  N3: alone(
+    { kind: 'point', x: 8, y: 14.2, label: 'paper: 14.20' },
+    { kind: 'point', x: 8, y: 37.49, label: 'paper: 37.49' },
+  ),
+  N4: alone(
+    { kind: 'point', x: 8, y: 5.6, label: 'paper: 5.60' },
+    { kind: 'point', x: 8, y: 13.89, label: 'paper: 13.89' },
+  ),
+  N6: besides('where packets are lost', 'where ranks enter apart'),
   'D4.6': alone({ kind: 'point', x: 64, y: 4.5, label: 'paper: two-sided about 4.5 at 64' }),
   'D4.7': (chart) => {
     const large = ', n = 3000';

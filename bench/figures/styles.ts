@@ -63,6 +63,12 @@ const STYLES: Readonly<Record<string, Style>> = {
   barrier: style('#3d3d3d', 'circle'),
   allreduce: style('#d1603d', 'triangle', 45),
   'reduce-scatter': style('#6fb7d6', 'rect', -45),
+  // Barriers by the adapter.
+  adapter: style('#0f766e', 'circle'),
+  waits: style('#e08a3c', 'diamond', 45),
+  host: style('#4338a8', 'triangle', -45),
+  hardware: style('#c4c4c4', 'rect', 0),
+  formula: style('#7a1626', CROSS, 90),
   dissertation: style('#111111', STAR),
   fence: style('#6e4700', 'circle', 45),
   'start, post, complete, wait': style('#c98bc9', 'triangle', 90),

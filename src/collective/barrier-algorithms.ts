@@ -77,7 +77,7 @@ export function barrierSchedule(algorithm: string, rank: number, size: number): 
 }
 
 function degreeOf(algorithm: string): number {
-  const degree = Number(/^gather-broadcast:(\d{1,2})$/.exec(algorithm)?.[1]);
+  const degree = Number(/^gather-broadcast:([1-9]\d?)$/.exec(algorithm)?.[1]);
   if (degree >= 2 && degree <= MOST_CHILDREN) return degree;
   const known = `dissemination, pairwise and gather-broadcast:2 … gather-broadcast:${MOST_CHILDREN}`;
   throw new RmaError('ERR_ARG', `there is no barrier algorithm ${JSON.stringify(algorithm)}; there are ${known}`);

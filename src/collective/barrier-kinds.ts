@@ -47,7 +47,8 @@ export const BARRIER_OPTIONS = [
 ] as const satisfies readonly (keyof BarrierOptions)[];
 
 const KINDS = ['auto', 'words', 'messages', 'waits', 'adapter'] as const satisfies readonly BarrierKind[];
-/** An hour. */
+/** A microsecond, in which no adapter sends one, and an hour. */
+const LEAST_NACK_AFTER = 0.001;
 const MOST_NACK_AFTER = 3_600_000;
 
 /** Reads the options of a call. Errors: `TypeError`, `RangeError`, `ERR_ARG` (the algorithm). */
@@ -65,9 +66,10 @@ export function readBarrier(call: string, options: BarrierOptions): BarrierChoic
   barrierSchedule(algorithm, 0, 1);
   if (typeof nackAfter !== 'number')
     throw argumentTypeError(`${call}: barrierNackAfter must be a number, not ${show(nackAfter)}`);
-  if (!(nackAfter > 0 && nackAfter <= MOST_NACK_AFTER)) {
+  if (!(nackAfter >= LEAST_NACK_AFTER && nackAfter <= MOST_NACK_AFTER)) {
     throw argumentRangeError(
-      `${call}: barrierNackAfter must be above 0 and at most ${MOST_NACK_AFTER} milliseconds, not ${show(nackAfter)}`,
+      `${call}: barrierNackAfter must be from ${LEAST_NACK_AFTER} to ${MOST_NACK_AFTER} milliseconds, ` +
+        `not ${show(nackAfter)}`,
     );
   }
   return given;
@@ -108,7 +110,7 @@ export interface AgreedBarrier {
 /**
  * @param all the bitwise OR of what the ranks have said
  * @param name of the communicator
- * Errors: `ERR_COMM`, at all ranks, if they want different ones.
+ * Errors: `ERR_COMM` if they want different ones: at all ranks, but those that another one's end has reached before.
  */
 export function agreedOf(all: number, name: string): AgreedBarrier {
   const wanted = KINDS.filter((kind) => (all & bitOf(kind)) !== 0);

@@ -27,7 +27,7 @@ import {
   checkSameLength,
   type Members,
 } from './collective-arguments.ts';
-import type { Agreed } from './collective-signature.ts';
+import { type Agreed, checksumOf } from './collective-signature.ts';
 import * as collectives from './collectives.ts';
 import * as rooted from './rooted.ts';
 import { scan } from './scan.ts';
@@ -440,6 +440,8 @@ export abstract class CollectiveCalls implements Members {
       type,
       op,
       count: send.length,
+      // Of short vectors, the messages' lengths say whether they are the same.
+      ...(send.byteLength >= collectives.EXCHANGED_FROM && { root: checksumOf(parts) }),
       buffers: [send, receive],
       steps: (channel) => collectives.reduceScatter(channel, send, receive, parts, op.code),
     };

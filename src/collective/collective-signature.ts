@@ -17,6 +17,8 @@ interface Kind {
   readonly root?: true;
   /** The number of elements is the same at all ranks. */
   readonly count?: true;
+  /** In the place of a root, a checksum of the number of elements of each rank, where those matter. */
+  readonly counts?: true;
   /** Instead of the number of elements: which window of the communicator it is about. */
   readonly window?: true;
 }
@@ -28,7 +30,7 @@ const KINDS = {
   broadcast: { root: true, count: true },
   reduce: { root: true, count: true },
   allreduce: { count: true },
-  reduceScatter: { count: true },
+  reduceScatter: { count: true, counts: true },
   scan: { count: true },
   exscan: { count: true },
   gather: { root: true, count: true },
@@ -226,6 +228,7 @@ export function describeSignature(message: Uint8Array): string {
   if (type !== NONE) parts.push(`${arrayOf(type).name}${kind.count ? ` of ${count}` : ''}`);
   if (op !== NONE) parts.push(OPS.find(({ code }) => code === op)!.name);
   if (kind.root) parts.push(`root ${what & 0xffff}`);
+  if (kind.counts && (what & 0xffff) !== 0) parts.push(`counts with checksum ${(what & 0xffff).toString(16)}`);
   const call = `${name}(${parts.join(', ')})`;
   return kind.window ? `${call} of the ${ordinal(count)} window` : call;
 }
@@ -235,4 +238,11 @@ export function ordinal(n: number): string {
   const tens = n % 100;
   const suffix = tens > 10 && tens < 14 ? 'th' : (['th', 'st', 'nd', 'rd'][n % 10] ?? 'th');
   return `${n}${suffix}`;
+}
+
+/** A checksum of counts, from 1 to 2^16 − 1. */
+export function checksumOf(counts: readonly number[]): number {
+  let sum = 0;
+  for (const count of counts) sum = (Math.imul(sum ^ (count | 0), 0x9e3779b1) + Math.floor(count / 2 ** 32)) | 0;
+  return (sum >>> 16) ^ (sum & 0xffff) || 1;
 }

@@ -13,6 +13,7 @@ import { sameType } from './same-type.ts';
 import { allgatherShared, alltoallShared, broadcastShared, SHARED_FROM } from './shared-collectives.ts';
 import { EXCHANGED_FROM, reduceShared } from './shared-reductions.ts';
 
+export { EXCHANGED_FROM };
 export type Step<T = void> = Generator<void, T>;
 
 const NOTHING = new Uint8Array(0);

@@ -27,8 +27,15 @@ interface BarrierOwner {
   readonly group: Group;
   exchange(block: Float64Array): Generator<void, Float64Array>;
   onRelease(release: () => void): unknown;
-  giveBack(block: Block): void;
+  giveBack(block: Pick<Block, 'free'>): void;
   signals(id: string): Signals | undefined;
+}
+
+/** Barriers that were called, and that this rank goes on with. */
+export interface RestOfBarriers {
+  /** So many are not complete. */
+  readonly pending: number;
+  readonly steps: Generator<void, void>;
 }
 
 /** A wait for a barrier; `ended` once it is complete. */
@@ -169,7 +176,9 @@ export class CommunicatorBarrier {
     const { rank: self, size, job } = comm;
     const { blocks, context } = job;
     const members = comm.group.worldRanks;
-    const materials = { job, channel: own, members, undo: (release: () => void) => void comm.onRelease(release) };
+    // Others may be in a barrier with what this rank has made for it.
+    const undo = (free: () => void): void => void comm.onRelease(() => comm.giveBack({ free }));
+    const materials = { job, channel: own, members, undo };
     if (block === undefined) {
       const all = Int32Array.of(wishes(job));
       yield* allreduce(channel, all, Op.BOR.code);
@@ -233,6 +242,27 @@ export class CommunicatorBarrier {
     };
     this.#awaited = operation;
     return operation;
+  }
+
+  /** What is left when the ranks part: the barrier that a promise waits for, and `count` more. */
+  rest(count: number): RestOfBarriers {
+    const rest = {
+      pending: count + (this.#awaited === undefined ? 0 : 1),
+      steps: this.#countDown(count, () => rest.pending--),
+    };
+    return rest;
+  }
+
+  /** @param passed is called when each is complete */
+  *#countDown(count: number, passed: () => void): Generator<void, void> {
+    if (this.#awaited !== undefined) {
+      yield* this.inTurn(0);
+      passed();
+    }
+    for (let i = 0; i < count; i++) {
+      yield* this.inTurn();
+      passed();
+    }
   }
 
   /**

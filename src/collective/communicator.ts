@@ -1,10 +1,14 @@
 /** Communicators (MPI 4.1, chapters 6 and 7): who takes part, and the collective calls among them. */
+
 import { bytesOf, type TypedArray, type TypedArrayConstructor } from '../datatype/base-types.ts';
+import { Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, type RmaError, show } from '../errors.ts';
+import type { BarrierKind } from '../job/barrier-choice.ts';
 import type { Job } from '../job/job.ts';
 import { ranksInWords } from '../job/late.ts';
 import { Members } from '../job/members.ts';
 import type { Block } from '../message/word-blocks.ts';
+import type { AdapterBarrierStatistics } from '../verbs/adapter-barrier.ts';
 import {
   abandonQuietly,
   type GeneratorOperation,
@@ -21,7 +25,7 @@ import { CollectiveChannel } from './collective-channel.ts';
 import type { Agreed } from './collective-signature.ts';
 import { CollectiveTurns } from './collective-turns.ts';
 import * as collectives from './collectives.ts';
-import { allocateBarrier, CommunicatorBarrier } from './communicator-barrier.ts';
+import { allocateBarrier, CommunicatorBarrier, type RestOfBarriers } from './communicator-barrier.ts';
 import type { FenceOrder } from './fence-order.ts';
 import { Group, Rank } from './group.ts';
 import { MessageCalls } from './message-calls.ts';
@@ -53,6 +57,14 @@ interface Shared {
   readonly communicators: Set<Communicator>;
 }
 
+/** What `Communicator.statistics` says. */
+export interface CommunicatorStatistics {
+  /** How its barriers go. */
+  readonly barrier: Exclude<BarrierKind, 'auto'>;
+  /** Of barriers of kind `'adapter'`: what this rank's adapter has done. */
+  readonly adapter?: AdapterBarrierStatistics;
+}
+
 /**
  * A group of ranks that communicate with each other, isolated from all other communicators (`MPI_Comm`). `init` returns
  * the world, which contains all ranks; `split`, `splitType` and `dup` create further communicators.
@@ -80,7 +92,7 @@ export class Communicator extends MessageCalls {
   /** Collectives take place one after the other. */
   readonly #turns: CollectiveTurns;
   /** The barriers that this rank has called and not completed, once it parts from the others. */
-  #going: Generator<void, void> | undefined;
+  #going: RestOfBarriers | undefined;
   /** The `finalize` that is under way or was. */
   #leaving: Promise<void> | undefined;
   /** Windows that were made on it: the number names the last one, the same at all ranks. */
@@ -195,6 +207,17 @@ export class Communicator extends MessageCalls {
     this.#turns.barriers++;
     const { steps, wait } = this.#barrier.next();
     return this.#turns.enter(steps, 'barrier', undefined, undefined, wait);
+  }
+
+  /**
+   * Says how the barriers of this communicator go, and what this rank's adapter has done for them so far. Not
+   * collective. Cost: none.
+   */
+  statistics(): CommunicatorStatistics {
+    const { kind, state } = this.#barrier;
+    const { loadStore } = this.job.context.capabilities;
+    const barrier = kind !== 'auto' ? kind : loadStore ? 'words' : 'messages';
+    return { barrier, ...(state.statistics !== undefined && { adapter: { ...state.statistics } }) };
   }
 
   /**
@@ -379,7 +402,7 @@ export class Communicator extends MessageCalls {
     if (this.name !== 'world') {
       this.#releases.giveBack();
       this.#turns.finalized();
-      if (!agreed && this.#going !== undefined) this.#barrier.leave(this.#going);
+      if (!agreed && this.#going !== undefined) this.#barrier.leave(this.#going.steps);
       return;
     }
     for (const other of this.#shared.communicators) other.#releases.giveBack();
@@ -525,7 +548,7 @@ export class Communicator extends MessageCalls {
   barrierWithoutWords(channel: OwnChannel, undo: { add(release: () => void): void }): Generator<void, BarrierState> {
     return makeBarrierWithoutWords(this.#barrier.kind, {
       ...{ job: this.job, channel, members: this.group.worldRanks },
-      undo: (release) => undo.add(release),
+      undo: (free) => undo.add(() => this.giveBack({ free })),
     });
   }
 
@@ -553,7 +576,7 @@ export class Communicator extends MessageCalls {
    * collective of theirs has ended early, or a rank has failed, no rank knows this: then the words stay until the job
    * ends.
    */
-  giveBack(block: Block): void {
+  giveBack(block: Pick<Block, 'free'>): void {
     if (!this.#turns.isBroken && this.members.failure() === undefined) block.free();
   }
 
@@ -583,7 +606,7 @@ export class Communicator extends MessageCalls {
 
   #finalizeCall(): CollectiveCall {
     const left = this.#turns.takeLeft();
-    if (left > 0 || this.#barrier.isAwaited) this.#going = this.#barrier.inTurn(left);
+    if (left > 0 || this.#barrier.isAwaited) this.#going = this.#barrier.rest(left);
     return { name: 'finalize', steps: () => this.#partings() };
   }
 
@@ -594,12 +617,12 @@ export class Communicator extends MessageCalls {
    */
   *#partings(): Generator<void, void> {
     const barrier = this.#barrier;
-    if (barrier.isAwaited) this.#going ??= barrier.inTurn(0);
+    if (barrier.isAwaited) this.#going ??= barrier.rest(0);
     const going = this.#going;
     // A rank that has sent the message of a round has raised its flag of that round of the barrier. So a barrier that
     // all ranks have called is complete at a rank that has the messages of all rounds.
     const goOn = (): void => {
-      going?.next();
+      going?.steps.next();
     };
     const all = collectives.anyOf(this.#channel, going !== undefined, goOn);
     let step = all.next();
@@ -609,6 +632,13 @@ export class Communicator extends MessageCalls {
       step = all.next();
     }
     goOn();
+    if (barrier.kind === 'waits' || barrier.kind === 'adapter') {
+      // That messages have come says nothing of what adapters tell each other on ways of their own.
+      const { barriers } = this.#turns;
+      const least = Int32Array.of(barriers);
+      yield* collectives.allreduce(this.#channel, least, Op.MIN.code);
+      for (goOn(); barriers - (going?.pending ?? 0) < least[0]; goOn()) yield;
+    }
     barrier.end(this.name === 'world' ? 'finalize() ended the job' : `free() ended ${this.name}`);
     if (step.value) yield* this.farewell();
   }

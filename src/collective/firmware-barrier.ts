@@ -1,5 +1,5 @@
 /** The barrier that the adapters' firmware carries out (`capabilities.barrier`, verbs/adapter-barrier.ts). */
-import type { AdapterBarrier } from '../verbs/adapter-barrier.ts';
+import type { AdapterBarrier, AdapterBarrierStatistics } from '../verbs/adapter-barrier.ts';
 import type { BarrierState } from './word-barrier.ts';
 
 export class FirmwareBarrier implements BarrierState {
@@ -11,6 +11,10 @@ export class FirmwareBarrier implements BarrierState {
 
   constructor(adapter: AdapterBarrier) {
     this.#adapter = adapter;
+  }
+
+  get statistics(): AdapterBarrierStatistics {
+    return this.#adapter.statistics;
   }
 
   begin(): void {

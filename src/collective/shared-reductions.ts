@@ -21,6 +21,8 @@ import { sameType } from './same-type.ts';
 
 type Step = Generator<void, void>;
 
+const NOTHING = new Uint8Array(0);
+
 /** Bytes of a vector from which on this takes less time than whole vectors that are exchanged. */
 export const EXCHANGED_FROM = 262_144;
 /** The same where only one rank wants the result: of whole vectors, it takes in half as many. */
@@ -66,8 +68,12 @@ export function* reduceShared(channel: Channel, shared: SharedMessages, reductio
       const target = (rank + i) % size;
       const given = segment(operand, target, k);
       if (given.length > 0) shared.to(target, bytesOf(given));
+      // Each rank hears of each other's call.
+      else if (k === 0) channel.send(target, NOTHING);
     }
-    const mine = k > 0 ? segment(operand, rank, k - 1) : operand.subarray(0, 0);
+    const mine = (k > 0 ? segment(operand, rank, k - 1) : operand.subarray(0, 0)) as TypedArray;
+    if (k === 1 && mine.length === 0)
+      for (let i = 1; i < size; i++) yield* receive(channel, (rank + i) % size, 0, call);
     if (mine.length > 0) {
       const sum = sums.subarray(0, mine.length) as TypedArray;
       for (let i = 0; i < size; i++) {

@@ -16,7 +16,7 @@
  * raises the one completion.
  */
 import { RmaError } from '../errors.ts';
-import { lostConnection } from '../message/lost-connection.ts';
+import { lostConnection, lostQueue } from '../message/lost-connection.ts';
 import type { Channel } from '../message/message-channel.ts';
 import type { BarrierSchedule } from '../verbs/adapter-barrier.ts';
 import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
@@ -182,18 +182,28 @@ export class WaitingBarrier implements BarrierState {
   }
 
   #poll(): void {
-    const { cq, own, connections, context } = this.#made;
+    const { cq } = this.#made;
+    try {
+      this.#take(cq);
+      cq.reqNotify();
+    } catch (error) {
+      this.#lost ??= lostQueue(error, 'the requests of barriers');
+    }
+  }
+
+  #take(cq: CompletionQueue): void {
+    const { own, connections, context } = this.#made;
     const { status, qpNum } = cq.wc;
     for (let n = cq.poll(16); n > 0; n = cq.poll(16)) {
       for (let i = 0; i < n; i++) {
         if (status[i] === WcStatus.SUCCESS) this.#isComplete ||= qpNum[i] === own.number;
         else if (this.#lost === undefined) {
-          const peer = [...connections].find(([, { qp }]) => qp.number === qpNum[i])?.[0] ?? 0;
-          this.#lost = lostConnection(context, this.#members[peer], status[i], 'a barrier');
+          const peer = [...connections].find(([, { qp }]) => qp.number === qpNum[i])?.[0];
+          const member = peer === undefined ? context.member : this.#members[peer];
+          this.#lost = lostConnection(context, member, status[i], 'a barrier');
         }
       }
     }
-    cq.reqNotify();
   }
 
   waitsFor(): string {

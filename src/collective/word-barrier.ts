@@ -26,6 +26,7 @@
  * `begin` after a wait that ended early (deadline, abort) goes on with the same barrier: it is not entered twice.
  */
 import { loadAcquire, TOTAL_STORE_ORDER } from '../memory-model.ts';
+import type { AdapterBarrierStatistics } from '../verbs/adapter-barrier.ts';
 import type { Context } from '../verbs/device.ts';
 
 /** 32-bit words from one flag to the next: two cache lines, since the prefetcher fetches lines in pairs. */
@@ -113,6 +114,8 @@ export interface BarrierState {
    * others come out of it without this one.
    */
   readonly owes: boolean;
+  /** What an adapter has done, where one carries it out. */
+  readonly statistics?: AdapterBarrierStatistics;
 }
 
 /** Which ranks have entered a barrier, as each says itself. */

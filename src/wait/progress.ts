@@ -576,8 +576,9 @@ function waitInWords(operation: Operation, since: number): string {
  */
 function eventLoopTurn(since: number, background: boolean): Promise<void> | undefined {
   if (performance.now() - since > AT_ONCE_MS) return undefined;
+  // Node does not call an immediate that is not waited for while its loop sleeps for something else.
   return new Promise((resolve) => {
-    const turn = setImmediate(resolve);
-    if (background) turn.unref();
+    if (background) setTimeout(resolve, 0).unref();
+    else setImmediate(resolve);
   });
 }

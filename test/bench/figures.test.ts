@@ -1,4 +1,5 @@
 /** The figures of the papers' claims: every row is there, and what is drawn can be read. */
+import { existsSync } from 'node:fs';
 import { loadFabric, runTasks } from 'onesided/fabrics';
 import { describe, expect, it } from 'vitest';
 import { FIGURES } from '../../bench/figures/all.ts';
@@ -9,9 +10,11 @@ import { loadNative } from '../../src/native.ts';
 describe('the list of figures', () => {
   it('has the claims of chapters 4 to 10 and those of BSP once each, and our own', () => {
     const ids = FIGURES.map(({ id }) => id).sort();
-    expect(ids.splice(-3)).toEqual(['O.1', 'O.2', 'O.3']);
-    const ofOthers = ids.filter((id) => /^[BM]/.test(id));
-    expect(ofOthers).toEqual(['B1', 'B2', 'B3', 'B4', 'B5', 'B6', 'B7', 'B8', 'M1', 'M2', 'M3']);
+    expect(ids.splice(-4)).toEqual(['O.1', 'O.2', 'O.3', 'O.4']);
+    const ofOthers = ids.filter((id) => /^[BMN]/.test(id));
+    const numbered = (letter: string, most: number): string[] =>
+      Array.from({ length: most }, (_, i) => `${letter}${i + 1}`);
+    expect(ofOthers).toEqual([...numbered('B', 8), ...numbered('M', 3), ...numbered('N', 6)]);
     ids.splice(0, ids.length, ...ids.filter((id) => !ofOthers.includes(id)));
     const drawn: readonly [chapter: number, claims: readonly number[]][] = [
       [4, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
@@ -23,6 +26,13 @@ describe('the list of figures', () => {
       [10, [1, 2, 3]],
     ];
     expect(ids).toEqual(drawn.flatMap(([chapter, claims]) => claims.map((claim) => `D${chapter}.${claim}`)).sort());
+  });
+});
+
+describe('the schemes of figures', () => {
+  it('are files that are there', () => {
+    const files = new Set(FIGURES.flatMap(({ schemes }) => schemes));
+    expect([...files].filter((file) => !existsSync(new URL(`../../${file}`, import.meta.url)))).toEqual([]);
   });
 });
 
@@ -51,7 +61,7 @@ describe('notified puts to one rank', () => {
 });
 
 describe('a figure', () => {
-  it.each(['D4.1', 'D5.2', 'D6.8', 'D8.2', 'D9.2', 'D10.2'])(
+  it.each(['D4.1', 'D5.2', 'D6.8', 'D8.2', 'D9.2', 'D10.2', 'N3'])(
     'is measured, and says whether its claim holds: %s',
     async (id) => {
       const { chart, measured, holds } = await FIGURES.find((figure) => figure.id === id)!.measure();

@@ -21,7 +21,8 @@ describe.each(FABRICS)('%s', (name) => {
     expect(numbers).not.toContain('adapter.maxMessage');
     // An adapter's product name is no source for what it says of packets, and a whole microsecond is a number.
     expect(numbers.includes('adapter.packet')).toBe(['bsp-ib-16', 'connectx-16-cores', 'infinihost-64'].includes(name));
-    expect(numbers.includes('adapter.receive')).toBe(true);
+    // There, a message of a barrier is received by the step that it starts.
+    expect(numbers.includes('adapter.receive')).toBe(name !== 'quadrics-elan3');
   });
 
   it('is a fabric with each of them changed, which other times come out of', async () => {

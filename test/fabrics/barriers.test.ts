@@ -4,12 +4,10 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { BarrierOptions } from '../../src/collective/barrier-kinds.ts';
-import type { Communicator } from '../../src/collective/communicator.ts';
-import { Op } from '../../src/datatype/op.ts';
 import { loadFabric } from '../../src/providers/modelled/known-fabrics.ts';
-import { Random } from '../../src/providers/modelled/random.ts';
 import { runTasks, type TaskOptions } from '../../src/start/tasks.ts';
-import { Window } from '../../src/window/calls/window.ts';
+import { Entries, enterMany } from '../ranks/support/barriers.ts';
+import { Random } from '../ranks/support/random.ts';
 import { IN_GATE } from '../support/gate.ts';
 import { seedOfRun } from '../support/ranks.ts';
 
@@ -25,57 +23,6 @@ const KINDS = (['messages', 'waits', 'adapter'] as const).flatMap((barrier) =>
 );
 const TABLE = KINDS.map((kind) => [`${kind.barrier}, ${kind.barrierAlgorithm}`, kind] as const);
 
-/** How many ranks have entered a barrier, by communicator and number. All ranks are in this thread. */
-class Entries {
-  readonly #counts = new Map<string, number>();
-
-  enter(barrier: string): void {
-    this.#counts.set(barrier, this.of(barrier) + 1);
-  }
-
-  of(barrier: string): number {
-    return this.#counts.get(barrier) ?? 0;
-  }
-}
-
-/** Barriers of some communicators at random times, some left and called again, with fences and collectives between. */
-async function enterMany(world: Communicator, seed: number, entries: Entries): Promise<void> {
-  const { rank } = world;
-  const random = new Random(seed, 100 + rank);
-  const agreed = new Random(seed, 7);
-  const half = (await world.split(rank % 2, rank))!;
-  const same = await world.dup();
-  const comms = [
-    { comm: world, name: 'world' },
-    { comm: half, name: `half ${rank % 2}` },
-    { comm: same, name: 'same' },
-  ];
-  const win = await Window.allocate(world, Int32Array, world.size);
-  for (let step = 0; step < 20; step++) {
-    const { comm, name } = comms[Math.floor(3 * agreed.fraction())];
-    const barrier = `${name}, step ${step}`;
-    if (random.fraction() < 0.5) await world.compute(30 * random.fraction());
-    entries.enter(barrier);
-    const whole = (): Promise<void> => comm.barrier();
-    // What is left goes on, and is what the next call waits for.
-    const going =
-      random.fraction() < 0.2 ? comm.barrier({ timeout: 0.001 + 0.02 * random.fraction() }).catch(whole) : whole();
-    if (random.fraction() < 0.3) await world.compute(40 * random.fraction());
-    await going;
-    expect(entries.of(barrier), `${barrier} at rank ${rank}, seed ${seed}`).toBe(comm.size);
-    if (agreed.fraction() < 0.3) {
-      await win.fence();
-      win.put(Int32Array.of(step), (rank + 1) % world.size, rank);
-      await win.fence();
-      expect(win.local[(rank + world.size - 1) % world.size]).toBe(step);
-    }
-    if (agreed.fraction() < 0.2) await world.allreduce(Int32Array.of(1), new Int32Array(1), Op.SUM);
-  }
-  await win.free();
-  await half.free();
-  await same.free();
-}
-
 const optionsOf = (seed: number, kind: BarrierOptions): TaskOptions => ({
   ...kind,
   fabric: FABRIC,
@@ -89,7 +36,11 @@ describe.each(TABLE)('barriers of kind %s', (_, kind) => {
     for (let seed = seedOfRun(), last = seed + SEEDS; seed < last; seed++) {
       const size = 2 + (seed % 7);
       const entries = new Entries();
-      await runTasks(size, (world) => enterMany(world, seed, entries), optionsOf(seed, kind));
+      await runTasks(
+        size,
+        (world) => enterMany(world, new Random(seed, 100 + world.rank), new Random(seed, 7), entries),
+        optionsOf(seed, kind),
+      );
     }
   });
 
@@ -103,6 +54,33 @@ describe.each(TABLE)('barriers of kind %s', (_, kind) => {
       { fabric: FABRIC, ...kind },
     );
     await expect(never).rejects.toMatchObject({ code: 'ERR_RMA_WOULD_DEADLOCK', message: /barrier/ });
+  });
+
+  test('free completes what all have called, and ends no barrier that others are in when it ends early', async () => {
+    for (let seed = seedOfRun(), last = seed + 12; seed < last; seed++) {
+      const size = 2 + (seed % 4);
+      await runTasks(
+        size,
+        async (world) => {
+          const comm = await world.dup();
+          for (let i = 0; i < 2; i++) await comm.barrier();
+          const pending = comm.barrier();
+          await comm.free();
+          await pending;
+          const other = await world.dup();
+          if (world.rank === 0) {
+            await other.barrier({ timeout: 0.1 }).catch(() => {});
+            await expect(other.free({ timeout: 0.1 })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
+            await world.receive(new Uint8Array(1), 1);
+          } else {
+            await world.compute(1000);
+            await other.barrier();
+            if (world.rank === 1) world.send(new Uint8Array(1), 0);
+          }
+        },
+        optionsOf(seed, kind),
+      );
+    }
   });
 
   test('ranks that die end the barriers of the others, whenever that is', async () => {
@@ -164,7 +142,7 @@ test.each([
   [{ barrier: 3 }, TypeError, /barrier must be a string, not 3/],
   [{ barrierAlgorithm: 'gather-broadcast:1' }, Error, /there is no barrier algorithm "gather-broadcast:1"/],
   [{ barrierAlgorithm: 3 }, TypeError, /barrierAlgorithm must be a string/],
-  [{ barrierNackAfter: 0 }, RangeError, /barrierNackAfter must be above 0/],
+  [{ barrierNackAfter: 0 }, RangeError, /barrierNackAfter must be from 0.001/],
   [{ barrierNackAfter: '1' }, TypeError, /barrierNackAfter must be a number/],
 ])('%o is refused', async (options, type, message) => {
   const run = runTasks(1, () => {}, { fabric: FABRIC, ...(options as object) });

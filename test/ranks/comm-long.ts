@@ -4,7 +4,7 @@
  * much memory they take.
  */
 import assert from 'node:assert/strict';
-import { type Communicator, RmaError } from 'onesided';
+import { type Communicator, Op, RmaError } from 'onesided';
 import { argument, runCases } from './support/cases.ts';
 import { tryCollectives } from './support/collective-model.ts';
 import { Random } from './support/random.ts';
@@ -98,6 +98,26 @@ await runCases({
     for (let other = 0; other < size; other++)
       assertIs(all.subarray(other * (MIB + 1), (other + 1) * (MIB + 1)), other, `allgather, rank ${other}`);
     await again.free();
+  },
+
+  async 'reduceScatter with other counts of the same sum is told'(world) {
+    const { rank, size } = world;
+    const n = 40_000 * size;
+    const all = (to: number): number[] => Array.from({ length: size }, (_, i) => (i === to ? n : 0));
+    // To the ranks themselves, and to one of two.
+    for (const to of [rank, rank === 0 ? 0 : 1]) {
+      const comm = await world.dup();
+      const counts = all(to);
+      const send = new Float64Array(n);
+      await assert.rejects(comm.reduceScatter(send, new Float64Array(counts[rank]), Op.SUM, counts), {
+        code: 'ERR_COLLECTIVE',
+        message: /reduceScatter\(.*counts with checksum/,
+      });
+    }
+    // With parts of no elements it is right.
+    const [counts, sums] = [all(size - 1), new Float64Array(rank === size - 1 ? n : 0)];
+    await world.reduceScatter(new Float64Array(n).fill(rank), sums, Op.SUM, counts);
+    assert.ok(sums.every((sum) => sum === (size * (size - 1)) / 2));
   },
 
   'random programs of long collectives': (world) => tryCollectives(world, seed, 40, true, true),

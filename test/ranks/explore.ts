@@ -5,10 +5,10 @@
  *     npm run explore -- --seeds=1000 [--first=0] [--chapter=semantics] [--scheme=NAME] [--only=TEXT] [--size=3]
  *     [--fabric=infinihost-64]
  *
- * Chapters are those of the suite, `bsp`, `fences`, `locks`, `schedules` and `layouts`; `--scheme` is one of the
- * schemes of the last four, with its variants (`hybrid`) or one of them (`'hybrid network threshold:2'`). Without
- * `--size` and `--fabric` they are tried on 3 ranks of `infinihost-64`, schemes and BSP on 2 to 7 ranks of several
- * fabrics, by the seed.
+ * Chapters are those of the suite, `bsp`, `barriers`, `fences`, `locks`, `schedules` and `layouts`; `--scheme` is one
+ * of the schemes of the last five, with its variants (`hybrid`) or one of them (`'hybrid network threshold:2'`).
+ * Without `--size` and `--fabric` they are tried on 3 ranks of `infinihost-64`, schemes and BSP on 2 to 7 ranks of
+ * several fabrics, by the seed.
  * `--chapter=bsp --only=random` are random BSP programs, two for each seed, by two ways of delivery.
  *
  * Schedules are tried on all cores, each by one. What fails is printed with the command that repeats it. Exit code 1 if

@@ -142,7 +142,7 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter 
     if ((ring.u32[w + WrField.FLAGS] & SendFlag.FENCE) !== 0 && this.#reads > 0) return;
     if (returns && this.#reads >= this.#maxRdAtomic && this.#maxRdAtomic > 0) return;
     if (opcode === WrOpcode.WAIT) {
-      this.#wait(request, w);
+      this.#wait(request);
       return;
     }
     this.next = (request + 1) | 0;
@@ -160,32 +160,39 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter 
 
   /**
    * The adapter comes to a wait: it is over, or its word is looked at whenever something comes to this side's memory.
+   * Waits in a row are one event that counts, and the step is taken when it has come.
    */
-  #wait(request: number, w: number): void {
-    const awaited = this.source.awaited(w);
-    if (awaited === undefined) {
-      this.next = (request + 1) | 0;
-      this.#held = true;
-      this.#learn(request, WcStatus.LOC_PROT_ERR);
-      return;
-    }
-    if (((awaited.words[awaited.at] - this.ring.u32[w + WrField.IMM_DATA]) | 0) < 0) {
-      this.context.watch(this);
-      return;
-    }
-    this.next = (request + 1) | 0;
+  #wait(first: number): void {
     const { simulator, fabric, shared } = this.context;
-    // Waits in a row are one event that counts, and the step is taken when it has come.
-    const through = this.#isWait(this.next)
-      ? simulator.now
-      : shared.network.step(simulator.now, this.member, fabric.adapter.step!);
-    simulator.at(through, this.member, { happen: () => this.#stepped(request) });
-    this.sending = true;
+    for (let request = first; ; request = this.next) {
+      const w = this.ring.wordsOf(request);
+      const awaited = this.source.awaited(w);
+      if (awaited === undefined) {
+        this.next = (request + 1) | 0;
+        this.#held = true;
+        this.#learn(request, WcStatus.LOC_PROT_ERR);
+        return;
+      }
+      if (((awaited.words[awaited.at] - this.ring.u32[w + WrField.IMM_DATA]) | 0) < 0) {
+        this.context.watch(this);
+        return;
+      }
+      this.next = (request + 1) | 0;
+      if (!this.#isWait(this.next)) {
+        const through = shared.network.step(simulator.now, this.member, fabric.adapter.step!);
+        this.sending = true;
+        simulator.at(through, this.member, { happen: () => this.#stepped(request) });
+        return;
+      }
+      this.#learn(request, WcStatus.SUCCESS);
+    }
   }
 
+  /** Whether a request is there by now that waits. */
   #isWait(request: number): boolean {
     const { ring } = this;
-    return request !== ring.tail && ring.u32[ring.wordsOf(request) + WrField.OPCODE] === WrOpcode.WAIT;
+    if (request === ring.tail || this.#posted[request & this.#mask()] > this.context.simulator.now) return false;
+    return ring.u32[ring.wordsOf(request) + WrField.OPCODE] === WrOpcode.WAIT;
   }
 
   /** A wait is over, and the step that ends it. */

@@ -13,6 +13,7 @@ import {
   type WindowInfo,
   type WindowOptions,
 } from 'onesided';
+import type { BarrierOptions } from 'onesided/fabrics';
 import type { Random } from '../support/random.ts';
 
 export interface Requirement {
@@ -27,6 +28,8 @@ export interface Requirement {
   /** Absent: there is no test, and `why` says why. */
   readonly run?: (t: Trial) => unknown;
   readonly why?: string;
+  /** The barriers that it is about, in a run of its own. */
+  readonly barriers?: BarrierOptions;
 }
 
 type Run = (t: Trial) => unknown;

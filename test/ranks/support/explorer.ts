@@ -78,13 +78,22 @@ function fabricOf(text: string): Fabric {
   return ranks === undefined ? fabric : { ...fabric, node: { ...fabric.node, ranks: Number(ranks) } };
 }
 
+/** The same with adapters that carry out barriers, in both ways. */
+function withAdapters(fabric: Fabric): Fabric {
+  return { ...fabric, adapter: { ...fabric.adapter, step: 0.5, barrierSend: 1.2, barrierReceive: 1.8 } };
+}
+
 /** Puts a requirement on trial under one schedule. @returns what went wrong */
-export async function tryUnder({ run }: Requirement, { fabric, size, seed }: Schedule): Promise<unknown> {
+export async function tryUnder({ run, barriers }: Requirement, { fabric, size, seed }: Schedule): Promise<unknown> {
+  const modelled = fabricOf(fabric);
   try {
     await runTasks(
       size,
       (world) => run!(new Trial(world, new Random(seed, 0, world.rank), new Random(seed, 0), false, hintsOf(seed))),
-      { fabric: fabricOf(fabric), seed, ...faultsOf(seed) },
+      {
+        fabric: barriers === undefined ? modelled : withAdapters(modelled),
+        ...{ seed, ...faultsOf(seed), ...barriers },
+      },
     );
     return undefined;
   } catch (error) {

@@ -6,7 +6,9 @@
  */
 import assert from 'node:assert/strict';
 import { Assert, Lock, Op, type Window, type WindowInfo } from 'onesided';
+import type { BarrierOptions } from 'onesided/fabrics';
 import type { Requirement, Trial } from '../conformance/requirement.ts';
+import { BARRIERS, Entries, enterMany } from './barriers.ts';
 import { FENCES, LAYOUTS, LOCKS, SCHEDULES } from './explorer.ts';
 import { layouts } from './layouts.ts';
 import { schedules } from './schedules.ts';
@@ -335,15 +337,37 @@ const requirementsOf = (
     run: (t: Trial) => run(t, info),
   }));
 
-export const schemeNames: readonly string[] = [...FENCES, ...LOCKS, ...SCHEDULES, ...LAYOUTS].map(nameOf);
+const nameOfBarrier = ({ barrier, barrierAlgorithm }: BarrierOptions): string => `${barrier} ${barrierAlgorithm}`;
+
+export const schemeNames: readonly string[] = [
+  ...[...FENCES, ...LOCKS, ...SCHEDULES, ...LAYOUTS].map(nameOf),
+  ...BARRIERS.map(nameOfBarrier),
+];
 
 /** Whether a requirement is one of a scheme, or of one of its variants: `hybrid` is any hybrid one. */
 export function isOfScheme({ says }: Requirement, scheme: string): boolean {
   return says.startsWith(`${scheme}: `) || says.startsWith(`${scheme} `);
 }
 
+let entries: Entries | undefined;
+
+const barriers: readonly Requirement[] = BARRIERS.map((options) => ({
+  section: 'barriers',
+  says: `${nameOfBarrier(options)}: no rank leaves before all have entered, and none waits for ever`,
+  like: [],
+  from: 2,
+  barriers: options,
+  run: async (t) => {
+    await t.barrier();
+    if (t.rank === 0) entries = new Entries();
+    await t.barrier();
+    await enterMany(t.comm, t.random, t.shared, entries!);
+  },
+}));
+
 /** By chapters, as those of the conformance suite. */
 export const schemes: Readonly<Record<string, readonly Requirement[]>> = {
+  barriers,
   fences: requirementsOf(FENCES, '12.5.1', 'what an epoch has put is there after its fence, and not before', fences),
   locks: [
     ...requirementsOf(
