@@ -9,6 +9,8 @@ import type { Communicator } from 'onesided';
 import { runCases } from './support/cases.ts';
 
 const ROUNDS = 6;
+/** Of three, the one that waits for a message that rank 0 sends when it has received one. */
+const LAST = 2;
 
 async function listening(): Promise<Server> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -19,7 +21,7 @@ async function listening(): Promise<Server> {
 async function leaveAndListen(world: Communicator): Promise<void> {
   const server = await listening();
   const { port } = server.address() as { port: number };
-  world.send(Int32Array.of(port), 1);
+  world.send(Int32Array.of(port), LAST);
   const connected = once(server, 'connection');
   const complete = await world.barrier({ timeout: 1 }).then(
     () => true,
@@ -40,10 +42,10 @@ await runCases({
         continue;
       }
       const port = new Int32Array(1);
-      if (world.rank === 1) await world.receive(port, 0);
-      await sleep(20);
+      if (world.rank === LAST) await world.receive(port, 0);
+      await sleep(30);
       await world.barrier();
-      if (world.rank === 1) await once(connect(port[0], '127.0.0.1'), 'close');
+      if (world.rank === LAST) await once(connect(port[0], '127.0.0.1'), 'close');
     }
   },
 });
