@@ -35,8 +35,7 @@ export interface InitOptions extends BarrierOptions {
   /** The number of ranks of the named job, the same in all its processes. */
   readonly size?: number;
   /**
-   * The default timeout of all calls of this rank that wait, in milliseconds, more than 0; absent or `Infinity`: no
-   * timeout.
+   * The default timeout of all calls of this rank that wait, in milliseconds; 0, `Infinity` or absent: no timeout.
    */
   readonly timeout?: number;
   /** Aborts the wait for the other ranks. */
@@ -116,7 +115,7 @@ function begin(named: string | undefined, options: InitOptions): Joined {
 /** The options, read once and checked: also of a call that finds the job already joined. */
 function readInit(options: InitOptions): InitOptions {
   checkDebug('init');
-  const wait = readWait('init', options, ['job', 'size', ...BARRIER_OPTIONS]);
+  const wait = readWait('init', options, ['job', 'size', ...BARRIER_OPTIONS], Number.POSITIVE_INFINITY);
   const barrier = readBarrier('init', withEnvironment(options));
   const { job, size } = reading('init', 'the options', () => ({ job: options.job, size: options.size }));
   if (job !== undefined) checkNamedJob(job, size);

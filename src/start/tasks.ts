@@ -61,7 +61,7 @@ export interface TaskOptions extends BarrierOptions {
    * which reveals programs that depend on the order.
    */
   readonly order?: 'ranks' | 'random';
-  /** The default timeout of all calls that wait, in virtual milliseconds, more than 0; absent: no timeout. */
+  /** The default timeout of all calls that wait, in virtual milliseconds; 0 or absent: no timeout. */
   readonly timeout?: number;
   /**
    * The file for a trace of the run in virtual time (docs/guide/traces.md). Replaces an existing file. The trace is
@@ -113,7 +113,8 @@ export async function runTasks<T>(
   const given = reading(call, 'the options', () => ({ ...options }));
   refuseUnknown(call, 'the options', given, KNOWN);
   checkDebug(call);
-  const { fabric, seed = 1, faults, order = 'ranks', timeout = Number.POSITIVE_INFINITY, trace } = given;
+  const { fabric, seed = 1, faults, order = 'ranks', trace } = given;
+  const timeout = given.timeout === undefined || given.timeout === 0 ? Number.POSITIVE_INFINITY : given.timeout;
   if (!Number.isSafeInteger(seed) || seed < 0) {
     throw argumentRangeError(`${call}: seed must be an integer from 0 to 2^53 − 1, not ${show(seed)}`);
   }

@@ -97,11 +97,13 @@ const NONE: readonly string[] = [];
  * The options of a call that waits, read once, before the call begins anything: what the caller's object says later, or
  * whether it then throws, does not matter. An option that does not exist is refused: it may be a misspelt deadline.
  * @param others options that the call has besides
+ * @param zero what a timeout of 0 means; refused if absent
  */
 export function readWait(
   call: string,
   options: WaitOptions | undefined,
   others: readonly string[] = NONE,
+  zero?: number,
 ): WaitOptions | undefined {
   if (options === undefined) return undefined;
   if (typeof options !== 'object' || options === null) {
@@ -109,7 +111,8 @@ export function readWait(
   }
   refuseUnknown(call, 'the options', options, others === NONE ? WAIT : [...others, ...WAIT]);
   const { signal, timeout } = reading(call, 'signal and timeout of the options', () => {
-    const read = { signal: options.signal, timeout: options.timeout };
+    const given = options.timeout;
+    const read = { signal: options.signal, timeout: given === 0 ? (zero ?? 0) : given };
     if (read.signal === undefined) return read;
     if (!(read.signal instanceof AbortSignal))
       throw argumentTypeError(`signal must be an AbortSignal, not ${show(read.signal)}`);

@@ -108,15 +108,19 @@ describe('a timeout of 0, which could mean "do not wait" or "no timeout"', () =>
     });
 
   it.each<[string, () => Promise<unknown>]>([
-    ['init', () => init(none)],
     ['barrier', () => world.barrier(none)],
     ['receive', () => world.receive(one, 0, none)],
     ['fence', () => win.fence(0, none)],
     ['lock', () => win.lock(0, Lock.SHARED, 0, none)],
     ['Window.allocate', () => Window.allocate(world, Float64Array, 1, none)],
-    ['runTasks', () => runTasks(1, () => {}, { fabric: 'infinihost-64', timeout: 0 })],
   ])('is refused by %s', async (call, act) => {
     await expect(act()).rejects.toThrow(refused(call));
+  });
+
+  it('is none for all calls, where it is the default that init or runTasks is given', async () => {
+    expect(await init(none)).toBe(world);
+    const ranks = await runTasks(2, (own) => own.barrier(), { fabric: 'infinihost-64', timeout: 0 });
+    expect(ranks).toHaveLength(2);
   });
 
   it('is refused by forms that block, and none is a timeout', async () => {

@@ -2,9 +2,10 @@
 import type { Communicator } from '../../collective/communicator.ts';
 import { argumentRangeError, show } from '../../errors.ts';
 import { loadNative } from '../../native.ts';
-import { servesMemory, shareMemory } from '../../transfer/served/user-memory.ts';
+import { servesMemory } from '../../transfer/served/user-memory.ts';
 import { beginWindow, type WindowInTheMaking } from './begin-window.ts';
 import { checkOptions, inForce } from './offer.ts';
+import { shareOwn } from './own-memory.ts';
 import type { WindowOptions } from './window-parts.ts';
 
 export function beginCreateDynamic(comm: Communicator, options: WindowOptions | undefined): WindowInTheMaking {
@@ -29,7 +30,7 @@ export function beginCreateDynamic(comm: Communicator, options: WindowOptions | 
     };
     if (!servesMemory(comm.job.context)) return { ...common, local, memory: undefined, discard: () => {} };
     const native = loadNative();
-    const share = native && shareMemory(comm.job, native, undefined);
+    const share = native && shareOwn(comm, call, native, undefined);
     return { ...common, local, memory: undefined, discard: () => share?.withdraw(), ...(share && { share }) };
   });
 }

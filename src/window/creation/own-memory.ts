@@ -4,9 +4,9 @@ import type { Communicator } from '../../collective/communicator.ts';
 import type { TypedArray } from '../../datatype/base-types.ts';
 import { RmaError } from '../../errors.ts';
 import { isResizable } from '../../intrinsics.ts';
-import { loadNative } from '../../native.ts';
+import { loadNative, type Native } from '../../native.ts';
 import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
-import { servesMemory, shareMemory } from '../../transfer/served/user-memory.ts';
+import { type Share, servesMemory, shareMemory } from '../../transfer/served/user-memory.ts';
 import type { Memory } from '../../verbs/memory.ts';
 import type { Offer } from './offer.ts';
 import type { Hints } from './window-info.ts';
@@ -42,6 +42,20 @@ function refuseResizable(call: string, memory: TypedArray): void {
   );
 }
 
+/** Lets the other ranks access memory of this rank's own. @param memory absent: what is added later. Errors: `ERR_SIZE` */
+export function shareOwn(comm: Communicator, call: string, native: Native, memory: TypedArray | undefined): Share {
+  try {
+    return shareMemory(comm.job, native, memory);
+  } catch (cause) {
+    if (cause instanceof RmaError && cause.code !== 'ERR_VERBS') throw cause;
+    throw new RmaError(
+      'ERR_SIZE',
+      `${call}: cannot allocate the library's own memory for the window: ${(cause as Error).message}`,
+      { cause },
+    );
+  }
+}
+
 /** The best way to memory that is not the library's. Errors: `ERR_BUFFER` if there is none. */
 export function offerOwnMemory(
   comm: Communicator,
@@ -53,7 +67,7 @@ export function offerOwnMemory(
   if (exposed !== undefined) return exposed;
   const native = loadNative();
   if (native !== undefined) {
-    const share = shareMemory(comm.job, native, memory);
+    const share = shareOwn(comm, call, native, memory);
     return { memory: undefined, share, discard: () => share.withdraw() };
   }
   if (comm.size === 1 && fenceNamed(hints.fence).moves === 'immediately')
