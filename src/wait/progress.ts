@@ -576,9 +576,11 @@ function waitInWords(operation: Operation, since: number): string {
  */
 function eventLoopTurn(since: number, background: boolean): Promise<void> | undefined {
   if (performance.now() - since > AT_ONCE_MS) return undefined;
-  // Node does not call an immediate that is not waited for while its loop sleeps for something else.
   return new Promise((resolve) => {
-    if (background) setTimeout(resolve, 0).unref();
-    else setImmediate(resolve);
+    const turn = setImmediate(resolve);
+    if (!background) return;
+    turn.unref();
+    // Node's loop may go to sleep before it comes to an immediate that nothing waits for, but not beyond a timer.
+    setTimeout(resolve, 0).unref();
   });
 }
