@@ -230,6 +230,7 @@ export const ROWS: readonly Row[] = [
   ]),
   rma('barrier/2', 2, { ratio: 1 }),
   rma('barrier/8', 8, { ratio: 1 }),
+  rma('ibarrier-compute/20', 2),
   gups('aggregated', { ratio: 4 }),
   gups('accumulate'),
   gups('get-modify-put'),

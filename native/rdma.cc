@@ -4,9 +4,10 @@
 // Numbers are checked, so that a wrong one is an error. Order of destruction: queue pairs, shared receive queues,
 // completion queues, regions, domains, the context.
 //
-// All calls come from the context's JavaScript thread. One more thread waits for events (rdma_events.cc), and one for
-// each window that asks for it serves other ranks (rdma_helper.h). Comments at the methods give their arguments:
-// rdma_context.cc, rdma_queues.cc, rdma_data_path.cc, rdma_events.cc, rdma_helper.cc.
+// All calls come from the context's JavaScript thread. One more thread waits for events (rdma_events.cc), one for each
+// window that asks for it serves other ranks (rdma_helper.h), and one carries out barriers of kind `adapter`
+// (rdma_barrier.h). Comments at the methods give their arguments: rdma_context.cc, rdma_queues.cc,
+// rdma_data_path.cc, rdma_events.cc, rdma_helper.cc, rdma_barrier.cc.
 #include "rdma.h"
 
 #if !__has_include(<infiniband/verbs.h>)

@@ -116,6 +116,11 @@ Napi::Function RdmaContext::define(Napi::Env env) {
           InstanceMethod<&RdmaContext::startHelper>("startHelper"),
           InstanceMethod<&RdmaContext::stopHelper>("stopHelper"),
           InstanceMethod<&RdmaContext::destroyHelper>("destroyHelper"),
+          InstanceMethod<&RdmaContext::createBarriers>("createBarriers"),
+          InstanceMethod<&RdmaContext::joinBarrier>("joinBarrier"),
+          InstanceMethod<&RdmaContext::connectBarrier>("connectBarrier"),
+          InstanceMethod<&RdmaContext::enterBarrier>("enterBarrier"),
+          InstanceMethod<&RdmaContext::leaveBarrier>("leaveBarrier"),
           InstanceMethod<&RdmaContext::asyncEvent>("asyncEvent"),
           InstanceMethod<&RdmaContext::wait>("wait"),
           InstanceMethod<&RdmaContext::beginWait>("beginWait"),
@@ -274,6 +279,7 @@ void RdmaContext::end(bool environmentLives) {
 }
 
 void RdmaContext::closeAll() {
+  endBarriers();
   for (auto& [key, helper] : helpers_) helper->stop();
   for (auto& [key, qp] : qps_) forget(qp.calls);
   for (auto& [key, srq] : srqs_) forget(srq.calls);

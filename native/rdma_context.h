@@ -12,6 +12,7 @@
 
 #include "arguments.h"
 #include "pin.h"
+#include "rdma_barrier.h"
 #include "rdma_helper.h"
 #include "rdma_waiter.h"
 #include "verbs_library.h"
@@ -180,6 +181,15 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   bool isFor(const Helper& helper, const Qp& qp);
   void stop(Helper* helper);
 
+  // rdma_barrier.cc: a thread that carries out barriers.
+  Napi::Value createBarriers(const Napi::CallbackInfo& info);
+  Napi::Value joinBarrier(const Napi::CallbackInfo& info);
+  Napi::Value connectBarrier(const Napi::CallbackInfo& info);
+  Napi::Value enterBarrier(const Napi::CallbackInfo& info);
+  Napi::Value leaveBarrier(const Napi::CallbackInfo& info);
+  static bool isWords(const Bytes& bytes, size_t count);
+  void endBarriers();
+
   // rdma_events.cc: events, and waits for them.
   Napi::Value asyncEvent(const Napi::CallbackInfo& info);
   int takeCompletionEvents();
@@ -213,6 +223,10 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   std::unordered_map<int64_t, Qp> qps_;
   std::unordered_map<int64_t, std::unique_ptr<Helper>> helpers_;
   std::unordered_map<int64_t, ibv_ah*> ahs_;
+  std::unique_ptr<Barriers> barriers_;
+  // What its thread writes.
+  Pin barrierNews_;
+  std::unordered_map<uint32_t, Pin> barrierWords_;
 };
 
 }  // namespace onesided

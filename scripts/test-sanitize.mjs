@@ -10,7 +10,7 @@
  * - address: tests on an addon with AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer, in an ordinary
  *   Node.
  * - rdma: hostile calls of what there is of RDMA, on both addons and a device that is only bookkeeping; those of
- *   helpers (threads that serve other ranks) with a program of their own.
+ *   helpers and of barriers (threads that serve other ranks) with programs of their own.
  * - thread: tests on an addon with ThreadSanitizer, likewise.
  * - stress: the addon's threads without Node, driven hard, under ThreadSanitizer.
  *
@@ -32,9 +32,9 @@ const TESTS = {
 };
 /** In a stack: the addon, one of its sources, and what the tests of the harness and the stress programs are made of. */
 const OURS = /\/native\/|onesided\.node|faults\.node|stress-/;
-const STRESS = ['accumulate', 'server', 'parker', 'waiter', 'helper'];
+const STRESS = ['accumulate', 'server', 'parker', 'waiter', 'helper', 'barrier'];
 /** Programs of test/native/programs/ that call what there is of RDMA. */
-const HOSTILE = ['rdma-hostile', 'rdma-hostile-helper'];
+const HOSTILE = ['rdma-hostile', 'rdma-hostile-helper', 'rdma-hostile-barrier'];
 /** Calls of native/test/faults.cc, and what the report says. */
 const FAULTS = {
   address: {

@@ -195,6 +195,20 @@ export interface RdmaContext {
   /** The helper's queue pairs can be destroyed after this, and not before. */
   stopHelper(helper: number): void;
   destroyHelper(helper: number): void;
+  /** native/rdma_barrier.h. @param loss for tests @returns its queue pair's number, and the key of that */
+  createBarriers(news: Int32Array, loss: number, seed: number): [number, number];
+  joinBarrier(rank: number, nanoseconds: number, schedule: Int32Array, words: Int32Array): number;
+  connectBarrier(
+    group: number,
+    rank: number,
+    gid: string,
+    lid: number,
+    queuePair: number,
+    qkey: number,
+    theirGroup: number,
+  ): void;
+  enterBarrier(group: number): void;
+  leaveBarrier(group: number): void;
   createAh(pd: number, gid: string, lid: number): number;
   destroyAh(ah: number): void;
   attachMcast(qp: number, gid: string, lid: number): void;

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:rdma`: our verbs and windows on an RDMA device, beside programs in C on the same device. Usually run
- * in the guest that ../device.mjs boots.
+ * `npm run bench:rdma`: our verbs and windows on an RDMA device, beside programs in C on the same device, and barriers
+ * by a thread beside those by messages. Usually run in the guest that ../device.mjs boots.
  *
  *     npm run bench:rdma -- [--json FILE] [--filter ID] [--rounds 5] [--quick] [--instructions] [--check]
  *
@@ -62,7 +62,11 @@ const device: Device = { name, port: Number(port), gidIndex: Number(gidIndex) };
 const found = rdmaDevices().devices.find((candidate) => candidate.name === name);
 if (found === undefined) throw new Error(`ONESIDED_DEVICE=name:port:gid must name a device, and is '${name}'`);
 
-async function runOurs({ ours: { program, args }, long }: DeviceRow): Promise<Report> {
+async function runOurs(
+  { ours: { program, args: usual }, long, ranks = 2 }: DeviceRow,
+  other?: readonly string[],
+): Promise<Report> {
+  const args = other ?? usual;
   const length = long ? LONG_LENGTH : program === 'ranks/rma' ? WINDOW_LENGTH : LENGTH;
   // The verbs' ranks exchange their addresses through shared memory, and open the device by themselves.
   const provider = program === 'ranks/verbs' ? [] : ['--provider', 'rdma-core'];
@@ -71,7 +75,7 @@ async function runOurs({ ours: { program, args }, long }: DeviceRow): Promise<Re
       join(ROOT, 'dist/cli/main.js'),
       'run',
       '-n',
-      '2',
+      String(ranks),
       '--ranks',
       'processes',
       ...provider,
@@ -95,7 +99,8 @@ async function runOurs({ ours: { program, args }, long }: DeviceRow): Promise<Re
   }
 }
 
-async function runPeer(peer: NonNullable<DeviceRow['peer']>): Promise<Report> {
+async function runPeer(row: DeviceRow, peer: NonNullable<DeviceRow['peer']>): Promise<Report> {
+  if (peer.name === 'messages') return runOurs(row, peer.args);
   if (peer.name === 'verbs')
     return reportIn(
       await run(join(ROOT, 'build/peers/verbs'), [peer.row, ...LENGTH.slice(0, 2)], { seconds: SECONDS }),
@@ -124,7 +129,7 @@ async function measureRow(row: DeviceRow): Promise<RowResult> {
   if (missing) notes.push('perftest is not installed: apt-get install perftest');
   for (let round = 1; round <= rounds && notes.length === (missing ? 1 : 0); round++) {
     await attempt('onesided', ours, () => runOurs(row));
-    if (peer !== undefined && !missing) await attempt(peer.name, theirs, () => runPeer(peer));
+    if (peer !== undefined && !missing) await attempt(peer.name, theirs, () => runPeer(row, peer));
   }
   const summary = summarize(theirs);
   return judge(row, {
@@ -138,7 +143,7 @@ async function measureRow(row: DeviceRow): Promise<RowResult> {
 
 const loadBefore = loadavg()[0];
 const status = new Status(process.stdout);
-const PEERS = ['perftest', 'verbs'];
+const PEERS = ['perftest', 'verbs', 'messages'];
 status.print(heading(PEERS));
 const results: RowResult[] = [];
 const begun = performance.now();
@@ -164,7 +169,11 @@ if (values.json) {
     ranks: 'processes',
     clock: values.instructions ? 'an instruction a nanosecond' : 'time',
     device: { ...device, transport: found.transport, firmware: found.firmware ?? '' },
-    peers: { perftest: 'ib_write_lat, ib_atomic_lat, ib_write_bw', verbs: 'bench/peers/verbs.c on libibverbs' },
+    peers: {
+      perftest: 'ib_write_lat, ib_atomic_lat, ib_write_bw',
+      verbs: 'bench/peers/verbs.c on libibverbs',
+      messages: 'barriers by messages',
+    },
     rounds,
     loadBefore,
     date: new Date().toISOString(),

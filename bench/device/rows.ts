@@ -9,12 +9,16 @@ export interface DeviceRow {
   readonly better: 'lower' | 'higher';
   /** `verbs` is without a window; the others make theirs on the device. */
   readonly ours: {
-    readonly program: 'ranks/verbs' | 'ranks/rma' | 'hpcc/random-access';
+    readonly program: 'ranks/verbs' | 'ranks/rma' | 'ranks/barrier-compute' | 'hpcc/random-access';
     readonly args: readonly string[];
   };
+  /** Two, if it does not say. */
+  readonly ranks?: number;
   readonly peer?:
     | { readonly name: 'perftest'; readonly command: PerftestCommand; readonly bytes: number }
-    | { readonly name: 'verbs'; readonly row: string };
+    | { readonly name: 'verbs'; readonly row: string }
+    /** The same program of ours, in another way. */
+    | { readonly name: 'messages'; readonly args: readonly string[] };
   readonly required?: Requirement;
   /** Both ranks wait for each other in each iteration, and look again and again meanwhile. */
   readonly together: boolean;
@@ -78,6 +82,24 @@ function layouts(row: string, auto: '' | '-pack' | '-sgrs'): DeviceRow[] {
   ];
 }
 
+/**
+ * What is left of a barrier of four ranks behind a computation, by a thread of the addon beside the ranks' own messages
+ * (report on NIC-based barriers, N1): of two ranks, each message leaves at once whatever carries the barrier out. On
+ * fewer than eight cores threads and ranks share them, and it is also the scheduler that is measured.
+ */
+function barrierBehind(microseconds: number): DeviceRow {
+  const args = (kind: string): string[] => [kind, String(microseconds)];
+  return {
+    id: `rdma-barrier-compute/${microseconds}`,
+    unit: 'ns',
+    better: 'lower',
+    ours: { program: 'ranks/barrier-compute', args: args('adapter') },
+    ranks: 4,
+    peer: { name: 'messages', args: args('messages') },
+    together: true,
+  };
+}
+
 export const DEVICE_ROWS: readonly DeviceRow[] = [
   perftest('verbs-write/8', 'write/8', 'ib_write_lat', 'ns', 0.7),
   perftest('verbs-atomic', 'atomic/8', 'ib_atomic_lat', 'ns', 0.7),
@@ -88,6 +110,9 @@ export const DEVICE_ROWS: readonly DeviceRow[] = [
   window('acc-flush-double/8'),
   window('lock-put-unlock/8'),
   window('fence-put-fence/8'),
+  barrierBehind(0),
+  barrierBehind(2_000),
+  barrierBehind(10_000),
   ...['2x8', '8x8', '64x64'].flatMap((pieces) => [
     window(`separate-puts/${pieces}`, `put-vector/${pieces}`),
     window(`aggregate-puts/${pieces}`, `put-vector/${pieces}`),

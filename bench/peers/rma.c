@@ -238,6 +238,17 @@ static void barrier(long n) {
   for (long i = 0; i < n; i++) MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* The number of the row is a time, in microseconds, for which each rank computes. */
+static void ibarrier_compute(long n) {
+  for (long i = 0; i < n; i++) {
+    MPI_Request request;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    double end = MPI_Wtime() + rows * 1e-6;
+    while (MPI_Wtime() < end) continue;
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
 /* ALL_PASSIVE: every rank runs the loop, in a lock_all epoch; NEIGHBOURS: both, in epochs of their own */
 enum epoch { PASSIVE, ALL_PASSIVE, PER_OPERATION, NEIGHBOURS, FENCES, NO_WINDOW };
 enum check {
@@ -267,6 +278,7 @@ static const struct row {
     {"get-bandwidth", get_bandwidth, PASSIVE, READ, DEPTH, PLAIN, 0},
     {"fence-put-fence", fence_put_fence, FENCES, WRITTEN, 1, PLAIN, 0},
     {"barrier", barrier, NO_WINDOW, NONE, 1, PLAIN, 0},
+    {"ibarrier-compute", ibarrier_compute, NO_WINDOW, NONE, 1, PLAIN, 0},
     {"pscw-put", pscw_put, NEIGHBOURS, WRITTEN, 1, PLAIN, 0},
     {"lockall-put", lockall_put, PER_OPERATION, WRITTEN, 1, PLAIN, 0},
     {"rput-wait", rput_wait, PASSIVE, WRITTEN, 1, PLAIN, 0},

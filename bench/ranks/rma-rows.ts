@@ -273,6 +273,20 @@ export const ROWS: Readonly<Record<string, Row>> = {
         for (let i = 0; i < n; i++) world.barrierSync();
       },
   },
+  // The number of the row is a time, in microseconds, for which each rank computes.
+  'ibarrier-compute': {
+    epoch: 'none',
+    check: 'nothing',
+    loop:
+      ({ world, pieces }) =>
+      async (n) => {
+        for (let i = 0; i < n; i++) {
+          const barrier = world.barrier();
+          await world.compute(pieces);
+          await barrier;
+        }
+      },
+  },
   'pscw-put': {
     epoch: 'neighbours',
     check: 'written',

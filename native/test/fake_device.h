@@ -2,8 +2,8 @@
 // queue pairs.
 //
 // A queue pair that was told its other end (RTR) sends to it: a message waits for a receive there, as with endless
-// retries, and is gathered from registered memory and scattered to registered memory when both are posted. Requests of
-// other queue pairs complete at once.
+// retries, and is gathered from registered memory and scattered to registered memory when both are posted. A datagram
+// is lost where no receive is posted for it. Requests of other queue pairs complete at once.
 //
 // All of it is under one lock, which every call takes, as drivers have locks of their own: threads of the addon and of
 // programs may use it at the same time.
@@ -77,6 +77,7 @@ struct Qp : ibv_qp {
   ibv_qp_cap cap;
   int groups = 0;
   bool signalAll = false;
+  uint32_t qkey = 0;
   // The number of the other end; 0: it was told none.
   uint32_t peer = 0;
   std::deque<Posted> receives;
@@ -197,6 +198,19 @@ inline void deliver(Qp& from) {
     from.sends.pop_front();
     if (send.signaled) complete(from, send, false, IBV_WC_SUCCESS);
   }
+}
+
+// A datagram: to a receive of its target, behind a header of 40 bytes, or to nowhere.
+inline void deliver(const Qp& from, const Posted& send, uint32_t number, uint32_t qkey) {
+  const auto found = queuePairs.find(number);
+  if (found == queuePairs.end()) return;
+  Qp& to = *found->second;
+  const bool takes = to.qp_type == IBV_QPT_UD && (to.state == IBV_QPS_RTR || to.state == IBV_QPS_RTS);
+  std::vector<unsigned char> bytes(40);
+  if (!takes || to.qkey != qkey || to.receives.empty() || !gather(from, send, &bytes)) return;
+  const Posted receive = to.receives.front();
+  to.receives.pop_front();
+  complete(to, receive, true, scatter(to, receive, bytes), static_cast<uint32_t>(bytes.size()));
 }
 
 }  // namespace fake

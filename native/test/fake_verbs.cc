@@ -1,9 +1,9 @@
 // A libibverbs.so.1 with one device, which is only bookkeeping: what programs of hostile calls
-// (test/native/programs/rdma-*.ts) need to reach all of rdma*.cc where there is no device, and the program that drives
-// a helper's thread (stress_helper.cc). Its objects are in memory of malloc's, so AddressSanitizer sees wrong ones; it
-// ends the process when something is destroyed while it is in use, or not before its context. Messages move between
-// queue pairs that know each other (fake_device.h); other requests complete at once, with an event, and move no bytes
-// but those they send inline, which are read.
+// (test/native/programs/rdma-*.ts) need to reach all of rdma*.cc where there is no device, and the programs that drive
+// the threads of helpers and of barriers (stress_helper.cc, stress_barrier.cc). Its objects are in memory of malloc's,
+// so AddressSanitizer sees wrong ones; it ends the process when something is destroyed while it is in use, or not
+// before its context. Messages move between queue pairs that know each other (fake_device.h); other requests complete
+// at once, with an event, and move no bytes but those they send inline, which are read.
 #include "fake_device.h"
 
 #include <fcntl.h>
@@ -72,6 +72,12 @@ int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
     for (int i = 0; i < wr->num_sge; i++) touched += wr->sg_list[i].lkey;
     // As a device does, which must still have it.
     if (qp->qp_type == IBV_QPT_UD) touched += wr->wr.ud.ah->handle;
+    if (qp->qp_type == IBV_QPT_UD && wr->opcode == IBV_WR_SEND && qp->state == IBV_QPS_RTS) {
+      Posted posted{wr->wr_id, {wr->sg_list, wr->sg_list + wr->num_sge}};
+      posted.isInline = (wr->send_flags & IBV_SEND_INLINE) != 0;
+      posted.bytes = bytes;
+      deliver(*qp, posted, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+    }
     if (qp->peer != 0 && wr->opcode == IBV_WR_SEND) {
       const int error = send(*qp, *wr, std::move(bytes));
       if (error != 0) return error;
@@ -164,6 +170,7 @@ API int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
   std::memset(attr, 0, sizeof *attr);
   attr->phys_port_cnt = 1;
   attr->max_sge = 32;
+  attr->max_qp_wr = 64;
   return 0;
 }
 API int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* compatible) {
@@ -314,6 +321,7 @@ API int ibv_modify_qp(ibv_qp* base, ibv_qp_attr* attr, int mask) {
     return 0;
   }
   qp->state = attr->qp_state;
+  if ((mask & IBV_QP_QKEY) != 0) qp->qkey = attr->qkey;
   if (qp->state == IBV_QPS_RESET) {
     qp->peer = 0;
     qp->sends.clear();

@@ -83,6 +83,11 @@ function degreeOf(algorithm: string): number {
   throw new RmaError('ERR_ARG', `there is no barrier algorithm ${JSON.stringify(algorithm)}; there are ${known}`);
 }
 
+/** The ranks that a rank tells or waits for, each once. */
+export function peersOf(schedule: BarrierSchedule): number[] {
+  return [...new Set(schedule.map(({ peer }) => peer))];
+}
+
 /** Bits of an algorithm: one for its name, and for a tree the children of a rank, as they are and inverted. */
 const DISSEMINATION = 1;
 const PAIRWISE = 2;

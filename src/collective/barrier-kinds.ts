@@ -12,6 +12,7 @@ import { AUTOMATIC_BARRIER, type BarrierChoice, type BarrierKind } from '../job/
 import type { Job } from '../job/job.ts';
 import type { Channel } from '../message/message-channel.ts';
 import { unknownName } from '../options.ts';
+import type { AdapterBarrier } from '../verbs/adapter-barrier.ts';
 import type { Capabilities } from '../verbs/device.ts';
 import { algorithmBits, barrierSchedule, isOneAlgorithm } from './barrier-algorithms.ts';
 import { FirmwareBarrier } from './firmware-barrier.ts';
@@ -146,7 +147,10 @@ export function* makeBarrierWithoutWords(
   if (kind === 'waits') return yield* WaitingBarrier.setUp(job.context, job.pd, channel, members, algorithm, undo);
   if (kind !== 'adapter') return new MessageBarrier(channel);
   const schedule = barrierSchedule(algorithm, rank, size);
-  const barrier = job.context.makeBarrier!({ group: channel.space, members, rank, schedule, nackAfter });
-  undo(() => barrier.close());
-  return new FirmwareBarrier(barrier);
+  const make = (): AdapterBarrier => {
+    const barrier = job.context.makeBarrier!({ group: channel.space, members, rank, schedule, nackAfter });
+    undo(() => barrier.close());
+    return barrier;
+  };
+  return yield* FirmwareBarrier.setUp(make, schedule, channel);
 }

@@ -23,7 +23,7 @@ import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
-import { barrierSchedule } from './barrier-algorithms.ts';
+import { barrierSchedule, peersOf } from './barrier-algorithms.ts';
 import { anyOf } from './collectives.ts';
 import { receive } from './receive.ts';
 import type { BarrierState } from './word-barrier.ts';
@@ -42,11 +42,6 @@ interface Connection {
   readonly qp: QueuePair;
   /** Requests since the last one that raises a completion: only that gives their places in the queue back. */
   silent: number;
-}
-
-/** The ranks that a rank tells or waits for, each once. */
-function peersOf(schedule: BarrierSchedule): number[] {
-  return [...new Set(schedule.map(({ peer }) => peer))];
 }
 
 /** Where in its words a rank waits for a message: words are in the order of the steps that wait. */

@@ -44,6 +44,14 @@ export interface AdapterBarrierInit {
   readonly nackAfter: number;
 }
 
+/** What other members need to reach a member: 32 bits each. */
+export interface AdapterBarrierAddress {
+  readonly queuePair: number;
+  readonly qkey: number;
+  /** The number of the group there. */
+  readonly group: number;
+}
+
 /** What an adapter has done for a group. */
 export interface AdapterBarrierStatistics {
   /** Barriers that are complete. */
@@ -60,6 +68,13 @@ export interface AdapterBarrierStatistics {
 }
 
 export interface AdapterBarrier {
+  /**
+   * What the members tell each other before the first barrier; absent where the fabric knows. From when it is there,
+   * messages for it are taken.
+   */
+  readonly address?: AdapterBarrierAddress;
+  /** Says where a rank is reached: each that the schedule tells or waits for, once. Errors: `ERR_VERBS`. */
+  connect?(rank: number, address: AdapterBarrierAddress): void;
   /** This member enters the next barrier; the one before is complete. One entry of a queue. */
   enter(): void;
   /** Barriers that are complete, as far as the processor was told: 32 bits, which wrap. Takes what it is told. */

@@ -80,11 +80,12 @@ describe('a misspelt option', () => {
     ['epoch', /did you mean "epochs"\?/],
     ['conflicts,request', /unknown name "request"; did you mean "requests"\?/],
     ['nodes:many', /nodes:N needs a number of ranks from 1 to 999999, not "nodes:many"/],
+    ['drop:1', /drop:P needs a share from 0 to below 1, not "drop:1"/],
     [
       'everything',
-      /unknown name "everything"; the known names are epochs, conflicts, poison, requests, neighbours, nodes:N/,
+      /unknown name "everything"; the known names are epochs, conflicts, poison, requests, neighbours, drop:P, nodes:N/,
     ],
-    ['epochs, conflicts,,nodes:2', undefined],
+    ['epochs, conflicts,,nodes:2,drop:0.05', undefined],
   ])('of ONESIDED_DEBUG=%s', (words, message) => {
     const program = `import { init } from 'onesided'; await (await init()).finalize();`;
     const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {

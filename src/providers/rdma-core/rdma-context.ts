@@ -10,6 +10,7 @@ import { closeSync } from 'node:fs';
 import { types } from 'node:util';
 import { argumentTypeError, RmaError, show } from '../../errors.ts';
 import { loadNative, type Native, type RdmaContext } from '../../native.ts';
+import type { AdapterBarrier, AdapterBarrierInit } from '../../verbs/adapter-barrier.ts';
 import type { MulticastGroup } from '../../verbs/address-handle.ts';
 import { checkInteger } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
@@ -20,6 +21,7 @@ import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit, RemotePoint
 import { QpType } from '../../verbs/queue-pair.ts';
 import { checkQueuePair, makeRing } from '../core/queue-pair-base.ts';
 import type { NeighbourHeap } from './neighbours.ts';
+import { RdmaBarriers } from './rdma-barriers.ts';
 import { RdmaCompletionQueue } from './rdma-completion-queue.ts';
 import type { RdmaEndpoint } from './rdma-devices.ts';
 import { RdmaHelper } from './rdma-helper.ts';
@@ -133,6 +135,7 @@ export class RdmaCoreContext implements Context {
   readonly #receivers = new Map<number, ReceiveSlots>();
   readonly #events: AsyncEvent[] = [];
   #nothing: RdmaMemory | undefined;
+  #barriers: RdmaBarriers | undefined;
   /** The device has failed: nothing that was made from this context is of use any more. */
   #broken: RmaError | undefined;
   #owners = 0;
@@ -167,7 +170,13 @@ export class RdmaCoreContext implements Context {
     const multicast = this.#group !== undefined;
     // A completion of iWARP only says that the origin may be changed (RFC 5040, 5.5).
     const completionImpliesPlacement = transport !== 'iWARP';
-    this.capabilities = Object.freeze({ ...CAPABILITIES, completionImpliesPlacement, datagrams, multicast });
+    this.capabilities = Object.freeze({
+      ...CAPABILITIES,
+      completionImpliesPlacement,
+      datagrams,
+      multicast,
+      barrier: datagrams,
+    });
     this.gid = limits.gid;
     this.own = { gid: limits.gid, lid: limits.lid, mtu: limits.mtu };
     this.member = member;
@@ -265,6 +274,12 @@ export class RdmaCoreContext implements Context {
     this.mustBeOpen('make a helper');
     const { maxSge } = this.device;
     return new RdmaHelper(this, this.#device, pd as RdmaProtectionDomain, region, maxSge, lanes);
+  }
+
+  makeBarrier(init: AdapterBarrierInit): AdapterBarrier {
+    this.mustBeOpen('make a barrier');
+    this.#barriers ??= new RdmaBarriers(this, this.#device);
+    return this.#barriers.join(init);
   }
 
   createQueuePair(pd: RdmaProtectionDomain, init: QueuePairInit): RdmaQueuePair {

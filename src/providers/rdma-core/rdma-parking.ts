@@ -8,6 +8,9 @@
  * Notifications are counted when they are fetched; `arm` gives the count, and a sleep ends at once if it has changed
  * since, or if the descriptors have something to read, which is what the kernel waits for. So a notification between
  * `arm` and the sleep ends it, and none is lost.
+ *
+ * A thread of the addon that carries out barriers counts in `announced`, and then writes to the descriptor that ends
+ * waits. Whoever has read that descriptor looks at `announced` behind it, and so finds what it was about.
  */
 import type { RdmaContext } from '../../native.ts';
 import type { Parking } from '../../verbs/device.ts';
@@ -24,6 +27,9 @@ const BACKGROUND_MS = 2;
 export class RdmaParking implements Parking {
   readonly seesPlainStores = false;
   received = 0;
+  /** What a thread of the addon counts up when it has something to tell. */
+  readonly announced = new Int32Array(new SharedArrayBuffer(4));
+  #told = 0;
   readonly #device: RdmaContext;
   readonly #takeAsync: () => void;
   readonly #notify: () => void;
@@ -128,7 +134,9 @@ export class RdmaParking implements Parking {
   }
 
   #took(taken: number): boolean {
-    if (taken === 0) return false;
+    const told = Atomics.load(this.announced, 0);
+    if (taken === 0 && told === this.#told) return false;
+    this.#told = told;
     if (taken >= 65536) this.#takeAsync();
     this.#events = (this.#events + 1) | 0;
     // What woke the device's thread may be gone by the time it looks; calls that await something look again all the
