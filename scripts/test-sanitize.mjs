@@ -33,6 +33,8 @@ const TESTS = {
 /** In a stack: the addon, one of its sources, and what the tests of the harness and the stress programs are made of. */
 const OURS = /\/native\/|onesided\.node|faults\.node|stress-/;
 const STRESS = ['accumulate', 'server', 'parker', 'waiter', 'helper', 'barrier'];
+/** Those of them that need a device. */
+const ON_VERBS = ['helper', 'barrier'];
 /** Programs of test/native/programs/ that call what there is of RDMA. */
 const HOSTILE = ['rdma-hostile', 'rdma-hostile-helper', 'rdma-hostile-barrier'];
 /** Calls of native/test/faults.cc, and what the report says. */
@@ -243,7 +245,7 @@ function stress(name, fault) {
   const library = join(out, 'thread', 'Release', `stress-${name}.so`);
   const { status, signal, stdout, stderr } = spawnSync(program, fault ? [library, '--fault'] : [library], {
     // The program has the runtime itself.
-    env: { ...env, LD_PRELOAD: '', NODE_OPTIONS: '', LD_LIBRARY_PATH: name === 'helper' ? fakeVerbs('thread') : '' },
+    env: { ...env, LD_PRELOAD: '', NODE_OPTIONS: '', LD_LIBRARY_PATH: ON_VERBS.includes(name) ? fakeVerbs('thread') : '' },
     encoding: 'utf8',
     timeout: 240_000,
   });

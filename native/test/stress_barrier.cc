@@ -36,7 +36,7 @@ using namespace onesided;
 
 constexpr uint32_t kMembers = 4;
 constexpr int kLives = 6;
-constexpr uint32_t kRounds = 150;
+constexpr uint32_t kRounds = 500;
 
 struct Address {
   uint32_t qp;

@@ -42,10 +42,9 @@ describe('a rank that waits for one that has died', () => {
     const program = [programOf('robust-adapter-barriers'), '--', `--how=${how}`];
     const { code, stdout, stderr } = await onesided(...job, ...program);
     const told = [...stdout.matchAll(/^(?:\[ *\d+\] )?(\{.*\})$/gm)].map(([, json]) => JSON.parse(json!));
-    expect(
-      told.sort((a, b) => a.rank - b.rank),
-      stdout + stderr,
-    ).toEqual([0, 1].map((rank) => ({ rank, code: 'ERR_RMA_RANK_FAILED' })));
+    // The first one that ends with this error ends the job, and perhaps the other one before it has looked.
+    expect(told.length, stdout + stderr).toBeGreaterThan(0);
+    for (const { code: why } of told) expect(why).toBe('ERR_RMA_RANK_FAILED');
     expect(code, stdout + stderr).not.toBe(0);
   });
 });
