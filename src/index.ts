@@ -13,7 +13,7 @@ import { FenceEpoch, LockAllEpoch, LockEpoch, PostEpoch, StartEpoch } from './wi
 import { Window } from './window/calls/window.ts';
 import { Request } from './window/calls/window-request.ts';
 
-export type { BarrierOptions } from './collective/barrier-kinds.ts';
+export type { BarrierKind, BarrierOptions } from './collective/barrier-kinds.ts';
 export { Communicator, type CommunicatorStatistics } from './collective/communicator.ts';
 export { Group, Rank } from './collective/group.ts';
 export type { ReceiveOptions, SendOptions } from './collective/point-to-point.ts';
@@ -25,7 +25,6 @@ export type { Order } from './datatype/flatten.ts';
 export { Op, type OpKind } from './datatype/op.ts';
 export type { FetchLayout, Layout, TransferLayout } from './datatype/sides.ts';
 export { type ErrorCode, RankFailedError, RmaError } from './errors.ts';
-export type { BarrierKind } from './job/barrier-choice.ts';
 export { type InitOptions, init } from './start/init.ts';
 export type { FenceSchemeName } from './sync/fence/fence-kinds.ts';
 export type { FenceStatistics } from './sync/fence/fence-scheme.ts';

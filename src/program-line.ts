@@ -35,15 +35,17 @@ export function beginAtProgram<E extends Error>(error: E): E {
   const names = publicCallsOnStack();
   if (names.length === 0) return error;
   const limit = Error.stackTraceLimit;
-  // Several classes have a call of that name; one that is not on the stack leaves no frame at all.
+  // Several classes have a call of that name. One that is not on the stack leaves no frame at all; below one that
+  // another one has called, as an epoch's call does its window's, there is a frame of the library.
+  const own = ownPrefixes();
   let begun: string | undefined;
   for (const call of names.flatMap(callsNamed)) {
     const probe: { stack?: unknown } = {};
     Error.stackTraceLimit = 1;
     Error.captureStackTrace(probe, call);
-    const found = typeof probe.stack === 'string' && FRAME.test(probe.stack);
+    const { stack } = probe;
     Error.stackTraceLimit = limit;
-    if (!found) continue;
+    if (typeof stack !== 'string' || !FRAME.test(stack) || own.some((prefix) => stack.includes(prefix))) continue;
     Error.captureStackTrace(error, call);
     begun = call.name;
     break;

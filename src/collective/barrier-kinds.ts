@@ -1,14 +1,9 @@
 /**
  * The family of barriers: how each goes, what it needs of a device, and how the ranks of a communicator agree on one.
  * What asks for a barrier (communicators, windows by requests) takes it from here.
- *
- *     words      memory that all ranks load and store (word-barrier.ts)
- *     messages   empty messages, by the ranks' processors (message-barrier.ts)
- *     waits      writes behind requests that wait, by adapters (waiting-barrier.ts)
- *     adapter    the adapters' own protocol (firmware-barrier.ts)
  */
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
-import { AUTOMATIC_BARRIER, type BarrierChoice, type BarrierKind } from '../job/barrier-choice.ts';
+import { AUTOMATIC_BARRIER, type BarrierChoice } from '../job/barrier-choice.ts';
 import type { Job } from '../job/job.ts';
 import type { Channel } from '../message/message-channel.ts';
 import { unknownName } from '../options.ts';
@@ -19,6 +14,81 @@ import { FirmwareBarrier } from './firmware-barrier.ts';
 import { MessageBarrier } from './message-barrier.ts';
 import { WaitingBarrier } from './waiting-barrier.ts';
 import type { BarrierState } from './word-barrier.ts';
+
+/** What a barrier without words of memory is made of. */
+export interface BarrierMaterials {
+  readonly job: Job;
+  /** Its number names the group. Nothing else goes through it. */
+  readonly channel: Channel & { readonly space: number };
+  /** The contexts of all ranks. */
+  readonly members: readonly number[];
+  /** Is given what gives back what was made. */
+  undo(release: () => void): void;
+}
+
+/** What one of the family says of itself. */
+interface BarrierScheme<N extends string = string> {
+  /** Its value of the option `barrier`. */
+  readonly name: N;
+  /** Whether a device has what it needs; every one has if it is not said. */
+  offeredBy?(capabilities: Capabilities): boolean;
+  /** Adapters tell each other that their ranks have come, by an algorithm, while these compute. */
+  readonly byAdapters?: true;
+  /** Collective: makes it. Absent if it is words where there are some, and messages elsewhere. */
+  setUp?(materials: BarrierMaterials): Generator<void, BarrierState>;
+}
+
+function scheme<const N extends string>(one: BarrierScheme<N>): BarrierScheme<N> {
+  return one;
+}
+
+/** Their order gives the bits by which ranks compare their wishes. */
+const BARRIERS = [
+  scheme({ name: 'auto' }),
+  // Memory that all ranks load and store (word-barrier.ts).
+  scheme({ name: 'words', offeredBy: ({ loadStore }) => loadStore }),
+  // Empty messages, by the ranks' processors.
+  scheme({ name: 'messages' }),
+  // Writes behind requests that wait, by adapters.
+  scheme({
+    name: 'waits',
+    offeredBy: ({ waits }) => waits,
+    byAdapters: true,
+    setUp: ({ job, channel, members, undo }) =>
+      WaitingBarrier.setUp(job.context, job.pd, channel, members, job.barrier.algorithm, undo),
+  }),
+  // The adapters' own protocol.
+  scheme({
+    name: 'adapter',
+    offeredBy: ({ barrier }) => barrier,
+    byAdapters: true,
+    setUp({ job, channel, members, undo }) {
+      const { rank, size, space } = channel;
+      const { algorithm, nackAfter } = job.barrier;
+      const schedule = barrierSchedule(algorithm, rank, size);
+      const make = (): AdapterBarrier => {
+        const barrier = job.context.makeBarrier!({ group: space, members, rank, schedule, nackAfter });
+        undo(() => barrier.close());
+        return barrier;
+      };
+      return FirmwareBarrier.setUp(make, schedule, channel);
+    },
+  }),
+] as const;
+
+/** How a barrier goes from rank to rank; `auto` is words where memory is loaded and stored, and messages elsewhere. */
+export type BarrierKind = (typeof BARRIERS)[number]['name'];
+
+const KINDS: readonly BarrierKind[] = BARRIERS.map(({ name }) => name);
+
+function schemeOf(kind: string): BarrierScheme {
+  return BARRIERS.find(({ name }) => name === kind)!;
+}
+
+/** Whether adapters tell each other of its barriers, beside all messages. */
+export function byAdapters(kind: BarrierKind): boolean {
+  return schemeOf(kind).byAdapters === true;
+}
 
 /** Options that choose the barriers of a job. All ranks must give the same. */
 export interface BarrierOptions {
@@ -47,7 +117,6 @@ export const BARRIER_OPTIONS = [
   'barrierNackAfter',
 ] as const satisfies readonly (keyof BarrierOptions)[];
 
-const KINDS = ['auto', 'words', 'messages', 'waits', 'adapter'] as const satisfies readonly BarrierKind[];
 /** A microsecond, in which no adapter sends one, and an hour. */
 const LEAST_NACK_AFTER = 0.001;
 const MOST_NACK_AFTER = 3_600_000;
@@ -61,7 +130,7 @@ export function readBarrier(call: string, options: BarrierOptions): BarrierChoic
   }));
   const { kind, algorithm, nackAfter } = given;
   if (typeof kind !== 'string') throw argumentTypeError(`${call}: barrier must be a string, not ${show(kind)}`);
-  if (!KINDS.includes(kind)) throw argumentRangeError(`${call}: barrier: ${unknownName(kind, KINDS)}`);
+  if (!KINDS.includes(kind as BarrierKind)) throw argumentRangeError(`${call}: barrier: ${unknownName(kind, KINDS)}`);
   if (typeof algorithm !== 'string')
     throw argumentTypeError(`${call}: barrierAlgorithm must be a string, not ${show(algorithm)}`);
   barrierSchedule(algorithm, 0, 1);
@@ -83,22 +152,18 @@ const FIRST_KIND = 1;
 const LACKS = 1 << (FIRST_KIND + KINDS.length);
 const FIRST_OF_ALGORITHM = FIRST_KIND + KINDS.length + 1;
 
-function offers({ loadStore, waits, barrier }: Capabilities, kind: BarrierKind): boolean {
-  if (kind === 'words') return loadStore;
-  return kind === 'waits' ? waits : kind === 'adapter' ? barrier : true;
-}
-
 /**
  * What a rank says of itself before the ranks make a barrier: the bitwise OR of what all say tells all of them the
  * same.
  */
 export function wishes({ barrier: { kind, algorithm }, oversubscribed, context }: Job): number {
-  const wish = (oversubscribed ? CROWDED : 0) | bitOf(kind) | (offers(context.capabilities, kind) ? 0 : LACKS);
-  return byAdapters(kind) ? wish | (algorithmBits(algorithm) << FIRST_OF_ALGORITHM) : wish;
+  const { name, offeredBy, byAdapters } = schemeOf(kind);
+  const lacks = offeredBy?.(context.capabilities) === false;
+  const wish = (oversubscribed ? CROWDED : 0) | bitOf(name as BarrierKind) | (lacks ? LACKS : 0);
+  return byAdapters ? wish | (algorithmBits(algorithm) << FIRST_OF_ALGORITHM) : wish;
 }
 
 const bitOf = (kind: BarrierKind): number => 1 << (FIRST_KIND + KINDS.indexOf(kind));
-const byAdapters = (kind: BarrierKind): boolean => kind === 'waits' || kind === 'adapter';
 
 /** What the ranks have agreed on. */
 export interface AgreedBarrier {
@@ -125,32 +190,11 @@ export function agreedOf(all: number, name: string): AgreedBarrier {
   return { kind: (all & LACKS) !== 0 ? 'messages' : wanted[0], crowded: (all & CROWDED) !== 0 };
 }
 
-/** What a barrier without words of memory is made of. */
-export interface BarrierMaterials {
-  readonly job: Job;
-  /** Its number names the group. Nothing else goes through it. */
-  readonly channel: Channel & { readonly space: number };
-  /** The contexts of all ranks. */
-  readonly members: readonly number[];
-  /** Is given what gives back what was made. */
-  undo(release: () => void): void;
-}
-
 /** Collective: makes one of the barriers that need no words of memory. Errors: `ERR_VERBS`. */
 export function* makeBarrierWithoutWords(
   kind: BarrierKind,
   materials: BarrierMaterials,
 ): Generator<void, BarrierState> {
-  const { job, channel, members, undo } = materials;
-  const { rank, size } = channel;
-  const { algorithm, nackAfter } = job.barrier;
-  if (kind === 'waits') return yield* WaitingBarrier.setUp(job.context, job.pd, channel, members, algorithm, undo);
-  if (kind !== 'adapter') return new MessageBarrier(channel);
-  const schedule = barrierSchedule(algorithm, rank, size);
-  const make = (): AdapterBarrier => {
-    const barrier = job.context.makeBarrier!({ group: channel.space, members, rank, schedule, nackAfter });
-    undo(() => barrier.close());
-    return barrier;
-  };
-  return yield* FirmwareBarrier.setUp(make, schedule, channel);
+  const made = schemeOf(kind).setUp?.(materials);
+  return made === undefined ? new MessageBarrier(materials.channel) : yield* made;
 }

@@ -5,12 +5,11 @@
  */
 import { Op } from '../datatype/op.ts';
 import { RmaError } from '../errors.ts';
-import type { BarrierKind } from '../job/barrier-choice.ts';
 import type { Job } from '../job/job.ts';
 import type { Channel } from '../message/message-channel.ts';
 import type { Block } from '../message/word-blocks.ts';
 import type { Operation } from '../wait/operation.ts';
-import { agreedOf, makeBarrierWithoutWords, wishes } from './barrier-kinds.ts';
+import { agreedOf, type BarrierKind, makeBarrierWithoutWords, wishes } from './barrier-kinds.ts';
 import type { BarrierWait } from './collective-operation.ts';
 import type { CollectiveTurns } from './collective-turns.ts';
 import { allreduce } from './collectives.ts';

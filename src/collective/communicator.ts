@@ -3,7 +3,6 @@
 import { bytesOf, type TypedArray, type TypedArrayConstructor } from '../datatype/base-types.ts';
 import { Op } from '../datatype/op.ts';
 import { argumentRangeError, argumentTypeError, type RmaError, show } from '../errors.ts';
-import type { BarrierKind } from '../job/barrier-choice.ts';
 import type { Job } from '../job/job.ts';
 import { ranksInWords } from '../job/late.ts';
 import { Members } from '../job/members.ts';
@@ -18,7 +17,7 @@ import {
 } from '../wait/operation.ts';
 import { DONE } from '../wait/progress.ts';
 import { allocateArray, freeArray } from './allocated-memory.ts';
-import { makeBarrierWithoutWords } from './barrier-kinds.ts';
+import { type BarrierKind, byAdapters, makeBarrierWithoutWords } from './barrier-kinds.ts';
 import { makeChannel, makeOwnChannel, makeRoomChannel, type OwnChannel } from './channels.ts';
 import type { BegunCollective, CollectiveCall } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
@@ -632,7 +631,7 @@ export class Communicator extends MessageCalls {
       step = all.next();
     }
     goOn();
-    if (barrier.kind === 'waits' || barrier.kind === 'adapter') {
+    if (byAdapters(barrier.kind)) {
       // That messages have come says nothing of what adapters tell each other on ways of their own.
       const { barriers } = this.#turns;
       const least = Int32Array.of(barriers);

@@ -12,9 +12,8 @@ import { fabricNames, loadFabric } from '../providers/modelled/known-fabrics.ts'
 import { observeFabric } from '../providers/modelled/observed.ts';
 import { runTasks } from '../start/tasks.ts';
 
-export type { BarrierOptions } from '../collective/barrier-kinds.ts';
+export type { BarrierKind, BarrierOptions } from '../collective/barrier-kinds.ts';
 export { type ProcessorUse, processorUse } from '../collective/processor-use.ts';
-export type { BarrierKind } from '../job/barrier-choice.ts';
 export { type FabricDescription, readFabric } from '../providers/modelled/fabric-description.ts';
 export type { Fabric } from '../providers/modelled/fabric-numbers.ts';
 export { fabricNames, loadFabric } from '../providers/modelled/known-fabrics.ts';

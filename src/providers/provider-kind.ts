@@ -11,16 +11,34 @@ export interface ProviderKind<N extends string = string> {
   readonly summary: string;
   /** What it needs: the ranks that it can connect. Processes have the native addon. */
   readonly ranks: readonly ('processes' | 'threads')[];
-  /** Ranks of several hosts can be connected by it: they tell each other its addresses before they begin. */
-  readonly spansHosts: boolean;
   /**
    * Opens it for a rank that is a process.
    * @param table where ranks find each other, in the control memory
    * Errors: `ERR_PROVIDER_UNAVAILABLE`.
    */
   open(native: Native, table: Int32Array, rank: number, size: number): Context;
+  /**
+   * Opens it for a rank that is a process, in a job whose ranks may be on several hosts; absent if it does not connect
+   * such ranks. Parameters and errors: as `open`.
+   */
+  openDistant?(native: Native, table: Int32Array, rank: number, size: number): DistantContext;
   /** What there is of it on this machine, and why not the rest. */
   report(): ProviderReport;
+}
+
+/** A rank's context in a job on several hosts: it is opened before it knows the others, and then hears of all. */
+export interface DistantContext {
+  readonly context: Context;
+  /** Where the others find it. It goes as JSON, on a card that has room for some hundred characters. */
+  readonly address: object;
+  /** Addresses of this host at which whoever the provider reaches is likely to reach it by TCP, too. */
+  readonly hosts: readonly string[];
+  /**
+   * Takes in where all ranks are.
+   * @param addresses what they say of themselves, by rank
+   * @param neighbours the processes of those on this host, by rank
+   */
+  store(addresses: readonly object[], neighbours: readonly (number | undefined)[]): void;
 }
 
 export interface ProviderReport {

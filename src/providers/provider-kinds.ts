@@ -11,6 +11,11 @@ export const DEFAULT_PROVIDER: ProviderName = PROVIDERS.find(({ isDefault }) => 
 /** For refusals. */
 export const PROVIDER_NAMES: string = PROVIDERS.map(({ name }) => name).join(' or ');
 
+/** Those that connect ranks of several hosts, for refusals. */
+export const DISTANT_PROVIDER_NAMES: string = PROVIDERS.filter(({ openDistant }) => openDistant !== undefined)
+  .map(({ name }) => name)
+  .join(' or ');
+
 /** The provider of this name; `undefined` if there is none. */
 export function providerNamed(name: string): (typeof PROVIDERS)[number] | undefined {
   return PROVIDERS.find((kind) => kind.name === name);

@@ -45,14 +45,14 @@ export class DistributedControl {
 
   /**
    * Rank 0: what the others have to know.
-   * @param gid of its device: where that is reached, it may be reached by TCP, too
+   * @param hosts addresses of this host at which the others are likely to reach it
    */
-  async listen(gid: string): Promise<Hub> {
+  async listen(hosts: readonly string[]): Promise<Hub> {
     const secret = randomBytes(16).toString('hex');
     const { port, failure } = await this.#news(this.#start(secret));
     if (port === undefined)
       throw new RmaError('ERR_COMM', `init: rank 0 cannot listen for the other ranks: ${failure}`);
-    return { hosts: reachableAt(gid), port, secret };
+    return { hosts: reachableAt(hosts), port, secret };
   }
 
   /** Rank 0, when all others know where it is: a rank that does not come now has failed. */
@@ -163,22 +163,15 @@ export class DistributedControl {
 }
 
 /**
- * This host's addresses, likeliest first: the device's, others of IPv4, of IPv6 without those that mean nothing
+ * This host's addresses, likeliest first: those given, others of IPv4, of IPv6 without those that mean nothing
  * elsewhere, and, for containers that share a host's network, itself.
  */
-function reachableAt(gid: string): string[] {
+function reachableAt(likeliest: readonly string[]): string[] {
   const interfaces = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   const outside = interfaces.filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));
   const [four, six] = ['IPv4', 'IPv6'].map((family) =>
     outside.filter((one) => one.family === family).map(({ address }) => address),
   );
-  const all = [addressOfGid(gid), ...four, ...six].filter((address) => address !== undefined);
+  const all = [...likeliest, ...four, ...six];
   return [...[...new Set(all)].slice(0, MOST_HOSTS - 1), '127.0.0.1'];
-}
-
-/** The IPv4 address that a GID of RoCE v2 stands for, if it does. */
-function addressOfGid(gid: string): string | undefined {
-  const hex = gid.replaceAll(':', '');
-  if (!hex.startsWith(`${'0'.repeat(20)}ffff`)) return undefined;
-  return [0, 2, 4, 6].map((at) => Number.parseInt(hex.slice(24 + at, 26 + at), 16)).join('.');
 }

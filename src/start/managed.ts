@@ -13,15 +13,12 @@ import { RmaError } from '../errors.ts';
 import { createControl, MAX_RANKS } from '../job/control-region.ts';
 import type { Membership } from '../job/membership.ts';
 import type { Native } from '../native.ts';
-import { storeAddress } from '../providers/rdma-core/addresses.ts';
-import { NeighbourHeap } from '../providers/rdma-core/neighbours.ts';
-import type { RdmaAddress } from '../providers/rdma-core/rdma-context.ts';
-import { openDevice } from '../providers/rdma-core/rdma-provider.ts';
+import { DISTANT_PROVIDER_NAMES } from '../providers/provider-kinds.ts';
 import { VERSION } from '../version.ts';
 import { DistributedControl, type Hub } from './distributed.ts';
 import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/manager.ts';
 import { joinProcesses } from './process.ts';
-import { neighboursMap, spansHosts } from './provider.ts';
+import { distantProvider } from './provider.ts';
 import { refuseTrace, requestedRecords } from './tracing.ts';
 
 /** As the kernel writes a list of cores. */
@@ -39,10 +36,8 @@ interface Card {
   readonly pid: number;
   /** The descriptor of the control memory, of rank 0. */
   readonly fd: number;
-  /** Its device, if devices connect the ranks. */
-  readonly device?: RdmaAddress;
-  /** Where neighbours find its memory. */
-  readonly heap?: { readonly fd: number; readonly key: number };
+  /** What connects it to ranks of other hosts, and where they find it there, if anything does. */
+  readonly end?: readonly [provider: string, address: object];
   /** Of rank 0, where ranks of other hosts find it. */
   readonly hub?: Hub;
   /**
@@ -60,18 +55,18 @@ export async function joinManaged(
   const { rank, size } = manager;
   if (size > MAX_RANKS) throw new RmaError('ERR_COMM', `init: a job can have at most ${MAX_RANKS} ranks, not ${size}`);
   const control = rank === 0 ? createControl(native, size, requestedRecords(size)) : undefined;
-  const distributed = spansHosts() ? new DistributedControl(rank, size) : undefined;
-  const heap = distributed && neighboursMap() ? new NeighbourHeap(native, rank) : undefined;
-  const device = distributed && openDevice(distributed.control.fabric, rank, size, heap);
+  const provider = distantProvider();
+  const distributed = provider && new DistributedControl(rank, size);
+  const end = distributed && provider.openDistant(native, distributed.control.fabric, rank, size);
   const close = (): void => {
     if (control !== undefined) closeSync(control.fd);
   };
   const discard = (): void => {
-    device?.close();
+    end?.context.close();
     distributed?.close();
   };
   try {
-    const hub = rank === 0 ? await distributed?.listen(device!.own.gid) : undefined;
+    const hub = rank === 0 ? await distributed?.listen(end!.hosts) : undefined;
     const own: Card = {
       version: VERSION,
       place: `${boot()} ${namespace('pid')} ${namespace('net')} ${process.getuid!()}`,
@@ -79,8 +74,7 @@ export async function joinManaged(
       pid: process.pid,
       fd: control?.fd ?? -1,
       cores: allowedCores(),
-      ...(device && { device: device.own }),
-      ...(heap && { heap: { fd: heap.address.fd, key: heap.address.key } }),
+      ...(end && { end: [provider!.name, end.address] as const }),
       ...(hub && { hub }),
     };
     const cards = (await manager.exchange(write(own), patience)).map((text, other) => read(text, other, manager));
@@ -92,17 +86,21 @@ export async function joinManaged(
       return { membership, complete: close };
     }
     const stranger = cards.findIndex(({ place }) => place !== own.place);
-    if (distributed === undefined || cards.some((card) => card.device === undefined) || cards[0].hub === undefined) {
+    if (
+      distributed === undefined ||
+      cards.some((card) => card.end?.[0] !== provider?.name) ||
+      cards[0].hub === undefined
+    ) {
       throw new RmaError(
         'ERR_PROVIDER_UNAVAILABLE',
         `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${own.host}) ` +
           'do not share a host, its network, a PID namespace and a user, so they need a device to communicate; ' +
-          'set ONESIDED_PROVIDER=rdma-core for all ranks',
+          `set ONESIDED_PROVIDER=${DISTANT_PROVIDER_NAMES} for all ranks`,
       );
     }
-    for (const [other, card] of cards.entries()) storeAddress(distributed.control.fabric, other, card.device!);
-    heap?.setPeers(
-      cards.map((card) => (card.place === own.place && card.heap ? { pid: card.pid, ...card.heap } : undefined)),
+    end!.store(
+      cards.map((card) => card.end![1]),
+      cards.map(({ place, pid }) => (place === own.place ? pid : undefined)),
     );
     if (rank === 0) refuseTrace(size);
     if (rank === 0) distributed.expectAll();
@@ -111,7 +109,7 @@ export async function joinManaged(
     const here = cards.filter(({ place }) => place === own.place);
     const cores = Math.floor((coresOf(here) * size) / here.length);
     const who = cards.map(({ pid, host }) => `process ${pid} on ${host}`);
-    const membership = distributed.membership(native, device!, who, cores);
+    const membership = distributed.membership(native, end!.context, who, cores);
     close();
     return { membership, complete: () => {} };
   } catch (error) {

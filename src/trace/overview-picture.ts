@@ -8,7 +8,7 @@
  */
 import type { Overview, Row, RunKind } from './overview.ts';
 import { microseconds } from './scene.ts';
-import { type Drawing, type Key, look, markup, pageOf, svgOf } from './svg.ts';
+import { type Drawing, type Key, look, markup, pageOf, roundUp, svgOf } from './svg.ts';
 
 /** Pixels. */
 const LEFT = 70;
@@ -114,7 +114,7 @@ function axes({ start, end }: Overview, lines: readonly (readonly Row[])[], heig
   ];
   const bottom = TOP + height * lines.length;
   const length = Math.max(1, end - start);
-  const step = round(length * (TIME_LABEL / WIDTH));
+  const step = roundUp(length * (TIME_LABEL / WIDTH));
   for (let time = 0; time <= length; time += step) {
     const x = Math.round(LEFT + (WIDTH * time) / length);
     parts.push(`<line ${look('axis')} x1="${x}" x2="${x}" y1="${TOP - 5}" y2="${TOP}"/>`);
@@ -123,18 +123,12 @@ function axes({ start, end }: Overview, lines: readonly (readonly Row[])[], heig
     parts.push(`<text ${look('middle')} x="${x}" y="${TOP - 8}">${text}</text>`);
     parts.push(`<text ${look('middle')} x="${x}" y="${bottom + 17}">${text}</text>`);
   }
-  const every = Math.max(1, round(RANK_LABEL / height));
+  const every = Math.max(1, roundUp(RANK_LABEL / height));
   for (let i = 0; i < lines.length; i += every) {
     const y = TOP + height * (i + 0.5) + 4;
     parts.push(`<text ${look('tick')} x="${LEFT - 8}" y="${y}">${lines[i][0].rank}</text>`);
   }
   return parts;
-}
-
-/** The next of 1, 2, 5, 10, … that is not less. */
-function round(least: number): number {
-  const power = 10 ** Math.floor(Math.log10(least));
-  return power * ([1, 2, 5].find((factor) => factor * power >= least) ?? 10);
 }
 
 interface Stroke {

@@ -1,5 +1,6 @@
 /**
- * What all pictures of traces share: colours, texts, the legend, and the frame of a picture that stands alone.
+ * What all pictures of traces share: colours, texts, the legend, and the frame of a picture that stands alone. Sizes
+ * and round numbers those of reports take from here, too.
  *
  * Each element has its colours and sizes as attributes of its own, since many programs that show or convert an SVG know
  * no variables of style sheets, or no style sheets at all. The style sheet in a picture says only what is different in
@@ -224,8 +225,15 @@ ${parts.join('\n')}
 `;
 }
 
-function sizeOf(width: number, height: number): string {
+/** Attributes of a picture of that size, in pixels. */
+export function sizeOf(width: number, height: number): string {
   return `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
+}
+
+/** The next of 1, 2, 5, 10, … that is not less: a step of an axis. */
+export function roundUp(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * ([1, 2, 5].find((factor) => factor * power >= least) ?? 10);
 }
 
 function keyWidth({ width, about }: Key): number {

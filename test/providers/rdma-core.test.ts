@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { checkSides } from '../../src/datatype/layout.ts';
 import { Origins } from '../../src/job/origins.ts';
 import type { Native, RdmaDevice, RdmaPort } from '../../src/native.ts';
+import { hostAt } from '../../src/providers/rdma-core/addresses.ts';
 import { RdmaCoreContext } from '../../src/providers/rdma-core/rdma-context.ts';
 import { chooseEndpoint } from '../../src/providers/rdma-core/rdma-devices.ts';
 import { regionsBy } from '../../src/transfer/requests/regions.ts';
@@ -30,6 +31,11 @@ function port(changes: Partial<RdmaPort> = {}): RdmaPort {
 function device(name: string, changes: Partial<RdmaDevice> = {}): RdmaDevice {
   return { name, file: `/dev/infiniband/${name}`, transport: 'InfiniBand', ports: [port()], ...changes };
 }
+
+test('a GID that stands for an IPv4 address says where its host is likely reached, and no other does', () => {
+  expect(hostAt(IPV4)).toBe('10.9.0.1');
+  expect(hostAt(LINK_LOCAL)).toBeUndefined();
+});
 
 describe('the device that is chosen', () => {
   const choose = (devices: RdmaDevice[], choice = {}) => chooseEndpoint(choice, { devices });

@@ -16,6 +16,7 @@ import { FENCE_SCHEMES, type FenceSchemeName, fenceNamed } from '../../src/sync/
 import type { FenceScheme } from '../../src/sync/fence/fence-scheme.ts';
 import { RemotePart } from '../../src/transfer/loads/remote-part.ts';
 import { regionsBy } from '../../src/transfer/requests/regions.ts';
+import type { RemoteWord } from '../../src/transfer/requests/remote-access.ts';
 import { RequestTransfer } from '../../src/transfer/requests/request-transfer.ts';
 import { OperationQueue } from '../../src/transfer/served/operation-queue.ts';
 import { OperationServer } from '../../src/transfer/served/operation-server.ts';
@@ -65,7 +66,12 @@ class World {
     this.network = network;
     const kind = name === 'wrong' ? undefined : fenceNamed(name);
     const queues = kind?.moves === 'in the fence';
-    const parts = Array.from({ length: size }, () => new Int32Array(SLOTS * size).fill(-1));
+    // Behind a rank's part, its words of the scheme.
+    const words = kind?.deviceWords?.(size) ?? 0;
+    const wordsAt = 8 * Math.ceil((SLOTS * size) / 2);
+    const parts = Array.from({ length: size }, () => {
+      return new Int32Array(new ArrayBuffer(wordsAt + 8 * words), 0, SLOTS * size).fill(-1);
+    });
     const verbs = new LaggingVerbs(
       network,
       parts.map((part) => new Uint8Array(part.buffer)),
@@ -106,9 +112,22 @@ class World {
           undefined,
           () => {},
         );
-        const [operations, answers] = ['operations', 'answers'].map((n) => network.channel(rank, n));
-        const queued = { queue, server, operations, answers };
-        return kind.make({ comm, barrier, wire: requests, queued, description: 'a window' });
+        const channels = Array.from({ length: kind.channels ?? 0 }, (_, i) => network.channel(rank, `fence ${i}`));
+        const own = new Int32Array(part.buffer, wordsAt, 2 * words);
+        const of = (target: number, index: number): RemoteWord => ({
+          rank: target,
+          rkey: target,
+          address: wordsAt + 8 * index,
+        });
+        return kind.make({
+          comm,
+          barrier,
+          wire: requests,
+          queued: { queue, server },
+          channels,
+          words: { own, of },
+          description: 'a window',
+        });
       };
       const put = (target: number, slot: number, value: number): void => {
         const at = 4 * (SLOTS * rank + slot);

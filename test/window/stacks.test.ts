@@ -8,17 +8,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
-import { type Communicator, Datatype, Lock, Window } from '../../src/index.ts';
+import { type Communicator, Datatype, Lock, type LockAllEpoch, Window } from '../../src/index.ts';
 import { runTasks } from '../../src/start/tasks.ts';
 
 const FILE = fileURLToPath(import.meta.url);
 const LINES = readFileSync(FILE, 'utf8').split('\n');
 const ONE = new Float64Array(1);
 
-type Scene = { world: Communicator; win: Window<Float64Array>; open: Window<Float64Array> };
+interface Scene {
+  readonly world: Communicator;
+  readonly win: Window<Float64Array>;
+  readonly open: Window<Float64Array>;
+  readonly epoch: LockAllEpoch<Float64Array>;
+}
 const CALLS: Record<string, (scene: Scene) => unknown> = {
   put: ({ win }) => win.put(ONE, 1, 0),
   'put to a wrong place': ({ open }) => open.put(ONE, 1, 9),
+  'put of an epoch': ({ epoch }) => epoch.put(ONE, 1, 9),
+  'put of a handle': ({ open }) => open.aggregate(1).put(ONE, 9),
+  'flush of an epoch': ({ epoch }) => epoch.flush(7),
   get: ({ open }) => open.get(ONE, 7, 0),
   accumulate: ({ open }) => open.accumulate(ONE, 1, 0, 'sum' as never),
   compareAndSwap: ({ open }) => open.compareAndSwap([] as never, ONE as never, ONE as never, 1, 0),
@@ -41,11 +49,11 @@ async function errors(): Promise<Map<string, Error>> {
     async (world) => {
       const win = await Window.allocate(world, Float64Array, 1);
       const open = await Window.allocate(world, Float64Array, 1);
-      await open.lockAll();
+      const epoch = await open.lockedAll();
       if (world.rank === 0) {
         for (const [name, call] of Object.entries(CALLS)) {
           try {
-            await call({ world, win, open });
+            await call({ world, win, open, epoch });
           } catch (error) {
             seen.set(name, error as Error);
           }

@@ -7,6 +7,7 @@
  * the longest superstep of several. A few that took much longer than the others are cut, and say how long they took:
  * otherwise nothing else could be seen. The three greys of the colours differ, so it can be printed without colours.
  */
+import { roundUp, sizeOf } from '../../trace/svg.ts';
 import { type BspReport, reportTotals, type SuperstepReport } from './report.ts';
 
 /** Pixels. */
@@ -79,8 +80,7 @@ export function reportPicture(report: BspReport): string {
     ...slowest(report, plot, whoTop, lanes),
     ...hits(plot, whoTop + lanes),
   ];
-  const size = `width="${all}" height="${height}" viewBox="0 0 ${all} ${height}"`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${titleOf(report)}" ${size}>
+  return `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${titleOf(report)}" ${sizeOf(all, height)}>
 <style>${STYLE}</style>
 <rect class="back" width="${all}" height="${height}"/>
 ${parts.join('\n')}
@@ -163,23 +163,16 @@ function head(report: BspReport, { each }: Plot): string[] {
   ];
 }
 
-/** A round step for about so many ticks. */
-function roundStep(most: number, ticks: number): number {
-  const raw = most / ticks;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  return power * ([1, 2, 5, 10].find((times) => times * power >= raw) ?? 10);
-}
-
 function axis(plot: Plot, base: number): string[] {
   const { columns, firsts, width, step, top } = plot;
   const lines: string[] = [];
-  const unit = roundStep(top, 5);
+  const unit = roundUp(top / 5);
   for (let k = 0; k * unit <= top; k++) {
     const y = px(yOf(plot, base, k * unit));
     lines.push(`<path class="grid" d="M${LEFT} ${y}H${LEFT + width}"/>`);
     lines.push(`<text class="soft end" x="${LEFT - 7}" y="${y}" dy="4">${k === 0 ? '0' : time(k * unit)}</text>`);
   }
-  const every = Math.max(1, roundStep(columns.length, width / 46));
+  const every = Math.max(1, roundUp(columns.length / (width / 46)));
   for (let i = 0; i < columns.length; i += every) {
     const text = `<text class="soft middle" x="${px(xOf(plot, i) + step / 2)}" y="${base + 14}">${firsts[i]}</text>`;
     lines.push(text);

@@ -19,7 +19,6 @@ export const emulator = providerKind({
   isDefault: true,
   summary: 'connect the ranks by shared memory (default)',
   ranks: ['processes', 'threads'],
-  spansHosts: false,
   open: (native, table, rank, size) => openContext(openProcessFabric(native, table, rank, size)),
   report() {
     const processes = availability(nativeStatus().loaded ? undefined : 'needs the native addon');

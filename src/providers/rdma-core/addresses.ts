@@ -35,6 +35,13 @@ export function addressAt(table: Int32Array, rank: number): RdmaAddress {
   };
 }
 
+/** The IPv4 address that a GID of RoCE v2 stands for, if it does. */
+export function hostAt(gid: string): string | undefined {
+  const hex = gid.replaceAll(':', '');
+  if (!hex.startsWith(`${'0'.repeat(20)}ffff`)) return undefined;
+  return [0, 2, 4, 6].map((at) => Number.parseInt(hex.slice(24 + at, 26 + at), 16)).join('.');
+}
+
 /** @param gid eight groups of four hexadecimal digits */
 function gidWords(gid: string): Int32Array {
   const hex = gid.replaceAll(':', '');

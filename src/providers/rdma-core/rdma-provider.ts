@@ -1,10 +1,11 @@
 /** RDMA devices as one of the providers: which device a rank opens, and how its peers find it. */
 import { RmaError, show } from '../../errors.ts';
-import type { RdmaDevice } from '../../native.ts';
-import { availability, providerKind, showAvailability } from '../provider-kind.ts';
-import { addressAt, storeAddress } from './addresses.ts';
-import type { NeighbourHeap } from './neighbours.ts';
-import { openRdma, type RdmaCoreContext } from './rdma-context.ts';
+import type { Native, RdmaDevice } from '../../native.ts';
+import type { HeapAddress } from '../process-heap.ts';
+import { availability, type DistantContext, providerKind, showAvailability } from '../provider-kind.ts';
+import { addressAt, hostAt, storeAddress } from './addresses.ts';
+import { NeighbourHeap } from './neighbours.ts';
+import { openRdma, type RdmaAddress, type RdmaCoreContext } from './rdma-context.ts';
 import { chooseEndpoint, type RdmaChoice, rdmaDevices } from './rdma-devices.ts';
 
 /**
@@ -28,11 +29,52 @@ function chosenDevice(): RdmaChoice {
  * A rank tells its address before it tells the numbers of queue pairs, so a peer that has the numbers finds the
  * address.
  */
-export function openDevice(table: Int32Array, rank: number, size: number, heap?: NeighbourHeap): RdmaCoreContext {
+function openDevice(table: Int32Array, rank: number, size: number, heap?: NeighbourHeap): RdmaCoreContext {
   const peers = Array.from({ length: size }, (_, other) => addressAt(table, other));
   const context = openRdma(chooseEndpoint(chosenDevice()), rank, peers, heap);
   storeAddress(table, rank, context.own);
   return context;
+}
+
+/**
+ * Whether ranks of one host put and get by loads and stores, in a job on several hosts. `ONESIDED_NEIGHBOURS=device`:
+ * no, as with all others.
+ */
+function neighboursMap(): boolean {
+  const how = process.env['ONESIDED_NEIGHBOURS'] ?? 'memory';
+  if (how === 'memory' || how === 'device') return how === 'memory';
+  throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `ONESIDED_NEIGHBOURS must be memory or device, not ${show(how)}`);
+}
+
+/** Of a rank of a job on several hosts: its device, and where neighbours find its memory. */
+interface DistantAddress extends RdmaAddress {
+  readonly heap?: Omit<HeapAddress, 'pid'>;
+}
+
+function openDistant(native: Native, table: Int32Array, rank: number, size: number): DistantContext {
+  const heap = neighboursMap() ? new NeighbourHeap(native, rank) : undefined;
+  const context = openDevice(table, rank, size, heap);
+  const { gid } = context.own;
+  const host = hostAt(gid);
+  const address: DistantAddress = {
+    ...context.own,
+    ...(heap && { heap: { fd: heap.address.fd, key: heap.address.key } }),
+  };
+  return {
+    context,
+    address,
+    hosts: host === undefined ? [] : [host],
+    store(addresses, neighbours) {
+      const all = addresses as readonly DistantAddress[];
+      for (const [other, address] of all.entries()) storeAddress(table, other, address);
+      heap?.setPeers(
+        all.map(({ heap }, other) => {
+          const pid = neighbours[other];
+          return pid !== undefined && heap ? { pid, ...heap } : undefined;
+        }),
+      );
+    },
+  };
 }
 
 /** Name and value of a line for each port, and one for each of its GIDs. */
@@ -51,8 +93,8 @@ export const rdmaCore = providerKind({
   name: 'rdma-core',
   summary: 'connect them by an RDMA device, selected by ONESIDED_DEVICE=name[:port[:gid]] (processes only)',
   ranks: ['processes'],
-  spansHosts: true,
   open: (_native, table, rank, size) => openDevice(table, rank, size),
+  openDistant,
   report() {
     const { devices, reason } = rdmaDevices();
     const available = availability(reason);

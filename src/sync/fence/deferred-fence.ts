@@ -134,8 +134,10 @@ class DeferredFence extends StepwiseFence {
 export const deferred = fenceKind({
   name: 'deferred',
   moves: 'in the fence',
-  make({ comm, queued, description }) {
-    const { queue, server, operations, answers } = queued!;
+  channels: 2,
+  make({ comm, queued, channels, description }) {
+    const { queue, server } = queued!;
+    const [operations, answers] = channels;
     return new DeferredFence(comm, queue, server, operations, answers, description);
   },
 });

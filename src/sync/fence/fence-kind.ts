@@ -3,6 +3,7 @@
 import type { Communicator } from '../../collective/communicator.ts';
 import type { BarrierState } from '../../collective/word-barrier.ts';
 import type { MessageChannel } from '../../message/message-channel.ts';
+import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import type { OperationQueue } from '../../transfer/served/operation-queue.ts';
 import type { OperationServer } from '../../transfer/served/operation-server.ts';
@@ -16,18 +17,25 @@ export interface FenceParts {
   readonly barrier: BarrierState;
   /** There for all that move operations by requests. */
   readonly wire: RequestTransfer | undefined;
-  /**
-   * There for those that queue operations: the queue, what carries out the operations of others, and spaces of
-   * messages.
-   */
+  /** There for those that queue operations. */
   readonly queued: QueuedParts | undefined;
+  /** As many as the scheme says; nothing else goes through them. */
+  readonly channels: readonly MessageChannel[];
+  /** There for those that say that they have some. */
+  readonly words: FenceWords | undefined;
 }
 
+/** The queue of operations, and what carries out those of others. */
 export interface QueuedParts {
   readonly queue: OperationQueue;
   readonly server: OperationServer;
-  readonly operations: MessageChannel;
-  readonly answers: MessageChannel;
+}
+
+/** The words of a scheme: of 64 bits, in memory that devices reach. They begin with 0. */
+export interface FenceWords {
+  /** This rank's, in two halves each, the low one first. Others' writes and atomics change them. */
+  readonly own: Int32Array;
+  of(rank: number, index: number): RemoteWord;
 }
 
 /** What the default depends on. */
@@ -48,6 +56,10 @@ export interface FenceKind<N extends string = string> {
   readonly moves: 'immediately' | 'by requests' | 'in the fence';
   /** Each put of a fence epoch raises a completion at its target. */
   readonly notifies?: true;
+  /** Channels of messages that it needs, at most 2; none if it is not said. */
+  readonly channels?: number;
+  /** Words of each rank that it needs (`FenceWords`), of a scheme that moves operations by requests; none likewise. */
+  deviceWords?(size: number): number;
   /** Whether windows whose hints name no scheme have this one: of each place, one scheme says so. */
   isDefault?(where: FencePlace): boolean;
   make(parts: FenceParts): FenceScheme;

@@ -14,6 +14,9 @@
 import { FenceByFinish } from './fence-by-finish.ts';
 import { fenceKind } from './fence-kind.ts';
 
+/** That a rank has come to the fence. */
+const HERE = 0;
+
 class ImmediateNaiveFence extends FenceByFinish {
   /** Fences that have posted flags. */
   #posted = 0;
@@ -22,17 +25,17 @@ class ImmediateNaiveFence extends FenceByFinish {
     if (precedes) yield* this.finish();
     if (!succeeds) return;
     const { rank, size } = this.comm;
+    const { notifications } = this.requests;
     this.#posted = (this.#posted + 1) | 0;
     for (let i = 1; i < size; i++) {
-      this.requests.notifications.flag((rank + i) % size);
+      notifications.flag((rank + i) % size, HERE);
       this.statistics.flags++;
       yield* this.completeOwn();
     }
     let next = 0;
     /** The first rank whose flag has not come: the flags of those before it have. */
     const missing = (): number => {
-      while (next < size && (next === rank || ((this.requests.notifications.flagsFrom(next) - this.#posted) | 0) >= 0))
-        next++;
+      while (next < size && (next === rank || ((notifications.flagsFrom(next, HERE) - this.#posted) | 0) >= 0)) next++;
       return next;
     };
     this.asks = () => [missing()].filter((rank) => rank < size);

@@ -134,7 +134,7 @@ export class DirectLock implements TargetLock {
 
 export const direct = lockKind({
   name: 'direct',
-  byRequests: () => true,
+  deviceWords: () => 1,
   agent: true,
   firstWord: (size) => size,
   make(parts) {

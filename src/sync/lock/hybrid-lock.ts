@@ -319,7 +319,7 @@ interface CpuLock {
 
 export const hybrid = lockKind({
   name: 'hybrid',
-  byRequests: () => true,
+  deviceWords: () => 1,
   agent: true,
   firstWord: (size, { lock_mode }) => (lock_mode === 'cpu' ? size + 1 : size),
   // The manager is one more rank of the node's lock.

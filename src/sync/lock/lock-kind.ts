@@ -7,7 +7,7 @@ import type { OperationQueue, QueueTrace } from '../../transfer/served/operation
 import type { OperationServer } from '../../transfer/served/operation-server.ts';
 import type { AllLock } from './lock-of-all.ts';
 import type { LockOrigin } from './lock-origin.ts';
-import type { LockOrder, Overtaking } from './lock-overtaking.ts';
+import type { LockOrder } from './lock-overtaking.ts';
 import type { LockCounts, TargetLock } from './lock-scheme.ts';
 
 /** The mode in which a lock of two modes begins. */
@@ -34,7 +34,7 @@ export interface LockParts {
   /** The window, in messages. */
   readonly description: string;
   readonly options: LockOptions;
-  /** There where locks are atomics of the device. */
+  /** There where the scheme has `deviceWords`, and wherever operations are requests. */
   readonly wire: RequestTransfer | undefined;
   /** For messages to and from agents; there for schemes with an agent. */
   readonly channel: OwnChannel | undefined;
@@ -43,11 +43,7 @@ export interface LockParts {
   readonly server: OperationServer;
   /** The recorder of what is queued in a queue of that name, in a job that is traced. */
   readonly queueTrace?: (name: string) => QueueTrace | undefined;
-  /** The queue lock of a rank's part; only where memory can be loaded and stored. */
-  queueLock(rank: number, overtaking: Overtaking): TargetLock;
-  /** The lock of all ranks' parts; only where memory can be loaded and stored. */
-  allLock(): AllLock;
-  /** A word of a rank that only the device's atomics touch. */
+  /** One of the scheme's `deviceWords` of a rank. */
   remoteWord(rank: number, index: number): RemoteWord;
   /**
    * `LockKind.nodeWords` of a rank; where memory cannot be loaded and stored, of this rank's only, and of those of its
@@ -83,18 +79,26 @@ export interface Locks {
 export interface LockKind<N extends string = string> {
   /** Its value of the hint `lock`. */
   readonly name: N;
-  /** Whether its words are changed by the device's atomics. @param loadStore memory can be loaded and stored */
-  byRequests(loadStore: boolean): boolean;
+  /**
+   * Words of each rank, of 64 bits, that only the device's atomics touch (`LockParts.remoteWord`); 0 if the lock is no
+   * work of the device. They begin with 0, but for the first one (`firstWord`).
+   * @param loadStore memory can be loaded and stored
+   */
+  deviceWords(size: number, loadStore: boolean): number;
   /** An agent at each rank serves the others: their locks wait until it is in the library. */
   readonly agent: boolean;
   /** Windows whose hints name no scheme have this one. */
   readonly isDefault?: true;
   /** It locks parts of any memory, also of dynamic windows: it moves no operations itself. */
   readonly forDynamic?: true;
-  /** What the word for the device's atomics holds before any rank has touched it; 0 if not given. */
+  /** What the first of these words holds before any rank has touched it; 0 if not given. */
   firstWord?(size: number, options: LockOptions): number;
-  /** 32-bit words that the ranks of a node share for a lock; none if it is not said. */
-  nodeWords?(size: number, options: LockOptions): number;
+  /**
+   * Words of each rank, of 32 bits, that the ranks of a node load and store for a lock; none if it is not said. They
+   * begin on a cache line of their own.
+   * @param loadStore memory can be loaded and stored: all ranks are on one node
+   */
+  nodeWords?(size: number, options: LockOptions, loadStore: boolean): number;
   /** Sets them up, before other ranks are told where they are. */
   setUpNode?(words: Int32Array, options: LockOptions): void;
   make(parts: LockParts): Locks;

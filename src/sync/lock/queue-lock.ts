@@ -46,7 +46,7 @@
 import type { Context } from '../../verbs/device.ts';
 import type { Operation } from '../../wait/operation.ts';
 import { lockKind } from './lock-kind.ts';
-import type { AllLock } from './lock-of-all.ts';
+import { ALL_LOCK_WORDS, AllLock } from './lock-of-all.ts';
 import { NO_OVERTAKING, type Overtaking, overtakingBy } from './lock-overtaking.ts';
 import { noLocks, type TargetLock } from './lock-scheme.ts';
 import { remote } from './remote-lock.ts';
@@ -260,21 +260,34 @@ export class QueueLock implements TargetLock {
   }
 }
 
+/** Where the lock of all parts begins, behind that of one: on a cache line of its own. */
+function allLockAt(size: number): number {
+  return Math.ceil(queueLockWords(size) / ALL_LOCK_WORDS) * ALL_LOCK_WORDS;
+}
+
 export const queue = lockKind({
   name: 'queue',
   // Behind a device, it is the same by requests.
-  byRequests: (loadStore) => !loadStore,
+  deviceWords: (size, loadStore) => (loadStore ? 0 : remote.deviceWords(size, loadStore)),
   agent: false,
+  nodeWords: (size, _, loadStore) => (loadStore ? allLockAt(size) + ALL_LOCK_WORDS : 0),
   isDefault: true,
   forDynamic: true,
   make(parts) {
-    if (!parts.comm.job.context.capabilities.loadStore) return remote.make(parts);
-    const overtaking = overtakingBy(parts.options.lock_order, parts.comm.job);
+    const { rank: me, size, job, group } = parts.comm;
+    const { context } = job;
+    if (!context.capabilities.loadStore) return remote.make(parts);
+    const overtaking = overtakingBy(parts.options.lock_order, job);
+    const at = allLockAt(size);
     let made: AllLock | undefined;
     const all = (): AllLock => {
-      made ??= parts.allLock();
+      made ??= new AllLock(parts.nodeWords(0).subarray(at), me, group.worldRanks, context);
       return made;
     };
-    return { counts: noLocks(), make: (rank) => all().beside(parts.queueLock(rank, overtaking)), all };
+    const make = (rank: number): TargetLock => {
+      const words = parts.nodeWords(rank).subarray(0, at);
+      return all().beside(new QueueLock(words, me, group.worldRanks, context, overtaking));
+    };
+    return { counts: noLocks(), make, all };
   },
 });

@@ -51,7 +51,7 @@ const EXCLUSIVE = 1 << 30;
 const CLOSED = 1 << 29;
 
 /** 64-bit words that the lock of one target takes, for `size` origins. */
-export function remoteLockWords(size: number): number {
+function remoteLockWords(size: number): number {
   return SLOTS + 2 ** Math.ceil(Math.log2(size));
 }
 
@@ -385,7 +385,7 @@ export class RemoteLock implements TargetLock {
 
 export const remote = lockKind({
   name: 'remote',
-  byRequests: () => true,
+  deviceWords: remoteLockWords,
   agent: false,
   make({ comm, options, wire, remoteWord }) {
     const { rank: me, size, job } = comm;

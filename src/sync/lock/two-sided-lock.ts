@@ -85,7 +85,7 @@ export class TwoSidedLock implements TargetLock {
 
 export const twoSided = lockKind({
   name: 'two-sided',
-  byRequests: () => false,
+  deviceWords: () => 0,
   agent: true,
   make(parts) {
     const me = parts.comm.rank;

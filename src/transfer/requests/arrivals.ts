@@ -1,5 +1,6 @@
 /**
- * Notifications that arrive at a rank of a window: writes with immediate of its peers, finish messages, flags.
+ * Notifications that arrive at a rank of a window: writes with immediate of its peers, and messages of its fence
+ * scheme.
  *
  * Each takes one receive of the window's shared receive queue, which holds no memory. Receives that were taken are
  * posted again when the rank looks. If it does not look for long, the queue's low watermark (dissertation §6.3.3)
@@ -21,15 +22,16 @@ const WATERMARK = 256;
 const POLLED = 64;
 
 /**
- * Immediate data: a put that the next fence counts, a signal of `putNotify`, a message behind the last put of an epoch,
- * that a rank has come to a fence, that an origin's access epoch is complete, or (this and the next) what `tell` says.
+ * Immediate data: a put that the next fence counts, a signal of `putNotify`, that an origin's access epoch is complete.
+ * The others are the fence scheme's own, which numbers them from 0: `NOTES` that are counted (`TOLD` and behind it),
+ * and as many of which each rank's are counted for itself (`FLAG` and behind it).
  */
 export const COUNTED = 1;
 export const SIGNAL = 2;
-export const FINISH = 3;
-export const FLAG = 4;
-export const COMPLETED = 5;
-export const TOLD = 6;
+export const COMPLETED = 3;
+export const TOLD = 4;
+const NOTES = 8;
+export const FLAG = TOLD + NOTES;
 
 export class Arrivals {
   readonly cq: CompletionQueue;
@@ -37,8 +39,7 @@ export class Arrivals {
   /** Of each kind, since the window was made. */
   received = 0;
   signals = 0;
-  finished = 0;
-  readonly told = [0, 0];
+  readonly told: number[] = new Array<number>(NOTES).fill(0);
   /** How often the watermark made it post more receives. */
   refills = 0;
   /** Receives that are posted or whose completions are on their way. */
@@ -101,9 +102,8 @@ export class Arrivals {
   #note(from: WindowConnection, what: number): void {
     if (what === COUNTED) this.received++;
     else if (what === SIGNAL) this.signals++;
-    else if (what === FINISH) this.finished++;
-    else if (what === FLAG) from.flags = (from.flags + 1) | 0;
     else if (what === COMPLETED) from.completed = (from.completed + 1) | 0;
-    else this.told[what - TOLD]++;
+    else if (what < FLAG) this.told[what - TOLD]++;
+    else from.flags[what - FLAG] = (from.flagsOf(what - FLAG) + 1) | 0;
   }
 }

@@ -64,8 +64,8 @@ export class WindowConnection {
   sent = 0;
   /** Whether the rank was put to since the last fence. */
   fenced = false;
-  /** Flags of fences that have come from the rank, and ends of its access epochs. */
-  flags = 0;
+  /** Flags of fences that have come from the rank, by the scheme's numbers, and ends of its access epochs. */
+  readonly flags: number[] = [];
   completed = 0;
   /**
    * Where the last put went, if it may be complete before it is in the target's memory, and was not confirmed. A
@@ -88,6 +88,10 @@ export class WindowConnection {
   /** Of those that were issued, how many had been before the first one that waits. */
   get behind(): number {
     return this.issued - this.waiting;
+  }
+
+  flagsOf(what: number): number {
+    return this.flags[what] ?? 0;
   }
 
   /** `count` of them, which were issued behind so many others, could not be posted. */

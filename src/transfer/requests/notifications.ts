@@ -1,10 +1,12 @@
 /**
- * What ranks of a window tell each other behind their puts: writes of no bytes with immediate, and finish messages, on
- * the connections that the puts take. Requests of one connection are carried out in their order, so a rank that is told
+ * What ranks of a window tell each other behind their puts: writes of no bytes with immediate, and messages, on the
+ * connections that the puts take. Requests of one connection are carried out in their order, so a rank that is told
  * finds in memory what was put before (dissertation §6.3.3). What has arrived is counted (arrivals.ts).
+ *
+ * A fence scheme numbers what it tells, and what it flags, from 0 to 7 each: no other scheme has the window's fences.
  */
 import { SendFlag } from '../../verbs/queue-pair.ts';
-import { type Arrivals, COMPLETED, FINISH, FLAG, SIGNAL, TOLD } from './arrivals.ts';
+import { type Arrivals, COMPLETED, FLAG, SIGNAL, TOLD } from './arrivals.ts';
 import type { Connections, WindowConnection } from './connections.ts';
 import type { Outstanding } from './outstanding.ts';
 import type { Regions } from './regions.ts';
@@ -58,7 +60,7 @@ export class Notifications {
    * Tells a rank something, behind all that was begun there before. Writes take effect in their order; a read or an
    * atomic need not have been carried out when a write behind it arrives (InfiniBand's ordering rules), unless that one
    * waits for it (`FENCE`).
-   * @param what 0 or 1
+   * @param what a number of the fence scheme's own
    */
   tell(rank: number, what: number): void {
     this.#notify(rank, TOLD + what, true);
@@ -86,14 +88,15 @@ export class Notifications {
   /**
    * Sends a message to each rank that a fenced put was sent to since the last call, behind it: requests of one queue
    * pair are carried out in order.
+   * @param what it tells, as `tell` does
    * @returns 1 for each of those ranks, 0 for the others
    */
-  sendFinishes(): Int32Array {
+  sendFinishes(what: number): Int32Array {
     const targets = new Int32Array(this.#size);
     for (const { rank } of this.#connections.all) {
       if (!this.takePut(rank)) continue;
       targets[rank] = 1;
-      this.#finish(rank);
+      this.#outstanding.post(rank, (qp) => qp.wrSendImm(rank, SendFlag.SIGNALED, TOLD + what));
     }
     return targets;
   }
@@ -106,16 +109,13 @@ export class Notifications {
     return fenced;
   }
 
-  #finish(rank: number): void {
-    this.#outstanding.post(rank, (qp) => qp.wrSendImm(rank, SendFlag.SIGNALED, FINISH));
-  }
-
   /**
    * Tells a rank that this one has come to the fence, by a write. The other rank does not look for it among the
-   * messages of its connection.
+   * messages of its connection, and counts it for this rank alone.
+   * @param what a number of the fence scheme's own
    */
-  flag(rank: number): void {
-    this.#notify(rank, FLAG, false);
+  flag(rank: number, what: number): void {
+    this.#notify(rank, FLAG + what, false);
   }
 
   /** Notified puts to each rank since the last call. */
@@ -140,14 +140,9 @@ export class Notifications {
     return this.arrivals.received;
   }
 
-  /** Finish messages that have arrived since the window was made. */
-  get finished(): number {
-    return this.arrivals.finished;
-  }
-
-  /** Flags of fences that have come from a rank since the window was made. */
-  flagsFrom(rank: number): number {
-    return this.#connections.to(rank).flags;
+  /** Flags `what` of fences that have come from a rank since the window was made. */
+  flagsFrom(rank: number, what: number): number {
+    return this.#connections.to(rank).flagsOf(what);
   }
 
   /** How often a rank has told that its access epoch is complete here. */

@@ -209,177 +209,112 @@ export class LockEpoch<T extends TypedArray = TypedArray> extends Epoch<T> {
   }
 }
 
-/** Access to several targets. */
-abstract class AccessEpoch<T extends TypedArray> extends Epoch<T> {
-  /** Writes `origin` into the part of the target: see `Window.put`. */
-  put<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): void {
-    this.window.put<L>(origin, target, disp, layout);
+/**
+ * Access to several targets. What these calls may be given, and what is said of them, they have from the window
+ * (`AccessEpoch`); here they only go on to it.
+ */
+abstract class Accesses extends Epoch<TypedArray> {
+  put(origin: never, target: number, disp: number, layout?: never): void {
+    this.window.put(origin, target, disp, layout);
   }
 
-  /** Reads from the part of the target into `origin`: see `Window.get`. */
-  get<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): void {
-    this.window.get<L>(origin, target, disp, layout);
+  get(origin: never, target: number, disp: number, layout?: never): void {
+    this.window.get(origin, target, disp, layout);
   }
 
-  /** Combines `origin` with the target's elements, each atomically: see `Window.accumulate`. */
-  accumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
-    origin: A,
-    target: number,
-    disp: number,
-    op: OpOn<A, L>,
-    layout?: L,
-  ): void {
-    this.window.accumulate<A, L>(origin, target, disp, op, layout);
+  accumulate(origin: never, target: number, disp: number, op: never, layout?: never): void {
+    this.window.accumulate(origin, target, disp, op, layout);
   }
 
-  /** Accumulates, and stores the previous values of the target's elements in `result`: see `Window.getAccumulate`. */
-  getAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
-    origin: A | null,
-    result: ResultOf<A, L>,
-    target: number,
-    disp: number,
-    op: OpOn<A, L>,
-    layout?: L,
-  ): void {
-    this.window.getAccumulate<A, L>(origin, result, target, disp, op, layout);
+  getAccumulate(origin: never, result: never, target: number, disp: number, op: never, layout?: never): void {
+    this.window.getAccumulate(origin, result, target, disp, op, layout);
   }
 
-  /** Combines one element with the target's, and stores its previous value in `result`: see `Window.fetchAndOp`. */
-  fetchAndOp<A extends ElementsOf<T>>(
-    origin: A | null,
-    result: ResultOf<A, undefined>,
-    target: number,
-    disp: number,
-    op: OpOn<A, undefined>,
-  ): void {
-    this.window.fetchAndOp<A>(origin, result, target, disp, op);
+  fetchAndOp(origin: never, result: never, target: number, disp: number, op: never): void {
+    this.window.fetchAndOp(origin, result, target, disp, op);
   }
 
-  /** Replaces one element of the target if it equals `compare[0]`: see `Window.compareAndSwap`. */
-  compareAndSwap<A extends ElementsOf<T>>(
-    origin: A & Swappable<A>,
-    compare: ResultOf<A, undefined>,
-    result: ResultOf<A, undefined>,
-    target: number,
-    disp: number,
-  ): void {
-    this.window.compareAndSwap<A>(origin, compare, result, target, disp);
+  compareAndSwap(origin: never, compare: never, result: never, target: number, disp: number): void {
+    this.window.compareAndSwap(origin, compare, result, target, disp);
   }
 
-  /** Performs a `put` and then increments the target's notification count: see `Window.putNotify`. */
-  putNotify<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): void {
-    this.window.putNotify<L>(origin, target, disp, layout);
+  putNotify(origin: never, target: number, disp: number, layout?: never): void {
+    this.window.putNotify(origin, target, disp, layout);
   }
 }
 
-/** An epoch with shared access to all targets: the result of `win.lockedAll`. */
-export class LockAllEpoch<T extends TypedArray = TypedArray> extends AccessEpoch<T> {
-  /** @internal */
-  constructor(window: EpochWindow<T>) {
-    super(window, 'lockAll');
+/** The same under locks of all targets. */
+abstract class PassiveAccesses extends Accesses {
+  rput(origin: never, target: number, disp: number, layout?: never): Request {
+    return this.window.rput(origin, target, disp, layout);
   }
 
-  /** Starts a `put` and returns a request: see `Window.rput`. */
-  rput<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): Request {
-    return this.window.rput<L>(origin, target, disp, layout);
+  rget(origin: never, target: number, disp: number, layout?: never): Request {
+    return this.window.rget(origin, target, disp, layout);
   }
 
-  /** Starts a `get` and returns a request: see `Window.rget`. */
-  rget<L extends TransferLayout | undefined = undefined>(
-    origin: OriginOf<T, L>,
-    target: number,
-    disp: number,
-    layout?: L,
-  ): Request {
-    return this.window.rget<L>(origin, target, disp, layout);
+  raccumulate(origin: never, target: number, disp: number, op: never, layout?: never): Request {
+    return this.window.raccumulate(origin, target, disp, op, layout);
   }
 
-  /** Starts an `accumulate` and returns a request: see `Window.raccumulate`. */
-  raccumulate<A extends OriginOf<T, L>, L extends TransferLayout | undefined = undefined>(
-    origin: A,
-    target: number,
-    disp: number,
-    op: OpOn<A, L>,
-    layout?: L,
-  ): Request {
-    return this.window.raccumulate<A, L>(origin, target, disp, op, layout);
+  rgetAccumulate(origin: never, result: never, target: number, disp: number, op: never, layout?: never): Request {
+    return this.window.rgetAccumulate(origin, result, target, disp, op, layout);
   }
 
-  /** Starts a `getAccumulate` and returns a request: see `Window.rgetAccumulate`. */
-  rgetAccumulate<A extends OriginOf<T, L>, L extends FetchLayout | undefined = undefined>(
-    origin: A | null,
-    result: ResultOf<A, L>,
-    target: number,
-    disp: number,
-    op: OpOn<A, L>,
-    layout?: L,
-  ): Request {
-    return this.window.rgetAccumulate<A, L>(origin, result, target, disp, op, layout);
-  }
-
-  /** Completes the operations issued to the target so far: see `Window.flush`. */
   async flush(target: number, options?: WaitOptions): Promise<void> {
     await this.window.flush(target, options);
   }
 
-  /** Blocks until the operations are complete; otherwise like `flush`. */
   flushSync(target: number, options?: WaitOptions): void {
     this.window.flushSync(target, options);
   }
 
-  /** Completes all operations issued to any rank so far: see `Window.flushAll`. */
   async flushAll(options?: WaitOptions): Promise<void> {
     await this.window.flushAll(options);
   }
 
-  /** Blocks until the operations are complete; otherwise like `flushAll`. */
   flushAllSync(options?: WaitOptions): void {
     this.window.flushAllSync(options);
   }
 
-  /** Completes the operations issued to the target so far at this rank only: see `Window.flushLocal`. */
   async flushLocal(target: number, options?: WaitOptions): Promise<void> {
     await this.window.flushLocal(target, options);
   }
 
-  /** Blocks until the operations are complete; otherwise like `flushLocal`. */
   flushLocalSync(target: number, options?: WaitOptions): void {
     this.window.flushLocalSync(target, options);
   }
 
-  /** Completes all operations issued so far at this rank only: see `Window.flushLocalAll`. */
   async flushLocalAll(options?: WaitOptions): Promise<void> {
     await this.window.flushLocalAll(options);
   }
 
-  /** Blocks until the operations are complete; otherwise like `flushLocalAll`. */
   flushLocalAllSync(options?: WaitOptions): void {
     this.window.flushLocalAllSync(options);
   }
 
-  /** Synchronizes loads and stores with RMA operations: see `Window.sync`. */
   sync(): void {
     this.window.sync();
+  }
+}
+
+/** Some calls of a window, with its docstrings. */
+type CallsOf<Win, Name extends keyof Win> = { [Call in Name]: Win[Call] };
+
+/** Epochs with the calls of a class, which are those of a window. */
+type With<Calls> = abstract new <T extends TypedArray>(
+  window: EpochWindow<T>,
+  kind: string,
+) => Epoch<T> & CallsOf<EpochWindow<T>, keyof Calls & keyof EpochWindow<TypedArray>>;
+
+const AccessEpoch = Accesses as unknown as With<Accesses>;
+const PassiveEpoch = PassiveAccesses as unknown as With<PassiveAccesses>;
+
+/** An epoch with shared access to all targets: the result of `win.lockedAll`. */
+export class LockAllEpoch<T extends TypedArray = TypedArray> extends PassiveEpoch<T> {
+  /** @internal */
+  constructor(window: EpochWindow<T>) {
+    super(window, 'lockAll');
   }
 
   protected close(options: WaitOptions | undefined): Promise<void> {

@@ -86,7 +86,7 @@ function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator
   const channels = openWindowChannels(comm, offer.hints, records.of(0, 'space'));
   const trace = comm.traceId();
   const number = comm.windows;
-  const device = new DeviceWords(comm.size, records);
+  const device = new DeviceWords(agreed.words, records);
   const first = offer.wanted === undefined ? undefined : yield* allocateByFirst(making, records, undo);
   let parts: WindowParts | undefined;
   let failure: unknown;
@@ -171,7 +171,7 @@ function groundOf(
   }
   const { tasks } = comm.job;
   const members = comm.group.worldRanks;
-  const own = new Int32Array(nodeWords(offer.hints, comm.size));
+  const own = new Int32Array(nodeWords(offer.hints, comm.size, false));
   setUpNode(offer.hints, own);
   const space = channels.agent?.space;
   if (space !== undefined && tasks !== undefined) {
@@ -233,9 +233,8 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
     kernels,
     wire,
     server,
-    queueLock: (rank, overtaking) => shared!.queueLock(rank, overtaking),
-    allLock: () => shared!.allLock(),
-    remoteWord: (rank, index) => device.word(rank, index),
+    remoteWord: (rank, index) => device.lock(rank, index),
+    fenceWords: device.fence,
     nodeWords,
     queueTrace: (name) => queueTrace(comm, materials.trace, name),
   });
@@ -275,7 +274,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
 /** Where a dynamic window finds what is attached to it; absent for the other flavours. */
 function attachmentsOf(
   { comm, flavor, name }: Making,
-  { offer, words }: Agreement,
+  { offer }: Agreement,
   { device, undo }: Materials,
   shared: SharedWords | undefined,
   requests: RequestTransfer | undefined,
@@ -283,9 +282,7 @@ function attachmentsOf(
   if (flavor !== 'dynamic') return undefined;
   const directory =
     shared === undefined
-      ? new RemoteDirectory(comm, requests!, device.ownDirectory(words.atomics!), (rank, i) =>
-          device.directory(rank, i),
-        )
+      ? new RemoteDirectory(comm, requests!, device.ownDirectory, (rank, i) => device.directory(rank, i))
       : new SharedDirectory(
           comm,
           (rank) => shared.directory(rank),

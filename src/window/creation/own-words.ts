@@ -2,23 +2,20 @@
  * The words of a window that one rank keeps for all. They are made before any other rank knows of them, and the others
  * reach them once the records have been exchanged.
  *
- * Where memory can be loaded and stored, one block of 32-bit words holds, in this order, the barrier's flags, the queue
- * lock of the part, the lock of all parts (of use at rank 0), the counters of start/complete/post/wait, the
- * notifications, the stripes of accumulates, the directory of a dynamic window, and what the ranks of a node share for
- * their lock. What many ranks touch begins on a cache line of its own.
+ * Where memory can be loaded and stored, one block of 32-bit words holds, in this order, the barrier's flags, what the
+ * ranks of a node share for the lock scheme, the counters of start/complete/post/wait, the notifications, the stripes
+ * of accumulates, and the directory of a dynamic window. What many ranks touch begins on a cache line of its own.
  *
- * Words that only a device's atomics touch are 64 bits each, in memory of their own: the lock, then the stripes, then
- * the directory. Processors and devices never touch the same words: their atomics may not agree.
+ * Words that only a device's requests touch are 64 bits each, in memory of their own: those of the lock scheme and of
+ * the fence scheme, as many as these say, then the stripes, then the directory. Processors and devices never touch the
+ * same words: their atomics may not agree.
  */
 
 import type { Communicator } from '../../collective/communicator.ts';
 import { type BarrierState, barrierWords, makeBarrier } from '../../collective/word-barrier.ts';
 import type { Job } from '../../job/job.ts';
 import { allocateRegistered, type Block } from '../../message/word-blocks.ts';
-import { ALL_LOCK_WORDS, AllLock } from '../../sync/lock/lock-of-all.ts';
-import type { Overtaking } from '../../sync/lock/lock-overtaking.ts';
-import { QueueLock, queueLockWords } from '../../sync/lock/queue-lock.ts';
-import { remoteLockWords } from '../../sync/lock/remote-lock.ts';
+import type { FenceWords } from '../../sync/fence/fence-kind.ts';
 import { Counters, counterWords } from '../../sync/pscw/pscw-counters.ts';
 import { STRIPE_WORDS, Stripes } from '../../transfer/loads/stripes.ts';
 import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
@@ -26,7 +23,7 @@ import { remoteStripeWords } from '../../transfer/requests/remote-stripes.ts';
 import { directoryWords } from '../attached/remote-directory.ts';
 import { DIRECTORY_WORDS } from '../attached/shared-directory.ts';
 import type { Records } from './part-record.ts';
-import { firstLockWord, locksByRequests, nodeWords, setUpNode } from './schemes.ts';
+import { fenceWords, firstLockWord, lockWords, nodeWords, setUpNode } from './schemes.ts';
 import type { Hints } from './window-info.ts';
 import type { Flavor } from './window-parts.ts';
 
@@ -39,33 +36,47 @@ function lineUp(words: number): number {
 
 /** Where what begins in a rank's block. */
 class BlockLayout {
-  readonly lock: number;
-  readonly allLock: number;
+  readonly node: number;
+  readonly nodeEnd: number;
   readonly counters: number;
   readonly signal: number;
   readonly stripes: number;
   readonly directory: number;
-  readonly node: number;
   readonly words: number;
 
   constructor(size: number, flavor: Flavor, hints: Hints) {
-    this.lock = barrierWords(size);
-    this.allLock = lineUp(this.lock + queueLockWords(size));
-    this.counters = this.allLock + ALL_LOCK_WORDS;
+    this.node = barrierWords(size);
+    this.nodeEnd = this.node + nodeWords(hints, size, true);
+    this.counters = lineUp(this.nodeEnd);
     this.signal = this.counters + counterWords(size);
     this.stripes = lineUp(this.signal + 1);
     this.directory = this.stripes + STRIPE_WORDS;
-    this.node = this.directory + (flavor === 'dynamic' ? DIRECTORY_WORDS : 0);
-    this.words = this.node + nodeWords(hints, size);
+    this.words = this.directory + (flavor === 'dynamic' ? DIRECTORY_WORDS : 0);
+  }
+}
+
+/** Where what begins among a rank's words for devices. The lock's are the first. */
+class DeviceLayout {
+  readonly fence: number;
+  readonly stripes: number;
+  readonly directory: number;
+  readonly words: number;
+
+  constructor(size: number, flavor: Flavor, hints: Hints, loadStore: boolean) {
+    this.fence = lockWords(hints, size, loadStore);
+    this.stripes = this.fence + fenceWords(hints, size);
+    this.directory = this.stripes + (loadStore ? 0 : remoteStripeWords(size));
+    this.words = this.directory + (flavor === 'dynamic' && !loadStore ? directoryWords(size) : 0);
   }
 }
 
 /** This rank's words of a window. */
 export interface OwnWords {
   readonly layout: BlockLayout;
+  readonly deviceLayout: DeviceLayout;
   /** Absent where memory cannot be loaded and stored. */
   readonly block: Block | undefined;
-  /** Absent where no device's atomics are needed. */
+  /** Absent where none are for devices alone. */
   readonly atomics: Block | undefined;
   free(): void;
 }
@@ -75,6 +86,7 @@ export function makeOwnWords(comm: Communicator, flavor: Flavor, hints: Hints): 
   const { job, size } = comm;
   const { loadStore } = job.context.capabilities;
   const layout = new BlockLayout(size, flavor, hints);
+  const deviceLayout = new DeviceLayout(size, flavor, hints, loadStore);
   let atomics: Block | undefined;
   let block: Block | undefined;
   const free = (): void => {
@@ -82,29 +94,16 @@ export function makeOwnWords(comm: Communicator, flavor: Flavor, hints: Hints): 
     atomics?.free();
   };
   try {
-    if (!loadStore) atomics = allocateDeviceWords(job, deviceWords(size, flavor));
-    else if (locksByRequests(hints, true)) atomics = allocateDeviceWords(job, remoteLockWords(size));
+    if (deviceLayout.words > 0) atomics = allocateDeviceWords(job, deviceLayout.words);
     if (loadStore) block = job.blocks.allocate(layout.words);
   } catch (error) {
     free();
     throw error;
   }
   // No other rank knows where they are yet.
-  if (block !== undefined) setUpNode(hints, block.words.subarray(layout.node, layout.words));
-  if (atomics !== undefined) atomics.words[0] = firstLockWord(hints, size);
-  return { layout, block, atomics, free };
-}
-
-/**
- * 64-bit words of a rank for the device's atomics: its lock and the stripes of its part; behind them the directory of a
- * dynamic window.
- */
-function deviceWords(size: number, flavor: Flavor): number {
-  return firstDirectoryWord(size) + (flavor === 'dynamic' ? directoryWords(size) : 0);
-}
-
-function firstDirectoryWord(size: number): number {
-  return remoteLockWords(size) + remoteStripeWords(size);
+  if (block !== undefined) setUpNode(hints, block.words.subarray(layout.node, layout.nodeEnd));
+  if (deviceLayout.fence > 0) atomics!.words[0] = firstLockWord(hints, size);
+  return { layout, deviceLayout, block, atomics, free };
 }
 
 /** A block of such words, in the form of one that is shared. */
@@ -152,19 +151,6 @@ export class SharedWords {
     return new Counters(job.context, rank, group.worldRanks, traits.plainFlags, wordsOf);
   }
 
-  queueLock(rank: number, overtaking: Overtaking): QueueLock {
-    const { lock, allLock } = this.#layout;
-    const { rank: me, job, group } = this.#comm;
-    const words = this.#of(rank).subarray(lock, allLock);
-    return new QueueLock(words, me, group.worldRanks, job.context, overtaking);
-  }
-
-  allLock(): AllLock {
-    const { allLock, counters } = this.#layout;
-    const { rank: me, job, group } = this.#comm;
-    return new AllLock(this.#of(0).subarray(allLock, counters), me, group.worldRanks, job.context);
-  }
-
   signal(rank: number): Int32Array {
     return this.#of(rank).subarray(this.#layout.signal, this.#layout.signal + 1);
   }
@@ -176,26 +162,27 @@ export class SharedWords {
   }
 
   directory(rank: number): Int32Array {
-    return this.#of(rank).subarray(this.#layout.directory, this.#layout.node);
+    return this.#of(rank).subarray(this.#layout.directory, this.#layout.words);
   }
 
   node(rank: number): Int32Array {
-    return this.#of(rank).subarray(this.#layout.node, this.#layout.words);
+    return this.#of(rank).subarray(this.#layout.node, this.#layout.nodeEnd);
   }
 }
 
-/** The words of all ranks that only the device's atomics touch. */
+/** The words of all ranks that only devices touch. */
 export class DeviceWords {
-  readonly #size: number;
+  readonly #layout: DeviceLayout;
+  readonly #own: Block | undefined;
   readonly #records: Records;
 
-  constructor(size: number, records: Records) {
-    this.#size = size;
+  constructor({ deviceLayout, atomics }: OwnWords, records: Records) {
+    this.#layout = deviceLayout;
+    this.#own = atomics;
     this.#records = records;
   }
 
-  /** @param index of its lock's words; with those behind them only where memory cannot be loaded and stored */
-  word(rank: number, index: number): RemoteWord {
+  #word(rank: number, index: number): RemoteWord {
     return {
       rank,
       rkey: this.#records.of(rank, 'words'),
@@ -203,16 +190,31 @@ export class DeviceWords {
     };
   }
 
+  lock(rank: number, index: number): RemoteWord {
+    return this.#word(rank, index);
+  }
+
+  /** Those of the fence scheme, if there are any. */
+  get fence(): FenceWords | undefined {
+    const { fence, stripes } = this.#layout;
+    if (fence === stripes) return undefined;
+    return { own: this.#ownWords(fence, stripes), of: (rank, index) => this.#word(rank, fence + index) };
+  }
+
   stripe(rank: number, index: number): RemoteWord {
-    return this.word(rank, remoteLockWords(this.#size) + index);
+    return this.#word(rank, this.#layout.stripes + index);
   }
 
   directory(rank: number, index: number): RemoteWord {
-    return this.word(rank, firstDirectoryWord(this.#size) + index);
+    return this.#word(rank, this.#layout.directory + index);
   }
 
-  /** This rank's own words of the directory, among all of its words for the device. */
-  ownDirectory(own: Block): Int32Array {
-    return own.words.subarray(2 * firstDirectoryWord(this.#size));
+  /** This rank's own words of the directory. */
+  get ownDirectory(): Int32Array {
+    return this.#ownWords(this.#layout.directory, this.#layout.words);
+  }
+
+  #ownWords(from: number, to: number): Int32Array {
+    return this.#own!.words.subarray(2 * from, 2 * to);
   }
 }

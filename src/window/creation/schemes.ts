@@ -7,6 +7,7 @@ import type { Communicator, OwnChannel } from '../../collective/communicator.ts'
 import type { BarrierState } from '../../collective/word-barrier.ts';
 import { POISON } from '../../datatype/poison.ts';
 import { DeliveringFence } from '../../sync/fence/delivering-fence.ts';
+import type { FenceWords } from '../../sync/fence/fence-kind.ts';
 import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
 import type { FenceScheme } from '../../sync/fence/fence-scheme.ts';
 import { FenceWait } from '../../sync/fence/fence-wait.ts';
@@ -36,19 +37,24 @@ function lockOf({ lock, no_locks: none }: Hints): LockKind | undefined {
   return none ? undefined : lockNamed(lock);
 }
 
-/** Whether locks are atomics of the device. */
-export function locksByRequests(hints: Hints, loadStore: boolean): boolean {
-  return lockOf(hints)?.byRequests(loadStore) === true;
+/** 64-bit words of a rank that only devices touch: those of the lock scheme. */
+export function lockWords(hints: Hints, size: number, loadStore: boolean): number {
+  return lockOf(hints)?.deviceWords(size, loadStore) ?? 0;
 }
 
-/** What the lock word of a rank's part holds before any rank has touched it. */
+/** Those of the fence scheme. */
+export function fenceWords({ fence }: Hints, size: number): number {
+  return fenceNamed(fence).deviceWords?.(size) ?? 0;
+}
+
+/** What the first word of the lock scheme holds before any rank has touched it. */
 export function firstLockWord(hints: Hints, size: number): number {
   return lockOf(hints)?.firstWord?.(size, hints) ?? 0;
 }
 
 /** Words of a rank's block that the ranks of its node share for a lock. */
-export function nodeWords(hints: Hints, size: number): number {
-  return lockOf(hints)?.nodeWords?.(size, hints) ?? 0;
+export function nodeWords(hints: Hints, size: number, loadStore: boolean): number {
+  return lockOf(hints)?.nodeWords?.(size, hints, loadStore) ?? 0;
 }
 
 /** Sets up the words that the ranks of a node share (`nodeWords`), before other ranks are told where they are. */
@@ -60,16 +66,14 @@ export function setUpNode(hints: Hints, words: Int32Array): void {
  * Spaces of messages that the schemes need, taken before anything is waited for: then they are the same at all ranks.
  */
 export interface SchemeChannels {
-  readonly operations: OwnChannel | undefined;
-  readonly answers: OwnChannel | undefined;
+  readonly fence: readonly OwnChannel[];
   readonly agent: OwnChannel | undefined;
 }
 
 export function openChannels(hints: Hints, open: () => OwnChannel): SchemeChannels {
-  const queues = fenceNamed(hints.fence).moves === 'in the fence';
+  const { channels = 0 } = fenceNamed(hints.fence);
   return {
-    operations: queues ? open() : undefined,
-    answers: queues ? open() : undefined,
+    fence: Array.from({ length: channels }, open),
     agent: lockOf(hints)?.agent ? open() : undefined,
   };
 }
@@ -80,6 +84,8 @@ export interface SchemeParts extends Omit<LockParts, 'options' | 'channel'> {
   readonly hints: Hints;
   readonly barrier: BarrierState;
   readonly channels: SchemeChannels;
+  /** Absent if no words of this window are for devices alone. */
+  readonly fenceWords: FenceWords | undefined;
 }
 
 export interface Schemes {
@@ -105,10 +111,11 @@ const HOLDING_MS = 0.1;
 export function makeSchemes(parts: SchemeParts): Schemes {
   const { comm, hints, wire, channels, server, barrier, description } = parts;
   const locks = lockOf(hints)?.make({ ...parts, options: hints, channel: channels.agent });
-  const { operations, answers } = channels;
-  const trace = parts.queueTrace?.('fence');
-  const queued = operations &&
-    answers && { queue: new OperationQueue(comm.size, parts.kernels, trace), server, operations, answers };
+  const kind = fenceNamed(hints.fence);
+  const queued =
+    kind.moves === 'in the fence'
+      ? { queue: new OperationQueue(comm.size, parts.kernels, parts.queueTrace?.('fence')), server }
+      : undefined;
   const stops = [() => locks?.release?.()];
   // Whatever this rank waits for, notifications are taken in, so that there are receives for those that come. Tasks
   // that have something for which others wait go on. On a modelled fabric, its answers wake this rank.
@@ -122,8 +129,8 @@ export function makeSchemes(parts: SchemeParts): Schemes {
     wire.whenBusy(stirred.stir);
     stops.push(stirred.end);
   }
-  const kind = fenceNamed(hints.fence);
-  const made = kind.make({ comm, description, barrier, wire, queued });
+  const words = parts.fenceWords;
+  const made = kind.make({ comm, description, barrier, wire, queued, channels: channels.fence, words });
   const fence = POISON && kind.moves === 'by requests' ? new DeliveringFence(made, wire!) : made;
   stops.push(comm.fenceOrder.open(comm.windows, fence.statistics));
   return {

@@ -16,7 +16,7 @@ import type { MemoryRegion } from '../../verbs/memory.ts';
 import { requestTrace } from '../path/traced-requests.ts';
 import { type Agreement, type Making, notMade } from './agreement.ts';
 import type { DeviceWords } from './own-words.ts';
-import { locksByRequests, movesByRequests } from './schemes.ts';
+import { lockWords, movesByRequests } from './schemes.ts';
 import type { Undo } from './undo.ts';
 import { inBulk } from './window-info.ts';
 
@@ -43,7 +43,7 @@ export function* makeWire(
   const { job, size, group } = comm;
   const { hints } = offer;
   const { loadStore } = job.context.capabilities;
-  if (!movesByRequests(hints, loadStore) && !locksByRequests(hints, loadStore)) return {};
+  if (!movesByRequests(hints, loadStore) && lockWords(hints, size, loadStore) === 0) return {};
   const make = (): RequestTransfer => {
     const { progress } = job;
     const notifies = fenceNamed(hints.fence).notifies === true;
