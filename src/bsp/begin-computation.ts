@@ -1,6 +1,8 @@
 /** Begins a BSP computation: the processes agree on how supersteps are delivered, and make what that needs. */
 
+import { barrierWish, isWithoutWords } from '../collective/barrier-kinds.ts';
 import { Communicator } from '../collective/communicator.ts';
+import type { BarrierState } from '../collective/word-barrier.ts';
 import { argumentTypeError, RmaError, show } from '../errors.ts';
 import { type Block, PLACE_NUMBERS } from '../message/word-blocks.ts';
 import { type InitOptions, init } from '../start/init.ts';
@@ -26,7 +28,7 @@ import {
   NO_GROUP,
 } from './delivery/multicast-members.ts';
 import { PackedDelivery } from './delivery/packed-delivery.ts';
-import { SharedDelivery, sharedWords } from './delivery/shared-delivery.ts';
+import { type OwnBarrier, SharedDelivery, sharedWords } from './delivery/shared-delivery.ts';
 import type { StepTrace } from './ledger.ts';
 import {
   knownMachine,
@@ -41,7 +43,7 @@ import { Unit } from './unit.ts';
 import { colorsOf, type Units } from './units.ts';
 
 /** What messages are about, each in a space of its own. */
-const [CHUNKS, COUNTS, QUESTIONS, NEWS] = [0, 1, 2, 3];
+const [CHUNKS, COUNTS, QUESTIONS, NEWS, BARRIER] = [0, 1, 2, 3, 4];
 
 /**
  * Begins a BSP computation of the ranks of a communicator (`bsp_begin`). Collective.
@@ -120,8 +122,8 @@ async function made(comm: Communicator, read: Read | undefined, wrong: unknown, 
 }
 
 /** What a measured machine depends on. */
-function howOf({ size }: Communicator, { delivery, headers, counts }: Read): string {
-  return `${size} ${delivery} ${headers} ${counts ?? defaultCounts(size)}`;
+function howOf({ size }: Communicator, { delivery, headers, counts, barrier, barrierAlgorithm }: Read): string {
+  return `${size} ${delivery} ${headers} ${counts ?? defaultCounts(size)} ${barrier} ${barrierAlgorithm}`;
 }
 
 /**
@@ -223,7 +225,7 @@ function* makeTogether(
     const i = chosen!.findIndex((number, at) => number !== theirs[at]);
     if (i < 0) continue;
     giveBack();
-    const { name, own, other } = comparedWords(i, chosen![i], theirs[i]);
+    const { name, own, other } = comparedWords(comm, i, chosen![i], theirs[i]);
     throw new RmaError(
       'ERR_ARG',
       `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${name} '${other}', this rank '${own}'`,
@@ -238,28 +240,70 @@ function* makeTogether(
   }
   const [qpNumber, number, qkey] = toldBy(0);
   const joined = group && ([group, [qpNumber, number, qkey]] as const);
+  const barrier = yield* makeOwnBarrier(comm, read!, space, giveBack);
+  const placeOf = (rank: number): Float64Array => toldBy(rank).subarray(GROUP_NUMBERS);
   // No process writes to words that another one has not mapped yet, or has given back.
-  const delivery = makeDelivery(comm, read!, space, block, (rank) => toldBy(rank).subarray(GROUP_NUMBERS), joined);
+  const delivery = makeDelivery(comm, read!, space, block && { block, placeOf, barrier }, joined);
   return { delivery, space, measures };
 }
 
 /**
- * @param placeOf where the words of a rank are
+ * Collective: the barrier that ends supersteps, if it is not the one of words. All learn whether each could make it.
+ * @param giveBack what else was made
+ * Errors: `ERR_VERBS`, `ERR_ARG` (at another rank).
+ */
+function* makeOwnBarrier(
+  comm: Communicator,
+  { barrier, barrierAlgorithm }: Read,
+  space: number,
+  giveBack: () => void,
+): Generator<void, OwnBarrier | undefined> {
+  const wish = barrierWish(barrier, barrierAlgorithm);
+  if (!isWithoutWords(wish)) return undefined;
+  const releases: (() => void)[] = [];
+  const release = (): void => {
+    for (const one of releases.splice(0)) one();
+  };
+  let state: BarrierState | undefined;
+  let failure: unknown;
+  try {
+    const undo = { add: (one: () => void): void => void releases.push(one) };
+    state = yield* comm.barrierWithoutWords(comm.openChannel(space + BARRIER), undo, wish);
+  } catch (error) {
+    failure = error;
+  }
+  const refusal = yield* comm.agree(failure);
+  if (state !== undefined && refusal === undefined) return { state, release };
+  release();
+  giveBack();
+  throw failure ?? new RmaError('ERR_ARG', `bsp.begin: rank ${refusal!.rank} could not begin: ${refusal!.why}`);
+}
+
+/** What delivery through shared memory is made of. */
+interface SharedParts {
+  readonly block: Block;
+  /** Where the words of a rank are. */
+  readonly placeOf: (rank: number) => Float64Array;
+  readonly barrier: OwnBarrier | undefined;
+}
+
+/**
+ * @param shared absent where memory is not shared
  * @param joined this process's part of the multicast group, and the numbers of process 0
  */
 function makeDelivery(
   comm: Communicator,
   { delivery, counts, nackAfter }: Read,
   space: number,
-  block: Block | undefined,
-  placeOf: (rank: number) => Float64Array,
+  shared: SharedParts | undefined,
   joined: readonly [MulticastMembers, GroupNumbers] | undefined,
 ): Delivery {
-  if (block !== undefined) {
+  if (shared !== undefined) {
+    const { block, placeOf, barrier } = shared;
     const { blocks } = comm.job;
     const words = sharedWords(comm.size);
     const map = (rank: number): Int32Array => blocks.map(comm.group.worldRanks[rank], placeOf(rank), words);
-    return new SharedDelivery(comm, block, map, comm.traceId());
+    return new SharedDelivery(comm, block, map, comm.traceId(), barrier);
   }
   const chunks = comm.openChannel(space + CHUNKS);
   const counting = comm.openChannel(space + COUNTS);

@@ -1,6 +1,14 @@
 /** Options of a BSP computation: what each may be, its default, and how the processes find out that they differ. */
+import {
+  algorithmNamed,
+  barrierSchedule,
+  DEFAULT_ALGORITHM,
+  numberOfAlgorithm,
+} from '../collective/barrier-algorithms.ts';
+import { BARRIER_KINDS, barriersOf } from '../collective/barrier-kinds.ts';
 import type { Communicator } from '../collective/communicator.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import type { BarrierKind } from '../job/barrier-choice.ts';
 import { unknownName } from '../options.ts';
 import { readWait, type WaitOptions } from '../wait/operation.ts';
 import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
@@ -28,6 +36,14 @@ export interface BspOptions extends WaitOptions {
    */
   readonly counts?: CountExchange;
   /**
+   * How the barrier goes that ends supersteps of `delivery: 'shared'`: one of `BarrierOptions`, as of `init`. `auto`,
+   * the default, is through words of memory. Other supersteps end when all counts have come, and have no barrier: then
+   * anything but `auto` is refused, as is what the device does not offer.
+   */
+  readonly barrier?: BarrierKind;
+  /** Who tells whom in such a barrier of the kinds `waits` and `adapter`, as of `init` (default: `dissemination`). */
+  readonly barrierAlgorithm?: string;
+  /**
    * With `multicast`, the milliseconds after which a process asks for what has not come (default: 10). It should be
    * longer than the processes differ in when they come to the end of a superstep; a shorter time makes losses cost
    * less.
@@ -48,17 +64,26 @@ export interface ReadOptions {
   readonly headers: HeaderName;
   /** By the number of processes, which units have less of, if nothing was given. */
   readonly counts: CountExchange | undefined;
+  readonly barrier: BarrierKind;
+  readonly barrierAlgorithm: string;
   readonly report: boolean;
   readonly units: Units | undefined;
   readonly nackAfter: number;
   readonly wait: WaitOptions | undefined;
 }
 
+interface Compared<T> {
+  number(value: T, comm: Communicator): number;
+  word(number: number): string;
+  /** It can have another value than the default; anywhere if absent. */
+  isUseful?(comm: Communicator): boolean;
+}
+
 interface Option<T> {
   /** What was given, or the default. Errors: `TypeError`, `RangeError`, `ERR_RMA_SHARED`. */
   read(given: unknown, comm: Communicator): T;
   /** Of an option that all processes give alike: a number for each value, and how messages call it. */
-  readonly compared?: { number(value: T, comm: Communicator): number; word(number: number): string };
+  readonly compared?: Compared<T>;
 }
 
 const NACK_AFTER = 10;
@@ -79,7 +104,9 @@ function oneOf<const T extends string>(name: string, known: readonly T[], initia
   };
 }
 
-const ways = oneOf('delivery', DELIVERIES, ({ job }) => (job.context.capabilities.loadStore ? 'shared' : 'auto'));
+const isShared = ({ job }: Communicator): boolean => job.context.capabilities.loadStore;
+const ways = oneOf('delivery', DELIVERIES, (comm) => (isShared(comm) ? 'shared' : 'auto'));
+const barriers = oneOf('barrier', BARRIER_KINDS, () => 'auto');
 const exchanges = oneOf('counts', COUNT_EXCHANGE_NAMES, ({ size }) => defaultCounts(size));
 
 /** The order is that of reading, of comparing, and of messages. */
@@ -88,7 +115,7 @@ const OPTIONS = {
     ...ways,
     read(given, comm): DeliveryName {
       const name = ways.read(given, comm);
-      if (name !== 'shared' || comm.job.context.capabilities.loadStore) return name;
+      if (name !== 'shared' || isShared(comm)) return name;
       throw new RmaError(
         'ERR_RMA_SHARED',
         "bsp.begin: delivery: 'shared' needs processes that load and store each other's memory, and " +
@@ -103,6 +130,17 @@ const OPTIONS = {
       number: (counts, { size }) => exchanges.compared.number(counts ?? defaultCounts(size)),
       word: exchanges.compared.word,
     },
+  },
+  barrier: { ...barriers, compared: { ...barriers.compared, isUseful: isShared } },
+  barrierAlgorithm: {
+    read(given): string {
+      const value = given ?? DEFAULT_ALGORITHM;
+      if (typeof value !== 'string')
+        throw argumentTypeError(`bsp.begin: barrierAlgorithm must be a string, not ${show(value)}`);
+      barrierSchedule(value, 0, 1);
+      return value;
+    },
+    compared: { number: (value) => numberOfAlgorithm(value)!, word: algorithmNamed, isUseful: isShared },
   },
   report: {
     read(given): boolean {
@@ -138,16 +176,37 @@ export function readOptions(comm: Communicator, options: BspOptions | undefined)
   const wait = readWait('bsp.begin', options, NAMES);
   const given = reading('bsp.begin', 'the options', () => NAMES.map((name) => [name, options?.[name]] as const));
   const read = given.map(([name, value]) => [name, OPTIONS[name].read(value as never, comm)]);
-  return { ...Object.fromEntries(read), wait } as ReadOptions;
+  const all = { ...Object.fromEntries(read), wait } as ReadOptions;
+  refuseBarrier(comm, all);
+  return all;
+}
+
+/** Errors: `ERR_ARG` if supersteps have no barrier, or not such a one. */
+function refuseBarrier({ job }: Communicator, { delivery, barrier }: ReadOptions): void {
+  const offered = barriersOf(job.context.capabilities);
+  if (barrier === 'auto' || (delivery === 'shared' && offered.includes(barrier))) return;
+  throw new RmaError(
+    'ERR_ARG',
+    delivery === 'shared'
+      ? `bsp.begin: barrier: '${barrier}' needs a device that offers it; leave it out, or choose one of ` +
+          offered.join(', ')
+      : `bsp.begin: barrier: '${barrier}' is for supersteps that end with a barrier, those of delivery: 'shared'; ` +
+          `leave it out, since those of '${delivery}' end when all counts have come`,
+  );
+}
+
+/** What is always the default costs no bytes. */
+function comparedIn(comm: Communicator): typeof COMPARED {
+  return COMPARED.filter(({ isUseful }) => isUseful?.(comm) ?? true);
 }
 
 /** What all processes must give alike, as numbers. */
 export function comparedNumbers(read: ReadOptions, comm: Communicator): number[] {
-  return COMPARED.map(({ name, number }) => number(read[name], comm));
+  return comparedIn(comm).map(({ name, number }) => number(read[name], comm));
 }
 
 /** In words, two numbers of different processes. @param at which of `comparedNumbers` */
-export function comparedWords(at: number, own: number, other: number) {
-  const { name, word } = COMPARED[at];
+export function comparedWords(comm: Communicator, at: number, own: number, other: number) {
+  const { name, word } = comparedIn(comm)[at];
   return { name, own: word(own), other: word(other) };
 }

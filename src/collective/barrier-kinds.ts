@@ -6,6 +6,10 @@
  *     messages   empty messages, by the ranks' processors (message-barrier.ts)
  *     waits      writes behind requests that wait, by adapters (waiting-barrier.ts)
  *     adapter    the adapters' own protocol (firmware-barrier.ts)
+ *
+ * Where memory is loaded and stored, what a rank has stored before it enters is seen by all that have left, whichever
+ * it is: words are stored and loaded with sequential consistency, and the emulator publishes what it moves behind all
+ * stores before (`publish`), and looks at rings and awaited words by `Atomics.load`.
  */
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { AUTOMATIC_BARRIER, type BarrierChoice, type BarrierKind } from '../job/barrier-choice.ts';
@@ -46,7 +50,14 @@ export const BARRIER_OPTIONS = [
   'barrierNackAfter',
 ] as const satisfies readonly (keyof BarrierOptions)[];
 
-const KINDS = ['auto', 'words', 'messages', 'waits', 'adapter'] as const satisfies readonly BarrierKind[];
+/** The first one is the default. */
+export const BARRIER_KINDS = [
+  'auto',
+  'words',
+  'messages',
+  'waits',
+  'adapter',
+] as const satisfies readonly BarrierKind[];
 /** A microsecond, in which no adapter sends one, and an hour. */
 const LEAST_NACK_AFTER = 0.001;
 const MOST_NACK_AFTER = 3_600_000;
@@ -60,7 +71,7 @@ export function readBarrier(call: string, options: BarrierOptions): BarrierChoic
   }));
   const { kind, algorithm, nackAfter } = given;
   if (typeof kind !== 'string') throw argumentTypeError(`${call}: barrier must be a string, not ${show(kind)}`);
-  if (!KINDS.includes(kind)) throw argumentRangeError(`${call}: barrier: ${unknownName(kind, KINDS)}`);
+  if (!BARRIER_KINDS.includes(kind)) throw argumentRangeError(`${call}: barrier: ${unknownName(kind, BARRIER_KINDS)}`);
   if (typeof algorithm !== 'string')
     throw argumentTypeError(`${call}: barrierAlgorithm must be a string, not ${show(algorithm)}`);
   barrierSchedule(algorithm, 0, 1);
@@ -79,8 +90,13 @@ export function readBarrier(call: string, options: BarrierOptions): BarrierChoic
 const CROWDED = 1;
 const FIRST_KIND = 1;
 /** This rank's device does not offer what its kind needs. */
-const LACKS = 1 << (FIRST_KIND + KINDS.length);
-const FIRST_OF_ALGORITHM = FIRST_KIND + KINDS.length + 1;
+const LACKS = 1 << (FIRST_KIND + BARRIER_KINDS.length);
+const FIRST_OF_ALGORITHM = FIRST_KIND + BARRIER_KINDS.length + 1;
+
+/** The barriers that a device can carry out. */
+export function barriersOf(capabilities: Capabilities): readonly BarrierKind[] {
+  return BARRIER_KINDS.filter((kind) => offers(capabilities, kind));
+}
 
 function offers({ loadStore, waits, barrier }: Capabilities, kind: BarrierKind): boolean {
   if (kind === 'words') return loadStore;
@@ -96,7 +112,7 @@ export function wishes({ barrier: { kind, algorithm }, oversubscribed, context }
   return byAdapters(kind) ? wish | (algorithmBits(algorithm) << FIRST_OF_ALGORITHM) : wish;
 }
 
-const bitOf = (kind: BarrierKind): number => 1 << (FIRST_KIND + KINDS.indexOf(kind));
+const bitOf = (kind: BarrierKind): number => 1 << (FIRST_KIND + BARRIER_KINDS.indexOf(kind));
 const byAdapters = (kind: BarrierKind): boolean => kind === 'waits' || kind === 'adapter';
 
 /** What the ranks have agreed on. */
@@ -113,7 +129,7 @@ export interface AgreedBarrier {
  * Errors: `ERR_COMM` if they want different ones: at all ranks, but those that another one's end has reached before.
  */
 export function agreedOf(all: number, name: string): AgreedBarrier {
-  const wanted = KINDS.filter((kind) => (all & bitOf(kind)) !== 0);
+  const wanted = BARRIER_KINDS.filter((kind) => (all & bitOf(kind)) !== 0);
   if (wanted.length > 1 || !isOneAlgorithm(all >>> FIRST_OF_ALGORITHM)) {
     const kinds = wanted.length > 1 ? `barriers (${wanted.join(', ')})` : `algorithms of their barrier '${wanted[0]}'`;
     throw new RmaError(
@@ -122,6 +138,19 @@ export function agreedOf(all: number, name: string): AgreedBarrier {
     );
   }
   return { kind: (all & LACKS) !== 0 ? 'messages' : wanted[0], crowded: (all & CROWDED) !== 0 };
+}
+
+/** A barrier of its own that something wants, other than the communicator's. */
+export type BarrierWish = Pick<BarrierChoice, 'kind' | 'algorithm'>;
+
+/** What was asked for; `undefined` for `auto`, which is a barrier as the communicator's. */
+export function barrierWish(kind: BarrierKind, algorithm: string): BarrierWish | undefined {
+  return kind === 'auto' ? undefined : { kind, algorithm };
+}
+
+/** Whether it needs no words that all ranks load and store. */
+export function isWithoutWords(wish: BarrierWish | undefined): wish is BarrierWish {
+  return wish !== undefined && wish.kind !== 'words';
 }
 
 /** What a barrier without words of memory is made of. */
@@ -135,14 +164,18 @@ export interface BarrierMaterials {
   undo(release: () => void): void;
 }
 
-/** Collective: makes one of the barriers that need no words of memory. Errors: `ERR_VERBS`. */
+/**
+ * Collective: makes one of the barriers that need no words of memory. Errors: `ERR_VERBS`.
+ * @param algorithm if it is another one than the job's
+ */
 export function* makeBarrierWithoutWords(
   kind: BarrierKind,
   materials: BarrierMaterials,
+  algorithm = materials.job.barrier.algorithm,
 ): Generator<void, BarrierState> {
   const { job, channel, members, undo } = materials;
   const { rank, size } = channel;
-  const { algorithm, nackAfter } = job.barrier;
+  const { nackAfter } = job.barrier;
   if (kind === 'waits') return yield* WaitingBarrier.setUp(job.context, job.pd, channel, members, algorithm, undo);
   if (kind !== 'adapter') return new MessageBarrier(channel);
   const schedule = barrierSchedule(algorithm, rank, size);

@@ -18,7 +18,7 @@ import {
 } from '../wait/operation.ts';
 import { DONE } from '../wait/progress.ts';
 import { allocateArray, freeArray } from './allocated-memory.ts';
-import { makeBarrierWithoutWords } from './barrier-kinds.ts';
+import { type BarrierWish, makeBarrierWithoutWords } from './barrier-kinds.ts';
 import { makeChannel, makeOwnChannel, makeRoomChannel, type OwnChannel } from './channels.ts';
 import type { BegunCollective, CollectiveCall } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
@@ -544,12 +544,18 @@ export class Communicator extends MessageCalls {
   /**
    * @internal Collective: a barrier of its own for what the ranks make together, as those of this communicator go.
    * @param channel nothing else goes through it
+   * @param wish another one than those of this communicator; the devices of all ranks offer it
    */
-  barrierWithoutWords(channel: OwnChannel, undo: { add(release: () => void): void }): Generator<void, BarrierState> {
-    return makeBarrierWithoutWords(this.#barrier.kind, {
+  barrierWithoutWords(
+    channel: OwnChannel,
+    undo: { add(release: () => void): void },
+    wish?: BarrierWish,
+  ): Generator<void, BarrierState> {
+    const materials = {
       ...{ job: this.job, channel, members: this.group.worldRanks },
-      undo: (free) => undo.add(() => this.giveBack({ free })),
-    });
+      undo: (free: () => void) => undo.add(() => this.giveBack({ free })),
+    };
+    return makeBarrierWithoutWords(wish?.kind ?? this.#barrier.kind, materials, wish?.algorithm);
   }
 
   /** @internal Looks before a wait that can sleep. One that is traced begins where it can be recorded. */

@@ -18,7 +18,7 @@ const byLinks: PackedKind['carrier'] = (comm, user) => new LinkCarrier(comm, use
 const byLinksAndRdma: PackedKind['carrier'] = (comm, user) => new LinkCarrier(comm, user, true);
 
 /** `shared` is `SharedDelivery`: nothing is carried. */
-const KINDS = {
+const DELIVERY_KINDS = {
   shared: undefined,
   packed: { carrier: byLinks },
   'zero-copy': { carrier: byLinksAndRdma, chooser: () => new Always() },
@@ -33,11 +33,11 @@ const KINDS = {
  * - `zero-copy`: the receiver's device reads puts into its variables (§3.2).
  * - `auto`: one of the last two, by how long supersteps of the same kind took.
  */
-export type DeliveryName = keyof typeof KINDS;
+export type DeliveryName = keyof typeof DELIVERY_KINDS;
 
-export const DELIVERIES = Object.keys(KINDS) as readonly DeliveryName[];
+export const DELIVERIES = Object.keys(DELIVERY_KINDS) as readonly DeliveryName[];
 
 /** `undefined`: through memory that all load and store. */
 export function packedKind(name: DeliveryName): PackedKind | undefined {
-  return KINDS[name];
+  return DELIVERY_KINDS[name];
 }
