@@ -168,7 +168,7 @@ int Barriers::connect(uint32_t key, uint32_t rank, const ibv_ah_attr& where, uin
   if (found == groups_.end()) return ENOENT;
   for (Peer& peer : found->second.peers) {
     if (peer.rank != rank) continue;
-    if (peer.ah != nullptr) return EISCONN;
+    if (peer.ah != nullptr) return EBUSY;
     ibv_ah_attr attr = where;
     attr.grh.sgid_index = gidIndex_;
     attr.port_num = port_;
@@ -418,7 +418,7 @@ Napi::Value RdmaContext::createBarriers(const Napi::CallbackInfo& info) {
     throwRangeError(env_, "createBarriers: it takes a word, and the share of packets that are lost");
     return {};
   }
-  if (barriers_ != nullptr) return refuse(EEXIST, "carry out barriers");
+  if (barriers_ != nullptr) return refuse(EBUSY, "carry out barriers");
   const uint32_t most = static_cast<uint32_t>(std::min(std::max(limits_.max_qp_wr, 1), 256));
   auto made = std::make_unique<Barriers>(verbs_, context_, port_, gidIndex_, most,
                                          reinterpret_cast<uint32_t*>(news.data), wake_, loss, seed);

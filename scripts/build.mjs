@@ -38,6 +38,7 @@ const BUNDLES = [
       'trace/clock',
       'trace/recorder',
       'start/distributed',
+      'bsp/delivery/delivery-kinds',
       'sync/fence/fence-kinds',
       'sync/lock/lock-kinds',
       'transfer/schedule/schedule-kinds',

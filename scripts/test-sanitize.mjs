@@ -245,7 +245,12 @@ function stress(name, fault) {
   const library = join(out, 'thread', 'Release', `stress-${name}.so`);
   const { status, signal, stdout, stderr } = spawnSync(program, fault ? [library, '--fault'] : [library], {
     // The program has the runtime itself.
-    env: { ...env, LD_PRELOAD: '', NODE_OPTIONS: '', LD_LIBRARY_PATH: ON_VERBS.includes(name) ? fakeVerbs('thread') : '' },
+    env: {
+      ...env,
+      LD_PRELOAD: '',
+      NODE_OPTIONS: '',
+      LD_LIBRARY_PATH: ON_VERBS.includes(name) ? fakeVerbs('thread') : '',
+    },
     encoding: 'utf8',
     timeout: 240_000,
   });

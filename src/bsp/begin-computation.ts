@@ -1,17 +1,24 @@
 /** Begins a BSP computation: the processes agree on how supersteps are delivered, and make what that needs. */
 
+import { barrierWish, isWithoutWords } from '../collective/barrier-kinds.ts';
 import { Communicator } from '../collective/communicator.ts';
-import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import type { BarrierState } from '../collective/word-barrier.ts';
+import { argumentTypeError, RmaError, show } from '../errors.ts';
 import { type Block, PLACE_NUMBERS } from '../message/word-blocks.ts';
-import { unknownName } from '../options.ts';
 import { type InitOptions, init } from '../start/init.ts';
-import { readWait, type WaitOptions } from '../wait/operation.ts';
 import { Bsp } from './bsp.ts';
+import {
+  type BspOptions,
+  comparedNumbers,
+  comparedWords,
+  type ReadOptions as Read,
+  readOptions,
+} from './bsp-options.ts';
 import { Bsp2 } from './bsp2.ts';
 import { Core } from './computation.ts';
-import { Always, ByMeasurement } from './delivery/choices.ts';
-import { COUNT_EXCHANGE_NAMES, COUNT_EXCHANGES, type CountExchange, defaultCounts } from './delivery/counts.ts';
+import { COUNT_EXCHANGES, defaultCounts } from './delivery/counts.ts';
 import type { Delivery } from './delivery/delivery.ts';
+import { packedKind } from './delivery/delivery-kinds.ts';
 import { MulticastCounts, partsFor } from './delivery/multicast-counts.ts';
 import {
   GROUP_NUMBERS,
@@ -21,7 +28,7 @@ import {
   NO_GROUP,
 } from './delivery/multicast-members.ts';
 import { PackedDelivery } from './delivery/packed-delivery.ts';
-import { SharedDelivery, sharedWords } from './delivery/shared-delivery.ts';
+import { type OwnBarrier, SharedDelivery, sharedWords } from './delivery/shared-delivery.ts';
 import type { StepTrace } from './ledger.ts';
 import {
   knownMachine,
@@ -33,65 +40,10 @@ import {
   wantsProbe,
 } from './recorded-supersteps.ts';
 import { Unit } from './unit.ts';
-import { colorsOf, readUnits, type Units } from './units.ts';
+import { colorsOf, type Units } from './units.ts';
 
-/** How a superstep is delivered. */
-export const DELIVERIES = ['shared', 'packed', 'zero-copy', 'auto'] as const;
-export type DeliveryName = (typeof DELIVERIES)[number];
-/** Headers of puts. */
-export const HEADERS = ['compressed', 'plain'] as const;
-export type HeaderName = (typeof HEADERS)[number];
-
-/** Options of a BSP computation. All processes give the same. */
-export interface BspOptions extends WaitOptions {
-  /**
-   * How a superstep is delivered. `shared`: through memory that all processes load and store. `packed`: in chunks of
-   * 16 KiB (BSP-IB §3.1). `zero-copy`: the receiver's device reads puts into its variables (§3.2). `auto`: one of the
-   * last two, by how long supersteps of the same kind took. Default: `shared` where processes can load and store each
-   * other's memory, `auto` elsewhere.
-   */
-  readonly delivery?: DeliveryName;
-  /** Headers of puts: `compressed` to 4 bytes where the numbers are small (BSP-IB §3.2; default), or `plain`, of 12. */
-  readonly headers?: HeaderName;
-  /**
-   * How the processes learn what comes to them, where memory is not shared. `all-to-all`: each process tells each other
-   * one. `tree`: by a reduction, in ⌈log2 p⌉ messages. `multicast`: all tell process 0, which sends all of it in a
-   * datagram to all; a process that misses the datagram asks (BSP-IB §3.2). Where the devices have no multicast, that
-   * is `tree`. Default: `tree` from 16 processes on.
-   */
-  readonly counts?: CountExchange;
-  /**
-   * With `multicast`, the milliseconds after which a process asks for what has not come (default: 10). It should be
-   * longer than the processes differ in when they come to the end of a superstep; a shorter time makes losses cost
-   * less.
-   */
-  readonly nackAfter?: number;
-  /** Keeps what each superstep does, for `Bsp.report` (default: false). Costs some 0.1 µs a superstep. */
-  readonly report?: boolean;
-  /**
-   * The processes lie in units, which have supersteps of their own (`Bsp2`; Martin and Tiskin 1999). `hosts`: those of
-   * one host are a unit, on a modelled fabric those of one node. A number: so many processes, one after the other, are.
-   */
-  readonly units?: Units;
-}
-
-interface Read {
-  readonly delivery: DeliveryName;
-  readonly headers: HeaderName;
-  /** What was given; by the number of processes if nothing was. */
-  readonly counts: CountExchange | undefined;
-  readonly report: boolean;
-  readonly units: Units | undefined;
-  readonly nackAfter: number;
-  readonly wait: WaitOptions | undefined;
-}
-
-const OPTIONS = ['delivery', 'headers', 'counts', 'report', 'units', 'nackAfter'] as const;
-const NACK_AFTER = 10;
-/** Milliseconds, as timers count them. */
-const MOST_NACK_AFTER = 2 ** 31 - 1;
 /** What messages are about, each in a space of its own. */
-const [CHUNKS, COUNTS, QUESTIONS, NEWS] = [0, 1, 2, 3];
+const [CHUNKS, COUNTS, QUESTIONS, NEWS, BARRIER] = [0, 1, 2, 3, 4];
 
 /**
  * Begins a BSP computation of the ranks of a communicator (`bsp_begin`). Collective.
@@ -170,8 +122,8 @@ async function made(comm: Communicator, read: Read | undefined, wrong: unknown, 
 }
 
 /** What a measured machine depends on. */
-function howOf({ size }: Communicator, { delivery, headers, counts }: Read): string {
-  return `${size} ${delivery} ${headers} ${counts ?? defaultCounts(size)}`;
+function howOf({ size }: Communicator, { delivery, headers, counts, barrier, barrierAlgorithm }: Read): string {
+  return `${size} ${delivery} ${headers} ${counts ?? defaultCounts(size)} ${barrier} ${barrierAlgorithm}`;
 }
 
 /**
@@ -228,52 +180,6 @@ export async function run<T>(main: (bsp: never) => Promise<T> | T, options: RunO
   return result;
 }
 
-function readOptions(comm: Communicator, options: BspOptions | undefined): Read {
-  const wait = readWait('bsp.begin', options, OPTIONS);
-  const given = reading('bsp.begin', 'the options', () => ({
-    delivery: options?.delivery,
-    headers: options?.headers,
-    counts: options?.counts,
-    report: options?.report ?? false,
-    units: options?.units,
-    nackAfter: options?.nackAfter ?? NACK_AFTER,
-  }));
-  if (typeof given.nackAfter !== 'number' || !(given.nackAfter >= 0 && given.nackAfter <= MOST_NACK_AFTER)) {
-    throw argumentRangeError(
-      `bsp.begin: nackAfter must be from 0 to 2^31 - 1 milliseconds, not ${show(given.nackAfter)}`,
-    );
-  }
-  if (typeof given.report !== 'boolean') {
-    throw argumentTypeError(`bsp.begin: report must be true or false, not ${show(given.report)}`);
-  }
-  const { loadStore } = comm.job.context.capabilities;
-  const delivery = oneOf('delivery', given.delivery ?? (loadStore ? 'shared' : 'auto'), DELIVERIES);
-  if (delivery === 'shared' && !loadStore) {
-    throw new RmaError(
-      'ERR_RMA_SHARED',
-      "bsp.begin: delivery: 'shared' needs processes that load and store each other's memory, and " +
-        "these do not; use 'packed'",
-    );
-  }
-  return {
-    delivery,
-    headers: oneOf('headers', given.headers ?? HEADERS[0], HEADERS),
-    counts: given.counts === undefined ? undefined : oneOf('counts', given.counts, COUNT_EXCHANGE_NAMES),
-    report: given.report,
-    units: readUnits(given.units),
-    nackAfter: given.nackAfter,
-    wait,
-  };
-}
-
-function oneOf<T extends string>(name: string, value: unknown, known: readonly T[]): T {
-  if (typeof value !== 'string') throw argumentTypeError(`bsp.begin: ${name} must be a string, not ${show(value)}`);
-  if (!(known as readonly string[]).includes(value)) {
-    throw argumentTypeError(`bsp.begin: ${name}: ${unknownName(value, known)}`);
-  }
-  return value as T;
-}
-
 /** What the ranks tell each other: whether it is refused, the options, the spaces of messages, the words. */
 function* makeTogether(
   comm: Communicator,
@@ -281,13 +187,7 @@ function* makeTogether(
   wrong: unknown,
   recorded: boolean,
 ): Generator<void, Agreed> {
-  const chosen = read && [
-    DELIVERIES.indexOf(read.delivery),
-    HEADERS.indexOf(read.headers),
-    COUNT_EXCHANGE_NAMES.indexOf(read.counts ?? defaultCounts(comm.size)),
-    Number(read.report),
-    read.units === undefined ? 0 : read.units === 'hosts' ? -1 : read.units,
-  ];
+  const chosen = read && comparedNumbers(read, comm);
   let block: Block | undefined;
   let group: MulticastMembers | undefined;
   let name = 0;
@@ -325,13 +225,10 @@ function* makeTogether(
     const i = chosen!.findIndex((number, at) => number !== theirs[at]);
     if (i < 0) continue;
     giveBack();
-    const known: readonly (readonly string[])[] = [DELIVERIES, HEADERS, COUNT_EXCHANGE_NAMES, ['false', 'true'], []];
-    const word = (number: number): string =>
-      known[i][number] ?? (number < 0 ? 'hosts' : number === 0 ? 'none' : `${number}`);
+    const { name, own, other } = comparedWords(comm, i, chosen![i], theirs[i]);
     throw new RmaError(
       'ERR_ARG',
-      `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${OPTIONS[i]} ` +
-        `'${word(theirs[i])}', this rank '${word(chosen![i])}'`,
+      `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${name} '${other}', this rank '${own}'`,
     );
   }
   const toldBy = (rank: number): Float64Array => numbersOf(rank).subarray(chosen!.length + 2);
@@ -343,39 +240,79 @@ function* makeTogether(
   }
   const [qpNumber, number, qkey] = toldBy(0);
   const joined = group && ([group, [qpNumber, number, qkey]] as const);
+  const barrier = yield* makeOwnBarrier(comm, read!, space, giveBack);
+  const placeOf = (rank: number): Float64Array => toldBy(rank).subarray(GROUP_NUMBERS);
   // No process writes to words that another one has not mapped yet, or has given back.
-  const delivery = makeDelivery(comm, read!, space, block, (rank) => toldBy(rank).subarray(GROUP_NUMBERS), joined);
+  const delivery = makeDelivery(comm, read!, space, block && { block, placeOf, barrier }, joined);
   return { delivery, space, measures };
 }
 
 /**
- * @param placeOf where the words of a rank are
+ * Collective: the barrier that ends supersteps, if it is not the one of words. All learn whether each could make it.
+ * @param giveBack what else was made
+ * Errors: `ERR_VERBS`, `ERR_ARG` (at another rank).
+ */
+function* makeOwnBarrier(
+  comm: Communicator,
+  { barrier, barrierAlgorithm }: Read,
+  space: number,
+  giveBack: () => void,
+): Generator<void, OwnBarrier | undefined> {
+  const wish = barrierWish(barrier, barrierAlgorithm);
+  if (!isWithoutWords(wish)) return undefined;
+  const releases: (() => void)[] = [];
+  const release = (): void => {
+    for (const one of releases.splice(0)) one();
+  };
+  let state: BarrierState | undefined;
+  let failure: unknown;
+  try {
+    const undo = { add: (one: () => void): void => void releases.push(one) };
+    state = yield* comm.barrierWithoutWords(comm.openChannel(space + BARRIER), undo, wish);
+  } catch (error) {
+    failure = error;
+  }
+  const refusal = yield* comm.agree(failure);
+  if (state !== undefined && refusal === undefined) return { state, release };
+  release();
+  giveBack();
+  throw failure ?? new RmaError('ERR_ARG', `bsp.begin: rank ${refusal!.rank} could not begin: ${refusal!.why}`);
+}
+
+/** What delivery through shared memory is made of. */
+interface SharedParts {
+  readonly block: Block;
+  /** Where the words of a rank are. */
+  readonly placeOf: (rank: number) => Float64Array;
+  readonly barrier: OwnBarrier | undefined;
+}
+
+/**
+ * @param shared absent where memory is not shared
  * @param joined this process's part of the multicast group, and the numbers of process 0
  */
 function makeDelivery(
   comm: Communicator,
   { delivery, counts, nackAfter }: Read,
   space: number,
-  block: Block | undefined,
-  placeOf: (rank: number) => Float64Array,
+  shared: SharedParts | undefined,
   joined: readonly [MulticastMembers, GroupNumbers] | undefined,
 ): Delivery {
-  if (block !== undefined) {
+  if (shared !== undefined) {
+    const { block, placeOf, barrier } = shared;
     const { blocks } = comm.job;
     const words = sharedWords(comm.size);
     const map = (rank: number): Int32Array => blocks.map(comm.group.worldRanks[rank], placeOf(rank), words);
-    return new SharedDelivery(comm, block, map, comm.traceId());
+    return new SharedDelivery(comm, block, map, comm.traceId(), barrier);
   }
   const chunks = comm.openChannel(space + CHUNKS);
   const counting = comm.openChannel(space + COUNTS);
-  const choosers = { packed: undefined, 'zero-copy': Always, auto: ByMeasurement } as const;
-  const chooser = choosers[delivery as keyof typeof choosers];
-  const made = chooser && new chooser();
+  const kind = packedKind(delivery)!;
   if (joined !== undefined) {
     const questions = comm.openChannel(space + QUESTIONS);
     const way = new MulticastCounts(comm, ...joined, questions, nackAfter);
-    return new PackedDelivery(comm, [chunks, counting], way, made);
+    return new PackedDelivery(comm, [chunks, counting], way, kind);
   }
   const exchange = COUNT_EXCHANGES[counts === 'multicast' ? 'tree' : (counts ?? defaultCounts(comm.size))];
-  return new PackedDelivery(comm, [chunks, counting], { exchange }, made);
+  return new PackedDelivery(comm, [chunks, counting], { exchange }, kind);
 }

@@ -7,7 +7,6 @@ import type { TypedArray } from '../datatype/base-types.ts';
 import { argumentRangeError, RmaError, show } from '../errors.ts';
 import type { WaitOptions } from '../wait/operation.ts';
 import { Bsp } from './bsp.ts';
-import { checkPlace, readPart } from './bsp-arguments.ts';
 import type { Core } from './computation.ts';
 import { endSuperstep, endSuperstepSync } from './ending.ts';
 import type { Unit } from './unit.ts';
@@ -94,9 +93,8 @@ export class Bsp2 extends Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    const slot = this.#core.slotOf('bsp.uput', variable);
-    const part = readPart(this.#core.part, 'bsp.uput', 'source', source, start, count, slot);
-    checkPlace('bsp.uput', pid, this.nprocs, slot, offset, part.count * part.width);
+    const slot = this.#core.named('bsp.uput', 'source', pid, source, start, count, variable, offset);
+    const { part } = this.#core;
     const rank = this.#rankOf('bsp.uput', pid);
     if (part.count > 0) this.#unit.outgoing.put(rank, slot, offset * slot.width, part);
   }
@@ -115,9 +113,8 @@ export class Bsp2 extends Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    const slot = this.#core.slotOf('bsp.uget', variable);
-    const part = readPart(this.#core.part, 'bsp.uget', 'destination', destination, start, count, slot);
-    checkPlace('bsp.uget', pid, this.nprocs, slot, offset, part.count * part.width);
+    const slot = this.#core.named('bsp.uget', 'destination', pid, destination, start, count, variable, offset);
+    const { part } = this.#core;
     const rank = this.#rankOf('bsp.uget', pid);
     if (part.count > 0) this.#unit.outgoing.get(rank, slot.id, offset * slot.width, part);
   }

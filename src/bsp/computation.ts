@@ -2,37 +2,30 @@
 import type { Communicator, OwnChannel } from '../collective/communicator.ts';
 import type { TypedArray } from '../datatype/base-types.ts';
 import { RmaError } from '../errors.ts';
-import type { Operation } from '../wait/operation.ts';
 import { difference, NO_NUMBERS, numbersOf } from './alike.ts';
-import type { Delivery, Superstep } from './delivery/delivery.ts';
+import { checkPlace, readPart } from './bsp-arguments.ts';
+import type { Delivery } from './delivery/delivery.ts';
 import type { MulticastStatistics } from './delivery/multicast-counts.ts';
-import { forgetLast, Part } from './element-words.ts';
+import { Part } from './element-words.ts';
 import type { Ledger } from './ledger.ts';
 import { News } from './news.ts';
-import { Outgoing } from './outgoing.ts';
-import { Placement } from './placement.ts';
 import { MessageQueue } from './received-messages.ts';
 import { VariableRegistrations } from './registrations.ts';
 import { RepeatedDirectPut, RepeatedPut } from './repeated.ts';
 import type { Slot } from './slot.ts';
+import { Step } from './superstep.ts';
 import type { Unit } from './unit.ts';
 
 const DOUBLE = 8;
 /** So many calls can be told of at once: their bytes are a 31-bit number. */
 const MOST_CALLS = 2 ** 27;
 
-export class Core implements Superstep, Operation {
-  readonly comm: Communicator;
+export class Core extends Step {
   readonly registrations: VariableRegistrations;
-  readonly queue = new MessageQueue();
-  readonly outgoing: Outgoing;
+  readonly queue: MessageQueue;
   /** What a call names. */
   readonly part = new Part();
-  readonly placement: Placement;
-  readonly #delivery: Delivery;
   readonly #news: News;
-  /** Supersteps that have ended. */
-  step = 0;
   /** Bytes of the tags of messages that are sent in this superstep. */
   tagSize = 0;
   /** What was set in this superstep. */
@@ -53,7 +46,6 @@ export class Core implements Superstep, Operation {
   #isInUnit = false;
   /** Told when everything has been given back. */
   whenClosed: (() => void) | undefined;
-  #isAwaited = false;
   /** The variable that was named last. */
   #last: TypedArray | undefined;
   #lastSlot: Slot | undefined;
@@ -72,14 +64,13 @@ export class Core implements Superstep, Operation {
    * @param channel for what breaks the computation
    */
   constructor(comm: Communicator, delivery: Delivery, short: boolean, ledger: Ledger | undefined, channel: OwnChannel) {
-    const { processor } = comm.job;
-    this.comm = comm;
-    this.#delivery = delivery;
+    const registrations = new VariableRegistrations(delivery.variables);
+    const queue = new MessageQueue();
+    super(comm, delivery, registrations, queue, delivery.route, short);
+    this.registrations = registrations;
+    this.queue = queue;
     this.#news = new News(channel, (error) => this.#break(error));
-    this.registrations = new VariableRegistrations(delivery.variables);
-    this.outgoing = new Outgoing(comm.size, () => delivery.pool, delivery.route, short, processor);
     this.ledger = ledger;
-    this.placement = new Placement(comm.rank, this.registrations, this.queue, processor);
   }
 
   /** Refuses calls that come too late, or while the superstep is ending. Errors: `ERR_RMA_SYNC`, `ERR_COMM`, … */
@@ -116,6 +107,29 @@ export class Core implements Superstep, Operation {
     return slot;
   }
 
+  /**
+   * What a put or a get names: elements of an array, which are in `part` then, and a place of a variable at a process.
+   * @param name of the array, in messages
+   * @param count the rest of the array if absent
+   * @returns the variable
+   * Errors: those of `slotOf`, `readPart` and `checkPlace`.
+   */
+  named(
+    call: string,
+    name: string,
+    pid: number,
+    array: TypedArray,
+    start: number,
+    count: number | undefined,
+    variable: TypedArray,
+    offset: number,
+  ): Slot {
+    const slot = this.slotOf(call, variable);
+    const part = readPart(this.part, call, name, array, start, count, slot);
+    checkPlace(call, pid, this.comm.size, slot, offset, part.count * part.width);
+    return slot;
+  }
+
   /** Whether the call before named the same process and the same arrays. */
   isLast(pid: number, source: TypedArray, variable: TypedArray): boolean {
     return source === this.part.array && variable === this.#last && pid === this.part.pid;
@@ -136,7 +150,7 @@ export class Core implements Superstep, Operation {
 
   /** The same without the promise of a copy. */
   hpput(pid: number, slot: Slot, at: number, part: Part, variable: TypedArray | undefined): void {
-    const { direct } = this.#delivery;
+    const { direct } = this.delivery;
     part.pid = pid;
     if (direct?.put(pid, slot, at, part) !== true) {
       this.outgoing.put(pid, slot, at, part);
@@ -153,7 +167,7 @@ export class Core implements Superstep, Operation {
 
   /** Elements from a variable, likewise. */
   hpget(pid: number, slot: Slot, at: number, part: Part): void {
-    if (this.#delivery.direct?.get(pid, slot, at, part) !== true) this.outgoing.get(pid, slot.id, at, part);
+    if (this.delivery.direct?.get(pid, slot, at, part) !== true) this.outgoing.get(pid, slot.id, at, part);
     else if (pid !== this.comm.rank) this.#noteDirect(pid, 1, 0, part.count * part.width);
   }
 
@@ -169,7 +183,7 @@ export class Core implements Superstep, Operation {
     while (repeated.calls > 0) {
       const calls = Math.min(repeated.calls, MOST_CALLS);
       repeated.calls -= calls;
-      this.#delivery.direct!.sent += DOUBLE * calls;
+      this.delivery.direct!.sent += DOUBLE * calls;
       this.#noteDirect(repeated.pid, calls, DOUBLE * calls, 0);
     }
   }
@@ -199,16 +213,12 @@ export class Core implements Superstep, Operation {
   }
 
   get statistics(): MulticastStatistics | undefined {
-    return this.#delivery.statistics;
-  }
-
-  get bytes(): number {
-    return this.#delivery.bytes;
+    return this.delivery.statistics;
   }
 
   /** The superstep ends; or goes on to end, if a wait for that ended early. */
   beginSync(call: string, ends: boolean): void {
-    if (this.#begun && !this.#isAwaited && this.#ends === ends && this.#broken === undefined) return;
+    if (this.#begun && !this.isAwaited && this.#ends === ends && this.#broken === undefined) return;
     this.check(call);
     this.settleCalls();
     this.#ends = ends;
@@ -217,7 +227,7 @@ export class Core implements Superstep, Operation {
     this.#isInUnit = this.unit !== undefined;
     try {
       this.#numbers = this.#changes(ends);
-      if (this.unit === undefined) this.#delivery.begin(this, this.#numbers);
+      if (this.unit === undefined) this.delivery.begin(this, this.#numbers);
       else this.unit.beginSync(call, true);
     } catch (error) {
       throw this.fail(error);
@@ -228,7 +238,7 @@ export class Core implements Superstep, Operation {
   #leaveUnit(unit: Unit): boolean {
     if (!unit.advance()) return false;
     this.#isInUnit = false;
-    this.#delivery.begin(this, this.#numbers);
+    this.delivery.begin(this, this.#numbers);
     return true;
   }
 
@@ -240,38 +250,28 @@ export class Core implements Superstep, Operation {
     return numbersOf({ ends, tagSize: nextTagSize, pushed, variables: told, popped: poppedIds });
   }
 
-  /** The wait of one call; another one can begin when it has ended. */
-  await(): Operation {
-    this.#isAwaited = true;
-    return this;
-  }
-
-  abandon(): void {
-    this.#isAwaited = false;
-  }
-
   advance(): boolean {
     try {
       if (this.#isInUnit && !this.#leaveUnit(this.unit!)) return false;
-      if (!this.#delivery.advance()) {
+      if (!this.delivery.advance()) {
         this.refuseBroken();
         return false;
       }
       this.#finish();
-      this.#isAwaited = false;
+      this.isAwaited = false;
       return true;
     } catch (error) {
       throw this.fail(error);
     }
   }
 
-  isPolling(): boolean | number {
-    return this.#isInUnit ? this.unit!.isPolling() : (this.#delivery.isPolling?.() ?? false);
+  override isPolling(): boolean | number {
+    return this.#isInUnit ? this.unit!.isPolling() : super.isPolling();
   }
 
   describe(): string {
     if (this.#isInUnit) return `sync() of superstep ${this.step}, in it ${this.unit!.describe()}`;
-    return `sync() of superstep ${this.step} (waiting for ${this.#delivery.waitsFor()})`;
+    return `sync() of superstep ${this.step} (waiting for ${this.delivery.waitsFor()})`;
   }
 
   compare(numbers: readonly Float64Array[] | undefined): void {
@@ -289,7 +289,7 @@ export class Core implements Superstep, Operation {
 
   #finish(): void {
     const all = this.#all;
-    if (!this.outgoing.isEmpty) for (const results of this.outgoing.results) results?.check();
+    this.checkResults();
     if (all !== undefined) {
       this.registrations.apply(all);
       this.tagSize = this.nextTagSize ?? this.tagSize;
@@ -297,10 +297,8 @@ export class Core implements Superstep, Operation {
       this.#all = undefined;
     }
     if (this.ledger !== undefined) this.#account(this.ledger);
-    this.outgoing.reset();
-    forgetLast();
+    this.next();
     this.part.array = NO_NUMBERS;
-    this.step++;
     this.#begun = false;
     if (this.#ends) this.#ended = true;
   }
@@ -308,7 +306,7 @@ export class Core implements Superstep, Operation {
   #account(ledger: Ledger): void {
     const { sent, got } = this.outgoing.bytesBeside(this.comm.rank);
     const { placement } = this;
-    const { direct = { sent: 0, got: 0 }, route = { sent: 0 } } = this.#delivery;
+    const { direct = { sent: 0, got: 0 }, route = { sent: 0 } } = this.delivery;
     const traffic = {
       sent: sent + placement.served + direct.sent + route.sent,
       received: got + placement.received + direct.got,
@@ -326,12 +324,12 @@ export class Core implements Superstep, Operation {
   }
 
   /** Gives everything back: no process reads this one's chunks any more, or the communicator ends. */
-  close(): void {
+  override close(): void {
     this.end();
     if (this.#closed) return;
     this.#closed = true;
     this.unit?.close();
-    this.#delivery.close();
+    super.close();
     this.#news.close();
     this.whenClosed?.();
   }

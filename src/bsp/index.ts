@@ -9,17 +9,12 @@ import { begin, run } from './begin-computation.ts';
 import { Bsp } from './bsp.ts';
 import { Bsp2 } from './bsp2.ts';
 
-export {
-  type BspOptions,
-  begin,
-  type DeliveryName,
-  type HeaderName,
-  type RunOptions,
-  run,
-} from './begin-computation.ts';
+export { begin, type RunOptions, run } from './begin-computation.ts';
 export { Bsp, type BspStatistics, type Message } from './bsp.ts';
+export type { BspOptions, HeaderName } from './bsp-options.ts';
 export { Bsp2 } from './bsp2.ts';
 export type { CountExchange } from './delivery/counts.ts';
+export type { DeliveryName } from './delivery/delivery-kinds.ts';
 export type { Units } from './units.ts';
 /** The calls that begin a computation, under the name that programs know. */
 export const bsp = { begin, run } as const;

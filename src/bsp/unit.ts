@@ -18,14 +18,11 @@
  */
 import type { Communicator } from '../collective/communicator.ts';
 import { RmaError } from '../errors.ts';
-import type { Operation } from '../wait/operation.ts';
 import { NO_NUMBERS } from './alike.ts';
-import type { Delivery, Superstep } from './delivery/delivery.ts';
-import { forgetLast } from './element-words.ts';
-import { Outgoing } from './outgoing.ts';
-import { Placement } from './placement.ts';
+import type { Delivery } from './delivery/delivery.ts';
 import { MessageQueue } from './received-messages.ts';
 import type { VariableRegistrations } from './registrations.ts';
+import { Step } from './superstep.ts';
 
 /** What a process says in the superstep of its unit that ends with one of all. */
 const OF_ALL = Float64Array.of(1);
@@ -40,36 +37,25 @@ interface Enclosing {
   fail(error: unknown): unknown;
 }
 
-export class Unit implements Superstep, Operation {
-  /** Its processes, in the order of their numbers. */
-  readonly comm: Communicator;
-  readonly outgoing: Outgoing;
-  readonly placement: Placement;
+/** Its processes are those of `comm`, in the order of their numbers. */
+export class Unit extends Step {
   /** The unit of each process. */
   readonly uids: Int32Array;
   /** The rank in `comm` of each process of this unit; −1 for the others. */
   readonly ranks: Int32Array;
-  /** Supersteps of the unit that have ended. */
-  step = 0;
   /** A superstep of the unit is ending. */
   isEnding = false;
   readonly #core: Enclosing;
-  readonly #delivery: Delivery;
   #ofAll = false;
-  #isAwaited = false;
 
   /**
    * @param uids the unit of each process
    * @param short whether headers are compressed
    */
   constructor(core: Enclosing, comm: Communicator, delivery: Delivery, uids: Int32Array, short: boolean) {
-    const { processor } = comm.job;
-    this.comm = comm;
+    super(comm, delivery, core.registrations, new MessageQueue(), undefined, short);
     this.uids = uids;
     this.#core = core;
-    this.#delivery = delivery;
-    this.outgoing = new Outgoing(comm.size, () => delivery.pool, undefined, short, processor);
-    this.placement = new Placement(comm.rank, core.registrations, new MessageQueue(), processor);
     let rank = 0;
     this.ranks = uids.map((uid) => (uid === uids[core.comm.rank] ? rank++ : -1));
   }
@@ -79,7 +65,7 @@ export class Unit implements Superstep, Operation {
    * @param ofAll it is the first part of a `sync`
    */
   beginSync(call: string, ofAll: boolean): void {
-    if (this.isEnding && !this.#isAwaited && !ofAll && !this.#ofAll) return;
+    if (this.isEnding && !this.isAwaited && !ofAll && !this.#ofAll) return;
     if (!ofAll) {
       this.#core.check(call);
       this.#core.settleCalls();
@@ -87,45 +73,29 @@ export class Unit implements Superstep, Operation {
     this.#ofAll = ofAll;
     this.isEnding = true;
     try {
-      this.#delivery.begin(this, ofAll ? OF_ALL : NO_NUMBERS);
+      this.delivery.begin(this, ofAll ? OF_ALL : NO_NUMBERS);
     } catch (error) {
       this.isEnding = false;
       throw this.#core.fail(error);
     }
   }
 
-  /** The wait of one call; another one can begin when it has ended. */
-  await(): Operation {
-    this.#isAwaited = true;
-    return this;
-  }
-
-  abandon(): void {
-    this.#isAwaited = false;
-  }
-
-  isPolling(): boolean | number {
-    return this.#delivery.isPolling?.() ?? false;
-  }
-
   advance(): boolean {
     try {
       this.#core.refuseBroken();
-      if (!this.#delivery.advance()) return false;
-      if (!this.outgoing.isEmpty) for (const results of this.outgoing.results) results?.check();
+      if (!this.delivery.advance()) return false;
+      this.checkResults();
     } catch (error) {
-      this.isEnding = this.#isAwaited = false;
+      this.isEnding = this.isAwaited = false;
       throw this.#core.fail(error);
     }
-    this.outgoing.reset();
-    forgetLast();
-    this.step++;
-    this.isEnding = this.#isAwaited = false;
+    this.next();
+    this.isEnding = this.isAwaited = false;
     return true;
   }
 
   describe(): string {
-    return `usync() of superstep ${this.step} of a unit (waiting for ${this.#delivery.waitsFor()} of the unit)`;
+    return `usync() of superstep ${this.step} of a unit (waiting for ${this.delivery.waitsFor()} of the unit)`;
   }
 
   compare(all: readonly Float64Array[] | undefined): void {
@@ -138,13 +108,5 @@ export class Unit implements Superstep, Operation {
       `bsp.${this.#ofAll ? 'sync' : 'usync'}: process ${this.ranks.indexOf(other)} called ${its}, ` +
         `this one ${mine}; all processes of a unit must call the same`,
     );
-  }
-
-  get bytes(): number {
-    return this.#delivery.bytes;
-  }
-
-  close(): void {
-    this.#delivery.close();
   }
 }

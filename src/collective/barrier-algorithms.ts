@@ -76,9 +76,15 @@ export function barrierSchedule(algorithm: string, rank: number, size: number): 
   return gatherBroadcast(rank, size, degreeOf(algorithm));
 }
 
-function degreeOf(algorithm: string): number {
+/** Children of a rank; `undefined` if it is no tree that there is. */
+function childrenOf(algorithm: string): number | undefined {
   const degree = Number(/^gather-broadcast:([1-9]\d?)$/.exec(algorithm)?.[1]);
-  if (degree >= 2 && degree <= MOST_CHILDREN) return degree;
+  return degree >= 2 && degree <= MOST_CHILDREN ? degree : undefined;
+}
+
+function degreeOf(algorithm: string): number {
+  const degree = childrenOf(algorithm);
+  if (degree !== undefined) return degree;
   const known = `dissemination, pairwise and gather-broadcast:2 … gather-broadcast:${MOST_CHILDREN}`;
   throw new RmaError('ERR_ARG', `there is no barrier algorithm ${JSON.stringify(algorithm)}; there are ${known}`);
 }
@@ -86,6 +92,20 @@ function degreeOf(algorithm: string): number {
 /** The ranks that a rank tells or waits for, each once. */
 export function peersOf(schedule: BarrierSchedule): number[] {
   return [...new Set(schedule.map(({ peer }) => peer))];
+}
+
+/** How many algorithms there are. */
+export const BARRIER_ALGORITHMS = MOST_CHILDREN + 1;
+export const DEFAULT_ALGORITHM = 'dissemination';
+
+/** Counts algorithms from the default on: 0 … `BARRIER_ALGORITHMS` − 1; `undefined` if there is no such one. */
+export function numberOfAlgorithm(algorithm: string): number | undefined {
+  return algorithm === DEFAULT_ALGORITHM ? 0 : algorithm === 'pairwise' ? 1 : childrenOf(algorithm);
+}
+
+/** The algorithm of a number. */
+export function algorithmNamed(number: number): string {
+  return number === 0 ? DEFAULT_ALGORITHM : number === 1 ? 'pairwise' : `gather-broadcast:${number}`;
 }
 
 /** Bits of an algorithm: one for its name, and for a tree the children of a rank, as they are and inverted. */

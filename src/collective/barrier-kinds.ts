@@ -1,6 +1,10 @@
 /**
  * The family of barriers: how each goes, what it needs of a device, and how the ranks of a communicator agree on one.
  * What asks for a barrier (communicators, windows by requests) takes it from here.
+ *
+ * Where memory is loaded and stored, what a rank has stored before it enters is seen by all that have left, whichever
+ * it is: words are stored and loaded with sequential consistency, and the emulator publishes what it moves behind all
+ * stores before (`publish`), and looks at rings and awaited words by `Atomics.load`.
  */
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { AUTOMATIC_BARRIER, type BarrierChoice } from '../job/barrier-choice.ts';
@@ -22,6 +26,8 @@ export interface BarrierMaterials {
   readonly channel: Channel & { readonly space: number };
   /** The contexts of all ranks. */
   readonly members: readonly number[];
+  /** Who tells whom, where adapters do. */
+  readonly algorithm: string;
   /** Is given what gives back what was made. */
   undo(release: () => void): void;
 }
@@ -54,17 +60,17 @@ const BARRIERS = [
     name: 'waits',
     offeredBy: ({ waits }) => waits,
     byAdapters: true,
-    setUp: ({ job, channel, members, undo }) =>
-      WaitingBarrier.setUp(job.context, job.pd, channel, members, job.barrier.algorithm, undo),
+    setUp: ({ job, channel, members, algorithm, undo }) =>
+      WaitingBarrier.setUp(job.context, job.pd, channel, members, algorithm, undo),
   }),
   // The adapters' own protocol.
   scheme({
     name: 'adapter',
     offeredBy: ({ barrier }) => barrier,
     byAdapters: true,
-    setUp({ job, channel, members, undo }) {
+    setUp({ job, channel, members, algorithm, undo }) {
       const { rank, size, space } = channel;
-      const { algorithm, nackAfter } = job.barrier;
+      const { nackAfter } = job.barrier;
       const schedule = barrierSchedule(algorithm, rank, size);
       const make = (): AdapterBarrier => {
         const barrier = job.context.makeBarrier!({ group: space, members, rank, schedule, nackAfter });
@@ -79,7 +85,8 @@ const BARRIERS = [
 /** How a barrier goes from rank to rank; `auto` is words where memory is loaded and stored, and messages elsewhere. */
 export type BarrierKind = (typeof BARRIERS)[number]['name'];
 
-const KINDS: readonly BarrierKind[] = BARRIERS.map(({ name }) => name);
+/** The first one is the default. */
+export const BARRIER_KINDS: readonly BarrierKind[] = BARRIERS.map(({ name }) => name);
 
 function schemeOf(kind: string): BarrierScheme {
   return BARRIERS.find(({ name }) => name === kind)!;
@@ -130,7 +137,8 @@ export function readBarrier(call: string, options: BarrierOptions): BarrierChoic
   }));
   const { kind, algorithm, nackAfter } = given;
   if (typeof kind !== 'string') throw argumentTypeError(`${call}: barrier must be a string, not ${show(kind)}`);
-  if (!KINDS.includes(kind as BarrierKind)) throw argumentRangeError(`${call}: barrier: ${unknownName(kind, KINDS)}`);
+  if (!BARRIER_KINDS.includes(kind as BarrierKind))
+    throw argumentRangeError(`${call}: barrier: ${unknownName(kind, BARRIER_KINDS)}`);
   if (typeof algorithm !== 'string')
     throw argumentTypeError(`${call}: barrierAlgorithm must be a string, not ${show(algorithm)}`);
   barrierSchedule(algorithm, 0, 1);
@@ -149,8 +157,13 @@ export function readBarrier(call: string, options: BarrierOptions): BarrierChoic
 const CROWDED = 1;
 const FIRST_KIND = 1;
 /** This rank's device does not offer what its kind needs. */
-const LACKS = 1 << (FIRST_KIND + KINDS.length);
-const FIRST_OF_ALGORITHM = FIRST_KIND + KINDS.length + 1;
+const LACKS = 1 << (FIRST_KIND + BARRIER_KINDS.length);
+const FIRST_OF_ALGORITHM = FIRST_KIND + BARRIER_KINDS.length + 1;
+
+/** The barriers that a device can carry out. */
+export function barriersOf(capabilities: Capabilities): readonly BarrierKind[] {
+  return BARRIER_KINDS.filter((kind) => schemeOf(kind).offeredBy?.(capabilities) !== false);
+}
 
 /**
  * What a rank says of itself before the ranks make a barrier: the bitwise OR of what all say tells all of them the
@@ -163,7 +176,7 @@ export function wishes({ barrier: { kind, algorithm }, oversubscribed, context }
   return byAdapters ? wish | (algorithmBits(algorithm) << FIRST_OF_ALGORITHM) : wish;
 }
 
-const bitOf = (kind: BarrierKind): number => 1 << (FIRST_KIND + KINDS.indexOf(kind));
+const bitOf = (kind: BarrierKind): number => 1 << (FIRST_KIND + BARRIER_KINDS.indexOf(kind));
 
 /** What the ranks have agreed on. */
 export interface AgreedBarrier {
@@ -179,7 +192,7 @@ export interface AgreedBarrier {
  * Errors: `ERR_COMM` if they want different ones: at all ranks, but those that another one's end has reached before.
  */
 export function agreedOf(all: number, name: string): AgreedBarrier {
-  const wanted = KINDS.filter((kind) => (all & bitOf(kind)) !== 0);
+  const wanted = BARRIER_KINDS.filter((kind) => (all & bitOf(kind)) !== 0);
   if (wanted.length > 1 || !isOneAlgorithm(all >>> FIRST_OF_ALGORITHM)) {
     const kinds = wanted.length > 1 ? `barriers (${wanted.join(', ')})` : `algorithms of their barrier '${wanted[0]}'`;
     throw new RmaError(
@@ -188,6 +201,22 @@ export function agreedOf(all: number, name: string): AgreedBarrier {
     );
   }
   return { kind: (all & LACKS) !== 0 ? 'messages' : wanted[0], crowded: (all & CROWDED) !== 0 };
+}
+
+/** A barrier of its own that something wants, other than the communicator's. */
+export interface BarrierWish {
+  readonly kind: BarrierKind;
+  readonly algorithm: string;
+}
+
+/** What was asked for; `undefined` for `auto`, which is a barrier as the communicator's. */
+export function barrierWish(kind: BarrierKind, algorithm: string): BarrierWish | undefined {
+  return kind === 'auto' ? undefined : { kind, algorithm };
+}
+
+/** Whether it needs no words that all ranks load and store. */
+export function isWithoutWords(wish: BarrierWish | undefined): wish is BarrierWish {
+  return wish !== undefined && wish.kind !== 'words';
 }
 
 /** Collective: makes one of the barriers that need no words of memory. Errors: `ERR_VERBS`. */

@@ -177,7 +177,7 @@ export class CommunicatorBarrier {
     const members = comm.group.worldRanks;
     // Others may be in a barrier with what this rank has made for it.
     const undo = (free: () => void): void => void comm.onRelease(() => comm.giveBack({ free }));
-    const materials = { job, channel: own, members, undo };
+    const materials = { job, channel: own, members, algorithm: job.barrier.algorithm, undo };
     if (block === undefined) {
       const all = Int32Array.of(wishes(job));
       yield* allreduce(channel, all, Op.BOR.code);

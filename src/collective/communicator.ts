@@ -17,7 +17,7 @@ import {
 } from '../wait/operation.ts';
 import { DONE } from '../wait/progress.ts';
 import { allocateArray, freeArray } from './allocated-memory.ts';
-import { type BarrierKind, byAdapters, makeBarrierWithoutWords } from './barrier-kinds.ts';
+import { type BarrierKind, type BarrierWish, byAdapters, makeBarrierWithoutWords } from './barrier-kinds.ts';
 import { makeChannel, makeOwnChannel, makeRoomChannel, type OwnChannel } from './channels.ts';
 import type { BegunCollective, CollectiveCall } from './collective-calls.ts';
 import { CollectiveChannel } from './collective-channel.ts';
@@ -543,10 +543,16 @@ export class Communicator extends MessageCalls {
   /**
    * @internal Collective: a barrier of its own for what the ranks make together, as those of this communicator go.
    * @param channel nothing else goes through it
+   * @param wish another one than those of this communicator; the devices of all ranks offer it
    */
-  barrierWithoutWords(channel: OwnChannel, undo: { add(release: () => void): void }): Generator<void, BarrierState> {
-    return makeBarrierWithoutWords(this.#barrier.kind, {
+  barrierWithoutWords(
+    channel: OwnChannel,
+    undo: { add(release: () => void): void },
+    wish?: BarrierWish,
+  ): Generator<void, BarrierState> {
+    return makeBarrierWithoutWords(wish?.kind ?? this.#barrier.kind, {
       ...{ job: this.job, channel, members: this.group.worldRanks },
+      algorithm: wish?.algorithm ?? this.job.barrier.algorithm,
       undo: (free) => undo.add(() => this.giveBack({ free })),
     });
   }

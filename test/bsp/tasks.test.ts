@@ -1,11 +1,13 @@
 /** BSPlib (`onesided/bsp`) on modelled fabrics. */
+import type { BspOptions } from 'onesided/bsp';
 import { runTasks } from 'onesided/fabrics';
 import { describe, test } from 'vitest';
+import { DELIVERIES, packedKind } from '../../src/bsp/delivery/delivery-kinds.ts';
 import { bspCases } from '../ranks/support/bsp-cases.ts';
 import { IN_GATE } from '../support/gate.ts';
 import { seedOfRun } from '../support/ranks.ts';
 
-const WAYS = [
+const WAYS: BspOptions[] = [
   { delivery: 'packed', counts: 'all-to-all', headers: 'plain' },
   { delivery: 'packed', counts: 'tree' },
   { delivery: 'zero-copy' },
@@ -13,10 +15,12 @@ const WAYS = [
   { delivery: 'packed', counts: 'multicast' },
   // Random programs draw what is not given.
   {},
-] as const;
+];
+for (const delivery of DELIVERIES)
+  if (packedKind(delivery) !== undefined && WAYS.every((way) => way.delivery !== delivery)) WAYS.push({ delivery });
 
 /** In the gate, one of each kind. */
-const tried = WAYS.filter((_, i) => !IN_GATE || i % 2 === 0 || i === WAYS.length - 1);
+const tried = WAYS.filter((_, i) => !IN_GATE || i % 2 === 0 || Object.keys(WAYS[i]).length === 0);
 
 describe.each(tried)('with %o', (options) => {
   describe.each(IN_GATE ? [4] : [1, 2, 4, 7])('on %i tasks', (size) => {

@@ -1,12 +1,13 @@
 /**
- * BSPlib on processes or threads: `--delivery=`, `--headers=`, `--counts=`, `--nackAfter=`, `--seed=`, `--programs=`.
+ * BSPlib on processes or threads: `--delivery=`, `--headers=`, `--counts=`, `--barrier=`, `--barrierAlgorithm=`,
+ * `--nackAfter=`, `--seed=`, `--programs=`.
  */
 import type { BspOptions } from 'onesided/bsp';
 import { bspCases } from './support/bsp-cases.ts';
 import { argument, runCases } from './support/cases.ts';
 
 const given = Object.fromEntries(
-  ['delivery', 'headers', 'counts'].flatMap((name) => {
+  ['delivery', 'headers', 'counts', 'barrier', 'barrierAlgorithm'].flatMap((name) => {
     const value = argument(name);
     return value === undefined ? [] : [[name, value]];
   }),

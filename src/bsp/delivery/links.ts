@@ -35,6 +35,7 @@ import { Access, type Memory, type MemoryRegion } from '../../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
 import { CHUNK_BYTES } from '../chunks.ts';
+import type { Buffer, CarrierUser } from './carrier-user.ts';
 
 /** Buffers of 16 KiB that chunks are received into. */
 const FIRST_BUFFERS = 4;
@@ -53,21 +54,6 @@ const POLLED = 64;
 export interface LocalPlace {
   readonly lkey: number;
   readonly address: number;
-}
-
-/** A buffer with a chunk that has come. */
-export interface Buffer {
-  readonly i32: Int32Array;
-  readonly u8: Uint8Array;
-  readonly slot: number;
-}
-
-/** Is told what happens on links. */
-export interface LinkUser {
-  /** Sends a message by which processes connect. @param numbers of queue pairs; absent: READY */
-  tell(pid: number, numbers: readonly number[] | undefined): void;
-  /** A chunk has come. Its buffer is the user's until `release`. */
-  arrived(pid: number, buffer: Buffer, bytes: number): void;
 }
 
 /** Writes a request into the queue pair. */
@@ -100,6 +86,9 @@ class Lane {
 export const SENDS = 0;
 export const RDMA = 1;
 
+/** What is told instead of numbers. */
+const READY: readonly number[] = [];
+
 interface Link {
   readonly lanes: readonly Lane[];
   /** 0: the other's numbers are not known; 1: connected; 2: the other one is, too. */
@@ -110,7 +99,7 @@ export class Links {
   /** Entries of a read's list; 0: nothing is read or written. */
   readonly entries: number;
   readonly #comm: Communicator;
-  readonly #user: LinkUser;
+  readonly #user: CarrierUser;
   readonly #links: (Link | undefined)[] = [];
   #cq: CompletionQueue | undefined;
   #srq: SharedReceiveQueue | undefined;
@@ -126,7 +115,7 @@ export class Links {
   bytes = 0;
 
   /** @param entries of a read's list, as many as the device allows at most; 0: nothing is read or written */
-  constructor(comm: Communicator, entries: number, user: LinkUser) {
+  constructor(comm: Communicator, entries: number, user: CarrierUser) {
     this.#comm = comm;
     this.#user = user;
     this.entries = entries;
@@ -186,19 +175,19 @@ export class Links {
     return this.#outstanding === 0;
   }
 
-  /** What the other end has said. If no link can be made, every `poll` says so. @param numbers absent: READY */
-  heard(pid: number, numbers: ArrayLike<number> | undefined): void {
+  /** What the other end has said: its numbers, or READY. If no link can be made, every `poll` says so. */
+  heard(pid: number, words: Int32Array): void {
     try {
-      this.#heard(pid, numbers);
+      this.#heard(pid, words);
     } catch (error) {
       if (!(error instanceof RmaError)) throw error;
       this.#lost ??= error;
     }
   }
 
-  #heard(pid: number, numbers: ArrayLike<number> | undefined): void {
+  #heard(pid: number, numbers: Int32Array): void {
     const link = this.#links[pid] ?? this.#make(pid);
-    if (numbers === undefined) {
+    if (numbers.length === 0) {
       link.stage = 2;
       return;
     }
@@ -211,7 +200,7 @@ export class Links {
       qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: way === RDMA ? reads : 0 });
     }
     link.stage = 1;
-    this.#user.tell(pid, undefined);
+    this.#user.tell(pid, READY);
   }
 
   /**

@@ -12,26 +12,28 @@
  *        receiver reads (zero-copy-delivery.ts) come as lists, which are chunks, too. Lists come first, and are read
  *        before other puts of their process are placed.
  *
- * Puts and lists go by links (links.ts); all that takes no buffers there, gets and results among it, goes as messages.
+ * Puts and lists go by a carrier (carrier.ts); all that takes no buffers there, gets and results among it, goes as
+ * messages.
  * They come in order, and begin with the number of their superstep: a process that is a superstep ahead (it cannot be
  * two: it waits for the counts of all) may send before this one has ended its own. All is kept by this process's
  * thread; there is nothing to share.
  *
- * Memory: chunks that this process packs, kept until the end; `MOST_BUFFERS` of links.ts for those that come; requests
- * of gets and their results while they are under way.
+ * Memory: chunks that this process packs, kept until the end; what the carrier has for those that come; requests of
+ * gets and their results while they are under way.
  */
 import type { Communicator, OwnChannel } from '../../collective/communicator.ts';
 import { GeneratorOperation } from '../../wait/operation.ts';
-import { CHUNK_BYTES, type Chunk, HEAD_WORDS, Stream } from '../chunks.ts';
+import { type Chunk, type ChunkPool, HEAD_WORDS, Stream } from '../chunks.ts';
 import type { Route } from '../outgoing.ts';
 import { Variables } from '../variables.ts';
+import type { Carrier } from './carrier.ts';
+import type { Buffer } from './carrier-user.ts';
 import type { Counting } from './counts.ts';
 import type { Delivery, Superstep } from './delivery.ts';
+import type { PackedKind } from './delivery-kinds.ts';
 import { DirectRequests } from './direct-requests.ts';
-import { type Buffer, Links, SENDS } from './links.ts';
 import { MulticastCounts, type MulticastStatistics } from './multicast-counts.ts';
-import { OwnRegions, SharedChunks, TABLE_WORDS } from './shared-regions.ts';
-import { type Chooser, ZeroCopy } from './zero-copy-delivery.ts';
+import { ZeroCopy } from './zero-copy-delivery.ts';
 
 /** What a message or a chunk has in its second word; the first one is the superstep. */
 const GETS = 0;
@@ -42,17 +44,11 @@ const LIST = 3;
 const LAST_LIST = 4;
 /** All that was in a list has been read. */
 const DONE = 5;
-/** Processes connect: CONNECT has the numbers of queue pairs behind it. */
-const CONNECT = 6;
-const READY = 7;
+/** What carriers tell each other, behind it. */
+const CARRIERS = 6;
 /** Whether a process has ended the superstep before (direct-requests.ts), and that it has. */
-const ASK = 8;
-const ENDED = 9;
-
-/** Memory for chunks is first allocated for so many. */
-const FIRST_CHUNKS = 4;
-/** Entries of a scatter list; more of them cost memory of the device for each place of a queue. */
-const MOST_ENTRIES = 60;
+const ASK = 7;
+const ENDED = 8;
 
 /** A chunk, or a message, that has come. */
 interface Arrival {
@@ -78,15 +74,14 @@ interface Leaving {
 }
 
 export class PackedDelivery implements Delivery {
-  readonly pool: SharedChunks;
+  readonly pool: ChunkPool;
   readonly variables: Variables | undefined;
   readonly direct: DirectRequests | undefined;
   readonly #comm: Communicator;
   readonly #chunks: OwnChannel;
   readonly #counting: OwnChannel;
   readonly #counts: Counting;
-  readonly #links: Links;
-  readonly #regions: OwnRegions;
+  readonly #carrier: Carrier;
   readonly #zero: ZeroCopy | undefined;
   readonly #stop: () => void;
   /** For even and odd supersteps. */
@@ -108,35 +103,33 @@ export class PackedDelivery implements Delivery {
 
   /**
    * @param channels one for messages, one for counts
-   * @param chooser says which puts are received without copies; absent: none
    */
   constructor(
     comm: Communicator,
     channels: readonly [OwnChannel, OwnChannel],
     counts: Counting,
-    chooser: Chooser | undefined,
+    { carrier, chooser }: PackedKind,
   ) {
     this.#comm = comm;
     [this.#chunks, this.#counting] = channels;
     this.#counts = counts;
-    this.#regions = new OwnRegions(comm, new Int32Array(TABLE_WORDS));
-    this.pool = new SharedChunks(this.#regions, FIRST_CHUNKS * CHUNK_BYTES);
-    this.#answers = new Stream(() => this.pool);
-    this.#links = new Links(comm, chooser === undefined ? 0 : Math.min(MOST_ENTRIES, comm.job.context.device.maxSge), {
-      tell: (pid, numbers) => this.#tell(pid, numbers === undefined ? [READY] : [CONNECT, ...numbers]),
+    this.#carrier = carrier(comm, {
+      tell: (pid, words) => this.#tell(pid, [CARRIERS, ...words]),
       arrived: (pid, buffer, bytes) => this.#chunkArrived(pid, buffer, bytes),
     });
-    if (chooser !== undefined) {
-      const tellDone = (pid: number): void => this.#tell(pid, [DONE]);
-      this.#zero = new ZeroCopy(comm, this.#links, this.#regions, this.pool, chooser, tellDone);
+    this.pool = this.#carrier.pool;
+    this.#answers = new Stream(() => this.pool);
+    const { rdma } = this.#carrier;
+    if (chooser !== undefined && rdma !== undefined) {
+      this.#zero = new ZeroCopy(comm, rdma, this.pool, chooser(), (pid) => this.#tell(pid, [DONE]));
       this.variables = new Variables(comm, true);
-      this.direct = new DirectRequests(comm, this.#links, (pid) => this.#tell(pid, [ASK]));
+      this.direct = new DirectRequests(comm, rdma.links, (pid) => this.#tell(pid, [ASK]));
     }
     this.#stop = this.#chunks.listen((source, message) => this.#messageArrived(source, message));
   }
 
   get bytes(): number {
-    return this.pool.bytes + this.#links.bytes;
+    return this.#carrier.bytes;
   }
 
   get route(): Route | undefined {
@@ -152,7 +145,7 @@ export class PackedDelivery implements Delivery {
   }
 
   isPolling(): boolean | number {
-    return this.#isCounting && (this.#counts.isPolling?.() ?? false);
+    return (this.#isCounting ? this.#counts.isPolling?.() : this.#carrier.isPolling?.()) ?? false;
   }
 
   get statistics(): MulticastStatistics | undefined {
@@ -171,8 +164,7 @@ export class PackedDelivery implements Delivery {
   close(): void {
     this.#stop();
     this.direct?.close();
-    this.#links.close();
-    this.#regions.close();
+    this.#carrier.close();
     this.#counts.close?.();
   }
 
@@ -191,7 +183,7 @@ export class PackedDelivery implements Delivery {
     this.#isCounting = false;
     this.#getsLeft = counts.gets;
     this.#putsLeft = counts.puts;
-    this.#links.expect(counts.puts);
+    this.#carrier.expect(counts.puts);
     superstep.compare(counts.numbers);
     this.#takeOwn(superstep);
     this.#sendGets(superstep);
@@ -205,9 +197,9 @@ export class PackedDelivery implements Delivery {
     for (const pid of this.#asking.splice(0)) this.#tell(pid, [ENDED]);
     // A process that computes afterwards would keep the others waiting for what has not left.
     const { messenger } = this.#comm.job;
-    while (!messenger.drained || !this.#links.isSilent) {
+    while (!messenger.drained || !this.#carrier.isSilent) {
       this.#poll();
-      if (!messenger.drained || !this.#links.isSilent) yield;
+      if (!messenger.drained || !this.#carrier.isSilent) yield;
     }
     this.#zero?.next(this.#comm.now() - began);
     this.pool.recycle();
@@ -216,7 +208,7 @@ export class PackedDelivery implements Delivery {
 
   #poll(): void {
     this.#chunks.poll();
-    this.#links.poll();
+    this.#carrier.poll();
   }
 
   #isComplete(): boolean {
@@ -289,7 +281,7 @@ export class PackedDelivery implements Delivery {
         const target = (rank + k) % size;
         const line = leaving[target];
         if (line === undefined || i >= line.length) continue;
-        while (!this.#links.isReady(target, SENDS)) if (!this.#work(superstep)) yield;
+        while (!this.#carrier.isReady(target)) if (!this.#work(superstep)) yield;
         this.#send(target, line[i], i === line.length - 1);
         this.#work(superstep);
       }
@@ -297,21 +289,11 @@ export class PackedDelivery implements Delivery {
   }
 
   #send(target: number, { chunk, kind }: Leaving, isLast: boolean): void {
-    const { lkey, address } = this.#regions.regionOf(chunk.id);
     const { i32, at } = chunk;
     const bytes = 4 * i32[at];
     i32[at] = this.#step;
     i32[at + 1] = kind;
-    this.#links.post(
-      target,
-      SENDS,
-      (qp, flags) => {
-        qp.wrSend(0, flags);
-        qp.wrSetSge(lkey, address + 4 * at, bytes);
-      },
-      undefined,
-      !isLast,
-    );
+    this.#carrier.send(target, chunk, bytes, !isLast);
   }
 
   /** As a message. */
@@ -330,8 +312,7 @@ export class PackedDelivery implements Delivery {
     const u8 = message.byteOffset % 4 === 0 ? message : message.slice();
     const i32 = new Int32Array(u8.buffer, u8.byteOffset, u8.length >> 2);
     const kind = i32[1];
-    if (kind === CONNECT) this.#links.heard(source, i32.subarray(2));
-    else if (kind === READY) this.#links.heard(source, undefined);
+    if (kind === CARRIERS) this.#carrier.heard(source, i32.subarray(2));
     else if (kind === DONE) this.#readers--;
     else if (kind === ENDED) this.direct!.granted(source);
     else if (kind === ASK && i32[0] === this.#step) this.#tell(source, [ENDED]);
@@ -373,7 +354,7 @@ export class PackedDelivery implements Delivery {
       }
       this.#putsLeft--;
       placement.place(source, i32, u8, from, to);
-      if (buffer !== undefined) this.#links.release(buffer);
+      if (buffer !== undefined) this.#carrier.release(buffer);
       found = true;
     }
     return found;

@@ -14,7 +14,9 @@
  *
  * Why no process sees the wrong thing, with superstep n and a reader and a writer:
  * - Entries and chunks of superstep n are written before the writer enters barrier n, and read after the reader has
- *   left it. The barrier orders the two (collective/word-barrier.ts).
+ *   left it. The barrier orders the two (collective/word-barrier.ts). So does one of messages or requests instead: a
+ *   rank sends after it has written, and the emulator publishes what it moves behind all stores before, and takes it in
+ *   before all loads after.
  * - There are two of everything, for even and odd supersteps. The writer writes over what was of superstep n in
  *   superstep n + 2, after it has left barrier n + 1. The reader has entered that barrier after it had read everything
  *   of superstep n: its `sync` reads before it ends. So no second barrier is needed behind the reading.
@@ -57,11 +59,18 @@ export function sharedWords(nprocs: number): number {
   return barrierWords(nprocs) + 2 * nprocs * (ENTRY_WORDS + RESULT_WORDS) + TABLE_WORDS + 1;
 }
 
+/** A barrier that is not made of this delivery's words. */
+export interface OwnBarrier {
+  readonly state: BarrierState;
+  readonly release: () => void;
+}
+
 export class SharedDelivery implements Delivery {
   readonly variables: Variables;
   readonly direct: DirectShared;
   readonly #comm: Communicator;
   readonly #barrier: BarrierState;
+  readonly #release: (() => void) | undefined;
   readonly #words: (pid: number) => Int32Array;
   readonly #block: Block;
   readonly #own: Int32Array;
@@ -88,8 +97,15 @@ export class SharedDelivery implements Delivery {
   /**
    * @param block this process's words, zeroed
    * @param words maps those of a process
+   * @param own ends supersteps; absent: the barrier of words
    */
-  constructor(comm: Communicator, block: Block, words: (pid: number) => Int32Array, traceId: string) {
+  constructor(
+    comm: Communicator,
+    block: Block,
+    words: (pid: number) => Int32Array,
+    traceId: string,
+    own: OwnBarrier | undefined,
+  ) {
     const { rank, size, job, group, traits } = comm;
     this.#comm = comm;
     this.variables = new Variables(comm, false);
@@ -101,7 +117,9 @@ export class SharedDelivery implements Delivery {
     this.#results = this.#entries + 2 * size * ENTRY_WORDS;
     this.#table = this.#results + 2 * size * RESULT_WORDS;
     const signals = comm.signals(traceId);
-    this.#barrier = makeBarrier(job.context, rank, group.worldRanks, traits, (pid) => this.#wordsOf(pid), signals);
+    const wordsOf = (pid: number): Int32Array => this.#wordsOf(pid);
+    this.#barrier = own?.state ?? makeBarrier(job.context, rank, group.worldRanks, traits, wordsOf, signals);
+    this.#release = own?.release;
     this.#regions = new OwnRegions(comm, block.words.subarray(this.#table));
     this.#pools = [new SharedChunks(this.#regions), new SharedChunks(this.#regions)];
     this.#answers = new Stream(() => this.pool);
@@ -157,6 +175,7 @@ export class SharedDelivery implements Delivery {
   close(): void {
     for (const peer of this.#peers) peer?.close();
     this.#regions.close();
+    this.#release?.();
     this.#comm.giveBack(this.#block);
   }
 

@@ -34,7 +34,9 @@ import type { Route } from '../outgoing.ts';
 import type { Placement } from '../placement.ts';
 import type { Slot } from '../slot.ts';
 import { atPid, isReadInto } from '../variables.ts';
-import { type Buffer, type Links, RDMA } from './links.ts';
+import type { Rdma } from './carrier.ts';
+import type { Buffer } from './carrier-user.ts';
+import { type Links, RDMA } from './links.ts';
 import type { OwnRegions } from './shared-regions.ts';
 
 /** The first word of a record that says where data are; entries begin with the number of a variable, 0 or more. */
@@ -143,13 +145,11 @@ export class ZeroCopy implements Route {
   #bytes = 0;
 
   /**
-   * @param regions of the chunks that `pool` gives
    * @param done tells a process that its data have been read
    */
   constructor(
     comm: Communicator,
-    links: Links,
-    regions: OwnRegions,
+    { links, regions }: Rdma,
     pool: ChunkPool,
     chooser: Chooser,
     done: (pid: number) => void,

@@ -11,7 +11,14 @@ import type { Offer } from './offer.ts';
 import { makeOwnWords, type OwnWords } from './own-words.ts';
 import { RecordLayout, Records } from './part-record.ts';
 import type { Undo } from './undo.ts';
-import { type Hints, hintThatDiffers, numberOf } from './window-info.ts';
+import {
+  givesSeldom,
+  type Hints,
+  hintThatDiffers,
+  numberOf,
+  seldomNumberOf,
+  seldomThatDiffers,
+} from './window-info.ts';
 import type { Flavor } from './window-parts.ts';
 
 /** Which window is made. */
@@ -67,7 +74,8 @@ export function* agree(
     const why = yield* comm.hearWhy(refused, failure);
     throw failure ?? notMade(call, { rank: refused, why });
   }
-  const broken = brokenPromise(making, records, own!.offer.hints);
+  const broken =
+    brokenPromise(making, records, own!.offer.hints) ?? (yield* compareSeldom(making, records, own!.offer.hints));
   if (broken !== undefined) throw broken;
   return { ...own!, records };
 }
@@ -125,16 +133,29 @@ function recordOf(
   });
 }
 
+function otherHint(call: string, rank: number, hint: keyof Hints): RmaError {
+  return new RmaError(
+    'ERR_INFO_VALUE',
+    `${call}: the hint ${hint} of rank ${rank} differs from that of rank 0; all ranks must pass the same hints`,
+  );
+}
+
+/** Of hints that are not in the records, if some rank gives one: the same at all ranks. */
+function* compareSeldom({ comm, call }: Making, records: Records, hints: Hints): Generator<void, RmaError | undefined> {
+  if (records.first((rank) => givesSeldom(records.of(rank, 'hints'))) < 0) return undefined;
+  const all = yield* comm.exchange(Float64Array.of(seldomNumberOf(hints)));
+  for (let rank = 1; rank < comm.size; rank++) {
+    const hint = seldomThatDiffers(all[rank], all[0]);
+    if (hint !== undefined) return otherHint(call, rank, hint);
+  }
+  return undefined;
+}
+
 /** What the ranks' records say against each other, or against what was promised by hints. The same at all ranks. */
 function brokenPromise({ comm, call, flavor }: Making, records: Records, hints: Hints): RmaError | undefined {
-  const hinted = records.firstThatDiffers('hints');
-  if (hinted >= 0) {
-    const [own, first] = [hinted, 0].map((rank) => records.of(rank, 'hints'));
-    return new RmaError(
-      'ERR_INFO_VALUE',
-      `${call}: the hint ${hintThatDiffers(own, first)} of rank ${hinted} differs from that of rank 0; ` +
-        'all ranks must pass the same hints',
-    );
+  for (let rank = 1; rank < comm.size; rank++) {
+    const hint = hintThatDiffers(records.of(rank, 'hints'), records.of(0, 'hints'));
+    if (hint !== undefined) return otherHint(call, rank, hint);
   }
   if (flavor === 'shared' && !hints.alloc_shared_noncontig) {
     let at = 0;

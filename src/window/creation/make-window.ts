@@ -6,6 +6,7 @@
  * window that another has not. What was made by then is given back (`Undo`).
  */
 
+import { type BarrierWish, barrierWish, isWithoutWords } from '../../collective/barrier-kinds.ts';
 import type { Communicator, OwnChannel } from '../../collective/communicator.ts';
 import type { BarrierState } from '../../collective/word-barrier.ts';
 import { lookInWaits } from '../../job/looks.ts';
@@ -92,7 +93,7 @@ function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator
   let failure: unknown;
   try {
     const wire = yield* makeWire(making, agreed, device, trace, channels.free, undo);
-    const closing = channels.barrier && (yield* comm.barrierWithoutWords(channels.barrier, undo));
+    const closing = channels.barrier && (yield* comm.barrierWithoutWords(channels.barrier, undo, wishOf(offer.hints)));
     const mapping = new Mapping(comm, `window ${making.name}`, records, offer, first, undo);
     parts = { ...assemble(making, agreed, { channels, device, wire, closing, mapping, trace, undo }), trace, number };
   } catch (error) {
@@ -119,6 +120,11 @@ interface WindowChannels extends SchemeChannels {
   readonly free: number;
 }
 
+/** The barrier that closes fences, if the hints say which. */
+function wishOf({ barrier, barrier_algorithm }: Hints): BarrierWish | undefined {
+  return barrierWish(barrier, barrier_algorithm);
+}
+
 /** At most `SPACES`, with the one that stays free. The same numbers at all ranks, since all have the same hints. */
 function openWindowChannels(comm: Communicator, hints: Hints, first: number): WindowChannels {
   let free = first;
@@ -126,7 +132,7 @@ function openWindowChannels(comm: Communicator, hints: Hints, first: number): Wi
   const { context, processor } = comm.job;
   const { loadStore } = context.capabilities;
   const scheme = availableHere(hints.noncontiguous, context, processor);
-  const barrier = loadStore ? undefined : open();
+  const barrier = loadStore && !isWithoutWords(wishOf(hints)) ? undefined : open();
   const ofSchemes = openChannels(hints, open);
   const posts = loadStore ? undefined : open();
   const updates = loadStore || servedTypes(hints) === undefined ? undefined : open();
@@ -167,7 +173,8 @@ function groundOf(
   if (words.block !== undefined) {
     const shared = new SharedWords(comm, words.layout, words.block, records);
     const nodeWordsOf = (rank: number): Int32Array => shared.node(rank);
-    return { barrier: shared.barrier(trace), general: shared.counters(), shared, nodeWords: nodeWordsOf };
+    const barrier = materials.closing ?? shared.barrier(trace);
+    return { barrier, general: shared.counters(), shared, nodeWords: nodeWordsOf };
   }
   const { tasks } = comm.job;
   const members = comm.group.worldRanks;

@@ -1,5 +1,6 @@
 /** What a rank brings in when a window is made, and the options that all flavours of windows have. */
 import { checkLength } from '../../collective/allocated-memory.ts';
+import { barriersOf } from '../../collective/barrier-kinds.ts';
 import type { Communicator } from '../../collective/communicator.ts';
 import { isTypedArrayConstructor, type TypedArray, type TypedArrayConstructor } from '../../datatype/base-types.ts';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../../errors.ts';
@@ -66,6 +67,7 @@ export function checkOptions(
       immediateCompletion: comm.job.context.capabilities.immediateCompletion,
       size: comm.size,
       virtualTime: comm.job.tasks !== undefined,
+      barriers: barriersOf(comm.job.context.capabilities),
     }),
   };
 }

@@ -1,4 +1,6 @@
 /** Info hints: which schemes a window uses, and MPI's own keys (MPI 4.1, 12.2.1). */
+import { BARRIER_ALGORITHMS, DEFAULT_ALGORITHM, numberOfAlgorithm } from '../../collective/barrier-algorithms.ts';
+import { BARRIER_KINDS, type BarrierKind } from '../../collective/barrier-kinds.ts';
 import { argumentTypeError, RmaError, reading, show } from '../../errors.ts';
 import type { FencePlace } from '../../sync/fence/fence-kind.ts';
 import { defaultFence, FENCE_SCHEMES, type FenceSchemeName, fenceNamed } from '../../sync/fence/fence-kinds.ts';
@@ -33,6 +35,18 @@ import {
 export interface WindowInfo {
   /** The fence scheme; see {@link FenceSchemeName}. The default depends on the memory and the number of ranks. */
   readonly fence?: FenceSchemeName;
+  /**
+   * How the barrier goes that closes fences of the schemes `immediate`, `remote-notify` and `immediate-optimized`; the
+   * others have none. `auto`, the default: through words where memory is loaded and stored, and elsewhere as the
+   * communicator's barriers. `words`, `messages`, `waits` and `adapter` are those of `BarrierOptions`; what the device
+   * does not offer is refused.
+   */
+  readonly barrier?: BarrierKind;
+  /**
+   * Who tells whom in barriers that the hint `barrier` calls `waits` or `adapter`: `dissemination`, the default,
+   * `pairwise`, or `gather-broadcast:d`, a tree whose ranks have 2 to 32 children.
+   */
+  readonly barrier_algorithm?: string;
   /** The lock scheme; see {@link LockSchemeName}. The default is `queue`. */
   readonly lock?: LockSchemeName;
   /** The mode in which locks of the scheme `hybrid` begin. */
@@ -118,6 +132,8 @@ export type WindowInfoInForce = { readonly [K in keyof Required<WindowInfo>]: st
 /** What the defaults and the refusals of hints depend on. */
 interface Where extends FencePlace {
   readonly virtualTime: boolean;
+  /** The barriers that the device offers; all if absent. */
+  readonly barriers?: readonly BarrierKind[];
 }
 
 interface Hint<T> {
@@ -134,6 +150,11 @@ interface Hint<T> {
    * Without it, `setInfo` changes the hint, and ranks may differ.
    */
   readonly compared: readonly [values: number, number: (value: T) => number] | undefined;
+  /**
+   * The ranks compare it by an exchange of its own, if one of them gives another value than that of number 0, which is
+   * the default: one number has no room for all hints.
+   */
+  readonly seldom?: true;
 }
 
 function oneOf<const T extends string>(names: readonly T[], initial: (where: Where) => T): Hint<T> {
@@ -173,6 +194,21 @@ const HINTS = {
           `leave it out, or choose one of ${FENCES_ANYWHERE.join(', ')}`
         : undefined,
   } satisfies Hint<FenceSchemeName>,
+  barrier: {
+    ...oneOf(BARRIER_KINDS, () => 'auto'),
+    refusal: (value, { barriers = BARRIER_KINDS }) =>
+      barriers.includes(value)
+        ? undefined
+        : `barrier ${show(value)} needs a device that offers it; leave it out, or choose one of ${barriers.join(', ')}`,
+    seldom: true,
+  } satisfies Hint<BarrierKind>,
+  barrier_algorithm: {
+    allowed: ['dissemination', 'pairwise', 'gather-broadcast:2 to gather-broadcast:32'],
+    read: (value) => (typeof value === 'string' && numberOfAlgorithm(value) !== undefined ? value : undefined),
+    initial: () => DEFAULT_ALGORITHM,
+    compared: [BARRIER_ALGORITHMS, (value) => numberOfAlgorithm(value)!],
+    seldom: true,
+  } satisfies Hint<string>,
   lock: oneOf(LOCK_SCHEMES, () => DEFAULT_LOCK),
   lock_mode: oneOf(LOCK_MODES, () => 'cpu'),
   lock_cpu: oneOf(CPU_LOCKS, () => 'queue'),
@@ -263,19 +299,47 @@ function isBulk(granularity: string): boolean {
   return Number(granularity) > 8;
 }
 
+/** Those that one number has room for, and the others. */
+const [USUAL, SELDOM] = [false, true].map((seldom) =>
+  ALL.flatMap(([name, hint]) =>
+    hint.compared === undefined || (hint.seldom ?? false) !== seldom
+      ? []
+      : [{ name, values: hint.compared[0], number: hint.compared[1] }],
+  ),
+);
+const USUAL_NUMBERS = USUAL.reduce((product, { values }) => product * values, 1);
+
 /** Hints that all ranks must give alike, as one number: exact, below 2^53 (test/window/hints.test.ts). */
 export function numberOf(hints: Hints): number {
-  let number = 0;
-  for (const [name, { compared }] of ALL) if (compared) number = compared[0] * number + compared[1](hints[name]);
-  return number;
+  return combined(hints, USUAL, seldomNumberOf(hints) > 0 ? 1 : 0);
 }
 
-/** The first hint that two such numbers have different values of, and that all ranks must give alike. */
+/** Whether the hints of such a number are not all in it: then `seldomNumberOf` has the others. */
+export function givesSeldom(number: number): boolean {
+  return number >= USUAL_NUMBERS;
+}
+
+export function seldomNumberOf(hints: Hints): number {
+  return combined(hints, SELDOM, 0);
+}
+
+function combined(hints: Hints, these: typeof USUAL, first: number): number {
+  return these.reduce((sum, { name, values, number }) => values * sum + number(hints[name]), first);
+}
+
+/** The first hint that two numbers of `numberOf` have different values of; `undefined` if that is in the others. */
 export function hintThatDiffers(one: number, other: number): keyof Hints | undefined {
+  return firstThatDiffers(USUAL, one, other);
+}
+
+/** The same of two numbers of `seldomNumberOf`. */
+export function seldomThatDiffers(one: number, other: number): keyof Hints | undefined {
+  return firstThatDiffers(SELDOM, one, other);
+}
+
+function firstThatDiffers(these: typeof USUAL, one: number, other: number): keyof Hints | undefined {
   let differs: keyof Hints | undefined;
-  for (const [name, { compared }] of ALL.toReversed()) {
-    if (!compared) continue;
-    const [values] = compared;
+  for (const { name, values } of these.toReversed()) {
     if (one % values !== other % values) differs = name;
     one = Math.floor(one / values);
     other = Math.floor(other / values);

@@ -15,12 +15,12 @@
  */
 import assert from 'node:assert/strict';
 import type { Communicator, RmaError, TypedArray } from 'onesided';
-import { type Bsp, type BspOptions, begin, type CountExchange, type DeliveryName, type HeaderName } from 'onesided/bsp';
+import { type Bsp, type BspOptions, begin, type CountExchange, type HeaderName } from 'onesided/bsp';
+import { DELIVERIES } from './kinds.ts';
 import { Random } from './random.ts';
 
 /** All ways there are: the compiler wants a new one named here. */
 const namesOf = <T extends string>(all: Readonly<Record<T, true>>): T[] => Object.keys(all) as T[];
-const DELIVERIES = namesOf<DeliveryName>({ shared: true, packed: true, 'zero-copy': true, auto: true });
 const HEADERS = namesOf<HeaderName>({ compressed: true, plain: true });
 const COUNTS = namesOf<CountExchange>({ 'all-to-all': true, tree: true, multicast: true });
 /** Milliseconds: at once, soon, and later than on most machines anything is late. */

@@ -18,6 +18,10 @@ const layouts = (await import(
   kindsOf('transfer/layouts/layout')
 )) as typeof import('../../../src/transfer/layouts/layout-kinds.ts');
 
+const deliveries = (await import(
+  kindsOf('bsp/delivery/delivery')
+)) as typeof import('../../../src/bsp/delivery/delivery-kinds.ts');
+
 import type { ScheduleHint } from '../../../src/transfer/schedule/schedule-kinds.ts';
 
 export type { FenceSchemeName } from '../../../src/sync/fence/fence-kinds.ts';
@@ -28,6 +32,7 @@ export const FENCES_BY_HINT = FENCE_SCHEMES.filter((name) => fences.fenceNamed(n
 export const LOCKS_BY_HINT = locks.LOCK_SCHEMES.filter((name) => name !== 'queue');
 export const { UPDATE_SCHEMES } = updates;
 export const { NONCONTIGUOUS_NAMES } = layouts;
+export const { DELIVERIES } = deliveries;
 /** The schedules of puts and gets, each alone, and those together that can be. */
 export const SCHEDULES: readonly ScheduleHint[] = (() => {
   const [alone, ...combined] = schedules.SCHEDULE_NAMES;

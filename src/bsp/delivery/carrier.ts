@@ -1,0 +1,47 @@
+/**
+ * What moves packed chunks from process to process, and tells when they have come: the network, as packed delivery
+ * (packed-delivery.ts) sees it. How fast chunks leave is the carrier's, too: it says when it takes another one.
+ *
+ * Each chunk comes once and whole. Those of one process to another come in the order in which they were given. All is
+ * called from this process's thread; what has come is handed over in `poll` only.
+ */
+import type { Chunk, ChunkPool } from '../chunks.ts';
+import type { Buffer } from './carrier-user.ts';
+import type { Links } from './links.ts';
+import type { OwnRegions } from './shared-regions.ts';
+
+/** By which processes read and write each other's memory beside the chunks. */
+export interface Rdma {
+  readonly links: Links;
+  /** Of the chunks. */
+  readonly regions: OwnRegions;
+}
+
+export interface Carrier {
+  /** Chunks that it sends; also for what else the superstep packs. */
+  readonly pool: ChunkPool;
+  /** Absent where chunks are all that it moves. */
+  readonly rdma: Rdma | undefined;
+  /** So many chunks come in this superstep. Errors: `ERR_VERBS`. */
+  expect(chunks: number): void;
+  /** Whether a chunk can be sent to a process now. If not, it is asked again. */
+  isReady(pid: number): boolean;
+  /**
+   * Sends a chunk of the pool, which stays as it is until `isSilent`. `isReady` has said that it can.
+   * @param more another chunk to the same process follows in this superstep
+   */
+  send(pid: number, chunk: Chunk, bytes: number, more: boolean): void;
+  /** Everything that was sent has left. */
+  readonly isSilent: boolean;
+  /** A buffer is free again. */
+  release(buffer: Buffer): void;
+  /** A message from the carrier of a process. */
+  heard(pid: number, words: Int32Array): void;
+  /** Takes in what has come. Errors: `ERR_VERBS` (no connection, or a lost one), from then on. */
+  poll(): void;
+  /** As `Operation.isPolling`, while chunks are sent or come: until when nothing need be looked at. */
+  isPolling?(): boolean | number;
+  /** Bytes of memory for chunks and buffers. */
+  readonly bytes: number;
+  close(): void;
+}
