@@ -3,7 +3,7 @@
  * by `npm run test:rdma`.
  */
 import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -213,6 +213,8 @@ describe('a job on a device', () => {
     ip('link', 'set', 'eth0', 'down');
     writeFileSync(down, '');
     const told = await Promise.all(members.map(({ said }) => said('outcomes')));
+    rmSync(down);
+    await Promise.all(members.map(({ ended }) => ended));
     await restore();
     for (const { outcomes } of told) expectFailures(outcomes!, /can no longer be reached from rank \d/);
   });
