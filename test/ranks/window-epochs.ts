@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, Lock, Op, Rank, type WaitOptions, Window, type WindowInfo } from 'onesided';
-import { argument, runCases } from './support/cases.ts';
-import { FENCE_SCHEMES, type FenceSchemeName } from './support/kinds.ts';
+import { argument, caseOf, each, runCases } from './support/cases.ts';
+import { FENCE_SCHEMES } from './support/kinds.ts';
+import { allocated } from './support/windows.ts';
 
-/** `--info=JSON`: hints of all windows. */
-const INFO = JSON.parse(argument('info') ?? '{}') as WindowInfo;
 /** `--fences=all`, or the two that most windows have. */
 const FENCES = argument('fences') === 'all' ? FENCE_SCHEMES : FENCE_SCHEMES.slice(0, 2);
+const INFOS = FENCES.map((fence) => ({ fence }));
 
 const LATE = { code: 'ERR_RMA_TIMEOUT' };
 const SYNC = { code: 'ERR_RMA_SYNC' };
@@ -33,17 +33,6 @@ async function zeroBeforeOthers(world: Communicator): Promise<void> {
   for (let target = 1; target < world.size; target++) world.send(token, target);
 }
 
-async function allocated(
-  world: Communicator,
-  length: number,
-  info: WindowInfo,
-  body: (win: Window<Float64Array>) => unknown,
-): Promise<void> {
-  const win = await Window.allocate(world, Float64Array, length, { info: { ...info, ...INFO } });
-  await body(win);
-  await win.free();
-}
-
 function next({ rank, size }: Communicator): number {
   return (rank + 1) % size;
 }
@@ -61,8 +50,8 @@ function value(win: Window, target: number, disp: number): number {
 
 const throwsSync = (call: () => unknown): void => assert.throws(call, SYNC);
 
-async function fenceAssertions(world: Communicator, fence: FenceSchemeName): Promise<void> {
-  await allocated(world, 4, { fence }, async (win) => {
+async function fenceAssertions(world: Communicator, info: WindowInfo): Promise<void> {
+  await allocated(world, 4, info, async (win) => {
     const put = (): void => win.put(Float64Array.of(world.rank + 1), next(world), 0);
     throwsSync(put);
     await win.fence(Assert.NO_PRECEDE);
@@ -86,9 +75,9 @@ async function fenceAssertions(world: Communicator, fence: FenceSchemeName): Pro
   });
 }
 
-async function contributionsOfAll(world: Communicator, fence: FenceSchemeName): Promise<void> {
+async function contributionsOfAll(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
-  await allocated(world, size + 2, { fence }, async (win) => {
+  await allocated(world, size + 2, info, async (win) => {
     for (let round = 1; round <= 20; round++) {
       await win.fence();
       for (let target = 0; target < size; target++) {
@@ -104,9 +93,9 @@ async function contributionsOfAll(world: Communicator, fence: FenceSchemeName): 
   });
 }
 
-async function locks(world: Communicator, fence: FenceSchemeName): Promise<void> {
+async function locks(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
-  await allocated(world, 4, { fence }, async (win) => {
+  await allocated(world, 4, info, async (win) => {
     const target = size - 1;
     throwsSync(() => win.unlockSync(target));
     await assert.rejects(win.unlock(target), SYNC);
@@ -168,9 +157,9 @@ async function locks(world: Communicator, fence: FenceSchemeName): Promise<void>
   });
 }
 
-async function lockAll(world: Communicator, fence: FenceSchemeName): Promise<void> {
+async function lockAll(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
-  await allocated(world, size, { fence }, async (win) => {
+  await allocated(world, size, info, async (win) => {
     throwsSync(() => win.unlockAllSync());
     for (let i = 0; i < 6; i++) {
       if (i % 2 === 0) await win.lockAll();
@@ -203,9 +192,9 @@ async function lockAll(world: Communicator, fence: FenceSchemeName): Promise<voi
 }
 
 /** Data first, then a flag that the target waits for: what MPI's memory model promises of flush. */
-async function flushOrdersPuts(world: Communicator, fence: FenceSchemeName): Promise<void> {
+async function flushOrdersPuts(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
-  await allocated(world, 65, { fence }, async (win) => {
+  await allocated(world, 65, info, async (win) => {
     await win.lockAll();
     for (let round = 1; round <= 50; round++) {
       win.put(new Float64Array(64).fill(round), next(world), 0);
@@ -245,8 +234,8 @@ async function locksOfManyTargets(world: Communicator): Promise<void> {
 }
 
 /** Two promises for one unlock must not release the lock twice. */
-async function unlockOnce(world: Communicator, fence: FenceSchemeName): Promise<void> {
-  await allocated(world, 256, { fence }, async (win) => {
+async function unlockOnce(world: Communicator, info: WindowInfo): Promise<void> {
+  await allocated(world, 256, info, async (win) => {
     const target = next(world);
     win.lockSync(target, Lock.EXCLUSIVE);
     for (let i = 0; i < 256; i++) win.put(Float64Array.of(i), target, i);
@@ -270,8 +259,8 @@ async function unlockOnce(world: Communicator, fence: FenceSchemeName): Promise<
   });
 }
 
-async function mixedEpochs(world: Communicator, fence: FenceSchemeName): Promise<void> {
-  await allocated(world, 2, { fence }, async (win) => {
+async function mixedEpochs(world: Communicator, info: WindowInfo): Promise<void> {
+  await allocated(world, 2, info, async (win) => {
     // A fence epoch in which nothing was issued gives way to a lock.
     await win.fence();
     await win.lock(next(world), Lock.SHARED);
@@ -305,10 +294,10 @@ async function noLocks(world: Communicator): Promise<void> {
   }
 }
 
-async function emptyParts(world: Communicator, fence: FenceSchemeName): Promise<void> {
+async function emptyParts(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
   const own = rank % 2 === 0 ? 0 : 3;
-  const win = await Window.allocate(world, Int32Array, own, { info: { fence } });
+  const win = await Window.allocate(world, Int32Array, own, { info });
   assert.equal(win.local.length, own);
   await win.fence();
   for (let target = 0; target < size; target++) {
@@ -329,7 +318,7 @@ async function emptyParts(world: Communicator, fence: FenceSchemeName): Promise<
   }
   await win.free();
   const memory = world.allocMem(Uint8Array, 0);
-  const none = await Window.create(world, memory, { info: { fence } });
+  const none = await Window.create(world, memory, { info });
   none.fenceSync();
   await none.fence(Assert.NO_SUCCEED);
   await none.free();
@@ -509,10 +498,10 @@ async function endsEarly(
 }
 
 /** A fence that ended early is still under way, and goes on. */
-async function fencesThatEndEarly(world: Communicator, fence: FenceSchemeName): Promise<void> {
+async function fencesThatEndEarly(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
   if (size === 1) return;
-  await allocated(world, 2, { fence }, async (win) => {
+  await allocated(world, 2, info, async (win) => {
     await win.fence();
     for (const [i, ending] of ENDINGS.entries()) {
       win.put(Float64Array.of(i + 10), next(world), 0);
@@ -538,9 +527,9 @@ async function fencesThatEndEarly(world: Communicator, fence: FenceSchemeName): 
 }
 
 /** A lock that was not got is not held, and whoever stood behind in the line gets it. */
-async function locksThatEndEarly(world: Communicator, fence: FenceSchemeName): Promise<void> {
+async function locksThatEndEarly(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
-  await allocated(world, 2, { fence }, async (win) => {
+  await allocated(world, 2, info, async (win) => {
     const target = size - 1;
     for (const type of [Lock.EXCLUSIVE, Lock.SHARED]) {
       for (const ending of ENDINGS) {
@@ -744,9 +733,9 @@ async function optionsAreChecked(world: Communicator): Promise<void> {
 }
 
 /** A target's own part: no lock or epoch is needed to load and store it, but calls to it obey the same rules. */
-async function ownPart(world: Communicator, fence: FenceSchemeName): Promise<void> {
+async function ownPart(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank } = world;
-  await allocated(world, 8, { fence }, async (win) => {
+  await allocated(world, 8, info, async (win) => {
     win.local.set([1, 2, 3, 4]);
     await win.lock(rank, Lock.EXCLUSIVE);
     const conflict = { code: 'ERR_RMA_CONFLICT' };
@@ -764,34 +753,26 @@ async function ownPart(world: Communicator, fence: FenceSchemeName): Promise<voi
   });
 }
 
-const perFence = (
-  name: string,
-  run: (world: Communicator, fence: FenceSchemeName) => Promise<void>,
-): [string, (world: Communicator) => Promise<void>][] =>
-  FENCES.map((fence) => [`${name}: ${fence}`, (world) => run(world, fence)]);
-
-await runCases(
-  Object.fromEntries([
-    ...perFence('fence assertions', fenceAssertions),
-    ...perFence('contributions of all', contributionsOfAll),
-    ...perFence('locks', locks),
-    ...perFence('lockAll', lockAll),
-    ...perFence('flush orders puts', flushOrdersPuts),
-    ['locks of many targets', locksOfManyTargets],
-    ...perFence('unlock once', unlockOnce),
-    ...perFence('mixed epochs', mixedEpochs),
-    ['no_locks', noLocks],
-    ...perFence('empty parts', emptyParts),
-    ['several windows', severalWindows],
-    ['windows on other communicators', windowsOnOtherCommunicators],
-    ['refused windows', refusedWindows],
-    ['freed window', freedWindow],
-    ...perFence('fences that end early', fencesThatEndEarly),
-    ...perFence('locks that end early', locksThatEndEarly),
-    ['leaving the line', leavingTheLine],
-    ['barriers that end early', barriersThatEndEarly],
-    ['collectives that end early', collectivesThatEndEarly],
-    ['options are checked', optionsAreChecked],
-    ...perFence('own part', ownPart),
-  ]),
-);
+await runCases([
+  ...each(INFOS, 'a fence opens and ends what its assertions leave open', fenceAssertions, ['fences']),
+  ...each(INFOS, 'after a fence each part has what all ranks have put and added', contributionsOfAll, ['fences']),
+  ...each(INFOS, 'a lock lets in whom its kind says, and nothing is allowed without it', locks, ['passive']),
+  ...each(INFOS, 'lockAll opens all parts to all ranks', lockAll, ['passive']),
+  ...each(INFOS, 'what was put before a flush is there before what is put after it', flushOrdersPuts, ['passive']),
+  caseOf('a rank holds locks of many targets at once', locksOfManyTargets, ['passive']),
+  ...each(INFOS, 'two unlocks at once release a lock once, and one is refused', unlockOnce, ['passive']),
+  ...each(INFOS, 'a fence epoch without operations gives way to locks', mixedEpochs, ['passive']),
+  caseOf('a window with no_locks refuses locks, and its fences work', noLocks, ['making']),
+  ...each(INFOS, 'a part without elements has epochs, and refuses elements', emptyParts, ['passive']),
+  caseOf('fences of several windows may be under way at once', severalWindows, ['making']),
+  caseOf('windows on parts of the world have the ranks of their communicator', windowsOnOtherCommunicators, ['making']),
+  caseOf('a window that one rank refuses is made by none', refusedWindows, ['making']),
+  caseOf('a freed window refuses every call', freedWindow, ['making']),
+  ...each(INFOS, 'a fence that ends early is under way, and goes on', fencesThatEndEarly, ['fences']),
+  ...each(INFOS, 'a lock that ends early is not held, and the next in line gets it', locksThatEndEarly, ['passive']),
+  caseOf('those before and behind a rank that leaves the line get the lock in order', leavingTheLine, ['leaving']),
+  caseOf('barriers and receives that end early go on', barriersThatEndEarly, ['leaving']),
+  caseOf('a communicator whose collective ended early refuses the next one', collectivesThatEndEarly, ['leaving']),
+  caseOf('deadlines and signals of the wrong kind are refused', optionsAreChecked, ['leaving']),
+  ...each(INFOS, 'operations on the own part overlap no origin', ownPart, ['passive']),
+]);
