@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { Assert, Datatype, Lock, Op, Rank, Window } from 'onesided';
 import { collector, peek, refused, refusedLater, sumTo, type Trial } from './requirement.ts';
 
-const { requirements, requirement } = collector();
+const { requirements, requirement, shared } = collector();
 export const initialization = requirements;
 
 /** Each rank puts its number into its neighbour's first element. */
@@ -355,29 +355,25 @@ requirement(
 
 // ---- 12.2.3 allocate shared -----------------------------------------------------------------------------------------
 
-requirement(
-  '12.2.3',
-  'every rank can load from a shared part and store to it',
-  'mpich/win_shared mpich/fence_shm',
-  (t) =>
-    t.using(Window.allocateShared(t.comm, Float64Array, 4), async (w) => {
-      const win = w as Window<Float64Array>;
-      await win.lockAll();
-      win.local[0] = t.rank + 1;
-      win.sync();
-      await t.barrier();
-      win.sync();
-      for (const rank of t.ranks) assert.equal(win.sharedQuery(rank)[0], rank + 1);
-      await t.barrier();
-      win.sharedQuery(t.next)[1] = 50 + t.rank;
-      win.sync();
-      await t.barrier();
-      win.sync();
-      assert.equal(win.local[1], 50 + t.previous);
-      await win.unlockAll();
-    }),
+shared('12.2.3', 'every rank can load from a shared part and store to it', 'mpich/win_shared mpich/fence_shm', (t) =>
+  t.using(Window.allocateShared(t.comm, Float64Array, 4), async (w) => {
+    const win = w as Window<Float64Array>;
+    await win.lockAll();
+    win.local[0] = t.rank + 1;
+    win.sync();
+    await t.barrier();
+    win.sync();
+    for (const rank of t.ranks) assert.equal(win.sharedQuery(rank)[0], rank + 1);
+    await t.barrier();
+    win.sharedQuery(t.next)[1] = 50 + t.rank;
+    win.sync();
+    await t.barrier();
+    win.sync();
+    assert.equal(win.local[1], 50 + t.previous);
+    await win.unlockAll();
+  }),
 );
-requirement(
+shared(
   '12.2.3',
   'sharedQuery returns each part with the length that its rank asked for',
   'mpich/win_shared_zerobyte',
@@ -387,7 +383,7 @@ requirement(
       for (const rank of t.ranks) assert.equal(win.sharedQuery(rank).length, rank % 2 === 0 ? 0 : 3);
     }),
 );
-requirement(
+shared(
   '12.2.3',
   'sharedQuery of Rank.NULL returns the part of the first rank that has memory',
   'mpich/win_shared_query_null',
@@ -402,7 +398,7 @@ requirement(
     }),
   2,
 );
-requirement('12.2.3', 'the parts of a shared window are contiguous', 'mpich/win_shared_create_allocshm', (t) =>
+shared('12.2.3', 'the parts of a shared window are contiguous', 'mpich/win_shared_create_allocshm', (t) =>
   t.using(Window.allocateShared(t.comm, Float64Array, 3), async (w) => {
     const win = w as Window<Float64Array>;
     await win.fence();
@@ -416,7 +412,7 @@ requirement('12.2.3', 'the parts of a shared window are contiguous', 'mpich/win_
     );
   }),
 );
-requirement(
+shared(
   '12.2.3',
   'with alloc_shared_noncontig, parts need not be contiguous, and are still shared',
   'mpich/win_shared_noncontig mpich/win_shared_noncontig_put mpich/win_shared_create_no_allocshm',
@@ -431,7 +427,7 @@ requirement(
       }
     }),
 );
-requirement('12.2.3', 'put, get and atomic calls work on a shared window', 'mpich/win_shared_put_flush_get', (t) =>
+shared('12.2.3', 'put, get and atomic calls work on a shared window', 'mpich/win_shared_put_flush_get', (t) =>
   t.using(Window.allocateShared(t.comm, Float64Array, 4), async (w) => {
     const win = w as Window<Float64Array>;
     await ring(t, win);
@@ -452,7 +448,7 @@ for (const [call, issue] of Object.entries({
   compareAndSwap: (win, target) => win.compareAndSwap(Int32Array.of(9), Int32Array.of(0), new Int32Array(1), target, 0),
 } satisfies Record<string, (win: Window<Int32Array>, target: number) => void>)) {
   const short = { put: 'put', accumulate: 'acc', getAccumulate: 'gacc', fetchAndOp: 'fop', compareAndSwap: 'cas' };
-  requirement(
+  shared(
     '12.2.3',
     `after ${call} and flush, another rank loads the new value from a shared part`,
     `mpich/win_shared_${short[call as keyof typeof short]}_flush_load`,
@@ -470,7 +466,7 @@ for (const [call, issue] of Object.entries({
       }),
   );
 }
-requirement(
+shared(
   '12.2.3',
   'where ranks share memory, the parts of an allocated window can be queried and loaded, too',
   'mpich/win_shared_query',
@@ -486,7 +482,7 @@ requirement(
 requirement('12.2.3', 'sharedQuery on a dynamic window is an error', 'mpich/win_shared_query', (t) =>
   t.using(Window.createDynamic(t.comm), (win) => refused('ERR_RMA_FLAVOR', () => win.sharedQuery(t.rank))),
 );
-requirement('12.2.3', 'sharedQuery of a rank that does not exist is an error', 'mpich/win_shared_query', (t) =>
+shared('12.2.3', 'sharedQuery of a rank that does not exist is an error', 'mpich/win_shared_query', (t) =>
   t.using(Window.allocateShared(t.comm, Int32Array, 1), (w) => {
     const win = w as Window<Int32Array>;
     for (const rank of [t.size, -7, 0.5]) refused('ERR_RANK', () => win.sharedQuery(rank));
@@ -797,7 +793,7 @@ requirement(
     t.comm.freeMem(memory);
   },
 );
-requirement('12.2.6', 'shared and dynamic windows report their flavour, too', 'mpich/win_flavors', async (t) => {
+shared('12.2.6', 'shared and dynamic windows report their flavour, too', 'mpich/win_flavors', async (t) => {
   await t.using(Window.allocateShared(t.comm, Int32Array, 1), (win) => assert.equal(win.flavor, 'shared'));
   await t.using(Window.createDynamic(t.comm), (win) => {
     assert.equal(win.flavor, 'dynamic');

@@ -25,6 +25,8 @@ export interface Requirement {
   readonly like: readonly string[];
   /** The fewest ranks on which it says anything. */
   readonly from: number;
+  /** Ranks load and store each other's parts, which devices do not offer: there the library says so. */
+  readonly needs?: 'shared memory';
   /** Absent: there is no test, and `why` says why. */
   readonly run?: (t: Trial) => unknown;
   readonly why?: string;
@@ -39,6 +41,8 @@ interface Collector {
   readonly requirements: readonly Requirement[];
   /** @param like names of programs, with a space between them */
   requirement(section: string, says: string, like: string, run: Run, from?: number): void;
+  /** One that needs shared memory. */
+  shared(section: string, says: string, like: string, run: Run, from?: number): void;
   untested(section: string, says: string, why: string): void;
 }
 
@@ -48,10 +52,12 @@ export function collector(): Collector {
     if (requirements.some(({ says }) => says === one.says)) throw new Error(`two requirements say: ${one.says}`);
     requirements.push(one);
   };
+  const names = (like: string): string[] => like.split(' ').filter(Boolean);
   return {
     requirements,
-    requirement: (section, says, like, run, from = 1) =>
-      add({ section, says, like: like.split(' ').filter(Boolean), from, run }),
+    requirement: (section, says, like, run, from = 1) => add({ section, says, like: names(like), from, run }),
+    shared: (section, says, like, run, from = 1) =>
+      add({ section, says, like: names(like), from, needs: 'shared memory', run }),
     untested: (section, says, why) => add({ section, says, like: [], from: 1, why }),
   };
 }
