@@ -5,7 +5,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  Assert,
   type Communicator,
+  type Group,
   Op,
   type TypedArray,
   type TypedArrayConstructor,
@@ -174,4 +176,18 @@ async function peekAt(win: Window<Float64Array>, target: number, disp: number): 
 /** 1 + 2 + … + n. */
 export function sumTo(n: number): number {
   return (n * (n + 1)) / 2;
+}
+
+/** first, first + 1, … */
+export const iota = (n: number, first = 0): number[] => Array.from({ length: n }, (_, i) => first + i);
+
+/** A group of these ranks. */
+export const members = (t: Trial, ranks: readonly number[]): Group => t.comm.group.include(ranks);
+
+/** Each rank puts its number into its neighbour's first element. */
+export async function ring(t: Trial, win: Window<Float64Array>): Promise<void> {
+  await win.fence();
+  win.put(Float64Array.of(100 + t.rank), t.next, 0);
+  await win.fence(Assert.NO_SUCCEED);
+  assert.equal(win.local[0], 100 + t.previous);
 }
