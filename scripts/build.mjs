@@ -1,5 +1,5 @@
 /**
- * Builds dist/: `node scripts/build.mjs`.
+ * Builds dist/: `node scripts/build.mjs`; with `--bundles`, what runs and no declarations.
  *
  * The declarations are a file for each module, as tsc writes them. The programs are three bundles, none of which is
  * loaded where another one is: the library, the `onesided` command, and the thread that keeps the control memory of
@@ -57,7 +57,7 @@ const BUNDLES = [
 ];
 
 const written = new Set(['.tsbuildinfo']);
-declarations();
+if (!process.argv.includes('--bundles')) declarations();
 for (const bundle of BUNDLES) await write(bundle);
 removeStale();
 

@@ -47,7 +47,7 @@ const PROGRAMS = [
   ['window-user-memory'],
   ['structures'],
   // How supersteps are delivered is drawn, too.
-  ['bsp', '--programs=80', '--matching=random'],
+  ['bsp', '--programs=80', '--only=random programs leave what a sequential model leaves'],
 ];
 const KINDS = [
   ['processes', 2],
@@ -93,7 +93,7 @@ while (Date.now() < end) {
   if (code !== 0) {
     console.error(
       `${output}\nround ${rounds + 1} failed with exit code ${code}; again:\n` +
-        `ONESIDED_DEBUG=${debug} node ${command.join(' ')}`,
+        `ONESIDED_DEBUG=${debug} node ${command.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`,
     );
     process.exit(1);
   }

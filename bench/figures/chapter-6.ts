@@ -57,20 +57,15 @@ const cheapest = (times: Times, name: Fence, within = 1): boolean =>
   FENCES.every((other) => times[name] <= within * times[other]);
 const dearest = (times: Times, name: Fence): boolean => FENCES.every((other) => times[name] >= times[other]);
 
-/** What a claim says of every place of a figure. */
-type Statements = Readonly<Record<string, (times: Times, k: number) => boolean>>;
+/**
+ * What must come out at every number of processes, clause by clause; `one` has the times with one put each, of a figure
+ * that compares with them.
+ */
+type Statements = Readonly<Record<string, (times: Times, k: number, one: Times) => boolean>>;
 
-/** The statements that do not hold everywhere, each with the places where it does not; none if all hold. */
-function against<P extends string | number>(
-  places: readonly P[],
-  at: readonly Times[],
-  statements: Statements,
-): readonly string[] {
-  return Object.entries(statements).flatMap(([statement, holds]) => {
-    const wrong = places.filter((_, k) => !holds(at[k], k));
-    return wrong.length === 0 ? [] : [`that ${statement} is not so at ${wrong.join(', ')}`];
-  });
-}
+/** The words of a figure's criterion. */
+const expectedOf = (statements: Statements, between = ', '): string =>
+  `at every number of processes: ${Object.keys(statements).join(between)}`;
 
 /** A line of D6.7 that is another kind of the one with 8 neighbours and 800 µs. */
 const kindOf = (name: string, values: readonly number[], neighbours: number, compute: number): Line => ({
@@ -79,16 +74,19 @@ const kindOf = (name: string, values: readonly number[], neighbours: number, com
   like: name,
 });
 
-/** Its verdict, by the number of processes. */
+/** Whether all statements hold at all numbers of processes; if not, where they do not. */
 function judged(
-  at: readonly Times[],
   statements: Statements,
-  why = '',
+  at: readonly Times[],
+  { one = at, why = '' }: { readonly one?: readonly Times[]; readonly why?: string } = {},
 ): { readonly holds: boolean; readonly note?: string } {
-  const wrong = against(RANKS, at, statements);
+  const wrong = Object.entries(statements).flatMap(([statement, holds]) => {
+    const places = RANKS.filter((_, k) => !holds(at[k], k, one[k]));
+    return places.length === 0 ? [] : [`not so with ${places.join(', ')} processes: ${statement}`];
+  });
   return wrong.length === 0
     ? { holds: true }
-    : { holds: false, note: `${wrong.join('; ')} processes${why === '' ? '' : `. ${why}`}` };
+    : { holds: false, note: [wrong.join('; '), why].filter(Boolean).join('. ') };
 }
 
 /** With two processes a flag and a barrier are one message each: naive is another scheme from four on. */
@@ -120,6 +118,29 @@ function neighbours(rank: number, size: number): number[] {
   found.delete(rank);
   return [...found];
 }
+
+const gapOf = (times: Times): number => times['immediate-optimized'] - times['remote-notify'];
+
+const NO_PUT: Statements = {
+  'deferred the fastest of the four': (times) => cheapest(times, 'deferred'),
+  'immediate-naive the slowest from 4 on': naiveFrom4((times) => dearest(times, 'immediate-naive')),
+  'immediate-optimized faster than remote-notify by at most a tenth': (times) => {
+    const part = times['immediate-optimized'] / times['remote-notify'];
+    return part < 1 && part >= 0.9;
+  },
+};
+const ONE_PUT: Statements = {
+  'immediate-naive the slowest of the four from 4 on': naiveFrom4((times) => dearest(times, 'immediate-naive')),
+  'remote-notify below immediate-optimized': (times) => gapOf(times) > 0,
+};
+const NEIGHBOURS: Statements = {
+  'deferred the fastest of the four': (times) => cheapest(times, 'deferred'),
+  'if there is more than one neighbour, immediate-optimized minus remote-notify is larger than with one put each': (
+    times,
+    k,
+    one,
+  ) => neighbours(0, RANKS[k]).length === 1 || gapOf(times) > gapOf(one),
+};
 
 const MEMBERS = 16;
 const SEEDS = 20;
@@ -317,24 +338,14 @@ export const chapter6: readonly Figure[] = [
     claim: 'no put: deferred cheapest, naive dearest (from 4 processes on), optimized slightly below remote-notify',
     source: 'dissertation figure 6.8',
     caption: 'A fence without puts, by the number of processes.',
-    expected:
-      'at every number of processes: deferred the fastest of the four, immediate-naive the slowest from ' +
-      '4 on, immediate-optimized faster than remote-notify by at most a tenth',
+    expected: expectedOf(NO_PUT),
     schemes: FENCE_FILES,
     async measure() {
       const { series, at, at64 } = await byRanks(() => []);
-      const statements: Statements = {
-        'deferred is the cheapest': (times) => cheapest(times, 'deferred'),
-        'immediate-naive is the dearest': naiveFrom4((times) => dearest(times, 'immediate-naive')),
-        'immediate-optimized is slightly below remote-notify': (times) => {
-          const part = times['immediate-optimized'] / times['remote-notify'];
-          return part < 1 && part >= 0.9;
-        },
-      };
       return {
         chart: { kind: 'lines', x, y, series },
         measured: `64 processes, µs: ${said(at64)}`,
-        ...judged(at, statements),
+        ...judged(NO_PUT, at),
       };
     },
   },
@@ -343,20 +354,14 @@ export const chapter6: readonly Figure[] = [
     claim: 'one 16-byte put each: naive worst (from 4 processes on), remote-notify below optimized',
     source: 'dissertation figure 6.9',
     caption: 'An epoch in which every process puts 16 bytes to the next one, by the number of processes.',
-    expected:
-      'at every number of processes: immediate-naive the slowest of the four from 4 on, ' +
-      'remote-notify below immediate-optimized',
+    expected: expectedOf(ONE_PUT),
     schemes: FENCE_FILES,
     async measure() {
       const { series, at, at64 } = await byRanks((rank, size) => [(rank + 1) % size]);
-      const statements: Statements = {
-        'immediate-naive is the slowest': naiveFrom4((times) => dearest(times, 'immediate-naive')),
-        'remote-notify is below immediate-optimized': (times) => times['remote-notify'] < times['immediate-optimized'],
-      };
       return {
         chart: { kind: 'lines', x, y, series },
         measured: `64 processes, µs: ${said(at64)}`,
-        ...judged(at, statements),
+        ...judged(ONE_PUT, at),
       };
     },
   },
@@ -365,21 +370,12 @@ export const chapter6: readonly Figure[] = [
     claim: 'puts to 8 neighbours: the gap between remote-notify and optimized widens; deferred still cheapest',
     source: 'dissertation figure 6.10',
     caption: 'An epoch in which every process puts 16 bytes to each of its 8 neighbours, by the number of processes.',
-    expected:
-      'at every number of processes: deferred the fastest of the four; ' +
-      'if there is more than one neighbour, immediate-optimized minus remote-notify is larger than with ' +
-      'one put each',
+    expected: expectedOf(NEIGHBOURS, '; '),
     schemes: FENCE_FILES,
     async measure() {
       const { series, at, at64 } = await byRanks(neighbours);
       const { at: one } = await byRanks((rank, size) => [(rank + 1) % size]);
-      const [gaps, before] = [at, one].map((all) =>
-        all.map((times) => times['immediate-optimized'] - times['remote-notify']),
-      );
-      const statements: Statements = {
-        'the gap is wider than with one put': (_, k) => neighbours(0, RANKS[k]).length === 1 || gaps[k] > before[k],
-        'deferred is the fastest': (times) => cheapest(times, 'deferred'),
-      };
+      const [gaps, before] = [at, one].map((all) => all.map(gapOf));
       const at16 = RANKS.indexOf(16);
       const more = (name: Fence): string => show(at[at16][name] - one[at16][name]);
       return {
@@ -387,13 +383,13 @@ export const chapter6: readonly Figure[] = [
         measured:
           `64 processes, µs: ${said(at64)}; the gap with ${RANKS.join(', ')} processes is ` +
           `${gaps.map(show).join(', ')}, with one put ${before.map(show).join(', ')}`,
-        ...judged(
-          at,
-          statements,
-          `Eight puts instead of one cost deferred ${more('deferred')} µs more with 16 processes, ` +
+        ...judged(NEIGHBOURS, at, {
+          one,
+          why:
+            `Eight puts instead of one cost deferred ${more('deferred')} µs more with 16 processes, ` +
             `remote-notify ${more('remote-notify')}; what deferred saves by its one collective less ` +
             'grows with the processes',
-        ),
+        }),
       };
     },
   },

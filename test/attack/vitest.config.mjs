@@ -3,16 +3,19 @@
  * `npm run test:all`. With `ONESIDED_SEED=N` the calls and strangers of another run.
  */
 import { fileURLToPath } from 'node:url';
+import { existing } from '../gate/files.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 export default {
-  root: fileURLToPath(new URL('../..', import.meta.url)),
+  root,
   test: {
-    include: [
+    include: existing(root, [
       'test/attack/*.test.ts',
       'test/robustness/{security,stripes}.test.ts',
       'test/comm/{control-workers,notices}.test.ts',
       'test/trace/recorder.test.ts',
-    ],
+    ]),
     pool: 'forks',
     maxWorkers: 1,
     testTimeout: 180_000,

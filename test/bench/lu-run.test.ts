@@ -2,24 +2,20 @@
  * LU as a user runs it, on small matrices. The digest says that the factors are those of three plain loops, to the last
  * bit, whatever the ranks, the blocks and the kernel.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { installed, PEERS, runPeer } from '../../bench/peers.ts';
 import type { LuResult } from '../../bench/splash/lu.ts';
 import { digestOf, elementOf } from '../../bench/splash/matrix.ts';
 import { byRows } from '../../bench/splash/tiles.ts';
 import { onesided } from '../launcher/command.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { RANK_KINDS, runRanks } from '../support/ranks.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../build/programs/bench/ranks/lu.js', import.meta.url));
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'onesided-test-'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder('test');
 
 let runs = 0;
 async function lu(ranks: number, kind: string, ...args: string[]): Promise<LuResult & { readonly stdout: string }> {

@@ -1,12 +1,11 @@
 /** NAS MG and CG: NAS' own checks hold for each style on any number of ranks, and fail where messages are wrong. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Communicator } from 'onesided';
 import { runTasks } from 'onesided/fabrics';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type CgResult, cg } from '../../bench/nas/cg/cg.ts';
 import { CgPlace, cgGrid } from '../../bench/nas/cg/group.ts';
 import { makeMatrix, typescriptProduct } from '../../bench/nas/cg/matrix.ts';
@@ -22,6 +21,7 @@ import { KERNEL_NAMES, type NasOptions } from '../../bench/nas/options.ts';
 import { fraction, MULTIPLIER, power, product, SEED } from '../../bench/nas/random.ts';
 import { modelledMachine } from '../../bench/patterns/machine.ts';
 import { onesided } from '../launcher/command.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 
 const NODES = { fabric: 'infinihost-64', seed: 1 };
@@ -239,11 +239,7 @@ describe('NAS’ check', () => {
 });
 
 describe('on real ranks', () => {
-  let folder: string;
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'onesided-test-'));
-  });
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder('test');
 
   const cases = RANK_KINDS.flatMap((kind) =>
     ['mg', 'cg'].flatMap((name) =>

@@ -3,11 +3,10 @@
  * and their results are complete.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type EpochsResult, WAYS } from '../../bench/hpcc/epochs.ts';
 import type { HaloResult } from '../../bench/patterns/halo.ts';
 import { type OriginResult, overlapOf, type Point, type ReceiverResult } from '../../bench/patterns/overlap.ts';
@@ -15,14 +14,11 @@ import type { RingResult } from '../../bench/patterns/ring.ts';
 import type { TaskSharingResult } from '../../bench/patterns/task-sharing.ts';
 import type { SummaResult } from '../../bench/summa/summa.ts';
 import { onesided } from '../launcher/command.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 
 const PROGRAMS = fileURLToPath(new URL('../../build/programs/bench/ranks/', import.meta.url));
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'onesided-test-'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder('test');
 
 let runs = 0;
 async function run<R>(name: string, ranks: number, kind: string, ...args: string[]): Promise<R & { errors: number }> {

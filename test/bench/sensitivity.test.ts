@@ -1,14 +1,14 @@
 /** What `npm run figures -- --sensitivity` changes: numbers that no source gives, and the fabric stays one. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadFabric, runTasks } from 'onesided/fabrics';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CHAPTERS } from '../../bench/figures/all.ts';
 import { changed } from '../../bench/figures/fabrics.ts';
 import { describeSensitivity, sensitivityOf, shortSensitivity, unsourced } from '../../bench/figures/sensitivity.ts';
+import { temporaryFolder } from '../support/folders.ts';
 
 const FABRICS = [...new Set(CHAPTERS.flatMap(({ fabrics }) => fabrics))];
 
@@ -85,11 +85,7 @@ it('is forgotten where the figure is another one by now', () => {
 });
 
 describe('a run', () => {
-  let folder: string;
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'onesided-sensitivity-'));
-  });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('sensitivity');
 
   const program = fileURLToPath(new URL('../../build/programs/bench/figures/main.js', import.meta.url));
   const run = (...more: readonly string[]) =>

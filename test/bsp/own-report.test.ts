@@ -3,13 +3,13 @@
  * under a process manager of the tests' own, and alone.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BspReport } from 'onesided/bsp/model';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { loadNative } from '../../src/native.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { Pmi } from '../support/pmi.ts';
 
 const STEPS = fileURLToPath(new URL('../../build/programs/test/ranks/bsp-steps.js', import.meta.url));
@@ -18,11 +18,7 @@ const SIZE = 3;
 // Against hanging only.
 vi.setConfig({ testTimeout: 120_000 });
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'onesided-own-report-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('own-report');
 
 interface Rank {
   readonly child: ChildProcess;

@@ -1,14 +1,14 @@
 /** `onesided run --bsp-report`: what it says of supersteps, on each kind of ranks, and however the job ends. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BspReport } from 'onesided/bsp/model';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { recordInMemory } from '../../src/trace/recorder.ts';
 import { computationsOf, STEP_FIELDS, scopeOf } from '../../src/trace/supersteps.ts';
 import { Kind } from '../../src/trace/trace-ring.ts';
 import { onesided } from '../launcher/command.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 
 const STEPS = fileURLToPath(new URL('../../build/programs/test/ranks/bsp-steps.js', import.meta.url));
@@ -17,11 +17,7 @@ const SIZE = 3;
 // Against hanging only.
 vi.setConfig({ testTimeout: 120_000 });
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'onesided-bsp-report-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('bsp-report');
 
 interface Written {
   readonly program: string;

@@ -93,13 +93,17 @@ async function putOnTrial(
     for (const number of asked) {
       if (number <= after) continue;
       const lines = ranks.map((rank) => rank.find((line) => line.number === number));
+      // What needs shared memory is refused on devices, and nothing else is anywhere.
+      const isAvailable = env === undefined || allChapters[chapter][number].needs === undefined;
       // A rank that has only waited in vain for another says the least.
       const complaint = lines.findIndex((line) => line?.error?.startsWith('ERR_RMA_TIMEOUT') === false);
       const wrong = complaint >= 0 ? complaint : lines.findIndex((line) => line?.error !== undefined);
-      if (lines.some((line) => NOT_ON_DEVICES.test(line?.error ?? ''))) outcomes.set(number, 'unavailable');
+      const isRefused = lines.some((line) => NOT_ON_DEVICES.test(line?.error ?? ''));
+      if (!isAvailable && isRefused) outcomes.set(number, 'unavailable');
       else if (wrong >= 0) outcomes.set(number, { error: `rank ${wrong}: ${lines[wrong]!.error}` });
-      else if (lines.every((line) => line !== undefined)) outcomes.set(number, 'passed');
-      else {
+      else if (lines.every((line) => line !== undefined)) {
+        outcomes.set(number, isAvailable ? 'passed' : { error: 'passed, though no memory is shared' });
+      } else {
         outcomes.set(number, { error: `the job ended here: ${ending}` });
         after = number;
         break;

@@ -8,6 +8,7 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import all from '../../vitest.config.ts';
+import { existing } from './files.ts';
 
 /** Tests in their own process: some at a time. */
 const ALONE = [
@@ -22,6 +23,7 @@ const ALONE = [
   'test/native/{arguments,copies}.test.ts',
   'test/providers/{cores,free-ranges,process-heap,rdma-core}.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
+  'test/support/*.test.ts',
   'test/trace/recorder.test.ts',
   'test/transfer/!(auto|backlog|noncontiguous|remote-stripes|stripes).test.ts',
   'test/verbs/{emulator,emulator-attachments,emulator-keys}.test.ts',
@@ -42,22 +44,26 @@ const WITH_RANKS = [
 ];
 
 const { include: _, ...common } = all.test!;
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 export default defineConfig({
   resolve: all.resolve!,
-  root: fileURLToPath(new URL('../..', import.meta.url)),
+  root,
   test: {
     ...common,
     exclude: common.exclude!.filter((pattern) => pattern !== 'test/package/**'),
     // Always the same random cases: new ones are for the other commands to find.
     env: { ...common.env, ONESIDED_TEST_GATE: '1', ONESIDED_SEED: process.env['ONESIDED_SEED'] ?? '1' },
     projects: [
-      { extends: true, test: { name: 'alone', include: ALONE, maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: { name: 'alone', include: existing(root, ALONE), maxWorkers: 2, sequence: { groupOrder: 0 } },
+      },
       {
         extends: true,
         test: {
           name: 'ranks',
-          include: WITH_RANKS,
+          include: existing(root, WITH_RANKS),
           fileParallelism: false,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },

@@ -1,15 +1,14 @@
 /** Where the addon is looked for, and what is said of each place. */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { findAddon } from '../../src/addon.ts';
 import { addon } from '../support/addon.ts';
+import { temporaryFolder } from '../support/folders.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'onesided-addon-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('addon');
 addon();
 const FILE = fileURLToPath(import.meta.url);
 const COMMAND = fileURLToPath(new URL('../../bin/onesided.mjs', import.meta.url));

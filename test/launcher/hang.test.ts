@@ -1,10 +1,10 @@
 /** A job that hangs: who waits for whom. More ranks than cores, and as many. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 import { onesided, start } from './command.ts';
 
@@ -13,8 +13,7 @@ const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/launcher-
 /** More ranks than cores, so that the barrier is another one. */
 const MANY = Math.max(4, availableParallelism() + 1);
 
-const folder = mkdtempSync(join(tmpdir(), 'onesided-hang-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder('hang');
 
 describe.each(RANK_KINDS)('%s', (kind) => {
   it.each(['', 'requests'])('of a job that is interrupted say what they wait for, by %o', async (debug) => {

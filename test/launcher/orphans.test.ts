@@ -1,18 +1,14 @@
 /** Ranks whose launcher and guardian were both killed before they joined: nobody is left who could end them. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { leftWith, start } from './command.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/launcher-orphan.js', import.meta.url));
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'onesided-orphans-'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder('orphans');
 
 /** The guardian of a launcher: its child with that name. */
 function guardianOf(launcher: number): number {

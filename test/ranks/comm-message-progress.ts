@@ -137,7 +137,9 @@ async function fences(world: Communicator): Promise<void> {
 }
 
 await runCases({
-  ...Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, inEpoch(call)])),
-  ...Object.fromEntries(Object.entries(epochs).map(([name, call]) => [name, withEpochs(call)])),
-  fences,
+  ...Object.fromEntries(Object.entries(calls).map(([name, call]) => [`messages leave in ${name}`, inEpoch(call)])),
+  ...Object.fromEntries(
+    Object.entries(epochs).map(([name, call]) => [`messages leave in ${name} of epochs`, withEpochs(call)]),
+  ),
+  'messages leave in fences': fences,
 });

@@ -60,4 +60,8 @@ async function strangers(world: Communicator): Promise<void> {
   await world.barrier();
 }
 
-await runCases({ hosts, windows, strangers });
+await runCases({
+  'splitType makes a communicator of each host': hosts,
+  'a shared window is made on the ranks of a host': windows,
+  'ranks that do not share memory are told why there is no shared window': strangers,
+});

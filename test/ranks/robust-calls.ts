@@ -3,10 +3,11 @@
  * not in the library when that happens, so it learns of it in these calls, whose outcomes it prints as
  * `{ CALL: 'CODE: MESSAGE' | 'none' }`. `--lock=HINT` of the windows. `--how=kill`: rank 1 kills itself.
  * `--until=FILE`: when all have said that they are working, whoever started them cuts them off from each other, and
- * then makes that file; all print what they get. Each call has a communicator and a window of its own: what one leaves
- * behind is not for another.
+ * then makes that file; all print what they get, and end when the file is removed: a rank that ended before would be
+ * gone for the others. Each call has a communicator and a window of its own: what one leaves behind is not for another.
  */
 import { existsSync, writeSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Aggregate,
   Assert,
@@ -134,10 +135,12 @@ function lives(pid: number): boolean {
   }
 }
 
-if (argument('how') === 'kill') {
+const until = argument('until');
+if (until !== undefined) while (!existsSync(until));
+else {
   if (world.rank === 1) process.kill(process.pid, 'SIGKILL');
   while (lives(pids[1]));
-} else while (!existsSync(argument('until')!));
+}
 
 const outcomes: Record<string, string> = {};
 for (const [name, { call }] of Object.entries(CALLS)) {
@@ -150,4 +153,5 @@ for (const [name, { call }] of Object.entries(CALLS)) {
   }
 }
 writeSync(1, `${JSON.stringify({ outcomes })}\n`);
+while (until !== undefined && existsSync(until)) await sleep(50);
 process.exit(0);

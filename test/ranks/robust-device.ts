@@ -8,7 +8,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { type Communicator, init, Op, type RmaError, Window } from 'onesided';
 import { Access, openRdmaDevice } from 'onesided/verbs';
-import { argument, runCases } from './support/cases.ts';
+import { argument, caseOf, runCases } from './support/cases.ts';
 
 const MEBIBYTE = 2 ** 20;
 
@@ -115,4 +115,10 @@ const what = argument('what');
 if (what === 'open') console.log(JSON.stringify(open()));
 else if (what === 'killed') {
   await killed().catch(({ code, rank }) => console.log(JSON.stringify({ code, rank })));
-} else await runCases({ windows, flood, origins });
+} else {
+  await runCases([
+    caseOf('windows that come and go leave nothing', windows, ['windows']),
+    caseOf('notifications without a receive wait, and none is lost', flood, ['flood']),
+    caseOf('more origins than are kept registered arrive', origins, ['origins']),
+  ]);
+}

@@ -87,7 +87,7 @@ async function leavesNothing(world: Communicator, what: string, times: number, o
 }
 
 await runCases({
-  async freedTwice(world) {
+  async 'a window that is freed twice is freed once'(world) {
     const window = await Window.allocate(world, Float64Array, 100);
     await window.free();
     await window.free();
@@ -96,7 +96,7 @@ await runCases({
     await Promise.all([other.free(), other.free()]);
   },
 
-  async viewsOfFreedWindows(world) {
+  async 'views of freed windows reach nobody’s memory'(world) {
     const window = await Window.allocate(world, Float64Array, 100);
     await window.fence();
     window.put(new Float64Array(100).fill(7), (world.rank + 1) % world.size, 0);
@@ -132,7 +132,7 @@ await runCases({
     await next.free();
   },
 
-  async callsOnFreedWindows(world) {
+  async 'calls on freed windows are refused'(world) {
     const window = await Window.allocate(world, Float64Array, 100);
     const one = new Float64Array(1);
     await window.free();
@@ -169,7 +169,7 @@ await runCases({
   },
 
   /** One rank forgets its windows and the collector takes them; the others' still work, on its memory too. */
-  async forgottenByOne(world) {
+  async 'a window that one rank forgets stays for the others'(world) {
     const kept: Window[] = [];
     for (let i = 0; i < 20; i++) {
       const window = await Window.allocate(world, Float64Array, 10_000);
@@ -191,7 +191,7 @@ await runCases({
     await collect();
   },
 
-  async forgottenByAll(world) {
+  async 'windows that all ranks forget leave nothing'(world) {
     for (let i = 0; i < 20; i++) {
       const window = await Window.allocate(world, Float64Array, 1000);
       await window.lock((world.rank + 1) % world.size, Lock.SHARED);
@@ -202,7 +202,7 @@ await runCases({
     await world.barrier();
   },
 
-  async memoryForgotten(world) {
+  async 'memory that is forgotten leaves nothing'(world) {
     for (let i = 0; i < 50; i++) world.allocMem(Float64Array, 1000);
     await collect();
     const memory = world.allocMem(Float64Array, 1000);
@@ -214,7 +214,7 @@ await runCases({
     check(codeOf(() => world.freeMem(memory)) === 'ERR_BUFFER', 'freed twice');
   },
 
-  manyWindows: (world) =>
+  'windows in a row leave nothing': (world) =>
     leavesNothing(world, 'windows allocated and freed', Number(argument('many')), (i) => {
       const window = Window.allocateSync(world, Float64Array, 1 + (i % 1000));
       if (i % 10 === 0) {
@@ -229,7 +229,7 @@ await runCases({
       window.freeSync();
     }),
 
-  manyLargeWindows: (world) =>
+  'large windows in a row leave nothing': (world) =>
     leavesNothing(world, 'windows of 8 MB', 100, async () => {
       const window = await Window.allocate(world, Uint8Array, 2 ** 23);
       window.local.fill(1);
@@ -239,7 +239,7 @@ await runCases({
       await window.free();
     }),
 
-  manyNotifiedWindows: (world) =>
+  'windows with notifications in a row leave nothing': (world) =>
     leavesNothing(world, 'windows with queue pairs', 200, async () => {
       const window = await Window.allocate(world, Float64Array, 100, { info: { fence: 'remote-notify' } });
       await window.fence();
@@ -248,7 +248,7 @@ await runCases({
       await window.free();
     }),
 
-  manyPieces: (world) =>
+  'pieces of memory in a row leave nothing': (world) =>
     leavesNothing(world, 'pieces of memory and windows over them', 500, async () => {
       const memory = world.allocMem(Float64Array, 1000);
       const window = await Window.create(world, memory.subarray(0, 500));
@@ -256,7 +256,7 @@ await runCases({
       world.freeMem(memory);
     }),
 
-  manyCommunicators: (world) =>
+  'communicators in a row leave nothing': (world) =>
     leavesNothing(world, 'communicators', 500, async () => {
       const half = (await world.split(world.rank % 2))!;
       await half.barrier();

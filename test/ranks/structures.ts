@@ -459,13 +459,13 @@ async function refusals(world: Communicator): Promise<void> {
 }
 
 await runCases({
-  tickets,
-  mutualExclusion,
-  firstComeFirstServed,
-  finalizedWhileHeld,
-  behindDeferredLock,
-  givingUp,
-  everyEntryOnce,
-  sleepersAreServed,
-  refusals,
+  'each ticket of a counter is had once, and the count only grows': tickets,
+  'one rank at a time holds a mutex, and nothing of what it does is lost': mutualExclusion,
+  'a mutex goes to ranks in the order in which they came': firstComeFirstServed,
+  'a communicator is not finalized while a mutex on it is held or waited for': finalizedWhileHeld,
+  'a mutex behind a deferred lock blocks nobody': behindDeferredLock,
+  'whoever gives up a mutex leaves it to those behind': givingUp,
+  'each entry of a queue is popped once': everyEntryOnce,
+  'each entry of a queue wakes one who sleeps for it': sleepersAreServed,
+  'wrong numbers, ranks and options are refused': refusals,
 });

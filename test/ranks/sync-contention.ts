@@ -5,26 +5,11 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Communicator, Datatype, Lock, Op, Window, type WindowInfo } from 'onesided';
-import { argument, runCases } from './support/cases.ts';
+import { argument, caseOf, each, runCases } from './support/cases.ts';
 import { Random } from './support/random.ts';
+import { allocated } from './support/windows.ts';
 
 const seed = Number(argument('seed') ?? 1);
-/** `--info=JSON`: hints of the windows whose locks are fought for. */
-const INFO = JSON.parse(argument('info') ?? '{}') as WindowInfo;
-const FENCES = ['immediate', 'remote-notify'] as const;
-type FenceName = (typeof FENCES)[number];
-
-async function allocated(
-  world: Communicator,
-  length: number,
-  info: WindowInfo,
-  body: (win: Window<Float64Array>) => Promise<void>,
-): Promise<void> {
-  const win = await Window.allocate(world, Float64Array, length, { info: { ...info, ...INFO } });
-  await body(win);
-  await world.barrier();
-  await win.free();
-}
 
 /** Adds one by reading and writing: exact only if nobody else is between the two. */
 function increment(win: Window<Float64Array>, target: number, disp: number, buffer: Float64Array): void {
@@ -40,10 +25,10 @@ async function total(world: Communicator, mine: number): Promise<number> {
   return sum[0];
 }
 
-async function exclusive(world: Communicator, fence: FenceName): Promise<void> {
+async function exclusive(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
   const rounds = 150;
-  await allocated(world, 2, { fence }, async (win) => {
+  await allocated(world, 2, info, async (win) => {
     const buffer = new Float64Array(1);
     for (let i = 0; i < rounds; i++) {
       // Two targets, in another order at each rank; two cells.
@@ -386,9 +371,9 @@ async function barriers(world: Communicator): Promise<void> {
 }
 
 /** Fences of one window while the locks of another are fought for: the two have nothing to do with each other. */
-async function fencesBesideLocks(world: Communicator, fence: FenceName): Promise<void> {
+async function fencesBesideLocks(world: Communicator, info: WindowInfo): Promise<void> {
   const { rank, size } = world;
-  const table = await Window.allocate(world, Float64Array, 4 * size, { info: { fence } });
+  const table = await Window.allocate(world, Float64Array, 4 * size, { info });
   const counter = await Window.allocate(world, Float64Array, 1);
   const buffer = new Float64Array(1);
   const random = new Random(seed, rank, 17);
@@ -419,17 +404,17 @@ async function fencesBesideLocks(world: Communicator, fence: FenceName): Promise
   await table.free();
 }
 
-await runCases({
-  'exclusive: immediate': (world) => exclusive(world, 'immediate'),
-  'exclusive: remote-notify': (world) => exclusive(world, 'remote-notify'),
-  sums,
-  'compare and swap': compareAndSwaps,
-  'readers and writers': readersAndWriters,
-  'giving up': givingUp,
-  'giving up lockAll': givingUpAll,
-  'one part and all parts': wholeParts,
-  fairness,
-  barriers,
-  'fences beside locks: immediate': (world) => fencesBesideLocks(world, 'immediate'),
-  'fences beside locks: remote-notify': (world) => fencesBesideLocks(world, 'remote-notify'),
-});
+const FENCES = [{ fence: 'immediate' }, { fence: 'remote-notify' }] as const;
+
+await runCases([
+  ...each(FENCES, 'what is read and written under an exclusive lock is exact', exclusive, ['exclusive']),
+  caseOf('accumulates by every way at once are all there', sums, ['updates']),
+  caseOf('a counter by compare-and-swap is exact', compareAndSwaps, ['updates']),
+  caseOf('readers never see what a writer has half written', readersAndWriters, ['readers']),
+  caseOf('a rank that gives up has no part in the lock, and it is free in the end', givingUp, ['giving up']),
+  caseOf('a rank that gives up lockAll keeps none of its locks', givingUpAll, ['giving up']),
+  caseOf('locks of one part and of all parts exclude each other, and nobody waits for ever', wholeParts, ['all parts']),
+  caseOf('the lock goes to ranks in the order in which they came', fairness, ['order']),
+  caseOf('no rank leaves a barrier before all have entered it', barriers, ['barriers']),
+  ...each(FENCES, 'fences of a window do not mind locks of another', fencesBesideLocks, ['fences']),
+]);

@@ -16,7 +16,7 @@ import {
   Window,
   type WindowInfo,
 } from 'onesided';
-import { argument, runCases } from './support/cases.ts';
+import { argument, caseOf, each, runCases } from './support/cases.ts';
 import {
   assertRefused,
   assertRejected,
@@ -37,8 +37,7 @@ import {
 
 const seed = Number(argument('seed') ?? 1);
 const LENGTH = 32;
-const FENCES = ['immediate', 'remote-notify'] as const;
-type FenceName = (typeof FENCES)[number];
+const INFOS = [{ fence: 'immediate' }, { fence: 'remote-notify' }] as const;
 
 /** Anything that can be said where TypeScript would not let it. */
 // biome-ignore lint/suspicious/noExplicitAny: wrong types are what this is about
@@ -81,11 +80,11 @@ const pattern = (rank: number): Float64Array => Float64Array.from({ length: LENG
  */
 async function onePasses(
   world: Communicator,
-  fence: FenceName,
+  info: WindowInfo,
   state: State,
   body: (win: Window<Float64Array>, check: (label: string) => void) => unknown,
 ): Promise<void> {
-  const win = await Window.allocate(world, Float64Array, LENGTH, { info: { fence } });
+  const win = await Window.allocate(world, Float64Array, LENGTH, { info });
   win.local.set(pattern(world.rank));
   await world.barrier();
   if (world.rank === 0) {
@@ -182,9 +181,9 @@ function noLayouts(): readonly Hostile[] {
   ];
 }
 
-async function moves(world: Communicator, fence: FenceName): Promise<void> {
+async function moves(world: Communicator, info: WindowInfo): Promise<void> {
   for (const state of STATES) {
-    await onePasses(world, fence, state, (win, check) => {
+    await onePasses(world, info, state, (win, check) => {
       // The second time, with targets that have been mapped: other code.
       for (const mapped of [false, true]) {
         if (mapped && state.open)
@@ -223,9 +222,9 @@ async function moves(world: Communicator, fence: FenceName): Promise<void> {
   }
 }
 
-async function singles(world: Communicator, fence: FenceName): Promise<void> {
+async function singles(world: Communicator, info: WindowInfo): Promise<void> {
   for (const state of STATES) {
-    await onePasses(world, fence, state, (win, check) => {
+    await onePasses(world, info, state, (win, check) => {
       for (const mapped of [false, true]) {
         if (mapped && state.open)
           for (let target = 0; target < world.size; target++) win.get(new Float64Array(1), target, 0);
@@ -307,8 +306,8 @@ async function singles(world: Communicator, fence: FenceName): Promise<void> {
 }
 
 /** Arguments of the calls that wait, in both forms. */
-async function waits(world: Communicator, fence: FenceName): Promise<void> {
-  await onePasses(world, fence, STATES[0], async (win, check) => {
+async function waits(world: Communicator, info: WindowInfo): Promise<void> {
+  await onePasses(world, info, STATES[0], async (win, check) => {
     const ranks: readonly Hostile[] = [['undefined', undefined], ...noIndices(world.size)];
     const calls: readonly [string, Any[], number, readonly Hostile[]][] = [
       ['fence', [0], 0, noAsserts()],
@@ -486,12 +485,12 @@ async function memoryOfWindows(world: Communicator): Promise<void> {
 }
 
 /** Any displacement, count and layout: what a plain model says is right is done, byte by byte, and the rest refused. */
-async function anyRange(world: Communicator, fence: FenceName): Promise<void> {
+async function anyRange(world: Communicator, info: WindowInfo): Promise<void> {
   const bytes = 64;
   const types = [Datatype.INT8, Datatype.UINT16, Datatype.INT32, Datatype.FLOAT64, Datatype.INT64];
   const arrays = [Int8Array, Uint16Array, Int32Array, Float64Array, BigInt64Array];
   const unit = 1 + (seed % 3);
-  const win = await Window.allocate(world, Uint8Array, bytes + world.rank, { dispUnit: unit, info: { fence } });
+  const win = await Window.allocate(world, Uint8Array, bytes + world.rank, { dispUnit: unit, info });
   await world.barrier();
   if (world.rank === 0) {
     const layout = fc.record({
@@ -613,8 +612,8 @@ function shape(
 }
 
 /** Views that change under a call: detached, shrunk, or in another realm's memory. */
-async function strangeOrigins(world: Communicator, fence: FenceName): Promise<void> {
-  await onePasses(world, fence, STATES[1], (win, check) => {
+async function strangeOrigins(world: Communicator, info: WindowInfo): Promise<void> {
+  await onePasses(world, info, STATES[1], (win, check) => {
     const target = world.size - 1;
     for (const name of MOVES) {
       const gone = detached(new Float64Array(2));
@@ -656,9 +655,9 @@ async function strangeOrigins(world: Communicator, fence: FenceName): Promise<vo
 
 /** Nothing can be done with a window any more when its communicator is at its end. */
 async function afterFinalize(world: Communicator): Promise<void> {
-  for (const fence of FENCES) {
+  for (const info of INFOS) {
     const comm = await world.dup();
-    const win = await Window.allocate(comm, Float64Array, 4, { info: { fence } });
+    const win = await Window.allocate(comm, Float64Array, 4, { info });
     await win.fence();
     win.put(Float64Array.of(1), (comm.rank + 1) % comm.size, 0);
     await win.fence();
@@ -684,21 +683,13 @@ async function afterFinalize(world: Communicator): Promise<void> {
   }
 }
 
-const perFence = (
-  name: string,
-  run: (world: Communicator, fence: FenceName) => Promise<void>,
-): [string, (world: Communicator) => Promise<void>][] =>
-  FENCES.map((fence) => [`${name}: ${fence}`, (world) => run(world, fence)]);
-
-await runCases(
-  Object.fromEntries([
-    ...perFence('put, get, accumulate', moves),
-    ...perFence('fetchAndOp, compareAndSwap', singles),
-    ...perFence('waits', waits),
-    ['making windows', making],
-    ['memory of windows', memoryOfWindows],
-    ...perFence('any range', anyRange),
-    ...perFence('strange origins', strangeOrigins),
-    ['after finalize', afterFinalize],
-  ]),
-);
+await runCases([
+  ...each(INFOS, 'wrong arguments of put, get and accumulate are refused, and nothing moves', moves),
+  ...each(INFOS, 'wrong arguments of fetchAndOp and compareAndSwap are refused, and nothing moves', singles),
+  ...each(INFOS, 'wrong arguments of calls that wait are refused, and nothing begins', waits),
+  caseOf('windows are not made of wrong arguments', making),
+  caseOf('memory of windows is allocated and freed as it may be', memoryOfWindows),
+  ...each(INFOS, 'any range is moved whole or refused', anyRange),
+  ...each(INFOS, 'strange origins are what they really are, or refused', strangeOrigins),
+  caseOf('after finalize every call is refused', afterFinalize),
+]);

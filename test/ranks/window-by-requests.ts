@@ -1,7 +1,7 @@
 /** What is particular to windows whose accumulates and locks are requests: run with ONESIDED_DEBUG=requests. */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, type RmaError, Window } from 'onesided';
-import { runCases } from './support/cases.ts';
+import { caseOf, runCases } from './support/cases.ts';
 import { columns } from './support/columns.ts';
 import { NONCONTIGUOUS_NAMES } from './support/kinds.ts';
 
@@ -395,7 +395,21 @@ async function oneAmongMany(world: Communicator): Promise<void> {
   await win.free();
 }
 
-await runCases({
-  ...{ barrierBeforeFlush, busyRank, flushEndsEarly, kinds, refusals, bothWays, growingTable, many },
-  ...{ fences, fencesEndEarly, large, layouts, columns, oneAmongMany },
-});
+await runCases([
+  caseOf('a rank that waits in a barrier keeps nobody from the stripe it has asked for', barrierBeforeFlush, [
+    'updates',
+  ]),
+  caseOf('nor does a rank that computes', busyRank, ['updates']),
+  caseOf('a flush that ends early holds nothing and loses nothing', flushEndsEarly, ['flushes']),
+  caseOf('updates of every type by several ranks agree with each other', kinds, ['updates']),
+  caseOf('memory on another host cannot be loaded and stored, the own part can', refusals, ['refusals']),
+  caseOf('what neighbours and others add to one word is all there', bothWays, ['neighbours']),
+  caseOf('tables of attached memory grow while others read them', growingTable, ['attaching']),
+  caseOf('windows that come and go leave nothing on the device', many, ['making']),
+  caseOf('after a fence everybody sees what everybody has put', fences, ['fences']),
+  caseOf('a fence that ends early goes on when it is called again', fencesEndEarly, ['fences']),
+  caseOf('more bytes move than a message carries', large, ['large']),
+  caseOf('layouts of several pieces move both ways at once', layouts, ['layouts']),
+  caseOf('columns move by every way for layouts', columns, ['layouts']),
+  caseOf('one update is made though others take its stripe again and again', oneAmongMany, ['updates']),
+]);

@@ -166,4 +166,9 @@ async function layouts(world: Communicator): Promise<void> {
   await win.free();
 }
 
-await runCases({ pairs, ends, requests, layouts });
+await runCases({
+  'calls that touch one place are refused but where MPI allows both': pairs,
+  'whatever completes an access lets the next one pass': ends,
+  'a request that was waited for completes a get, and waitRemote a put': requests,
+  'layouts are compared run by run': layouts,
+});

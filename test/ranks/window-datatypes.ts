@@ -456,16 +456,20 @@ async function records(world: Communicator): Promise<void> {
 const plain = argument('plain') === 'yes';
 
 await runCases({
-  'put and get, allocated': (world) => moves(world, ALLOCATED, 'immediate'),
-  'put and get, by requests': (world) => moves(world, ALLOCATED, 'remote-notify'),
-  ...(plain && { 'put and get, plain memory': (world: Communicator) => moves(world, OVER_PLAIN_MEMORY, 'immediate') }),
-  'accumulate and getAccumulate, allocated': (world) => updates(world, ALLOCATED),
+  'put and get move what layouts name in an allocated window': (world) => moves(world, ALLOCATED, 'immediate'),
+  'put and get move what layouts name by requests': (world) => moves(world, ALLOCATED, 'remote-notify'),
   ...(plain && {
-    'accumulate and getAccumulate, plain memory': (world: Communicator) => updates(world, OVER_PLAIN_MEMORY),
+    'put and get move what layouts name over plain memory': (world: Communicator) =>
+      moves(world, OVER_PLAIN_MEMORY, 'immediate'),
   }),
-  'the same layouts again, allocated': repeats,
-  'what is refused': refusals,
-  'what is refused of a transfer that was kept': refusedLater,
-  'records and pairs': records,
-  'columns of one array': columns,
+  'accumulate and getAccumulate update what layouts name in an allocated window': (world) => updates(world, ALLOCATED),
+  ...(plain && {
+    'accumulate and getAccumulate update what layouts name over plain memory': (world: Communicator) =>
+      updates(world, OVER_PLAIN_MEMORY),
+  }),
+  'what was kept of a layout says nothing of its next memory': repeats,
+  'what is wrong with a layout is said before a byte moves': refusals,
+  'what was kept of a right transfer excuses nothing of the next one': refusedLater,
+  'records and pairs have their fields': records,
+  'columns of one array move, and nothing between them': columns,
 });

@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, Rank, type TypedArray, Window } from 'onesided';
-import { argument, runCases } from './support/cases.ts';
+import { argument, caseOf, runCases } from './support/cases.ts';
 import { noIndices, noMemories } from './support/hostile.ts';
 import { Random } from './support/random.ts';
 
@@ -446,4 +446,12 @@ async function refusals(world: Communicator): Promise<void> {
   assert.throws(() => win.attach(new Int32Array(1)), { code: 'ERR_WIN' });
 }
 
-await runCases({ everyCall, storm, changingTable, again, thousands, linkedList, refusals });
+await runCases([
+  caseOf('every call reaches attached memory, and none reaches what was detached', everyCall, ['every call']),
+  caseOf('ranks attach and detach while others access what stays', storm, ['changes']),
+  caseOf('a table that changes between looks is read again', changingTable, ['changes']),
+  caseOf('the same memory is attached again', again, ['again']),
+  caseOf('thousands of pieces are found', thousands, ['thousands']),
+  caseOf('a list is built over attached elements of all ranks', linkedList, ['linked list']),
+  caseOf('what is not attached, or attached wrongly, is refused', refusals, ['refusals']),
+]);

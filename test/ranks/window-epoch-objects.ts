@@ -1,9 +1,9 @@
 /** Epochs as objects: each call reaches the window, the end of the block ends the epoch, and what has ended refuses. */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Lock, Op, Window, type WindowInfo } from 'onesided';
-import { runCases } from './support/cases.ts';
+import { each, runCases } from './support/cases.ts';
 
-const FENCES = ['immediate', 'remote-notify'] as const;
+const INFOS = [{ fence: 'immediate' }, { fence: 'remote-notify' }] as const;
 const SYNC = { code: 'ERR_RMA_SYNC' };
 
 async function windows(
@@ -136,12 +136,9 @@ async function general(world: Communicator, info: WindowInfo): Promise<void> {
   });
 }
 
-const CASES = { lock, lockAll, fence, general };
-
-await runCases(
-  Object.fromEntries(
-    FENCES.flatMap((fence) =>
-      Object.entries(CASES).map(([name, run]) => [`${name}: ${fence}`, (world: Communicator) => run(world, { fence })]),
-    ),
-  ),
-);
+await runCases([
+  ...each(INFOS, 'an object of one lock ends with its block', lock),
+  ...each(INFOS, 'an object of all locks ends with its block', lockAll),
+  ...each(INFOS, 'an object of a fence epoch ends with its block', fence),
+  ...each(INFOS, 'objects of accesses and exposures end with their blocks', general),
+]);

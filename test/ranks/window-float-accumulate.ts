@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { type Communicator, Datatype, Op, Window } from 'onesided';
-import { argument, runCases } from './support/cases.ts';
+import { argument, caseOf, runCases } from './support/cases.ts';
 import { Random } from './support/random.ts';
 
 const seed = Number(argument('seed') ?? 1);
@@ -144,18 +144,24 @@ async function leastOfAll(world: Communicator): Promise<void> {
   await win.free();
 }
 
-const plain = argument('plain') === 'yes';
-
-await runCases({
-  'doubles, allocated': (world) => sums(world, allocated, Float64Array),
-  'singles, allocated': (world) => sums(world, allocated, Float32Array),
-  'doubles, shared': (world) => sums(world, shared, Float64Array),
-  'doubles, dynamic': (world) => sums(world, dynamic, Float64Array),
-  'tickets, allocated': (world) => tickets(world, allocated),
-  'tickets, dynamic': (world) => tickets(world, dynamic),
-  'least of all': leastOfAll,
-  ...(plain && {
-    'doubles, plain memory': (world: Communicator) => sums(world, overPlainMemory, Float64Array),
-    'tickets, plain memory': (world: Communicator) => tickets(world, overPlainMemory),
-  }),
-});
+await runCases([
+  caseOf('sums of doubles are exact in an allocated window', (world) => sums(world, allocated, Float64Array), [
+    'allocated',
+  ]),
+  caseOf('sums of singles are exact in an allocated window', (world) => sums(world, allocated, Float32Array), [
+    'allocated',
+  ]),
+  caseOf('sums of doubles are exact in a shared window', (world) => sums(world, shared, Float64Array), ['shared']),
+  caseOf('sums of doubles are exact in a dynamic window', (world) => sums(world, dynamic, Float64Array), ['dynamic']),
+  caseOf('each ticket is had once in an allocated window', (world) => tickets(world, allocated), ['allocated']),
+  caseOf('each ticket is had once in a dynamic window', (world) => tickets(world, dynamic), ['dynamic']),
+  caseOf('MINLOC finds the least of all and who has it', leastOfAll, ['allocated']),
+  ...(argument('plain') === 'yes'
+    ? [
+        caseOf('sums of doubles are exact over plain memory', (world) => sums(world, overPlainMemory, Float64Array), [
+          'plain',
+        ]),
+        caseOf('each ticket is had once over plain memory', (world) => tickets(world, overPlainMemory), ['plain']),
+      ]
+    : []),
+]);

@@ -109,7 +109,7 @@ async function threadsEnd(world: Communicator): Promise<void> {
 }
 
 await runCases({
-  whileTheTargetComputes,
-  allAtOnce,
-  threadsEnd,
+  'layouts move while the target computes': whileTheTargetComputes,
+  'layouts move between all ranks at once': allAtOnce,
+  'the thread of a window ends with it': threadsEnd,
 });

@@ -53,4 +53,7 @@ async function calls(world: Communicator): Promise<void> {
   await win.free();
 }
 
-await runCases({ locks, calls });
+await runCases({
+  'a lock names the call that opened it, not another one': locks,
+  'each kind of epoch names the call that opened it': calls,
+});

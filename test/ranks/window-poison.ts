@@ -295,4 +295,14 @@ async function nextHolder(world: Communicator): Promise<void> {
   }
 }
 
-await runCases({ nextEpoch, nextHolder, passive, active, results, requests, passedOn, changedOrigins, columns });
+await runCases({
+  'what is local is done before the next epoch of others': nextEpoch,
+  'what is local is done before the next holder of the lock': nextHolder,
+  'calls of passive epochs deliver what they complete, and no more': passive,
+  'calls of active epochs deliver what they complete': active,
+  'results of every call are poisoned until they are there': results,
+  'a request delivers its own operation, and no later one': requests,
+  'a result that is not there yet is not passed on': passedOn,
+  'origins that were changed are told by what completes the operation': changedOrigins,
+  'columns are poisoned, and nothing between them': columns,
+});

@@ -18,7 +18,7 @@ import {
   type WindowCall,
   type WindowInfo,
 } from 'onesided';
-import { argument, runCases } from './support/cases.ts';
+import { argument, caseOf, runCases } from './support/cases.ts';
 
 const kinds = argument('memory') ?? 'any';
 const debug = (process.env['ONESIDED_DEBUG'] ?? '').split(',');
@@ -230,4 +230,9 @@ async function ofWhom(world: Communicator): Promise<void> {
   await mixed.free();
 }
 
-await runCases({ library, remoteNotify, ordinary, ofWhom });
+await runCases([
+  caseOf('calls on memory of the library go on as progress says', library, ['library']),
+  caseOf('those of a window that counts notifications do, too', remoteNotify, ['notifications']),
+  caseOf('calls on ordinary memory go on as progress says', ordinary, ['ordinary']),
+  caseOf('progress is asked of a window, a rank, or a piece of memory', ofWhom, ['asking']),
+]);

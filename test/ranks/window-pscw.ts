@@ -5,8 +5,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, type Group, Lock, Op, Window, type WindowInfo } from 'onesided';
-import { runCases } from './support/cases.ts';
+import { each, runCases } from './support/cases.ts';
 import { SCHEDULES } from './support/kinds.ts';
+import { allocated } from './support/windows.ts';
 
 const FENCES = ['immediate', 'remote-notify'] as const;
 type Info = WindowInfo & { readonly fence: (typeof FENCES)[number] };
@@ -15,17 +16,6 @@ const SYNC = { code: 'ERR_RMA_SYNC' };
 const SOON = { timeout: 30 };
 const memoryIsShared =
   process.env['ONESIDED_PROVIDER'] !== 'rdma-core' && !(process.env['ONESIDED_DEBUG'] ?? '').includes('requests');
-
-async function allocated(
-  world: Communicator,
-  length: number,
-  info: WindowInfo,
-  body: (win: Window<Float64Array>) => unknown,
-): Promise<void> {
-  const win = await Window.allocate(world, Float64Array, length, { info });
-  await body(win);
-  await win.free();
-}
 
 function ring({ rank, size, group }: Communicator): {
   next: number;
@@ -329,32 +319,23 @@ async function failing(world: Communicator, info: Info): Promise<void> {
   });
 }
 
-const CASES = {
-  failing,
-  backToBack,
-  everybody,
-  targetBehind,
-  targetAhead,
-  gets,
-  oddGroups,
-  mixed,
-  amongOthers,
-  deadlines,
-  wrongArguments,
-};
-
 const INFOS: readonly Info[] = [
   ...FENCES.map((fence) => ({ fence })),
   ...SCHEDULES.slice(1).map((schedule) => ({ fence: 'remote-notify' as const, schedule })),
 ];
 
-await runCases(
-  Object.fromEntries(
-    INFOS.flatMap((info) =>
-      Object.entries(CASES).map(([name, run]) => [
-        `${name}: ${Object.values(info).join(' ')}`,
-        (world: Communicator) => run(world, info),
-      ]),
-    ),
-  ),
-);
+await runCases([
+  ...each(INFOS, 'an exposure ends though an operation fails, which its origin alone is told, once', failing, [
+    'failures',
+  ]),
+  ...each(INFOS, 'epochs follow each other without anything between them', backToBack, ['order']),
+  ...each(INFOS, 'each rank sees what all others have put in this epoch', everybody, ['everybody']),
+  ...each(INFOS, 'each post of a late target admits one start', targetBehind, ['order']),
+  ...each(INFOS, 'a target that posts early tests until its origins have completed', targetAhead, ['order']),
+  ...each(INFOS, 'complete brings what was gotten', gets, ['gets']),
+  ...each(INFOS, 'groups may be empty, or have this rank', oddGroups, ['groups']),
+  ...each(INFOS, 'messages and other windows go between post and wait', mixed, ['order']),
+  ...each(INFOS, 'these epochs stand between fences and locks', amongOthers, ['order']),
+  ...each(INFOS, 'a start or a wait that ends early uses nothing up', deadlines, ['leaving']),
+  ...each(INFOS, 'wrong groups, assertions and orders are refused', wrongArguments, ['refusals']),
+]);

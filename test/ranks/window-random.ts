@@ -371,6 +371,9 @@ async function program(world: Communicator, number: number): Promise<void> {
 
 await runCases(
   Object.fromEntries(
-    Array.from({ length: programs }, (_, i) => [`program ${i}`, (world: Communicator) => program(world, i)]),
+    Array.from({ length: programs }, (_, i) => [
+      `random program ${i} ends as the model does`,
+      (world: Communicator) => program(world, i),
+    ]),
   ),
 );

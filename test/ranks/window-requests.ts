@@ -6,23 +6,13 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, Lock, Op, Rank, Request, type TypedArray, Window, type WindowInfo } from 'onesided';
 import { aggregates } from './support/aggregates.ts';
-import { runCases } from './support/cases.ts';
+import { each, runCases } from './support/cases.ts';
 import { SCHEDULES } from './support/kinds.ts';
+import { allocated } from './support/windows.ts';
 
 const FENCES = ['immediate', 'remote-notify'] as const;
 
 const SYNC = { code: 'ERR_RMA_SYNC' };
-
-async function allocated(
-  world: Communicator,
-  length: number,
-  info: WindowInfo,
-  body: (win: Window<Float64Array>) => unknown,
-): Promise<void> {
-  const win = await Window.allocate(world, Float64Array, length, { info });
-  await body(win);
-  await win.free();
-}
 
 /** All ranks fetch and add at one target: what each fetched, put in order, are all sums on the way. */
 async function fetchAndAddMany(world: Communicator, info: WindowInfo): Promise<void> {
@@ -249,20 +239,19 @@ async function aggregateHandles(world: Communicator, info: WindowInfo): Promise<
   }
 }
 
-const CASES = { aggregateHandles, fetchAndAddMany, fetchOnly, refusals, requests, notifications, notificationsOfAll };
-
 const INFOS: readonly WindowInfo[] = [
   ...FENCES.map((fence) => ({ fence })),
   ...SCHEDULES.slice(1).map((schedule) => ({ fence: 'remote-notify' as const, schedule })),
 ];
 
-await runCases(
-  Object.fromEntries(
-    INFOS.flatMap((info) =>
-      Object.entries(CASES).map(([name, run]) => [
-        `${name}: ${Object.values(info).join(' ')}`,
-        (world: Communicator) => run(world, info),
-      ]),
-    ),
-  ),
-);
+await runCases([
+  ...each(INFOS, 'operations of a handle leave what separate ones leave', aggregateHandles, ['handles']),
+  ...each(INFOS, 'what ranks fetch and add at one target are all sums on the way', fetchAndAddMany, ['fetching']),
+  ...each(INFOS, 'NO_OP fetches and changes nothing', fetchOnly, ['fetching']),
+  ...each(INFOS, 'calls that return requests are refused in the wrong epoch, or with wrong arguments', refusals, [
+    'refusals',
+  ]),
+  ...each(INFOS, 'a request is complete when it says so', requests, ['requests']),
+  ...each(INFOS, 'what a notification says is true when it is taken', notifications, ['notifications of some']),
+  ...each(INFOS, 'a target takes the notifications of many origins', notificationsOfAll, ['notifications of all']),
+]);

@@ -5,24 +5,12 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Assert, type Communicator, Datatype, Lock, Op, Window, type WindowInfo } from 'onesided';
-import { argument, runCases } from './support/cases.ts';
+import { argument, caseOf, each, runCases } from './support/cases.ts';
 import { FENCES_BY_HINT, type FenceSchemeName } from './support/kinds.ts';
+import { allocated } from './support/windows.ts';
 
 const LOCKS = JSON.parse(argument('locks') ?? '[{ "lock": "queue" }]') as WindowInfo[];
 const DEVICE = (process.env['ONESIDED_DEBUG'] ?? '').includes('requests');
-const nameOf = (info: WindowInfo): string => Object.values(info).join(' ');
-
-async function allocated(
-  world: Communicator,
-  length: number,
-  info: WindowInfo,
-  body: (win: Window<Float64Array>) => unknown,
-): Promise<void> {
-  const win = await Window.allocate(world, Float64Array, length, { info });
-  await body(win);
-  await world.barrier();
-  await win.free();
-}
 
 /**
  * Every call that communicates, with layouts, in every kind of passive epoch: what is fetched is there after a flush,
@@ -346,26 +334,19 @@ async function refusals(world: Communicator): Promise<void> {
   });
 }
 
-const perLock = (
-  name: string,
-  run: (world: Communicator, info: WindowInfo) => Promise<void>,
-): [string, (world: Communicator) => Promise<void>][] =>
-  LOCKS.map((info) => [`${name}: ${nameOf(info)}`, (world) => run(world, info)]);
-
-await runCases(
-  Object.fromEntries([
-    ...perLock('every call', everyCall),
-    ...perLock('nobody starves', nobodyStarves),
-    ...perLock('idle target', idleTarget),
-    ...perLock('ordered locks', orderedLocks),
-    ['deferred lock', (world: Communicator) => deferredLock(world, { lock: 'two-sided' })],
-    // Only locks of other nodes are deferred, and only in CPU mode.
-    [
-      'deferred lock: hybrid',
-      (world: Communicator) => (DEVICE ? deferredLock(world, { lock: 'hybrid', lock_migration: 'never' }) : undefined),
-    ],
-    ['statistics', statistics],
-    ['many notifications', manyNotifications],
-    ['refusals', refusals],
-  ]),
-);
+await runCases([
+  ...each(LOCKS, 'every call of a passive epoch, with layouts, moves what it says', everyCall),
+  ...each(LOCKS, 'nobody is kept out for good', nobodyStarves),
+  ...each(LOCKS, 'a target that calls nothing is locked', idleTarget),
+  ...each(LOCKS, 'ranks that take two locks in order do not block each other', orderedLocks),
+  caseOf('what is done under a deferred lock is done once it is had', (world) =>
+    deferredLock(world, { lock: 'two-sided' }),
+  ),
+  // Only locks of other nodes are deferred, and only in CPU mode.
+  caseOf('what is done under a deferred hybrid lock is done once it is had', (world) =>
+    DEVICE ? deferredLock(world, { lock: 'hybrid', lock_migration: 'never' }) : undefined,
+  ),
+  caseOf('counts say what the schemes have done', statistics),
+  caseOf('more notifications than receives wait, and none is lost', manyNotifications),
+  caseOf('hints that cannot be are refused, or have no effect', refusals),
+]);

@@ -279,13 +279,13 @@ async function hintsAndNames(world: Communicator): Promise<void> {
 }
 
 await runCases({
-  'parts: contiguous': (world) => parts(world, {}),
-  'parts: apart': (world) => parts(world, { alloc_shared_noncontig: true }),
-  contiguous,
-  empty,
-  unaligned,
-  nobodysPart,
-  refusals,
-  afterFree,
-  hintsAndNames,
+  'every rank loads and stores all parts, which are contiguous': (world) => parts(world, {}),
+  'every rank loads and stores all parts, which are apart': (world) => parts(world, { alloc_shared_noncontig: true }),
+  'parts lie right behind each other, whatever bytes they have': contiguous,
+  'empty parts lie where they would begin, and nothing moves': empty,
+  'elements at odd places are put and gotten, and refused by atomic calls': unaligned,
+  'nobody has a part of no rank': nobodysPart,
+  'wrong sizes and hints are refused': refusals,
+  'a freed window has no parts': afterFree,
+  'a window tells its hints and its name': hintsAndNames,
 });

@@ -16,7 +16,7 @@ import {
   Window,
   type WindowInfo,
 } from 'onesided';
-import { argument, runCases } from './support/cases.ts';
+import { argument, caseOf, runCases } from './support/cases.ts';
 import { FENCE_SCHEMES } from './support/kinds.ts';
 import {
   BASE_TYPES,
@@ -453,17 +453,19 @@ async function sizesAndTargets(world: Communicator, setting: Setting): Promise<v
   await win.free();
 }
 
-const settings = SETTINGS.map((setting) => [`${setting.flavor}, fence ${setting.fence}`, setting] as const);
+const CASES = {
+  'put and get': ['puts and gets move every type by every layout', putsAndGets],
+  accumulate: ['accumulates combine as their operation says', accumulates],
+  fetchAndOp: ['fetchAndOp fetches what was there, and combines', singles],
+  compareAndSwap: ['compareAndSwap swaps if it finds what it compares', swaps],
+  views: ['arrays of other types are their bytes', bytesOfOtherTypes],
+  sizes: ['transfers are as large as they like, to oneself and to nobody, too', sizesAndTargets],
+} as const;
 
 await runCases(
-  Object.fromEntries(
-    settings.flatMap(([name, setting]) => [
-      [`put and get: ${name}`, (world: Communicator) => putsAndGets(world, setting)],
-      [`accumulate: ${name}`, (world: Communicator) => accumulates(world, setting)],
-      [`fetchAndOp: ${name}`, (world: Communicator) => singles(world, setting)],
-      [`compareAndSwap: ${name}`, (world: Communicator) => swaps(world, setting)],
-      [`bytes of other types: ${name}`, (world: Communicator) => bytesOfOtherTypes(world, setting)],
-      [`sizes and targets: ${name}`, (world: Communicator) => sizesAndTargets(world, setting)],
-    ]),
+  SETTINGS.flatMap((setting) =>
+    Object.entries(CASES).map(([about, [title, run]]) =>
+      caseOf(`${title} (${setting.flavor}, fence ${setting.fence})`, (world) => run(world, setting), [about], setting),
+    ),
   ),
 );

@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, type TypedArray, Window, type WindowInfo } from 'onesided';
-import { argument, runCases } from './support/cases.ts';
+import { argument, each, runCases } from './support/cases.ts';
 import { Random } from './support/random.ts';
 
 const seed = Number(argument('seed') ?? 1);
@@ -49,8 +49,6 @@ function someBytes(choice: number, bytes: number, offset: number): Uint8Array {
       return new Uint8Array(webAssemblyMemory(bytes + offset), offset, bytes);
   }
 }
-
-type Case = (world: Communicator, info: WindowInfo) => Promise<void>;
 
 /**
  * Every rank puts odd pieces at odd places of everybody's memory, each into a share of its own; a model knows what must
@@ -440,24 +438,16 @@ async function refusals(world: Communicator, info: WindowInfo): Promise<void> {
   }
 }
 
-const CASES: Record<string, Case> = {
-  oddPieces,
-  layouts,
-  sums,
-  tickets,
-  busyOwner,
-  locked,
-  mixed,
-  overlapping,
-  detached,
-  remapped,
-  refusals,
-};
-
-await runCases(
-  Object.fromEntries(
-    Object.entries(CASES).flatMap(([name, run]) =>
-      INFOS.map((info) => [`${name}: ${info.fence}`, (world: Communicator) => run(world, info)]),
-    ),
-  ),
-);
+await runCases([
+  ...each(INFOS, 'odd pieces arrive at odd places', oddPieces),
+  ...each(INFOS, 'layouts of many pieces are scattered at both ends', layouts),
+  ...each(INFOS, 'of sums of every type nothing is lost', sums),
+  ...each(INFOS, 'each ticket is had once', tickets),
+  ...each(INFOS, 'operations arrive while the owner computes', busyOwner),
+  ...each(INFOS, 'reads and writes under an exclusive lock are exact', locked),
+  ...each(INFOS, 'some parts are of the library, some are not, some are empty', mixed),
+  ...each(INFOS, 'two windows may be over one memory', overlapping),
+  ...each(INFOS, 'memory whose buffer is transferred stays what others see', detached),
+  ...each(INFOS, 'what was remapped is its owner’s when the window is gone', remapped),
+  ...each(INFOS, 'memory that others cannot reach is refused', refusals),
+]);

@@ -3,7 +3,7 @@
  * by `npm run test:rdma`.
  */
 import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +16,7 @@ import { QpState, SendFlag } from '../../src/verbs/queue-pair.ts';
 import { start } from '../launcher/command.ts';
 import { expectFailures } from '../robustness/calls.ts';
 import { endMembers, failuresOf, follow, PROGRAM as MEMBER } from '../robustness/members.ts';
+import { casesIn } from '../support/cases.ts';
 import { freePort } from '../support/ports.ts';
 
 /** The guest's processor is emulated, and the machine may be busy. */
@@ -147,7 +148,7 @@ describe('a job on a device', () => {
       '60',
       PROGRAM,
       '--',
-      '--only=flood',
+      `--cases=${JSON.stringify({ about: ['flood'] })}`,
     ];
     const limited = ['-c', 'ulimit -l 64 && exec "$@"', 'bash', process.execPath, ...run];
     const child = spawn('bash', limited, { uid: NOBODY, gid: NOBODY, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -173,7 +174,7 @@ describe('a job on a device', () => {
     async () => {
       const { code, stdout, stderr } = await job(PROGRAM, '--count=40').finished;
       expect(code, stdout + stderr).toBe(0);
-      for (const name of ['windows', 'flood', 'origins']) expect(stdout).toContain(`"${name}"`);
+      for (const { title } of casesIn('robust-device')) expect(stdout).toContain(`"${title}"`);
       await until(() => NOTHING.test(left()));
     },
   );
@@ -213,6 +214,8 @@ describe('a job on a device', () => {
     ip('link', 'set', 'eth0', 'down');
     writeFileSync(down, '');
     const told = await Promise.all(members.map(({ said }) => said('outcomes')));
+    rmSync(down);
+    await Promise.all(members.map(({ ended }) => ended));
     await restore();
     for (const { outcomes } of told) expectFailures(outcomes!, /can no longer be reached from rank \d/);
   });

@@ -11,6 +11,7 @@ import { onesided } from '../launcher/command.ts';
 import { chapters } from '../ranks/conformance/chapters.ts';
 import { NONCONTIGUOUS_NAMES } from '../ranks/support/kinds.ts';
 import { runRanks, seedOfRun } from '../support/ranks.ts';
+import { LARGE, ON_A_DEVICE } from './selections.ts';
 
 const ON_DEVICE = { ONESIDED_PROVIDER: 'rdma-core' };
 const program = (name: string): string => fileURLToPath(new URL(`../../build/programs/${name}.js`, import.meta.url));
@@ -30,27 +31,8 @@ const SECONDS = 400;
 const LONG = { timeout: 1000 * (SECONDS + 20) };
 
 describe('windows on a device', () => {
-  test.each([
-    ['window-by-requests', '^(?!.*growing)', 3],
-    ['window-by-requests', 'growing|refusals', 2],
-    ['window-dynamic', 'everyCall|again|linkedList|refusals', 3],
-    ['window-dynamic', 'storm|changingTable', 2],
-    ['window-progress', 'ordinary|ofWhom', 2],
-    ['sync-contention', 'exclusive: remote|giving up', 3],
-    ['window-pscw', 'remote-notify$', 3],
-    ['window-pscw', '(everybody|gets): remote-notify (gets-first|interleave|aggregate)$', 3],
-    ['window-requests', '(requests|notifications): remote-notify (gets-first|interleave|aggregate)$', 2],
-    ['window-transfer', '^(put|accum|compare).*allocate, fence remote-notify', 2],
-  ])('%s', LONG, async (name, matching, size) => {
-    const args = [`--matching=${matching}`];
-    const ranks = await runRanks<{ cases: string[] }>(name, {
-      kind: 'processes',
-      size,
-      env: ON_DEVICE,
-      args,
-      timeout: SECONDS,
-    });
-    for (const { cases } of ranks) expect(cases.length).toBeGreaterThan(1);
+  test.each(ON_A_DEVICE)('$program $cases', LONG, async ({ program, ...given }) => {
+    await runRanks(program, { ...given, kind: 'processes', env: ON_DEVICE, timeout: SECONDS });
   });
 
   test.each(NONCONTIGUOUS_NAMES)('random programs, layouts by %s', LONG, async (name) => {
@@ -98,8 +80,8 @@ describe('windows on a device', () => {
   });
 
   test('more bytes than a message carries', LONG, async () => {
-    const args = ['--matching=large'];
-    await runRanks('window-by-requests', { kind: 'processes', size: 2, env: ON_DEVICE, args, timeout: SECONDS });
+    const { program, cases } = LARGE;
+    await runRanks(program, { kind: 'processes', size: 2, env: ON_DEVICE, cases, timeout: SECONDS });
   });
 
   test('a rank that exits in an epoch is an error of all that wait for it', LONG, async () => {

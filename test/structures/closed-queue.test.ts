@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { BoundedQueue } from '../../src/structures/bounded-queue.ts';
 import type { Operation } from '../../src/wait/operation.ts';
+import { randomBelow } from '../support/random-below.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { type Actor, interleave } from '../sync/preemption.ts';
 
@@ -158,11 +159,7 @@ describe('a queue that is closed', () => {
       fc.integer({ min: 2, max: 8 }),
       fc.integer(),
       (consumers, producers, capacity, odds, seed) => {
-        let state = seed;
-        const below = (n: number): number => {
-          state = (Math.imul(state, 1664525) + 1013904223) | 0;
-          return (state >>> 8) % n;
-        };
+        const below = randomBelow(seed);
         const size = consumers + producers + 1;
         const world = makeQueues(size, capacity);
         const callers: Caller[] = [];

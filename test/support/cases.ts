@@ -1,13 +1,19 @@
 /** The cases of a program of test/ranks as tests of their own, all of which one job runs. */
 import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, test } from 'vitest';
-import { followRanks, programOf, type RanksOptions } from './ranks.ts';
+import type { Described } from '../ranks/support/selections.ts';
+import { argumentsOf, followRanks, programOf, type RanksOptions } from './ranks.ts';
 
 /** What the programs said that they would run, by their command. */
-const listed = new Map<string, readonly string[]>();
+const listed = new Map<string, readonly Described[]>();
 
-/** The names of the cases that a program runs with these arguments, in order. It starts no job. */
-function casesIn(program: string, args: readonly string[], env: Readonly<Record<string, string>>): readonly string[] {
+/** The cases that a program runs with these options, in order. It starts no job. */
+export function casesIn(
+  program: string,
+  options: Pick<RanksOptions, 'args' | 'cases' | 'env'> = {},
+): readonly Described[] {
+  const args = argumentsOf(options);
+  const env = options.env ?? {};
   const key = JSON.stringify([program, args, env]);
   const known = listed.get(key);
   if (known !== undefined) return known;
@@ -17,16 +23,15 @@ function casesIn(program: string, args: readonly string[], env: Readonly<Record<
     env: { ...process.env, ...env },
   });
   if (status !== 0) throw new Error(`exit code ${status} of node ${command.join(' ')}\n${stderr}${stdout}`);
-  const names = JSON.parse(stdout) as string[];
-  if (names.length === 0) throw new Error(`no case is selected by node ${command.join(' ')}`);
-  listed.set(key, names);
-  return names;
+  const cases = JSON.parse(stdout) as Described[];
+  listed.set(key, cases);
+  return cases;
 }
 
 /** Runs `test/ranks/PROGRAM.ts` once; each of its cases is a test, which passes if the case has passed at all ranks. */
 export function describeCases(title: string, program: string, options: RanksOptions): void {
   describe(title, () => {
-    const names = casesIn(program, options.args ?? [], options.env ?? {});
+    const names = casesIn(program, options).map((one) => one.title);
     const passed = new Map<string, number>();
     let failure: Error | undefined;
     beforeAll(async () => {

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { loadNative } from '../../src/native.ts';
+import type { Selection } from '../ranks/support/selections.ts';
 import { IN_GATE } from './gate.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -32,6 +33,8 @@ export interface RanksOptions {
   readonly kind: RankKind;
   readonly size: number;
   readonly args?: readonly string[];
+  /** Which of its cases (runCases), if not all. */
+  readonly cases?: Selection | undefined;
   /** Seconds after which the launcher ends the job, and the default deadline of whatever waits in it. */
   readonly timeout?: number;
   /** Options for Node itself. */
@@ -46,6 +49,11 @@ export function programOf(name: string): string {
   if (!existsSync(program) || !existsSync(MAIN))
     throw new Error(`${program} or ${MAIN} is missing; "npm run build" makes both`);
   return program;
+}
+
+/** What a program of test/ranks is told. */
+export function argumentsOf({ args = [], cases }: Pick<RanksOptions, 'args' | 'cases'>): readonly string[] {
+  return cases === undefined ? args : [...args, `--cases=${JSON.stringify(cases)}`];
 }
 
 /**
@@ -66,9 +74,20 @@ export async function followRanks(
   name: string,
   options: RanksOptions,
 ): Promise<{ readonly lines: readonly unknown[][]; readonly failure: Error | undefined }> {
-  const { kind, size, args = [], timeout = 150, execArgv = [], env = {} } = options;
+  const { kind, size, timeout = 150, execArgv = [], env = {} } = options;
   const program = programOf(name);
-  const run = ['run', '-n', String(size), '--ranks', kind, '--timeout', String(timeout), program, '--', ...args];
+  const run = [
+    'run',
+    '-n',
+    String(size),
+    '--ranks',
+    kind,
+    '--timeout',
+    String(timeout),
+    program,
+    '--',
+    ...argumentsOf(options),
+  ];
   const child = spawn(process.execPath, [...execArgv, MAIN, ...run], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
@@ -85,7 +104,8 @@ export async function followRanks(
   for (const [, rank, json] of printed.matchAll(/^\[ *(\d+)\] (\{.*\})$/gm)) lines[Number(rank)].push(JSON.parse(json));
   if (code === 0 && lines.every((of) => of.length > 0)) return { lines, failure: undefined };
   const set = Object.entries(env).map(([key, value]) => `${key}=${value} `);
-  const command = `${set.join('')}node ${MAIN} ${run.join(' ')}`;
+  const quoted = run.map((word) => (/^[\w./:=-]+$/.test(word) ? word : `'${word}'`));
+  const command = `${set.join('')}node ${MAIN} ${quoted.join(' ')}`;
   return { lines, failure: new Error(`exit code ${code} of ${command}\n${complaints}${printed}`) };
 }
 

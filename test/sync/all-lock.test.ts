@@ -5,6 +5,7 @@ import type { TargetLock } from '../../src/sync/lock/lock-scheme.ts';
 import { QueueLock, queueLockWords } from '../../src/sync/lock/queue-lock.ts';
 import type { Context } from '../../src/verbs/device.ts';
 import type { Operation } from '../../src/wait/operation.ts';
+import { randomBelow } from '../support/random-below.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { type Actor, interleave } from './preemption.ts';
 
@@ -247,15 +248,6 @@ class Rank implements Actor {
     this.#have = [];
     this.#byWord = false;
   }
-}
-
-/** Numbers 0 … n − 1 from a seed. */
-function randomBelow(seed: number): (n: number) => number {
-  let state = seed | 0;
-  return (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) | 0;
-    return (state >>> 8) % n;
-  };
 }
 
 describe('interrupted between any two atomic operations', () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type BarrierState, type BarrierTraits, barrierWords, makeBarrier } from '../../src/collective/word-barrier.ts';
 import type { Context } from '../../src/verbs/device.ts';
+import { randomBelow } from '../support/random-below.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { type Actor, interleave } from './preemption.ts';
 
@@ -86,11 +87,7 @@ describe('barriers on shared words', () => {
       fc.integer({ min: 2, max: 8 }),
       fc.integer(),
       (size, traits, odds, seed) => {
-        let state = seed;
-        const below = (n: number): number => {
-          state = (Math.imul(state, 1664525) + 1013904223) | 0;
-          return (state >>> 8) % n;
-        };
+        const below = randomBelow(seed);
         const { barriers, woken } = makeBarriers(size, traits);
         const ranks: Rank[] = [];
         for (const [rank, barrier] of barriers.entries()) ranks.push(new Rank(rank, ranks, barrier, woken, 7, below));

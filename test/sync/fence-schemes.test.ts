@@ -21,6 +21,7 @@ import { RequestTransfer } from '../../src/transfer/requests/request-transfer.ts
 import { OperationQueue } from '../../src/transfer/served/operation-queue.ts';
 import { OperationServer } from '../../src/transfer/served/operation-server.ts';
 import { GeneratorOperation } from '../../src/wait/operation.ts';
+import { randomBelow, SCHEDULES } from '../support/random-below.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { LaggingVerbs } from './lagging-verbs.ts';
 import { SlowNetwork } from './slow-network.ts';
@@ -193,17 +194,6 @@ class World {
     }
   }
 }
-
-function randomBelow(seed: number): (n: number) => number {
-  let state = seed;
-  return (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) | 0;
-    return (state >>> 8) % n;
-  };
-}
-
-/** How many schedules: `ONESIDED_SCHEDULES`, or what takes about a second each. */
-const SCHEDULES = Number(process.env['ONESIDED_SCHEDULES'] ?? 25);
 
 describe('fences where puts are complete before they have arrived', () => {
   for (const name of NAMES) {

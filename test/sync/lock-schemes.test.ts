@@ -19,6 +19,7 @@ import type { RemoteWord } from '../../src/transfer/requests/remote-access.ts';
 import type { Context } from '../../src/verbs/device.ts';
 import { REAL_PROCESSOR } from '../../src/verbs/processor.ts';
 import type { Operation } from '../../src/wait/operation.ts';
+import { randomBelow, SCHEDULES } from '../support/random-below.ts';
 import { seedOfRun } from '../support/ranks.ts';
 import { type Actor, interleave } from './preemption.ts';
 import { SlowNetwork } from './slow-network.ts';
@@ -274,17 +275,6 @@ class World {
     for (let target = 0; target < this.targets; target++) this.#check(target);
   }
 }
-
-function randomBelow(seed: number): (n: number) => number {
-  let state = seed;
-  return (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) | 0;
-    return (state >>> 8) % n;
-  };
-}
-
-/** How many schedules: `ONESIDED_SCHEDULES`, or what takes about a second each. */
-const SCHEDULES = Number(process.env['ONESIDED_SCHEDULES'] ?? 25);
 
 describe('locks under random schedules', () => {
   for (const scheme of Object.keys(SCHEMES) as SchemeName[]) {

@@ -1,8 +1,7 @@
 /** Pictures of more ranks than there is room for lanes: an overview of all of them, of bounded size. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { writeTrace } from '../../src/trace/chrome-trace.ts';
 import { type Overview, overviewOf, stepOverview } from '../../src/trace/overview.ts';
 import { overviewPage, overviewSvg } from '../../src/trace/overview-picture.ts';
@@ -10,6 +9,7 @@ import { recordInMemory } from '../../src/trace/recorder.ts';
 import { selectionOf } from '../../src/trace/scene.ts';
 import type { Trace, TraceSpan } from '../../src/trace/trace-reader.ts';
 import { onesided } from '../launcher/command.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { elementsOf } from './xml.ts';
 
 const WINDOW = { windowId: '4.1', window: 'grid' };
@@ -171,11 +171,7 @@ describe('an overview', () => {
 });
 
 describe('the command', () => {
-  let folder: string;
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'onesided-overview-'));
-  });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('overview');
 
   it('draws it of more than 16 ranks, and lanes of those that are chosen', async () => {
     const file = join(folder, 'trace.json');

@@ -1,11 +1,10 @@
 /** The ring that a rank records into, the clock, and what is made of the records of all ranks. */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { recordSignals } from '../../src/collective/traced-calls.ts';
 import { barrierWords, makeBarrier } from '../../src/collective/word-barrier.ts';
 import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
@@ -27,6 +26,7 @@ import {
   readRing,
   ringBytes,
 } from '../../src/trace/trace-ring.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { checkTrace } from './events.ts';
 
 /** A ring of its own, and a look at it. */
@@ -173,8 +173,7 @@ describe('the file of a trace', () => {
       env,
       encoding: 'utf8',
     });
-  const folder = mkdtempSync(join(tmpdir(), 'onesided-test-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder('test');
 
   it('is there when it is complete', () => {
     const file = join(folder, 'whole.json');
@@ -345,11 +344,7 @@ describe('what is made of the records', () => {
 });
 
 describe('the file', () => {
-  let folder: string;
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'onesided-trace-file-'));
-  });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder('trace-file');
 
   /** Random runs of some ranks: nested calls, waits that overlap, messages back and forth. */
   const random = fc.array(fc.tuple(fc.nat(2), fc.nat(5), fc.nat(30)), { maxLength: 120 });

@@ -1,11 +1,11 @@
 /** Runs that are recorded: what is in the trace, whatever the ranks are and however they end. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Finished, onesided, start, verdicts } from '../launcher/command.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/ports.ts';
 import { RANK_KINDS, runRanks } from '../support/ranks.ts';
 import { type Checked, checkTrace, rankOf } from './events.ts';
@@ -16,11 +16,7 @@ const SIZE = 3;
 // Against hanging only.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'onesided-trace-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('trace');
 
 const count = <T>(items: readonly T[], holds: (item: T) => boolean): number => items.filter(holds).length;
 

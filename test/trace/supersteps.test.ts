@@ -1,15 +1,15 @@
 /** Supersteps in traces: spans with their phases and relations, on real ranks and on tasks, and their picture. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { begin } from 'onesided/bsp';
 import { runTasks } from 'onesided/fabrics';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { drawPage } from '../../src/trace/sequence-picture.ts';
 import { stepsOf, superstepScene } from '../../src/trace/superstep-scene.ts';
 import { readTrace } from '../../src/trace/trace-reader.ts';
 import { onesided } from '../launcher/command.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { RANK_KINDS } from '../support/ranks.ts';
 import { checkTrace, rankOf } from './events.ts';
 
@@ -19,11 +19,7 @@ const SIZE = 3;
 // Against hanging only.
 vi.setConfig({ testTimeout: 120_000 });
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'onesided-steps-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('steps');
 
 /** The spans of a rank's supersteps, by superstep: what they are called, and the relation. */
 function spansOf(file: string, rank: number) {

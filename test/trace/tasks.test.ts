@@ -1,8 +1,7 @@
 /** Runs on a modelled fabric that are recorded: the same trace for the same seed, in virtual time. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Communicator } from '../../src/collective/communicator.ts';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { Op } from '../../src/datatype/op.ts';
@@ -12,13 +11,10 @@ import { sceneOf } from '../../src/trace/scene.ts';
 import { readTrace } from '../../src/trace/trace-reader.ts';
 import { Window } from '../../src/window/calls/window.ts';
 import type { WindowInfo } from '../../src/window/creation/window-info.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { checkTrace } from './events.ts';
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'onesided-trace-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('trace');
 
 async function program(world: Communicator): Promise<number> {
   const { rank, size } = world;

@@ -7,10 +7,12 @@ import { describe } from 'vitest';
 import { FENCE_SCHEMES, fenceNamed } from '../../src/sync/fence/fence-kinds.ts';
 import { LOCK_SCHEMES } from '../../src/sync/lock/lock-kinds.ts';
 import { describeCases } from '../support/cases.ts';
-import { RANK_KINDS, type RankKind, seedOfRun } from '../support/ranks.ts';
+import { RANK_KINDS, type RankKind, type RanksOptions, seedOfRun } from '../support/ranks.ts';
 
 const seed = seedOfRun();
 const REQUESTS = { ONESIDED_DEBUG: 'requests' };
+const ALL = ['--fences=all'];
+const FOUGHT_FOR = { about: ['readers', 'giving up'] };
 
 const LOCKS: readonly Record<string, string | boolean>[] = [
   { lock: 'remote' },
@@ -37,39 +39,41 @@ function run(
   program: string,
   [kind, size]: readonly [kind: RankKind, size: number],
   args: readonly string[],
+  cases?: RanksOptions['cases'],
   env: Readonly<Record<string, string>> = {},
 ): void {
-  describeCases(title, program, { kind, size, env, args: [`--seed=${seed}`, ...args] });
+  describeCases(title, program, { kind, size, env, cases, args: [`--seed=${seed}`, ...args] });
 }
 
 describe('fences that are chosen by a hint', () => {
   for (const [i, fence] of FENCES.entries())
-    run(`epochs: ${fence}`, 'window-epochs', [kindOf(i), 3], ['--fences=all', `--matching=: ${fence}`]);
-  const byRequests =
-    '--matching=^(fence assertions|contributions of all|fences that end early): (deferred|immediate-|remote-|notify-)';
-  run('epochs, by requests', 'window-epochs', ['threads', 3], ['--fences=all', byRequests], REQUESTS);
-  const fewByRequests = '--matching=^(put|accum).*(deferred|optimized|notify-all)';
-  run('transfer, by requests', 'window-transfer', [kindOf(0), 2], ['--fences=all', fewByRequests], REQUESTS);
-  run('transfer', 'window-transfer', [kindOf(1), 3], ['--fences=all', '--matching=(deferred|naive)']);
+    run(`epochs: ${fence}`, 'window-epochs', [kindOf(i), 3], ALL, { fence: [fence] });
+  run('epochs, by requests', 'window-epochs', ['threads', 3], ALL, { about: ['fences'], fence: FENCES }, REQUESTS);
+  const few = {
+    about: ['put and get', 'accumulate'],
+    fence: ['deferred', 'immediate-optimized', 'notify-all'],
+  } as const;
+  run('transfer, by requests', 'window-transfer', [kindOf(0), 2], ALL, few, REQUESTS);
+  run('transfer', 'window-transfer', [kindOf(1), 3], ALL, { fence: ['deferred', 'immediate-naive'] });
 });
 
 describe('locks that are chosen by a hint', () => {
   for (const [i, info] of LOCKS.entries()) {
     const hints = `--info=${JSON.stringify(info)}`;
     const title = `${nameOf(info)}: fought for by 5 ranks as ${kindOf(i)}`;
-    run(title, 'sync-contention', [kindOf(i), 5], [hints, '--matching=^(readers|giving)']);
+    run(title, 'sync-contention', [kindOf(i), 5], [hints], FOUGHT_FOR);
     // A lock's messages and words are the same there; what is particular to requests is seen on these.
     if (info['lock'] !== 'direct' && info['lock_migration'] !== 'every-request') continue;
-    const few = '--matching=^(exclusive: remote|giving)';
+    const few = { about: ['exclusive', 'giving up'], but: { fence: ['immediate'] } } as const;
     const byRequests = `${nameOf(info)}: fought for by 4 ranks, by requests`;
-    run(byRequests, 'sync-contention', [kindOf(i), 4], [hints, few], REQUESTS);
+    run(byRequests, 'sync-contention', [kindOf(i), 4], [hints], few, REQUESTS);
   }
 
   for (const [i, lock] of LOCK_SCHEMES.filter((name) => name !== 'queue').entries()) {
     const hints = JSON.stringify({ lock, lock_mode: 'network', lock_migration: 'threshold:3' });
-    const passive = '--matching=^(locks|lockAll|flush|unlock once|mixed|empty|own)(?!.*notify)';
+    const passive = { about: ['passive'], but: { fence: ['remote-notify'] } } as const;
     const title = `${lock}: epochs, on 3 ranks as ${kindOf(i)}`;
-    run(title, 'window-epochs', [kindOf(i), 3], [`--info=${hints}`, passive]);
+    run(title, 'window-epochs', [kindOf(i), 3], [`--info=${hints}`], passive);
   }
 
   // Two ranks a node: processors' atomics and the network's on one lock.
@@ -80,9 +84,8 @@ describe('locks that are chosen by a hint', () => {
     ['threshold:3', 'one-word'],
   ]) {
     const hints = JSON.stringify({ lock: 'hybrid', lock_migration, lock_cpu });
-    const args = [`--info=${hints}`, '--matching=^(readers|giving)'];
     const title = `hybrid ${lock_migration} ${lock_cpu}: fought for by 5 ranks on 3 nodes`;
-    run(title, 'sync-contention', [kindOf(0), 5], args, { ONESIDED_DEBUG: 'nodes:2' });
+    run(title, 'sync-contention', [kindOf(0), 5], [`--info=${hints}`], FOUGHT_FOR, { ONESIDED_DEBUG: 'nodes:2' });
   }
 
   for (const [size, env] of [
@@ -92,6 +95,6 @@ describe('locks that are chosen by a hint', () => {
   ] as const) {
     const title = `on ${size} ranks${env === REQUESTS ? ', by requests' : ''}`;
     const locks = `--locks=${JSON.stringify([{ lock: 'queue' }, ...LOCKS])}`;
-    run(title, 'window-schemes', [kindOf(size), size], [locks], env);
+    run(title, 'window-schemes', [kindOf(size), size], [locks], undefined, env);
   }
 });

@@ -5,7 +5,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  Assert,
   type Communicator,
+  type Group,
   Op,
   type TypedArray,
   type TypedArrayConstructor,
@@ -25,6 +27,8 @@ export interface Requirement {
   readonly like: readonly string[];
   /** The fewest ranks on which it says anything. */
   readonly from: number;
+  /** Ranks load and store each other's parts, which devices do not offer: there the library says so. */
+  readonly needs?: 'shared memory';
   /** Absent: there is no test, and `why` says why. */
   readonly run?: (t: Trial) => unknown;
   readonly why?: string;
@@ -39,6 +43,8 @@ interface Collector {
   readonly requirements: readonly Requirement[];
   /** @param like names of programs, with a space between them */
   requirement(section: string, says: string, like: string, run: Run, from?: number): void;
+  /** One that needs shared memory. */
+  shared(section: string, says: string, like: string, run: Run, from?: number): void;
   untested(section: string, says: string, why: string): void;
 }
 
@@ -48,10 +54,12 @@ export function collector(): Collector {
     if (requirements.some(({ says }) => says === one.says)) throw new Error(`two requirements say: ${one.says}`);
     requirements.push(one);
   };
+  const names = (like: string): string[] => like.split(' ').filter(Boolean);
   return {
     requirements,
-    requirement: (section, says, like, run, from = 1) =>
-      add({ section, says, like: like.split(' ').filter(Boolean), from, run }),
+    requirement: (section, says, like, run, from = 1) => add({ section, says, like: names(like), from, run }),
+    shared: (section, says, like, run, from = 1) =>
+      add({ section, says, like: names(like), from, needs: 'shared memory', run }),
     untested: (section, says, why) => add({ section, says, like: [], from: 1, why }),
   };
 }
@@ -168,4 +176,18 @@ async function peekAt(win: Window<Float64Array>, target: number, disp: number): 
 /** 1 + 2 + … + n. */
 export function sumTo(n: number): number {
   return (n * (n + 1)) / 2;
+}
+
+/** first, first + 1, … */
+export const iota = (n: number, first = 0): number[] => Array.from({ length: n }, (_, i) => first + i);
+
+/** A group of these ranks. */
+export const members = (t: Trial, ranks: readonly number[]): Group => t.comm.group.include(ranks);
+
+/** Each rank puts its number into its neighbour's first element. */
+export async function ring(t: Trial, win: Window<Float64Array>): Promise<void> {
+  await win.fence();
+  win.put(Float64Array.of(100 + t.rank), t.next, 0);
+  await win.fence(Assert.NO_SUCCEED);
+  assert.equal(win.local[0], 100 + t.previous);
 }

@@ -65,7 +65,7 @@ export class Exploration {
         const fabric = this.#choice.fabric ?? FABRICS[varies ? Math.floor(seed / 4) % FABRICS.length : 0];
         if (unavailable.has(requirement.says) || requirement.from > size) continue;
         const error = await tryUnder(requirement, { fabric, size, seed });
-        if (error !== undefined && isNotOnDevices(error)) {
+        if (requirement.needs !== undefined && isNotOnDevices(error)) {
           unavailable.add(requirement.says);
           continue;
         }

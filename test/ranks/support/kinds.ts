@@ -25,6 +25,7 @@ const deliveries = (await import(
 import type { ScheduleHint } from '../../../src/transfer/schedule/schedule-kinds.ts';
 
 export type { FenceSchemeName } from '../../../src/sync/fence/fence-kinds.ts';
+export type { ScheduleHint };
 export const { FENCE_SCHEMES } = fences;
 /** The fences that a window can have wherever its ranks are. */
 export const FENCES_BY_HINT = FENCE_SCHEMES.filter((name) => fences.fenceNamed(name).moves !== 'immediately');

@@ -4,6 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import { endMembers, type Member, PROGRAM } from '../../robustness/members.ts';
+import { argumentsOf } from '../../support/ranks.ts';
+import { ON_TWO_HOSTS } from '../selections.ts';
 import { expectLost, HOST, LONG, please, ranks, SIZE } from './members.ts';
 
 const program = (name: string): string => fileURLToPath(new URL(`../../../build/programs/${name}.js`, import.meta.url));
@@ -30,7 +32,7 @@ describe('four ranks on two hosts', () => {
 
   test('do what windows do by requests', LONG, async () => {
     // All of it is tried on one host (windows.test.ts).
-    await endsWell(ranks(program('test/ranks/window-by-requests'), '--matching=bothWays'));
+    await endsWell(ranks(program(`test/ranks/${ON_TWO_HOSTS.program}`), ...argumentsOf(ON_TWO_HOSTS)));
   });
 
   // All variants run on one host (windows.test.ts).
