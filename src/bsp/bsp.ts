@@ -4,7 +4,7 @@ import { bytesOf, checkBuffer, type TypedArray } from '../datatype/base-types.ts
 import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { byteLengthOf } from '../intrinsics.ts';
 import { readWait, type WaitOptions } from '../wait/operation.ts';
-import { checkPid, isCount } from './bsp-arguments.ts';
+import { checkPid, checkPlace, isCount, readPart } from './bsp-arguments.ts';
 import type { Core } from './computation.ts';
 import type { Part } from './element-words.ts';
 import { endSuperstep, endSuperstepSync } from './ending.ts';
@@ -161,8 +161,9 @@ export class Bsp {
   ): void {
     if (this.#repeatedPut.again(pid, source, variable, offset, count, start)) return;
     const like = this.#core.isLast(pid, source, variable) ? variable : undefined;
-    const slot = this.#core.named('bsp.put', 'source', pid, source, start, count, variable, offset);
-    const part = this.#part;
+    const slot = this.#core.slotOf('bsp.put', variable);
+    const part = readPart(this.#part, 'bsp.put', 'source', source, start, count, slot);
+    checkPlace('bsp.put', pid, this.nprocs, slot, offset, part.count * part.width);
     if (part.count > 0) this.#core.put(pid, slot, offset * slot.width, part, like);
   }
 
@@ -183,8 +184,9 @@ export class Bsp {
   ): void {
     if (this.#repeatedDirectPut.again(pid, source, variable, offset, count, start)) return;
     const like = this.#core.isLast(pid, source, variable) ? variable : undefined;
-    const slot = this.#core.named('bsp.hpput', 'source', pid, source, start, count, variable, offset);
-    const part = this.#part;
+    const slot = this.#core.slotOf('bsp.hpput', variable);
+    const part = readPart(this.#part, 'bsp.hpput', 'source', source, start, count, slot);
+    checkPlace('bsp.hpput', pid, this.nprocs, slot, offset, part.count * part.width);
     if (part.count > 0) this.#core.hpput(pid, slot, offset * slot.width, part, like);
   }
 
@@ -224,8 +226,9 @@ export class Bsp {
     count: number | undefined = undefined,
     start = 0,
   ): void {
-    const slot = this.#core.named('bsp.hpget', 'destination', pid, destination, start, count, variable, offset);
-    const part = this.#part;
+    const slot = this.#core.slotOf('bsp.hpget', variable);
+    const part = readPart(this.#part, 'bsp.hpget', 'destination', destination, start, count, slot);
+    checkPlace('bsp.hpget', pid, this.nprocs, slot, offset, part.count * part.width);
     if (part.count > 0) this.#core.hpget(pid, slot, offset * slot.width, part);
   }
 
