@@ -56,7 +56,7 @@ const JOBS = {
   ],
   schedules: ['fences', 'synchronization', 'communication', 'locks', 'schedules', 'semantics'].map((chapter) => [
     'explore',
-    [`--chapter=${chapter}`, '--seeds=8'],
+    [`--chapter=${chapter}`, '--first=16', '--seeds=8'],
     {},
   ]),
 };
