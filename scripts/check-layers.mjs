@@ -84,8 +84,6 @@ const PROGRAMS = ['bench', 'examples', 'test/ranks'];
 
 /** What programs that do not simulate do not load. */
 const SIMULATOR = /^src\/(providers\/modelled\/|(start\/tasks|wait\/virtual-progress|wait\/deadlock)\.ts)/;
-/** Folders with files that import each other in circles, and how many such files. May only shrink. */
-const CIRCLES = { 'providers/emulator': 8, 'providers/modelled': 12, 'providers/rdma-core': 7 };
 const TYPES_ONLY = /\b(import|export) type\b[^;]*;|\btypeof import\([^)]*\)/g;
 
 const wrong = [];
@@ -124,21 +122,8 @@ const reached = reachedFrom('src/index.ts');
 for (const file of reached.filter((file) => SIMULATOR.test(file))) {
   wrong.push(`src/index.ts loads ${file}: the simulator is behind onesided/fabrics`);
 }
-const inCircles = Object.fromEntries(Object.keys(CIRCLES).map((folder) => [folder, []]));
-for (const files of circles()) {
-  const folder = Object.keys(CIRCLES).find((folder) => files.every((file) => dirname(file) === `src/${folder}`));
-  if (folder !== undefined) inCircles[folder].push(...files);
-  else wrong.push(`${circleIn(files).join(' imports ')}: a circle; give what they share a file of its own`);
-}
-for (const [folder, files] of Object.entries(inCircles)) {
-  const known = CIRCLES[folder];
-  const found = `src/${folder}: ${files.length} files import each other in circles`;
-  if (files.length < known) {
-    wrong.push(`${found}; say so in CIRCLES instead of ${known}`);
-  } else if (files.length > known) {
-    wrong.push(`${found}, instead of ${known}: ${files.sort().join(', ')}`);
-  }
-}
+for (const files of circles())
+  wrong.push(`${circleIn(files).join(' imports ')}: a circle; give what they share a file of its own`);
 for (const line of wrong) console.error(line);
 if (wrong.length > 0) process.exit(1);
 

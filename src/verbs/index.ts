@@ -10,7 +10,8 @@ import { publicCalls } from '../program-line.ts';
 import { QueuePairCore } from '../providers/core/queue-pair-base.ts';
 import { openEmulator } from '../providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../providers/emulator/local-fabric.ts';
-import { openRdma, type RdmaAddress } from '../providers/rdma-core/rdma-context.ts';
+import type { RdmaAddress } from '../providers/rdma-core/addresses.ts';
+import { openRdma } from '../providers/rdma-core/rdma-context.ts';
 import { chooseEndpoint, type RdmaChoice, rdmaDevices } from '../providers/rdma-core/rdma-devices.ts';
 import type { Context } from './device.ts';
 

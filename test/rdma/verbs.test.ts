@@ -2,7 +2,8 @@
  * The verbs conformance suite on a real device: the first one with an active port. Fails where there is none. Run by
  * `npm run test:rdma`.
  */
-import { openRdma, type RdmaAddress } from '../../src/providers/rdma-core/rdma-context.ts';
+import type { RdmaAddress } from '../../src/providers/rdma-core/addresses.ts';
+import { openRdma } from '../../src/providers/rdma-core/rdma-context.ts';
 import { chooseEndpoint } from '../../src/providers/rdma-core/rdma-devices.ts';
 import { verbsConformance } from '../verbs/conformance/index.ts';
 

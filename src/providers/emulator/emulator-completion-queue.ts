@@ -8,9 +8,15 @@ import { checkUnused, overrunError } from '../../verbs/checks.ts';
 import { type CompletionQueue, WcFlag, type WorkCompletions } from '../../verbs/completion-queue.ts';
 import { workCompletions } from '../../verbs/work-completions.ts';
 import { ARMED_ANY, ARMED_SOLICITED, CompletionRing, completionRingBytes, ringCapacity } from './completion-ring.ts';
-import type { EmulatedContext } from './emulator-context.ts';
 import type { Allocation } from './emulator-fabric.ts';
-import type { EmulatedQueuePair } from './emulator-queue-pair.ts';
+import type { EmulatedParent } from './emulator-parent.ts';
+
+/** A queue pair whose requests complete here. */
+interface Requester {
+  readonly number: number;
+  /** A completion of this request was polled. */
+  retire(request: number): void;
+}
 
 /** Completions that one `poll` can fetch. */
 const BATCH = 1024;
@@ -22,7 +28,8 @@ export class EmulatedCompletionQueue implements CompletionQueue {
   readonly allocation: Allocation;
   /** Work queues of queue pairs that complete here. */
   users = 0;
-  readonly #context: EmulatedContext;
+  readonly #context: EmulatedParent;
+  readonly #forget: (cq: EmulatedCompletionQueue) => void;
   readonly #mask: number;
   readonly #batch: number;
   // This thread's own completions: a ring by the counts `#head … #tail`.
@@ -31,14 +38,16 @@ export class EmulatedCompletionQueue implements CompletionQueue {
   readonly #opcode: Uint8Array;
   readonly #byteLen: Uint32Array;
   readonly #requests: Int32Array;
-  readonly #queuePairs: (EmulatedQueuePair | undefined)[];
+  readonly #queuePairs: (Requester | undefined)[];
   #head = 0;
   #tail = 0;
   #overrun = false;
   #destroyed = false;
 
-  constructor(context: EmulatedContext, cqe: number) {
+  /** @param forget gives its memory back */
+  constructor(context: EmulatedParent, cqe: number, forget: (cq: EmulatedCompletionQueue) => void) {
     this.#context = context;
+    this.#forget = forget;
     this.capacity = ringCapacity(cqe);
     this.#mask = this.capacity - 1;
     this.#batch = Math.min(this.capacity, BATCH);
@@ -66,7 +75,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
 
   /** Adds the completion of a request of this thread: number `request` of `qp`'s send queue. */
   complete(
-    qp: EmulatedQueuePair,
+    qp: Requester,
     request: number,
     wrId: number,
     status: number,
@@ -118,7 +127,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
   }
 
   /** Forgets the completions of a queue pair that is destroyed or reset. */
-  drop(qp: EmulatedQueuePair): void {
+  drop(qp: Requester): void {
     this.ring.drop(qp.number);
     let to = this.#head;
     for (let from = this.#head; from !== this.#tail; from = (from + 1) | 0) {
@@ -142,7 +151,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
     if (this.#destroyed) return;
     checkUnused(this.users);
     this.#destroyed = true;
-    this.#context.forgetCq(this);
+    this.#forget(this);
   }
 
   get isDestroyed(): boolean {

@@ -25,6 +25,7 @@ import { EmulatedCompletionQueue } from './emulator-completion-queue.ts';
 import type { Allocation, EmulatorFabric } from './emulator-fabric.ts';
 import { CAPABILITIES, DEVICE } from './emulator-limits.ts';
 import { AddressSpace, EmulatedMemory } from './emulator-memory.ts';
+import type { Blocked, EmulatedParent, EmulatedPd } from './emulator-parent.ts';
 import { EmulatedQueuePair } from './emulator-queue-pair.ts';
 import { EmulatedSharedReceiveQueue } from './emulator-receive-queue.ts';
 import { EmulatedRegion } from './memory-region.ts';
@@ -81,12 +82,12 @@ class PretendedNeighbours implements Neighbours {
   }
 }
 
-export class EmulatedContext implements Context {
+class EmulatedContext implements Context, EmulatedParent {
   readonly device = DEVICE;
   readonly capabilities: Capabilities;
   readonly member: number;
   readonly gid: string;
-  readonly handles = new AddressHandles<EmulatedProtectionDomain>();
+  readonly handles = new AddressHandles<EmulatedPd>();
   readonly parking: Parking;
   readonly neighbours: Neighbours | undefined;
   readonly pointerToWords: Context['remotePointer'] | undefined;
@@ -103,7 +104,7 @@ export class EmulatedContext implements Context {
   readonly #queuePairs = new Set<EmulatedQueuePair>();
   readonly #qpNumbers = new QpNumbers();
   /** Queue pairs whose head waits for a receive. */
-  readonly #blocked = new Set<EmulatedQueuePair>();
+  readonly #blocked = new Set<Blocked>();
   readonly #events: AsyncEvent[] = [];
   #pds = 0;
   #lastPd = 0;
@@ -202,7 +203,10 @@ export class EmulatedContext implements Context {
     this.#mustBeOpen(call);
     checkInteger(call, 'cqe', cqe, 1, DEVICE.maxCqe);
     checkRoom(call, 'completion queues', this.#cqs.size, DEVICE.maxCq);
-    const cq = new EmulatedCompletionQueue(this, cqe);
+    const cq = new EmulatedCompletionQueue(this, cqe, () => {
+      this.#cqs.delete(cq);
+      this.fabric.free(cq.allocation);
+    });
     this.#cqs.add(cq);
     return cq;
   }
@@ -314,13 +318,7 @@ export class EmulatedContext implements Context {
     return peer;
   }
 
-  register(
-    pd: EmulatedProtectionDomain,
-    memory: EmulatedMemory,
-    offset: number,
-    length: number,
-    access: number,
-  ): EmulatedRegion {
+  register(pd: EmulatedPd, memory: EmulatedMemory, offset: number, length: number, access: number): EmulatedRegion {
     const key = this.root.regions.publish(
       {
         access,
@@ -341,7 +339,7 @@ export class EmulatedContext implements Context {
     return region;
   }
 
-  createSrq(call: string, pd: EmulatedProtectionDomain, maxWr: number, maxSge: number): EmulatedSharedReceiveQueue {
+  createSrq(call: string, pd: EmulatedPd, maxWr: number, maxSge: number): EmulatedSharedReceiveQueue {
     checkRoom(call, 'shared receive queues', this.#srqs.size, DEVICE.maxSrq);
     const srq = new EmulatedSharedReceiveQueue(this, pd, maxWr, maxSge, () => {
       this.#srqs.delete(srq);
@@ -351,7 +349,7 @@ export class EmulatedContext implements Context {
     return srq;
   }
 
-  createQueuePair(pd: EmulatedProtectionDomain, init: QueuePairInit): EmulatedQueuePair {
+  createQueuePair(pd: EmulatedPd, init: QueuePairInit): EmulatedQueuePair {
     const asked = checkQueuePair(pd, init, DEVICE, 64, this.#cqs, this.#srqs);
     const number = this.#qpNumbers.take();
     if (number === 0) checkRoom('create a queue pair', 'queue pairs', MAX_QP, MAX_QP);
@@ -389,11 +387,6 @@ export class EmulatedContext implements Context {
     if (receives !== undefined) this.fabric.free(receives);
   }
 
-  forgetCq(cq: EmulatedCompletionQueue): void {
-    this.#cqs.delete(cq);
-    this.fabric.free(cq.allocation);
-  }
-
   forgetPd(): void {
     this.#pds--;
   }
@@ -402,11 +395,11 @@ export class EmulatedContext implements Context {
     this.#events.push(event);
   }
 
-  block(qp: EmulatedQueuePair): void {
+  block(qp: Blocked): void {
     this.#blocked.add(qp);
   }
 
-  unblock(qp: EmulatedQueuePair): void {
+  unblock(qp: Blocked): void {
     this.#blocked.delete(qp);
   }
 

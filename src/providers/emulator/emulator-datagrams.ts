@@ -24,10 +24,9 @@ import { writeGrh } from '../core/grh.ts';
 import { LocalSide } from '../core/local-side.ts';
 import { copyPieces, Mapping, Pieces } from '../core/mapped-memory.ts';
 import { CompletionRing } from './completion-ring.ts';
-import type { EmulatedContext } from './emulator-context.ts';
 import { DEVICE } from './emulator-limits.ts';
+import type { EmulatedParent, EmulatedPd } from './emulator-parent.ts';
 import type { Attached, Peer } from './peer.ts';
-import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpField, QpField64, type QpRows, rowOf } from './qp-table.ts';
 import { NO_RECEIVE, ReceiveRing } from './receive-ring.ts';
 import { findScatter } from './scatter.ts';
@@ -47,7 +46,7 @@ interface Receiver {
 export class DatagramRequester {
   /** Nothing waits for a receive. */
   readonly rnrDelay = 0;
-  readonly #context: EmulatedContext;
+  readonly #context: EmulatedParent;
   readonly #number: number;
   readonly #ring: WorkRequestRing;
   readonly #source: LocalSide;
@@ -57,7 +56,7 @@ export class DatagramRequester {
   readonly #gid: Uint32Array;
   readonly #receivers = new Map<number, Receiver>();
 
-  constructor(context: EmulatedContext, number: number, pd: EmulatedProtectionDomain, ring: WorkRequestRing) {
+  constructor(context: EmulatedParent, number: number, pd: EmulatedPd, ring: WorkRequestRing) {
     this.#context = context;
     this.#number = number;
     this.#ring = ring;

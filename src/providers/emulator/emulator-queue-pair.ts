@@ -20,13 +20,12 @@ import { WC_OPCODE, WrField, WrField64 } from '../../verbs/work-request-ring.ts'
 import { type QueuePairParts as CoreParts, QueuePairCore } from '../core/queue-pair-base.ts';
 import { FOR_EVER, type Move, type MoveLimits, stateName } from '../core/transitions.ts';
 import type { EmulatedCompletionQueue } from './emulator-completion-queue.ts';
-import type { EmulatedContext } from './emulator-context.ts';
 import { DatagramRequester } from './emulator-datagrams.ts';
 import { DEVICE } from './emulator-limits.ts';
+import type { EmulatedParent, EmulatedPd } from './emulator-parent.ts';
 import { addReceiveSge, type EmulatedSharedReceiveQueue, postReceive } from './emulator-receive-queue.ts';
 import { EmulatorRequester, NOT_READY, publish, WAITS } from './emulator-requester.ts';
 import { MAX_ATTACHMENTS } from './group-table.ts';
-import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpEvent, QpField, rowOf } from './qp-table.ts';
 import type { ReceiveRing } from './receive-ring.ts';
 
@@ -35,8 +34,7 @@ const ALL_REMOTE = Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOM
 /** The row of a queue pair that was destroyed: in RESET for ever. */
 const NO_ROWS = new Int32Array(QpField.EVENTS + 1);
 
-export interface QueuePairParts
-  extends CoreParts<EmulatedProtectionDomain, EmulatedCompletionQueue, EmulatedSharedReceiveQueue> {
+export interface QueuePairParts extends CoreParts<EmulatedPd, EmulatedCompletionQueue, EmulatedSharedReceiveQueue> {
   /** Its own receives; `undefined` with a shared receive queue. */
   readonly receives: ReceiveRing | undefined;
   readonly signalAll: boolean;
@@ -45,14 +43,10 @@ export interface QueuePairParts
   readonly release: (qp: EmulatedQueuePair) => void;
 }
 
-export class EmulatedQueuePair extends QueuePairCore<
-  EmulatedProtectionDomain,
-  EmulatedCompletionQueue,
-  EmulatedSharedReceiveQueue
-> {
+export class EmulatedQueuePair extends QueuePairCore<EmulatedPd, EmulatedCompletionQueue, EmulatedSharedReceiveQueue> {
   /** Whether the request at the head waits for a receive of the peer. */
   isBlocked = false;
-  readonly #context: EmulatedContext;
+  readonly #context: EmulatedParent;
   readonly #receives: ReceiveRing | undefined;
   readonly #release: (qp: EmulatedQueuePair) => void;
   readonly #requester: EmulatorRequester | DatagramRequester;
@@ -64,7 +58,7 @@ export class EmulatedQueuePair extends QueuePairCore<
   #retryAt = 0;
   #saidLast = false;
 
-  constructor(context: EmulatedContext, parts: QueuePairParts) {
+  constructor(context: EmulatedParent, parts: QueuePairParts) {
     const { number, requests } = parts;
     const kind = parts.qpType === QpType.UD ? DatagramRequester : EmulatorRequester;
     // First: there may be no memory for it, and then nothing must count this queue pair as its user.

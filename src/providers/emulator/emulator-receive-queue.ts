@@ -2,14 +2,13 @@
 
 import { checkReceiveEntry, checkReceiveId, refuseReceive } from '../core/receives.ts';
 import { SharedReceiveQueueCore } from '../core/verbs-objects.ts';
-import type { EmulatedContext } from './emulator-context.ts';
 import type { Allocation } from './emulator-fabric.ts';
-import type { EmulatedProtectionDomain } from './protection-domain.ts';
+import type { EmulatedParent, EmulatedPd } from './emulator-parent.ts';
 import { ReceiveRing, receiveRingBytes } from './receive-ring.ts';
 
 /** Checks and adds a scatter entry. */
 export function addReceiveSge(
-  context: EmulatedContext,
+  context: EmulatedParent,
   ring: ReceiveRing,
   lkey: number,
   address: number,
@@ -30,7 +29,7 @@ export function addReceiveSge(
 }
 
 export function postReceive(
-  context: EmulatedContext,
+  context: EmulatedParent,
   ring: ReceiveRing,
   wrId: number,
   lkey: number,
@@ -42,15 +41,15 @@ export function postReceive(
   ring.post(wrId);
 }
 
-export class EmulatedSharedReceiveQueue extends SharedReceiveQueueCore<EmulatedProtectionDomain> {
+export class EmulatedSharedReceiveQueue extends SharedReceiveQueueCore<EmulatedPd> {
   readonly ring: ReceiveRing;
   readonly allocation: Allocation;
-  readonly #context: EmulatedContext;
+  readonly #context: EmulatedParent;
   readonly #forget: (srq: EmulatedSharedReceiveQueue) => void;
 
   constructor(
-    context: EmulatedContext,
-    pd: EmulatedProtectionDomain,
+    context: EmulatedParent,
+    pd: EmulatedPd,
     maxWr: number,
     maxSge: number,
     forget: (srq: EmulatedSharedReceiveQueue) => void,

@@ -23,9 +23,8 @@ import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-reque
 import { LocalSide } from '../core/local-side.ts';
 import { copyBytes, copyPieces, Mapping, Pieces } from '../core/mapped-memory.ts';
 import { CompletionRing } from './completion-ring.ts';
-import type { EmulatedContext } from './emulator-context.ts';
+import type { EmulatedParent, EmulatedPd } from './emulator-parent.ts';
 import type { Attached, Peer, PeerRegion } from './peer.ts';
-import type { EmulatedProtectionDomain } from './protection-domain.ts';
 import { QpEvent, QpField, QpField64, type QpRows, rowOf } from './qp-table.ts';
 import { NO_RECEIVE, ReceiveRing } from './receive-ring.ts';
 import { findScatter } from './scatter.ts';
@@ -49,7 +48,7 @@ export function publish(): void {
 }
 
 export class EmulatorRequester {
-  readonly #context: EmulatedContext;
+  readonly #context: EmulatedParent;
   readonly #number: number;
   readonly #ring: WorkRequestRing;
   readonly #ringMapping: Mapping;
@@ -74,7 +73,7 @@ export class EmulatorRequester {
   #scatter: Pieces | undefined;
   #attached: Attached[] = [];
 
-  constructor(context: EmulatedContext, number: number, pd: EmulatedProtectionDomain, ring: WorkRequestRing) {
+  constructor(context: EmulatedParent, number: number, pd: EmulatedPd, ring: WorkRequestRing) {
     this.#context = context;
     this.#number = number;
     this.#ring = ring;

@@ -4,13 +4,12 @@
  */
 import { MappedRegion } from '../core/local-side.ts';
 import type { EmulatedMemory } from './emulator-memory.ts';
-import type { EmulatedProtectionDomain } from './protection-domain.ts';
 
-export class EmulatedRegion extends MappedRegion<EmulatedMemory, EmulatedProtectionDomain> {
+export class EmulatedRegion extends MappedRegion<EmulatedMemory> {
   readonly #revoke: (key: number) => void;
 
   constructor(
-    pd: EmulatedProtectionDomain,
+    pd: { children: number },
     memory: EmulatedMemory,
     offset: number,
     length: number,

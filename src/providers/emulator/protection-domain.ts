@@ -3,25 +3,23 @@
 import { RmaError } from '../../errors.ts';
 import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts';
 import { Access, type Memory, type QueuePairInit } from '../../verbs/memory.ts';
+import type { QueuePair } from '../../verbs/queue-pair.ts';
+import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
 import { wayInMemory } from '../core/address-handles.ts';
 import { ProtectionDomainCore } from '../core/verbs-objects.ts';
-import type { EmulatedContext } from './emulator-context.ts';
 import { DEVICE } from './emulator-limits.ts';
 import { EmulatedMemory } from './emulator-memory.ts';
-import type { EmulatedQueuePair } from './emulator-queue-pair.ts';
-import type { EmulatedSharedReceiveQueue } from './emulator-receive-queue.ts';
+import type { EmulatedParent, EmulatedPd } from './emulator-parent.ts';
 import type { EmulatedRegion } from './memory-region.ts';
 
-export class EmulatedProtectionDomain extends ProtectionDomainCore<
-  EmulatedMemory,
-  EmulatedRegion,
-  EmulatedQueuePair,
-  EmulatedSharedReceiveQueue
-> {
+export class EmulatedProtectionDomain
+  extends ProtectionDomainCore<EmulatedMemory, EmulatedRegion, QueuePair, SharedReceiveQueue>
+  implements EmulatedPd
+{
   readonly number: number;
-  readonly #context: EmulatedContext;
+  readonly #context: EmulatedParent;
 
-  constructor(context: EmulatedContext, number: number) {
+  constructor(context: EmulatedParent, number: number) {
     super(DEVICE);
     this.#context = context;
     this.number = number;
@@ -48,7 +46,7 @@ export class EmulatedProtectionDomain extends ProtectionDomainCore<
     return this.#context.register(this, memory, offset, length, access);
   }
 
-  protected makeQueuePair(init: QueuePairInit): EmulatedQueuePair {
+  protected makeQueuePair(init: QueuePairInit): QueuePair {
     return this.#context.createQueuePair(this, init);
   }
 
@@ -60,7 +58,7 @@ export class EmulatedProtectionDomain extends ProtectionDomainCore<
     return this.#context.handles.make(this, wayInMemory(attributes, this.#context.fabric.size));
   }
 
-  protected makeSharedReceiveQueue(call: string, maxWr: number, maxSge: number): EmulatedSharedReceiveQueue {
+  protected makeSharedReceiveQueue(call: string, maxWr: number, maxSge: number): SharedReceiveQueue {
     return this.#context.createSrq(call, this, maxWr, maxSge);
   }
 

@@ -1,7 +1,6 @@
 /** What a queue pair is connected to, which way leads there, and how far what it has sent has come on that way. */
 import { WrOpcode } from '../../verbs/queue-pair.ts';
-import type { ModelledContext } from './modelled-context.ts';
-import type { ModelledQueuePair } from './modelled-queue-pair.ts';
+import type { ModelledParent, ModelledPeer } from './modelled-parent.ts';
 
 export class Connection {
   destMember = -1;
@@ -12,7 +11,7 @@ export class Connection {
   lastExecuted = 0;
   /** Until then none is carried out: one waits until writes before it are in memory. */
   heldUntil = 0;
-  readonly #context: ModelledContext;
+  readonly #context: ModelledParent;
   readonly #number: number;
   #destNumber = 0;
   /** Messages that have gone and come on this connection, and whether their buffer is one that every poll looks at. */
@@ -20,7 +19,7 @@ export class Connection {
   #isPolled = false;
 
   /** @param number of the queue pair at this end */
-  constructor(context: ModelledContext, number: number) {
+  constructor(context: ModelledParent, number: number) {
     this.#context = context;
     this.#number = number;
   }
@@ -44,7 +43,7 @@ export class Connection {
   }
 
   /** The queue pair at the other end, if it is there and connected to this one. */
-  peer(): ModelledQueuePair | undefined {
+  peer(): ModelledPeer | undefined {
     if (this.destMember < 0) return undefined;
     const context = this.#context.shared.contexts[this.destMember];
     const peer = context?.queuePairs.get(this.#destNumber);

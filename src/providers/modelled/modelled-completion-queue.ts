@@ -3,8 +3,7 @@ import { RmaError } from '../../errors.ts';
 import { checkUnused, overrunError } from '../../verbs/checks.ts';
 import { type CompletionQueue, WcFlag, WcOpcode, type WorkCompletions } from '../../verbs/completion-queue.ts';
 import { workCompletions } from '../../verbs/work-completions.ts';
-import type { ModelledContext } from './modelled-context.ts';
-import type { ModelledQueuePair } from './modelled-queue-pair.ts';
+import type { ModelledParent } from './modelled-parent.ts';
 
 /** Completions that one `poll` can fetch. */
 const BATCH = 64;
@@ -14,16 +13,25 @@ const DISARMED = 0;
 const ARMED_SOLICITED = 1;
 const ARMED_ANY = 2;
 
+/** A queue pair whose requests or receives complete here. */
+export interface Completing {
+  readonly number: number;
+  /** A completion of this request was polled. */
+  retire(request: number): void;
+  /** A receive was polled. @returns whether the adapter has brought a message */
+  noteTaken(opcode: number): boolean;
+}
+
 export class ModelledCompletionQueue implements CompletionQueue {
   readonly capacity: number;
   readonly wc: WorkCompletions;
   /** Work queues that complete here. */
   users = 0;
   overrun = false;
-  readonly #context: ModelledContext;
+  readonly #context: ModelledParent;
   readonly #batch: number;
   /** Those whose events are on their way to the processor. */
-  readonly #coming = new Set<{ readonly qp: ModelledQueuePair }>();
+  readonly #coming = new Set<{ readonly qp: Completing }>();
   #armed = DISARMED;
   #destroyed = false;
   // Completions `#head … #tail` by their count modulo the number of slots, a power of two.
@@ -37,9 +45,9 @@ export class ModelledCompletionQueue implements CompletionQueue {
   #kinds: Uint32Array;
   /** Number of the request in its queue; of a datagram that was received, the sender's queue pair. */
   #requests: Int32Array;
-  #queuePairs: ModelledQueuePair[];
+  #queuePairs: Completing[];
 
-  constructor(context: ModelledContext, cqe: number) {
+  constructor(context: ModelledParent, cqe: number) {
     this.#context = context;
     this.capacity = 2 ** Math.ceil(Math.log2(cqe));
     this.#batch = Math.min(this.capacity, BATCH);
@@ -93,7 +101,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
 
   /** Adds a completion, as an event, when the adapter's event has come to the processor. */
   push(
-    qp: ModelledQueuePair,
+    qp: Completing,
     request: number,
     wrId: number,
     status: number,
@@ -120,7 +128,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
   }
 
   #add(
-    qp: ModelledQueuePair,
+    qp: Completing,
     request: number,
     wrId: number,
     status: number,
@@ -163,7 +171,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
   }
 
   /** Forgets the completions of a queue pair that is destroyed or reset. */
-  drop(qp: ModelledQueuePair): void {
+  drop(qp: Completing): void {
     const mask = this.#slots - 1;
     const columns = this.#columns();
     let to = this.#head;
@@ -227,5 +235,5 @@ interface Slots {
   readonly immediates: Uint32Array;
   readonly kinds: Uint32Array;
   readonly requests: Int32Array;
-  readonly queuePairs: ModelledQueuePair[];
+  readonly queuePairs: Completing[];
 }

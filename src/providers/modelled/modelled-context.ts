@@ -15,19 +15,20 @@ import { checkInteger, checkRoom } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { AsyncEvent, Capabilities, Context, DeviceAttributes } from '../../verbs/device.ts';
 import type { Memory, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
-import { QpType } from '../../verbs/queue-pair.ts';
+import { QpType, type QueuePair } from '../../verbs/queue-pair.ts';
 import { AddressHandles, groupInMemory, memberGid } from '../core/address-handles.ts';
+import type { MappedRegion } from '../core/local-side.ts';
 import { checkQueuePair, failUsersOf } from '../core/queue-pair-base.ts';
 import type { Fabric } from './fabric-numbers.ts';
 import type { Faults } from './faults.ts';
 import { BarrierGroups, ModelledBarrier } from './modelled-barrier.ts';
 import { ModelledCompletionQueue } from './modelled-completion-queue.ts';
 import { CAPABILITIES, deviceOf, MOST } from './modelled-limits.ts';
-import { ModelledMemory, ModelledProtectionDomain, type ModelledRegion, PAGE } from './modelled-memory.ts';
+import { ModelledMemory, ModelledProtectionDomain, PAGE } from './modelled-memory.ts';
+import type { ModelledParent, ModelledShared, Watcher } from './modelled-parent.ts';
 import { ModelledParking } from './modelled-parking.ts';
 import { ModelledQueuePair } from './modelled-queue-pair.ts';
-import type { ModelledSharedReceiveQueue } from './modelled-receive-queue.ts';
-import type { ModelledRequester } from './modelled-requester.ts';
+import type { ModelledPd, ModelledSharedReceiveQueue } from './modelled-receive-queue.ts';
 import { Groups } from './multicast-groups.ts';
 import { Network } from './network.ts';
 import { Random } from './random.ts';
@@ -35,7 +36,7 @@ import { Cpu, type Simulator } from './simulator.ts';
 import { Transit } from './transit.ts';
 
 /** What the devices of one fabric share. */
-export class ModelledFabric {
+export class ModelledFabric implements ModelledShared {
   readonly fabric: Fabric;
   readonly simulator: Simulator;
   readonly network: Network;
@@ -78,12 +79,12 @@ export class ModelledFabric {
   }
 }
 
-export class ModelledContext implements Context {
+export class ModelledContext implements Context, ModelledParent {
   readonly device: DeviceAttributes;
   readonly capabilities: Capabilities;
   readonly member: number;
   readonly gid: string;
-  readonly handles = new AddressHandles<ModelledProtectionDomain>();
+  readonly handles = new AddressHandles<ModelledPd>();
   readonly parking: ModelledParking;
   readonly neighbours = undefined;
   readonly cpu: Cpu;
@@ -92,7 +93,7 @@ export class ModelledContext implements Context {
   readonly shared: ModelledFabric;
   readonly fabric: Fabric;
   readonly simulator: Simulator;
-  readonly regions = new Map<number, ModelledRegion>();
+  readonly regions = new Map<number, MappedRegion>();
   readonly cqs = new Set<ModelledCompletionQueue>();
   readonly srqs = new Set<ModelledSharedReceiveQueue>();
   readonly queuePairs = new Map<number, ModelledQueuePair>();
@@ -112,7 +113,7 @@ export class ModelledContext implements Context {
   /** Data of writes that are complete and not in memory yet, in the order of their coming. */
   readonly #unplaced = new Set<() => void>();
   /** Those whose oldest request waits for a word of this side's memory. */
-  readonly #watching = new Set<ModelledRequester>();
+  readonly #watching = new Set<Watcher>();
   readonly #random: Random;
   readonly #events: AsyncEvent[] = [];
   #nextAddress: number;
@@ -279,21 +280,21 @@ export class ModelledContext implements Context {
   }
 
   /** Has a requester called when the adapter has put something into this side's memory: it waits for a word there. */
-  watch(requester: ModelledRequester): void {
-    this.#watching.add(requester);
+  watch(watcher: Watcher): void {
+    this.#watching.add(watcher);
   }
 
-  unwatch(requester: ModelledRequester): void {
-    this.#watching.delete(requester);
+  unwatch(watcher: Watcher): void {
+    this.#watching.delete(watcher);
   }
 
   /** The adapter has put something into this side's memory. */
   stored(): void {
-    for (const requester of this.#watching) requester.look();
+    for (const watcher of this.#watching) watcher.look();
   }
 
   /** Has the data of a write come into memory at a time, unless something has asked for them before. */
-  placeAt(time: number, region: ModelledRegion, place: () => void): void {
+  placeAt(time: number, region: MappedRegion, place: () => void): void {
     const put = (): void => {
       if (!this.#unplaced.delete(put) || this.regions.get(region.rkey) !== region) return;
       place();
@@ -319,12 +320,12 @@ export class ModelledContext implements Context {
     );
   }
 
-  noteRegion(region: ModelledRegion): void {
+  noteRegion(region: MappedRegion): void {
     this.regions.set(region.rkey, region);
     if (!region.memory.fromLibrary) this.#locked += region.length;
   }
 
-  forgetRegion(region: ModelledRegion): void {
+  forgetRegion(region: MappedRegion): void {
     if (this.regions.delete(region.rkey) && !region.memory.fromLibrary) this.#locked -= region.length;
   }
 
@@ -332,7 +333,7 @@ export class ModelledContext implements Context {
     this.#pds--;
   }
 
-  createQueuePair(pd: ModelledProtectionDomain, init: QueuePairInit): ModelledQueuePair {
+  createQueuePair(pd: ModelledPd, init: QueuePairInit): ModelledQueuePair {
     const call = 'create a queue pair';
     this.#mustBeOpen(call);
     const { device } = this;
@@ -345,11 +346,11 @@ export class ModelledContext implements Context {
     return qp;
   }
 
-  joinGroup(call: string, qp: ModelledQueuePair, words: Uint32Array): void {
+  joinGroup(call: string, qp: QueuePair, words: Uint32Array): void {
     this.shared.groups.join(call, qp, words);
   }
 
-  leaveGroup(qp: ModelledQueuePair, words: Uint32Array): void {
+  leaveGroup(qp: QueuePair, words: Uint32Array): void {
     this.shared.groups.leave(qp, words);
   }
 
@@ -415,7 +416,7 @@ export class ModelledContext implements Context {
   }
 
   /** Completions were lost, and with them what the queue pairs promise. */
-  overrun(cq: ModelledCompletionQueue): void {
+  overrun(cq: CompletionQueue): void {
     this.raise({ type: 'CQ_ERR', cq });
     failUsersOf(cq, this.queuePairs.values(), (event) => this.raise(event));
   }

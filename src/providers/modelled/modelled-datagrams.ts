@@ -16,37 +16,22 @@ import { WrField } from '../../verbs/work-request-ring.ts';
 import type { AddressHandleCore } from '../core/address-handles.ts';
 import { writeGrh } from '../core/grh.ts';
 import { Mapping } from '../core/mapped-memory.ts';
+import type { Datagram } from './datagram.ts';
 import type { FabricEvent } from './event-queue.ts';
 import { gather, local } from './local-pieces.ts';
-import type { ModelledContext, ModelledFabric } from './modelled-context.ts';
-import type { ModelledQueuePair } from './modelled-queue-pair.ts';
-import { SendQueue } from './send-queue.ts';
-
-/** What is sent. Its copies share it; it does not change. */
-export interface Message {
-  /** The header, and the data behind it. */
-  readonly data: Mapping;
-  /** Bytes of both. */
-  readonly length: number;
-  readonly qkey: number;
-  /** The sender's queue pair. */
-  readonly source: number;
-  /** Of the completion, bits of `WcFlag`. */
-  readonly flags: number;
-  readonly immediate: number;
-  readonly solicited: boolean;
-}
+import type { ModelledParent, ModelledShared } from './modelled-parent.ts';
+import { type Sending, SendQueue } from './send-queue.ts';
 
 /** One copy, on its way to one queue pair: it has come to the adapter, then it is in memory. */
 class Copy implements FabricEvent {
-  readonly #shared: ModelledFabric;
-  readonly #message: Message;
+  readonly #shared: ModelledShared;
+  readonly #message: Datagram;
   readonly #member: number;
   readonly #number: number;
   readonly #byMemory: boolean;
   #taken = false;
 
-  constructor(shared: ModelledFabric, message: Message, member: number, number: number, byMemory: boolean) {
+  constructor(shared: ModelledShared, message: Datagram, member: number, number: number, byMemory: boolean) {
     this.#shared = shared;
     this.#message = message;
     this.#member = member;
@@ -95,7 +80,7 @@ export class DatagramSender extends SendQueue implements FabricEvent {
   /** Times that the requests were forgotten: their completions are not wanted any more. */
   #forgotten = 0;
 
-  constructor(context: ModelledContext, qp: ModelledQueuePair, signalAll: boolean) {
+  constructor(context: ModelledParent, qp: Sending, signalAll: boolean) {
     super(context, qp, signalAll);
     this.#gid = parseGid('open a device', context.gid);
   }
@@ -188,7 +173,7 @@ export class DatagramSender extends SendQueue implements FabricEvent {
   }
 
   /** The data that `local` names, taken now, behind their header. */
-  #messageOf(w: number, handle: AddressHandleCore): Message {
+  #messageOf(w: number, handle: AddressHandleCore): Datagram {
     const { u32 } = this.ring;
     const length = GRH_BYTES + local.length;
     const data = new Mapping(new ArrayBuffer(8 * Math.ceil(length / 8)));

@@ -6,13 +6,13 @@
 import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts';
 import { checkRoom } from '../../verbs/checks.ts';
 import type { Memory, QueuePairInit } from '../../verbs/memory.ts';
+import type { QueuePair } from '../../verbs/queue-pair.ts';
 import { wayInMemory } from '../core/address-handles.ts';
 import { MappedRegion } from '../core/local-side.ts';
 import { Mapping } from '../core/mapped-memory.ts';
 import { MemoryCore, ProtectionDomainCore } from '../core/verbs-objects.ts';
-import type { ModelledContext } from './modelled-context.ts';
-import type { ModelledQueuePair } from './modelled-queue-pair.ts';
-import { ModelledSharedReceiveQueue } from './modelled-receive-queue.ts';
+import type { ModelledParent } from './modelled-parent.ts';
+import { type ModelledPd, ModelledSharedReceiveQueue } from './modelled-receive-queue.ts';
 
 export const PAGE = 4096;
 
@@ -21,9 +21,9 @@ export class ModelledMemory extends MemoryCore {
   readonly byteLength: number;
   readonly fromLibrary: boolean;
   readonly mapping: Mapping;
-  readonly context: ModelledContext;
+  readonly context: ModelledParent;
 
-  constructor(context: ModelledContext, address: number, buffer: ArrayBufferLike, fromLibrary: boolean) {
+  constructor(context: ModelledParent, address: number, buffer: ArrayBufferLike, fromLibrary: boolean) {
     super();
     this.context = context;
     this.address = address;
@@ -40,21 +40,19 @@ export class ModelledMemory extends MemoryCore {
 }
 
 /** One key serves as both, as on most adapters. */
-export class ModelledRegion extends MappedRegion<ModelledMemory, ModelledProtectionDomain> {
+export class ModelledRegion extends MappedRegion<ModelledMemory> {
   protected revoke(): void {
     this.memory.context.forgetRegion(this);
   }
 }
 
-export class ModelledProtectionDomain extends ProtectionDomainCore<
-  ModelledMemory,
-  ModelledRegion,
-  ModelledQueuePair,
-  ModelledSharedReceiveQueue
-> {
-  readonly context: ModelledContext;
+export class ModelledProtectionDomain
+  extends ProtectionDomainCore<ModelledMemory, ModelledRegion, QueuePair, ModelledSharedReceiveQueue>
+  implements ModelledPd
+{
+  readonly context: ModelledParent;
 
-  constructor(context: ModelledContext) {
+  constructor(context: ModelledParent) {
     super(context.device);
     this.context = context;
   }
@@ -77,7 +75,7 @@ export class ModelledProtectionDomain extends ProtectionDomainCore<
     return region;
   }
 
-  protected makeQueuePair(init: QueuePairInit): ModelledQueuePair {
+  protected makeQueuePair(init: QueuePairInit): QueuePair {
     return this.context.createQueuePair(this, init);
   }
 

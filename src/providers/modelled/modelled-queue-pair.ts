@@ -13,35 +13,34 @@ import { WC_OPCODE, WrField, WrField64 } from '../../verbs/work-request-ring.ts'
 import { type Asked, makeRing, QueuePairCore } from '../core/queue-pair-base.ts';
 import type { Move, MoveLimits } from '../core/transitions.ts';
 import { Connection } from './connection.ts';
-import type { ModelledCompletionQueue } from './modelled-completion-queue.ts';
-import type { ModelledContext } from './modelled-context.ts';
+import type { Completing, ModelledCompletionQueue } from './modelled-completion-queue.ts';
 import { DatagramSender } from './modelled-datagrams.ts';
-import type { ModelledProtectionDomain } from './modelled-memory.ts';
-import { type ModelledSharedReceiveQueue, ReceiveQueue } from './modelled-receive-queue.ts';
+import type { ModelledParent, ModelledPeer } from './modelled-parent.ts';
+import { type ModelledPd, type ModelledSharedReceiveQueue, ReceiveQueue } from './modelled-receive-queue.ts';
 import { ModelledRequester } from './modelled-requester.ts';
 import { Responder } from './responder.ts';
+import type { Sending } from './send-queue.ts';
 
 const ALL_REMOTE = Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 /** Most queue pairs of a large job never send anything, and few have many requests outstanding. */
 const FIRST_SLOTS = 4;
 
-export class ModelledQueuePair extends QueuePairCore<
-  ModelledProtectionDomain,
-  ModelledCompletionQueue,
-  ModelledSharedReceiveQueue
-> {
+export class ModelledQueuePair
+  extends QueuePairCore<ModelledPd, ModelledCompletionQueue, ModelledSharedReceiveQueue>
+  implements ModelledPeer, Completing, Sending
+{
   state: number = QpState.RESET;
   readonly connection: Connection;
   readonly responder: Responder;
-  readonly #context: ModelledContext;
+  readonly #context: ModelledParent;
   readonly #requester: ModelledRequester | DatagramSender;
   #receives: ReceiveQueue | undefined;
   #saidLast = false;
 
   constructor(
-    context: ModelledContext,
+    context: ModelledParent,
     number: number,
-    pd: ModelledProtectionDomain,
+    pd: ModelledPd,
     asked: Asked<ModelledCompletionQueue, ModelledSharedReceiveQueue>,
   ) {
     super(context.member, {

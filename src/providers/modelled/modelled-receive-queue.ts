@@ -6,15 +6,34 @@
  * not matter in which order tasks of one time run.
  */
 
+import type { AsyncEvent } from '../../verbs/device.ts';
+import type { ProtectionDomain } from '../../verbs/memory.ts';
 import { checkReceiveEntry, checkReceiveId, type ReceiveSource } from '../core/receives.ts';
 import { SharedReceiveQueueCore } from '../core/verbs-objects.ts';
 import type { FabricEvent } from './event-queue.ts';
-import type { ModelledContext } from './modelled-context.ts';
-import type { ModelledProtectionDomain } from './modelled-memory.ts';
+import type { Fabric } from './fabric-numbers.ts';
+import type { Cpu, Simulator } from './simulator.ts';
 
 /** A sender whose request waits for a receive. */
 export interface Waiter {
   receivePosted(): void;
+}
+
+/** What the context gives. */
+interface Around {
+  readonly member: number;
+  readonly cpu: Cpu;
+  readonly fabric: Fabric;
+  readonly simulator: Simulator;
+  /** Whether some request has ever found no receive. */
+  readonly hasRefused: boolean;
+  readonly srqs: { delete(srq: ModelledSharedReceiveQueue): boolean };
+  raise(event: AsyncEvent): void;
+}
+
+/** A protection domain, as what belongs to it sees it. */
+export interface ModelledPd extends ProtectionDomain {
+  children: number;
 }
 
 const FIRST_SLOTS = 8;
@@ -22,7 +41,7 @@ const FIRST_SLOTS = 8;
 export class ReceiveQueue implements FabricEvent, ReceiveSource {
   readonly capacity: number;
   readonly maxSge: number;
-  readonly #context: ModelledContext;
+  readonly #context: Around;
   readonly #waiters = new Set<Waiter>();
   #ringing = false;
   // Receives `#head … #tail`, by their count modulo the number of slots, a power of two that grows to `capacity`.
@@ -40,7 +59,7 @@ export class ReceiveQueue implements FabricEvent, ReceiveSource {
   numSge = 0;
   #taken = 0;
 
-  constructor(context: ModelledContext, maxWr: number, maxSge: number) {
+  constructor(context: Around, maxWr: number, maxSge: number) {
     this.#context = context;
     this.capacity = 2 ** Math.ceil(Math.log2(maxWr));
     this.maxSge = maxSge;
@@ -174,13 +193,13 @@ export class ReceiveQueue implements FabricEvent, ReceiveSource {
   }
 }
 
-export class ModelledSharedReceiveQueue extends SharedReceiveQueueCore<ModelledProtectionDomain> {
+export class ModelledSharedReceiveQueue extends SharedReceiveQueueCore<ModelledPd> {
   readonly receives: ReceiveQueue;
   refused = 0;
-  readonly #context: ModelledContext;
+  readonly #context: Around;
   #limit = 0;
 
-  constructor(context: ModelledContext, pd: ModelledProtectionDomain, maxWr: number, maxSge: number) {
+  constructor(context: Around, pd: ModelledPd, maxWr: number, maxSge: number) {
     const receives = new ReceiveQueue(context, maxWr, maxSge);
     super(pd, receives);
     this.#context = context;

@@ -10,11 +10,10 @@ import { FOR_EVER, type Move } from '../core/transitions.ts';
 import type { Connection } from './connection.ts';
 import type { FabricEvent } from './event-queue.ts';
 import { local, spread } from './local-pieces.ts';
-import type { ModelledContext } from './modelled-context.ts';
-import type { ModelledQueuePair } from './modelled-queue-pair.ts';
+import type { ModelledParent } from './modelled-parent.ts';
 import type { Waiter } from './modelled-receive-queue.ts';
-import { SendQueue } from './send-queue.ts';
-import type { Transit } from './transit.ts';
+import { type Sending, SendQueue } from './send-queue.ts';
+import type { Transit, TransitSender } from './transit.ts';
 
 /** What is known of a request that was sent: nothing, or its `WcStatus`. */
 const UNDER_WAY = -1;
@@ -25,7 +24,7 @@ const NO_FLAGS = new Uint8Array(0);
 const NO_STATUSES = new Int8Array(0);
 const NO_TRANSITS: (Transit | undefined)[] = [];
 
-export class ModelledRequester extends SendQueue implements FabricEvent, Waiter {
+export class ModelledRequester extends SendQueue implements FabricEvent, Waiter, TransitSender {
   readonly connection: Connection;
   /**
    * By slot: when the request was posted, whether it only asks if something has changed, what is known of it, and what
@@ -53,7 +52,7 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter 
   /** Times that something was to be sent again. */
   #resends = 0;
 
-  constructor(context: ModelledContext, qp: ModelledQueuePair, signalAll: boolean) {
+  constructor(context: ModelledParent, qp: Sending, signalAll: boolean) {
     super(context, qp, signalAll);
     this.connection = qp.connection;
   }

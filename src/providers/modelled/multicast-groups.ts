@@ -5,8 +5,8 @@
  * the order of members and queue pairs: so what an event finds does not depend on the order of the tasks.
  */
 import { checkRoom } from '../../verbs/checks.ts';
+import type { QueuePair } from '../../verbs/queue-pair.ts';
 import { MOST_ATTACHED, MOST_GROUPS } from './modelled-limits.ts';
-import type { ModelledQueuePair } from './modelled-queue-pair.ts';
 
 /** A queue pair that is attached. */
 export interface Attached {
@@ -26,7 +26,7 @@ export class Groups {
     return this.#all.get(key(words)) ?? NOBODY;
   }
 
-  join(call: string, { address }: ModelledQueuePair, words: ArrayLike<number>): void {
+  join(call: string, { address }: QueuePair, words: ArrayLike<number>): void {
     const { member, qpNumber: number } = address;
     const group = this.#all.get(key(words)) ?? [];
     const own = group.filter((one) => one.member === member).length;
@@ -39,12 +39,12 @@ export class Groups {
     if (own === 0) this.#groupsOf.set(member, groups + 1);
   }
 
-  leave({ address }: ModelledQueuePair, words: ArrayLike<number>): void {
+  leave({ address }: QueuePair, words: ArrayLike<number>): void {
     this.#remove(key(words), address.member, address.qpNumber);
   }
 
   /** The queue pair is attached to nothing any more. */
-  forget({ address }: ModelledQueuePair): void {
+  forget({ address }: QueuePair): void {
     for (const name of [...this.#all.keys()]) this.#remove(name, address.member, address.qpNumber);
   }
 

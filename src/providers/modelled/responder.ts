@@ -8,14 +8,24 @@ import { WcFlag, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
 import { SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { type WorkRequestRing, WrField, WrField64 } from '../../verbs/work-request-ring.ts';
+import type { MappedRegion } from '../core/local-side.ts';
 import { copyBytes, copyPieces, Mapping } from '../core/mapped-memory.ts';
+import type { Datagram } from './datagram.ts';
 import { gather, local, scatter } from './local-pieces.ts';
-import type { ModelledContext } from './modelled-context.ts';
-import type { Message } from './modelled-datagrams.ts';
-import type { ModelledRegion } from './modelled-memory.ts';
-import type { ModelledQueuePair } from './modelled-queue-pair.ts';
-import type { ReceiveQueue } from './modelled-receive-queue.ts';
+import type { Completing, ModelledCompletionQueue } from './modelled-completion-queue.ts';
+import type { ModelledParent } from './modelled-parent.ts';
+import type { ModelledSharedReceiveQueue, ReceiveQueue } from './modelled-receive-queue.ts';
 import { NOT_READY, type Transit } from './transit.ts';
+
+/** The queue pair that it answers for. */
+interface Answering extends Completing {
+  readonly pd: object;
+  readonly recvCq: ModelledCompletionQueue;
+  readonly srq: ModelledSharedReceiveQueue | undefined;
+  readonly receiveQueue: ReceiveQueue;
+  /** Moves to ERR and flushes. */
+  toError(): void;
+}
 
 export class Responder {
   /** What requests of the other end may do. */
@@ -27,10 +37,10 @@ export class Responder {
   rnrTimer = 0;
   /** When the last of the writes that have come here is in memory. */
   lastPlaced = 0;
-  readonly #context: ModelledContext;
-  readonly #qp: ModelledQueuePair;
+  readonly #context: ModelledParent;
+  readonly #qp: Answering;
 
-  constructor(context: ModelledContext, qp: ModelledQueuePair) {
+  constructor(context: ModelledParent, qp: Answering) {
     this.#context = context;
     this.#qp = qp;
   }
@@ -61,7 +71,7 @@ export class Responder {
   #write(w: number, transit: Transit, immediate: boolean): number {
     const { requester, bytes } = transit;
     const { ring } = requester;
-    let region: ModelledRegion | undefined;
+    let region: MappedRegion | undefined;
     // A key is not looked at when there is nothing to access (InfiniBand 1.3, C9-88).
     if (bytes > 0) {
       region = this.#findRegion(ring, w, bytes, Access.REMOTE_WRITE);
@@ -109,7 +119,7 @@ export class Responder {
   }
 
   /** Takes a datagram in, or drops it. */
-  takeDatagram(message: Message): void {
+  takeDatagram(message: Datagram): void {
     const qp = this.#qp;
     const { srq } = qp;
     const receives = qp.receiveQueue;
@@ -132,7 +142,7 @@ export class Responder {
   }
 
   /** Takes the data of a write, which come into memory later. */
-  #placeLater(region: ModelledRegion, at: number, { requester, request }: Transit): void {
+  #placeLater(region: MappedRegion, at: number, { requester, request }: Transit): void {
     const { simulator, shared } = this.#context;
     const { length } = local;
     const data = new Mapping(new ArrayBuffer(8 * Math.ceil(length / 8)));
@@ -185,7 +195,7 @@ export class Responder {
   }
 
   /** The region that the request names, if the request may do there what it wants to. */
-  #findRegion(ring: WorkRequestRing, w: number, length: number, right: number): ModelledRegion | undefined {
+  #findRegion(ring: WorkRequestRing, w: number, length: number, right: number): MappedRegion | undefined {
     const region = this.#context.regions.get(ring.u32[w + WrField.RKEY]);
     return region !== undefined &&
       (region.access & this.access & right) !== 0 &&

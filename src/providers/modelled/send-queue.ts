@@ -6,15 +6,28 @@ import { WcStatus } from '../../verbs/completion-queue.ts';
 import { SendFlag } from '../../verbs/queue-pair.ts';
 import { type WorkRequestRing, WrField } from '../../verbs/work-request-ring.ts';
 import { LocalSide } from '../core/local-side.ts';
+import type { Connection } from './connection.ts';
 import { local } from './local-pieces.ts';
-import type { ModelledContext } from './modelled-context.ts';
-import type { ModelledQueuePair } from './modelled-queue-pair.ts';
+import type { ModelledParent } from './modelled-parent.ts';
+
+/** The queue pair that a send queue belongs to. */
+export interface Sending {
+  readonly number: number;
+  readonly state: number;
+  readonly ring: WorkRequestRing;
+  readonly pd: object;
+  readonly connection: Connection;
+  /** The oldest request completes. */
+  completeHead(status: number): void;
+  /** Moves to ERR and flushes. */
+  toError(): void;
+}
 
 export abstract class SendQueue {
   readonly member: number;
   readonly ring: WorkRequestRing;
-  protected readonly context: ModelledContext;
-  protected readonly qp: ModelledQueuePair;
+  protected readonly context: ModelledParent;
+  protected readonly qp: Sending;
   /** Resolves into `local` what a request gathers from or scatters to. */
   protected readonly source: LocalSide;
   /** The next request to be sent: between the ring's `head` and `tail`. */
@@ -23,7 +36,7 @@ export abstract class SendQueue {
   protected sending = false;
   readonly #signalAll: boolean;
 
-  constructor(context: ModelledContext, qp: ModelledQueuePair, signalAll: boolean) {
+  constructor(context: ModelledParent, qp: Sending, signalAll: boolean) {
     this.context = context;
     this.qp = qp;
     this.#signalAll = signalAll;

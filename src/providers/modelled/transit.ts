@@ -16,10 +16,13 @@
  */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { WrOpcode } from '../../verbs/queue-pair.ts';
+import type { WorkRequestRing } from '../../verbs/work-request-ring.ts';
 import { Mapping } from '../core/mapped-memory.ts';
 import type { FabricEvent } from './event-queue.ts';
-import type { ModelledFabric } from './modelled-context.ts';
-import type { ModelledRequester } from './modelled-requester.ts';
+import type { Fabric } from './fabric-numbers.ts';
+import type { Faults } from './faults.ts';
+import type { Network } from './network.ts';
+import type { Simulator } from './simulator.ts';
 
 /** The responder's answer, besides statuses: no receive was posted; no responder is there. */
 export const NOT_READY = -2;
@@ -29,8 +32,58 @@ const Stage = Object.freeze({ ARRIVE: 0, EXECUTE: 1, RETURN: 2, DONE: 3, REFUSED
 
 const NOTHING_FOUND = new Mapping(new ArrayBuffer(8));
 
+/** What a transit passes. */
+export interface TransitFabric {
+  readonly fabric: Fabric;
+  readonly network: Network;
+  readonly faults: Faults;
+  readonly simulator: Simulator;
+  /** It is over. */
+  giveBack(transit: Transit): void;
+}
+
+/** The queue pair at the other end. */
+export interface TransitPeer {
+  readonly isReady: boolean;
+  readonly receiveQueue: { readonly nextEntries: number };
+  readonly responder: {
+    readonly lastPlaced: number;
+    /** @returns its status, or `NOT_READY`: then nothing has happened */
+    carryOut(transit: Transit): number;
+  };
+}
+
+/** The way there, and how far what was sent before has come on it. */
+interface Way {
+  readonly destMember: number;
+  lastGone: number;
+  lastArrival: number;
+  lastExecuted: number;
+  heldUntil: number;
+  peer(): TransitPeer | undefined;
+  goesByMemory(opcode: number): boolean;
+}
+
+/** Whose request it is. */
+export interface TransitSender {
+  readonly member: number;
+  readonly ring: WorkRequestRing;
+  readonly connection: Way;
+  /** Whether this is the transit of its request that counts. */
+  counts(transit: Transit): boolean;
+  /** Resolves into `local` what a request gathers from or scatters to. */
+  findLocal(w: number, right: number): number;
+  tookEffect(request: number): void;
+  /** What was sent behind a request is out of sequence. */
+  discardBehind(request: number): void;
+  // What has become of it.
+  done(transit: Transit): void;
+  refused(transit: Transit): void;
+  timeOut(transit: Transit): void;
+}
+
 export class Transit implements FabricEvent {
-  requester!: ModelledRequester;
+  requester!: TransitSender;
   request = 0;
   opcode = 0;
   /** Of the message; an answer of a read has as many. */
@@ -42,9 +95,9 @@ export class Transit implements FabricEvent {
   counted = false;
   #stage: number = Stage.ARRIVE;
   #found = NOTHING_FOUND;
-  readonly #shared: ModelledFabric;
+  readonly #shared: TransitFabric;
 
-  constructor(shared: ModelledFabric) {
+  constructor(shared: TransitFabric) {
     this.#shared = shared;
   }
 

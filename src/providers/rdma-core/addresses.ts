@@ -1,6 +1,15 @@
 /** Addresses of the ranks' devices, in the rows of the control memory's table. */
 import { rowOf } from '../emulator/bells.ts';
-import type { RdmaAddress } from './rdma-context.ts';
+
+/** The address of a device's port, for the other sides to connect to. */
+export interface RdmaAddress {
+  /** The port's GID, as eight groups of four hexadecimal digits. */
+  readonly gid: string;
+  /** The port's local identifier in an InfiniBand subnet; 0 on Ethernet. */
+  readonly lid: number;
+  /** The port's MTU as an `ibv_mtu`: 1 for 256 bytes, 5 for 4096. */
+  readonly mtu: number;
+}
 
 /**
  * Words of a rank's row in the control memory, where it has a device instead of a fabric: behind those that bells use.

@@ -13,6 +13,7 @@ import type {
   AdapterBarrierInit,
   AdapterBarrierStatistics,
 } from '../../verbs/adapter-barrier.ts';
+import type { RdmaParent } from './rdma-parent.ts';
 import { verb } from './verb.ts';
 
 /** The words of a group: `Barriers::Word` of native/rdma_barrier.h. */
@@ -27,30 +28,18 @@ const WORDS = 7;
 
 const NANOSECONDS = 1e6;
 
-/** What the context gives. */
-interface Around {
-  readonly member: number;
-  readonly peers: readonly { readonly gid: string; readonly lid: number }[];
-  readonly isClosed: boolean;
-  readonly parking: {
-    /** The word in which the thread counts what it tells. */
-    readonly announced: Int32Array;
-  };
-  giveBack(what: string, call: () => void): void;
-}
-
 export class RdmaBarriers {
-  readonly #around: Around;
+  readonly #context: RdmaParent;
   readonly #device: RdmaContext;
   readonly #queuePair: number;
   readonly #qkey: number;
 
   /** Errors: `ERR_VERBS` (the device has no room). */
-  constructor(around: Around, device: RdmaContext) {
-    this.#around = around;
+  constructor(context: RdmaParent, device: RdmaContext) {
+    this.#context = context;
     this.#device = device;
     [this.#queuePair, this.#qkey] = verb('carry out barriers', () =>
-      device.createBarriers(around.parking.announced, adapterLoss(), around.member),
+      device.createBarriers(context.parking.announced, adapterLoss(), context.member),
     );
   }
 
@@ -62,13 +51,13 @@ export class RdmaBarriers {
       this.#device.joinBarrier(rank, Math.ceil(nackAfter * NANOSECONDS), steps, words),
     );
     const address: AdapterBarrierAddress = { queuePair: this.#queuePair, qkey: this.#qkey, group };
-    return new RdmaBarrier(this.#around, this.#device, address, words, members);
+    return new RdmaBarrier(this.#context, this.#device, address, words, members);
   }
 }
 
 class RdmaBarrier implements AdapterBarrier {
   readonly address: AdapterBarrierAddress;
-  readonly #around: Around;
+  readonly #context: RdmaParent;
   readonly #device: RdmaContext;
   readonly #group: number;
   readonly #words: Int32Array;
@@ -76,13 +65,13 @@ class RdmaBarrier implements AdapterBarrier {
   #closed = false;
 
   constructor(
-    around: Around,
+    context: RdmaParent,
     device: RdmaContext,
     address: AdapterBarrierAddress,
     words: Int32Array,
     members: readonly number[],
   ) {
-    this.#around = around;
+    this.#context = context;
     this.#device = device;
     this.address = address;
     this.#group = address.group;
@@ -103,7 +92,7 @@ class RdmaBarrier implements AdapterBarrier {
   }
 
   connect(rank: number, { queuePair, qkey, group }: AdapterBarrierAddress): void {
-    const { gid, lid } = this.#around.peers[this.#members[rank]];
+    const { gid, lid } = this.#context.peers[this.#members[rank]];
     verb('connect a barrier', () => this.#device.connectBarrier(this.#group, rank, gid, lid, queuePair, qkey, group));
   }
 
@@ -120,8 +109,8 @@ class RdmaBarrier implements AdapterBarrier {
   }
 
   close(): void {
-    if (this.#closed || this.#around.isClosed) return;
+    if (this.#closed || this.#context.isClosed) return;
     this.#closed = true;
-    this.#around.giveBack('leave a barrier', () => this.#device.leaveBarrier(this.#group));
+    this.#context.giveBack('leave a barrier', () => this.#device.leaveBarrier(this.#group));
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '../../verbs/completion-queue.ts';
 import { QpType } from '../../verbs/queue-pair.ts';
 import { workCompletions } from '../../verbs/work-completions.ts';
-import type { RdmaCoreContext } from './rdma-context.ts';
+import type { RdmaParent } from './rdma-parent.ts';
 import { verb } from './verb.ts';
 
 /** Most completions that one poll fetches. */
@@ -42,7 +42,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
   datagrams = 0;
   /** Why nothing comes from it any more: completions were lost, or the device is. */
   refusal: RmaError | undefined;
-  readonly #context: RdmaCoreContext;
+  readonly #context: RdmaParent;
   readonly #device: RdmaContext;
   readonly #batch: number;
   readonly #words: Uint32Array;
@@ -53,7 +53,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
   #destroyed = false;
 
   /** @param made its number and capacity, if it is there: a helper's, which is not polled here */
-  constructor(context: RdmaCoreContext, device: RdmaContext, cqe: number, made?: readonly [number, number]) {
+  constructor(context: RdmaParent, device: RdmaContext, cqe: number, made?: readonly [number, number]) {
     this.#context = context;
     this.#device = device;
     [this.number, this.capacity] = made ?? verb('create a completion queue', () => device.createCq(cqe));

@@ -20,27 +20,19 @@ import type { Helper } from '../../verbs/helper.ts';
 import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
 import { QpType } from '../../verbs/queue-pair.ts';
 import { checkQueuePair, makeRing } from '../core/queue-pair-base.ts';
+import type { RdmaAddress } from './addresses.ts';
 import type { NeighbourHeap } from './neighbours.ts';
 import { RdmaBarriers } from './rdma-barriers.ts';
 import { RdmaCompletionQueue } from './rdma-completion-queue.ts';
 import type { RdmaEndpoint } from './rdma-devices.ts';
 import { RdmaHelper } from './rdma-helper.ts';
 import { RdmaMemory, RdmaProtectionDomain } from './rdma-memory.ts';
+import type { RdmaParent, RdmaPd, RdmaSender } from './rdma-parent.ts';
 import { RdmaParking } from './rdma-parking.ts';
 import { RdmaQueuePair } from './rdma-queue-pair.ts';
-import type { RdmaSharedReceiveQueue } from './rdma-receive-queue.ts';
+import { RdmaSharedReceiveQueue } from './rdma-receive-queue.ts';
 import { ReceiveSlots } from './receive-slots.ts';
 import { verb } from './verb.ts';
-
-/** The address of a device's port, for the other sides to connect to. */
-export interface RdmaAddress {
-  /** The port's GID, as eight groups of four hexadecimal digits. */
-  readonly gid: string;
-  /** The port's local identifier in an InfiniBand subnet; 0 on Ethernet. */
-  readonly lid: number;
-  /** The port's MTU as an `ibv_mtu`: 1 for 256 bytes, 5 for 4096. */
-  readonly mtu: number;
-}
 
 const CAPABILITIES: Capabilities = Object.freeze({
   loadStore: false,
@@ -113,7 +105,7 @@ function groupPrefix(gid: string): readonly number[] {
   return isMappedIpv4(parseGid('open a device', gid)) ? [0, 0, 0xffff, 0xefc00000] : [0xff180000, 0, 0, 0];
 }
 
-export class RdmaCoreContext implements Context {
+export class RdmaCoreContext implements Context, RdmaParent {
   readonly device: DeviceAttributes;
   readonly capabilities: Capabilities;
   readonly member: number;
@@ -131,7 +123,7 @@ export class RdmaCoreContext implements Context {
   readonly #native: Native;
   readonly #heap: NeighbourHeap | undefined;
   readonly #device: RdmaContext;
-  readonly #senders = new Map<number, RdmaQueuePair>();
+  readonly #senders = new Map<number, RdmaSender>();
   readonly #receivers = new Map<number, ReceiveSlots>();
   readonly #events: AsyncEvent[] = [];
   #nothing: RdmaMemory | undefined;
@@ -282,7 +274,7 @@ export class RdmaCoreContext implements Context {
     return this.#barriers.join(init);
   }
 
-  createQueuePair(pd: RdmaProtectionDomain, init: QueuePairInit): RdmaQueuePair {
+  createQueuePair(pd: RdmaPd, init: QueuePairInit): RdmaQueuePair {
     const { device } = this;
     const asked = checkQueuePair<RdmaCompletionQueue, RdmaSharedReceiveQueue>(
       pd,
@@ -323,6 +315,14 @@ export class RdmaCoreContext implements Context {
       this.#device.destroyQp(handle);
       throw error;
     }
+  }
+
+  createSrq(call: string, pd: RdmaPd, maxWr: number, maxSge: number): RdmaSharedReceiveQueue {
+    const capacity = Math.min(2 ** Math.ceil(Math.log2(maxWr)), this.device.maxSrqWr);
+    const [number] = verb(call, () => this.#device.createSrq(pd.number, capacity, maxSge));
+    const srq = new RdmaSharedReceiveQueue(this, this.#device, pd, number, capacity, maxSge);
+    this.srqs.set(number, srq);
+    return srq;
   }
 
   remotePointer(): RemotePointer {
@@ -398,7 +398,7 @@ export class RdmaCoreContext implements Context {
     return this.#owners;
   }
 
-  addSender(qp: RdmaQueuePair): number {
+  addSender(qp: RdmaSender): number {
     const owner = this.#newOwner();
     this.#senders.set(owner, qp);
     return owner;
@@ -408,7 +408,7 @@ export class RdmaCoreContext implements Context {
     this.#senders.delete(owner);
   }
 
-  sender(owner: number): RdmaQueuePair | undefined {
+  sender(owner: number): RdmaSender | undefined {
     return this.#senders.get(owner);
   }
 

@@ -11,17 +11,21 @@ import { Access, type MemoryRegion } from '../../verbs/memory.ts';
 import { QpState, type QueuePair } from '../../verbs/queue-pair.ts';
 import type { QpAddress } from '../../verbs/queue-pair-address.ts';
 import { RdmaCompletionQueue } from './rdma-completion-queue.ts';
-import type { RdmaCoreContext } from './rdma-context.ts';
 import type { RdmaProtectionDomain } from './rdma-memory.ts';
+import type { RdmaParent } from './rdma-parent.ts';
 import type { RdmaQueuePair } from './rdma-queue-pair.ts';
 import { verb } from './verb.ts';
 
 /** Receives for requests of a lane: twice as many as may be under way, since the thread posts them again. */
 const RECEIVES = 2 * HELPER_GROUPS;
 
+interface Parent extends RdmaParent {
+  readonly cqs: Map<number, RdmaCompletionQueue>;
+}
+
 export class RdmaHelper implements Helper {
   readonly entries: number;
-  readonly #context: RdmaCoreContext;
+  readonly #context: Parent;
   readonly #device: RdmaContext;
   readonly #pd: RdmaProtectionDomain;
   readonly #number: number;
@@ -30,7 +34,7 @@ export class RdmaHelper implements Helper {
   #closed = false;
 
   constructor(
-    context: RdmaCoreContext,
+    context: Parent,
     device: RdmaContext,
     pd: RdmaProtectionDomain,
     region: MemoryRegion | undefined,

@@ -4,11 +4,11 @@ import type { Native, RdmaContext } from '../../native.ts';
 import type { AddressHandle, AhAttributes } from '../../verbs/address-handle.ts';
 import { gidText } from '../../verbs/gid.ts';
 import type { Memory, QueuePairInit } from '../../verbs/memory.ts';
+import type { QueuePair } from '../../verbs/queue-pair.ts';
+import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
 import { AddressHandleCore, CREATE_AH, wayOf } from '../core/address-handles.ts';
 import { MemoryCore, ProtectionDomainCore, RegionCore } from '../core/verbs-objects.ts';
-import type { RdmaCoreContext } from './rdma-context.ts';
-import type { RdmaQueuePair } from './rdma-queue-pair.ts';
-import { RdmaSharedReceiveQueue } from './rdma-receive-queue.ts';
+import type { RdmaParent, RdmaPd } from './rdma-parent.ts';
 import { verb } from './verb.ts';
 
 export class RdmaMemory extends MemoryCore {
@@ -61,17 +61,15 @@ class RdmaRegion extends RegionCore<RdmaMemory, RdmaProtectionDomain> {
   }
 }
 
-export class RdmaProtectionDomain extends ProtectionDomainCore<
-  RdmaMemory,
-  RdmaRegion,
-  RdmaQueuePair,
-  RdmaSharedReceiveQueue
-> {
+export class RdmaProtectionDomain
+  extends ProtectionDomainCore<RdmaMemory, RdmaRegion, QueuePair, SharedReceiveQueue>
+  implements RdmaPd
+{
   readonly number: number;
-  readonly context: RdmaCoreContext;
+  readonly context: RdmaParent;
   readonly device: RdmaContext;
 
-  constructor(context: RdmaCoreContext, device: RdmaContext) {
+  constructor(context: RdmaParent, device: RdmaContext) {
     super(context.device);
     this.context = context;
     this.device = device;
@@ -96,7 +94,7 @@ export class RdmaProtectionDomain extends ProtectionDomainCore<
     return new RdmaRegion(this, memory, offset, length, access, keys);
   }
 
-  protected makeQueuePair(init: QueuePairInit): RdmaQueuePair {
+  protected makeQueuePair(init: QueuePairInit): QueuePair {
     return this.context.createQueuePair(this, init);
   }
 
@@ -118,10 +116,8 @@ export class RdmaProtectionDomain extends ProtectionDomainCore<
     });
   }
 
-  protected makeSharedReceiveQueue(call: string, maxWr: number, maxSge: number): RdmaSharedReceiveQueue {
-    const capacity = Math.min(2 ** Math.ceil(Math.log2(maxWr)), this.context.device.maxSrqWr);
-    const [number] = verb(call, () => this.device.createSrq(this.number, capacity, maxSge));
-    return new RdmaSharedReceiveQueue(this.context, this.device, this, number, capacity, maxSge);
+  protected makeSharedReceiveQueue(call: string, maxWr: number, maxSge: number): SharedReceiveQueue {
+    return this.context.createSrq(call, this, maxWr, maxSge);
   }
 
   protected release(): void {

@@ -3,9 +3,9 @@ import { RmaError, show } from '../../errors.ts';
 import type { Native, RdmaDevice } from '../../native.ts';
 import type { HeapAddress } from '../process-heap.ts';
 import { availability, type DistantContext, providerKind, showAvailability } from '../provider-kind.ts';
-import { addressAt, hostAt, storeAddress } from './addresses.ts';
+import { addressAt, hostAt, type RdmaAddress, storeAddress } from './addresses.ts';
 import { NeighbourHeap } from './neighbours.ts';
-import { openRdma, type RdmaAddress, type RdmaCoreContext } from './rdma-context.ts';
+import { openRdma, type RdmaCoreContext } from './rdma-context.ts';
 import { chooseEndpoint, type RdmaChoice, rdmaDevices } from './rdma-devices.ts';
 
 /**

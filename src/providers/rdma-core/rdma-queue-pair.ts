@@ -14,8 +14,7 @@ import { WC_OPCODE, WrField, WrField64 } from '../../verbs/work-request-ring.ts'
 import { type QueuePairParts as CoreParts, QueuePairCore } from '../core/queue-pair-base.ts';
 import { MAX_RNR_TIMER_MS, type Move, type MoveLimits } from '../core/transitions.ts';
 import type { RdmaCompletionQueue } from './rdma-completion-queue.ts';
-import type { RdmaCoreContext } from './rdma-context.ts';
-import type { RdmaProtectionDomain } from './rdma-memory.ts';
+import type { RdmaParent, RdmaPd } from './rdma-parent.ts';
 import type { RdmaSharedReceiveQueue } from './rdma-receive-queue.ts';
 import type { ReceiveSlots } from './receive-slots.ts';
 import { verb } from './verb.ts';
@@ -38,7 +37,7 @@ const POSTED = 3;
 const ERRNO = 4;
 const WORDS = 5;
 
-export interface QueuePairParts extends CoreParts<RdmaProtectionDomain, RdmaCompletionQueue, RdmaSharedReceiveQueue> {
+export interface QueuePairParts extends CoreParts<RdmaPd, RdmaCompletionQueue, RdmaSharedReceiveQueue> {
   readonly handle: number;
   /** Its own receives; `undefined` with a shared receive queue. */
   readonly receives: ReceiveSlots | undefined;
@@ -62,8 +61,8 @@ function rnrTimerCode(milliseconds: number): number {
   return best;
 }
 
-export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompletionQueue, RdmaSharedReceiveQueue> {
-  readonly #context: RdmaCoreContext;
+export class RdmaQueuePair extends QueuePairCore<RdmaPd, RdmaCompletionQueue, RdmaSharedReceiveQueue> {
+  readonly #context: RdmaParent;
   readonly #device: RdmaContext;
   readonly #handle: number;
   readonly #receives: ReceiveSlots | undefined;
@@ -79,7 +78,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaProtectionDomain, RdmaCompl
   #destNumber = 0;
   #mayRead = true;
 
-  constructor(context: RdmaCoreContext, device: RdmaContext, parts: QueuePairParts) {
+  constructor(context: RdmaParent, device: RdmaContext, parts: QueuePairParts) {
     super(context.member, parts);
     const { requests, receives, handle } = parts;
     this.#context = context;

@@ -1,27 +1,19 @@
 /** Shared receive queues of a device. */
 import type { RdmaContext } from '../../native.ts';
 import { SharedReceiveQueueCore } from '../core/verbs-objects.ts';
-import type { RdmaCoreContext } from './rdma-context.ts';
-import type { RdmaProtectionDomain } from './rdma-memory.ts';
+import type { RdmaParent, RdmaPd } from './rdma-parent.ts';
 import { ReceiveSlots } from './receive-slots.ts';
 import { verb } from './verb.ts';
 
-export class RdmaSharedReceiveQueue extends SharedReceiveQueueCore<RdmaProtectionDomain> {
+export class RdmaSharedReceiveQueue extends SharedReceiveQueueCore<RdmaPd> {
   readonly number: number;
   readonly slots: ReceiveSlots;
   /** What completions name it by. */
   readonly owner: number;
-  readonly #context: RdmaCoreContext;
+  readonly #context: RdmaParent;
   readonly #device: RdmaContext;
 
-  constructor(
-    context: RdmaCoreContext,
-    device: RdmaContext,
-    pd: RdmaProtectionDomain,
-    number: number,
-    maxWr: number,
-    maxSge: number,
-  ) {
+  constructor(context: RdmaParent, device: RdmaContext, pd: RdmaPd, number: number, maxWr: number, maxSge: number) {
     const slots = new ReceiveSlots(device, true, number, maxWr, maxSge);
     super(pd, slots);
     this.#context = context;
@@ -29,7 +21,6 @@ export class RdmaSharedReceiveQueue extends SharedReceiveQueueCore<RdmaProtectio
     this.number = number;
     this.slots = slots;
     this.owner = context.addReceiver(slots);
-    context.srqs.set(number, this);
   }
 
   postRecv(wrId: number, lkey: number, address: number, length: number): void {
