@@ -56,6 +56,9 @@ uint32_t randomNumber() {
   return number;
 }
 
+// Of a call that has given nothing.
+int reason() { return errno == 0 ? ENOMEM : errno; }
+
 // Whether barrier `a` comes after `b`: numbers wrap.
 bool isAfter(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) > 0; }
 
@@ -90,25 +93,26 @@ Barriers::~Barriers() {
 }
 
 int Barriers::make() {
+  errno = 0;
   // Those with the highest bit are not for programs.
   qkey_ = randomNumber() & 0x7fffffff;
   pd_ = verbs_->alloc_pd(context_);
-  if (pd_ == nullptr) return errno;
+  if (pd_ == nullptr) return reason();
   channel_ = verbs_->create_comp_channel(context_);
-  if (channel_ == nullptr) return errno;
+  if (channel_ == nullptr) return reason();
   fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
   end_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (timer_ < 0 || end_ < 0) return errno;
+  if (timer_ < 0 || end_ < 0) return reason();
   received_ = verbs_->create_cq(context_, static_cast<int>(most_), nullptr, channel_, 0);
-  if (received_ == nullptr) return errno;
+  if (received_ == nullptr) return reason();
   sent_ = verbs_->create_cq(context_, static_cast<int>(most_), nullptr, nullptr, 0);
-  if (sent_ == nullptr) return errno;
+  if (sent_ == nullptr) return reason();
   const size_t bytes = static_cast<size_t>(most_) * (kPlace + sizeof(Packet));
   memory_.reset(new (std::nothrow) unsigned char[bytes]());
   if (memory_ == nullptr) return ENOMEM;
   mr_ = verbs_->reg_mr(pd_, memory_.get(), bytes, IBV_ACCESS_LOCAL_WRITE);
-  if (mr_ == nullptr) return errno;
+  if (mr_ == nullptr) return reason();
   ibv_qp_init_attr init{};
   init.send_cq = sent_;
   init.recv_cq = received_;
@@ -119,7 +123,7 @@ int Barriers::make() {
   init.cap.max_recv_sge = 1;
   init.sq_sig_all = 1;
   qp_ = verbs_->create_qp(pd_, &init);
-  if (qp_ == nullptr) return errno;
+  if (qp_ == nullptr) return reason();
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = port_;
@@ -135,6 +139,7 @@ int Barriers::make() {
 
 void Barriers::stop() {
   if (!thread_.joinable()) return;
+  ending_ = true;
   const uint64_t one = 1;
   (void)!write(end_, &one, sizeof one);
   thread_.join();
@@ -151,6 +156,7 @@ uint32_t Barriers::join(uint32_t rank, int64_t nackAfter, std::vector<Step> sche
   group.at = schedule.size();
   group.nackAfter = nackAfter;
   group.words = words;
+  if (failed_) __atomic_store_n(&words[kFailed], 1, __ATOMIC_RELEASE);
   for (const Step& step : schedule) {
     const auto known = [&](const Peer& peer) { return peer.rank == step.peer; };
     if (std::any_of(group.peers.begin(), group.peers.end(), known)) continue;
@@ -163,30 +169,40 @@ uint32_t Barriers::join(uint32_t rank, int64_t nackAfter, std::vector<Step> sche
 
 int Barriers::connect(uint32_t key, uint32_t rank, const ibv_ah_attr& where, uint32_t qpNumber, uint32_t qkey,
                       uint32_t theirKey) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = groups_.find(key);
-  if (found == groups_.end()) return ENOENT;
-  for (Peer& peer : found->second.peers) {
-    if (peer.rank != rank) continue;
-    if (peer.ah != nullptr) return EBUSY;
-    ibv_ah_attr attr = where;
-    attr.grh.sgid_index = gidIndex_;
-    attr.port_num = port_;
-    errno = 0;
-    peer.ah = verbs_->create_ah(pd_, &attr);
-    if (peer.ah == nullptr) return errno == 0 ? EHOSTUNREACH : errno;
-    peer.qpNumber = qpNumber;
-    peer.qkey = qkey;
-    peer.key = theirKey;
-    return 0;
+  const auto peerOf = [&]() -> Peer* {
+    const auto found = groups_.find(key);
+    if (found == groups_.end()) return nullptr;
+    for (Peer& peer : found->second.peers)
+      if (peer.rank == rank) return &peer;
+    return nullptr;
+  };
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Peer* peer = peerOf();
+    if (peer == nullptr) return ENOENT;
+    if (peer->ah != nullptr) return EBUSY;
   }
-  return ENOENT;
+  // It may ask the network, and others need not wait for that. Groups change in calls of this thread only.
+  ibv_ah_attr attr = where;
+  attr.grh.sgid_index = gidIndex_;
+  attr.port_num = port_;
+  errno = 0;
+  ibv_ah* ah = verbs_->create_ah(pd_, &attr);
+  if (ah == nullptr) return errno == 0 ? EHOSTUNREACH : errno;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Peer& peer = *peerOf();
+  peer.ah = ah;
+  peer.qpNumber = qpNumber;
+  peer.qkey = qkey;
+  peer.key = theirKey;
+  return 0;
 }
 
 int Barriers::enter(uint32_t key) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = groups_.find(key);
   if (found == groups_.end()) return ENOENT;
+  if (failed_) return EIO;
   Group& group = found->second;
   // It would not know which messages are of which barrier.
   if (!group.isOver()) return EBUSY;
@@ -222,13 +238,18 @@ void Barriers::destroyRetired() {
   retired_.clear();
 }
 
+void Barriers::run() {
+  // Linux takes 15 characters.
+  prctl(PR_SET_NAME, "barrier-adapter");
+  serve();
+  if (!ending_) fail();
+}
+
 // A packet that comes before the queue is asked for a notification is found by the look behind the question; one that
 // comes after it makes the channel readable. So none is missed.
-void Barriers::run() {
-  prctl(PR_SET_NAME, "onesided-barrier");
+void Barriers::serve() {
   for (;;) {
-    if (ibv_req_notify_cq(received_, 0) != 0) return;
-    drain();
+    if (ibv_req_notify_cq(received_, 0) != 0 || !drain()) return;
     pollfd fds[3] = {{channel_->fd, POLLIN, 0}, {timer_, POLLIN, 0}, {end_, POLLIN, 0}};
     if (poll(fds, 3, -1) < 0 && errno != EINTR) return;
     // Or the device is gone.
@@ -240,34 +261,49 @@ void Barriers::run() {
   }
 }
 
-void Barriers::drain() {
+bool Barriers::drain() {
   ibv_wc wc[16];
-  for (;;) {
+  while (!ending_) {
     const int n = ibv_poll_cq(received_, 16, wc);
-    if (n <= 0) return;
+    if (n == 0) return true;
+    if (n < 0) return false;
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (int i = 0; i < n; i++) take(wc[i]);
+    for (int i = 0; i < n; i++)
+      if (!take(wc[i])) return false;
   }
+  return false;
 }
 
-void Barriers::take(const ibv_wc& wc) {
+bool Barriers::take(const ibv_wc& wc) {
+  // Posted again, it would come back at once.
+  if (wc.status == IBV_WC_WR_FLUSH_ERR) return false;
   const auto slot = static_cast<uint32_t>(wc.wr_id);
-  if (slot >= most_) return;
+  if (slot >= most_) return true;
   Packet packet{};
+  // Another one that sends too much gets nothing.
   const bool good = wc.status == IBV_WC_SUCCESS && wc.byte_len == kPlace;
   if (good) std::memcpy(&packet, memory_.get() + static_cast<size_t>(slot) * kPlace + kHeader, sizeof packet);
-  // Its queue pair takes nothing any more: the device has failed.
-  if (postReceive(slot) != 0 || !good) return;
-  const auto found = groups_.find(packet.key);
-  if (found == groups_.end()) return;
+  if (postReceive(slot) != 0) return false;
+  const auto found = good ? groups_.find(packet.key) : groups_.end();
+  if (found == groups_.end()) return true;
   if (packet.kind == kNack) asked(found->second, packet.source, packet.tag, packet.number);
   else arrived(found->second, packet.source, packet.tag, packet.number);
+  return true;
+}
+
+void Barriers::fail() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  failed_ = true;
+  for (auto& [key, group] : groups_) __atomic_store_n(&group.words[kFailed], 1, __ATOMIC_RELEASE);
+  tell();
 }
 
 void Barriers::arrived(Group& group, uint32_t source, uint32_t tag, uint32_t number) {
   for (size_t i = 0; i < group.schedule.size(); i++) {
     const Step& step = group.schedule[i];
     if (step.sends || step.peer != source || step.tag != tag) continue;
+    // No member is further ahead than by one barrier.
+    if (isAfter(number, group.number + 1)) return;
     if (!isAfter(number, group.came[i])) return count(group, kDuplicates);
     group.came[i] = number;
     if (!group.isOver() && advance(group)) tell();
@@ -363,6 +399,8 @@ void Barriers::askAgain() {
   (void)!read(timer_, &rings, sizeof rings);
   const std::lock_guard<std::mutex> lock(mutex_);
   armed_ = 0;
+  // Sends that have failed are found here, if nothing else is sent.
+  reclaim();
   const int64_t time = now();
   for (auto& [key, group] : groups_) {
     if (group.due == 0) continue;
@@ -414,8 +452,8 @@ Napi::Value RdmaContext::createBarriers(const Napi::CallbackInfo& info) {
   const double loss = info[1].IsNumber() ? info[1].As<Napi::Number>().DoubleValue() : -1;
   const int64_t seed = integer(info, 2, call, 0, UINT32_MAX, &good);
   if (!good) return {};
-  if (!isWords(news, 1) || !(loss >= 0 && loss < 1)) {
-    throwRangeError(env_, "createBarriers: it takes a word, and the share of packets that are lost");
+  if (!isShared(env_, info[0]) || !isWords(news, 1) || !(loss >= 0 && loss < 1)) {
+    throwRangeError(env_, "createBarriers: it takes a shared word, and the share of packets that are lost");
     return {};
   }
   if (barriers_ != nullptr) return refuse(EBUSY, "carry out barriers");
@@ -430,6 +468,14 @@ Napi::Value RdmaContext::createBarriers(const Napi::CallbackInfo& info) {
   result.Set(uint32_t{0}, barriers_->qpNumber());
   result.Set(uint32_t{1}, barriers_->qkey());
   return result;
+}
+
+// Whether an array is over a SharedArrayBuffer: those do not shrink, and are not given away, while a thread writes.
+bool RdmaContext::isShared(napi_env env, napi_value array) {
+  napi_value buffer = nullptr;
+  bool is = true;
+  return napi_get_typedarray_info(env, array, nullptr, nullptr, nullptr, &buffer, nullptr) == napi_ok &&
+         napi_is_arraybuffer(env, buffer, &is) == napi_ok && !is;
 }
 
 bool RdmaContext::isWords(const Bytes& bytes, size_t count) {
@@ -451,9 +497,9 @@ Napi::Value RdmaContext::joinBarrier(const Napi::CallbackInfo& info) {
     return {};
   }
   if (steps.type != napi_int32_array || steps.elements % 3 != 0 || steps.elements > 3 * Barriers::kMostSteps ||
-      !isWords(words, Barriers::kWords)) {
-    throwRangeError(env_, "joinBarrier: it takes up to %d steps of three numbers, and %d words", Barriers::kMostSteps,
-                    Barriers::kWords);
+      !isShared(env_, info[3]) || !isWords(words, Barriers::kWords)) {
+    throwRangeError(env_, "joinBarrier: it takes up to %d steps of three numbers, and %d shared words",
+                    Barriers::kMostSteps, Barriers::kWords);
     return {};
   }
   if (barriers_ == nullptr) return refuse(EINVAL, "join a barrier");

@@ -1,6 +1,7 @@
 // A thread that carries out barriers over datagrams, while JavaScript computes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,21 +18,24 @@ namespace onesided {
 // of type UD. A packet carries the key of the group at the member that it is for, which is a random number, so that
 // packets of groups that were there before are not taken for others.
 //
-// Who touches what. The thread and the JavaScript thread take `mutex_` for everything here but what is made before the
-// thread starts and stays (queues, memory, descriptors). The thread holds it while it looks at what has come, not while
-// it sleeps; JavaScript while it enters a barrier, which posts messages at once, so that they do not wait for the
-// thread to wake. Completions of receives are fetched by the thread alone, those of sends by whoever sends.
+// The thread and the JavaScript thread take `mutex_` for everything here but what is made before the thread starts and
+// stays (queues, memory, descriptors). The thread holds it while it looks at what has come, not while it sleeps;
+// JavaScript while it enters a barrier, which posts messages at once, so that they do not wait for the thread to wake.
+// The thread alone fetches completions of receives; both fetch those of sends.
 //
-// What JavaScript reads without the mutex: the words of a group. Whoever completes a barrier writes the others first
-// and `kDone` last (release); JavaScript reads that (acquire). Then the thread counts in `news`, and writes to the
-// context's descriptor; in this order, so that a rank that has taken what the descriptor had to read finds the count
-// (src/providers/rdma-core/rdma-parking.ts).
+// What JavaScript reads without the mutex: the words of a group. The side that completes a barrier writes the others
+// first and `kDone` last (release); JavaScript reads that (acquire). Then the thread counts in `news`, and writes to
+// the context's descriptor; in this order, so that a rank that has taken what the descriptor had to read finds the
+// count (src/providers/rdma-core/rdma-parking.ts).
 //
-// It waits for nothing but its descriptors, so `stop` returns at once, whatever other ranks do.
+// If the queue pair takes nothing any more, the thread ends, and writes to `kFailed` of all groups.
+//
+// It waits for nothing but its descriptors, and looks at `ending_` between packets, so `stop` returns at once, whatever
+// other ranks do.
 class Barriers {
  public:
   // The words of a group.
-  enum Word { kDone, kAwaited, kPackets, kNacks, kFutile, kResent, kDuplicates, kWords };
+  enum Word { kDone, kAwaited, kPackets, kNacks, kFutile, kResent, kDuplicates, kFailed, kWords };
   enum { kMostSteps = 4096 };
 
   struct Step {
@@ -92,8 +96,11 @@ class Barriers {
   };
 
   void run();
-  void drain();
-  void take(const ibv_wc& wc);
+  void serve();
+  // Give whether the queue pair still takes something.
+  bool drain();
+  bool take(const ibv_wc& wc);
+  void fail();
   void arrived(Group& group, uint32_t source, uint32_t tag, uint32_t number);
   void asked(Group& group, uint32_t source, uint32_t tag, uint32_t number);
   // Gives whether the barrier has become complete.
@@ -131,6 +138,9 @@ class Barriers {
   // Places of receives, then of sends.
   std::unique_ptr<unsigned char[]> memory_;
   std::thread thread_;
+  std::atomic<bool> ending_{false};
+  // The queue pair takes nothing any more.
+  bool failed_ = false;
   std::mutex mutex_;
   std::unordered_map<uint32_t, Group> groups_;
   // Address handles of groups that this member has left.

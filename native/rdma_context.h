@@ -187,6 +187,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   Napi::Value connectBarrier(const Napi::CallbackInfo& info);
   Napi::Value enterBarrier(const Napi::CallbackInfo& info);
   Napi::Value leaveBarrier(const Napi::CallbackInfo& info);
+  static bool isShared(napi_env env, napi_value array);
   static bool isWords(const Bytes& bytes, size_t count);
   void endBarriers();
 

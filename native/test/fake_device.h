@@ -210,7 +210,11 @@ inline void deliver(const Qp& from, const Posted& send, uint32_t number, uint32_
   if (!takes || to.qkey != qkey || to.receives.empty() || !gather(from, send, &bytes)) return;
   const Posted receive = to.receives.front();
   to.receives.pop_front();
-  complete(to, receive, true, scatter(to, receive, bytes), static_cast<uint32_t>(bytes.size()));
+  const ibv_wc_status status = scatter(to, receive, bytes);
+  // As Soft-RoCE has it: a datagram that is too long ends the queue pair.
+  complete(to, receive, true, status == IBV_WC_LOC_LEN_ERR ? IBV_WC_LOC_QP_OP_ERR : status,
+           static_cast<uint32_t>(bytes.size()));
+  if (status != IBV_WC_SUCCESS) fail(to, IBV_WC_WR_FLUSH_ERR);
 }
 
 }  // namespace fake

@@ -30,6 +30,8 @@ export interface BarrierMaterials {
   readonly algorithm: string;
   /** Is given what gives back what was made. */
   undo(release: () => void): void;
+  /** Throws if this rank has failed before: then it only takes part, so that the others need not wait for it. */
+  mayBegin(): void;
 }
 
 /** What one of the family says of itself. */
@@ -40,8 +42,11 @@ interface BarrierScheme<N extends string = string> {
   offeredBy?(capabilities: Capabilities): boolean;
   /** Adapters tell each other that their ranks have come, by an algorithm, while these compute. */
   readonly byAdapters?: true;
-  /** Collective: makes it. Absent if it is words where there are some, and messages elsewhere. */
-  setUp?(materials: BarrierMaterials): Generator<void, BarrierState>;
+  /**
+   * Collective: makes it; `undefined` if another rank could not. Absent if it is words where there are some, and
+   * messages elsewhere.
+   */
+  setUp?(materials: BarrierMaterials): Generator<void, BarrierState | undefined>;
 }
 
 function scheme<const N extends string>(one: BarrierScheme<N>): BarrierScheme<N> {
@@ -60,24 +65,25 @@ const BARRIERS = [
     name: 'waits',
     offeredBy: ({ waits }) => waits,
     byAdapters: true,
-    setUp: ({ job, channel, members, algorithm, undo }) =>
-      WaitingBarrier.setUp(job.context, job.pd, channel, members, algorithm, undo),
+    setUp: ({ job, channel, members, algorithm, undo, mayBegin }) =>
+      WaitingBarrier.setUp(job.context, job.pd, channel, members, algorithm, undo, mayBegin),
   }),
   // The adapters' own protocol.
   scheme({
     name: 'adapter',
     offeredBy: ({ barrier }) => barrier,
     byAdapters: true,
-    setUp({ job, channel, members, algorithm, undo }) {
+    setUp({ job, channel, members, algorithm, undo, mayBegin }) {
       const { rank, size, space } = channel;
       const { nackAfter } = job.barrier;
       const schedule = barrierSchedule(algorithm, rank, size);
       const make = (): AdapterBarrier => {
+        mayBegin();
         const barrier = job.context.makeBarrier!({ group: space, members, rank, schedule, nackAfter });
         undo(() => barrier.close());
         return barrier;
       };
-      return FirmwareBarrier.setUp(make, schedule, channel);
+      return FirmwareBarrier.setUp(make, schedule, channel, job.tasks !== undefined);
     },
   }),
 ] as const;
@@ -219,11 +225,15 @@ export function isWithoutWords(wish: BarrierWish | undefined): wish is BarrierWi
   return wish !== undefined && wish.kind !== 'words';
 }
 
-/** Collective: makes one of the barriers that need no words of memory. Errors: `ERR_VERBS`. */
+/**
+ * Collective: makes one of the barriers that need no words of memory.
+ * @returns `undefined` if another rank could not, which that one says then
+ * Errors: `ERR_VERBS`, and what `mayBegin` throws.
+ */
 export function* makeBarrierWithoutWords(
   kind: BarrierKind,
   materials: BarrierMaterials,
-): Generator<void, BarrierState> {
+): Generator<void, BarrierState | undefined> {
   const made = schemeOf(kind).setUp?.(materials);
   return made === undefined ? new MessageBarrier(materials.channel) : yield* made;
 }

@@ -50,6 +50,10 @@ export function allocateBarrier(job: Job, size: number): Block | undefined {
   return job.context.capabilities.loadStore ? job.blocks.allocate(barrierWords(size)) : undefined;
 }
 
+function notEverywhere(name: string, kind: BarrierKind): never {
+  throw new RmaError('ERR_COMM', `${name}: another rank could not make its barrier '${kind}', and says why`);
+}
+
 export class CommunicatorBarrier {
   /** What the ranks have agreed on. */
   readonly kind: BarrierKind;
@@ -177,12 +181,12 @@ export class CommunicatorBarrier {
     const members = comm.group.worldRanks;
     // Others may be in a barrier with what this rank has made for it.
     const undo = (free: () => void): void => void comm.onRelease(() => comm.giveBack({ free }));
-    const materials = { job, channel: own, members, algorithm: job.barrier.algorithm, undo };
+    const materials = { job, channel: own, members, algorithm: job.barrier.algorithm, undo, mayBegin: () => {} };
     if (block === undefined) {
       const all = Int32Array.of(wishes(job));
       yield* allreduce(channel, all, Op.BOR.code);
       const { kind, crowded } = agreedOf(all[0], comm.name);
-      const state = yield* makeBarrierWithoutWords(kind, materials);
+      const state = (yield* makeBarrierWithoutWords(kind, materials)) ?? notEverywhere(comm.name, kind);
       const traits = { central: crowded, plainFlags: false };
       return new CommunicatorBarrier(kind, state, size, traits, turns, () => job.messenger.drained);
     }
@@ -204,7 +208,7 @@ export class CommunicatorBarrier {
       const state = makeBarrier(context, self, members, traits, map, comm.signals(id));
       return new CommunicatorBarrier(kind, state, size, traits, turns);
     }
-    const state = yield* makeBarrierWithoutWords(kind, materials);
+    const state = (yield* makeBarrierWithoutWords(kind, materials)) ?? notEverywhere(comm.name, kind);
     return new CommunicatorBarrier(kind, state, size, traits, turns, () => job.messenger.drained);
   }
 

@@ -544,16 +544,22 @@ export class Communicator extends MessageCalls {
    * @internal Collective: a barrier of its own for what the ranks make together, as those of this communicator go.
    * @param channel nothing else goes through it
    * @param wish another one than those of this communicator; the devices of all ranks offer it
+   * @param before why this rank can no longer take part in what they make: it is thrown again
+   * @returns `undefined` if another rank could not make it
    */
   barrierWithoutWords(
     channel: OwnChannel,
     undo: { add(release: () => void): void },
     wish?: BarrierWish,
-  ): Generator<void, BarrierState> {
+    before?: unknown,
+  ): Generator<void, BarrierState | undefined> {
     return makeBarrierWithoutWords(wish?.kind ?? this.#barrier.kind, {
       ...{ job: this.job, channel, members: this.group.worldRanks },
       algorithm: wish?.algorithm ?? this.job.barrier.algorithm,
       undo: (free) => undo.add(() => this.giveBack({ free })),
+      mayBegin() {
+        if (before !== undefined) throw before;
+      },
     });
   }
 

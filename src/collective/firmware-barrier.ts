@@ -1,5 +1,4 @@
 /** The barrier of the adapters' own protocol (`capabilities.barrier`, verbs/adapter-barrier.ts). */
-import { RmaError } from '../errors.ts';
 import type { Channel } from '../message/message-channel.ts';
 import type {
   AdapterBarrier,
@@ -7,14 +6,8 @@ import type {
   AdapterBarrierStatistics,
   BarrierSchedule,
 } from '../verbs/adapter-barrier.ts';
-import { peersOf } from './barrier-algorithms.ts';
-import { anyOf } from './collectives.ts';
-import { receive } from './receive.ts';
+import { meetPeers } from './barrier-peers.ts';
 import type { BarrierState } from './word-barrier.ts';
-
-const NOTHING = new Uint8Array(0);
-/** Numbers of an address. */
-const TOLD = 3;
 
 export class FirmwareBarrier implements BarrierState {
   readonly #adapter: AdapterBarrier;
@@ -31,36 +24,23 @@ export class FirmwareBarrier implements BarrierState {
    * Collective: the ranks that tell each other something learn where they are reached, if their fabric does not know.
    * @param make makes this rank's
    * @param channel nothing else goes through it meanwhile
-   * Errors: `ERR_VERBS`, at all ranks, if one has no room.
+   * @param fabricKnows nothing need be told: members are numbers of their fabric
+   * @returns `undefined` if another rank could not make its own
+   * Errors: `ERR_VERBS`.
    */
   static *setUp(
     make: () => AdapterBarrier,
     schedule: BarrierSchedule,
     channel: Channel,
-  ): Generator<void, FirmwareBarrier> {
-    let adapter: AdapterBarrier | undefined;
-    let failure: unknown;
-    try {
-      adapter = make();
-    } catch (error) {
-      failure = error;
-    }
-    if (adapter !== undefined && adapter.address === undefined) return new FirmwareBarrier(adapter);
-    const peers = peersOf(schedule);
-    const mine = adapter?.address === undefined ? NOTHING : bytesOf(adapter.address);
-    for (const peer of peers) channel.send(peer, mine);
-    for (const peer of peers) {
-      const message = (yield* receive(channel, peer, -1, 'barrier')).slice();
-      if (adapter === undefined || message.length !== 4 * TOLD) continue;
-      try {
-        adapter.connect!(peer, addressOf(message));
-      } catch (error) {
-        failure ??= error;
-      }
-    }
-    if (yield* anyOf(channel, failure !== undefined, () => {}))
-      throw failure ?? new RmaError('ERR_VERBS', 'barrier: the adapter of another rank has no room for it (ENOMEM)');
-    return new FirmwareBarrier(adapter!);
+    fabricKnows: boolean,
+  ): Generator<void, FirmwareBarrier | undefined> {
+    if (fabricKnows) return new FirmwareBarrier(make());
+    const adapter = yield* meetPeers(schedule, channel, {
+      make,
+      tell: ({ address }) => bytesOf(address!),
+      hear: (made, peer, told) => made.connect!(peer, addressOf(told)),
+    });
+    return adapter && new FirmwareBarrier(adapter);
   }
 
   get statistics(): AdapterBarrierStatistics {
@@ -69,9 +49,9 @@ export class FirmwareBarrier implements BarrierState {
 
   begin(): void {
     if (this.#active) return;
+    this.#adapter.enter();
     this.#active = true;
     this.#count = (this.#count + 1) | 0;
-    this.#adapter.enter();
   }
 
   advance(): boolean {

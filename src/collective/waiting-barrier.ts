@@ -15,7 +15,7 @@
  * The end: waits for all words, on a connection of this rank with itself, where nothing else is under way; the last one
  * raises the one completion.
  */
-import { RmaError } from '../errors.ts';
+import type { RmaError } from '../errors.ts';
 import { lostConnection, lostQueue } from '../message/lost-connection.ts';
 import type { Channel } from '../message/message-channel.ts';
 import type { BarrierSchedule } from '../verbs/adapter-barrier.ts';
@@ -24,8 +24,7 @@ import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { barrierSchedule, peersOf } from './barrier-algorithms.ts';
-import { anyOf } from './collectives.ts';
-import { receive } from './receive.ts';
+import { meetPeers } from './barrier-peers.ts';
 import type { BarrierState } from './word-barrier.ts';
 
 /** Bytes from one word to the next: a cache line. */
@@ -33,10 +32,6 @@ const STRIDE = 64;
 const WORD_BYTES = 4;
 /** Barriers whose requests a connection has room for, at least. */
 const MOST_BARRIERS = 8;
-
-/** What a rank tells each rank that it has a step with: its queue pair for it, key and address of its words. */
-const TOLD = 3;
-const NOTHING = new Uint8Array(0);
 
 interface Connection {
   readonly qp: QueuePair;
@@ -87,7 +82,9 @@ export class WaitingBarrier implements BarrierState {
    * @param channel nothing else goes through it meanwhile
    * @param members the contexts of all ranks
    * @param undo is given what gives back what was made, as soon as there is something
-   * Errors: `ERR_VERBS`, at all ranks, if one has no room.
+   * @param mayBegin throws if this rank cannot, for another reason
+   * @returns `undefined` if another rank could not
+   * Errors: `ERR_VERBS`.
    */
   static *setUp(
     context: Context,
@@ -96,29 +93,27 @@ export class WaitingBarrier implements BarrierState {
     members: readonly number[],
     algorithm: string,
     undo: (release: () => void) => void,
-  ): Generator<void, WaitingBarrier> {
+    mayBegin: () => void,
+  ): Generator<void, WaitingBarrier | undefined> {
     const { rank, size } = channel;
     const schedule = barrierSchedule(algorithm, rank, size);
-    let made: Made | undefined;
-    let failure: unknown;
-    try {
-      made = make(context, pd, schedule, undo);
-    } catch (error) {
-      failure = error;
-    }
     const theirs = new Map<number, Float64Array>();
-    for (const peer of peersOf(schedule)) channel.send(peer, made === undefined ? NOTHING : told(made, peer));
-    for (const peer of peersOf(schedule)) {
-      const message = (yield* receive(channel, peer, -1, 'barrier')).slice();
-      if (message.length === 8 * TOLD) theirs.set(peer, new Float64Array(message.buffer));
-    }
-    for (const [peer, [qpNumber]] of theirs)
-      if (made !== undefined) connect(made.connections.get(peer)!.qp, members[peer], qpNumber);
-    // Nobody writes to a queue pair that is not connected, and all hear of a rank that has none.
-    if (yield* anyOf(channel, failure !== undefined, () => {}))
-      throw failure ?? new RmaError('ERR_VERBS', 'barrier: another rank has no room for its queue pairs (ENOMEM)');
-    connect(made!.own, members[rank], made!.own.number);
-    return new WaitingBarrier(made!, schedule, writesOf(schedule, made!, theirs, channel, algorithm), members);
+    const made = yield* meetPeers(schedule, channel, {
+      make() {
+        mayBegin();
+        const made = make(context, pd, schedule, undo);
+        connect(made.own, members[rank], made.own.number);
+        return made;
+      },
+      tell: told,
+      hear: ({ connections }, peer, message) => {
+        const numbers = new Float64Array(message.buffer);
+        theirs.set(peer, numbers);
+        connect(connections.get(peer)!.qp, members[peer], numbers[0]);
+      },
+    });
+    if (made === undefined) return undefined;
+    return new WaitingBarrier(made, schedule, writesOf(schedule, made, theirs, channel, algorithm), members);
   }
 
   private constructor(made: Made, schedule: BarrierSchedule, writes: readonly Write[], members: readonly number[]) {

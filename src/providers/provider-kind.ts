@@ -31,7 +31,7 @@ export interface DistantContext {
   readonly context: Context;
   /** Where the others find it. It goes as JSON, on a card that has room for some hundred characters. */
   readonly address: object;
-  /** Addresses of this host at which whoever the provider reaches is likely to reach it by TCP, too. */
+  /** Addresses of this host at which a host that the provider reaches is likely to reach it by TCP, too. */
   readonly hosts: readonly string[];
   /**
    * Takes in where all ranks are.

@@ -6,6 +6,7 @@
  * What the two share is a group's words, which the thread writes, and here are read.
  */
 import { adapterLoss } from '../../debug.ts';
+import { RmaError } from '../../errors.ts';
 import type { RdmaContext } from '../../native.ts';
 import type {
   AdapterBarrier,
@@ -13,6 +14,7 @@ import type {
   AdapterBarrierInit,
   AdapterBarrierStatistics,
 } from '../../verbs/adapter-barrier.ts';
+import { checkInteger } from '../../verbs/checks.ts';
 import type { RdmaParent } from './rdma-parent.ts';
 import { verb } from './verb.ts';
 
@@ -24,7 +26,8 @@ const NACKS = 3;
 const FUTILE = 4;
 const RESENT = 5;
 const DUPLICATES = 6;
-const WORDS = 7;
+const FAILED = 7;
+const WORDS = 8;
 
 const NANOSECONDS = 1e6;
 
@@ -92,6 +95,7 @@ class RdmaBarrier implements AdapterBarrier {
   }
 
   connect(rank: number, { queuePair, qkey, group }: AdapterBarrierAddress): void {
+    checkInteger('connect a barrier', 'the rank', rank, 0, this.#members.length - 1);
     const { gid, lid } = this.#context.peers[this.#members[rank]];
     verb('connect a barrier', () => this.#device.connectBarrier(this.#group, rank, gid, lid, queuePair, qkey, group));
   }
@@ -101,6 +105,10 @@ class RdmaBarrier implements AdapterBarrier {
   }
 
   complete(): number {
+    if (Atomics.load(this.#words, FAILED) !== 0) {
+      const { name } = this.#context.device;
+      throw new RmaError('ERR_VERBS', `a barrier: device ${name} carries out none any more: its queue pair has failed`);
+    }
     return Atomics.load(this.#words, DONE);
   }
 

@@ -269,7 +269,10 @@ export class RdmaCoreContext implements Context, RdmaParent {
   }
 
   makeBarrier(init: AdapterBarrierInit): AdapterBarrier {
-    this.mustBeOpen('make a barrier');
+    const call = 'make a barrier';
+    this.mustBeOpen(call);
+    if (!this.capabilities.barrier)
+      throw new RmaError('ERR_VERBS', `${call}: device ${this.device.name} has no datagrams (capability barrier)`);
     this.#barriers ??= new RdmaBarriers(this, this.#device);
     return this.#barriers.join(init);
   }

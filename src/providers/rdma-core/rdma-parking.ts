@@ -10,7 +10,7 @@
  * `arm` and the sleep ends it, and none is lost.
  *
  * A thread of the addon that carries out barriers counts in `announced`, and then writes to the descriptor that ends
- * waits. Whoever has read that descriptor looks at `announced` behind it, and so finds what it was about.
+ * waits. A rank that has read that descriptor looks at `announced` behind it, and finds what it was about.
  */
 import type { RdmaContext } from '../../native.ts';
 import type { Parking } from '../../verbs/device.ts';

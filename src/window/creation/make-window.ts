@@ -89,23 +89,34 @@ function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator
   const number = comm.windows;
   const device = new DeviceWords(agreed.words, records);
   const first = offer.wanted === undefined ? undefined : yield* allocateByFirst(making, records, undo);
+  let wire: Wire | undefined;
+  let closing: BarrierState | undefined;
   let parts: WindowParts | undefined;
   let failure: unknown;
   try {
-    const wire = yield* makeWire(making, agreed, device, trace, channels.free, undo);
-    const closing = channels.barrier && (yield* comm.barrierWithoutWords(channels.barrier, undo, wishOf(offer.hints)));
-    const mapping = new Mapping(comm, `window ${making.name}`, records, offer, first, undo);
-    parts = { ...assemble(making, agreed, { channels, device, wire, closing, mapping, trace, undo }), trace, number };
+    wire = yield* makeWire(making, agreed, device, trace, channels.free, undo);
   } catch (error) {
     failure = error;
   }
+  try {
+    // A rank that has failed takes part: the others may wait for it.
+    if (channels.barrier !== undefined)
+      closing = yield* comm.barrierWithoutWords(channels.barrier, undo, wishOf(offer.hints), failure);
+    if (failure === undefined && (channels.barrier === undefined || closing !== undefined)) {
+      const mapping = new Mapping(comm, `window ${making.name}`, records, offer, first, undo);
+      const materials = { channels, device, wire: wire!, closing, mapping, trace, undo };
+      parts = { ...assemble(making, agreed, materials), trace, number };
+    }
+  } catch (error) {
+    failure ??= error;
+  }
   // After this, requests may come: all are ready for them.
   const refusal = yield* comm.agree(failure);
-  if (parts === undefined) throw failure;
+  if (failure !== undefined) throw failure;
   if (refusal !== undefined) throw notMade(call, refusal);
-  if (making.measures === undefined && comm.size > 1 && parts.noncontiguous?.needsCosts)
-    parts.noncontiguous.costs = yield* layoutCosts(making, makeWindow);
-  return parts;
+  if (making.measures === undefined && comm.size > 1 && parts!.noncontiguous?.needsCosts)
+    parts!.noncontiguous.costs = yield* layoutCosts(making, makeWindow);
+  return parts!;
 }
 
 interface WindowChannels extends SchemeChannels {
