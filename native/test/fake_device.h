@@ -206,8 +206,9 @@ inline void deliver(const Qp& from, const Posted& send, uint32_t number, uint32_
   if (found == queuePairs.end()) return;
   Qp& to = *found->second;
   const bool takes = to.qp_type == IBV_QPT_UD && (to.state == IBV_QPS_RTR || to.state == IBV_QPS_RTS);
-  std::vector<unsigned char> bytes(40);
+  std::vector<unsigned char> bytes;
   if (!takes || to.qkey != qkey || to.receives.empty() || !gather(from, send, &bytes)) return;
+  bytes.insert(bytes.begin(), 40, 0);
   const Posted receive = to.receives.front();
   to.receives.pop_front();
   const ibv_wc_status status = scatter(to, receive, bytes);
