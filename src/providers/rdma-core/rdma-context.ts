@@ -274,19 +274,16 @@ export class RdmaCoreContext extends ContextCore implements Context, RdmaParent 
     const requests = makeRing(asked, qpType === QpType.UD ? device.mtu : device.maxMsgSize, 0, device.maxQpWr);
     const maxRecvWr = Math.min(2 ** Math.ceil(Math.log2(asked.maxRecvWr)), device.maxQpWr);
     const [handle, number] = verb('create a queue pair', () =>
-      this.#device.createQp(
-        pd.number,
-        sendCq.number,
-        recvCq.number,
-        srq?.number ?? -1,
-        requests.limit,
-        maxRecvWr,
-        maxSendSge,
-        maxRecvSge,
-        maxInlineData,
-        asked.signalAll,
-        qpType === QpType.UD,
-      ),
+      this.#device.createQp({
+        ...{ maxRecvWr, maxSendSge, maxRecvSge, maxInlineData },
+        pd: pd.number,
+        sendCq: sendCq.number,
+        recvCq: recvCq.number,
+        srq: srq?.number,
+        maxSendWr: requests.limit,
+        signalAll: asked.signalAll,
+        datagrams: qpType === QpType.UD,
+      }),
     );
     try {
       const receives =
